@@ -1,0 +1,1 @@
+"""Jobs: the job spec, and the PySpark blocks that a job is built from."""

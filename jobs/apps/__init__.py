@@ -1,0 +1,1 @@
+"""The jobs that Penstock ships, each only wiring."""

@@ -1,0 +1,79 @@
+"""What a driver has to know of the brokers before its query starts: the topics' partitions and where to begin."""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Iterable
+
+from confluent_kafka import Consumer, KafkaException, TopicPartition
+
+from jobs.errors import BrokersUnreachable, TopicNotFound
+from jobs.spec import KafkaSource
+from sizing.errors import raise_all
+
+TIMEOUT_S = 20.0
+
+
+class Brokers:
+    """The brokers, asked on behalf of a consumer group that reads nothing by itself.
+
+    Args:
+        address: ``host:port``, several with commas.
+        group: the consumer group whose committed offsets count.
+    """
+
+    def __init__(self, address: str, group: str) -> None:
+        self._address = address
+        self._consumer = Consumer(
+            {"bootstrap.servers": address, "group.id": group, "enable.auto.commit": False, "allow.auto.create.topics": False, "log_level": 0}
+        )
+
+    def partitions(self, topics: Iterable[str]) -> dict[str, int]:
+        """Topic -> number of partitions.
+
+        Raises:
+            TopicNotFound: JOB-002, all of those that are missing at once.
+            BrokersUnreachable: JOB-001.
+        """
+        try:
+            known = self._consumer.list_topics(timeout=TIMEOUT_S).topics
+        except KafkaException as error:
+            raise self._unreachable(error) from None
+        wanted = list(dict.fromkeys(topics))
+        raise_all(self._missing(topic, known) for topic in wanted if topic not in known)
+        return {topic: len(known[topic].partitions) for topic in wanted}
+
+    def starting_offsets(self, source: KafkaSource, partitions: int) -> dict[int, int]:
+        """Partition -> the first offset to read where there is no checkpoint.
+
+        Raises:
+            BrokersUnreachable: JOB-001.
+        """
+        fallback = source.starting_offsets.removeprefix("committed-or-")
+        try:
+            committed = self._committed(source.topic, partitions) if source.starting_offsets.startswith("committed") else {}
+            return {n: committed[n] if n in committed else self._edge(source.topic, n, fallback) for n in range(partitions)}
+        except KafkaException as error:
+            raise self._unreachable(error) from None
+
+    def close(self) -> None:
+        """Lets go of the brokers."""
+        self._consumer.close()
+
+    def _committed(self, topic: str, partitions: int) -> dict[int, int]:
+        asked = [TopicPartition(topic, number) for number in range(partitions)]
+        return {found.partition: found.offset for found in self._consumer.committed(asked, timeout=TIMEOUT_S) if found.offset >= 0}
+
+    def _edge(self, topic: str, partition: int, which: str) -> int:
+        earliest, latest = self._consumer.get_watermark_offsets(TopicPartition(topic, partition), timeout=TIMEOUT_S)
+        return int(earliest if which == "earliest" else latest)
+
+    def _missing(self, topic: str, known: Iterable[str]) -> TopicNotFound:
+        there = sorted(name for name in known if not name.startswith("__"))
+        close = difflib.get_close_matches(topic, there, n=1)
+        fix = f"did you mean {close[0]}?" if close else "create the topic, or mend its name in the spec"
+        return TopicNotFound(path=f"topic {topic}", need=f"one of: {', '.join(there) or 'the brokers have none'}", fix=fix)
+
+    def _unreachable(self, error: KafkaException) -> BrokersUnreachable:
+        need = f"an answer within {TIMEOUT_S:.0f} s; the client says: {error.args[0].str()}"
+        return BrokersUnreachable(path="brokers", given=self._address, need=need, fix="check the address, and that the broker runs")

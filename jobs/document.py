@@ -1,0 +1,243 @@
+"""A YAML document that knows the line of each of its fields.
+
+A spec or an environment is read in two steps: `read` gives the text as plain data, with the place of every key and value; `Document.parse`
+holds the data against a pydantic model and turns each of pydantic's findings into an error with its line. All the faults of a document
+come at once.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, TypeVar
+
+import yaml
+import yaml.reader
+from pydantic import BaseModel, ValidationError
+from pydantic_core import ErrorDetails
+
+from jobs.errors import BadQuantity, BadValue, BrokenYaml, DocumentTooLarge, DuplicateKey, MissingField, UnknownField, UnreadableDocument
+from sizing.errors import PenstockError, Place, raise_all
+from sizing.units import NotAQuantity
+
+Path_ = tuple[str | int, ...]
+Model = TypeVar("Model", bound=BaseModel)
+
+# A spec of a hundred sources has some 2,000 nodes. An alias counts for all that it stands for, which stops a "billion laughs" document
+# before it grows.
+MAX_NODES = 20_000
+MAX_BYTES = 1_000_000
+MAX_DEPTH = 50
+# About 100 decimal digits; Python refuses to write beyond 4300 of them.
+MAX_SHOWN_BITS = 333
+
+
+@dataclass(frozen=True)
+class Document:
+    """Plain data with the place of each field.
+
+    Args:
+        file: the path as the user named it.
+        data: mappings, lists and scalars, as YAML 1.1's safe schema resolves them; timestamps stay text.
+        places: the place of every path's value; a mapping's entry has the place of its key.
+    """
+
+    file: str
+    data: Any
+    places: dict[Path_, Place]
+
+    def place(self, path: Path_) -> Place:
+        """The place of a field, or of the nearest thing around it that is there."""
+        for end in range(len(path), -1, -1):
+            if path[:end] in self.places:
+                return self.places[path[:end]]
+        return Place(file=self.file)
+
+    def given(self, path: Path_) -> str:
+        """The value at a path as a person would write it; empty where there is none."""
+        value = self.data
+        for key in path:
+            try:
+                value = value[key]
+            except (KeyError, IndexError, TypeError):
+                return ""
+        return shown(value)
+
+    def parse(self, model: type[Model]) -> Model:
+        """The document as a model.
+
+        Raises:
+            PenstockError: SPEC-004 to SPEC-008, or whatever the model's own validators raise; several come as `Faults`.
+        """
+        try:
+            return model.model_validate(self.data, strict=True)
+        except ValidationError as found:
+            faults = [self._fault(detail) for detail in found.errors(include_url=False)]
+        raise_all(sorted(faults, key=lambda fault: (fault.at.line or 0, fault.at.column or 0) if fault.at else (0, 0)))
+        raise AssertionError("a validation error without a finding")
+
+    def locate(self, error: PenstockError, path: Path_) -> PenstockError:
+        """The error with the place of a field, its dotted path and its value filled in where they are not there yet."""
+        error.at = error.at or self.place(path)
+        error.path = error.path or dotted(path)
+        error.given = error.given or self.given(path)
+        return error
+
+    def _fault(self, detail: ErrorDetails) -> PenstockError:
+        path = self._path_in_document(tuple(detail["loc"]))
+        own = detail.get("ctx", {}).get("error")
+        if isinstance(own, PenstockError):
+            return self.locate(own, path)
+        if isinstance(own, NotAQuantity):
+            return self.locate(BadQuantity(need=own.need, fix=own.fix), path)
+        if detail["type"] == "extra_forbidden":
+            return self.locate(UnknownField(need="a field that this document knows", fix="see the JSON Schema, or take it out"), path)
+        if detail["type"] == "missing":
+            return self.locate(MissingField(path=dotted(path), need=f"{path[-1] if path else 'a document'}", fix="add it"), path)
+        return self.locate(BadValue(need=detail["msg"].removeprefix("Value error, "), fix="see the JSON Schema"), path)
+
+    def _path_in_document(self, location: Path_) -> Path_:
+        """Pydantic's location less what names a union's branch, which is not in the document."""
+        path: Path_ = ()
+        value = self.data
+        for index, key in enumerate(location):
+            known = (isinstance(value, dict) and key in value) or (isinstance(value, list) and isinstance(key, int) and key < len(value))
+            if known:
+                path, value = (*path, key), value[key]
+            elif index == len(location) - 1 and isinstance(value, dict):
+                path = (*path, key)
+        return path
+
+
+def read(path: Path) -> Document:
+    """Reads a YAML file.
+
+    Raises:
+        PenstockError: SPEC-001 for a file that can't be read, SPEC-002 for broken YAML, SPEC-003 for keys that stand twice, SPEC-011 for a
+            document beyond `MAX_BYTES`, `MAX_NODES` or `MAX_DEPTH`.
+    """
+    return parse_text(_text(path), str(path))
+
+
+def parse_text(text: str, file: str) -> Document:
+    """Reads YAML from a text; `file` is what errors call it. Raises as `read`."""
+    try:
+        _refuse_depth(text, file)
+        root = yaml.compose(text, Loader=yaml.CSafeLoader)
+    except yaml.MarkedYAMLError as error:
+        mark = error.problem_mark or error.context_mark
+        at = Place(file=file, line=mark.line + 1, column=mark.column + 1) if mark else Place(file=file, line=1)
+        raise BrokenYaml(at=at, need=f"YAML: {error.problem or error.context}", fix="mend the line, or the one above it") from None
+    except yaml.reader.ReaderError as error:
+        at = Place(file=file, line=text.count("\n", 0, error.position) + 1)
+        raise BrokenYaml(at=at, given=f"character U+{ord(text[error.position]):04X}", need="plain text", fix="take it out") from None
+    except yaml.YAMLError as error:
+        raise BrokenYaml(at=Place(file=file, line=1), need=f"YAML: {error}", fix="mend the document") from None
+    if root is None:
+        raise BrokenYaml(at=Place(file=file, line=1), given="an empty document", need="a mapping", fix="write the document")
+    reader = _Reader(file)
+    data = reader.value(root, ())
+    raise_all(reader.faults)
+    return Document(file=file, data=data, places=reader.places)
+
+
+def _refuse_depth(text: str, file: str) -> None:
+    """Stops at `MAX_DEPTH` before the document is composed: PyYAML composes by recursion in C, where depth ends the process.
+
+    Raises:
+        DocumentTooLarge: SPEC-011.
+    """
+    depth = 0
+    for event in yaml.parse(text, Loader=yaml.CSafeLoader):
+        depth += isinstance(event, yaml.CollectionStartEvent) - isinstance(event, yaml.CollectionEndEvent)
+        if depth > MAX_DEPTH + 1:
+            at = Place(file=file, line=event.start_mark.line + 1, column=event.start_mark.column + 1)
+            raise DocumentTooLarge(at=at, need=f"values nested at most {MAX_DEPTH} deep", fix="write it flatter")
+
+
+def dotted(path: Path_) -> str:
+    """A path as people write it: ``spec.sources.a.kafka``, ``spec.queries[0]``."""
+    return "".join(f"[{part}]" if isinstance(part, int) else f".{part}" for part in path).lstrip(".")
+
+
+def shown(value: object) -> str:
+    """A value as an error shows it: text in quotes, anything large cut."""
+    if isinstance(value, int) and value.bit_length() > MAX_SHOWN_BITS:
+        return "a number of more than 100 digits"
+    text = json.dumps(value, ensure_ascii=False, default=str) if isinstance(value, dict | list | str | bool | None) else str(value)
+    return text if len(text) <= 120 else f"{text[:117]}..."
+
+
+def _text(path: Path) -> str:
+    try:
+        with path.open("rb") as file:
+            raw = file.read(MAX_BYTES + 1)
+    except IsADirectoryError:
+        raise UnreadableDocument(at=Place(file=str(path)), given="a folder", need="a YAML file", fix="name the file in it") from None
+    except OSError as error:
+        raise UnreadableDocument(at=Place(file=str(path)), need=error.strerror or "a readable file", fix="check the path") from None
+    if len(raw) > MAX_BYTES:
+        raise DocumentTooLarge(at=Place(file=str(path)), need=f"at most {MAX_BYTES} bytes", fix="split the document")
+    try:
+        return raw.decode("utf-8")
+    except UnicodeDecodeError as error:
+        line = raw.count(b"\n", 0, error.start) + 1
+        raise UnreadableDocument(at=Place(file=str(path), line=line), need="UTF-8", fix="save the file as UTF-8") from None
+
+
+class _Reader:
+    """Turns YAML's nodes into plain data and remembers where each came from."""
+
+    def __init__(self, file: str) -> None:
+        self.file = file
+        self.places: dict[Path_, Place] = {}
+        self.faults: list[PenstockError] = []
+        self._nodes = 0
+        self._scalars = yaml.SafeLoader("")
+
+    def value(self, node: yaml.Node, path: Path_) -> Any:
+        self._count(node, path)
+        self.places.setdefault(path, self._place(node))
+        if isinstance(node, yaml.MappingNode):
+            return {key: self.value(child, (*path, key)) for key, child in self._entries(node, path)}
+        if isinstance(node, yaml.SequenceNode):
+            return [self.value(child, (*path, index)) for index, child in enumerate(node.value)]
+        return self._scalar(node, path)
+
+    def _count(self, node: yaml.Node, path: Path_) -> None:
+        self._nodes += 1
+        if self._nodes > MAX_NODES or len(path) > MAX_DEPTH:
+            need = f"at most {MAX_NODES} values, nested at most {MAX_DEPTH} deep, aliases counted as what they stand for"
+            raise DocumentTooLarge(at=self._place(node), need=need, fix="write it without aliases, or split it")
+
+    def _entries(self, node: yaml.MappingNode, path: Path_) -> Iterator[tuple[str, yaml.Node]]:
+        seen: dict[str, int] = {}
+        for key_node, child in node.value:
+            if not isinstance(key_node, yaml.ScalarNode):
+                self.faults.append(BrokenYaml(at=self._place(key_node), path=dotted(path), need="a plain text as key", fix="write a name"))
+                continue
+            key = str(key_node.value)
+            place = self._place(key_node)
+            if key in seen:
+                first = f"{dotted((*path, key))} once; it stands on line {seen[key]} already"
+                self.faults.append(DuplicateKey(at=place, path=dotted((*path, key)), need=first, fix="keep one of the two"))
+                continue
+            seen[key] = place.line or 0
+            self.places[(*path, key)] = place
+            yield key, child
+
+    def _scalar(self, node: yaml.Node, path: Path_) -> Any:
+        if node.tag == "tag:yaml.org,2002:timestamp":
+            return node.value
+        try:
+            return self._scalars.construct_object(node, deep=True)
+        except (yaml.YAMLError, ValueError, LookupError, OverflowError):
+            # PyYAML's own constructors fail in all these ways: !!bool maybe, !!int "", 1:20:20:...:20.5
+            known = "text, a number, true, false or null"
+            self.faults.append(BadValue(at=self._place(node), path=dotted(path), given=shown(node.value), need=known, fix="put it in quotes"))
+            return None
+
+    def _place(self, node: yaml.Node) -> Place:
+        return Place(file=self.file, line=node.start_mark.line + 1, column=node.start_mark.column + 1)

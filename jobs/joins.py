@@ -1,0 +1,113 @@
+"""Joins of two streams."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+
+from pyspark.sql import Column, DataFrame
+from pyspark.sql import functions as F
+
+from jobs.streams import ENVELOPE, RECORD, REASON, TAG, TIME, Stream, Tag
+from sizing.units import NotAQuantity, duration_ms
+
+How = Literal["inner", "left"]
+
+
+@dataclass(frozen=True)
+class Side:
+    """One input of a join: the name that its columns go by in the result, the stream, and its key column."""
+
+    name: str
+    stream: Stream
+    key: str
+
+
+def interval_join(left: Side, right: Side, *, lower: str, upper: str, how: How = "inner") -> Stream:
+    """Joins rows with the same key whose event times lie close: ``left + lower <= right <= left + upper``, both ends included.
+
+    Every accepted row meets every accepted row of the other side within the bounds, however the micro-batches fall. A left row without partner
+    is told once the watermark has passed the last moment at which one could come: as data with nulls (``left``), else counted as unmatched.
+
+    One pass: Spark runs it as a full outer join, in which a row that its own side's condition rules out is emitted without being stored; so
+    what goes aside passes through at once and takes no state.
+
+    A key may be hot: Spark compares a row with all of the other side's rows under its key, so the key is joined with a slice of event time,
+    twice as long as the interval. A left row lies in one slice; a right row is copied to each that its partners can lie in, 1.5 on average.
+
+    Args:
+        left: the side that the bounds are counted from.
+        right: the other side.
+        lower: earliest event time of the right side, as ``-60s``.
+        upper: latest, as ``60s`` or ``+60m``.
+        how: whether left rows without partner are data.
+
+    Returns:
+        A stream with the columns `left.name` and `right.name`, each a struct of that side's fields, and the greater of both event times, as
+        Flink's interval join gives it.
+
+    Raises:
+        ValueError: bounds that are no durations, a lower one above the upper, or a side without event time.
+    """
+    for side in (left, right):
+        if not side.stream.timed:
+            raise ValueError(f"{side.name} has no event time; give its source a `time` in the spec")
+    lower_ms, upper_ms = offset_ms(lower), offset_ms(upper)
+    if lower_ms > upper_ms:
+        raise ValueError(f"lower = {lower} lies above upper = {upper}")
+    slice_ms = 2 * max(upper_ms - lower_ms, 1_000)
+    one = _packed(left, "_l").withColumn("_l_slice", _slice(F.unix_millis("_l_time"), slice_ms))
+    other = _packed(right, "_r").withColumn("_r_slice", F.explode(_slices("_r_time", lower_ms, upper_ms, slice_ms)))
+    same_key = (F.col("_l_key") == F.col("_r_key")) & (F.col("_l_slice") == F.col("_r_slice"))
+    bounds = F.expr(f"_r_time >= _l_time + interval {lower_ms} milliseconds and _r_time <= _l_time + interval {upper_ms} milliseconds")
+    only_data = (F.col("_l_tag") == Tag.DATA) & (F.col("_r_tag") == Tag.DATA)
+    joined = one.join(other, same_key & bounds & only_data, "full_outer")
+    return Stream(_unpacked(joined, left.name, right.name, how), timed=True)
+
+
+def offset_ms(text: str) -> int:
+    """A bound in milliseconds: a duration with a sign or without, or 0.
+
+    Raises:
+        ValueError: anything else.
+    """
+    if text == "0":
+        return 0
+    sign = -1 if text.startswith("-") else 1
+    try:
+        return sign * duration_ms(text.lstrip("+-") if text[:1] in "+-" else text)
+    except NotAQuantity as error:
+        raise ValueError(f'"{text}" is no bound: {error.need}, with a sign or without') from None
+
+
+def _packed(side: Side, prefix: str) -> DataFrame:
+    frame = side.stream.frame
+    envelope = [F.col(name).alias(prefix + name) for name in ENVELOPE]
+    return frame.select(F.col(side.key).alias(f"{prefix}_key"), F.struct(*side.stream.fields).alias(f"{prefix}_data"), *envelope)
+
+
+def _slice(time_ms: Column, slice_ms: int) -> Column:
+    return F.floor(time_ms / F.lit(slice_ms))
+
+
+def _slices(time: str, lower_ms: int, upper_ms: int, slice_ms: int) -> Column:
+    """The slices that a right row's partners can lie in; a single null for a row that goes aside, which passes through once."""
+    first = _slice(F.unix_millis(time) - upper_ms, slice_ms)
+    last = _slice(F.unix_millis(time) - lower_ms, slice_ms)
+    return F.when(F.col(time).isNotNull(), F.sequence(first, last)).otherwise(F.array(F.lit(None).cast("bigint")))
+
+
+def _unpacked(joined: DataFrame, left: str, right: str, how: How) -> DataFrame:
+    left_is_here, right_is_here = F.col("_l_tag").isNotNull(), F.col("_r_tag").isNotNull()
+    # A right row without partner in one slice may have one in another: nothing can be said of it, so it is not told.
+    told = joined.where(left_is_here | (F.col("_r_tag") != Tag.DATA))
+    alone = Tag.DATA if how == "left" else Tag.UNMATCHED
+    left_tag = F.when(~right_is_here & (F.col("_l_tag") == Tag.DATA), alone).otherwise(F.col("_l_tag"))
+    return told.select(
+        F.col("_l_data").alias(left),
+        F.col("_r_data").alias(right),
+        F.when(left_is_here, left_tag).otherwise(F.col("_r_tag")).alias(TAG),
+        F.coalesce("_l_reason", "_r_reason").alias(REASON),
+        F.greatest("_l_time", "_r_time").alias(TIME),
+        F.coalesce("_l_record", "_r_record").alias(RECORD),
+    )

@@ -1,0 +1,149 @@
+"""Input and expectation of user_credit: the worked example, then a day's traffic in small with all that goes wrong in one."""
+
+from __future__ import annotations
+
+import json
+import random
+import zlib
+from collections import Counter, defaultdict
+from collections.abc import Iterator
+from datetime import UTC, datetime, timedelta, timezone
+
+from jobs.local.recording import Expectation, Record, Recorded, Recording
+from jobs.local.replay import Clock, Judged, judge
+
+EVENTS = 50_000
+WITHIN_MS = 60_000
+BOUND_MS = 10_000
+IDLENESS_MS = 120_000
+
+# The example by which the seed document explains watermarks: eight events of one token, on any one day.
+WORKED_EXAMPLE = {
+    "events-a": {"A": "12:29:50", "B": "12:29:55", "C": "12:29:45", "D": "12:30:05"},
+    "events-b": {"W": "12:29:52", "X": "12:29:58", "Y": "12:29:48", "Z": "12:30:08"},
+}
+EXAMPLE_DAY = "2025-04-05"
+TRAFFIC_BEGINS = datetime(2025, 4, 5, 13, 0, tzinfo=UTC)
+FLUSH_TIME = TRAFFIC_BEGINS + timedelta(days=1)
+_INDIA = timezone(timedelta(hours=5, minutes=30))
+
+
+def events_a(partitions: int) -> Iterator[Record]:
+    """Topic A: 4 events of the worked example, some 50,000 of traffic, a flush event a partition."""
+    return _topic("events-a", "amount", partitions, seed=1)
+
+
+def events_b(partitions: int) -> Iterator[Record]:
+    """Topic B, likewise; half of its tokens are those of topic A."""
+    return _topic("events-b", "credit_limit", partitions, seed=2)
+
+
+def expect(recording: Recording) -> Expectation:
+    """All pairs of accepted events of the same token within a minute, computed in plain Python."""
+    clock = Clock(lambda record: _time_ms(record.value), BOUND_MS, IDLENESS_MS)
+    judged = list(judge(recording, {"events-a": clock, "events-b": clock}))
+    accepted = [event for event in judged if event.time_ms is not None and not event.late]
+    pairs = _pairs([event for event in accepted if event.topic == "events-a"], [event for event in accepted if event.topic == "events-b"])
+    return Expectation(
+        rows=pairs.total(),
+        quarantined=sum(event.time_ms is None for event in judged),
+        late=sum(event.late for event in judged),
+        exact=pairs,
+    )
+
+
+def _topic(topic: str, amount: str, partitions: int, seed: int) -> Iterator[Record]:
+    for name, time in WORKED_EXAMPLE[topic].items():
+        yield _event(partitions, "token123", f"{EXAMPLE_DAY}T{time}+00:00", amount, 100.0, user_id=f"example-{name}")
+    yield from _traffic(random.Random(seed), amount, partitions)
+    for partition in range(partitions):
+        flush = {"token": f"flush-{topic}-{partition}", "event_timestamp": FLUSH_TIME.isoformat()}
+        yield Record(json.dumps(flush).encode(), partition=partition, flush=True)
+
+
+def _traffic(random_: random.Random, amount: str, partitions: int) -> Iterator[Record]:
+    """Half an hour of events in the order in which they arrive."""
+    arrivals: list[tuple[float, Record]] = []
+    for number in range(EVENTS):
+        at_s = random_.uniform(0, 1_800)
+        # What arrives within the bound of 10 s is in time whatever the micro-batches are; one in 100 comes minutes later.
+        delay_s = random_.uniform(60, 1_200) if random_.random() < 0.01 else random_.uniform(0, 9.9)
+        record = _one_event(random_, amount, partitions, at_s, number)
+        arrivals.append((at_s + delay_s, record))
+        if random_.random() < 0.01:
+            arrivals.append((at_s + delay_s + random_.uniform(0, 2), record))
+    arrivals.sort(key=lambda arrival: arrival[0])
+    return (record for _, record in arrivals)
+
+
+def _one_event(random_: random.Random, amount: str, partitions: int, at_s: float, number: int) -> Record:
+    # A token lives for some two minutes, so that its events of A and B lie within the join's bounds or just outside of them.
+    token = f"token-{int(at_s / 120)}-{random_.randrange(4_000)}"
+    moment = TRAFFIC_BEGINS + timedelta(milliseconds=int(at_s * 1000))
+    zone = (UTC, _INDIA)[number % 2]
+    text = moment.astimezone(zone).isoformat(timespec="milliseconds")
+    event = _event(partitions, token, text, amount, round(random_.uniform(1, 5_000), 2), user_id=f"user-{random_.randrange(9_000)}")
+    return _broken(random_, event) if random_.random() < 0.005 else event
+
+
+def _event(partitions: int, token: str, time: str, amount: str, value: float, user_id: str) -> Record:
+    body = {"token": token, "event_timestamp": time, "user_id": user_id, amount: value}
+    return Record(json.dumps(body).encode(), key=token.encode(), partition=zlib.crc32(token.encode()) % partitions)
+
+
+def _broken(random_: random.Random, record: Record) -> Record:
+    """The same record as a broken producer would have sent it."""
+    value = record.value or b""
+    body = json.loads(value)
+    ways = (
+        value[: len(value) // 2],
+        b"\xff\xfe" + value,
+        b"",
+        json.dumps(body | {"event_timestamp": "05/04/2025 13:00"}).encode(),
+        json.dumps(body | {"event_timestamp": body["event_timestamp"][:19]}).encode(),
+        json.dumps({key: item for key, item in body.items() if key != "token"}).encode(),
+        json.dumps(body | {"token": None}).encode(),
+    )
+    return Record(random_.choice(ways), key=record.key, partition=record.partition)
+
+
+def _time_ms(value: bytes | None) -> int | None:
+    """Event time of a record that is a row; None for one that is not."""
+    try:
+        body = json.loads((value or b"").decode("utf-8"))
+        moment = datetime.fromisoformat(body["event_timestamp"])
+    except (ValueError, KeyError, TypeError):
+        return None
+    if moment.tzinfo is None or body.get("token") is None:
+        return None
+    return int((moment - datetime(1970, 1, 1, tzinfo=UTC)) / timedelta(milliseconds=1))
+
+
+def _pairs(left: list[Judged], right: list[Judged]) -> Counter[str]:
+    by_token: dict[str, list[tuple[int, dict[str, object]]]] = defaultdict(list)
+    for event in right:
+        body = _body(event.record)
+        by_token[str(body["token"])].append((event.time_ms or 0, body))
+    pairs: Counter[str] = Counter()
+    for event in left:
+        a = _body(event.record)
+        for time_ms, b in by_token[str(a["token"])]:
+            if abs(time_ms - (event.time_ms or 0)) <= WITHIN_MS:
+                pairs[json.dumps(_row(a, b), sort_keys=True)] += 1
+    return pairs
+
+
+def _row(a: dict[str, object], b: dict[str, object]) -> dict[str, object]:
+    return {
+        "token": a["token"],
+        "user_id": a.get("user_id"),
+        "amount": a.get("amount"),
+        "credit_limit": b.get("credit_limit"),
+        "a_timestamp": a["event_timestamp"],
+        "b_timestamp": b["event_timestamp"],
+    }
+
+
+def _body(record: Recorded) -> dict[str, object]:
+    body: dict[str, object] = json.loads(record.value or b"")
+    return body

@@ -1,0 +1,1 @@
+"""Sinks: where a job's rows go, and what each of them promises."""

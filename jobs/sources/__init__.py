@@ -1,0 +1,1 @@
+"""Sources: where a job's rows come from."""

@@ -1,0 +1,196 @@
+"""A real Apache Kafka on this machine: one node in KRaft mode, broker and controller in one, in a process that ends with this one."""
+
+from __future__ import annotations
+
+import base64
+import os
+import shutil
+import socket
+import subprocess
+import time
+import uuid
+from contextlib import ExitStack
+from pathlib import Path
+from types import TracebackType
+
+from confluent_kafka import KafkaException
+from confluent_kafka.admin import AdminClient
+
+from scripts import layout
+from scripts.errors import BrokerDied, BrokerNotReady, PortInUse
+from scripts.leash import Leash
+
+# Measured on 2 cores: 1.1 s to format, 2 s to start. A minute and a half is for a machine that is busy with something else.
+START_LIMIT_S = 90
+# The least heap at which 400,000 records of 300 bytes went through without a long pause.
+HEAP = "256m"
+_ANSWER_S = 1.0
+
+_PROPERTIES = """\
+process.roles=broker,controller
+node.id=1
+controller.quorum.voters=1@127.0.0.1:{controller_port}
+listeners=PLAINTEXT://127.0.0.1:{port},CONTROLLER://127.0.0.1:{controller_port}
+advertised.listeners=PLAINTEXT://127.0.0.1:{port}
+controller.listener.names=CONTROLLER
+inter.broker.listener.name=PLAINTEXT
+listener.security.protocol.map=PLAINTEXT:PLAINTEXT,CONTROLLER:PLAINTEXT
+log.dirs={data}
+auto.create.topics.enable=false
+offsets.topic.replication.factor=1
+offsets.topic.num.partitions=4
+transaction.state.log.replication.factor=1
+transaction.state.log.num.partitions=4
+transaction.state.log.min.isr=1
+share.coordinator.state.topic.replication.factor=1
+share.coordinator.state.topic.min.isr=1
+group.initial.rebalance.delay.ms=0
+# Events carry the times of their own day; a broker that deletes by age would drop them at once.
+log.retention.ms=-1
+"""
+
+
+class KafkaBroker:
+    """A running broker; its data is gone when it ends.
+
+    Args:
+        folder: an empty or missing folder for its data and settings, removed at the end.
+        log: the file that gets what the broker writes.
+        port: a loopback port, or 0 for a free one.
+        port_option: what the user chose the port by, for the error message.
+        start_limit_s: how long it may take to start.
+    """
+
+    def __init__(
+        self, *, folder: Path, log: Path, port: int = 0, port_option: str = "--kafka-port", start_limit_s: float = START_LIMIT_S
+    ) -> None:
+        self.log = log
+        self._folder = folder
+        self._asked_port = port
+        self._port_option = port_option
+        self._start_limit_s = start_limit_s
+        self._leash: Leash | None = None
+        self._port = 0
+
+    def __enter__(self) -> KafkaBroker:
+        return self.start()
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+        self.stop()
+
+    @property
+    def address(self) -> str:
+        """``127.0.0.1:port``, as ``bootstrap.servers`` takes it."""
+        return f"127.0.0.1:{self._port}"
+
+    @property
+    def pid(self) -> int:
+        """The broker's process id."""
+        assert self._leash is not None
+        return self._leash.pid
+
+    def start(self) -> KafkaBroker:
+        """Formats a data folder, starts the broker and waits until it answers.
+
+        Raises:
+            PortInUse: RUN-002.
+            BrokerDied: RUN-010, with the end of its log.
+            BrokerNotReady: RUN-011.
+            ToolMissing: TOOL-..., the jars are not there.
+        """
+        self._port, controller_port = self._ports()
+        settings = self._settings(controller_port)
+        self._format(settings)
+        self._leash = Leash(self._java("kafka.Kafka", str(settings)), env=self._environment(), log=self.log, remove=self._folder, grace_s=10)
+        self._leash.start()
+        try:
+            self._wait_for_answer()
+        except BaseException:
+            self.stop()
+            raise
+        return self
+
+    def alive(self) -> bool:
+        """Whether it still runs."""
+        return self._leash is not None and self._leash.alive()
+
+    def check(self) -> None:
+        """Nothing while it runs.
+
+        Raises:
+            BrokerDied: RUN-010.
+        """
+        if self._leash is not None and not self._leash.alive():
+            given = f"it ended with code {self._leash.returncode}; its log, {self.log}, ends with:\n{self._leash.tail()}"
+            raise BrokerDied(path="kafka", given=given, need="a broker that runs until the end", fix="see its log, and run again")
+
+    def stop(self) -> None:
+        """Ends it and removes its data; does nothing the second time."""
+        if self._leash is not None:
+            self._leash.stop()
+        shutil.rmtree(self._folder, ignore_errors=True)
+
+    def _ports(self) -> tuple[int, int]:
+        """The broker's port and the controller's; both are held at once, so that they differ."""
+        with ExitStack() as held:
+            return self._free(held, self._asked_port), self._free(held, 0)
+
+    def _free(self, held: ExitStack, port: int) -> int:
+        listener = held.enter_context(socket.socket())
+        listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        try:
+            listener.bind(("127.0.0.1", port))
+        except OSError as error:
+            fix = f"stop what listens there, or choose another with {self._port_option}; 0 takes a free one"
+            raise PortInUse(path=f"127.0.0.1:{port}", given=error.strerror or "", need="a free port for Kafka", fix=fix) from None
+        return int(listener.getsockname()[1])
+
+    def _settings(self, controller_port: int) -> Path:
+        data = self._folder / "data"
+        data.mkdir(parents=True, exist_ok=True)
+        settings = self._folder / "server.properties"
+        settings.write_text(_PROPERTIES.format(port=self._port, controller_port=controller_port, data=data.resolve()), encoding="utf-8")
+        return settings
+
+    def _format(self, settings: Path) -> None:
+        cluster = base64.urlsafe_b64encode(uuid.uuid4().bytes).decode().rstrip("=")
+        command = self._java("kafka.tools.StorageTool", "format", "-t", cluster, "-c", str(settings))
+        done = subprocess.run(command, env=self._environment(), capture_output=True, text=True, timeout=self._start_limit_s, check=False)
+        if done.returncode != 0:
+            given = f"kafka.tools.StorageTool ended with code {done.returncode}: {(done.stderr or done.stdout).strip()[-800:]}"
+            raise BrokerDied(path="kafka", given=given, need="a data folder that can be written", fix="check the disk, and run again")
+
+    def _java(self, main: str, *arguments: str) -> list[str]:
+        flags = [f"-Xmx{HEAP}", "-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC", "-Djava.awt.headless=true", f"-Dkafka.logs.dir={self._folder}"]
+        return [_java(), *flags, "-cp", layout.kafka_classpath(), main, *arguments]
+
+    def _environment(self) -> dict[str, str]:
+        return {name: value for name, value in os.environ.items() if not name.startswith(("KAFKA_", "JAVA_TOOL_OPTIONS"))}
+
+    def _wait_for_answer(self) -> None:
+        # librdkafka would write each refused connection to standard error.
+        admin = AdminClient({"bootstrap.servers": self.address, "log_level": 0, "error_cb": lambda _: None, "logger": _silent()})
+        until_s = time.monotonic() + self._start_limit_s
+        while time.monotonic() < until_s:
+            self.check()
+            try:
+                if admin.list_topics(timeout=_ANSWER_S).brokers:
+                    return
+            except KafkaException:
+                continue
+        need = f"an answer within {self._start_limit_s:g} s"
+        raise BrokerNotReady(path="kafka", given=self.address, need=need, fix=f"see {self.log}, and run again")
+
+
+def _java() -> str:
+    home = os.environ.get("JAVA_HOME")
+    return str(Path(home) / "bin" / "java") if home else "java"
+
+
+def _silent() -> object:
+    import logging
+
+    logger = logging.getLogger("penstock.kafka.silent")
+    logger.addHandler(logging.NullHandler())
+    logger.propagate = False
+    return logger

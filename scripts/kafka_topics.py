@@ -1,0 +1,171 @@
+"""Topics on a broker: created from the plan, written from the local input, read back as they lie."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+
+from confluent_kafka import Consumer, KafkaError, KafkaException, Message, Producer, TopicPartition
+from confluent_kafka.admin import AdminClient, NewTopic
+
+from jobs.local.recording import Record, Recorded
+from scripts.errors import InputFailed, TopicsNotCreated
+from sizing.errors import raise_all
+
+_TIMEOUT_S = 30.0
+_READ_AT_A_TIME = 10_000
+
+
+@dataclass(frozen=True)
+class Fed:
+    """What was fed into a topic.
+
+    Args:
+        partitions: of the topic.
+        records: how many, flush events not counted.
+        ends: partition -> the first offset behind what was fed.
+        flush: places (partition, offset) of the flush events.
+    """
+
+    partitions: int
+    records: int
+    ends: Mapping[int, int]
+    flush: frozenset[tuple[int, int]]
+
+
+def create(address: str, topics: Mapping[str, int]) -> None:
+    """Creates topics with their partitions, one replica each.
+
+    Raises:
+        TopicsNotCreated: RUN-012, one for each topic that the broker refused.
+    """
+    # Events carry the times of their own day: a topic that deletes by age would drop them at once.
+    wanted = [NewTopic(name, num_partitions=count, replication_factor=1, config={"retention.ms": "-1"}) for name, count in topics.items()]
+    # Held in a name: a client that is collected takes its open requests with it.
+    admin = AdminClient({"bootstrap.servers": address})
+    created = admin.create_topics(wanted, operation_timeout=_TIMEOUT_S) if wanted else {}
+    refused: list[TopicsNotCreated] = []
+    for name, future in created.items():
+        try:
+            future.result()
+        except KafkaException as error:
+            fault: KafkaError = error.args[0]
+            refused.append(TopicsNotCreated(path=f"topic {name}", given=fault.str(), need="a name and a count that the broker takes", fix="mend the spec"))
+    raise_all(refused)
+
+
+def feed(address: str, topic: str, partitions: int, records: Iterable[Record], progress: Callable[[int], None]) -> Fed:
+    """Writes records to a topic, each partition in the order given.
+
+    Args:
+        address: of the broker.
+        topic: its name.
+        partitions: how many it has.
+        records: what to write.
+        progress: called now and then with how many have been written.
+
+    Raises:
+        InputFailed: RUN-013, the broker took not all of them.
+    """
+    writing = _Writing(topic)
+    producer = Producer({"bootstrap.servers": address, "linger.ms": 20, "compression.type": "lz4", "acks": "all", "enable.idempotence": True})
+    count = 0
+    for count, record in enumerate(records, start=1):
+        turn = record.partition if record.partition is not None else (None if record.key else count % partitions)
+        _produce(producer, topic, record, turn, writing)
+        if count % 1_000 == 0:
+            producer.poll(0)
+            progress(count)
+    left = producer.flush(_TIMEOUT_S)
+    if left or writing.failures:
+        given = f"{left + len(writing.failures)} of {count} records were not taken; {writing.failures[0] if writing.failures else 'no answer'}"
+        raise InputFailed(path=f"topic {topic}", given=given, need="a broker that takes them", fix="see the broker's log")
+    progress(count)
+    return Fed(partitions, count - len(writing.flush), writing.ends, frozenset(writing.flush))
+
+
+def read(address: str, topic: str, ends: Mapping[int, int] | None = None) -> list[Message]:
+    """All of a topic's records, by partition and offset, with a plain consumer.
+
+    Args:
+        address: of the broker.
+        topic: its name.
+        ends: partition -> the first offset not to read; all that is there by default.
+    """
+    consumer = Consumer({"bootstrap.servers": address, "group.id": "penstock.reader", "enable.auto.commit": False, "auto.offset.reset": "earliest"})
+    try:
+        numbers = consumer.list_topics(topic, timeout=_TIMEOUT_S).topics[topic].partitions
+        edges = {number: consumer.get_watermark_offsets(TopicPartition(topic, number), timeout=_TIMEOUT_S) for number in numbers}
+        until = {number: ends.get(number, 0) if ends is not None else last for number, (_, last) in edges.items()}
+        todo = {number for number, (first, _) in edges.items() if until[number] > first}
+        consumer.assign([TopicPartition(topic, number, edges[number][0]) for number in todo])
+        return sorted(_consumed(consumer, todo, until), key=lambda message: (message.partition() or 0, message.offset() or 0))
+    finally:
+        consumer.close()
+
+
+def recorded(messages: Iterable[Message], flush: frozenset[tuple[int, int]]) -> list[Recorded]:
+    """Records as a recording has them."""
+    found = []
+    for message in messages:
+        partition, offset = message.partition(), message.offset()
+        assert partition is not None and offset is not None
+        found.append(Recorded(partition, offset, _bytes(message.key()), _bytes(message.value()), (partition, offset) in flush))
+    return found
+
+
+class _Writing:
+    """What the broker has answered so far."""
+
+    def __init__(self, topic: str) -> None:
+        self.topic = topic
+        self.ends: dict[int, int] = {}
+        self.flush: set[tuple[int, int]] = set()
+        self.failures: list[str] = []
+
+    def answered(self, error: KafkaError | None, message: Message, *, flush: bool) -> None:
+        partition, offset = message.partition(), message.offset()
+        if error is not None or partition is None or offset is None:
+            self.failures.append(error.str() if error else "an answer without a place")
+            return
+        self.ends[partition] = max(self.ends.get(partition, 0), offset + 1)
+        if flush:
+            self.flush.add((partition, offset))
+
+
+def _produce(producer: Producer, topic: str, record: Record, partition: int | None, writing: _Writing) -> None:
+    place = {} if partition is None else {"partition": partition}
+
+    def answered(error: KafkaError | None, message: Message) -> None:
+        writing.answered(error, message, flush=record.flush)
+
+    while True:
+        try:
+            producer.produce(topic, value=record.value, key=record.key, on_delivery=answered, **place)
+            return
+        except BufferError:
+            # The client's queue is full: let it send some of it.
+            producer.poll(0.1)
+
+
+def _consumed(consumer: Consumer, todo: set[int], until: Mapping[int, int]) -> list[Message]:
+    found: list[Message] = []
+    while todo:
+        messages = consumer.consume(_READ_AT_A_TIME, timeout=_TIMEOUT_S)
+        if not messages:
+            raise InputFailed(path="kafka", need="records up to the end of the topic", fix="see the broker's log")
+        for message in messages:
+            fault = message.error()
+            if fault is not None:
+                raise InputFailed(path="kafka", given=fault.str(), need="records up to the end of the topic", fix="see the broker's log")
+            partition, offset = message.partition(), message.offset()
+            assert partition is not None and offset is not None
+            if offset < until[partition]:
+                found.append(message)
+            if offset >= until[partition] - 1:
+                todo.discard(partition)
+    return found
+
+
+def _bytes(value: str | bytes | None) -> bytes | None:
+    return value.encode() if isinstance(value, str) else value

@@ -1,0 +1,102 @@
+"""The keeper of a leash: ``leash_keeper.py GRACE_S FOLDER COMMAND...``, started by `scripts.leash` and by nothing else.
+
+It starts the command, says so on stdout, and ends it when stdin closes or a signal asks for it. It runs by its path and imports the
+standard library alone, so that it starts in a few milliseconds and lays no path of this project on the command.
+"""
+
+from __future__ import annotations
+
+import os
+import select
+import shutil
+import signal
+import subprocess
+import sys
+import time
+
+STDIN = 0
+ASKED_TO_END = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP)
+# How often the keeper looks whether the group is gone: signals do not tell of grandchildren.
+POLL_S = 0.02
+
+
+def main() -> int:
+    grace_s, folder, command = float(sys.argv[1]), sys.argv[2], sys.argv[3:]
+    signals = _signals_as_a_stream()
+    try:
+        child = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=sys.stderr, start_new_session=True)
+    except OSError as error:
+        _say(f"refused {error.strerror}")
+        _remove(folder)
+        return 127
+    _say(f"started {child.pid}")
+    _watch(child, signals, grace_s)
+    if child.returncode is None:
+        _end(child, grace_s)
+    _remove(folder)
+    return 0
+
+
+def _signals_as_a_stream() -> int:
+    """The reading end of a pipe that gets a byte for each signal."""
+    reading, writing = os.pipe()
+    os.set_blocking(writing, False)
+    signal.set_wakeup_fd(writing)
+    for number in (signal.SIGCHLD, *ASKED_TO_END):
+        signal.signal(number, lambda *_: None)
+    return reading
+
+
+def _watch(child: subprocess.Popen[bytes], signals: int, grace_s: float) -> None:
+    """Returns when the parent is gone, or when a signal asks for the end. A command that ends by itself is reported at once."""
+    while True:
+        readable = select.select([STDIN, signals], [], [])[0]
+        if STDIN in readable:
+            return
+        if set(os.read(signals, 64)) & set(ASKED_TO_END):
+            return
+        if child.returncode is None and child.poll() is not None:
+            _end(child, grace_s)
+
+
+def _end(child: subprocess.Popen[bytes], grace_s: float) -> None:
+    """Ends all of the command's process group, asked first, forced after the grace, and tells the parent. Only once: the group's number
+    may be another's afterwards."""
+    for number, patience_s in ((signal.SIGTERM, grace_s), (signal.SIGKILL, 5.0)):
+        until_s = time.monotonic() + patience_s
+        gone = not _send(child.pid, number)
+        while not gone and time.monotonic() < until_s:
+            child.poll()
+            gone = not _send(child.pid, 0)
+            if not gone:
+                time.sleep(POLL_S)
+        if gone:
+            break
+    code = child.poll()
+    _say(f"ended {-signal.SIGKILL if code is None else code}")
+
+
+def _send(group: int, number: int) -> bool:
+    """Sends a signal; whether there is somebody left in the group. macOS refuses (EPERM) where only zombies are left."""
+    try:
+        os.killpg(group, number)
+    except (ProcessLookupError, PermissionError):
+        return False
+    return True
+
+
+def _remove(folder: str) -> None:
+    if folder:
+        shutil.rmtree(folder, ignore_errors=True)
+
+
+def _say(line: str) -> None:
+    """One line to the parent, which may be gone."""
+    try:
+        os.write(1, f"{line}\n".encode())
+    except BrokenPipeError:
+        pass
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,89 @@
+"""The local input and the expectation of a spec: found, imported and turned into records."""
+
+from __future__ import annotations
+
+import importlib
+import inspect
+import json
+import sys
+from collections.abc import Callable, Iterable, Iterator
+from pathlib import Path
+from typing import Any
+
+from jobs.local.recording import Expectation, Record, Recording
+from jobs.spec import SpecFile
+from scripts.errors import ExpectationFailed, InputFailed
+
+Generator = Callable[[int], Iterable[Record]]
+Expect = Callable[[Recording], Expectation]
+
+
+def generators(spec: SpecFile, app_path: Iterable[Path]) -> dict[str, Generator]:
+    """Topic -> what yields its records, given the number of partitions.
+
+    Raises:
+        PenstockError: RUN-013 with the spec's line.
+    """
+    return {topic: _generator(spec, topic, reference, app_path) for topic, reference in spec.job.spec.local.input.items()}
+
+
+def expectation(spec: SpecFile, app_path: Iterable[Path]) -> Expect | None:
+    """The function that computes what must come out; None where the spec has none.
+
+    Raises:
+        PenstockError: RUN-017 with the spec's line.
+    """
+    reference = spec.job.spec.local.expect
+    if reference is None:
+        return None
+    try:
+        return _named(reference, app_path)  # type: ignore[no-any-return]
+    except Exception as error:
+        fault = ExpectationFailed(need=f"a function that can be imported; {type(error).__name__}: {error}", fix="mend the reference or the module")
+        raise spec.document.locate(fault, ("spec", "local", "expect")) from None
+
+
+def _generator(spec: SpecFile, topic: str, reference: str, app_path: Iterable[Path]) -> Generator:
+    try:
+        if reference.endswith(".jsonl"):
+            file = spec.path.parent / reference
+            file.open("rb").close()
+            return lambda partitions: _lines(file)
+        function = _named(reference, app_path)
+    except Exception as error:
+        need = f"a function that can be imported, or a .jsonl file beside the spec; {type(error).__name__}: {error}"
+        fault = InputFailed(need=need, fix="mend the reference, the module or the file")
+        raise spec.document.locate(fault, ("spec", "local", "input", topic)) from None
+    takes_partitions = bool(inspect.signature(function).parameters)
+    return lambda partitions: (_record(topic, item) for item in (function(partitions) if takes_partitions else function()))
+
+
+def _named(reference: str, app_path: Iterable[Path]) -> Any:
+    module, _, name = reference.partition(":")
+    for folder in app_path:
+        if str(folder) not in sys.path:
+            sys.path.insert(0, str(folder))
+    return getattr(importlib.import_module(module), name)
+
+
+def _lines(file: Path) -> Iterator[Record]:
+    """One record a line, as it stands."""
+    with file.open("rb") as lines:
+        for line in lines:
+            if line.strip():
+                yield Record(line.rstrip(b"\r\n"))
+
+
+def _record(topic: str, item: object) -> Record:
+    """What a generator may yield: a `Record`, or only its value as bytes, as text or as something that JSON can write."""
+    if isinstance(item, Record):
+        return item
+    if isinstance(item, bytes):
+        return Record(item)
+    if isinstance(item, str):
+        return Record(item.encode())
+    try:
+        return Record(json.dumps(item).encode())
+    except (TypeError, ValueError) as error:
+        need = "a jobs.local.recording.Record, bytes, text or a mapping that JSON can write"
+        raise InputFailed(path=f"the generator of {topic}", given=repr(item)[:200], need=need, fix=str(error)) from None

@@ -1,0 +1,204 @@
+"""The shape of every error of Penstock, and the errors of sizing.
+
+An error is a class with a stable code, so that a program can tell errors apart and a person can look one up. It says what is wrong
+(the title), where, what was given, what is needed, and how to fix it::
+
+    error[SIZ-001]: executor has no task slot
+      at   jobs/specs/clicks.yaml:14  spec.executor.slots = 1
+      need spark.executor.cores >= spark.task.cpus = 2
+      fix  slots: 2, or take spark.task.cpus out of sparkConf
+
+The tree (a class's exit code is the process's)::
+
+    PenstockError
+    |-- CheckFailed        1   a check ran and failed
+    |-- DocumentError      2   a bad document or a bad call
+    |-- Infeasible         3   no plan can meet the targets
+    |-- ToolMissing        4   a tool, a file or a credential is missing on this machine
+    |-- RunFailed          5   the run, or a system outside of Penstock, failed
+    `-- Faults                 several of these, found in one go
+
+Every package that raises has an ``errors`` module with its own codes; ``docs/errors.md`` lists them all.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import ClassVar
+
+from pydantic import BaseModel, ConfigDict
+
+
+class Place(BaseModel):
+    """Where in a document something stands.
+
+    Args:
+        file: path of the document as the user named it.
+        line: counted from 1; None where the place is the whole file.
+        column: counted from 1.
+    """
+
+    model_config = ConfigDict(frozen=True)
+
+    file: str
+    line: int | None = None
+    column: int | None = None
+
+    def __str__(self) -> str:
+        return self.file if self.line is None else f"{self.file}:{self.line}"
+
+
+class PenstockError(Exception):
+    """One fault, in the terms of the person who has to mend it.
+
+    Args:
+        path: the field, as a dotted path in the document (``spec.executor.memory``), or the name of what is at fault.
+        given: what stands there, as the user wrote it.
+        need: what is allowed or required, with the value given where that helps.
+        fix: what to do.
+        at: file and line, where there is one.
+    """
+
+    code: ClassVar[str]
+    title: ClassVar[str]
+    exit_code: ClassVar[int]
+
+    def __init__(self, *, path: str = "", given: str = "", need: str = "", fix: str = "", at: Place | None = None) -> None:
+        super().__init__(f"[{self.code}] {self.title}: {path} {given} {need}".strip())
+        self.path = path
+        self.given = given
+        self.need = need
+        self.fix = fix
+        self.at = at
+
+    @property
+    def errors(self) -> tuple[PenstockError, ...]:
+        """The faults in this error: itself alone, or all of them for `Faults`."""
+        return (self,)
+
+    def render(self) -> str:
+        """The error as a person reads it: a headline and up to three lines below it."""
+        what = f"{self.path} = {self.given}" if self.path and self.given else self.path or self.given
+        where = "  ".join(part for part in (str(self.at) if self.at else "", what) if part)
+        rows = (("at", where), ("need", self.need), ("fix", self.fix))
+        body = [f"  {label:<4} {text}" for label, text in rows if text]
+        return "\n".join([f"error[{self.code}]: {self.title}", *body])
+
+    def as_json(self) -> dict[str, str | int | None]:
+        """The error as programs read it; keys as in the command's ``-o json``."""
+        return {
+            "code": self.code,
+            "title": self.title,
+            "file": self.at.file if self.at else None,
+            "line": self.at.line if self.at else None,
+            "column": self.at.column if self.at else None,
+            "path": self.path,
+            "given": self.given,
+            "need": self.need,
+            "fix": self.fix,
+        }
+
+
+class CheckFailed(PenstockError):
+    """A check ran to its end and what it looked at is wrong."""
+
+    exit_code = 1
+
+
+class DocumentError(PenstockError):
+    """A document or a call that can't be taken as it stands."""
+
+    exit_code = 2
+
+
+class Infeasible(PenstockError):
+    """No plan can meet what is asked."""
+
+    exit_code = 3
+
+
+class ToolMissing(PenstockError):
+    """Something that the user has to install or provide is not there."""
+
+    exit_code = 4
+
+
+class RunFailed(PenstockError):
+    """The run itself, or a system outside of Penstock, failed."""
+
+    exit_code = 5
+
+
+class Faults(PenstockError):
+    """Several faults found in one go, in the order of the document; the gravest exit code wins, a bad document first."""
+
+    code = "FAULTS"
+    title = "several faults"
+    exit_code = 2
+
+    def __init__(self, errors: Iterable[PenstockError]) -> None:
+        self._errors = tuple(errors)
+        super().__init__(need="; ".join(str(error) for error in self._errors))
+
+    @property
+    def errors(self) -> tuple[PenstockError, ...]:
+        return self._errors
+
+    def render(self) -> str:
+        return "\n".join(error.render() for error in self._errors)
+
+
+def raise_all(errors: Iterable[PenstockError]) -> None:
+    """Raises what was collected: nothing, the one error, or all of them together.
+
+    Raises:
+        PenstockError: the only fault.
+        Faults: two faults or more.
+    """
+    found = tuple(errors)
+    if len(found) == 1:
+        raise found[0]
+    if found:
+        raise Faults(found)
+
+
+class NoTaskSlot(DocumentError):
+    """An executor has fewer cores than one task takes, so that no task could ever start."""
+
+    code = "SIZ-001"
+    title = "executor has no task slot"
+
+
+class BadSparkSetting(DocumentError):
+    """A value in sparkConf that Spark itself would refuse."""
+
+    code = "SIZ-002"
+    title = "Spark would refuse this setting"
+
+
+class SettingContradicts(DocumentError):
+    """A Spark setting says something else than a field of the spec, or than the plan that follows from the spec."""
+
+    code = "SIZ-003"
+    title = "a Spark setting contradicts the spec"
+
+
+class HeapTooSmall(Infeasible):
+    """What the pod's memory leaves for the JVM's heap is less than Spark starts with."""
+
+    code = "SIZ-004"
+    title = "the heap is too small for Spark"
+
+
+class PodNotMet(Infeasible):
+    """The factor given for the overhead rounds so that no heap makes the pod exactly as large as asked."""
+
+    code = "SIZ-005"
+    title = "no heap makes a pod of exactly this memory"
+
+
+class LimitBelowRequest(DocumentError):
+    """A pod's CPU limit lies below its CPU request, which Kubernetes and Spark refuse."""
+
+    code = "SIZ-006"
+    title = "the CPU limit is below the request"

@@ -1,0 +1,134 @@
+"""Why each number of a plan is what it is: the rule and the inputs, for ``--explain``."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from sizing.planned import Explanation, Plan, PlannedPod
+from sizing.spark_pods import has_own_overhead, planned_factor, spark_factor
+from sizing.spark_settings import PodSettings, SparkSettings
+from sizing.targets import DriverTarget, ExecutorTarget, Targets
+
+Inputs = dict[str, int | float | str]
+
+
+def explain(targets: Targets, settings: SparkSettings, draft: Plan) -> tuple[Explanation, ...]:
+    """One explanation for each number of the plan, in the order of its JSON."""
+    return (
+        *_totals(targets, draft),
+        *_pod("driver", targets.driver, settings.driver, settings, draft.pods.driver),
+        *_pod("executor", targets.executor, settings.executor, settings, draft.pods.executor),
+        *_slots(settings, draft),
+        *_stages(settings, draft),
+        *_topics(targets, draft),
+    )
+
+
+def _totals(targets: Targets, draft: Plan) -> Iterator[Explanation]:
+    totals, executor, parallelism = draft.totals, draft.pods.executor, draft.parallelism.value
+    yield _of("parallelism.value", parallelism, "PARALLELISM of the app, else the spec's", source=draft.parallelism.source)
+    rule = "max(1, ceil(parallelism / slots))"
+    yield _of("totals.executors", totals.executors, rule, parallelism=parallelism, slots=executor.slots or 1)
+    yield _of("totals.pods", totals.pods, "executors + 1 driver", executors=totals.executors)
+    rule = "executors * memory of one pod"
+    yield _of("totals.executorMemoryMib", totals.executor_memory_mib, rule, executors=totals.executors, memoryMib=executor.memory_mib)
+    rule = "executors * CPU request of one pod"
+    inputs: Inputs = {"executors": totals.executors, "requestCpuMillicores": executor.request_cpu_millicores}
+    yield _of("totals.executorCpuMillicores", totals.executor_cpu_millicores, rule, **inputs)
+    operators = targets.operators
+    counted: Inputs = {"operators": operators.count, "parallelism": parallelism, "operatorsFrom": operators.counted_from}
+    if operators.names:
+        counted["names"] = ", ".join(operators.names)
+    yield _of("totals.subtasks", totals.subtasks, "operators * parallelism, as Flink counts subtasks", **counted)
+
+
+def _pod(
+    kind: str, asked: ExecutorTarget | DriverTarget, own: PodSettings, settings: SparkSettings, pod: PlannedPod
+) -> Iterator[Explanation]:
+    heap_given = asked.memory_mib is None and (asked.heap_mib is not None or own.heap_mib is not None)
+    at = f"pods.{kind}"
+    yield from _memory(at, kind, heap_given, own, settings, pod)
+    key = f"spark.kubernetes.{kind}.request.cores"
+    if asked.cpu_millicores is not None:
+        yield _of(f"{at}.requestCpuMillicores", pod.request_cpu_millicores, f"the {kind}'s cores, as asked")
+    elif own.request_cpu_millicores is not None:
+        yield _of(f"{at}.requestCpuMillicores", pod.request_cpu_millicores, f"{key}, as asked")
+    else:
+        rule = "one core for each of the executor's cores" if kind == "executor" else "spark.driver.cores, 1 unless given"
+        yield _of(f"{at}.requestCpuMillicores", pod.request_cpu_millicores, rule)
+    yield _of(f"{at}.limitCpuMillicores", pod.limit_cpu_millicores, f"spark.kubernetes.{kind}.limit.cores; without it there is none")
+
+
+def _memory(at: str, kind: str, heap_given: bool, own: PodSettings, settings: SparkSettings, pod: PlannedPod) -> Iterator[Explanation]:
+    beside: Inputs = {"offHeapMib": pod.off_heap_mib, "pysparkMib": pod.pyspark_mib}
+    beside = {key: value for key, value in beside.items() if value}
+    parts: Inputs = {"heapMib": pod.heap_mib, "overheadMib": pod.overhead_mib, **beside}
+    if heap_given:
+        yield _of(f"{at}.memoryMib", pod.memory_mib, "heap + overhead + off-heap + Python's memory, as Spark adds them up", **parts)
+        yield _of(f"{at}.heapMib", pod.heap_mib, f"the {kind}'s heap, as asked")
+        factor = spark_factor(own, settings)
+    else:
+        yield _of(f"{at}.memoryMib", pod.memory_mib, f"the {kind}'s memory, as asked or by default; its parts add up to it", **parts)
+        rule = "the largest heap whose pod, with the overhead that the heap calls for and the rest, is no larger than the memory"
+        yield _of(f"{at}.heapMib", pod.heap_mib, rule, memoryMib=pod.memory_mib, **beside)
+        factor = planned_factor(own, settings)
+    yield _overhead(at, kind, heap_given, factor, own, settings, pod)
+    if kind == "executor":
+        yield _of(f"{at}.offHeapMib", pod.off_heap_mib, "spark.memory.offHeap.size where it is enabled, else 0")
+        rule = "spark.executor.pyspark.memory in cluster mode, else 0"
+        yield _of(f"{at}.pysparkMib", pod.pyspark_mib, rule, deployMode=settings.deploy_mode)
+
+
+def _overhead(
+    at: str, kind: str, heap_given: bool, factor: float, own: PodSettings, settings: SparkSettings, pod: PlannedPod
+) -> Explanation:
+    if own.overhead_mib is not None:
+        return _of(f"{at}.overheadMib", pod.overhead_mib, f"spark.{kind}.memoryOverhead, as asked")
+    inputs: Inputs = {"factor": factor, "heapMib": pod.heap_mib, "leastMib": own.min_overhead_mib}
+    rule = "max(int(factor * heap), least overhead)"
+    if heap_given or has_own_overhead(own, settings):
+        return _of(f"{at}.overheadMib", pod.overhead_mib, rule, **inputs)
+    if kind == "executor" and settings.pyspark_mib and settings.deploy_mode == "client":
+        inputs["pysparkMemoryMib"] = settings.pyspark_mib
+        rule = "max(int(factor * heap), least overhead, Python's memory)"
+    return _of(f"{at}.overheadMib", pod.overhead_mib, f"{rule}, and the MiB that rounding leaves of the memory", **inputs)
+
+
+def _slots(settings: SparkSettings, draft: Plan) -> Iterator[Explanation]:
+    executor = draft.pods.executor
+    slots = executor.slots or 1
+    cores, task_cpus = draft.spark_conf["spark.executor.cores"], str(settings.task_cpus)
+    rule = "spark.executor.cores // spark.task.cpus"
+    yield _of("pods.executor.slots", executor.slots, rule, executorCores=int(cores), taskCpus=task_cpus)
+    rule = "memory of one executor // slots"
+    yield _of("perSlot.memoryMib", draft.per_slot.memory_mib, rule, memoryMib=executor.memory_mib, slots=slots)
+    rule = "CPU request of one executor // slots"
+    request = executor.request_cpu_millicores
+    yield _of("perSlot.cpuMillicores", draft.per_slot.cpu_millicores, rule, requestCpuMillicores=request, slots=slots)
+
+
+def _stages(settings: SparkSettings, draft: Plan) -> Iterator[Explanation]:
+    shuffle = "spark.sql.shuffle.partitions, as asked" if settings.shuffle_partitions else "spark.sql.shuffle.partitions: the parallelism"
+    for index, stage in enumerate(draft.stages):
+        rule = "one task for each partition of the topic" if stage.kind == "read" else shuffle
+        yield _of(f"stages[{index}].tasks", stage.tasks, rule, stage=stage.name)
+    reads = sum(stage.tasks for stage in draft.stages if stage.kind == "read")
+    after = max(stage.tasks for stage in draft.stages if stage.kind == "shuffle")
+    slots = draft.totals.executors * (draft.pods.executor.slots or 1)
+    rule = "min(executors * slots, max(reads together, one stage after a shuffle)), stage after stage"
+    yield _of("tasksAtATime", draft.tasks_at_a_time, rule, slots=slots, reads=reads, afterShuffle=after)
+
+
+def _topics(targets: Targets, draft: Plan) -> Iterator[Explanation]:
+    for topic, partitions in draft.kafka.topics.items():
+        if topic in targets.sink_topics:
+            yield _of(f"kafka.topics.{topic}", partitions, "the sink's partitions, as asked or 1")
+        elif targets.source_topics[topic] is not None:
+            yield _of(f"kafka.topics.{topic}", partitions, "the source's partitions, as asked")
+        else:
+            rule = "the parallelism: one task reads one partition"
+            yield _of(f"kafka.topics.{topic}", partitions, rule, parallelism=draft.parallelism.value)
+
+
+def _of(number: str, value: int | None, rule: str, **inputs: int | float | str) -> Explanation:
+    return Explanation(number=number, value=value, rule=rule, inputs=inputs)

@@ -1,0 +1,51 @@
+"""Whether what is asked can be had at all. What can't is a violation of the plan, with the nearest that can."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from sizing.agreement import AgreedPod
+from sizing.errors import HeapTooSmall, Infeasible, PodNotMet
+from sizing.spark_pods import MIN_HEAP_MIB, PodMemory, planned_driver, planned_executor
+from sizing.spark_settings import SparkSettings
+from sizing.targets import Targets
+
+
+def memory_violations(targets: Targets, kind: str, agreed: AgreedPod, memory: PodMemory, settings: SparkSettings) -> list[Infeasible]:
+    """SIZ-004 where the heap is below Spark's least, SIZ-005 where no heap makes the pod exactly as large as asked.
+
+    Args:
+        targets: to name the place.
+        kind: ``executor`` or ``driver``.
+        agreed: what was asked of that kind.
+        memory: what came of it.
+        settings: with the user's overhead or factor.
+    """
+    field = f"{kind}.memory_mib" if agreed.heap_mib is None else f"{kind}.heap_mib"
+    pod_of = _rule(kind, settings)
+    if memory.heap_mib < MIN_HEAP_MIB:
+        return [targets.locate(_too_small(agreed, memory, pod_of), field)]
+    if agreed.memory_mib is not None and memory.total_mib != agreed.memory_mib:
+        return [targets.locate(_not_met(agreed.memory_mib, memory, pod_of), field)]
+    return []
+
+
+def _rule(kind: str, settings: SparkSettings) -> Callable[[int], PodMemory]:
+    rule = planned_executor if kind == "executor" else planned_driver
+    return lambda heap_mib: rule(settings, heap_mib)
+
+
+def _too_small(agreed: AgreedPod, memory: PodMemory, pod_of: Callable[[int], PodMemory]) -> HeapTooSmall:
+    least = f"a heap of at least {MIN_HEAP_MIB} MiB"
+    if agreed.memory_mib is None:
+        return HeapTooSmall(given=f"{memory.heap_mib}m", need=least, fix=f'heap: "{MIN_HEAP_MIB}m" or more')
+    needed = pod_of(MIN_HEAP_MIB).total_mib
+    need = f"{least}, which with its overhead takes a pod of {needed} MiB; {agreed.memory_mib} MiB leave a heap of {memory.heap_mib} MiB"
+    return HeapTooSmall(given=f"{agreed.memory_mib}m", need=need, fix=f'memory: "{needed}m" or more')
+
+
+def _not_met(asked_mib: int, memory: PodMemory, pod_of: Callable[[int], PodMemory]) -> PodNotMet:
+    below, above = memory.total_mib, pod_of(memory.heap_mib + 1).total_mib
+    need = f"a pod that the factor meets to the MiB: {below} MiB (heap {memory.heap_mib}) or {above} MiB (heap {memory.heap_mib + 1})"
+    fix = f'memory: "{below}m" or "{above}m", or an absolute memoryOverhead instead of the factor'
+    return PodNotMet(given=f"{asked_mib}m", need=need, fix=fix)

@@ -1,0 +1,34 @@
+"""The Spark settings of a plan: complete, so that every way to start the job comes to the same pods."""
+
+from __future__ import annotations
+
+from sizing.agreement import AgreedPod, cpu_text
+from sizing.planned import Pods
+from sizing.spark_settings import SparkSettings
+from sizing.targets import Targets
+
+
+def planned_conf(targets: Targets, settings: SparkSettings, executor: AgreedPod, driver: AgreedPod, pods: Pods) -> dict[str, str]:
+    """Every setting of the plan, by name.
+
+    Heap and overhead are absolute numbers: a factor has another default in each mode. What the user set and the plan does not decide
+    passes through as it is.
+
+    Returns:
+        Setting -> value as text, sorted by name.
+    """
+    shuffle = settings.shuffle_partitions or targets.parallelism.value
+    planned = {
+        "spark.submit.deployMode": settings.deploy_mode,
+        "spark.dynamicAllocation.enabled": "false",
+        "spark.executor.instances": str(pods.executor.count),
+        "spark.sql.shuffle.partitions": str(shuffle),
+    }
+    for kind, agreed, pod in (("executor", executor, pods.executor), ("driver", driver, pods.driver)):
+        planned |= {
+            f"spark.{kind}.cores": str(agreed.cores),
+            f"spark.{kind}.memory": f"{pod.heap_mib}m",
+            f"spark.{kind}.memoryOverhead": f"{pod.overhead_mib}m",
+            f"spark.kubernetes.{kind}.request.cores": cpu_text(agreed.request_cpu_millicores),
+        }
+    return dict(sorted({**targets.spark_conf, **planned}.items()))

@@ -1,0 +1,214 @@
+"""The Spark settings that bear on pods and tasks, read as Spark itself reads them.
+
+Source: Spark 4.1.1's ``internal/config/package.scala``, ``deploy/k8s/Config.scala`` and ``JavaUtils.byteStringAs``, and for the differences
+the code of 4.3.0's own jars, run on the same settings (2026-11-21): 4.3.0 takes a fraction for ``spark.task.cpus`` and the suffixes kib,
+mib, gib, tib and pib; else the rules are the same.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping
+from decimal import Decimal
+from typing import Annotated, Literal, NamedTuple
+
+from pydantic import BaseModel, ConfigDict, Field
+
+from sizing.errors import BadSparkSetting, PenstockError
+from sizing.targets import Targets
+from sizing.units import MAX_MEMORY_BYTES, MIB, NotAQuantity, cpu_millicores
+
+# Source: Spark 4.1.1, ResourceProfile.MEMORY_OVERHEAD_MIN_MIB and spark.{executor,driver}.minMemoryOverhead (since 4.0).
+MIN_OVERHEAD_MIB = 384
+# Source: Spark 4.1.1, spark.kubernetes.memoryOverheadFactor's default.
+JVM_OVERHEAD_FACTOR = 0.1
+# Source: Spark 4.1.1, spark.executor.memory and spark.driver.memory default to 1g.
+DEFAULT_HEAP_MIB = 1024
+
+_EXPONENTS = {"b": 0, "k": 1, "m": 2, "g": 3, "t": 4, "p": 5}
+_NUMBER = r"(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][+-]?[0-9]{1,3})?"
+# Longer digits than any size has; Python itself refuses to convert beyond 4300.
+_MAX_DIGITS = 30
+
+_Count = Annotated[int, Field(ge=1)]
+_Size = Annotated[int, Field(ge=0)]
+
+
+class PodSettings(BaseModel):
+    """What sparkConf says of one kind of pod, executor or driver; None where it says nothing.
+
+    Args:
+        cores: ``spark.<kind>.cores``.
+        heap_mib: ``spark.<kind>.memory``.
+        overhead_mib: ``spark.<kind>.memoryOverhead``.
+        overhead_factor: ``spark.<kind>.memoryOverheadFactor``, above 0.
+        min_overhead_mib: ``spark.<kind>.minMemoryOverhead``.
+        request_cpu_millicores: ``spark.kubernetes.<kind>.request.cores``.
+        limit_cpu_millicores: ``spark.kubernetes.<kind>.limit.cores``.
+    """
+
+    model_config = ConfigDict(frozen=True, strict=True, extra="forbid")
+
+    cores: _Count | None = None
+    heap_mib: _Size | None = None
+    overhead_mib: _Size | None = None
+    overhead_factor: float | None = None
+    min_overhead_mib: _Size = MIN_OVERHEAD_MIB
+    request_cpu_millicores: _Count | None = None
+    limit_cpu_millicores: _Count | None = None
+
+
+class SparkSettings(BaseModel):
+    """The settings of sparkConf that bear on the plan.
+
+    Args:
+        deploy_mode: ``spark.submit.deployMode``; Penstock runs in client mode inside the driver's pod.
+        executor: the executors' own.
+        driver: the driver's own.
+        overhead_factor: ``spark.kubernetes.memoryOverheadFactor``, for both.
+        off_heap_mib: ``spark.memory.offHeap.size`` where ``spark.memory.offHeap.enabled``, else 0.
+        pyspark_mib: ``spark.executor.pyspark.memory``, or 0.
+        task_cpus: ``spark.task.cpus``.
+        executor_instances: ``spark.executor.instances``.
+        shuffle_partitions: ``spark.sql.shuffle.partitions``.
+        dynamic_allocation: ``spark.dynamicAllocation.enabled``.
+    """
+
+    model_config = ConfigDict(frozen=True, strict=True, extra="forbid")
+
+    deploy_mode: Literal["client", "cluster"] = "client"
+    executor: PodSettings = PodSettings()
+    driver: PodSettings = PodSettings()
+    overhead_factor: float | None = None
+    off_heap_mib: _Size = 0
+    pyspark_mib: _Size = 0
+    task_cpus: Decimal = Decimal(1)
+    executor_instances: _Count | None = None
+    shuffle_partitions: _Count | None = None
+    dynamic_allocation: bool = False
+
+
+def spark_mib(text: str) -> int:
+    """Memory as Spark reads it where a bare number is MiB; what is left of a MiB is dropped.
+
+    Returns:
+        MiB, 0 or more.
+
+    Raises:
+        NotAQuantity: a fraction, a sign, a blank inside, an unknown suffix, or more than 1024 TiB.
+    """
+    return _size(text, default="m") // MIB
+
+
+def spark_size_mib(text: str) -> int:
+    """As `spark_mib`, for the settings where a bare number is bytes (``spark.memory.offHeap.size``)."""
+    return _size(text, default="b") // MIB
+
+
+def read_settings(conf: Mapping[str, str]) -> tuple[SparkSettings, dict[str, NotAQuantity]]:
+    """Reads the settings that bear on the plan; the others are left alone.
+
+    Returns:
+        The settings, without those that can't be read, and for each of these its key with the reason.
+    """
+    read: dict[str, object] = {}
+    pods: dict[str, dict[str, object]] = {"executor": {}, "driver": {}}
+    faults: dict[str, NotAQuantity] = {}
+    for key, setting in _SETTINGS.items():
+        if key not in conf:
+            continue
+        try:
+            (pods[setting.pod] if setting.pod else read)[setting.field] = setting.read(conf[key])
+        except NotAQuantity as fault:
+            faults[key] = fault
+    off_heap = read.pop("off_heap", False)
+    if not off_heap:
+        read.pop("off_heap_mib", None)
+    elif not read.get("off_heap_mib") and OFF_HEAP_SIZE not in faults:
+        faults[OFF_HEAP_SIZE] = NotAQuantity(f"at least 1 MiB where {OFF_HEAP_ENABLED} is true", f'{OFF_HEAP_SIZE}: "2g", or disable it')
+    pod_settings = {kind: PodSettings.model_validate(values) for kind, values in pods.items()}
+    return SparkSettings.model_validate({**read, **pod_settings}), faults
+
+
+def settings_of(targets: Targets) -> tuple[SparkSettings, list[PenstockError]]:
+    """The settings of targets, and SIZ-002 for each one that Spark would refuse."""
+    settings, faults = read_settings(targets.spark_conf)
+    errors: list[PenstockError] = []
+    for key, fault in faults.items():
+        given = targets.spark_conf.get(key, "")
+        errors.append(targets.locate(BadSparkSetting(given=given, need=fault.need, fix=fault.fix), f"spark_conf.{key}"))
+    return settings, errors
+
+
+def _size(text: str, default: str) -> int:
+    match = re.fullmatch(r"([0-9]+)(?:([bkmgtp])|([kmgtp])i?b)?", text.strip().lower(), re.ASCII)
+    if match is None or len(match.group(1)) > _MAX_DIGITS:
+        raise NotAQuantity("an integer with b, k, m, g, t or p, as Spark reads it, without a fraction", 'for example "2048m" or "16g"')
+    size: int = int(match.group(1)) * 1024 ** _EXPONENTS[match.group(2) or match.group(3) or default]
+    if size > MAX_MEMORY_BYTES:
+        raise NotAQuantity("at most 1024t", "check the suffix")
+    return size
+
+
+def _whole(text: str) -> int:
+    digits = text.strip()
+    if not re.fullmatch(r"[0-9]{1,9}", digits, re.ASCII) or int(digits) < 1:
+        raise NotAQuantity("a whole number above 0", "for example 4")
+    return int(digits)
+
+
+def _positive(text: str) -> Decimal:
+    digits = text.strip()
+    if not re.fullmatch(_NUMBER, digits, re.ASCII) or len(digits) > _MAX_DIGITS or not 0 < Decimal(digits) <= 1_000_000:
+        raise NotAQuantity("a number above 0", "for example 0.4")
+    return Decimal(digits)
+
+
+def _factor(text: str) -> float:
+    return float(_positive(text))
+
+
+def _boolean(text: str) -> bool:
+    word = text.strip().lower()
+    if word not in ("true", "false"):
+        raise NotAQuantity("true or false", "write true or false")
+    return word == "true"
+
+
+def _deploy_mode(text: str) -> str:
+    if text not in ("client", "cluster"):
+        raise NotAQuantity("client or cluster", "take it out: Penstock runs in client mode inside the driver's pod")
+    return text
+
+
+class _Setting(NamedTuple):
+    pod: Literal["", "executor", "driver"]
+    field: str
+    read: Callable[[str], object]
+
+
+OFF_HEAP_ENABLED = "spark.memory.offHeap.enabled"
+OFF_HEAP_SIZE = "spark.memory.offHeap.size"
+
+_SETTINGS: dict[str, _Setting] = {
+    "spark.submit.deployMode": _Setting("", "deploy_mode", _deploy_mode),
+    "spark.kubernetes.memoryOverheadFactor": _Setting("", "overhead_factor", _factor),
+    OFF_HEAP_ENABLED: _Setting("", "off_heap", _boolean),
+    OFF_HEAP_SIZE: _Setting("", "off_heap_mib", spark_size_mib),
+    "spark.executor.pyspark.memory": _Setting("", "pyspark_mib", spark_mib),
+    "spark.task.cpus": _Setting("", "task_cpus", _positive),
+    "spark.executor.instances": _Setting("", "executor_instances", _whole),
+    "spark.sql.shuffle.partitions": _Setting("", "shuffle_partitions", _whole),
+    "spark.dynamicAllocation.enabled": _Setting("", "dynamic_allocation", _boolean),
+}
+_KINDS: tuple[Literal["executor", "driver"], ...] = ("executor", "driver")
+for _kind in _KINDS:
+    _SETTINGS |= {
+        f"spark.{_kind}.cores": _Setting(_kind, "cores", _whole),
+        f"spark.{_kind}.memory": _Setting(_kind, "heap_mib", spark_mib),
+        f"spark.{_kind}.memoryOverhead": _Setting(_kind, "overhead_mib", spark_mib),
+        f"spark.{_kind}.memoryOverheadFactor": _Setting(_kind, "overhead_factor", _factor),
+        f"spark.{_kind}.minMemoryOverhead": _Setting(_kind, "min_overhead_mib", spark_mib),
+        f"spark.kubernetes.{_kind}.request.cores": _Setting(_kind, "request_cpu_millicores", cpu_millicores),
+        f"spark.kubernetes.{_kind}.limit.cores": _Setting(_kind, "limit_cpu_millicores", cpu_millicores),
+    }

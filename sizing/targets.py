@@ -1,0 +1,131 @@
+"""Targets: all that sizing takes, and nothing of where it came from but its place.
+
+`jobs.targets` makes them from a job spec; a program can make them itself.
+"""
+
+from __future__ import annotations
+
+from typing import Annotated, Literal, Self, TypeVar
+
+from pydantic import BaseModel, ConfigDict, Field, model_validator
+
+from sizing.errors import PenstockError, Place
+
+Error = TypeVar("Error", bound=PenstockError)
+
+# Flink's own upper bound (KeyGroupRangeAssignment.UPPER_BOUND_MAX_PARALLELISM): what runs there can be compared with what runs here.
+MAX_PARALLELISM = 32_768
+
+
+class _Target(BaseModel):
+    model_config = ConfigDict(frozen=True, strict=True, extra="forbid")
+
+
+class Origin(_Target):
+    """Where a target stands in the document that a person wrote; errors name it.
+
+    Args:
+        at: file and line.
+        path: the field as that document calls it (``spec.executor.slots``).
+        given: the value as it stands there.
+    """
+
+    at: Place
+    path: str
+    given: str
+
+
+class Parallelism(_Target):
+    """How many tasks of a stage shall run at the same time.
+
+    Args:
+        value: 1 to `MAX_PARALLELISM`.
+        source: ``spec``, or ``code`` where the app's own PARALLELISM won.
+    """
+
+    value: Annotated[int, Field(ge=1, le=MAX_PARALLELISM)]
+    source: Literal["spec", "code"] = "spec"
+
+
+class Operators(_Target):
+    """The operators of the app, as Flink counts them.
+
+    Args:
+        count: 1 or more.
+        names: of the operators, where the app gives them.
+        counted_from: in words, for the explanation.
+    """
+
+    count: Annotated[int, Field(ge=1)]
+    names: tuple[str, ...] = ()
+    counted_from: str = "as given"
+
+
+class ExecutorTarget(_Target):
+    """One executor, exactly one of memory and heap.
+
+    Args:
+        slots: ``spark.executor.cores``; None takes it from sparkConf, else the whole cores, at least 1.
+        cpu_millicores: CPU request of the pod; None takes it from sparkConf, else one core a slot.
+        memory_mib: of the pod, overhead included.
+        heap_mib: ``spark.executor.memory``; the pod is then as large as Spark makes it.
+    """
+
+    slots: Annotated[int, Field(ge=1)] | None = None
+    cpu_millicores: Annotated[int, Field(ge=1)] | None = None
+    memory_mib: Annotated[int, Field(ge=1)] | None = None
+    heap_mib: Annotated[int, Field(ge=1)] | None = None
+
+    @model_validator(mode="after")
+    def _one_memory(self) -> Self:
+        if (self.memory_mib is None) == (self.heap_mib is None):
+            raise ValueError("exactly one of memory_mib and heap_mib")
+        return self
+
+
+class DriverTarget(_Target):
+    """The driver, at most one of memory and heap; what is None comes from sparkConf, else from `sizing.spark_pods`' defaults."""
+
+    cpu_millicores: Annotated[int, Field(ge=1)] | None = None
+    memory_mib: Annotated[int, Field(ge=1)] | None = None
+    heap_mib: Annotated[int, Field(ge=1)] | None = None
+
+    @model_validator(mode="after")
+    def _one_memory(self) -> Self:
+        if self.memory_mib is not None and self.heap_mib is not None:
+            raise ValueError("at most one of memory_mib and heap_mib")
+        return self
+
+
+class Targets(_Target):
+    """What a plan is made from.
+
+    Args:
+        parallelism: tasks of a stage at the same time.
+        operators: for Flink's count of subtasks.
+        executor: one executor.
+        driver: the driver.
+        spark_conf: Spark settings as text, as Spark reads them.
+        source_topics: topic -> partitions asked for; None leaves them to the plan.
+        sink_topics: topic -> partitions.
+        notes: sentences that the plan shall carry on to the reader, such as which of two numbers won.
+        origins: field of the targets (``executor.slots``, ``spark_conf.spark.executor.cores``) -> where it stands.
+    """
+
+    parallelism: Parallelism
+    operators: Operators = Operators(count=1)
+    executor: ExecutorTarget
+    driver: DriverTarget = DriverTarget()
+    spark_conf: dict[str, str] = Field(default_factory=dict)
+    source_topics: dict[str, Annotated[int, Field(ge=1)] | None] = Field(default_factory=dict)
+    sink_topics: dict[str, Annotated[int, Field(ge=1)]] = Field(default_factory=dict)
+    notes: tuple[str, ...] = ()
+    origins: dict[str, Origin] = Field(default_factory=dict)
+
+    def locate(self, error: Error, field: str) -> Error:
+        """The error with place, path and value of a field of the targets filled in where they are not there yet."""
+        origin = self.origins.get(field)
+        error.at = error.at or (origin.at if origin else None)
+        error.path = error.path or (origin.path if origin else field)
+        error.given = error.given or (origin.given if origin else "")
+        return error

@@ -1,0 +1,112 @@
+"""Quantities as people write them: memory, CPU and durations.
+
+Memory is binary whatever the suffix, as Flink's ``MemorySize`` reads it. ``m`` is MiB for memory, milli for CPU and minutes for a duration.
+"""
+
+from __future__ import annotations
+
+import re
+from fractions import Fraction
+
+MEMORY_PATTERN = r"^([0-9]+[kKmMgGtT][bB]?|[0-9]+(\.[0-9]+)?[KMGT]i)$"
+CPU_PATTERN = r"^([0-9]+m|[0-9]+(\.[0-9]+)?)$"
+DURATION_PATTERN = r"^[0-9]+(ms|s|m|h|d)$"
+
+_EXPONENTS = {"k": 1, "m": 2, "g": 3, "t": 4}
+_DURATIONS_MS = {"ms": 1, "s": 1_000, "m": 60_000, "h": 3_600_000, "d": 86_400_000}
+MIB = 1024 * 1024
+# Nothing that runs on one machine is larger; a typing slip such as 16000t is.
+MAX_MEMORY_BYTES = 1024 * 1024**4
+MAX_CPU_MILLICORES = 1_000_000
+MAX_DURATION_MS = 3_650 * 86_400_000
+
+
+class NotAQuantity(ValueError):
+    """A text that is no quantity.
+
+    Args:
+        need: what is allowed.
+        fix: what to write instead.
+    """
+
+    def __init__(self, need: str, fix: str) -> None:
+        super().__init__(need)
+        self.need = need
+        self.fix = fix
+
+
+def size_bytes(text: object) -> int:
+    """A size in bytes: ``64k``, ``128Mi``, ``1g``.
+
+    Raises:
+        NotAQuantity: anything else; bare numbers are refused, for nobody can tell bytes from MiB.
+    """
+    if not isinstance(text, str) or not re.match(MEMORY_PATTERN, text, re.ASCII) or text.endswith("\n"):
+        raise NotAQuantity(
+            "an integer with k, m, g or t (with or without b, any case, binary), or a number with Ki, Mi, Gi or Ti",
+            f'for example "{_close_memory(text)}"',
+        )
+    number = re.match(r"[0-9.]+", text)
+    assert number is not None
+    suffix = text[number.end()].lower()
+    size = Fraction(number.group()) * 1024 ** _EXPONENTS[suffix]
+    if size.denominator != 1 or size <= 0:
+        raise NotAQuantity("a whole number of bytes above 0", "write it in a smaller unit")
+    if size > MAX_MEMORY_BYTES:
+        raise NotAQuantity("at most 1024Ti", "check the suffix")
+    return int(size)
+
+
+def memory_mib(text: object) -> int:
+    """Memory in MiB.
+
+    Returns:
+        A whole number of MiB, 1 or more.
+
+    Raises:
+        NotAQuantity: what is no size, or no whole MiB.
+    """
+    size = size_bytes(text)
+    if size % MIB:
+        below = size // MIB
+        raise NotAQuantity("a whole number of MiB", f'"{below}m" or "{below + 1}m"' if below else '"1m"')
+    return size // MIB
+
+
+def cpu_millicores(value: object) -> int:
+    """CPU in millicores: ``4``, ``0.5``, ``"500m"``.
+
+    Raises:
+        NotAQuantity: anything else, and what is finer than a millicore.
+    """
+    text = repr(value) if isinstance(value, float) else str(value)
+    if isinstance(value, bool) or not isinstance(value, str | int | float) or not re.fullmatch(CPU_PATTERN[1:-1], text, re.ASCII):
+        raise NotAQuantity("cores as a number above 0, or millicores with m", 'for example 4, 0.5 or "500m"')
+    millicores = Fraction(text[:-1]) if text.endswith("m") else Fraction(text) * 1000
+    if millicores.denominator != 1 or not 0 < millicores <= MAX_CPU_MILLICORES:
+        raise NotAQuantity("whole millicores, from 1m to 1000 cores", 'for example 4, 0.5 or "500m"')
+    return int(millicores)
+
+
+def duration_ms(text: object) -> int:
+    """A duration in milliseconds: ``500ms``, ``10s``, ``2m``, ``1h``, ``7d``.
+
+    Raises:
+        NotAQuantity: anything else; bare numbers are refused.
+    """
+    match = re.fullmatch(r"([0-9]+)(ms|s|m|h|d)", text, re.ASCII) if isinstance(text, str) else None
+    if match is None:
+        raise NotAQuantity("an integer with ms, s, m, h or d", 'for example "500ms", "10s" or "2m"')
+    duration = int(match.group(1)) * _DURATIONS_MS[match.group(2)]
+    if not 0 < duration <= MAX_DURATION_MS:
+        raise NotAQuantity("more than 0 and at most 3650d", 'for example "10s"')
+    return duration
+
+
+def _close_memory(text: object) -> str:
+    """The nearest thing that would be taken, to show it in an error."""
+    match = re.fullmatch(r"\s*-?([0-9]+)(\.[0-9]+)?\s*([kmgt])i?b?\s*", str(text), re.IGNORECASE | re.ASCII)
+    if match is None:
+        return "16g"
+    digits, decimals, suffix = match.groups()
+    return f"{digits}{decimals}{suffix.upper()}i" if decimals else f"{digits}{suffix.lower()}"

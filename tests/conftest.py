@@ -1,0 +1,60 @@
+"""Tiers of tests: each test has one, by its marker or its folder, and none may be left out where all must run."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Generator
+from pathlib import Path
+
+import pytest
+
+from scripts.tiers import TIERS
+
+_TESTS = Path(__file__).resolve().parent
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """Makes the tiers known as markers."""
+    for tier, what in TIERS.items():
+        config.addinivalue_line("markers", f"{tier}: {what}")
+
+
+def _tier(item: pytest.Item) -> str:
+    """A test's tier: its marker, else the folder that it lies in, else fast."""
+    marked = {mark.name for mark in item.iter_markers() if mark.name in TIERS}
+    if len(marked) > 1:
+        raise pytest.UsageError(f"{item.nodeid} is in several tiers: {', '.join(sorted(marked))}; a test has one")
+    folders = [part for part in item.path.relative_to(_TESTS).parts if part in TIERS] if item.path.is_relative_to(_TESTS) else []
+    return marked.pop() if marked else folders[-1] if folders else "fast"
+
+
+# First, since pytest's own hook of this name drops what `-m` doesn't ask for.
+@pytest.hookimpl(tryfirst=True)
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Gives every test the marker of its tier."""
+    for item in items:
+        item.add_marker(_tier(item))
+
+
+def _must_run(report: pytest.TestReport | pytest.CollectReport) -> None:
+    """Makes a skip a failure where all must run; an expected failure counts as skipped to pytest and stays one."""
+    if os.environ.get("PENSTOCK_REQUIRE_ALL") == "1" and report.skipped and not hasattr(report, "wasxfail"):
+        reason = report.longrepr[2] if isinstance(report.longrepr, tuple) else str(report.longrepr)
+        report.outcome = "failed"
+        report.longrepr = f"PENSTOCK_REQUIRE_ALL=1: this must run, but it was skipped. {reason}"
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_makereport() -> Generator[None, pytest.TestReport, pytest.TestReport]:
+    """Holds a test to running where all must run."""
+    report = yield
+    _must_run(report)
+    return report
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_make_collect_report() -> Generator[None, pytest.CollectReport, pytest.CollectReport]:
+    """Holds a file of tests to running where all must run."""
+    report = yield
+    _must_run(report)
+    return report
