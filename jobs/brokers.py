@@ -3,15 +3,19 @@
 from __future__ import annotations
 
 import difflib
+import time
 from collections.abc import Iterable
 
-from confluent_kafka import Consumer, KafkaException, TopicPartition
+from confluent_kafka import Consumer, KafkaError, KafkaException, TopicPartition
 
 from jobs.errors import BrokersUnreachable, TopicNotFound
 from jobs.spec import KafkaSource
 from sizing.errors import raise_all
 
 TIMEOUT_S = 20.0
+# Kafka protocol guide, "Error Codes": the retriable ones of a group's coordinator. The pause is the consumer's default retry.backoff.ms.
+_ASK_AGAIN = {KafkaError.COORDINATOR_LOAD_IN_PROGRESS, KafkaError.COORDINATOR_NOT_AVAILABLE, KafkaError.NOT_COORDINATOR}
+_BACKOFF_S = 0.1
 
 
 class Brokers:
@@ -62,7 +66,15 @@ class Brokers:
 
     def _committed(self, topic: str, partitions: int) -> dict[int, int]:
         asked = [TopicPartition(topic, number) for number in range(partitions)]
-        return {found.partition: found.offset for found in self._consumer.committed(asked, timeout=TIMEOUT_S) if found.offset >= 0}
+        until_s = time.monotonic() + TIMEOUT_S
+        while True:
+            try:
+                return {found.partition: found.offset for found in self._consumer.committed(asked, timeout=TIMEOUT_S) if found.offset >= 0}
+            except KafkaException as error:
+                # A broker that has just started moves its groups to their coordinators; the protocol's answer to these codes is to ask again.
+                if error.args[0].code() not in _ASK_AGAIN or time.monotonic() > until_s:
+                    raise
+                time.sleep(_BACKOFF_S)
 
     def _edge(self, topic: str, partition: int, which: str) -> int:
         earliest, latest = self._consumer.get_watermark_offsets(TopicPartition(topic, partition), timeout=TIMEOUT_S)

@@ -18,6 +18,7 @@ import yaml.reader
 from pydantic import BaseModel, ValidationError
 from pydantic_core import ErrorDetails
 
+from jobs import findings
 from jobs.errors import BadQuantity, BadValue, BrokenYaml, DocumentTooLarge, DuplicateKey, MissingField, UnknownField, UnreadableDocument
 from sizing.errors import PenstockError, Place, raise_all
 from sizing.units import NotAQuantity
@@ -30,8 +31,6 @@ Model = TypeVar("Model", bound=BaseModel)
 MAX_NODES = 20_000
 MAX_BYTES = 1_000_000
 MAX_DEPTH = 50
-# About 100 decimal digits; Python refuses to write beyond 4300 of them.
-MAX_SHOWN_BITS = 333
 
 
 @dataclass(frozen=True)
@@ -74,7 +73,10 @@ class Document:
         try:
             return model.model_validate(self.data, strict=True)
         except ValidationError as found:
-            faults = [self._fault(detail) for detail in found.errors(include_url=False)]
+            places: dict[Path_, list[ErrorDetails]] = {}
+            for detail in found.errors(include_url=False):
+                places.setdefault(self._path_in_document(tuple(detail["loc"])), []).append(detail)
+        faults = [fault for path, details in places.items() for fault in self._faults(path, details, model)]
         raise_all(sorted(faults, key=lambda fault: (fault.at.line or 0, fault.at.column or 0) if fault.at else (0, 0)))
         raise AssertionError("a validation error without a finding")
 
@@ -85,22 +87,26 @@ class Document:
         error.given = error.given or self.given(path)
         return error
 
-    def _fault(self, detail: ErrorDetails) -> PenstockError:
-        path = self._path_in_document(tuple(detail["loc"]))
-        own = detail.get("ctx", {}).get("error")
-        if isinstance(own, PenstockError):
-            return self.locate(own, path)
-        if isinstance(own, NotAQuantity):
-            return self.locate(BadQuantity(need=own.need, fix=own.fix), path)
-        if detail["type"] == "extra_forbidden":
-            return self.locate(UnknownField(need="a field that this document knows", fix="see the JSON Schema, or take it out"), path)
-        if detail["type"] == "missing":
-            return self.locate(MissingField(path=dotted(path), need=f"{path[-1] if path else 'a document'}", fix="add it"), path)
-        return self.locate(BadValue(need=detail["msg"].removeprefix("Value error, "), fix="see the JSON Schema"), path)
+    def _faults(self, path: Path_, details: list[ErrorDetails], model: type[BaseModel]) -> list[PenstockError]:
+        """The errors for pydantic's findings at one path; the branches of a union that none fitted are one error."""
+        own = [detail.get("ctx", {}).get("error") for detail in details]
+        quantities = [BadQuantity(need=error.need, fix=error.fix) for error in own if isinstance(error, NotAQuantity)]
+        located = [error for error in own if isinstance(error, PenstockError)] or quantities[:1]
+        return [self.locate(error, path) for error in located or [self._fault(path, details, model)]]
+
+    def _fault(self, path: Path_, details: list[ErrorDetails], model: type[BaseModel]) -> PenstockError:
+        kind, location = details[0]["type"], details[0]["loc"]
+        if kind == "extra_forbidden":
+            return UnknownField(**findings.unknown_field(model, location)._asdict())
+        if kind == "missing":
+            return MissingField(path=dotted(path), need=f"{path[-1]}", fix="add it")
+        key = shown(path[-1]) if location[-1:] == ("[key]",) else ""
+        return BadValue(given=key, **findings.bad_value(details, model)._asdict())
 
     def _path_in_document(self, location: Path_) -> Path_:
-        """Pydantic's location less what names a union's branch, which is not in the document."""
+        """Pydantic's location less what names a union's branch or a mapping's key, which is not in the document."""
         path: Path_ = ()
+        location = location[:-1] if location and location[-1] == "[key]" else location
         value = self.data
         for index, key in enumerate(location):
             known = (isinstance(value, dict) and key in value) or (isinstance(value, list) and isinstance(key, int) and key < len(value))
@@ -153,7 +159,8 @@ def _refuse_depth(text: str, file: str) -> None:
     for event in yaml.parse(text, Loader=yaml.CSafeLoader):
         depth += isinstance(event, yaml.CollectionStartEvent) - isinstance(event, yaml.CollectionEndEvent)
         if depth > MAX_DEPTH + 1:
-            at = Place(file=file, line=event.start_mark.line + 1, column=event.start_mark.column + 1)
+            mark = event.start_mark
+            at = Place(file=file, line=mark.line + 1, column=mark.column + 1) if mark else Place(file=file, line=1)
             raise DocumentTooLarge(at=at, need=f"values nested at most {MAX_DEPTH} deep", fix="write it flatter")
 
 
@@ -164,9 +171,11 @@ def dotted(path: Path_) -> str:
 
 def shown(value: object) -> str:
     """A value as an error shows it: text in quotes, anything large cut."""
-    if isinstance(value, int) and value.bit_length() > MAX_SHOWN_BITS:
-        return "a number of more than 100 digits"
-    text = json.dumps(value, ensure_ascii=False, default=str) if isinstance(value, dict | list | str | bool | None) else str(value)
+    try:
+        text = json.dumps(value, ensure_ascii=False, default=str)
+    except ValueError:
+        # Python writes no numbers of more than 4300 digits.
+        return "a number that is too long to show"
     return text if len(text) <= 120 else f"{text[:117]}..."
 
 
@@ -235,8 +244,9 @@ class _Reader:
             return self._scalars.construct_object(node, deep=True)
         except (yaml.YAMLError, ValueError, LookupError, OverflowError):
             # PyYAML's own constructors fail in all these ways: !!bool maybe, !!int "", 1:20:20:...:20.5
-            known = "text, a number, true, false or null"
-            self.faults.append(BadValue(at=self._place(node), path=dotted(path), given=shown(node.value), need=known, fix="put it in quotes"))
+            fault = BadValue(path=dotted(path), given=shown(node.value), need="text, a number, true, false or null", fix="put it in quotes")
+            fault.at = self._place(node)
+            self.faults.append(fault)
             return None
 
     def _place(self, node: yaml.Node) -> Place:

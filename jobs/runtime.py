@@ -162,10 +162,15 @@ class Driver:
             put_in_force(session, batches.last.watermarks.in_force_ms)
             writer = stream.frame.writeStream.queryName(self._spec.job.metadata.name).outputMode("append").foreachBatch(batches)
             query = self._triggered(writer).option("checkpointLocation", self._configuration.checkpoint).start()
-            self._emit("reading", {"offsets": offsets, "checkpoint": self._configuration.checkpoint, "ui": session.sparkContext.uiWebUrl})
+            self._emit("reading", self._told(job, sink, session.sparkContext.uiWebUrl))
             return self._until_the_end(query, batches, ended)
         finally:
             session.streams.removeListener(listener)
+
+    def _told(self, job: Job, sink: str, ui: str | None) -> dict[str, object]:
+        """What the query reads and writes, for whoever started the driver."""
+        side_outputs = {tag.value: name for tag, name in job.side_outputs.items()}
+        return {"offsets": job.offsets, "output": sink, "sideOutputs": side_outputs, "checkpoint": self._configuration.checkpoint, "ui": ui}
 
     def _batches(self, session: SparkSession, job: Job, sink: str) -> MicroBatches:
         spec = self._spec.job.spec

@@ -35,6 +35,8 @@ def state_conf(state: State) -> dict[str, str]:
     return {
         "spark.sql.streaming.stateStore.providerClass": _ROCKSDB,
         "spark.sql.streaming.stateStore.rocksdb.changelogCheckpointing.enabled": str(state.incremental).lower(),
+        # One store with column families a partition instead of four: measured on user_credit, 99 objects in the checkpoint instead of 274.
+        "spark.sql.streaming.join.stateFormatVersion": "3",
     }
 
 

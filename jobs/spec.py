@@ -286,7 +286,7 @@ def _exactly_one(**values: object) -> None:
 
 
 def _contradictions(document: Document, job: StreamingJob) -> list[PenstockError]:
-    return [*_topics_that_disagree(document, job), *_inputs_without_a_topic(document, job), *_schemes_in_paths(document, job)]
+    return [*_topics_that_disagree(document, job), *_sinks_that_disagree(document, job), *_inputs_without_a_topic(document, job), *_schemes_in_paths(document, job)]
 
 
 def _topics_that_disagree(document: Document, job: StreamingJob) -> list[PenstockError]:
@@ -304,6 +304,20 @@ def _topics_that_disagree(document: Document, job: StreamingJob) -> list[Penstoc
             path = ("spec", "sources", name, "kafka", "topic")
             fault = Contradiction(need="a topic that the job does not write itself", fix="read or write another topic")
             faults.append(document.locate(fault, path))
+    return faults
+
+
+def _sinks_that_disagree(document: Document, job: StreamingJob) -> list[PenstockError]:
+    faults: list[PenstockError] = []
+    seen: dict[str, tuple[str, int]] = {}
+    for name, sink in job.spec.sinks.items():
+        if sink.kafka is None:
+            continue
+        first, partitions = seen.setdefault(sink.kafka.topic, (name, sink.kafka.partitions))
+        if partitions != sink.kafka.partitions:
+            need = f"as many partitions as sink {first} gives to topic {sink.kafka.topic}: {partitions}"
+            fault = Contradiction(need=need, fix="give the same number twice")
+            faults.append(document.locate(fault, ("spec", "sinks", name, "kafka", "partitions")))
     return faults
 
 

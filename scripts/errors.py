@@ -139,7 +139,7 @@ class CdktfNotInstalled(ToolMissing):
 
 class FolderNotWritable(ToolMissing):
     code = "TOOL-014"
-    title = "a folder can't be written"
+    title = "a folder is not writable"
 
 
 class NotSetUp(ToolMissing):
@@ -155,3 +155,10 @@ class WrongOption(DocumentError):
 class NotYet(DocumentError):
     code = "TOOL-022"
     title = "this version can't do that yet"
+
+
+class WrongUsage(DocumentError):
+    """The command was called with a verb or an option that it does not know, or without one that it needs."""
+
+    code = "USE-001"
+    title = "wrong usage"

@@ -15,13 +15,13 @@ import signal
 import socket
 import sys
 import threading
-from functools import lru_cache
 from types import FrameType
 from typing import Any
 
-from moto.core import serialize
 from moto.moto_server.werkzeug_app import DomainDispatcherApplication, MotoRequestHandler, create_backend_app
 from werkzeug.serving import ThreadedWSGIServer
+
+from scripts import moto_corrections
 
 HOST = "127.0.0.1"
 # What the parent reads in the log, followed by the port.
@@ -126,8 +126,7 @@ class Server(ThreadedWSGIServer):
 def main() -> int:
     port = int(sys.argv[1])
     logging.basicConfig(level=logging.WARNING)
-    # moto formats and parses each time of each entry of a listing, which is most of what a listing costs.
-    serialize.parse_to_aware_datetime = lru_cache(maxsize=100_000)(serialize.parse_to_aware_datetime)  # type: ignore[attr-defined]
+    moto_corrections.apply()
     try:
         server = Server(HOST, port, Dispatcher(), handler=KeepAliveHandler, fd=_listening(port))
     except OSError as error:

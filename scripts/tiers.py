@@ -14,7 +14,6 @@ from types import FrameType
 from typing import NoReturn
 from xml.etree import ElementTree
 
-import pytest
 from pydantic import BaseModel, ConfigDict
 
 from scripts.errors import WrongOption
@@ -30,6 +29,8 @@ TIERS = {
     "chaos": "kills, and pipelines that take long",
 }
 DEFAULT = ("fast", "spark", "emulated")
+# Source: pytest's reference, "Exit codes".
+_NO_TESTS_COLLECTED = 5
 
 
 class Outcome(BaseModel):
@@ -75,7 +76,9 @@ def _asked_tiers(asked: Sequence[str]) -> tuple[str, ...]:
     names = [name for text in asked for name in text.split(",")] or list(DEFAULT)
     unknown = [name for name in names if name not in (*TIERS, "all")]
     if unknown:
-        raise WrongOption(path="--tier", given=", ".join(unknown), need=", ".join((*TIERS, "all")), fix="./scripts/test --list says what they are")
+        raise WrongOption(
+            path="--tier", given=", ".join(unknown), need=", ".join((*TIERS, "all")), fix="./scripts/test --list says what they are"
+        )
     return tuple(tier for tier in TIERS if tier in names or "all" in names)
 
 
@@ -85,9 +88,15 @@ def _parse(argv: Sequence[str]) -> tuple[tuple[str, ...], bool, list[str]]:
     if "--" in ours:
         at = ours.index("--")
         ours, theirs = ours[:at], ours[at + 1 :]
-    parser = _Parser(prog="scripts/test", description="Sets up what is missing and runs the tests.", epilog="What follows -- goes to pytest.")
+    parser = _Parser(
+        prog="scripts/test", description="Sets up what is missing and runs the tests.", epilog="What follows -- goes to pytest."
+    )
     parser.add_argument(
-        "--tier", action="append", default=[], metavar="TIER", help=f"{', '.join(TIERS)} or all; several with commas or repeated ({', '.join(DEFAULT)})"
+        "--tier",
+        action="append",
+        default=[],
+        metavar="TIER",
+        help=f"{', '.join(TIERS)} or all; several with commas or repeated ({', '.join(DEFAULT)})",
     )
     parser.add_argument("--list", action="store_true", help="say what the tiers are and run nothing")
     options = parser.parse_args(ours)
@@ -139,10 +148,10 @@ def _run_tier(tier: str, arguments: Sequence[str], interrupts: _Interrupts) -> O
     with tempfile.TemporaryDirectory(prefix="penstock-tests-") as folder:
         report = Path(folder) / "report.xml"
         code = interrupts.run([sys.executable, "-m", "pytest", "-m", tier, f"--junitxml={report}", *arguments])
-        if code == pytest.ExitCode.NO_TESTS_COLLECTED:
+        if code == _NO_TESTS_COLLECTED:
             return Outcome()
         outcome = _read_report(report) if report.exists() else Outcome()
-        return outcome.model_copy(update={"ended_badly": code != pytest.ExitCode.OK and outcome.failed == 0})
+        return outcome.model_copy(update={"ended_badly": code != 0 and outcome.failed == 0})
 
 
 def _words(outcome: Outcome, arguments: Sequence[str]) -> str:

@@ -19,6 +19,8 @@ MIB = 1024 * 1024
 MAX_MEMORY_BYTES = 1024 * 1024**4
 MAX_CPU_MILLICORES = 1_000_000
 MAX_DURATION_MS = 3_650 * 86_400_000
+# Longer than any of the above is written; Python itself refuses to convert numbers of more than 4300 digits.
+_MAX_LENGTH = 40
 
 
 class NotAQuantity(ValueError):
@@ -41,7 +43,7 @@ def size_bytes(text: object) -> int:
     Raises:
         NotAQuantity: anything else; bare numbers are refused, for nobody can tell bytes from MiB.
     """
-    if not isinstance(text, str) or not re.match(MEMORY_PATTERN, text, re.ASCII) or text.endswith("\n"):
+    if not isinstance(text, str) or len(text) > _MAX_LENGTH or not re.fullmatch(MEMORY_PATTERN, text, re.ASCII):
         raise NotAQuantity(
             "an integer with k, m, g or t (with or without b, any case, binary), or a number with Ki, Mi, Gi or Ti",
             f'for example "{_close_memory(text)}"',
@@ -79,8 +81,8 @@ def cpu_millicores(value: object) -> int:
     Raises:
         NotAQuantity: anything else, and what is finer than a millicore.
     """
-    text = repr(value) if isinstance(value, float) else str(value)
-    if isinstance(value, bool) or not isinstance(value, str | int | float) or not re.fullmatch(CPU_PATTERN[1:-1], text, re.ASCII):
+    text = _written(value)
+    if isinstance(value, bool) or not isinstance(value, str | int | float) or not re.fullmatch(CPU_PATTERN, text, re.ASCII):
         raise NotAQuantity("cores as a number above 0, or millicores with m", 'for example 4, 0.5 or "500m"')
     millicores = Fraction(text[:-1]) if text.endswith("m") else Fraction(text) * 1000
     if millicores.denominator != 1 or not 0 < millicores <= MAX_CPU_MILLICORES:
@@ -94,7 +96,7 @@ def duration_ms(text: object) -> int:
     Raises:
         NotAQuantity: anything else; bare numbers are refused.
     """
-    match = re.fullmatch(r"([0-9]+)(ms|s|m|h|d)", text, re.ASCII) if isinstance(text, str) else None
+    match = re.fullmatch(r"([0-9]+)(ms|s|m|h|d)", _written(text), re.ASCII) if isinstance(text, str) else None
     if match is None:
         raise NotAQuantity("an integer with ms, s, m, h or d", 'for example "500ms", "10s" or "2m"')
     duration = int(match.group(1)) * _DURATIONS_MS[match.group(2)]
@@ -105,8 +107,16 @@ def duration_ms(text: object) -> int:
 
 def _close_memory(text: object) -> str:
     """The nearest thing that would be taken, to show it in an error."""
-    match = re.fullmatch(r"\s*-?([0-9]+)(\.[0-9]+)?\s*([kmgt])i?b?\s*", str(text), re.IGNORECASE | re.ASCII)
+    match = re.fullmatch(r"\s*-?([0-9]+)(\.[0-9]+)?\s*([kmgt])i?b?\s*", _written(text), re.IGNORECASE | re.ASCII)
     if match is None:
         return "16g"
     digits, decimals, suffix = match.groups()
     return f"{digits}{decimals}{suffix.upper()}i" if decimals else f"{digits}{suffix.lower()}"
+
+
+def _written(value: object) -> str:
+    """A text or a number as it was written; empty, which is no quantity, for what is neither or far too long."""
+    if not isinstance(value, str | int | float) or (isinstance(value, int) and value.bit_length() > 4 * _MAX_LENGTH):
+        return ""
+    text = str(value)
+    return text if len(text) <= _MAX_LENGTH else ""

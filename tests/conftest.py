@@ -19,13 +19,27 @@ def pytest_configure(config: pytest.Config) -> None:
         config.addinivalue_line("markers", f"{tier}: {what}")
 
 
+def _folder_tier(path: Path) -> str | None:
+    """The tier whose folder a file or folder lies in."""
+    parts = path.relative_to(_TESTS).parts if path.is_relative_to(_TESTS) else ()
+    return next((part for part in parts if part in TIERS), None)
+
+
 def _tier(item: pytest.Item) -> str:
-    """A test's tier: its marker, else the folder that it lies in, else fast."""
-    marked = {mark.name for mark in item.iter_markers() if mark.name in TIERS}
-    if len(marked) > 1:
-        raise pytest.UsageError(f"{item.nodeid} is in several tiers: {', '.join(sorted(marked))}; a test has one")
-    folders = [part for part in item.path.relative_to(_TESTS).parts if part in TIERS] if item.path.is_relative_to(_TESTS) else []
-    return marked.pop() if marked else folders[-1] if folders else "fast"
+    """A test's tier: its marker or the folder that it lies in, else fast."""
+    named = {mark.name for mark in item.iter_markers() if mark.name in TIERS}
+    folder = _folder_tier(item.path)
+    if folder:
+        named.add(folder)
+    if len(named) > 1:
+        raise pytest.UsageError(f"{item.nodeid} is in several tiers: {', '.join(sorted(named))}; a test has one")
+    return named.pop() if named else "fast"
+
+
+def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:
+    """Leaves the folders of other tiers unread: what they import takes long, and may be missing here."""
+    asked, folder = config.getoption("markexpr"), _folder_tier(collection_path)
+    return True if folder and asked in TIERS and asked != folder else None
 
 
 # First, since pytest's own hook of this name drops what `-m` doesn't ask for.

@@ -1,0 +1,1 @@
+"""Constructs: what several resources make together, used by the stacks."""

@@ -1,0 +1,128 @@
+"""A bucket that is private by every means that S3 has."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+from cdktf import TerraformResourceLifecycle
+from constructs import Construct
+
+from infra.aws_bindings import aws
+
+# An upload that no writer has finished for so long has no writer; its parts cost as objects do. Longer than any restart takes.
+ABORT_UPLOADS_AFTER_DAYS = 7
+
+
+class PrivateBucket(Construct):
+    """A bucket: versioned, encrypted with a key of ours, without ACLs and public access, for TLS only.
+
+    Each of its resources has the construct's id as its logical id, so that an address says what it is: ``aws_s3_bucket.checkpoints``.
+
+    Args:
+        scope: the stack.
+        id: the construct's id, which no other bucket of the stack has.
+        name: the bucket's name.
+        key_arn: the KMS key's ARN.
+        protect: whether Terraform refuses to destroy it; otherwise it is destroyed with what it holds.
+        expire_old_versions_after_days: days, 1 or more, after which an object that was overwritten or deleted is gone for good; None keeps it.
+    """
+
+    def __init__(
+        self, scope: Construct, id: str, *, name: str, key_arn: str, protect: bool, expire_old_versions_after_days: int | None = None
+    ) -> None:
+        super().__init__(scope, id)
+        self._id = id
+        kept = TerraformResourceLifecycle(prevent_destroy=True) if protect else None
+        bucket = self._named(aws.s3_bucket.S3Bucket(self, "bucket", bucket=name, force_destroy=not protect, lifecycle=kept))
+        self._bucket: str = bucket.id
+        self.name: str = bucket.bucket
+        self.arn: str = bucket.arn
+        self._encrypt(key_arn)
+        # S3 refuses a change of a bucket's access while another one is under way, and rules on versions before there are any.
+        access = self._block_public_access()
+        ownership = self._disable_acls(after=access)
+        self._allow_tls_only(after=ownership)
+        versioning = self._version()
+        self._expire(expire_old_versions_after_days, after=versioning)
+
+    def _block_public_access(self) -> Any:
+        module = aws.s3_bucket_public_access_block
+        return self._named(
+            module.S3BucketPublicAccessBlock(
+                self,
+                "public-access",
+                bucket=self._bucket,
+                block_public_acls=True,
+                block_public_policy=True,
+                ignore_public_acls=True,
+                restrict_public_buckets=True,
+            )
+        )
+
+    def _disable_acls(self, after: Any) -> Any:
+        module = aws.s3_bucket_ownership_controls
+        rule = module.S3BucketOwnershipControlsRule(object_ownership="BucketOwnerEnforced")
+        return self._named(module.S3BucketOwnershipControls(self, "ownership", bucket=self._bucket, rule=rule, depends_on=[after]))
+
+    def _allow_tls_only(self, after: Any) -> None:
+        statement = {
+            "Sid": "TlsOnly",
+            "Effect": "Deny",
+            "Principal": "*",
+            "Action": "s3:*",
+            "Resource": [self.arn, f"{self.arn}/*"],
+            "Condition": {"Bool": {"aws:SecureTransport": "false"}},
+        }
+        policy = json.dumps({"Version": "2012-10-17", "Statement": [statement]})
+        self._named(aws.s3_bucket_policy.S3BucketPolicy(self, "policy", bucket=self._bucket, policy=policy, depends_on=[after]))
+
+    def _encrypt(self, key_arn: str) -> None:
+        module = aws.s3_bucket_server_side_encryption_configuration
+        default = module.S3BucketServerSideEncryptionConfigurationRuleApplyServerSideEncryptionByDefaultA(
+            sse_algorithm="aws:kms", kms_master_key_id=key_arn
+        )
+        # A bucket key asks KMS once for many objects: a checkpoint writes thousands of small ones.
+        rule = module.S3BucketServerSideEncryptionConfigurationRuleA(
+            apply_server_side_encryption_by_default=default, bucket_key_enabled=True
+        )
+        self._named(module.S3BucketServerSideEncryptionConfigurationA(self, "encryption", bucket=self._bucket, rule=[rule]))
+
+    def _version(self) -> Any:
+        module = aws.s3_bucket_versioning
+        enabled = module.S3BucketVersioningVersioningConfiguration(status="Enabled")
+        return self._named(module.S3BucketVersioningA(self, "versioning", bucket=self._bucket, versioning_configuration=enabled))
+
+    def _expire(self, old_versions_after_days: int | None, after: Any) -> None:
+        module = aws.s3_bucket_lifecycle_configuration
+        rules = [_abort_uploads()]
+        if old_versions_after_days is not None:
+            rules += _expire_old_versions(old_versions_after_days)
+        self._named(
+            module.S3BucketLifecycleConfiguration(self, "lifecycle", bucket=self._bucket, rule=rules, depends_on=[after])
+        )
+
+    def _named(self, resource: Any) -> Any:
+        # At once: a reference to the resource would keep the id that it had until then.
+        resource.override_logical_id(self._id)
+        return resource
+
+
+def _abort_uploads() -> Any:
+    module = aws.s3_bucket_lifecycle_configuration
+    abort = module.S3BucketLifecycleConfigurationRuleAbortIncompleteMultipartUpload(days_after_initiation=ABORT_UPLOADS_AFTER_DAYS)
+    return _rule("abort-unfinished-uploads", abort_incomplete_multipart_upload=[abort])
+
+
+def _expire_old_versions(after_days: int) -> list[Any]:
+    module = aws.s3_bucket_lifecycle_configuration
+    old = module.S3BucketLifecycleConfigurationRuleNoncurrentVersionExpiration(noncurrent_days=after_days)
+    # A delete marker with no version left behind it does nothing but slow listings down.
+    marker = module.S3BucketLifecycleConfigurationRuleExpiration(expired_object_delete_marker=True)
+    return [_rule("expire-old-versions", noncurrent_version_expiration=[old]), _rule("expire-delete-markers", expiration=[marker])]
+
+
+def _rule(id: str, **what: Any) -> Any:
+    module = aws.s3_bucket_lifecycle_configuration
+    everything = module.S3BucketLifecycleConfigurationRuleFilter(prefix="")
+    return module.S3BucketLifecycleConfigurationRule(id=id, status="Enabled", filter=[everything], **what)

@@ -1,0 +1,182 @@
+"""The environment: where the stacks of a platform team go, as one YAML document.
+
+Strict and frozen, as the job spec is: all the faults of a document come at once, each with its line. Fields are camelCase in YAML and
+snake_case here. A shipped environment is known by its name, any other by its path.
+"""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+from typing import Annotated, Any, Literal, Self
+
+import yaml
+from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, model_validator
+from pydantic.alias_generators import to_camel
+
+from infra.errors import UnknownEnvironment
+from jobs.document import read
+
+FOLDER = Path(__file__).parent / "environments"
+
+# It is part of names of resources, of which the shortest limit is an IAM role's 64 characters.
+NAME_PATTERN = r"^[a-z]([a-z0-9-]{0,30}[a-z0-9])?$"
+# Source: the region patterns of AWS's partitions (botocore/data/partitions.json).
+REGION_PATTERN = r"^(af|ap|ca|cn|eu|eusc|il|me|mx|sa|us)(-gov|-iso[a-z]?)?-[a-z]+-[1-9][0-9]?$"
+ENDPOINT_PATTERN = r"^https?://[A-Za-z0-9.-]+(:[0-9]{1,5})?/?$"
+# Source: Amazon S3 User Guide, "General purpose bucket naming rules".
+RESERVED_BUCKET_PREFIXES = ("xn--", "sthree-", "amzn-s3-demo-")
+RESERVED_BUCKET_SUFFIXES = ("-s3alias", "--ol-s3", "--x-s3", "--table-s3", "-an")
+# Source: AWS Tagging Best Practices, "Tag naming limits and requirements"; the stacks add up to 10 of their own to a resource's 50.
+TAG_KEY_PATTERN = re.compile(r"[\w .:/=+\-@]{1,128}")
+TAG_VALUE_PATTERN = re.compile(r"[\w .:/=+\-@]{0,256}")
+MAX_TAGS = 40
+
+
+def _bucket(name: str) -> str:
+    """A bucket name by S3's rules, less the dots: the certificate of S3's endpoint does not cover a name with one."""
+    if not 3 <= len(name) <= 63:
+        raise ValueError(f"a bucket name of 3 to 63 characters; this has {len(name)}")
+    if not re.fullmatch(r"[a-z0-9][a-z0-9-]*[a-z0-9]", name):
+        raise ValueError("a bucket name of lower-case letters, digits and hyphens that begins and ends with a letter or a digit")
+    if name.startswith(RESERVED_BUCKET_PREFIXES) or name.endswith(RESERVED_BUCKET_SUFFIXES):
+        reserved = ", ".join((*(f"{start}..." for start in RESERVED_BUCKET_PREFIXES), *(f"...{end}" for end in RESERVED_BUCKET_SUFFIXES)))
+        raise ValueError(f"a bucket name that S3 has not reserved ({reserved})")
+    return name
+
+
+def _account(value: object) -> object:
+    """YAML reads digits as a number, and drops or misreads leading zeros."""
+    if isinstance(value, int):
+        raise ValueError('12 digits in quotes, as "012345678901"')
+    return value
+
+
+def _tags(tags: dict[str, str]) -> dict[str, str]:
+    if len(tags) > MAX_TAGS:
+        raise ValueError(f"at most {MAX_TAGS} tags; here are {len(tags)}")
+    for key, value in tags.items():
+        if not TAG_KEY_PATTERN.fullmatch(key) or key.lower().startswith("aws:"):
+            raise ValueError(f'a tag\'s name of 1 to 128 letters, digits, spaces and . : / = + - @ _ that does not begin with aws:, not "{key}"')
+        if not TAG_VALUE_PATTERN.fullmatch(value):
+            raise ValueError(f"a tag's value of at most 256 letters, digits, spaces and . : / = + - @ _, unlike that of {key}")
+    return tags
+
+
+BucketName = Annotated[str, AfterValidator(_bucket)]
+
+
+class _Part(BaseModel):
+    model_config = ConfigDict(frozen=True, strict=True, extra="forbid", alias_generator=to_camel, validate_by_name=False)
+
+
+class Metadata(_Part):
+    """Names the environment."""
+
+    name: Annotated[str, Field(pattern=NAME_PATTERN)]
+
+
+class Buckets(_Part):
+    """The buckets that the stacks make; their names are AWS-wide.
+
+    Args:
+        checkpoints: for checkpoints and savepoints.
+        output: for what the jobs write.
+    """
+
+    checkpoints: BucketName
+    output: BucketName
+
+    @model_validator(mode="after")
+    def _two(self) -> Self:
+        if self.checkpoints == self.output:
+            raise ValueError("two different buckets: objects of a checkpoint expire, those of the output do not")
+        return self
+
+
+class Endpoints(_Part):
+    """Where an emulated AWS answers; all that the stacks use is asked there and nowhere else.
+
+    Args:
+        aws: the URL of every service.
+    """
+
+    aws: Annotated[str, Field(pattern=ENDPOINT_PATTERN)]
+
+
+class EnvironmentSpec(_Part):
+    """What the stacks take from the environment.
+
+    Args:
+        account: the AWS account's 12 digits; a deploy with credentials of another account is refused.
+        region: the AWS region.
+        protect: whether buckets and keys are kept when a stack is destroyed or a bucket renamed: Terraform refuses then.
+        buckets: the buckets' names.
+        endpoints: an emulated AWS; None is AWS itself.
+        tags: on every resource.
+    """
+
+    account: Annotated[str, BeforeValidator(_account), Field(pattern=r"^[0-9]{12}$")]
+    region: Annotated[str, Field(pattern=REGION_PATTERN)]
+    protect: bool
+    buckets: Buckets
+    endpoints: Endpoints | None = None
+    tags: Annotated[dict[str, str], AfterValidator(_tags)] = {}
+
+    @model_validator(mode="after")
+    def _protect_what_lasts(self) -> Self:
+        if self.protect and self.endpoints is not None:
+            raise ValueError("protect: false beside endpoints: what an emulated AWS holds is gone when it ends")
+        return self
+
+
+class Environment(_Part):
+    """An environment file."""
+
+    api_version: Literal["penstock/v1"]
+    kind: Literal["Environment"]
+    metadata: Metadata
+    spec: EnvironmentSpec
+
+    @property
+    def name(self) -> str:
+        """The environment's name."""
+        return self.metadata.name
+
+    def at(self, endpoint: str) -> Environment:
+        """This environment with every service at an emulated AWS.
+
+        Args:
+            endpoint: a URL, as ``http://127.0.0.1:4566``.
+        """
+        data = self.model_dump(by_alias=True, exclude_none=True)
+        data["spec"]["endpoints"] = {"aws": endpoint}
+        return Environment.model_validate(data)
+
+    def text(self) -> str:
+        """The environment as YAML that `load` reads back."""
+        data: dict[str, Any] = self.model_dump(by_alias=True, exclude_none=True)
+        return yaml.safe_dump(data, sort_keys=False)
+
+
+def names() -> list[str]:
+    """The shipped environments, sorted."""
+    return sorted(file.stem for file in FOLDER.glob("*.yaml"))
+
+
+def load(name_or_path: str | Path) -> Environment:
+    """Reads an environment.
+
+    Args:
+        name_or_path: the name of a shipped one, or the path of a YAML file.
+
+    Raises:
+        UnknownEnvironment: INF-001.
+        PenstockError: SPEC-001 to SPEC-006 and SPEC-011, for what is wrong in the document.
+    """
+    if re.fullmatch(NAME_PATTERN, str(name_or_path)) and not Path(name_or_path).is_file():
+        if str(name_or_path) not in names():
+            need = f"one of {', '.join(names())}, or the path of an environment file"
+            raise UnknownEnvironment(path=str(name_or_path), need=need, fix="name one of them, or write the file")
+        return read(FOLDER / f"{name_or_path}.yaml").parse(Environment)
+    return read(Path(name_or_path)).parse(Environment)

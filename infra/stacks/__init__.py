@@ -1,0 +1,1 @@
+"""One stack a module, each with one side: AWS, or Kubernetes (charts)."""

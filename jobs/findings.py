@@ -1,0 +1,141 @@
+"""Pydantic's findings in the words of a person: what is allowed here, what was nearly right, and what to write instead."""
+
+from __future__ import annotations
+
+import difflib
+import re
+from collections.abc import Iterator, Sequence
+from types import UnionType
+from typing import Annotated, Any, NamedTuple, Union, get_args, get_origin
+
+from pydantic import BaseModel
+from pydantic_core import ErrorDetails
+
+_TYPES = {
+    "string_type": "text",
+    "int_type": "a whole number",
+    "int_from_float": "a whole number",
+    "float_type": "a number",
+    "bool_type": "true or false",
+    "model_type": "a mapping",
+    "model_attributes_type": "a mapping",
+    "dict_type": "a mapping",
+    "list_type": "a list",
+    "tuple_type": "a list",
+}
+_BOUNDS = {
+    "greater_than": "above {gt}",
+    "greater_than_equal": "at least {ge}",
+    "less_than": "below {lt}",
+    "less_than_equal": "at most {le}",
+}
+
+
+class Words(NamedTuple):
+    """What an error says beside the place: what is needed, and how to mend it."""
+
+    need: str
+    fix: str
+
+
+def unknown_field(model: type[BaseModel], location: Sequence[str | int]) -> Words:
+    """For a field that its model does not know: the ones that it knows, and the closest.
+
+    Args:
+        model: of the whole document.
+        location: as pydantic gives it; its last part is the unknown field.
+    """
+    known = known_fields(model, location[:-1])
+    need = f"{'one of ' if len(known) > 1 else ''}{', '.join(known)}" if known else "a field that this document knows"
+    close = _closest(str(location[-1]), known)
+    return Words(need, f"did you mean {close}?" if close else "take it out")
+
+
+def bad_value(details: Sequence[ErrorDetails], model: type[BaseModel]) -> Words:
+    """For a value of the wrong type or outside of what is allowed.
+
+    Args:
+        details: the findings at one place; several are the branches of a union.
+        model: of the whole document.
+    """
+    if len(details) > 1 and all(detail["type"] in _TYPES for detail in details):
+        allowed = list(dict.fromkeys(_TYPES[detail["type"]] for detail in details))
+        return Words(f"{', '.join(allowed[:-1])} or {allowed[-1]}" if len(allowed) > 1 else allowed[0], "see the JSON Schema")
+    detail = details[0]
+    context = detail.get("ctx", {})
+    kind, given = detail["type"], detail.get("input")
+    if kind == "literal_error":
+        return _choice(str(context["expected"]), given)
+    if kind in _BOUNDS:
+        return Words(_BOUNDS[kind].format(**context), "mend the number")
+    if kind == "string_pattern_mismatch":
+        return Words(f"text that matches {context['pattern']}", "mend the text")
+    if kind in ("model_type", "model_attributes_type"):
+        fields = known_fields(model, detail["loc"])
+        return Words(f"a mapping with {', '.join(fields)}" if fields else "a mapping", "write the fields below it")
+    if kind in _TYPES:
+        return Words(_TYPES[kind], _retyped(kind, given))
+    return Words(_lowered(detail["msg"].removeprefix("Value error, ").removeprefix("Input should be ")), "see the JSON Schema")
+
+
+def known_fields(model: type[BaseModel], location: Sequence[str | int]) -> list[str]:
+    """The names that the model at a location knows, as the document writes them."""
+    current: list[Any] = [model]
+    for part in location:
+        # A part that leads nowhere names a union's branch: the branches are all followed anyway.
+        current = [found for kind in current for found in _step(kind, part)] or current
+    models = [branch for kind in current for branch in _branches(kind) if _is_model(branch)]
+    return list(dict.fromkeys(field.alias or name for found in models for name, field in found.model_fields.items()))
+
+
+def _step(kind: Any, part: str | int) -> Iterator[Any]:
+    for branch in _branches(kind):
+        if _is_model(branch):
+            yield from (field.annotation for name, field in branch.model_fields.items() if part in (field.alias, name))
+        elif get_origin(branch) in (dict, list, tuple) and get_args(branch):
+            yield get_args(branch)[-1] if get_origin(branch) is dict else get_args(branch)[0]
+
+
+def _branches(kind: Any) -> Iterator[Any]:
+    """A type less Annotated, and every branch of a union."""
+    origin = get_origin(kind)
+    if origin is Annotated:
+        yield from _branches(get_args(kind)[0])
+    elif origin in (Union, UnionType):
+        for branch in get_args(kind):
+            yield from _branches(branch)
+    else:
+        yield kind
+
+
+def _is_model(kind: Any) -> bool:
+    return isinstance(kind, type) and issubclass(kind, BaseModel)
+
+
+def _choice(expected: str, given: object) -> Words:
+    """``'a', 'b' or 'c'``, as pydantic writes a literal's values."""
+    values = re.findall(r"'([^']*)'", expected)
+    close = _closest(given, values) if isinstance(given, str) else None
+    need = expected.replace("'", '"')
+    if len(values) == 1:
+        return Words(need, f"write {need}")
+    return Words(f"one of {need}", f'did you mean "{close}"?' if close else "take one of these")
+
+
+def _retyped(kind: str, given: object) -> str:
+    if kind == "string_type" and isinstance(given, bool | int | float):
+        return "put it in quotes"
+    if kind != "string_type" and isinstance(given, str) and re.fullmatch(r"-?[0-9.]+|true|false", given):
+        return "write it without quotes"
+    return f"write {_TYPES[kind]}"
+
+
+def _closest(name: str, known: Sequence[str]) -> str | None:
+    """The known name that was most likely meant; snake_case and another case count as nearly right."""
+    plain = {re.sub(r"[_-]", "", candidate).lower(): candidate for candidate in known}
+    found = difflib.get_close_matches(re.sub(r"[_-]", "", name).lower(), list(plain), n=1, cutoff=0.6)
+    return plain[found[0]] if found else None
+
+
+def _lowered(text: str) -> str:
+    return text[:1].lower() + text[1:]

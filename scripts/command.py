@@ -1,0 +1,148 @@
+"""The ``penstock`` command: finds the verb, runs it, and turns what goes wrong into an error with an exit code.
+
+A verb is a module with ``add_arguments(parser)`` and ``run(arguments) -> int``. It is imported when it is called and not before, so that
+`penstock size` needs neither Spark nor cdktf nor boto3, and answers at once.
+
+Exit codes: 0 done, 1 a check ran and failed, 2 a bad spec or usage, 3 infeasible, 4 a tool or credential is missing, 5 the run or an
+outside system failed, 130 interrupted; and 141 where nobody reads the output any more, as a shell reports it.
+"""
+
+from __future__ import annotations
+
+import argparse
+import difflib
+import importlib
+import io
+import os
+import sys
+from collections.abc import Sequence
+from typing import Any, NamedTuple, NoReturn
+
+from scripts.errors import WrongUsage
+from scripts.output import as_text, errors_document, wants_json
+from sizing.errors import PenstockError
+
+INTERRUPTED = 130
+NOBODY_READS = 141
+# The gravest first: a document that is wrong has to be mended before anything else that was found counts.
+GRAVEST_FIRST = (2, 5, 4, 3, 1)
+
+
+class Verb(NamedTuple):
+    """A verb of the command: the module that does it, and what it does in a line."""
+
+    module: str
+    help: str
+
+
+VERBS = {
+    "size": Verb("scripts.size", "work out what a job needs: executors, pods, memory, cores, Spark settings, topics"),
+    "up": Verb("scripts.up", "run a job on this machine, end to end: emulated AWS, a real Kafka broker, Spark"),
+}
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Runs the command.
+
+    Args:
+        argv: the words after ``penstock``; by default those of the process.
+
+    Returns:
+        The exit code.
+    """
+    words = list(sys.argv[1:] if argv is None else argv)
+    _write_any_text()
+    try:
+        code = _guarded(words)
+        sys.stdout.flush()
+    except BrokenPipeError:
+        # What is left in the buffer would fail again when the interpreter ends.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return NOBODY_READS
+    return code
+
+
+def exit_code(error: PenstockError) -> int:
+    """The exit code of the gravest fault in an error."""
+    codes = {fault.exit_code for fault in error.errors}
+    return next(code for code in GRAVEST_FIRST if code in codes)
+
+
+def _guarded(words: list[str]) -> int:
+    try:
+        return _run(words)
+    except PenstockError as error:
+        if wants_json(words):
+            sys.stdout.write(as_text(errors_document(error), "json"))
+        else:
+            sys.stdout.flush()
+            print(error.render(), file=sys.stderr)
+        return exit_code(error)
+    except KeyboardInterrupt:
+        print("interrupted", file=sys.stderr)
+        return INTERRUPTED
+    except SystemExit as end:
+        # argparse ends --help and --version in this way.
+        return end.code if isinstance(end.code, int) else 0
+
+
+def _run(words: list[str]) -> int:
+    if not words or words[0].startswith("-"):
+        _top_parser().parse_args(words)
+        raise WrongUsage(given="no verb", need=f"one of {', '.join(VERBS)}", fix="penstock --help")
+    name = words[0]
+    if name not in VERBS:
+        close = difflib.get_close_matches(name, VERBS, n=1)
+        fix = f"did you mean {close[0]}?" if close else "penstock --help"
+        raise WrongUsage(given=f"the verb {name}", need=f"one of {', '.join(VERBS)}", fix=fix)
+    module = importlib.import_module(VERBS[name].module)
+    parser = _Parser(prog=f"penstock {name}", description=_sentence(VERBS[name].help), allow_abbrev=False)
+    module.add_arguments(parser)
+    code: int = module.run(parser.parse_args(words[1:]))
+    return code
+
+
+def _top_parser() -> argparse.ArgumentParser:
+    width = max(len(name) for name in VERBS)
+    verbs = "\n".join(f"  {name:<{width}}  {verb.help}" for name, verb in VERBS.items())
+    parser = _Parser(
+        prog="penstock",
+        usage="penstock VERB [OPTION]...",
+        description="Sizes, provisions, runs and verifies PySpark Structured Streaming jobs on AWS.",
+        epilog=f"verbs:\n{verbs}\n\n'penstock VERB --help' says more of a verb.",
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+        allow_abbrev=False,
+    )
+    parser.add_argument("--version", action=_Version, nargs=0, help="print the version and end")
+    return parser
+
+
+class _Parser(argparse.ArgumentParser):
+    def error(self, message: str) -> NoReturn:
+        raise WrongUsage(given=message, need=" ".join(self.format_usage().removeprefix("usage: ").split()), fix=f"{self.prog} --help")
+
+
+class _Version(argparse.Action):
+    def __call__(self, parser: argparse.ArgumentParser, *_: Any) -> None:
+        print(f"penstock {_version()}")
+        parser.exit()
+
+
+def _version() -> str:
+    from importlib import metadata  # only for --version: it costs some 30 ms
+
+    try:
+        return metadata.version("penstock-kit")
+    except metadata.PackageNotFoundError:
+        return "from a folder that is not installed"
+
+
+def _sentence(text: str) -> str:
+    return f"{text[:1].upper()}{text[1:]}."
+
+
+def _write_any_text() -> None:
+    """A file name that the terminal can't show must not end the command."""
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper):
+            stream.reconfigure(errors="backslashreplace")

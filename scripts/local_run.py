@@ -1,0 +1,266 @@
+"""One job run in the local environment: fed, run until all is processed, read back."""
+
+from __future__ import annotations
+
+import os
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+from jobs.local.recording import Expectation, Record, Row
+from jobs.runtime_configuration import RuntimeConfiguration
+from jobs.spec import SpecFile
+from jobs.streams import Tag
+from scripts import kafka_topics, layout, recorded_run
+from scripts.errors import ExpectationFailed, RunTooLong
+from scripts.kafka_topics import Fed
+from scripts.local_driver import LocalDriver
+from scripts.local_environment import LocalEnvironment
+from scripts.local_input import Expect, Generator
+from scripts.local_machine import LocalMachine
+from scripts.steps import Steps
+from scripts.verdict import Outcome, canonical
+from sizing.planned import Plan
+
+# The longest that a driver may say nothing. A micro-batch of 100,000 rows takes seconds; the engine's start takes ten.
+STALL_LIMIT_S = 300
+_LOOK_S = 1.0
+
+
+@dataclass(frozen=True)
+class Job:
+    """A job before it runs.
+
+    Args:
+        spec: its spec.
+        plan: what it needs.
+        app_path: folders in which its modules lie.
+        generators: topic -> what yields its records.
+        expect: computes what must come out; None where the spec has none.
+    """
+
+    spec: SpecFile
+    plan: Plan
+    app_path: tuple[Path, ...]
+    generators: Mapping[str, Generator]
+    expect: Expect | None
+
+    @property
+    def name(self) -> str:
+        """The job's name."""
+        return self.spec.job.metadata.name
+
+
+@dataclass
+class LocalRun:
+    """One run of a job, from its topics to its outcome.
+
+    Args:
+        job: what runs.
+        local: where it runs.
+        machine: what of the plan this machine can give.
+        folder: a missing folder for the driver's files.
+        steps: where progress is shown.
+    """
+
+    job: Job
+    local: LocalEnvironment
+    machine: LocalMachine
+    folder: Path
+    steps: Steps
+    fed: dict[str, Fed] = field(default_factory=dict)
+    reading: dict[str, Any] = field(default_factory=dict)
+    totals: Counter[str] = field(default_factory=Counter)
+    micro_batches: int = 0
+    processing_ms: int = 0
+
+    @property
+    def checkpoint_folder(self) -> str:
+        """Where the job's first generation keeps its checkpoint, below the checkpoints' bucket."""
+        return f"{self.job.name}/checkpoints/1"
+
+    def records(self) -> dict[str, list[Record]]:
+        """Topic -> what will be fed; made by the spec's generators.
+
+        Raises:
+            PenstockError: RUN-013.
+        """
+        topics = self.job.plan.kafka.topics
+        return {topic: list(generate(topics[topic])) for topic, generate in self.job.generators.items()}
+
+    @contextmanager
+    def driver(self) -> Iterator[LocalDriver]:
+        """The job's driver, whose query reads.
+
+        Raises:
+            PenstockError: what the driver failed with, or what around it died.
+        """
+        self.folder.mkdir(parents=True)
+        log = self.folder / "driver.log"
+        with LocalDriver(self._configuration(), folder=self.folder, log=log, environment=self.local.aws.environment()) as driver:
+            with self.steps.at("spark", f"starting {self.machine.master}") as step:
+                self.reading = self._next(driver)
+                while self.reading["event"] != "reading":
+                    self.reading = self._next(driver)
+                step.said = f"{self.machine.master} reads; UI at {self.reading['ui']}"
+            yield driver
+
+    def feed(self, records: Mapping[str, list[Record]]) -> None:
+        """Writes the input into its topics.
+
+        Raises:
+            InputFailed: RUN-013.
+        """
+        for topic, some in records.items():
+            with self.steps.at("feed", f"{len(some):,} records into {topic}") as step:
+                partitions = self.job.plan.kafka.topics[topic]
+                fed = kafka_topics.feed(self.local.kafka.address, topic, partitions, some, lambda _: None)
+                flush = f" and {len(fed.flush)} flush events" if fed.flush else ""
+                step.said = f"{fed.records:,} records{flush} into {topic}"
+            self.fed[topic] = fed
+
+    def process(self, driver: LocalDriver) -> None:
+        """Waits until the job has processed all of its input, shown micro-batch by micro-batch.
+
+        Raises:
+            PenstockError: RUN-015, what the driver failed with, or what around it died.
+        """
+        ends: Mapping[str, Mapping[str, int]] = {}
+        batch: dict[str, Any] = {}
+        while True:
+            event = self._next(driver)
+            if event["event"] == "batch":
+                batch, self.totals = event, Counter(event["totalTags"])
+            elif event["event"] == "committed":
+                ends = event["ends"]
+                self._show(batch, event, ends)
+            elif event["event"] == "idle" and self._read(ends) >= self._all():
+                return
+
+    def outcome(self, expected: Expectation | None) -> Outcome:
+        """What a reader finds in the bucket and in the topics."""
+        files, rows = self._output()
+        count, counted, measures = _measured(rows, expected)
+        return Outcome(
+            rows_in=sum(fed.records for fed in self.fed.values()),
+            rows=count,
+            quarantined=self._set_aside(Tag.QUARANTINED),
+            late=self._set_aside(Tag.LATE),
+            filtered=self.totals[Tag.FILTERED],
+            unmatched=self.totals[Tag.UNMATCHED],
+            files=len(files),
+            bytes=sum(file.bytes for file in files),
+            counted=counted,
+            measures=measures,
+        )
+
+    def expectation(self) -> Expectation | None:
+        """What must come out, computed from the recorded input.
+
+        Raises:
+            ExpectationFailed: RUN-017.
+        """
+        if self.job.expect is None:
+            return None
+        starts = recorded_run.starts_by_topic(self.job.spec.job, self.reading["offsets"])
+        checkpoint = (self.local.environment.spec.buckets.checkpoints, self.checkpoint_folder)
+        recording = recorded_run.recording(self.local.s3, self.local.kafka.address, checkpoint, self.fed, starts)
+        try:
+            return self.job.expect(recording)
+        except Exception as error:
+            fault = ExpectationFailed(need=f"a result; it raised {type(error).__name__}: {error}", fix="mend the function")
+            raise self.job.spec.document.locate(fault, ("spec", "local", "expect")) from error
+
+    def output_place(self) -> str:
+        """Where the output lies, for people."""
+        sink = self.job.spec.job.spec.sinks[self.reading["output"]]
+        if sink.kafka:
+            return f"topic {sink.kafka.topic}"
+        assert sink.files is not None
+        return f"s3a://{self.local.environment.spec.buckets.output}/{sink.files.path}/"
+
+    def side_output_topic(self, tag: Tag) -> str | None:
+        """The topic of the rows that go aside with a tag; None where the app has none."""
+        name = self.reading["sideOutputs"].get(tag)
+        sink = self.job.spec.job.spec.sinks[name].kafka if name else None
+        return sink.topic if sink else None
+
+    def _configuration(self) -> RuntimeConfiguration:
+        buckets = self.local.environment.spec.buckets
+        return RuntimeConfiguration(
+            spec=str(self.job.spec.path.resolve()),
+            app_path=tuple(str(folder.resolve()) for folder in self.job.app_path),
+            master=self.machine.master,
+            brokers=self.local.kafka.address,
+            checkpoint=f"s3a://{buckets.checkpoints}/{self.checkpoint_folder}",
+            output_bucket=buckets.output,
+            spark_conf=self.job.plan.spark_conf | self.machine.spark_conf | self._local_conf(),
+        )
+
+    def _local_conf(self) -> dict[str, str]:
+        """What the local environment adds to the plan's settings: where S3 is, the jars, and loopback for everything."""
+        return {
+            "spark.driver.extraClassPath": os.pathsep.join(str(jar) for jar in layout.spark_jars()),
+            "spark.driver.host": "127.0.0.1",
+            "spark.driver.bindAddress": "127.0.0.1",
+            "spark.ui.port": "0",
+            "spark.local.dir": str(self.folder.resolve() / "local"),
+            "spark.hadoop.fs.s3a.endpoint": self.local.aws.endpoint,
+            "spark.hadoop.fs.s3a.endpoint.region": self.local.environment.spec.region,
+            "spark.hadoop.fs.s3a.path.style.access": "true",
+            "spark.hadoop.fs.s3a.connection.ssl.enabled": "false",
+            # moto answers "100 Continue" twice, which breaks uploads from disk.
+            "spark.hadoop.fs.s3a.optimized.copy.from.local.enabled": "false",
+            # Having nothing to do is told at once, for that is what the end of a run is known by.
+            "spark.sql.streaming.noDataProgressEventInterval": "0",
+        }
+
+    def _next(self, driver: LocalDriver) -> dict[str, Any]:
+        """What the driver tells next, while everything around it runs."""
+        for _ in range(int(STALL_LIMIT_S / _LOOK_S)):
+            self.local.check()
+            event = driver.next_event(_LOOK_S)
+            if event is not None:
+                return event
+        need = f"something from the driver within {STALL_LIMIT_S} s"
+        raise RunTooLong(path=self.job.name, need=need, fix=f"see {driver.log}")
+
+    def _all(self) -> int:
+        return sum(sum(fed.ends.values()) for fed in self.fed.values())
+
+    def _read(self, ends: Mapping[str, Mapping[str, int]]) -> int:
+        return sum(min(end, int(ends.get(topic, {}).get(str(n), 0))) for topic, fed in self.fed.items() for n, end in fed.ends.items())
+
+    def _show(self, batch: Mapping[str, Any], committed: Mapping[str, Any], ends: Mapping[str, Mapping[str, int]]) -> None:
+        self.micro_batches += 1
+        self.processing_ms += committed["durationMs"]
+        share = self._read(ends) / max(1, self._all())
+        tags = "  ".join(f"{count:,} {tag}" for tag, count in sorted(batch["tags"].items())) or "no rows out"
+        in_force_ms = batch["watermarks"]["inForceMs"]
+        watermark = f"  watermark {datetime.fromtimestamp(in_force_ms / 1000, UTC):%Y-%m-%d %H:%M:%S}" if in_force_ms is not None else ""
+        text = f"{share:4.0%} read  {committed['rows']:>7,} rows in {committed['durationMs'] / 1000:4.1f} s: {tags}{watermark}"
+        self.steps.line(f"batch {committed['batch']}", text)
+
+    def _output(self) -> tuple[list[recorded_run.OutputFile], Iterator[Row]]:
+        sink = self.job.spec.job.spec.sinks[self.reading["output"]]
+        if sink.kafka:
+            return [], recorded_run.topic_rows(self.local.kafka.address, sink.kafka.topic)
+        assert sink.files is not None
+        bucket = self.local.environment.spec.buckets.output
+        files = recorded_run.output_files(self.local.s3, bucket, sink.files.path)
+        return files, recorded_run.output_rows(self.local.s3, bucket, files)
+
+    def _set_aside(self, tag: Tag) -> int:
+        topic = self.side_output_topic(tag)
+        return recorded_run.set_aside(self.local.kafka.address, topic) if topic else self.totals[tag]
+
+
+def _measured(rows: Iterable[Row], expected: Expectation | None) -> tuple[int, Counter[str] | None, Mapping[str, object]]:
+    """How many rows there are, the rows themselves and their measures, each where the expectation asks for it."""
+    found = list(rows)
+    counted = Counter(canonical(row) for row in found) if expected and expected.exact is not None else None
+    return len(found), counted, expected.measure(found) if expected and expected.measure else {}

@@ -1,0 +1,76 @@
+"""Where moto 5.2.5 is set right, so that what runs against it meets what it would meet on AWS."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import lru_cache, wraps
+from typing import Any
+
+from flask import request
+from moto.core import serialize
+from moto.iam.access_control import IAMPolicy, IAMPolicyStatement, PermissionResult
+from moto.iam.policy_conditions import CONDITION_OPERATIONS
+from moto.s3.exceptions import NoSuchUpload
+from moto.s3.models import FakeBucket, S3Backend
+
+# A listing's entries are parsed again with each listing; this many are some 10 MB.
+REMEMBERED_TIMES = 100_000
+
+
+def apply() -> None:
+    """Corrects moto in this process."""
+    _answer_no_such_upload()
+    _heed_conditions()
+    _stand_behind_tls()
+    _remember_times()
+
+
+def _answer_no_such_upload() -> None:
+    """An upload that was completed, aborted or never made is an error 404 for S3 and an error 500 for moto, which clients retry."""
+    for name in ("upload_part", "upload_part_copy", "complete_multipart_upload"):
+        setattr(S3Backend, name, _with_upload(getattr(S3Backend, name)))
+
+
+def _with_upload(method: Callable[..., Any]) -> Callable[..., Any]:
+    @wraps(method)
+    def checked(backend: S3Backend, bucket_name: str, multipart_id: str, *rest: Any, **named: Any) -> Any:
+        if multipart_id not in backend.get_bucket(bucket_name).multiparts:
+            raise NoSuchUpload(upload_id=multipart_id)
+        return method(backend, bucket_name, multipart_id, *rest, **named)
+
+    return checked
+
+
+def _heed_conditions() -> None:
+    """A statement whose condition is not met says nothing; for moto it denies, or where it does not know the operator, applies."""
+    CONDITION_OPERATIONS["Bool"] = lambda expected, actual: str(expected).lower() == actual
+    decide = IAMPolicyStatement.is_action_permitted
+
+    @wraps(decide)
+    def heeding(
+        statement: IAMPolicyStatement, action: str, resource: str = "*", principal: str | None = None, values: dict[str, str] | None = None
+    ) -> PermissionResult:
+        if not statement._check_conditions(values):
+            return PermissionResult.NEUTRAL
+        return decide(statement, action, resource, principal, values)
+
+    IAMPolicyStatement.is_action_permitted = heeding  # type: ignore[method-assign]
+
+
+def _stand_behind_tls() -> None:
+    """Requests on the loopback count as made over TLS, for a bucket that takes nothing else; ``X-Forwarded-Proto: http`` makes one not."""
+
+    def permission(bucket: FakeBucket, action: str, resource: str) -> PermissionResult:
+        if bucket.policy is None:
+            return PermissionResult.NEUTRAL
+        secure = request.headers.get("X-Forwarded-Proto", "https") == "https"
+        return IAMPolicy(bucket.policy.decode()).is_action_permitted(
+            action, resource, incoming_condition_values={"aws:SecureTransport": str(secure).lower()}
+        )
+
+    FakeBucket.get_permission = permission  # type: ignore[method-assign]
+
+
+def _remember_times() -> None:
+    """moto formats and parses each time of each entry of a listing, which is a third of what a listing costs."""
+    serialize.parse_to_aware_datetime = lru_cache(maxsize=REMEMBERED_TIMES)(serialize.parse_to_aware_datetime)  # type: ignore[attr-defined]

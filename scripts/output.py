@@ -1,0 +1,50 @@
+"""What a verb prints for programs: one JSON or YAML document on standard output, a plan or a list of errors."""
+
+from __future__ import annotations
+
+import argparse
+import json
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from sizing.errors import Infeasible, PenstockError, Place
+from sizing.planned import SCHEMA_VERSION
+
+FORMATS = ("table", "json", "yaml")
+
+
+def add_output_argument(parser: argparse.ArgumentParser, formats: Sequence[str] = FORMATS) -> None:
+    """Adds ``-o``: the first format is the default."""
+    what = {"table": "for people", "json": "for programs", "yaml": "for programs"}
+    described = ", ".join(f"{name} {what[name]}" for name in formats)
+    parser.add_argument("-o", "--output", choices=formats, default=formats[0], help=f"{described} (default: {formats[0]})")
+
+
+def wants_json(argv: Sequence[str]) -> bool:
+    """Whether a command line asks for JSON, even one that is otherwise wrong: its errors are then JSON too."""
+    words = list(argv[: argv.index("--")] if "--" in argv else argv)
+    pairs = zip(words, [*words[1:], ""], strict=True)
+    return any(word in ("-ojson", "-o=json", "--output=json") or (word in ("-o", "--output") and value == "json") for word, value in pairs)
+
+
+def as_text(document: Mapping[str, Any], output: str) -> str:
+    """A document as JSON or YAML, with a newline at its end."""
+    if output == "json":
+        return json.dumps(document, indent=2, ensure_ascii=False) + "\n"
+    import yaml  # only here, so that a table needs no YAML writer
+
+    return yaml.safe_dump(dict(document), sort_keys=False, allow_unicode=True, width=120)
+
+
+def errors_document(error: PenstockError) -> dict[str, Any]:
+    """An error, or several, as ``-o json`` prints them."""
+    return {"schemaVersion": SCHEMA_VERSION, "errors": [fault.as_json() for fault in error.errors]}
+
+
+def violation(document: Mapping[str, str | int | None]) -> Infeasible:
+    """A plan's violation as the error that it is."""
+    kinds = {kind.code: kind for kind in Infeasible.__subclasses__()}
+    file, line, column = document["file"], document["line"], document["column"]
+    at = Place.model_validate({"file": file, "line": line, "column": column}) if file else None
+    texts = {name: str(document[name] or "") for name in ("path", "given", "need", "fix")}
+    return kinds[str(document["code"])](at=at, **texts)

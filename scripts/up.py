@@ -1,0 +1,200 @@
+"""``penstock up``: runs jobs on this machine, from the plan to a checked result, with everything that they need."""
+
+from __future__ import annotations
+
+import argparse
+import os
+import shutil
+import signal
+import sys
+import tempfile
+import threading
+from contextlib import ExitStack
+from pathlib import Path
+from types import FrameType
+from typing import NoReturn
+
+from infra import environment as environments
+from jobs.local.recording import Record
+from jobs.spec import load
+from jobs.streams import Tag
+from jobs.targets import targets
+from scripts import kafka_topics, layout, local_input, local_machine, plan_table, verdict
+from scripts.errors import WrongResult
+from scripts.local_environment import LocalEnvironment
+from scripts.local_run import Job, LocalRun
+from scripts.output import violation
+from scripts.steps import Steps
+from scripts.verdict import Outcome, Verdict
+from sizing.errors import PenstockError, raise_all
+from sizing.plan import plan
+
+# How often it is looked whether all still runs.
+_LOOK_S = 1.0
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """The arguments of the verb."""
+    parser.add_argument("specs", nargs="+", type=Path, metavar="SPEC", help="a job spec; several run one after another in one environment")
+    parser.add_argument("--app-path", action="append", type=Path, default=[], metavar="DIR", help="a folder where an app's module may lie; may be repeated")
+    parser.add_argument("--keep", action="store_true", help="stay up after the check, until Ctrl-C")
+    parser.add_argument("--environment", default="local", metavar="ENV", help="environment file or its name (default: local)")
+    parser.add_argument("--aws-port", type=_port, default=0, metavar="PORT", help="of the emulated AWS (default: a free one)")
+    parser.add_argument("--kafka-port", type=_port, default=0, metavar="PORT", help="of the Kafka broker (default: a free one)")
+
+
+def run(arguments: argparse.Namespace) -> int:
+    """Runs the jobs.
+
+    Returns:
+        0; what is wrong is raised.
+
+    Raises:
+        PenstockError: whatever is wrong with a spec, this machine, the run or its result.
+    """
+    signal.signal(signal.SIGTERM, _interrupt)
+    steps = Steps()
+    jobs = _jobs(arguments)
+    environment = environments.load(arguments.environment)
+    for job in jobs:
+        sys.stdout.write(plan_table.render(job.plan, job.name) + "\n")
+        sys.stdout.flush()
+    # Asked before anything is started, so that a machine without the jars is told so at once.
+    layout.kafka_classpath()
+    layout.spark_jars()
+    folder = Path(tempfile.mkdtemp(prefix="penstock-up-"))
+    try:
+        with ExitStack() as held:
+            _run_all(jobs, arguments, environment, folder, steps, held)
+    except PenstockError:
+        _keep_logs(folder, steps)
+        raise
+    finally:
+        shutil.rmtree(folder, ignore_errors=True)
+    return 0
+
+
+def _jobs(arguments: argparse.Namespace) -> list[Job]:
+    """The jobs with their plans; all that can be wrong with them is found here."""
+    jobs: list[Job] = []
+    faults: list[PenstockError] = []
+    for path in arguments.specs:
+        try:
+            jobs.append(_job(path, arguments.app_path))
+        except PenstockError as error:
+            faults.extend(error.errors)
+    raise_all(faults)
+    return jobs
+
+
+def _job(path: Path, app_path: list[Path]) -> Job:
+    spec = load(path)
+    planned = plan(targets(spec, app_path))
+    raise_all(violation(found) for found in planned.violations)
+    folders = (path.parent.resolve(), *(folder.resolve() for folder in app_path))
+    return Job(spec, planned, folders, local_input.generators(spec, folders), local_input.expectation(spec, folders))
+
+
+def _run_all(
+    jobs: list[Job], arguments: argparse.Namespace, environment: environments.Environment, folder: Path, steps: Steps, held: ExitStack
+) -> None:
+    steps.title(f"environment {environment.name}")
+    applied: list[str] = []
+    local = LocalEnvironment(
+        environment, folder=folder, aws_port=arguments.aws_port, kafka_port=arguments.kafka_port, progress=applied.append
+    )
+    with steps.at("start", "an emulated AWS (moto) and Apache Kafka in KRaft mode") as step:
+        held.enter_context(local)
+        step.said = f"emulated AWS at {local.aws.endpoint}, Kafka at {local.kafka.address}"
+    runs = [LocalRun(job, local, local_machine.cut(job.plan), folder / job.name, steps) for job in jobs]
+    for job in jobs:
+        kafka_topics.create(local.kafka.address, job.plan.kafka.topics)
+    steps.line("topics", "\n".join(", ".join(f"{topic} ({count})" for topic, count in job.plan.kafka.topics.items()) for job in jobs))
+    with steps.at("input", "making the input") as step:
+        records = [one.records() for one in runs]
+        step.said = f"{sum(len(some) for record in records for some in record.values()):,} records made"
+    with steps.at("apply", "synthesizing and applying the stacks with Terraform") as step:
+        step.said = str(local.applied())
+    for one, input_ in zip(runs, records, strict=True):
+        _run_one(one, input_, steps, held if arguments.keep else None)
+    if arguments.keep:
+        _stay(runs, local, steps)
+
+
+def _run_one(one: LocalRun, records: dict[str, list[Record]], steps: Steps, keep: ExitStack | None) -> None:
+    """Runs a job until its input is processed, and checks it; its driver ends with that, or with `keep`."""
+    steps.title(f"job {one.job.name}")
+    for cut in one.machine.cuts:
+        steps.line("cut", cut)
+    with ExitStack() as own:
+        driver = (keep or own).enter_context(one.driver())
+        one.feed(records)
+        one.process(driver)
+        _check(one, steps)
+
+
+def _check(one: LocalRun, steps: Steps) -> None:
+    """Reads the result back, holds it against the expectation and shows both.
+
+    Raises:
+        WrongResult: RUN-016.
+    """
+    with steps.at("check", "reading the result back and computing what had to come out") as step:
+        expected = one.expectation()
+        outcome = one.outcome(expected)
+        found = verdict.judge(outcome, expected) if expected else verdict.balance(outcome)
+        step.said = "read back"
+    _show(one, outcome, found, steps)
+    if found.differences:
+        raise WrongResult(path=one.job.name, given="\n       ".join(found.differences), need=found.checked, fix="see the job, or its expectation")
+
+
+def _show(one: LocalRun, outcome: Outcome, found: Verdict, steps: Steps) -> None:
+    fed = ", ".join(f"{topic} {what.records:,}" for topic, what in one.fed.items())
+    flush = sum(len(what.flush) for what in one.fed.values())
+    steps.line("in", f"{outcome.rows_in:,} records ({fed})" + (f"; {flush} flush events are not counted" if flush else ""))
+    files = f" in {outcome.files} files, {outcome.bytes / 1024 / 1024:.1f} MiB" if outcome.files else ""
+    steps.line("out", f"{outcome.rows:,} rows{files}: {one.output_place()}")
+    for tag, count in ((Tag.QUARANTINED, outcome.quarantined), (Tag.LATE, outcome.late)):
+        topic = one.side_output_topic(tag)
+        steps.line(tag, f"{count:,}" + (f" in topic {topic}" if topic else ", counted only"))
+    if outcome.filtered or outcome.unmatched:
+        steps.line("not written", f"{outcome.filtered:,} filtered, {outcome.unmatched:,} without a partner so far")
+    rate = outcome.rows_in / max(0.001, one.processing_ms / 1000)
+    steps.line("throughput", f"{rate:,.0f} records/s over {one.micro_batches} micro-batches, {one.processing_ms / 1000:.1f} s of processing")
+    steps.line("verdict", f"{'WRONG' if found.differences else 'right'}: {found.checked}")
+
+
+def _stay(runs: list[LocalRun], local: LocalEnvironment, steps: Steps) -> None:
+    """Says how to look at what runs, and waits for Ctrl-C while all of it runs."""
+    steps.title("it stays up; Ctrl-C stops it and takes everything away")
+    console = "org.apache.kafka.tools.consumer.ConsoleConsumer"
+    for one in runs:
+        steps.line(one.job.name, f"Spark UI {one.reading['ui']}\noutput {one.output_place()}\ntopics {', '.join(one.job.plan.kafka.topics)}")
+    steps.line("bucket", f"curl '{local.aws.endpoint}/{local.environment.spec.buckets.output}?list-type=2'")
+    jars = f"'{Path(layout.kafka_classpath().split(os.pathsep)[0]).parent}/*'"
+    steps.line("topic", f"java -cp {jars} {console} --bootstrap-server {local.kafka.address} --from-beginning --topic NAME")
+    steps.line("stop", f"Ctrl-C, or kill {os.getpid()}")
+    watched = threading.Event()
+    while not watched.wait(_LOOK_S):
+        local.check()
+
+
+def _keep_logs(folder: Path, steps: Steps) -> None:
+    """After a failure the logs stay, in a folder of their own, and are named; all else goes."""
+    logs = [log for log in folder.rglob("*.log") if log.stat().st_size]
+    if logs:
+        kept = Path(tempfile.mkdtemp(prefix="penstock-logs-"))
+        for log in logs:
+            shutil.copy(log, kept / "-".join(log.relative_to(folder).parts))
+        steps.line("logs", str(kept))
+
+
+def _port(text: str) -> int:
+    if not text.isdigit() or int(text) > 65_535:
+        raise argparse.ArgumentTypeError(f"{text!r} is no port: a number from 0 to 65535 is; 0 takes a free one")
+    return int(text)
+
+
+def _interrupt(number: int, frame: FrameType | None) -> NoReturn:
+    raise KeyboardInterrupt

@@ -1,0 +1,97 @@
+"""What came out of a run against what had to come out."""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from jobs.local.recording import Expectation
+
+_SHOWN = 5
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """What a reader finds after a run.
+
+    Args:
+        rows_in: records that the job read, flush events not counted.
+        rows: rows in the output.
+        quarantined: records in the quarantine's topic.
+        late: records in the topic of late rows, or counted by the job where it has none.
+        filtered: rows that the job's own filters took out.
+        unmatched: rows of a join without partner.
+        files: of the output.
+        bytes: of the output.
+        counted: the output's rows as sorted JSON; None where nobody asked for them.
+        measures: what the expectation's `measure` gives.
+    """
+
+    rows_in: int
+    rows: int
+    quarantined: int
+    late: int
+    filtered: int = 0
+    unmatched: int = 0
+    files: int = 0
+    bytes: int = 0
+    counted: Counter[str] | None = None
+    measures: Mapping[str, object] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """Whether a run was right.
+
+    Args:
+        checked: what was held against what, for people.
+        differences: what is wrong; empty if nothing is.
+    """
+
+    checked: str
+    differences: tuple[str, ...]
+
+
+def judge(outcome: Outcome, expected: Expectation) -> Verdict:
+    """Holds an outcome against its expectation."""
+    pairs = {
+        "rows": (outcome.rows, expected.rows),
+        "quarantined": (outcome.quarantined, expected.quarantined),
+        "late": (outcome.late, expected.late),
+        **{name: (outcome.measures.get(name), value) for name, value in expected.measures.items()},
+    }
+    differences = [f"{name}: {_shown(found)} came out, {_shown(needed)} expected" for name, (found, needed) in pairs.items() if found != needed]
+    if expected.exact is not None and outcome.counted is not None:
+        differences.extend(_row_differences(outcome.counted, expected.exact))
+        return Verdict("every row, and what went aside, as computed from the recorded input", tuple(differences))
+    return Verdict(f"{', '.join(pairs)} as computed without the engine", tuple(differences))
+
+
+def balance(outcome: Outcome) -> Verdict:
+    """Holds what came in against what came out where there is no expectation."""
+    if outcome.unmatched or outcome.rows > outcome.rows_in:
+        return Verdict("nothing: a join gives other counts than it takes; give the spec an `expect`", ())
+    out = outcome.rows + outcome.quarantined + outcome.late + outcome.filtered
+    words = f"{outcome.rows:,} out + {outcome.quarantined:,} quarantined + {outcome.late:,} late + {outcome.filtered:,} filtered"
+    differences = () if out == outcome.rows_in else (f"rows: {words} = {out:,}, but {outcome.rows_in:,} came in",)
+    return Verdict("rows in = out + quarantined + late + filtered", differences)
+
+
+def canonical(row: Mapping[str, Any]) -> str:
+    """A row in the form in which rows are compared."""
+    return json.dumps(row, sort_keys=True)
+
+
+def _row_differences(found: Counter[str], needed: Counter[str]) -> Iterable[str]:
+    missing, unexpected = needed - found, found - needed
+    for title, rows in (("missing", missing), ("unexpected", unexpected)):
+        if rows:
+            yield f"{rows.total():,} rows are {title}, for example:"
+            yield from (f"    {count} x {row}" for row, count in sorted(rows.items())[:_SHOWN])
+
+
+def _shown(value: object) -> str:
+    return f"{value:,}" if isinstance(value, int) else str(value)

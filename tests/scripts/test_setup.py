@@ -1,0 +1,435 @@
+"""The set-up as a user runs it, in a small checkout and with tools that the test makes: what it finds, does, leaves and says."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import re
+import shutil
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from scripts import errors
+from scripts.layout import ROOT
+from sizing.errors import PenstockError
+
+# What the script itself calls; nothing else of this machine is on its PATH.
+SYSTEM = [
+    *("awk", "bash", "cat", "chmod", "cmp", "cp", "cut", "dirname", "find", "grep", "head", "mkdir", "mktemp", "mv", "rm", "sed"),
+    *("sh", "sha256sum", "shasum", "sleep", "sort", "tail", "tr", "yes"),
+]
+FAKES = {
+    "java": "echo 'openjdk version \"21.0.2\" 2024-01-16' >&2",
+    "mvn": """
+        [ "$1" != --version ] || { printf '\\033[1mApache Maven 3.9.9\\033[m\\nJava version: 21\\n'; exit; }
+        for argument; do
+            case $argument in
+            -DoutputDirectory=*) to=${argument#*=} ;;
+            *-jars.pom.xml) set=${argument##*/} set=${set%-jars.pom.xml} ;;
+            esac
+        done
+        mkdir -p "$to" && cp "$FAKES/repository/$set/"* "$to"
+    """,
+    "node": "echo v22.3.0",
+    "npm": """
+        [ "$1" != --version ] || { echo 'npm warn Unknown user config "x". node 1.2.3' >&2; echo 10.9.0; exit; }
+        mkdir -p node_modules/.bin && printf '#!/bin/sh\\necho 0.21.0\\n' >node_modules/.bin/cdktf && chmod +x node_modules/.bin/cdktf
+    """,
+    "terraform": "echo 'Warning: Unable to open CLI configuration file' >&2; echo Terraform v1.9.8; echo on linux_amd64",
+    "python3": """
+        case "$*" in
+        *'penstock finds'*) echo "penstock finds 3.12.1" ;;
+        '-m venv '*) mkdir -p "$3/bin" && echo 'version = 3.12.1' >"$3/pyvenv.cfg" && cp "$FAKES/bin/python3" "$3/bin/python" ;;
+        '-m pip '*) if [ -x "$FAKES/pip" ]; then exec "$FAKES/pip" "$@"; fi ;;
+        *) exec "$REAL_PYTHON" "$@" ;;
+        esac
+    """,
+}
+
+
+class Checkout:
+    """A small checkout with the real `scripts/setup`, and the tools of a machine."""
+
+    def __init__(self, folder: Path) -> None:
+        self.root = folder / "a checkout's"
+        self.fakes = folder / "fakes"
+        self.bin = self.fakes / "bin"
+        self.calls = self.fakes / "calls"
+        self.bin.mkdir(parents=True)
+        for name in SYSTEM:
+            found = shutil.which(name)
+            if found:
+                (self.bin / name).symlink_to(found)
+        for name, body in FAKES.items():
+            self.tool(name, body)
+        self._fill()
+
+    def _fill(self) -> None:
+        requirements = self.root / "requirements"
+        (requirements / "node").mkdir(parents=True)
+        (self.root / "scripts").mkdir()
+        shutil.copy(ROOT / "scripts" / "setup", self.root / "scripts" / "setup")
+        sums = []
+        for jar in ("spark/a.jar", "spark/b.jar", "kafka/c.jar"):
+            path = self.fakes / "repository" / jar
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.write_text(jar)
+            sums.append(f"{hashlib.sha256(jar.encode()).hexdigest()}  {jar}\n")
+        (requirements / "jars.sha256").write_text("".join(sums))
+        for name in ("build.lock", "main.lock", "spark-jars.pom.xml", "kafka-jars.pom.xml", "node/package-lock.json"):
+            (requirements / name).write_text(name)
+        (requirements / "node" / "package.json").write_text('{"dependencies": {"cdktf-cli": "0.21.0"}}')
+
+    def tool(self, name: str, body: str) -> None:
+        path = self.bin / name
+        path.write_text(f'#!/bin/sh\necho "{name} $*" >>"$FAKES/calls"\n{body}\n')
+        path.chmod(0o755)
+
+    def pip(self, body: str) -> None:
+        path = self.fakes / "pip"
+        path.write_text(f"#!/bin/sh\n{body}\n")
+        path.chmod(0o755)
+
+    def start(self, *arguments: str, **environment: str) -> subprocess.Popen[str]:
+        return subprocess.Popen(
+            [str(self.root / "scripts" / "setup"), *arguments],
+            env={
+                "PATH": str(self.bin),
+                "HOME": str(self.fakes),
+                "FAKES": str(self.fakes),
+                "REAL_PYTHON": sys.executable,
+                "TMPDIR": str(self.fakes),
+                **environment,
+            },
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+            cwd=self.fakes,
+            start_new_session=True,
+        )
+
+    def run(self, *arguments: str, **environment: str) -> tuple[int, str]:
+        """Runs the set-up; returns its exit code and what it said."""
+        process = self.start(*arguments, **environment)
+        said, _ = process.communicate(timeout=60)
+        return process.returncode, said
+
+    def called(self, pattern: str) -> int:
+        """How many calls of tools match the pattern."""
+        return len(re.findall(pattern, self.calls.read_text(), re.MULTILINE)) if self.calls.exists() else 0
+
+    def blocked_pip(self) -> None:
+        """Makes pip say that it runs, by its process id, and wait to be ended or for a file."""
+        self.pip('echo $$ >"$FAKES/pip.pid.new"; mv "$FAKES/pip.pid.new" "$FAKES/pip.pid"; until [ -e "$FAKES/go" ]; do sleep 0.05; done')
+
+    def pid_of_blocked_pip(self, setup: subprocess.Popen[str]) -> int:
+        return int(until(self.fakes / "pip.pid", setup).read_text())
+
+
+def until(path: Path, process: subprocess.Popen[str]) -> Path:
+    """Waits until a file is there, as long as the process that is to make it lives."""
+    limit = time.monotonic() + 30
+    while not path.exists():
+        assert process.poll() is None, process.stdout and process.stdout.read()
+        assert time.monotonic() < limit, f"{path} has not come"
+        time.sleep(0.02)
+    return path
+
+
+def ended(pid: int) -> bool:
+    """Whether a process has gone, or is a zombie that nobody has asked after yet."""
+    try:
+        os.kill(pid, 0)
+        return "\nState:\tZ" in Path(f"/proc/{pid}/status").read_text()
+    except ProcessLookupError:
+        return True
+    except FileNotFoundError:
+        # It has gone just now, or this system has no /proc.
+        return Path("/proc/self").exists()
+
+
+@pytest.fixture
+def checkout(tmp_path: Path) -> Iterator[Checkout]:
+    made = Checkout(tmp_path)
+    yield made
+    # A pip that still waits ends by itself.
+    (made.fakes / "go").touch()
+
+
+def test_a_missing_tool_is_named_with_how_to_get_it(checkout: Checkout) -> None:
+    (checkout.bin / "mvn").unlink()
+    code, said = checkout.run()
+    assert code == 4
+    assert re.search(
+        r"error\[TOOL-001\]: a tool is missing\n  at   mvn\n  need Maven 3\.6\.3 or later.*\n"
+        r"  fix  .*apt-get install maven.*brew install maven.*page",
+        said,
+    )
+    assert said.count("error[") == 1
+    assert not (checkout.root / ".venv").exists()
+
+
+def test_all_missing_and_old_tools_are_named_together(checkout: Checkout) -> None:
+    for name in ("java", "npm", "python3"):
+        (checkout.bin / name).unlink()
+    checkout.tool("node", "echo v18.20.4")
+    checkout.tool("terraform", "echo Terraform v1.5.7")
+    # As Maven does without Java: that is the fault of Java, which has its own error.
+    checkout.tool("mvn", "echo 'The JAVA_HOME environment variable is not defined correctly' >&2; exit 1")
+    code, said = checkout.run()
+    assert code == 4
+    assert re.findall(r"  at   (\w+)", said) == ["python3", "java", "node", "npm", "terraform"]
+    assert said.count("  fix  ") == 5
+
+
+@pytest.mark.parametrize(
+    ("tool", "says", "version"),
+    [
+        ("java", 'java version "1.8.0_392"', "1.8.0"),
+        ("java", 'openjdk version "16.0.2" 2021-07-20', "16.0.2"),
+        ("mvn", "Apache Maven 3.6.2 (40f52333136460af0dc0d7232c0dc0bcf0d9e117)", "3.6.2"),
+        ("node", "v19.9.0", "19.9.0"),
+        ("npm", "8.19.4", "8.19.4"),
+        ("terraform", "Terraform v1.5.7", "1.5.7"),
+    ],
+)
+def test_a_tool_that_is_too_old_is_named_with_its_version(checkout: Checkout, tool: str, says: str, version: str) -> None:
+    checkout.tool(tool, f"echo '{says}'")
+    code, said = checkout.run("--check")
+    assert code == 4
+    assert f"error[TOOL-002]: a tool has a version that does not fit\n  at   {tool} = {version} ({checkout.bin / tool})\n" in said
+
+
+def test_versions_are_compared_as_numbers(checkout: Checkout) -> None:
+    checkout.tool("mvn", "echo Apache Maven 3.10.0")
+    checkout.tool("java", "echo 'openjdk version \"25\" 2025-09-16'")
+    checkout.tool("terraform", "echo Terraform v1.13.0-rc1")
+    code, said = checkout.run("--check")
+    assert (code, said) == (0, "tools: Python 3.12.1, java 25, mvn 3.10.0, node 22.3.0, npm 10.9.0, terraform 1.13.0\n")
+
+
+def test_tools_that_hang_or_babble_are_ended_and_named(checkout: Checkout) -> None:
+    checkout.tool("node", 'echo $$ >"$FAKES/hangs"; sleep 600')
+    checkout.tool("mvn", r"printf '\0\377\376 %s \033[31m\n' 'Apache Maven of old'")
+    checkout.tool("terraform", "exec yes")
+    code, said = checkout.run("--check", PENSTOCK_TOOL_TIMEOUT_S="1")
+    assert code == 4
+    assert re.findall(r"error\[TOOL-003\]: a tool does not say its version\n  at   (\w+)", said) == ["mvn", "node", "terraform"]
+    assert "Apache Maven of old" in said
+    assert ended(int((checkout.fakes / "hangs").read_text()))
+
+
+def test_java_home_goes_before_the_path(checkout: Checkout) -> None:
+    code, said = checkout.run("--check", JAVA_HOME=str(checkout.fakes / "gone"))
+    assert code == 4
+    assert f"error[TOOL-001]: a tool is missing\n  at   {checkout.fakes / 'gone'}/bin/java\n" in said
+
+
+def test_the_first_python_that_fits_is_taken(checkout: Checkout) -> None:
+    fits = (checkout.bin / "python3").read_text()
+    checkout.tool("python3", "echo penstock finds 3.9.2")
+    checkout.tool("python3.13", "echo 'python3.13: command not found' >&2; exit 127")
+    (checkout.bin / "python3.12").write_text(fits)
+    (checkout.bin / "python3.12").chmod(0o755)
+    code, said = checkout.run("--check")
+    assert code == 0
+    assert "Python 3.12.1" in said
+
+
+def test_every_python_that_does_not_fit_is_named(checkout: Checkout) -> None:
+    checkout.tool("python3", "echo penstock finds 3.14.0")
+    checkout.tool("python3.13", "exit 127")
+    checkout.tool("python3.12", "echo penstock finds 3.12.3 without venv")
+    code, said = checkout.run("--check")
+    assert code == 4
+    assert "python3 (3.14.0), " in said
+    assert "python3.13 (no version), " in said
+    assert "python3.12 (3.12.3 without venv or ensurepip)\n" in said
+
+
+def test_a_python_that_is_asked_for_and_not_there_is_an_error(checkout: Checkout) -> None:
+    code, said = checkout.run(PENSTOCK_PYTHON="python3.99")
+    assert code == 4
+    assert "at   PENSTOCK_PYTHON = python3.99\n" in said
+
+
+def test_another_python_that_is_asked_for_gets_an_environment_of_its_own(checkout: Checkout) -> None:
+    assert checkout.run()[0] == 0
+    assert checkout.run(PENSTOCK_PYTHON="python3") == (0, "Penstock is set up: ready\n")
+    checkout.tool("python3.11", FAKES["python3"].replace("3.12.1", "3.11.9").replace("bin/python3", "bin/python3.11"))
+    code, said = checkout.run(PENSTOCK_PYTHON="python3.11")
+    assert code == 0, said
+    assert "3.11.9" in (checkout.root / ".venv" / "pyvenv.cfg").read_text()
+    assert checkout.run() == (0, "Penstock is set up: ready\n"), "what is there is kept where no Python is asked for"
+
+
+def test_the_second_run_has_nothing_to_do(checkout: Checkout) -> None:
+    code, said = checkout.run()
+    assert code == 0, said
+    assert said.endswith("Penstock is set up: ready\n")
+    assert [path.name for path in sorted((checkout.root / ".penstock" / "jars").glob("*/*"))] == ["c.jar", "a.jar", "b.jar"]
+    assert checkout.called("^python3 -m pip install --require-hashes") == 2
+    checkout.calls.unlink()
+    assert checkout.run() == (0, "Penstock is set up: ready\n")
+    assert sorted(checkout.calls.read_text().splitlines()) == ["java -version", "node --version", "terraform version"]
+    assert not list((checkout.root / ".penstock" / "tmp").iterdir())
+
+
+def test_a_tool_that_a_run_needs_is_looked_for_on_every_run(checkout: Checkout) -> None:
+    assert checkout.run()[0] == 0
+    (checkout.bin / "terraform").unlink()
+    code, said = checkout.run()
+    assert code == 4
+    assert "at   terraform\n" in said
+
+
+@pytest.mark.parametrize("lock", ["main.lock", "node/package-lock.json"])
+def test_a_changed_lock_sets_up_its_part_alone(checkout: Checkout, lock: str) -> None:
+    assert checkout.run()[0] == 0
+    checkout.calls.unlink()
+    (checkout.root / "requirements" / lock).write_text("changed")
+    code, said = checkout.run()
+    assert code == 0, said
+    assert (checkout.called("pip install"), checkout.called("npm ci"), checkout.called("mvn .*copy")) == (
+        (0, 1, 0) if "node" in lock else (2, 0, 0)
+    )
+
+
+def test_a_changed_a_missing_and_an_unexpected_jar_are_found_and_mended(checkout: Checkout) -> None:
+    assert checkout.run()[0] == 0
+    jars = checkout.root / ".penstock" / "jars" / "spark"
+    (jars / "a.jar").write_text("spark/A.jar")
+    (jars / "b.jar").rename(jars / "z.jar")
+    code, said = checkout.run()
+    assert code == 0
+    assert re.findall(r"(changed|missing|unexpected) +(\S+)", said) == [
+        ("changed", "spark/a.jar"),
+        ("missing", "spark/b.jar"),
+        ("unexpected", "spark/z.jar"),
+    ]
+    assert sorted(path.name for path in jars.iterdir()) == ["a.jar", "b.jar"]
+    assert checkout.called("mvn .*kafka-jars") == 1
+
+
+def test_a_jar_that_is_not_the_one_of_the_checksums_does_not_come_into_place(checkout: Checkout) -> None:
+    (checkout.fakes / "repository" / "spark" / "a.jar").write_text("another")
+    (checkout.fakes / "repository" / "spark" / "new.jar").write_text("new")
+    code, said = checkout.run()
+    assert code == 4
+    assert "    | changed    spark/a.jar\n    | unexpected spark/new.jar\n" in said
+    assert "error[TOOL-012]: jars are not those of jars.sha256\n" in said
+    assert not (checkout.root / ".penstock" / "jars" / "spark").exists()
+    assert not list((checkout.root / ".penstock" / "tmp").iterdir())
+
+
+@pytest.mark.parametrize(("tool", "code"), [("pip", "TOOL-010"), ("mvn", "TOOL-011"), ("npm", "TOOL-013")], ids=["pip", "maven", "npm"])
+def test_a_step_that_fails_shows_what_its_tool_said_and_is_run_again(checkout: Checkout, tool: str, code: str) -> None:
+    fails = "echo no route to host >&2; exit 1"
+    if tool == "pip":
+        checkout.pip(fails)
+    else:
+        checkout.tool(tool, f'[ "$1" = --version ] || {{ {fails}; }}\n{FAKES[tool]}')
+    exit_code, said = checkout.run()
+    assert exit_code == 4
+    assert "    | no route to host\n" in said
+    assert f"error[{code}]: " in said
+    (checkout.fakes / "pip").unlink(missing_ok=True)
+    if tool != "pip":
+        checkout.tool(tool, FAKES[tool])
+    assert checkout.run()[0] == 0
+    assert checkout.run() == (0, "Penstock is set up: ready\n")
+
+
+@pytest.mark.parametrize(("number", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)], ids=["ctrl-c", "kill"])
+def test_an_interrupted_step_ends_its_tool_and_is_run_again(checkout: Checkout, number: signal.Signals, code: int) -> None:
+    checkout.blocked_pip()
+    setup = checkout.start()
+    pip = checkout.pid_of_blocked_pip(setup)
+    setup.send_signal(number)
+    said, _ = setup.communicate(timeout=30)
+    assert setup.returncode == code
+    assert "run ./scripts/setup again" in said
+    assert ended(pip)
+    (checkout.fakes / "pip").unlink()
+    assert checkout.run()[0] == 0
+    assert checkout.called("-m venv") == 2
+
+
+def test_a_set_up_that_was_killed_is_run_again_after_what_it_left_behind(checkout: Checkout) -> None:
+    checkout.blocked_pip()
+    setup = checkout.start()
+    pip = checkout.pid_of_blocked_pip(setup)
+    setup.kill()
+    setup.wait()
+    again = checkout.start()
+    assert again.stdout
+    said = ""
+    while "waiting" not in said:
+        said += again.stdout.readline()
+        assert again.poll() is None, said
+    os.kill(pip, signal.SIGKILL)
+    (checkout.fakes / "go").touch()
+    assert "ready\n" in again.communicate(timeout=30)[0]
+    assert again.returncode == 0
+
+
+def test_two_set_ups_at_once_do_the_work_once(checkout: Checkout) -> None:
+    checkout.blocked_pip()
+    first = checkout.start()
+    checkout.pid_of_blocked_pip(first)
+    second = checkout.start()
+    assert second.stdout
+    said = ""
+    while "waiting" not in said:
+        said += second.stdout.readline()
+        assert second.poll() is None, said
+    assert f"(process {first.pid})" in said
+    (checkout.fakes / "go").touch()
+    for setup in (first, second):
+        assert "ready\n" in setup.communicate(timeout=30)[0]
+        assert setup.returncode == 0
+    assert (checkout.called("-m venv"), checkout.called("npm ci"), checkout.called("mvn .*copy")) == (1, 1, 2)
+
+
+def test_the_command_runs_this_checkout_from_any_folder(checkout: Checkout, tmp_path: Path) -> None:
+    assert checkout.run()[0] == 0
+    (checkout.root / "scripts" / "__init__.py").touch()
+    (checkout.root / "scripts" / "__main__.py").write_text("import os, sys; print(os.getcwd(), *sys.argv[1:])")
+    elsewhere = tmp_path / "elsewhere"
+    (elsewhere / "scripts").mkdir(parents=True)
+    (elsewhere / "scripts" / "__init__.py").write_text("raise SystemExit('the scripts of the folder that the caller is in')")
+    command = [str(checkout.root / ".venv" / "bin" / "penstock"), "size", "a b"]
+    environment = {"FAKES": str(checkout.fakes), "REAL_PYTHON": sys.executable}
+    ran = subprocess.run(command, cwd=elsewhere, env=environment, capture_output=True, text=True, timeout=30, check=False)
+    assert ran.stdout == f"{elsewhere} size a b\n", ran.stderr
+
+
+def test_a_moved_checkout_gets_a_new_environment(checkout: Checkout) -> None:
+    assert checkout.run()[0] == 0
+    checkout.root = checkout.root.rename(checkout.root.with_name("moved"))
+    code, said = checkout.run()
+    assert code == 0, said
+    assert (checkout.called("-m venv"), checkout.called("npm ci"), checkout.called("mvn .*copy")) == (2, 1, 2)
+
+
+def test_a_wrong_option_is_an_error(checkout: Checkout) -> None:
+    code, said = checkout.run("--frob")
+    assert code == 2
+    assert "error[TOOL-021]: a wrong option\n  at   scripts/setup --frob\n" in said
+
+
+def test_the_codes_of_the_shell_scripts_are_those_of_the_error_classes() -> None:
+    classes = [
+        value for value in vars(errors).values() if isinstance(value, type) and issubclass(value, PenstockError) and "code" in vars(value)
+    ]
+    known = {error.code: error.title for error in classes if error.code.startswith("TOOL-")}
+    text = "".join((ROOT / "scripts" / name).read_text() for name in ("setup", "quickstart"))
+    used = set(re.findall(r"(TOOL-\d+) '([^']+)'", text) + re.findall(r"error\[(TOOL-\d+)\]: (.+)", text))
+    assert used <= set(known.items())
+    assert {code for code, _ in used} >= {code for code in known if code <= "TOOL-019"}

@@ -1,0 +1,182 @@
+"""Spark's own classes, of the version that the jobs run on, make of a plan's settings the pods of the plan."""
+
+from __future__ import annotations
+
+import subprocess
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+from pyspark.java_gateway import launch_gateway
+
+from sizing.plan import plan
+from sizing.spark_pods import driver_memory, executor_memory
+from sizing.spark_settings import read_settings
+from sizing.targets import DriverTarget, ExecutorTarget, Parallelism, Targets
+
+pytestmark = pytest.mark.spark
+# Hypothesis can't reset the JVM between examples; it has no state that an example could change.
+LENIENT = settings(max_examples=40, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+
+Resources = dict[str, str | None]
+
+
+class SparkPods:
+    """The steps that build a pod in Spark's Kubernetes scheduler."""
+
+    def __init__(self, gateway: Any) -> None:
+        self._gateway = gateway
+        self._spark = gateway.jvm.org.apache.spark
+        self._none = gateway.jvm.scala.Option.empty()
+
+    def conf(self, values: dict[str, str]) -> Any:
+        conf = self._spark.SparkConf(False)
+        needed = {"spark.app.name": "app", "spark.master": "k8s://x", "spark.kubernetes.container.image": "image", "spark.driver.host": "host"}
+        for key, value in {**needed, "spark.kubernetes.executor.podNamePrefix": "app", "spark.driver.port": "7078", **values}.items():
+            conf.set(key, value)
+        return conf
+
+    def executor(self, values: dict[str, str]) -> tuple[Resources, Resources, int]:
+        """Requests, limits and task slots of an executor."""
+        conf = self.conf(values)
+        profiles = _object(self._spark.resource, "ResourceProfile")
+        profiles.clearDefaultProfile()
+        profile = profiles.getOrCreateDefaultProfile(conf)
+        secret_file = _object(self._spark.internal.config, "package").AUTH_SECRET_FILE()
+        security = self._spark.SecurityManager(conf, self._none, secret_file)
+        pods = self._spark.deploy.k8s
+        executor_conf = _object(pods, "KubernetesConf").createExecutorConf(conf, "1", "app", self._none, 0)
+        step = pods.features.BasicExecutorFeatureStep(executor_conf, security, profile)
+        requests, limits = self._resources(step)
+        return requests, limits, profile.maxTasksPerExecutor(conf)
+
+    def driver(self, values: dict[str, str]) -> tuple[Resources, Resources, dict[str, str]]:
+        """Requests and limits of a driver in cluster mode, and what its executors inherit."""
+        pods = self._spark.deploy.k8s
+        main = pods.submit.PythonMainAppResource("app.py")
+        arguments = self._gateway.new_array(self._gateway.jvm.java.lang.String, 0)
+        clock = self._spark.util.SystemClock()
+        conf = pods.KubernetesDriverConf(self.conf(values), "app", main, "Main", arguments, self._none, clock)
+        step = pods.features.BasicDriverFeatureStep(conf)
+        requests, limits = self._resources(step)
+        factor = step.getAdditionalPodSystemProperties().get("spark.kubernetes.memoryOverheadFactor").get()
+        # DriverCommandFeatureStep writes the second one for a Python app.
+        return requests, limits, {"spark.kubernetes.memoryOverheadFactor": factor, "spark.kubernetes.resource.type": "python"}
+
+    def _resources(self, step: Any) -> tuple[Resources, Resources]:
+        pod = step.configurePod(_object(self._spark.deploy.k8s, "SparkPod").initialPod())
+        resources = pod.container().getResources()
+        return _quantities(resources.getRequests()), _quantities(resources.getLimits())
+
+
+def _object(package: Any, name: str) -> Any:
+    return getattr(getattr(package, f"{name}$"), "MODULE$")
+
+
+def _quantities(found: Any) -> Resources:
+    return {name: None if found.get(name) is None else str(found.get(name)) for name in ("memory", "cpu")}
+
+
+@pytest.fixture(scope="module")
+def spark() -> Iterator[SparkPods]:
+    gateway = launch_gateway(popen_kwargs={"stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL})
+    process = gateway.proc
+    try:
+        yield SparkPods(gateway)
+    finally:
+        gateway.shutdown()
+        process.stdin.close()
+        process.wait(timeout=60)
+
+
+@st.composite
+def any_targets(draw: st.DrawFn) -> Targets:
+    conf = {"spark.submit.deployMode": draw(st.sampled_from(["client", "cluster"]))}
+    for kind in ("executor", "driver"):
+        if draw(st.booleans()):
+            conf[f"spark.{kind}.minMemoryOverhead"] = f"{draw(st.integers(0, 2048))}m"
+        if draw(st.booleans()):
+            conf[f"spark.{kind}.memoryOverhead"] = f"{draw(st.integers(0, 2048))}m"
+        if draw(st.booleans()):
+            conf[f"spark.{kind}.memoryOverheadFactor"] = f"{draw(st.floats(0.01, 3)):.3f}"
+    if draw(st.booleans()):
+        conf["spark.kubernetes.memoryOverheadFactor"] = f"{draw(st.floats(0.01, 3)):.3f}"
+    if draw(st.booleans()):
+        conf |= {"spark.memory.offHeap.enabled": "true", "spark.memory.offHeap.size": f"{draw(st.integers(1, 4096))}m"}
+    if draw(st.booleans()):
+        conf["spark.executor.pyspark.memory"] = f"{draw(st.integers(0, 4096))}m"
+    if draw(st.booleans()):
+        conf["spark.task.cpus"] = draw(st.sampled_from(["0.5", "1", "1.5", "2"]))
+    memory = {draw(st.sampled_from(["memory_mib", "heap_mib"])): draw(st.integers(450, 200_000))}
+    driver = {draw(st.sampled_from(["memory_mib", "heap_mib"])): draw(st.integers(450, 200_000))}
+    executor = ExecutorTarget(slots=draw(st.integers(2, 64)), cpu_millicores=draw(st.integers(1, 64_000)), **memory)
+    return Targets(parallelism=Parallelism(value=10), executor=executor, driver=DriverTarget(**driver), spark_conf=conf)
+
+
+@LENIENT
+@given(targets=any_targets())
+def test_spark_makes_the_plans_pods(spark: SparkPods, targets: Targets) -> None:
+    planned = plan(targets)
+    executor, driver = planned.pods.executor, planned.pods.driver
+    driver_requests, _, inherited = spark.driver(planned.spark_conf)
+    in_cluster = {**planned.spark_conf, **inherited}
+    cluster = targets.spark_conf["spark.submit.deployMode"] == "cluster"
+    requests, limits, slots = spark.executor(in_cluster if cluster else planned.spark_conf)
+    assert requests["memory"] == limits["memory"] == f"{executor.memory_mib}Mi"
+    assert driver_requests["memory"] == f"{driver.memory_mib}Mi"
+    assert slots == executor.slots
+    assert requests["cpu"] == planned.spark_conf["spark.kubernetes.executor.request.cores"]
+    assert limits["cpu"] is None
+    if "spark.executor.pyspark.memory" not in targets.spark_conf:
+        assert spark.executor(in_cluster)[0] == spark.executor(planned.spark_conf)[0]
+
+
+@LENIENT
+@given(targets=any_targets())
+def test_spark_makes_of_a_users_settings_what_the_rules_say(spark: SparkPods, targets: Targets) -> None:
+    conf = {**targets.spark_conf, "spark.executor.memory": "7777m", "spark.driver.memory": "3333m"}
+    read, faults = read_settings(conf)
+    assert not faults
+    driver_requests, _, inherited = spark.driver(conf)
+    in_mode = {**inherited, **conf} if read.deploy_mode == "cluster" else conf
+    assert spark.executor({**in_mode, "spark.executor.cores": "4"})[0]["memory"] == f"{executor_memory(read, 7777).total_mib}Mi"
+    # Spark makes a driver's pod in cluster mode only.
+    cluster = read.model_copy(update={"deploy_mode": "cluster"})
+    assert driver_requests["memory"] == f"{driver_memory(cluster, 3333).total_mib}Mi"
+
+
+@pytest.mark.parametrize(
+    "conf",
+    [
+        {"spark.executor.memory": "1.5g"},
+        {"spark.executor.memory": "-4g"},
+        {"spark.executor.memory": "2 g"},
+        {"spark.executor.memoryOverhead": "-1"},
+        {"spark.executor.memoryOverheadFactor": "0"},
+        {"spark.executor.memoryOverheadFactor": "x"},
+        {"spark.memory.offHeap.enabled": "yes"},
+        {"spark.memory.offHeap.enabled": "true"},
+        {"spark.memory.offHeap.enabled": "true", "spark.memory.offHeap.size": "100"},
+        {"spark.task.cpus": "0"},
+    ],
+)
+def test_what_the_reader_refuses_spark_refuses_too(spark: SparkPods, conf: dict[str, str]) -> None:
+    _, faults = read_settings(conf)
+    assert faults
+    with pytest.raises(Exception, match=r"(?i)illegal|number ?format"):
+        spark.executor(conf)
+
+
+@pytest.mark.parametrize("text", ["2048", " 2G ", "2GB", "2gib", "1900000k", "2147483648b", "0"])
+def test_spark_reads_a_memory_string_as_the_reader_does(spark: SparkPods, text: str) -> None:
+    read, _ = read_settings({"spark.executor.memory": text})
+    assert read.executor.heap_mib is not None
+    requests, _, _ = spark.executor({"spark.executor.memory": text})
+    assert requests["memory"] == f"{executor_memory(read, read.executor.heap_mib).total_mib}Mi"
+
+
+def test_spark_refuses_a_limit_below_the_request(spark: SparkPods) -> None:
+    with pytest.raises(Exception, match="less than or equal to cpu limit"):
+        spark.executor({"spark.executor.cores": "4", "spark.kubernetes.executor.limit.cores": "2"})

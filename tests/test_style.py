@@ -1,0 +1,37 @@
+"""The house's style, held by its tools: one test a tool, whose words are the failure."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from scripts.layout import ROOT
+
+BIN = Path(sys.executable).parent
+PACKAGES = ("sizing", "jobs", "infra", "scripts")
+
+
+@pytest.mark.parametrize(
+    "command",
+    [("ruff", "check", "."), ("mypy", "--strict", *PACKAGES, "tests"), ("lint-imports",)],
+    ids=["ruff", "mypy", "import-linter"],
+)
+def test_the_tool_has_nothing_to_say(command: tuple[str, ...]) -> None:
+    environment = {**os.environ, "PYTHONPATH": str(ROOT), "NO_COLOR": "1"}
+    ran = subprocess.run(
+        [BIN / command[0], *command[1:]], cwd=ROOT, env=environment, capture_output=True, text=True, timeout=300, check=False
+    )
+    if ran.returncode != 0:
+        pytest.fail(f"{' '.join(command)}\n{ran.stdout}{ran.stderr}", pytrace=False)
+
+
+@pytest.mark.parametrize("script", ["scripts/setup", "scripts/test", "scripts/quickstart", ".ci/run"])
+def test_a_shell_script_can_be_run_and_parses(script: str) -> None:
+    path = ROOT / script
+    assert os.access(path, os.X_OK)
+    ran = subprocess.run(["bash", "-n", path], capture_output=True, text=True, timeout=30, check=False)
+    assert ran.returncode == 0, ran.stderr
