@@ -1,4 +1,7 @@
-"""The cdktf app: ``python -m infra``, which ``cdktf`` runs. It synthesizes every stack of the environment that PENSTOCK_ENVIRONMENT names."""
+"""The cdktf app: ``python -m infra``, which ``cdktf`` runs.
+
+It synthesizes every stack of the environment that PENSTOCK_ENVIRONMENT names.
+"""
 
 from __future__ import annotations
 

@@ -30,6 +30,7 @@ RESERVED_BUCKET_SUFFIXES = ("-s3alias", "--ol-s3", "--x-s3", "--table-s3", "-an"
 # Source: AWS Tagging Best Practices, "Tag naming limits and requirements"; the stacks add up to 10 of their own to a resource's 50.
 TAG_KEY_PATTERN = re.compile(r"[\w .:/=+\-@]{1,128}")
 TAG_VALUE_PATTERN = re.compile(r"[\w .:/=+\-@]{0,256}")
+TAG_CHARACTERS = "letters, digits, spaces and . : / = + - @ _"
 MAX_TAGS = 40
 
 
@@ -48,6 +49,7 @@ def _bucket(name: str) -> str:
 def _account(value: object) -> object:
     """YAML reads digits as a number, and drops or misreads leading zeros."""
     if isinstance(value, int):
+        # A ValueError, for pydantic takes no other: it becomes SPEC-006 with its line.
         raise ValueError('12 digits in quotes, as "012345678901"')
     return value
 
@@ -57,9 +59,9 @@ def _tags(tags: dict[str, str]) -> dict[str, str]:
         raise ValueError(f"at most {MAX_TAGS} tags; here are {len(tags)}")
     for key, value in tags.items():
         if not TAG_KEY_PATTERN.fullmatch(key) or key.lower().startswith("aws:"):
-            raise ValueError(f'a tag\'s name of 1 to 128 letters, digits, spaces and . : / = + - @ _ that does not begin with aws:, not "{key}"')
+            raise ValueError(f'a tag\'s name of 1 to 128 {TAG_CHARACTERS} that does not begin with aws:, not "{key}"')
         if not TAG_VALUE_PATTERN.fullmatch(value):
-            raise ValueError(f"a tag's value of at most 256 letters, digits, spaces and . : / = + - @ _, unlike that of {key}")
+            raise ValueError(f"a tag's value of at most 256 {TAG_CHARACTERS}, unlike that of {key}")
     return tags
 
 
@@ -122,12 +124,6 @@ class EnvironmentSpec(_Part):
     buckets: Buckets
     endpoints: Endpoints | None = None
     tags: Annotated[dict[str, str], AfterValidator(_tags)] = {}
-
-    @model_validator(mode="after")
-    def _protect_what_lasts(self) -> Self:
-        if self.protect and self.endpoints is not None:
-            raise ValueError("protect: false beside endpoints: what an emulated AWS holds is gone when it ends")
-        return self
 
 
 class Environment(_Part):

@@ -29,7 +29,13 @@ class Brokers:
     def __init__(self, address: str, group: str) -> None:
         self._address = address
         self._consumer = Consumer(
-            {"bootstrap.servers": address, "group.id": group, "enable.auto.commit": False, "allow.auto.create.topics": False, "log_level": 0}
+            {
+                "bootstrap.servers": address,
+                "group.id": group,
+                "enable.auto.commit": False,
+                "allow.auto.create.topics": False,
+                "log_level": 0,
+            }
         )
 
     def partitions(self, topics: Iterable[str]) -> dict[str, int]:
@@ -71,7 +77,8 @@ class Brokers:
             try:
                 return {found.partition: found.offset for found in self._consumer.committed(asked, timeout=TIMEOUT_S) if found.offset >= 0}
             except KafkaException as error:
-                # A broker that has just started moves its groups to their coordinators; the protocol's answer to these codes is to ask again.
+                # A broker that has just started moves its groups to their coordinators; the protocol's answer to these codes is to ask
+                # again.
                 if error.args[0].code() not in _ASK_AGAIN or time.monotonic() > until_s:
                     raise
                 time.sleep(_BACKOFF_S)

@@ -137,8 +137,9 @@ def parse_text(text: str, file: str) -> Document:
         at = Place(file=file, line=mark.line + 1, column=mark.column + 1) if mark else Place(file=file, line=1)
         raise BrokenYaml(at=at, need=f"YAML: {error.problem or error.context}", fix="mend the line, or the one above it") from None
     except yaml.reader.ReaderError as error:
-        at = Place(file=file, line=text.count("\n", 0, error.position) + 1)
-        raise BrokenYaml(at=at, given=f"character U+{ord(text[error.position]):04X}", need="plain text", fix="take it out") from None
+        # The position counts the bytes of UTF-8.
+        at = Place(file=file, line=text.encode("utf-8", "surrogatepass").count(b"\n", 0, error.position) + 1)
+        raise BrokenYaml(at=at, given=f"the character U+{error.character:04X}", need="plain text", fix="take it out") from None
     except yaml.YAMLError as error:
         raise BrokenYaml(at=Place(file=file, line=1), need=f"YAML: {error}", fix="mend the document") from None
     if root is None:

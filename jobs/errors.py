@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from sizing.errors import CheckFailed, DocumentError, RunFailed
+from sizing.errors import DocumentError, RunFailed
 
 
 class UnreadableDocument(DocumentError):

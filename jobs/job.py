@@ -19,7 +19,8 @@ from jobs.streams import Stream, Tag
 class Job:
     """A job while it is declared.
 
-    An app is a module with a function ``build(job)``. It takes its sources from the job, joins and transforms them, and says where the rows go::
+    An app is a module with a function ``build(job)``. It takes its sources from the job, joins and transforms them, and says where the
+    rows go::
 
         def build(job: Job) -> None:
             clicks = job.source("clicks", "user STRING NOT NULL, at STRING, page STRING")
@@ -46,7 +47,8 @@ class Job:
 
         Args:
             name: below ``spec.sources``.
-            schema: the value's fields as Spark writes them, ``user STRING NOT NULL, at STRING``; what is NOT NULL has to be there, or the record
+            schema: the value's fields as Spark writes them, ``user STRING NOT NULL, at STRING``; what is NOT NULL has to be there, or the
+            record
                 goes to quarantine.
 
         Raises:
@@ -54,9 +56,13 @@ class Job:
         """
         known = self.spec.spec.sources
         if name not in known:
-            raise BadDeclaration(path=f'job.source("{name}")', need=f"a source of the spec: {', '.join(known) or 'it has none'}", fix="mend the name")
+            raise BadDeclaration(
+                path=f'job.source("{name}")', need=f"a source of the spec: {', '.join(known) or 'it has none'}", fix="mend the name"
+            )
         if name in self.sources:
-            raise BadDeclaration(path=f'job.source("{name}")', need="each source once: taken twice, it would be read twice", fix="use the first stream")
+            raise BadDeclaration(
+                path=f'job.source("{name}")', need="each source once: taken twice, it would be read twice", fix="use the first stream"
+            )
         self.sources[name] = kafka.stream(self.session, name, known[name], self._schema(name, schema), self.brokers, self.offsets[name])
         return self.sources[name]
 
@@ -67,7 +73,9 @@ class Job:
             BadDeclaration: no such sink, a second output, or dated files without event time.
         """
         if self.output is not None:
-            raise BadDeclaration(path=f'job.write(..., "{sink}")', need="one output; the job has one already", fix="take one of the two out")
+            raise BadDeclaration(
+                path=f'job.write(..., "{sink}")', need="one output; the job has one already", fix="take one of the two out"
+            )
         target = self._sink(sink, f'job.write(..., "{sink}")')
         if target.files and target.files.bucket_by == "event-date" and not stream.timed:
             need = "event time, for the files are bucketed by it"
@@ -94,9 +102,13 @@ class Job:
         if self.output is None:
             raise BadDeclaration(path="build", need="job.write(stream, sink)", fix="say where the rows go")
         if unused:
-            raise BadDeclaration(path="build", need=f"job.source for each source of the spec; unused: {', '.join(unused)}", fix="take it out of the spec")
+            raise BadDeclaration(
+                path="build", need=f"job.source for each source of the spec; unused: {', '.join(unused)}", fix="take it out of the spec"
+            )
         if Tag.QUARANTINED not in self.side_outputs:
-            raise BadDeclaration(path="build", need='job.side_output("...") for records that do not parse', fix="name a Kafka sink of the spec")
+            raise BadDeclaration(
+                path="build", need='job.side_output("...") for records that do not parse', fix="name a Kafka sink of the spec"
+            )
         return self.output
 
     def _sink(self, name: str, where: str) -> Sink:
@@ -106,8 +118,13 @@ class Job:
         return known[name]
 
     def _schema(self, name: str, schema: str) -> StructType:
+        where, fix = f'job.source("{name}")', 'as "user STRING NOT NULL, at STRING"'
         try:
-            return StructType.fromDDL(schema)
+            parsed = StructType.fromDDL(schema)
         except ParseException as error:
-            need = f"a schema as Spark writes it; {error.getMessage() or error}"
-            raise BadDeclaration(path=f'job.source("{name}")', given=schema, need=need, fix='as "user STRING NOT NULL, at STRING"') from None
+            raise BadDeclaration(
+                path=where, given=schema, need=f"a schema as Spark writes it; {error.getMessage() or error}", fix=fix
+            ) from None
+        if not isinstance(parsed, StructType):
+            raise BadDeclaration(path=where, given=schema, need="a schema of named fields", fix=fix)
+        return parsed

@@ -8,7 +8,7 @@ from typing import Literal
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
-from jobs.streams import ENVELOPE, RECORD, REASON, TAG, TIME, Stream, Tag
+from jobs.streams import ENVELOPE, REASON, RECORD, TAG, TIME, Stream, Tag
 from sizing.units import NotAQuantity, duration_ms
 
 How = Literal["inner", "left"]
@@ -26,8 +26,9 @@ class Side:
 def interval_join(left: Side, right: Side, *, lower: str, upper: str, how: How = "inner") -> Stream:
     """Joins rows with the same key whose event times lie close: ``left + lower <= right <= left + upper``, both ends included.
 
-    Every accepted row meets every accepted row of the other side within the bounds, however the micro-batches fall. A left row without partner
-    is told once the watermark has passed the last moment at which one could come: as data with nulls (``left``), else counted as unmatched.
+    Every accepted row meets every accepted row of the other side within the bounds, however the micro-batches fall. A left row without
+    partner is told once the watermark has passed the last moment at which one could come: as data with nulls (``left``), else counted as
+    unmatched.
 
     One pass: Spark runs it as a full outer join, in which a row that its own side's condition rules out is emitted without being stored; so
     what goes aside passes through at once and takes no state.

@@ -33,8 +33,8 @@ class Stopping(Exception):
 class MicroBatches:
     """What Spark calls with every micro-batch.
 
-    Each sink is idempotent by the micro-batch's number or writes at least once, and Spark commits after this returns: a crash anywhere in it
-    runs it again.
+    Each sink is idempotent by the micro-batch's number or writes at least once, and Spark commits after this returns: a crash anywhere in
+    it runs it again.
 
     Args:
         session: Spark's session.

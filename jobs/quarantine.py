@@ -1,8 +1,8 @@
 """Quarantine: records that go aside, kept with why and where they came from.
 
-A record that was set aside is one JSON object: ``reason``, ``source``, ``topic``, ``partition``, ``offset``, ``timestamp`` (of the broker, ISO
-8601), ``key`` and ``value`` as text, or ``keyBase64`` and ``valueBase64`` where they are not UTF-8. Its key is ``topic-partition-offset``, by
-which a reader tells a record that a replay has written twice.
+A record that was set aside is one JSON object: ``reason``, ``source``, ``topic``, ``partition``, ``offset``, ``timestamp`` (of the broker,
+ISO 8601), ``key`` and ``value`` as text, or ``keyBase64`` and ``valueBase64`` where they are not UTF-8. Its key is
+``topic-partition-offset``, by which a reader tells a record that a replay has written twice.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from __future__ import annotations
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
-from jobs.streams import RECORD, REASON, TAG, Tag
+from jobs.streams import REASON, RECORD, TAG, Tag
 
 
 def set_aside(batch: DataFrame, tag: Tag) -> DataFrame:

@@ -1,8 +1,8 @@
 """The driver's program: ``python -m jobs.runtime CONFIGURATION.json [--events FILE]``.
 
 Runs one job until it is told to stop (SIGTERM or SIGINT, at a micro-batch's end) or fails. What happens is told on standard output, or in a
-file or pipe, one JSON object a line with an ``event``: ``starting``, ``reading``, ``batch``, ``committed``, ``idle``, ``stopped``, ``failed``. Spark's
-log goes to standard error. Exit code 0 after a stop, 5 after a failure.
+file or pipe, one JSON object a line with an ``event``: ``starting``, ``reading``, ``batch``, ``committed``, ``idle``, ``stopped``,
+``failed``. Spark's log goes to standard error. Exit code 0 after a stop, 5 after a failure.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ from jobs.spec import SpecFile, load
 from sizing.errors import PenstockError
 
 if TYPE_CHECKING:
-    from pyspark.sql.streaming import StreamingQuery
+    from pyspark.sql.streaming.query import StreamingQuery
 
 
 def main(arguments: list[str]) -> int:
@@ -113,7 +113,7 @@ class Driver:
         self._checkpoint = Checkpoint(configuration.checkpoint)
 
     def run(self) -> None:
-        """Runs the job until it is stopped.
+        """Starts Spark and runs the job until it is stopped.
 
         Raises:
             PenstockError: JOB-001 to JOB-009.
@@ -121,13 +121,17 @@ class Driver:
         _importable(self._configuration.app_path)
         self._emit("starting", {"job": self._spec.job.metadata.name, "master": self._configuration.master})
         # The brokers first: an answer that never comes is told before Spark's start has cost ten seconds.
-        offsets = self._offsets()
+        self._offsets()
         session = self._session()
         try:
-            while not self._stop.is_set() and self._query(session, offsets):
-                offsets = self._offsets()
+            self.run_in(session)
         finally:
             session.stop()
+
+    def run_in(self, session: SparkSession) -> None:
+        """Runs the job in a session that is there already. Raises as `run`."""
+        while not self._stop.is_set() and self._query(session, self._offsets()):
+            pass
 
     def _session(self) -> SparkSession:
         job = self._spec.job
@@ -204,7 +208,7 @@ class Driver:
 
     def _until_the_end(self, query: StreamingQuery, batches: MicroBatches, ended: threading.Event) -> bool:
         # Two things end a query: its own end and a request to stop. One waits in a thread for each, so that neither is polled for.
-        threading.Thread(target=lambda: (self._stop.wait(), ended.set()), daemon=True).start()
+        threading.Thread(target=self._end_with_a_stop, args=(ended,), daemon=True).start()
         ended.wait()
         if self._stop.is_set():
             _stop_between_micro_batches(query, batches)
@@ -218,6 +222,10 @@ class Driver:
                 raise batches.failure from error
             raise QueryFailed(path=self._spec.job.spec.app, given=_first_line(error), fix="see the driver's log") from error
         return False
+
+    def _end_with_a_stop(self, ended: threading.Event) -> None:
+        self._stop.wait()
+        ended.set()
 
 
 def _stop_between_micro_batches(query: StreamingQuery, batches: MicroBatches) -> None:
@@ -244,7 +252,10 @@ class _Listener(StreamingQueryListener):
         progress = event.progress
         ends = {_topic_of(source.endOffset): source.endOffset for source in progress.sources}
         duration_ms = progress.durationMs.get("triggerExecution", 0)
-        self._emit("committed", {"batch": progress.batchId, "rows": progress.numInputRows, "durationMs": duration_ms, "ends": _merged(ends.values())})
+        self._emit(
+            "committed",
+            {"batch": progress.batchId, "rows": progress.numInputRows, "durationMs": duration_ms, "ends": _merged(ends.values())},
+        )
 
     def onQueryIdle(self, event: QueryIdleEvent) -> None:
         """All that there is has been processed, empty micro-batches after it included."""

@@ -14,7 +14,8 @@ from jobs.spec import State
 FIXED = {
     # Dates in paths, and timestamps that a reader compares, must not depend on where a driver runs.
     "spark.sql.session.timeZone": "UTC",
-    # Writes a checkpoint's files by one PUT each instead of a PUT and a copy (spark-hadoop-cloud, "Integration with Cloud Infrastructures").
+    # Writes a checkpoint's files by one PUT each instead of a PUT and a copy (spark-hadoop-cloud, "Integration with Cloud
+    # Infrastructures").
     "spark.sql.streaming.checkpointFileManagerClass": "org.apache.spark.internal.io.cloud.AbortableStreamBasedCheckpointFileManager",
     # One micro-batch decides each query's watermark (jobs/event_time); Spark's own stays out of it.
     "spark.sql.streaming.multipleWatermarkPolicy": "min",

@@ -113,7 +113,8 @@ class KafkaSource(_Part):
     Args:
         topic: the topic's name; brokers come from the environment.
         partitions: of the topic; by default the plan's parallelism.
-        starting_offsets: where a job without a checkpoint starts. ``committed-or-...`` takes the consumer group's offsets where there are any.
+        starting_offsets: where a job without a checkpoint starts. ``committed-or-...`` takes the consumer group's offsets where there are
+        any.
         value: how a record's value is read.
         max_offsets_per_trigger: records a micro-batch at most; None takes all there is.
     """
@@ -286,7 +287,12 @@ def _exactly_one(**values: object) -> None:
 
 
 def _contradictions(document: Document, job: StreamingJob) -> list[PenstockError]:
-    return [*_topics_that_disagree(document, job), *_sinks_that_disagree(document, job), *_inputs_without_a_topic(document, job), *_schemes_in_paths(document, job)]
+    return [
+        *_topics_that_disagree(document, job),
+        *_sinks_that_disagree(document, job),
+        *_inputs_without_a_topic(document, job),
+        *_schemes_in_paths(document, job),
+    ]
 
 
 def _topics_that_disagree(document: Document, job: StreamingJob) -> list[PenstockError]:
@@ -325,7 +331,10 @@ def _inputs_without_a_topic(document: Document, job: StreamingJob) -> list[Penst
     topics = [source.kafka.topic for source in job.spec.sources.values()]
     need = f"a topic that the job reads: {', '.join(topics) or 'it reads none'}"
     return [
-        document.locate(Contradiction(path=f"spec.local.input.{topic}", need=need, fix="name the topic, not the source"), ("spec", "local", "input", topic))
+        document.locate(
+            Contradiction(path=f"spec.local.input.{topic}", need=need, fix="name the topic, not the source"),
+            ("spec", "local", "input", topic),
+        )
         for topic in job.spec.local.input
         if topic not in topics
     ]

@@ -76,9 +76,7 @@ def _operators(spec: JobSpec, module: AppModule) -> Operators:
 
 
 def _executor(executor: Executor) -> ExecutorTarget:
-    return ExecutorTarget(
-        slots=executor.slots, cpu_millicores=executor.cores, memory_mib=executor.memory, heap_mib=executor.heap
-    )
+    return ExecutorTarget(slots=executor.slots, cpu_millicores=executor.cores, memory_mib=executor.memory, heap_mib=executor.heap)
 
 
 def _driver(spec: JobSpec) -> DriverTarget:
@@ -104,7 +102,4 @@ def _origins(spec_file: SpecFile) -> dict[str, Origin]:
     document = spec_file.document
     settings: dict[str, Path_] = {f"spark_conf.{key}": ("sparkConf", key) for key in spec_file.job.spec.spark_conf}
     paths = {field: (*_SPEC, *path) for field, path in {**_ORIGINS, **settings}.items()}
-    return {
-        field: Origin(at=document.place(path), path=dotted(path), given=document.given(path))
-        for field, path in paths.items()
-    }
+    return {field: Origin(at=document.place(path), path=dotted(path), given=document.given(path)) for field, path in paths.items()}

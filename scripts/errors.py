@@ -6,43 +6,66 @@ from sizing.errors import CheckFailed, DocumentError, RunFailed, ToolMissing
 
 
 class CommandNotStarted(RunFailed):
+    """A command could not be executed: it is missing, or may not be."""
+
     code = "RUN-001"
     title = "a command could not be started"
 
 
 class PortInUse(RunFailed):
+    """Another process listens on the port that was asked for."""
+
     code = "RUN-002"
     title = "the port is in use"
 
 
 class EmulatorDied(RunFailed):
+    """The emulated AWS ended before it was told to; the end of its log is shown."""
+
     code = "RUN-003"
     title = "the emulated AWS ended by itself"
 
 
 class EmulatorNotReady(RunFailed):
+    """The emulated AWS runs, but does not listen."""
+
     code = "RUN-004"
     title = "the emulated AWS did not start in time"
 
 
 class ProviderNotFound(ToolMissing):
+    """No folder of this machine holds the AWS provider, and Terraform's registry does not give it."""
+
     code = "RUN-005"
     title = "Terraform can't get the AWS provider"
 
 
 class SynthFailed(RunFailed):
+    """cdktf could not make the stacks of the environment."""
+
     code = "RUN-006"
     title = "the stacks could not be synthesized"
 
 
 class TerraformFailed(RunFailed):
+    """Terraform said what is wrong, and with which resource."""
+
     code = "RUN-007"
     title = "terraform failed"
 
 
 class TerraformTimeout(RunFailed):
+    """A call of Terraform was stopped at its time limit; its state is written."""
+
     code = "RUN-008"
     title = "terraform did not end in time"
+
+
+class TerraformStopped(RunFailed):
+    """Terraform was told to stop before its end, and did so in order."""
+
+    code = "RUN-009"
+    title = "terraform was stopped"
 
 
 class BrokerDied(RunFailed):
@@ -103,56 +126,78 @@ class ExpectationFailed(RunFailed):
 
 # TOOL-001 to TOOL-019 come from the shell script `scripts/setup`, which must work before there is a Python; a test holds the two together.
 class MissingTool(ToolMissing):
+    """A tool that the set-up or a run needs is not on this machine."""
+
     code = "TOOL-001"
     title = "a tool is missing"
 
 
 class UnfitTool(ToolMissing):
+    """A tool is too old, or a Python too new."""
+
     code = "TOOL-002"
     title = "a tool has a version that does not fit"
 
 
 class MuteTool(ToolMissing):
+    """A tool hangs, fails or prints something else when it is asked for its version."""
+
     code = "TOOL-003"
     title = "a tool does not say its version"
 
 
 class PackagesNotInstalled(ToolMissing):
+    """pip did not install what the lock file names."""
+
     code = "TOOL-010"
     title = "the Python packages could not be installed"
 
 
 class JarsNotFetched(ToolMissing):
+    """Maven did not fetch what the POM names."""
+
     code = "TOOL-011"
     title = "the jars could not be fetched"
 
 
 class JarsDiffer(ToolMissing):
+    """Maven fetched a jar whose checksum is another, one too many or one too few."""
+
     code = "TOOL-012"
     title = "jars are not those of jars.sha256"
 
 
 class CdktfNotInstalled(ToolMissing):
+    """npm did not install what the lock file names, or cdktf does not start."""
+
     code = "TOOL-013"
     title = "cdktf-cli could not be installed"
 
 
 class FolderNotWritable(ToolMissing):
+    """The checkout or the folder for temporary files can't be written to."""
+
     code = "TOOL-014"
     title = "a folder is not writable"
 
 
 class NotSetUp(ToolMissing):
+    """A jar, cdktf-cli or the state folder is not where the set-up puts it."""
+
     code = "TOOL-020"
     title = "the set-up has not been run here"
 
 
 class WrongOption(DocumentError):
+    """A script of the checkout does not know an option or its value."""
+
     code = "TOOL-021"
     title = "a wrong option"
 
 
 class NotYet(DocumentError):
+    """What is asked for comes in a later version."""
+
     code = "TOOL-022"
     title = "this version can't do that yet"
 

@@ -45,6 +45,8 @@ transaction.state.log.min.isr=1
 share.coordinator.state.topic.replication.factor=1
 share.coordinator.state.topic.min.isr=1
 group.initial.rebalance.delay.ms=0
+share.coordinator.state.topic.num.partitions=1
+log.cleaner.dedupe.buffer.size=2097152
 # Events carry the times of their own day; a broker that deletes by age would drop them at once.
 log.retention.ms=-1
 """
@@ -101,7 +103,9 @@ class KafkaBroker:
         self._port, controller_port = self._ports()
         settings = self._settings(controller_port)
         self._format(settings)
-        self._leash = Leash(self._java("kafka.Kafka", str(settings)), env=self._environment(), log=self.log, remove=self._folder, grace_s=10)
+        self._leash = Leash(
+            self._java("kafka.Kafka", str(settings)), env=self._environment(), log=self.log, remove=self._folder, grace_s=10
+        )
         self._leash.start()
         try:
             self._wait_for_answer()
@@ -161,15 +165,21 @@ class KafkaBroker:
             raise BrokerDied(path="kafka", given=given, need="a data folder that can be written", fix="check the disk, and run again")
 
     def _java(self, main: str, *arguments: str) -> list[str]:
-        flags = [f"-Xmx{HEAP}", "-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC", "-Djava.awt.headless=true", f"-Dkafka.logs.dir={self._folder}"]
+        flags = [
+            f"-Xmx{HEAP}",
+            "-XX:TieredStopAtLevel=1",
+            "-XX:+UseSerialGC",
+            "-Djava.awt.headless=true",
+            f"-Dkafka.logs.dir={self._folder}",
+        ]
         return [_java(), *flags, "-cp", layout.kafka_classpath(), main, *arguments]
 
     def _environment(self) -> dict[str, str]:
         return {name: value for name, value in os.environ.items() if not name.startswith(("KAFKA_", "JAVA_TOOL_OPTIONS"))}
 
     def _wait_for_answer(self) -> None:
-        # librdkafka would write each refused connection to standard error.
-        admin = AdminClient({"bootstrap.servers": self.address, "log_level": 0, "error_cb": lambda _: None, "logger": _silent()})
+        # The client would write each refused connection to standard error.
+        admin = AdminClient({"bootstrap.servers": self.address, "log_level": 0})
         until_s = time.monotonic() + self._start_limit_s
         while time.monotonic() < until_s:
             self.check()
@@ -185,12 +195,3 @@ class KafkaBroker:
 def _java() -> str:
     home = os.environ.get("JAVA_HOME")
     return str(Path(home) / "bin" / "java") if home else "java"
-
-
-def _silent() -> object:
-    import logging
-
-    logger = logging.getLogger("penstock.kafka.silent")
-    logger.addHandler(logging.NullHandler())
-    logger.propagate = False
-    return logger

@@ -6,7 +6,8 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 
 from confluent_kafka import Consumer, KafkaError, KafkaException, Message, Producer, TopicPartition
-from confluent_kafka.admin import AdminClient, NewTopic
+from confluent_kafka.admin import AdminClient
+from confluent_kafka.cimpl import NewTopic
 
 from jobs.local.recording import Record, Recorded
 from scripts.errors import InputFailed, TopicsNotCreated
@@ -14,6 +15,10 @@ from sizing.errors import raise_all
 
 _TIMEOUT_S = 30.0
 _READ_AT_A_TIME = 10_000
+# What the client has to say comes back as errors; it would write the same to standard error, in the midst of a command's own lines.
+_QUIET = {"log_level": 0}
+# librdkafka's RD_KAFKA_PARTITION_UA: the client chooses by the key.
+_ANY = -1
 
 
 @dataclass(frozen=True)
@@ -42,7 +47,7 @@ def create(address: str, topics: Mapping[str, int]) -> None:
     # Events carry the times of their own day: a topic that deletes by age would drop them at once.
     wanted = [NewTopic(name, num_partitions=count, replication_factor=1, config={"retention.ms": "-1"}) for name, count in topics.items()]
     # Held in a name: a client that is collected takes its open requests with it.
-    admin = AdminClient({"bootstrap.servers": address})
+    admin = AdminClient({"bootstrap.servers": address, **_QUIET})
     created = admin.create_topics(wanted, operation_timeout=_TIMEOUT_S) if wanted else {}
     refused: list[TopicsNotCreated] = []
     for name, future in created.items():
@@ -50,7 +55,11 @@ def create(address: str, topics: Mapping[str, int]) -> None:
             future.result()
         except KafkaException as error:
             fault: KafkaError = error.args[0]
-            refused.append(TopicsNotCreated(path=f"topic {name}", given=fault.str(), need="a name and a count that the broker takes", fix="mend the spec"))
+            refused.append(
+                TopicsNotCreated(
+                    path=f"topic {name}", given=fault.str(), need="a name and a count that the broker takes", fix="mend the spec"
+                )
+            )
     raise_all(refused)
 
 
@@ -68,7 +77,8 @@ def feed(address: str, topic: str, partitions: int, records: Iterable[Record], p
         InputFailed: RUN-013, the broker took not all of them.
     """
     writing = _Writing(topic)
-    producer = Producer({"bootstrap.servers": address, "linger.ms": 20, "compression.type": "lz4", "acks": "all", "enable.idempotence": True})
+    settings = {"linger.ms": 20, "compression.type": "lz4", "acks": "all", "enable.idempotence": True}
+    producer = Producer({"bootstrap.servers": address, **settings, **_QUIET})
     count = 0
     for count, record in enumerate(records, start=1):
         turn = record.partition if record.partition is not None else (None if record.key else count % partitions)
@@ -78,7 +88,9 @@ def feed(address: str, topic: str, partitions: int, records: Iterable[Record], p
             progress(count)
     left = producer.flush(_TIMEOUT_S)
     if left or writing.failures:
-        given = f"{left + len(writing.failures)} of {count} records were not taken; {writing.failures[0] if writing.failures else 'no answer'}"
+        given = (
+            f"{left + len(writing.failures)} of {count} records were not taken; {writing.failures[0] if writing.failures else 'no answer'}"
+        )
         raise InputFailed(path=f"topic {topic}", given=given, need="a broker that takes them", fix="see the broker's log")
     progress(count)
     return Fed(partitions, count - len(writing.flush), writing.ends, frozenset(writing.flush))
@@ -92,7 +104,8 @@ def read(address: str, topic: str, ends: Mapping[int, int] | None = None) -> lis
         topic: its name.
         ends: partition -> the first offset not to read; all that is there by default.
     """
-    consumer = Consumer({"bootstrap.servers": address, "group.id": "penstock.reader", "enable.auto.commit": False, "auto.offset.reset": "earliest"})
+    settings = {"group.id": "penstock.reader", "enable.auto.commit": False, "auto.offset.reset": "earliest"}
+    consumer = Consumer({"bootstrap.servers": address, **settings, **_QUIET})
     try:
         numbers = consumer.list_topics(topic, timeout=_TIMEOUT_S).topics[topic].partitions
         edges = {number: consumer.get_watermark_offsets(TopicPartition(topic, number), timeout=_TIMEOUT_S) for number in numbers}
@@ -134,14 +147,14 @@ class _Writing:
 
 
 def _produce(producer: Producer, topic: str, record: Record, partition: int | None, writing: _Writing) -> None:
-    place = {} if partition is None else {"partition": partition}
-
     def answered(error: KafkaError | None, message: Message) -> None:
         writing.answered(error, message, flush=record.flush)
 
     while True:
         try:
-            producer.produce(topic, value=record.value, key=record.key, on_delivery=answered, **place)
+            producer.produce(
+                topic, value=record.value, key=record.key, on_delivery=answered, partition=_ANY if partition is None else partition
+            )
             return
         except BufferError:
             # The client's queue is full: let it send some of it.

@@ -43,7 +43,8 @@ class Leash:
         log: the file that gets what the command writes, appended; its folder is made.
         cwd: the command's working folder; this process's by default.
         remove: a folder that is removed after the end of the command.
-        grace_s: seconds between SIGTERM and SIGKILL, 0 or more.
+        grace_s: seconds between the signal that asks the process group to end and SIGKILL, 0 or more.
+        ask: that signal.
     """
 
     def __init__(
@@ -55,6 +56,7 @@ class Leash:
         cwd: Path | None = None,
         remove: Path | None = None,
         grace_s: float = 10,
+        ask: signal.Signals = signal.SIGTERM,
     ) -> None:
         self.argv = [str(word) for word in argv]
         self.log = log
@@ -62,6 +64,7 @@ class Leash:
         self._cwd = cwd
         self._remove = remove
         self._grace_s = grace_s
+        self._ask = ask
         self._keeper: subprocess.Popen[bytes] | None = None
         self._pid: int | None = None
         self._returncode: int | None = None
@@ -131,7 +134,7 @@ class Leash:
             return ""
 
     def _start_keeper(self) -> subprocess.Popen[bytes]:
-        options = [str(self._grace_s), str(self._remove.absolute()) if self._remove else ""]
+        options = [str(int(self._ask)), str(self._grace_s), str(self._remove.absolute()) if self._remove else ""]
         self.log.parent.mkdir(parents=True, exist_ok=True)
         with self.log.open("ab") as log:
             return subprocess.Popen(

@@ -1,4 +1,4 @@
-"""The keeper of a leash: ``leash_keeper.py GRACE_S FOLDER COMMAND...``, started by `scripts.leash` and by nothing else.
+"""The keeper of a leash: ``leash_keeper.py SIGNAL GRACE_S FOLDER COMMAND...``, started by `scripts.leash` and by nothing else.
 
 It starts the command, says so on stdout, and ends it when stdin closes or a signal asks for it. It runs by its path and imports the
 standard library alone, so that it starts in a few milliseconds and lays no path of this project on the command.
@@ -6,6 +6,8 @@ standard library alone, so that it starts in a few milliseconds and lays no path
 
 from __future__ import annotations
 
+import contextlib
+import ctypes
 import os
 import select
 import shutil
@@ -16,13 +18,21 @@ import time
 
 STDIN = 0
 ASKED_TO_END = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP)
+# Source: linux/prctl.h.
+PR_SET_CHILD_SUBREAPER = 36
 # How often the keeper looks whether the group is gone: signals do not tell of grandchildren.
 POLL_S = 0.02
 
 
 def main() -> int:
-    grace_s, folder, command = float(sys.argv[1]), sys.argv[2], sys.argv[3:]
+    """Starts the command, waits until it is to end, and ends it.
+
+    Returns:
+        0, or 127 where the command could not be started.
+    """
+    ask, grace_s, folder, command = int(sys.argv[1]), float(sys.argv[2]), sys.argv[3], sys.argv[4:]
     signals = _signals_as_a_stream()
+    _adopt_orphans()
     try:
         child = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=sys.stderr, start_new_session=True)
     except OSError as error:
@@ -30,9 +40,9 @@ def main() -> int:
         _remove(folder)
         return 127
     _say(f"started {child.pid}")
-    _watch(child, signals, grace_s)
+    _watch(child, signals, ask, grace_s)
     if child.returncode is None:
-        _end(child, grace_s)
+        _end(child, ask, grace_s)
     _remove(folder)
     return 0
 
@@ -47,7 +57,7 @@ def _signals_as_a_stream() -> int:
     return reading
 
 
-def _watch(child: subprocess.Popen[bytes], signals: int, grace_s: float) -> None:
+def _watch(child: subprocess.Popen[bytes], signals: int, ask: int, grace_s: float) -> None:
     """Returns when the parent is gone, or when a signal asks for the end. A command that ends by itself is reported at once."""
     while True:
         readable = select.select([STDIN, signals], [], [])[0]
@@ -56,24 +66,41 @@ def _watch(child: subprocess.Popen[bytes], signals: int, grace_s: float) -> None
         if set(os.read(signals, 64)) & set(ASKED_TO_END):
             return
         if child.returncode is None and child.poll() is not None:
-            _end(child, grace_s)
+            _end(child, ask, grace_s)
 
 
-def _end(child: subprocess.Popen[bytes], grace_s: float) -> None:
+def _end(child: subprocess.Popen[bytes], ask: int, grace_s: float) -> None:
     """Ends all of the command's process group, asked first, forced after the grace, and tells the parent. Only once: the group's number
     may be another's afterwards."""
-    for number, patience_s in ((signal.SIGTERM, grace_s), (signal.SIGKILL, 5.0)):
+    for number, patience_s in ((ask, grace_s), (signal.SIGKILL, 5.0)):
         until_s = time.monotonic() + patience_s
         gone = not _send(child.pid, number)
         while not gone and time.monotonic() < until_s:
-            child.poll()
+            _reap(child)
             gone = not _send(child.pid, 0)
             if not gone:
                 time.sleep(POLL_S)
         if gone:
             break
-    code = child.poll()
+    code = _reap(child)
     _say(f"ended {-signal.SIGKILL if code is None else code}")
+
+
+def _adopt_orphans() -> None:
+    """Makes this process the parent of what the command leaves behind, for a group with a zombie is not gone, and in a container there
+    may be nobody who reaps. Only Linux knows this; elsewhere the first process of the system reaps."""
+    with contextlib.suppress(AttributeError, OSError):
+        ctypes.CDLL(None).prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
+
+
+def _reap(child: subprocess.Popen[bytes]) -> int | None:
+    """The command's exit code, None while it runs. What is left of its group is reaped after it, so as not to take its code away."""
+    code = child.poll()
+    if code is not None:
+        with contextlib.suppress(ChildProcessError):
+            while os.waitpid(-child.pid, os.WNOHANG)[0]:
+                pass
+    return code
 
 
 def _send(group: int, number: int) -> bool:
@@ -92,10 +119,8 @@ def _remove(folder: str) -> None:
 
 def _say(line: str) -> None:
     """One line to the parent, which may be gone."""
-    try:
+    with contextlib.suppress(BrokenPipeError):
         os.write(1, f"{line}\n".encode())
-    except BrokenPipeError:
-        pass
 
 
 if __name__ == "__main__":

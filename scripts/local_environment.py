@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
-from collections.abc import Callable
+import threading
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import ExitStack
 from functools import cached_property
@@ -22,6 +23,9 @@ from scripts.terraform import Applied, Terraform
 if TYPE_CHECKING:
     from mypy_boto3_s3 import S3Client
 
+# How often it is looked whether the emulator and the broker still run while something else is waited for.
+_LOOK_S = 1.0
+
 
 class LocalEnvironment:
     """Everything around a job.
@@ -31,19 +35,18 @@ class LocalEnvironment:
         folder: an empty folder for data and logs.
         aws_port: of the emulated AWS, 0 for a free one.
         kafka_port: of the broker, 0 for a free one.
-        progress: called with each resource that Terraform has finished.
     """
 
-    def __init__(
-        self, environment: Environment, *, folder: Path, aws_port: int, kafka_port: int, progress: Callable[[str], None]
-    ) -> None:
+    def __init__(self, environment: Environment, *, folder: Path, aws_port: int, kafka_port: int) -> None:
         self._asked = environment
         self._folder = folder
-        self._progress = progress
         self.aws = EmulatedAws(log=folder / "aws.log", port=aws_port, account=environment.spec.account, region=environment.spec.region)
         self.kafka = KafkaBroker(folder=folder / "kafka", log=folder / "kafka.log", port=kafka_port)
         self._held = ExitStack()
-        self._applied: Future[Applied] | None = None
+        self._applying: Future[Applied] | None = None
+        self._terraform: Terraform | None = None
+        self._buckets_to_come = 2
+        self._resource_done = threading.Semaphore(0)
 
     def __enter__(self) -> LocalEnvironment:
         try:
@@ -73,14 +76,30 @@ class LocalEnvironment:
             aws_secret_access_key=own["AWS_SECRET_ACCESS_KEY"],
         )
 
+    def wait_for_buckets(self) -> None:
+        """Waits until both buckets are there; what belongs to them may still be on its way.
+
+        Raises:
+            PenstockError: as `applied`.
+        """
+        assert self._applying is not None
+        while self._buckets_to_come and not self._applying.done():
+            self.check()
+            self._resource_done.acquire(timeout=_LOOK_S)
+        if self._buckets_to_come:
+            self.applied()
+
     def applied(self) -> Applied:
         """What Terraform has applied; waits until it has.
 
         Raises:
-            PenstockError: INF-..., RUN-005 to RUN-009.
+            PenstockError: RUN-005 to RUN-009, or RUN-003 and RUN-010 for an emulator or a broker that died meanwhile.
         """
-        assert self._applied is not None
-        return self._applied.result()
+        assert self._applying is not None
+        while True:
+            self.check()
+            with contextlib.suppress(TimeoutError):
+                return self._applying.result(timeout=_LOOK_S)
 
     def check(self) -> None:
         """Nothing while the emulator and the broker run.
@@ -98,12 +117,22 @@ class LocalEnvironment:
         broker = pool.submit(self.kafka.start)
         self._held.callback(self.kafka.stop)
         self._held.enter_context(self.aws)
-        self._applied = pool.submit(self._apply)
+        self._applying = pool.submit(self._apply)
+        self._held.callback(self._stop_terraform)
         broker.result()
 
     def _apply(self) -> Applied:
         (stack,) = stacks.synthesize(self.environment, self._folder / "cdktf.out", base=self.aws.environment(os.environ))
-        return Terraform(stack, environment=self.aws.environment(os.environ)).apply(self._progress)
+        self._terraform = Terraform(stack, environment=self.aws.environment(os.environ))
+        return self._terraform.apply(self._done)
+
+    def _done(self, address: str) -> None:
+        self._buckets_to_come -= address.startswith("aws_s3_bucket.")
+        self._resource_done.release()
+
+    def _stop_terraform(self) -> None:
+        if self._terraform is not None:
+            self._terraform.stop()
 
 
 class _Background(ThreadPoolExecutor):

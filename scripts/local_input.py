@@ -39,7 +39,9 @@ def expectation(spec: SpecFile, app_path: Iterable[Path]) -> Expect | None:
     try:
         return _named(reference, app_path)  # type: ignore[no-any-return]
     except Exception as error:
-        fault = ExpectationFailed(need=f"a function that can be imported; {type(error).__name__}: {error}", fix="mend the reference or the module")
+        fault = ExpectationFailed(
+            need=f"a function that can be imported; {type(error).__name__}: {error}", fix="mend the reference or the module"
+        )
         raise spec.document.locate(fault, ("spec", "local", "expect")) from None
 
 

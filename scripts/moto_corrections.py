@@ -43,32 +43,42 @@ def _with_upload(method: Callable[..., Any]) -> Callable[..., Any]:
 
 def _heed_conditions() -> None:
     """A statement whose condition is not met says nothing; for moto it denies, or where it does not know the operator, applies."""
-    CONDITION_OPERATIONS["Bool"] = lambda expected, actual: str(expected).lower() == actual
-    decide = IAMPolicyStatement.is_action_permitted
+    CONDITION_OPERATIONS["Bool"] = _same_truth
+    # By setattr, for mypy holds a replaced method to the names of its arguments.
+    setattr(IAMPolicyStatement, "is_action_permitted", _heeding(IAMPolicyStatement.is_action_permitted))  # noqa: B010
 
+
+def _same_truth(expected_value: list[str] | str, actual_value: str) -> bool:
+    return str(expected_value).lower() == actual_value
+
+
+def _heeding(decide: Callable[..., PermissionResult]) -> Callable[..., PermissionResult]:
     @wraps(decide)
     def heeding(
-        statement: IAMPolicyStatement, action: str, resource: str = "*", principal: str | None = None, values: dict[str, str] | None = None
+        statement: IAMPolicyStatement,
+        action: str,
+        resource: str = "*",
+        principal: str | None = None,
+        incoming_condition_values: dict[str, str] | None = None,
     ) -> PermissionResult:
-        if not statement._check_conditions(values):
+        if not statement._check_conditions(incoming_condition_values):
             return PermissionResult.NEUTRAL
-        return decide(statement, action, resource, principal, values)
+        return decide(statement, action, resource, principal, incoming_condition_values)
 
-    IAMPolicyStatement.is_action_permitted = heeding  # type: ignore[method-assign]
+    return heeding
 
 
 def _stand_behind_tls() -> None:
     """Requests on the loopback count as made over TLS, for a bucket that takes nothing else; ``X-Forwarded-Proto: http`` makes one not."""
+    setattr(FakeBucket, "get_permission", _permission)  # noqa: B010
 
-    def permission(bucket: FakeBucket, action: str, resource: str) -> PermissionResult:
-        if bucket.policy is None:
-            return PermissionResult.NEUTRAL
-        secure = request.headers.get("X-Forwarded-Proto", "https") == "https"
-        return IAMPolicy(bucket.policy.decode()).is_action_permitted(
-            action, resource, incoming_condition_values={"aws:SecureTransport": str(secure).lower()}
-        )
 
-    FakeBucket.get_permission = permission  # type: ignore[method-assign]
+def _permission(bucket: FakeBucket, action: str, resource: str) -> PermissionResult:
+    if bucket.policy is None:
+        return PermissionResult.NEUTRAL
+    secure = request.headers.get("X-Forwarded-Proto", "https") == "https"
+    values = {"aws:SecureTransport": str(secure).lower()}
+    return IAMPolicy(bucket.policy.decode()).is_action_permitted(action, resource, incoming_condition_values=values)
 
 
 def _remember_times() -> None:

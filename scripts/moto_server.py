@@ -64,21 +64,31 @@ class KeepAliveHandler(MotoRequestHandler):
     def run_wsgi(self) -> None:
         """Answers one request."""
         environ = self.make_environ()
-        # Read whole before moto sees it: what moto leaves unread would be taken for the next request.
-        environ["wsgi.input"] = io.BytesIO(self._body(environ))
         self.environ = environ
+        # Read whole before moto sees it: what moto leaves unread would be taken for the next request.
+        body_in = self._body(environ)
+        if body_in is None:
+            self.close_connection = True
+            return
+        environ["wsgi.input"] = io.BytesIO(body_in)
         status, headers, body = self._answer(environ)
         self._send(status, headers, body)
 
     def log_request(self, code: int | str = "-", size: int | str = "-") -> None:
         """Nothing: a line for each request costs more than some requests."""
 
-    def _body(self, environ: dict[str, Any]) -> bytes:
+    def _body(self, environ: dict[str, Any]) -> bytes | None:
+        """The request's body; None where the client went away before its end, for S3 stores no part of an object."""
         if environ.get("wsgi.input_terminated"):
-            body: bytes = environ["wsgi.input"].read()
+            try:
+                body: bytes = environ["wsgi.input"].read()
+            except OSError:
+                return None
             environ["CONTENT_LENGTH"] = str(len(body))
             return body
-        return self.rfile.read(int(environ.get("CONTENT_LENGTH") or 0))
+        length = int(environ.get("CONTENT_LENGTH") or 0)
+        body = self.rfile.read(length)
+        return body if len(body) == length else None
 
     def _answer(self, environ: dict[str, Any]) -> tuple[str, list[tuple[str, str]], bytes]:
         head: list[tuple[str, list[tuple[str, str]]]] = []
@@ -93,7 +103,8 @@ class KeepAliveHandler(MotoRequestHandler):
                 body = b"".join(parts)
                 if hasattr(parts, "close"):
                     parts.close()
-        except Exception:  # noqa: BLE001  # whatever moto stumbles over, the client gets an answer and the log the reason
+        except Exception:
+            # Whatever moto stumbles over, the client gets an answer and the log the reason.
             _log.exception("%s %s", self.command, self.path)
             return "500 Internal Server Error", [], b""
         status, headers = head[-1]
@@ -124,6 +135,11 @@ class Server(ThreadedWSGIServer):
 
 
 def main() -> int:
+    """Serves on the port that the first argument names, 0 for a free one, until SIGTERM.
+
+    Returns:
+        1 where the port can't be had.
+    """
     port = int(sys.argv[1])
     logging.basicConfig(level=logging.WARNING)
     moto_corrections.apply()

@@ -24,7 +24,9 @@ class OutputFile:
     bytes: int
 
 
-def recording(s3: S3Client, address: str, checkpoint: tuple[str, str], fed: Mapping[str, Fed], starts: Mapping[str, Mapping[int, int]]) -> Recording:
+def recording(
+    s3: S3Client, address: str, checkpoint: tuple[str, str], fed: Mapping[str, Fed], starts: Mapping[str, Mapping[int, int]]
+) -> Recording:
     """The run's input and how its micro-batches fell.
 
     Args:
@@ -34,9 +36,7 @@ def recording(s3: S3Client, address: str, checkpoint: tuple[str, str], fed: Mapp
         fed: topic -> what was fed.
         starts: topic -> partition -> the first offset that the run read.
     """
-    records = {
-        topic: kafka_topics.recorded(kafka_topics.read(address, topic, what.ends), what.flush) for topic, what in fed.items()
-    }
+    records = {topic: kafka_topics.recorded(kafka_topics.read(address, topic, what.ends), what.flush) for topic, what in fed.items()}
     batches = sorted(_batches(s3, *checkpoint), key=lambda batch: batch.number)
     return Recording(records, {topic: what.partitions for topic, what in fed.items()}, batches, starts)
 

@@ -9,13 +9,14 @@ import signal
 import sys
 import tempfile
 import threading
+from collections import Counter
 from contextlib import ExitStack
 from pathlib import Path
 from types import FrameType
 from typing import NoReturn
 
 from infra import environment as environments
-from jobs.local.recording import Record
+from infra.environment import Environment
 from jobs.spec import load
 from jobs.streams import Tag
 from jobs.targets import targets
@@ -25,6 +26,7 @@ from scripts.local_environment import LocalEnvironment
 from scripts.local_run import Job, LocalRun
 from scripts.output import violation
 from scripts.steps import Steps
+from scripts.terraform import Applied
 from scripts.verdict import Outcome, Verdict
 from sizing.errors import PenstockError, raise_all
 from sizing.plan import plan
@@ -36,7 +38,9 @@ _LOOK_S = 1.0
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """The arguments of the verb."""
     parser.add_argument("specs", nargs="+", type=Path, metavar="SPEC", help="a job spec; several run one after another in one environment")
-    parser.add_argument("--app-path", action="append", type=Path, default=[], metavar="DIR", help="a folder where an app's module may lie; may be repeated")
+    parser.add_argument(
+        "--app-path", action="append", type=Path, default=[], metavar="DIR", help="a folder where an app's module may lie; may be repeated"
+    )
     parser.add_argument("--keep", action="store_true", help="stay up after the check, until Ctrl-C")
     parser.add_argument("--environment", default="local", metavar="ENV", help="environment file or its name (default: local)")
     parser.add_argument("--aws-port", type=_port, default=0, metavar="PORT", help="of the emulated AWS (default: a free one)")
@@ -95,39 +99,44 @@ def _job(path: Path, app_path: list[Path]) -> Job:
     return Job(spec, planned, folders, local_input.generators(spec, folders), local_input.expectation(spec, folders))
 
 
-def _run_all(
-    jobs: list[Job], arguments: argparse.Namespace, environment: environments.Environment, folder: Path, steps: Steps, held: ExitStack
-) -> None:
+def _run_all(jobs: list[Job], arguments: argparse.Namespace, environment: Environment, folder: Path, steps: Steps, held: ExitStack) -> None:
     steps.title(f"environment {environment.name}")
-    applied: list[str] = []
-    local = LocalEnvironment(
-        environment, folder=folder, aws_port=arguments.aws_port, kafka_port=arguments.kafka_port, progress=applied.append
-    )
+    local = LocalEnvironment(environment, folder=folder, aws_port=arguments.aws_port, kafka_port=arguments.kafka_port)
     with steps.at("start", "an emulated AWS (moto) and Apache Kafka in KRaft mode") as step:
         held.enter_context(local)
         step.said = f"emulated AWS at {local.aws.endpoint}, Kafka at {local.kafka.address}"
-    runs = [LocalRun(job, local, local_machine.cut(job.plan), folder / job.name, steps) for job in jobs]
     for job in jobs:
         kafka_topics.create(local.kafka.address, job.plan.kafka.topics)
     steps.line("topics", "\n".join(", ".join(f"{topic} ({count})" for topic, count in job.plan.kafka.topics.items()) for job in jobs))
-    with steps.at("input", "making the input") as step:
-        records = [one.records() for one in runs]
-        step.said = f"{sum(len(some) for record in records for some in record.values()):,} records made"
-    with steps.at("apply", "synthesizing and applying the stacks with Terraform") as step:
-        step.said = str(local.applied())
-    for one, input_ in zip(runs, records, strict=True):
-        _run_one(one, input_, steps, held if arguments.keep else None)
+    runs = [LocalRun(job, local, local_machine.cut(job.plan), folder / job.name, steps) for job in jobs]
+    with steps.at("buckets", "cdktf synthesizes the stack, Terraform applies it"):
+        local.wait_for_buckets()
+    for one in runs:
+        _run_one(one, environment, steps, held if arguments.keep else None)
     if arguments.keep:
         _stay(runs, local, steps)
 
 
-def _run_one(one: LocalRun, records: dict[str, list[Record]], steps: Steps, keep: ExitStack | None) -> None:
+def _applied(applied: Applied, environment: Environment) -> str:
+    kinds = Counter(change.address.split(".")[0] for change in applied.changes if change.action == "create")
+    listed = ", ".join(f"{count} {kind}" if count > 1 else kind for kind, count in sorted(kinds.items()))
+    buckets = environment.spec.buckets
+    return f"stack checkpoints: {kinds.total()} resources\n{listed}\nbuckets {buckets.checkpoints}, {buckets.output}"
+
+
+def _run_one(one: LocalRun, environment: Environment, steps: Steps, keep: ExitStack | None) -> None:
     """Runs a job until its input is processed, and checks it; its driver ends with that, or with `keep`."""
     steps.title(f"job {one.job.name}")
     for cut in one.machine.cuts:
         steps.line("cut", cut)
     with ExitStack() as own:
         driver = (keep or own).enter_context(one.driver())
+        with steps.at("input", "making the records to be fed") as step:
+            records = one.records()
+            step.said = f"{sum(len(some) for some in records.values()):,} records made"
+        # Spark has started while Terraform was at work; no row goes in before all that the environment needs is applied.
+        with steps.at("apply", "Terraform applies the rest of the stack") as step:
+            step.said = _applied(one.local.applied(), environment)
         one.feed(records)
         one.process(driver)
         _check(one, steps)
@@ -146,7 +155,9 @@ def _check(one: LocalRun, steps: Steps) -> None:
         step.said = "read back"
     _show(one, outcome, found, steps)
     if found.differences:
-        raise WrongResult(path=one.job.name, given="\n       ".join(found.differences), need=found.checked, fix="see the job, or its expectation")
+        raise WrongResult(
+            path=one.job.name, given="\n       ".join(found.differences), need=found.checked, fix="see the job, or its expectation"
+        )
 
 
 def _show(one: LocalRun, outcome: Outcome, found: Verdict, steps: Steps) -> None:
@@ -161,7 +172,9 @@ def _show(one: LocalRun, outcome: Outcome, found: Verdict, steps: Steps) -> None
     if outcome.filtered or outcome.unmatched:
         steps.line("not written", f"{outcome.filtered:,} filtered, {outcome.unmatched:,} without a partner so far")
     rate = outcome.rows_in / max(0.001, one.processing_ms / 1000)
-    steps.line("throughput", f"{rate:,.0f} records/s over {one.micro_batches} micro-batches, {one.processing_ms / 1000:.1f} s of processing")
+    steps.line(
+        "throughput", f"{rate:,.0f} records/s over {one.micro_batches} micro-batches, {one.processing_ms / 1000:.1f} s of processing"
+    )
     steps.line("verdict", f"{'WRONG' if found.differences else 'right'}: {found.checked}")
 
 
@@ -170,7 +183,9 @@ def _stay(runs: list[LocalRun], local: LocalEnvironment, steps: Steps) -> None:
     steps.title("it stays up; Ctrl-C stops it and takes everything away")
     console = "org.apache.kafka.tools.consumer.ConsoleConsumer"
     for one in runs:
-        steps.line(one.job.name, f"Spark UI {one.reading['ui']}\noutput {one.output_place()}\ntopics {', '.join(one.job.plan.kafka.topics)}")
+        steps.line(
+            one.job.name, f"Spark UI {one.reading['ui']}\noutput {one.output_place()}\ntopics {', '.join(one.job.plan.kafka.topics)}"
+        )
     steps.line("bucket", f"curl '{local.aws.endpoint}/{local.environment.spec.buckets.output}?list-type=2'")
     jars = f"'{Path(layout.kafka_classpath().split(os.pathsep)[0]).parent}/*'"
     steps.line("topic", f"java -cp {jars} {console} --bootstrap-server {local.kafka.address} --from-beginning --topic NAME")

@@ -63,7 +63,9 @@ def judge(outcome: Outcome, expected: Expectation) -> Verdict:
         "late": (outcome.late, expected.late),
         **{name: (outcome.measures.get(name), value) for name, value in expected.measures.items()},
     }
-    differences = [f"{name}: {_shown(found)} came out, {_shown(needed)} expected" for name, (found, needed) in pairs.items() if found != needed]
+    differences = [
+        f"{name}: {_shown(found)} came out, {_shown(needed)} expected" for name, (found, needed) in pairs.items() if found != needed
+    ]
     if expected.exact is not None and outcome.counted is not None:
         differences.extend(_row_differences(outcome.counted, expected.exact))
         return Verdict("every row, and what went aside, as computed from the recorded input", tuple(differences))

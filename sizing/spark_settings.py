@@ -29,6 +29,8 @@ _EXPONENTS = {"b": 0, "k": 1, "m": 2, "g": 3, "t": 4, "p": 5}
 _NUMBER = r"(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][+-]?[0-9]{1,3})?"
 # Longer digits than any size has; Python itself refuses to convert beyond 4300.
 _MAX_DIGITS = 30
+# Source: Spark 4.3.0 takes 9 decimals for spark.task.cpus.
+_NANO = 1_000_000_000
 
 _Count = Annotated[int, Field(ge=1)]
 _Size = Annotated[int, Field(ge=0)]
@@ -125,7 +127,8 @@ def read_settings(conf: Mapping[str, str]) -> tuple[SparkSettings, dict[str, Not
     if not off_heap:
         read.pop("off_heap_mib", None)
     elif not read.get("off_heap_mib") and OFF_HEAP_SIZE not in faults:
-        faults[OFF_HEAP_SIZE] = NotAQuantity(f"at least 1 MiB where {OFF_HEAP_ENABLED} is true", f'{OFF_HEAP_SIZE}: "2g", or disable it')
+        fault = NotAQuantity(f"{OFF_HEAP_SIZE} of at least 1 MiB where it is enabled", f'{OFF_HEAP_SIZE}: "2g", or disable it')
+        faults[OFF_HEAP_SIZE if OFF_HEAP_SIZE in conf else OFF_HEAP_ENABLED] = fault
     pod_settings = {kind: PodSettings.model_validate(values) for kind, values in pods.items()}
     return SparkSettings.model_validate({**read, **pod_settings}), faults
 
@@ -164,6 +167,13 @@ def _positive(text: str) -> Decimal:
     return Decimal(digits)
 
 
+def _task_cpus(text: str) -> Decimal:
+    cpus = _positive(text)
+    if cpus * _NANO % 1:
+        raise NotAQuantity("a number above 0 with at most 9 decimals", "for example 1 or 0.5")
+    return cpus
+
+
 def _factor(text: str) -> float:
     return float(_positive(text))
 
@@ -196,7 +206,7 @@ _SETTINGS: dict[str, _Setting] = {
     OFF_HEAP_ENABLED: _Setting("", "off_heap", _boolean),
     OFF_HEAP_SIZE: _Setting("", "off_heap_mib", spark_size_mib),
     "spark.executor.pyspark.memory": _Setting("", "pyspark_mib", spark_mib),
-    "spark.task.cpus": _Setting("", "task_cpus", _positive),
+    "spark.task.cpus": _Setting("", "task_cpus", _task_cpus),
     "spark.executor.instances": _Setting("", "executor_instances", _whole),
     "spark.sql.shuffle.partitions": _Setting("", "shuffle_partitions", _whole),
     "spark.dynamicAllocation.enabled": _Setting("", "dynamic_allocation", _boolean),

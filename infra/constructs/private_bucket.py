@@ -25,7 +25,8 @@ class PrivateBucket(Construct):
         name: the bucket's name.
         key_arn: the KMS key's ARN.
         protect: whether Terraform refuses to destroy it; otherwise it is destroyed with what it holds.
-        expire_old_versions_after_days: days, 1 or more, after which an object that was overwritten or deleted is gone for good; None keeps it.
+        expire_old_versions_after_days: days, 1 or more, after which an object that was overwritten or deleted is gone for good; None
+            keeps it.
     """
 
     def __init__(
@@ -98,9 +99,7 @@ class PrivateBucket(Construct):
         rules = [_abort_uploads()]
         if old_versions_after_days is not None:
             rules += _expire_old_versions(old_versions_after_days)
-        self._named(
-            module.S3BucketLifecycleConfiguration(self, "lifecycle", bucket=self._bucket, rule=rules, depends_on=[after])
-        )
+        self._named(module.S3BucketLifecycleConfiguration(self, "lifecycle", bucket=self._bucket, rule=rules, depends_on=[after]))
 
     def _named(self, resource: Any) -> Any:
         # At once: a reference to the resource would keep the id that it had until then.

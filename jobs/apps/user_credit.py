@@ -1,7 +1,7 @@
 """user_credit: events of services A and B that belong together, within a minute of each other.
 
-Topics A and B are joined by token with -60 s..+60 s; the pairs go to S3 by date, what does not parse to quarantine, what is late to a topic of
-its own.
+Topics A and B are joined by token with -60 s..+60 s; the pairs go to S3 by date, what does not parse to quarantine, what is late to a
+topic of its own.
 """
 
 from jobs.job import Job

@@ -47,8 +47,8 @@ class Engine:
     def set_watermark(self, watermark_ms: int) -> None:
         """Sets the watermark that the next micro-batch begins with, in epoch milliseconds.
 
-        Spark drops rows at or below its watermark and Penstock's late rows are strictly older, hence one less. Spark writes it to the commit
-        log, so a restart goes on with it.
+        Spark drops rows at or below its watermark and Penstock's late rows are strictly older, hence one less. Spark writes it to the
+        commit log, so a restart goes on with it.
         """
         self._execution().watermarkTracker().setWatermark(watermark_ms - 1)
 

@@ -80,7 +80,9 @@ def _data(name: str) -> Path:
 def _arrivals(table: pd.DataFrame, partitions: int, seed: int, flush: dict[str, object]) -> Iterator[Record]:
     random_ = random.Random(seed)
     rows = table.to_dict("records")
-    order = sorted((_hour(str(row["time_hour"])).timestamp() + random_.uniform(0, SHUFFLED_WITHIN_S), index) for index, row in enumerate(rows))
+    order = sorted(
+        (_hour(str(row["time_hour"])).timestamp() + random_.uniform(0, SHUFFLED_WITHIN_S), index) for index, row in enumerate(rows)
+    )
     for turn, (_, index) in enumerate(order):
         yield Record(json.dumps(_cleaned(rows[index])).encode(), partition=turn % partitions)
     for partition in range(partitions):

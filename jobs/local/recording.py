@@ -1,7 +1,7 @@
 """What a local run was fed with and how its micro-batches fell, and what is expected of it.
 
-An app's expectation is computed from a `Recording` alone: the records as a plain consumer read them back from the brokers, and the ranges of
-each micro-batch as Spark wrote them to its offset log. None of the engine's or of Penstock's streaming code takes part.
+An app's expectation is computed from a `Recording` alone: the records as a plain consumer read them back from the brokers, and the ranges
+of each micro-batch as Spark wrote them to its offset log. None of the engine's or of Penstock's streaming code takes part.
 """
 
 from __future__ import annotations

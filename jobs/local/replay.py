@@ -47,7 +47,9 @@ def judge(recording: Recording, clocks: Mapping[str, Clock]) -> Iterator[Judged]
     in_force: int | None = None
     for batch, read in recording.by_batch():
         if in_force is not None:
-            assert batch.watermark_ms == in_force - 1, f"batch {batch.number}: {batch.watermark_ms} in the offset log, {in_force} - 1 from its input"
+            assert batch.watermark_ms == in_force - 1, (
+                f"batch {batch.number}: {batch.watermark_ms} in the offset log, {in_force} - 1 from its input"
+            )
         for topic, records in read.items():
             for record in records:
                 time_ms = clocks[topic].time_ms(record)

@@ -162,7 +162,10 @@ class Files:
         pieces = [{"ETag": etag, "PartNumber": number} for number, etag in enumerate(part.etags, start=1)]
         try:
             self._s3.complete_multipart_upload(
-                Bucket=self.bucket, Key=part.key, UploadId=part.upload_id, MultipartUpload={"Parts": pieces}  # type: ignore[typeddict-item]
+                Bucket=self.bucket,
+                Key=part.key,
+                UploadId=part.upload_id,
+                MultipartUpload={"Parts": pieces},  # type: ignore[typeddict-item]
             )
         except ClientError as error:
             if error_code(error) != "NoSuchUpload":

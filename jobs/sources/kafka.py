@@ -13,7 +13,7 @@ from jobs.event_time import engine, observation
 from jobs.event_time.timestamps import from_iso_8601
 from jobs.sources.json_values import parsed
 from jobs.spec import Source
-from jobs.streams import RECORD, REASON, TAG, TIME, Stream, Tag
+from jobs.streams import REASON, RECORD, TAG, TIME, Stream, Tag
 
 
 def stream(session: SparkSession, name: str, source: Source, schema: StructType, brokers: str, offsets: Mapping[int, int]) -> Stream:
@@ -62,7 +62,9 @@ def _tagged(session: SparkSession, frame: DataFrame, name: str, *, timed: bool) 
         late = F.coalesce(F.unix_millis(TIME) < F.col("_in_force"), F.lit(False))
     tag = F.when(F.col(REASON).isNotNull(), Tag.QUARANTINED).when(late, Tag.LATE).otherwise(Tag.DATA)
     is_data = F.col(TAG) == Tag.DATA
-    behind = F.concat(F.lit("older than the watermark by ms: "), (F.col("_in_force") - F.unix_millis(TIME)).cast("string")) if timed else None
+    behind = (
+        F.concat(F.lit("older than the watermark by ms: "), (F.col("_in_force") - F.unix_millis(TIME)).cast("string")) if timed else None
+    )
     reason = F.coalesce(REASON, F.when(F.col(TAG) == Tag.LATE, behind)) if behind is not None else F.col(REASON)
     record = F.struct(F.lit(name).alias("source"), "topic", "partition", "offset", "timestamp", "key", "value")
     return (

@@ -196,8 +196,8 @@ def test_a_text_that_yaml_took_for_something_else_wants_quotes() -> None:
 
 def test_all_the_faults_of_a_document_come_at_once_in_its_order() -> None:
     assert faults("kind: x\nnmae: a\noutOfOrderness: many\nparts: {p: 1}\n", Whole) == [
-        ("SPEC-006", 1, "kind"),
         ("SPEC-005", 1, "name"),
+        ("SPEC-006", 1, "kind"),
         ("SPEC-004", 2, "nmae"),
         ("SPEC-006", 3, "outOfOrderness"),
         ("SPEC-006", 4, "parts.p"),

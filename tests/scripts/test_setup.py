@@ -365,8 +365,8 @@ def test_a_set_up_that_was_killed_is_run_again_after_what_it_left_behind(checkou
     checkout.blocked_pip()
     setup = checkout.start()
     pip = checkout.pid_of_blocked_pip(setup)
-    setup.kill()
-    setup.wait()
+    with setup:
+        setup.kill()
     again = checkout.start()
     assert again.stdout
     said = ""

@@ -160,6 +160,7 @@ def test_spark_makes_of_a_users_settings_what_the_rules_say(spark: SparkPods, ta
         {"spark.memory.offHeap.enabled": "true"},
         {"spark.memory.offHeap.enabled": "true", "spark.memory.offHeap.size": "100"},
         {"spark.task.cpus": "0"},
+        {"spark.task.cpus": "0.0000000015"},
     ],
 )
 def test_what_the_reader_refuses_spark_refuses_too(spark: SparkPods, conf: dict[str, str]) -> None:

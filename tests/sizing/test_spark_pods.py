@@ -127,7 +127,8 @@ def test_without_a_rule_of_the_users_every_pod_is_met_to_the_mib(pod_mib: int, c
     pod = fit_executor(settings, pod_mib)
     smallest = planned_executor(settings, 0).total_mib
     assert pod.total_mib == max(pod_mib, smallest)
-    assert pod.heap_mib == 0 or planned_executor(settings, pod.heap_mib).total_mib <= pod_mib < planned_executor(settings, pod.heap_mib + 1).total_mib
+    assert pod.heap_mib == 0 or planned_executor(settings, pod.heap_mib).total_mib <= pod_mib < planned_executor(settings, pod.heap_mib +
+    1).total_mib
 
 
 @given(pod_mib=POD, factor=FACTOR, kind=st.sampled_from(["executor", "driver"]))

@@ -38,6 +38,8 @@ def test_off_heap_counts_only_where_it_is_enabled() -> None:
 
 def test_off_heap_without_a_size_is_refused_as_spark_refuses_it() -> None:
     _, faults = read_settings({"spark.memory.offHeap.enabled": "true"})
+    assert list(faults) == ["spark.memory.offHeap.enabled"]
+    _, faults = read_settings({"spark.memory.offHeap.enabled": "true", "spark.memory.offHeap.size": "1k"})
     assert list(faults) == ["spark.memory.offHeap.size"]
 
 
@@ -51,6 +53,8 @@ def test_off_heap_without_a_size_is_refused_as_spark_refuses_it() -> None:
         ("spark.executor.memoryOverheadFactor", "nan"),
         ("spark.executor.memoryOverheadFactor", "1_0"),
         ("spark.task.cpus", "0"),
+        ("spark.task.cpus", "0.0000000015"),
+        ("spark.task.cpus", "4e-300"),
         ("spark.memory.offHeap.enabled", "yes"),
         ("spark.submit.deployMode", "Client"),
         ("spark.kubernetes.executor.request.cores", "four"),

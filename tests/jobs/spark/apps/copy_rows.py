@@ -1,0 +1,11 @@
+"""One input as it is, rows named "skip" filtered out."""
+
+from jobs.job import Job
+from jobs.streams import Tag
+
+
+def build(job: Job) -> None:
+    rows = job.source("a", "key STRING NOT NULL, at STRING, name STRING, amount DOUBLE")
+    job.write(rows.filter("name is null or name <> 'skip'").select(key="key", name="name", amount="amount"), "out")
+    job.side_output("errors")
+    job.side_output("late", Tag.LATE)

@@ -1,0 +1,81 @@
+"""One Spark session, one broker and one emulated S3 for all the tests of the tier."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import boto3
+import pytest
+from pyspark.sql import SparkSession
+
+from jobs import session as spark_session
+from jobs.spec import State
+from scripts import layout
+from scripts.emulated_aws import EmulatedAws
+from scripts.kafka_broker import KafkaBroker
+from tests.jobs.spark.running import CHECKPOINTS, OUTPUT, Surroundings
+
+if TYPE_CHECKING:
+    from mypy_boto3_s3 import S3Client
+
+
+@pytest.fixture(scope="session")
+def aws(tmp_path_factory: pytest.TempPathFactory) -> Iterator[EmulatedAws]:
+    with EmulatedAws(log=tmp_path_factory.mktemp("aws") / "aws.log") as emulated, pytest.MonkeyPatch.context() as patch:
+        for name, value in emulated.environment().items():
+            patch.setenv(name, value)
+        yield emulated
+
+
+@pytest.fixture(scope="session")
+def kafka(tmp_path_factory: pytest.TempPathFactory) -> Iterator[KafkaBroker]:
+    folder = tmp_path_factory.mktemp("kafka")
+    with KafkaBroker(folder=folder / "data", log=folder / "kafka.log") as broker:
+        yield broker
+
+
+@pytest.fixture(scope="session")
+def s3(aws: EmulatedAws) -> S3Client:
+    client = boto3.client("s3")
+    for bucket in (CHECKPOINTS, OUTPUT):
+        client.create_bucket(Bucket=bucket)
+    return client
+
+
+@pytest.fixture(scope="session")
+def session(aws: EmulatedAws, s3: S3Client, tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
+    folder = tmp_path_factory.mktemp("spark")
+    with pytest.MonkeyPatch.context() as patch:
+        # Spark's Python workers import the jobs package, and the apps that tests write, from here.
+        patch.setenv("PYTHONPATH", os.pathsep.join([str(layout.ROOT), str(Path(__file__).parent)]))
+        session = spark_session.build("tests", "local[2]", {**spark_session.state_conf(State()), **_conf(aws, folder)})
+        session.sparkContext.setLogLevel("ERROR")
+        yield session
+        session.stop()
+
+
+@pytest.fixture
+def surroundings(session: SparkSession, kafka: KafkaBroker, s3: S3Client, tmp_path: Path) -> Surroundings:
+    return Surroundings(session=session, brokers=kafka.address, s3=s3, folder=tmp_path)
+
+
+def _conf(aws: EmulatedAws, folder: Path) -> dict[str, str]:
+    return {
+        "spark.driver.extraClassPath": os.pathsep.join(str(jar) for jar in layout.spark_jars()),
+        "spark.driver.memory": "1500m",
+        "spark.driver.host": "127.0.0.1",
+        "spark.driver.bindAddress": "127.0.0.1",
+        "spark.local.dir": str(folder),
+        "spark.sql.warehouse.dir": str(folder / "warehouse"),
+        "spark.sql.shuffle.partitions": "2",
+        "spark.sql.streaming.noDataProgressEventInterval": "0",
+        "spark.ui.enabled": "false",
+        "spark.hadoop.fs.s3a.endpoint": aws.endpoint,
+        "spark.hadoop.fs.s3a.endpoint.region": "us-east-1",
+        "spark.hadoop.fs.s3a.path.style.access": "true",
+        "spark.hadoop.fs.s3a.connection.ssl.enabled": "false",
+        "spark.hadoop.fs.s3a.optimized.copy.from.local.enabled": "false",
+    }

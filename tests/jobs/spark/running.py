@@ -1,0 +1,162 @@
+"""A job run by a test: the driver's own code in the test's session, fed record by record, read back as any reader would."""
+
+from __future__ import annotations
+
+import json
+import queue
+import threading
+import uuid
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import yaml
+from pyspark.sql import SparkSession
+
+from jobs.local.recording import Record
+from jobs.runtime import Driver
+from jobs.runtime_configuration import RuntimeConfiguration
+from scripts import kafka_topics, recorded_run
+
+if TYPE_CHECKING:
+    from mypy_boto3_s3 import S3Client
+
+CHECKPOINTS, OUTPUT = "test-checkpoints", "test-output"
+# No test waits this long where all is well.
+_PATIENCE_S = 120
+
+
+@dataclass
+class Surroundings:
+    """Where jobs of tests run."""
+
+    session: SparkSession
+    brokers: str
+    s3: S3Client
+    folder: Path
+
+    def job(self, app: str, *, sources: Mapping[str, int], time: Mapping[str, Any] | None = None, **spec: Any) -> TestedJob:
+        """A job with topics and paths of its own: sources are name -> partitions, sinks are `out`, `errors` and `late`."""
+        name = f"t{uuid.uuid4().hex[:8]}"
+        topics = {source: f"{name}-{source}" for source in sources}
+        kafka_topics.create(self.brokers, {topics[source]: count for source, count in sources.items()} | {f"{name}-errors": 1, f"{name}-late": 1})
+        clock = {"field": "at", "outOfOrderness": "10s"} if time is None else time
+        document = {
+            "apiVersion": "penstock/v1",
+            "kind": "StreamingJob",
+            "metadata": {"name": name},
+            "spec": {
+                "app": app,
+                "parallelism": 2,
+                "executor": {"slots": 2, "memory": "2g"},
+                "trigger": "1ms",
+                "sources": {s: {"kafka": {"topic": topics[s], "startingOffsets": "earliest"}, "time": clock} for s in sources},
+                "sinks": {
+                    "out": {"files": {"path": name, "prefix": "part-"}},
+                    "errors": {"kafka": {"topic": f"{name}-errors"}},
+                    "late": {"kafka": {"topic": f"{name}-late"}},
+                },
+                **spec,
+            },
+        }
+        path = self.folder / f"{name}.yaml"
+        path.write_text(yaml.safe_dump(document), encoding="utf-8")
+        return TestedJob(self, name, path, topics)
+
+
+@dataclass
+class TestedJob:
+    """A job with its topics; `running` may be entered again after it ended, as a restarted driver."""
+
+    __test__ = False
+
+    around: Surroundings
+    name: str
+    spec: Path
+    topics: Mapping[str, str]
+
+    @contextmanager
+    def running(self) -> Iterator[Running]:
+        """Runs the driver in a thread until the block ends."""
+        configuration = RuntimeConfiguration(
+            spec=str(self.spec),
+            master="local[2]",
+            brokers=self.around.brokers,
+            checkpoint=f"s3a://{CHECKPOINTS}/{self.name}/1",
+            output_bucket=OUTPUT,
+        )
+        running = Running(self)
+        driver = Driver(configuration, running.stop, running.hear)
+        thread = threading.Thread(target=running.run, args=(driver,))
+        thread.start()
+        try:
+            running.wait("reading")
+            yield running
+        finally:
+            running.stop.set()
+            thread.join(_PATIENCE_S)
+            assert not thread.is_alive(), "the driver does not stop"
+
+    def feed(self, source: str, *values: Mapping[str, Any] | bytes, partition: int = 0) -> None:
+        """Writes records into a source's topic, mappings as JSON."""
+        records = [Record(value if isinstance(value, bytes) else json.dumps(value).encode(), partition=partition) for value in values]
+        kafka_topics.feed(self.around.brokers, self.topics[source], partition + 1, records, lambda _: None)
+
+    def rows(self) -> list[dict[str, Any]]:
+        """The output, as a reader of the bucket finds it, sorted."""
+        files = recorded_run.output_files(self.around.s3, OUTPUT, self.name)
+        return sorted(recorded_run.output_rows(self.around.s3, OUTPUT, files), key=lambda row: json.dumps(row, sort_keys=True))
+
+    def aside(self, sink: str) -> list[dict[str, Any]]:
+        """What lies in a side output's topic."""
+        return list(recorded_run.topic_rows(self.around.brokers, f"{self.name}-{sink}"))
+
+
+@dataclass
+class Running:
+    """A running driver and what it has told."""
+
+    job: TestedJob
+    stop: threading.Event = field(default_factory=threading.Event)
+    failure: BaseException | None = None
+    batches: list[dict[str, Any]] = field(default_factory=list)
+    _told: queue.Queue[tuple[str, Mapping[str, Any]]] = field(default_factory=queue.Queue)
+
+    def run(self, driver: Driver) -> None:
+        """The driver's thread."""
+        try:
+            driver.run_in(self.job.around.session)
+        except BaseException as error:
+            self.failure = error
+            self.hear("failed", {"error": error})
+        else:
+            self.hear("stopped", {})
+
+    def hear(self, event: str, detail: Mapping[str, object]) -> None:
+        """What the driver tells."""
+        self._told.put((event, json.loads(json.dumps(detail, default=str))))
+
+    def wait(self, wanted: str) -> Mapping[str, Any]:
+        """The next event of a kind; what the driver failed with is raised."""
+        while True:
+            event, detail = self._told.get(timeout=_PATIENCE_S)
+            if event == "batch":
+                self.batches.append(dict(detail))
+            if event == "failed" and wanted != "failed":
+                assert self.failure is not None
+                raise self.failure
+            if event == wanted:
+                return detail
+
+    def until_read(self, ends: Mapping[str, Sequence[int]]) -> list[dict[str, Any]]:
+        """Waits until the job has committed all up to source -> ends by partition and has nothing more to do; the micro-batches since."""
+        begun = len(self.batches)
+        wanted = {(self.job.topics[source], str(number)): end for source, some in ends.items() for number, end in enumerate(some)}
+        while True:
+            offsets = self.wait("committed")["ends"]
+            if all(offsets.get(topic, {}).get(partition, 0) >= end for (topic, partition), end in wanted.items()):
+                break
+        self.wait("idle")
+        return self.batches[begun:]

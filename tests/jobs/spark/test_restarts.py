@@ -1,0 +1,164 @@
+"""A job that ends anywhere and is started again: no row lost, none twice, the watermark as before."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import pytest
+from confluent_kafka.admin import AdminClient, NewPartitions
+
+from jobs.checkpoint import Checkpoint
+from jobs.errors import CheckpointDamaged, ReplayDiffers
+from jobs.sinks.files import Files
+from tests.jobs.spark.running import CHECKPOINTS, OUTPUT, Surroundings, TestedJob
+
+
+class Killed(Exception):
+    """Stands for the end of the process at a chosen point."""
+
+
+def _row(name: str, clock: str = "12:30:00") -> dict[str, object]:
+    return {"key": "k", "at": f"2025-04-05T{clock}Z", "name": name}
+
+
+def _job(surroundings: Surroundings) -> TestedJob:
+    return surroundings.job("tests.jobs.spark.apps.copy_rows", sources={"a": 1})
+
+
+def _before(owner: type, method: str) -> tuple[type, str, bool]:
+    return owner, method, False
+
+
+def _after(owner: type, method: str) -> tuple[type, str, bool]:
+    return owner, method, True
+
+
+POINTS = {
+    "before anything is staged": _before(Files, "write"),
+    "after the rows are staged, before the manifest": _before(Checkpoint, "put_once"),
+    "after the manifest, before any file is there": _before(Files, "_publish"),
+    "after the files are there, before the record": _before(Checkpoint, "record"),
+    "after the record, before Spark's commit": _after(Checkpoint, "record"),
+}
+
+
+@contextmanager
+def _killed_at(point: tuple[type, str, bool], only_if: Callable[..., bool] = lambda *_: True) -> Iterator[None]:
+    """Ends the micro-batch at a point by an error that nothing catches, which leaves behind what a killed process leaves."""
+    owner, method, after = point
+    with pytest.MonkeyPatch.context() as patch:
+        original = getattr(owner, method)
+
+        def instead(*arguments: Any, **named: Any) -> Any:
+            if not only_if(*arguments):
+                return original(*arguments, **named)
+            if after:
+                original(*arguments, **named)
+            raise Killed
+
+        patch.setattr(owner, method, instead)
+        yield
+
+
+def _manifest(*arguments: Any) -> bool:
+    """The checkpoint's identity is written once too; the point is the manifest."""
+    return not (len(arguments) > 1 and arguments[1] == "identity")
+
+
+@pytest.mark.parametrize("point", POINTS.values(), ids=list(POINTS))
+def test_a_micro_batch_cut_off_at_a_point_is_there_once_after_the_restart(surroundings: Surroundings, point: tuple[type, str, bool]) ->
+None:
+    job = _job(surroundings)
+    job.feed("a", _row("one"))
+    with job.running() as running:
+        running.until_read({"a": [1]})
+    job.feed("a", _row("two"), _row("three"), b"broken")
+    with _killed_at(point, _manifest), job.running() as running:
+        running.wait("failed")
+        seen_meanwhile = [row["name"] for row in job.rows()]
+    assert seen_meanwhile in (["one"], ["one", "three", "two"]), "a reader saw a part of a micro-batch's only file"
+    job.feed("a", _row("four"))
+    with job.running() as running:
+        running.until_read({"a": [5]})
+        totals = running.batches[-1]["totalTags"]
+    assert [row["name"] for row in job.rows()] == ["four", "one", "three", "two"]
+    assert totals == {"data": 4, "quarantined": 1}
+    assert {(record["partition"], record["offset"]) for record in job.aside("errors")} == {(0, 3)}
+    assert "Uploads" not in surroundings.s3.list_multipart_uploads(Bucket=OUTPUT, Prefix=f"{job.name}/"), "staged uploads are left behind"
+
+
+def test_a_file_that_is_there_already_is_not_written_again(surroundings: Surroundings) -> None:
+    job = _job(surroundings)
+    job.feed("a", _row("one"))
+    with _killed_at(POINTS["after the files are there, before the record"]), job.running() as running:
+        running.wait("failed")
+        (before,) = surroundings.s3.list_objects_v2(Bucket=OUTPUT, Prefix=f"{job.name}/")["Contents"]
+    with job.running() as running:
+        running.until_read({"a": [1]})
+    (after,) = surroundings.s3.list_objects_v2(Bucket=OUTPUT, Prefix=f"{job.name}/")["Contents"]
+    assert (after["Key"], after["ETag"], after["LastModified"]) == (before["Key"], before["ETag"], before["LastModified"])
+
+
+def test_the_watermark_and_the_partitions_times_survive_a_restart(surroundings: Surroundings) -> None:
+    job = surroundings.job("tests.jobs.spark.apps.copy_rows", sources={"a": 2})
+    job.feed("a", _row("one", "12:30:00"), partition=0)
+    job.feed("a", _row("two", "12:40:00"), partition=1)
+    with job.running() as running:
+        running.until_read({"a": [1, 1]})
+        before = running.batches[-1]["watermarks"]
+    # Only one partition speaks after the restart: were the other forgotten, the watermark would stand or jump.
+    job.feed("a", _row("late", "12:29:49"), _row("on the edge", "12:29:50"), _row("newer", "12:50:00"), partition=0)
+    with job.running() as running:
+        (batch, *_) = running.until_read({"a": [4, 1]})
+    assert batch["beganInForceMs"] == before["inForceMs"]
+    assert batch["watermarks"]["inForceMs"] - batch["beganInForceMs"] == 10 * 60_000
+    assert [row["name"] for row in job.rows()] == ["newer", "on the edge", "one", "two"]
+    assert len(job.aside("late")) == 1
+
+
+def test_a_replay_with_other_rows_stops_the_job(surroundings: Surroundings) -> None:
+    job = _job(surroundings)
+    job.feed("a", _row("one"))
+    with _killed_at(POINTS["after the files are there, before the record"]), job.running() as running:
+        running.wait("failed")
+    # Another row of the same shape, as a query that depends on the clock would give.
+    _tamper(surroundings, job, digest=1)
+    with job.running() as running, pytest.raises(ReplayDiffers) as stopped:
+        running.until_read({"a": [1]})
+    assert "JOB-007" in stopped.value.render()
+    assert [row["name"] for row in job.rows()] == ["one"]
+
+
+def test_a_committed_micro_batch_without_its_record_is_no_checkpoint(surroundings: Surroundings) -> None:
+    job = _job(surroundings)
+    job.feed("a", _row("one"))
+    with job.running() as running:
+        running.until_read({"a": [1]})
+    found = surroundings.s3.list_objects_v2(Bucket=CHECKPOINTS, Prefix=f"{job.name}/1/penstock/batches/")["Contents"]
+    for item in found:
+        surroundings.s3.delete_object(Bucket=CHECKPOINTS, Key=item["Key"])
+    with pytest.raises(CheckpointDamaged), job.running():
+        pass
+
+
+def test_partitions_added_while_the_job_runs_are_read_and_hold_the_watermark(surroundings: Surroundings) -> None:
+    job = _job(surroundings)
+    job.feed("a", _row("one"))
+    with job.running() as running:
+        running.until_read({"a": [1]})
+        admin = AdminClient({"bootstrap.servers": surroundings.brokers})
+        admin.create_partitions([NewPartitions(job.topics["a"], 2)])[job.topics["a"]].result()
+        job.feed("a", _row("new partition", "12:20:00"), partition=1)
+        running.until_read({"a": [1, 1]})
+    rows, late = [row["name"] for row in job.rows()], job.aside("late")
+    # The watermark was 12:29:50 before the partition was there: what lies behind it is late, and told, not lost.
+    assert (rows, len(late)) == (["one"], 1)
+
+
+def _tamper(surroundings: Surroundings, job: TestedJob, **changes: object) -> None:
+    (item,) = surroundings.s3.list_objects_v2(Bucket=CHECKPOINTS, Prefix=f"{job.name}/1/penstock/sinks/out/")["Contents"]
+    manifest = json.loads(surroundings.s3.get_object(Bucket=CHECKPOINTS, Key=item["Key"])["Body"].read())
+    surroundings.s3.put_object(Bucket=CHECKPOINTS, Key=item["Key"], Body=json.dumps(manifest | changes).encode())

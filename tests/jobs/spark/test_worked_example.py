@@ -1,0 +1,87 @@
+"""The worked example of the seed document on watermarks and the interval join, on a real broker, one event a micro-batch and all at once.
+
+Source: "Working with Spark & Flink" (2025-04-05), "Understanding Watermarks and Windows in Stream Processing", steps 1 to 3.
+"""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+from itertools import product
+
+import pytest
+
+from tests.jobs.spark.running import Surroundings, TestedJob
+
+DAY = "2025-04-05"
+# In the order of arrival: stream, event, timestamp, and the stream's own watermark after it.
+ARRIVALS = [
+    ("a", "A", "12:29:50", "12:29:40"),
+    ("b", "W", "12:29:52", "12:29:42"),
+    ("a", "B", "12:29:55", "12:29:45"),
+    ("b", "X", "12:29:58", "12:29:48"),
+    ("a", "C", "12:29:45", "12:29:45"),
+    ("b", "Y", "12:29:48", "12:29:48"),
+    ("a", "D", "12:30:05", "12:29:55"),
+    ("b", "Z", "12:30:08", "12:29:58"),
+]
+PAIRS = [{"left": left, "right": right} for left, right in product("ABCD", "WXYZ")]
+
+
+def _job(surroundings: Surroundings) -> TestedJob:
+    return surroundings.job("tests.jobs.spark.apps.pairs", sources={"a": 1, "b": 1})
+
+
+def _event(name: str, time: str) -> dict[str, str]:
+    return {"key": "token123", "at": f"{DAY}T{time}+00:00", "name": name}
+
+
+def _clock(text: str) -> int:
+    return int(datetime.fromisoformat(f"{DAY}T{text}+00:00").replace(tzinfo=UTC).timestamp() * 1000)
+
+
+def test_each_event_moves_its_streams_watermark_as_the_document_says_and_all_16_pairs_come_out(surroundings: Surroundings) -> None:
+    job = _job(surroundings)
+    fed = {"a": 0, "b": 0}
+    with job.running() as running:
+        for stream, name, time, watermark in ARRIVALS:
+            job.feed(stream, _event(name, time))
+            fed[stream] += 1
+            batches = running.until_read({source: [count] for source, count in fed.items()})
+            assert batches[-1]["watermarks"]["inputs"][stream] == _clock(watermark), f"after {name}"
+    assert job.rows() == PAIRS
+    assert job.aside("late") == []
+
+
+def test_an_event_that_equals_the_watermark_in_force_is_in_time(surroundings: Surroundings) -> None:
+    job = _job(surroundings)
+    with job.running() as running:
+        job.feed("a", _event("A", "12:29:55"))
+        job.feed("b", _event("W", "12:29:55"))
+        running.until_read({"a": [1], "b": [1]})
+        job.feed("a", _event("on time", "12:29:45"), {**_event("late", "12:29:45"), "at": f"{DAY}T12:29:44.999+00:00"})
+        (batch, *_) = running.until_read({"a": [3], "b": [1]})
+        assert batch["beganInForceMs"] == _clock("12:29:45")
+    assert job.rows() == [{"left": "A", "right": "W"}, {"left": "on time", "right": "W"}]
+    (late,) = job.aside("late")
+    assert (late["source"], late["offset"], late["reason"]) == ("a", 2, "older than the watermark by ms: 1")
+
+
+@pytest.mark.parametrize("order", ["as it arrived", "B first"])
+def test_all_16_pairs_come_out_of_one_micro_batch_too(surroundings: Surroundings, order: str) -> None:
+    job = _job(surroundings)
+    arrivals = ARRIVALS if order == "as it arrived" else sorted(ARRIVALS, key=lambda arrival: arrival[0], reverse=True)
+    for stream, name, time, _ in arrivals:
+        job.feed(stream, _event(name, time))
+    with job.running() as running:
+        running.until_read({"a": [4], "b": [4]})
+    assert job.rows() == PAIRS
+
+
+def test_pairs_are_made_up_to_the_bounds_and_not_beyond(surroundings: Surroundings) -> None:
+    job = _job(surroundings)
+    others = ["12:28:59.999", "12:29:00.000", "12:30:00.000", "12:31:00.000", "12:31:00.001"]
+    job.feed("a", _event("middle", "12:30:00"))
+    job.feed("b", *(_event(time, time) for time in others), {**_event("other key", "12:30:00"), "key": "token124"})
+    with job.running() as running:
+        running.until_read({"a": [1], "b": [6]})
+    assert [row["right"] for row in job.rows()] == others[1:4]

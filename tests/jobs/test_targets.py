@@ -1,0 +1,122 @@
+"""From a job spec to what sizing takes."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from jobs.spec import load
+from jobs.targets import targets
+from sizing.errors import PenstockError
+from sizing.plan import plan
+from sizing.targets import Targets
+
+SPECS = Path(__file__).resolve().parents[2] / "jobs/specs"
+SPEC = """\
+apiVersion: penstock/v1
+kind: StreamingJob
+metadata: {name: clicks}
+spec:
+  app: app
+  parallelism: 7
+  executor: {slots: 13, memory: 16g}
+  sources:
+    a: {kafka: {topic: a}, time: {field: at, outOfOrderness: 10s}}
+    b: {kafka: {topic: b, partitions: 3}, time: {field: at, outOfOrderness: 10s}}
+  sinks:
+    out: {files: {path: clicks}}
+    errors: {kafka: {topic: errors}}
+"""
+
+
+def targets_of(folder: Path, app: str = "", more: str = "", spec: str = SPEC) -> Targets:
+    (folder / "app.py").write_text(app)
+    path = folder / "spec.yaml"
+    path.write_text(spec + more)
+    return targets(load(path))
+
+
+def test_a_parallelism_in_the_code_wins_and_the_plan_says_so(tmp_path: Path) -> None:
+    planned = plan(targets_of(tmp_path, "x = 1\nPARALLELISM = 91\nOPERATORS = 3\n"))
+    assert (planned.parallelism.value, planned.parallelism.source) == (91, "code")
+    assert (planned.totals.executors, planned.totals.subtasks) == (7, 273)
+    here, there = tmp_path / "app.py", tmp_path / "spec.yaml"
+    assert f"PARALLELISM = 91 in {here}:2 wins over parallelism: 7 in {there}:6" in planned.notes
+
+
+def test_without_one_in_the_code_the_specs_parallelism_holds(tmp_path: Path) -> None:
+    found = targets_of(tmp_path)
+    assert (found.parallelism.value, found.parallelism.source, found.notes) == (7, "spec", ())
+
+
+def test_operators_the_app_does_not_name_are_counted_and_explained(tmp_path: Path) -> None:
+    operators = targets_of(tmp_path, "def build(job):\n    interval_join(1, 2)\n").operators
+    assert operators.count == 2 + 1 + 2
+    assert operators.counted_from == "2 sources + 1 calls of interval_join in the app + 2 sinks, at least 1"
+
+
+def test_operators_that_the_app_names_are_kept(tmp_path: Path) -> None:
+    operators = targets_of(tmp_path, 'OPERATORS = ("read", "write")\n').operators
+    assert (operators.count, operators.names) == (2, ("read", "write"))
+
+
+def test_a_job_has_one_operator_at_least(tmp_path: Path) -> None:
+    assert targets_of(tmp_path, spec=SPEC[: SPEC.index("  sources:")]).operators.count == 1
+
+
+def test_topics_are_split_by_what_reads_and_what_writes(tmp_path: Path) -> None:
+    found = targets_of(tmp_path)
+    assert (found.source_topics, found.sink_topics) == ({"a": None, "b": 3}, {"errors": 1})
+
+
+def test_settings_become_the_text_that_spark_reads(tmp_path: Path) -> None:
+    more = "  sparkConf: {spark.a: true, spark.b: 1, spark.c: 0.5, spark.d: x}\n"
+    assert targets_of(tmp_path, more=more).spark_conf == {"spark.a": "true", "spark.b": "1", "spark.c": "0.5", "spark.d": "x"}
+
+
+def test_cores_of_the_driver_that_nobody_gave_may_come_from_a_setting(tmp_path: Path) -> None:
+    more = '  driver: {memory: 2g}\n  sparkConf: {spark.kubernetes.driver.request.cores: "2"}\n'
+    assert plan(targets_of(tmp_path, more=more)).pods.driver.request_cpu_millicores == 2000
+
+
+@pytest.mark.parametrize(
+    ("more", "code", "line", "path"),
+    [
+        ("  sparkConf:\n    spark.executor.cores: 4\n", "SIZ-003", 15, "spec.sparkConf.spark.executor.cores"),
+        ("  sparkConf:\n    spark.executor.memoryOverhead: 1.5g\n", "SIZ-002", 15, "spec.sparkConf.spark.executor.memoryOverhead"),
+        ("  sparkConf:\n    spark.task.cpus: 14\n", "SIZ-001", 7, "spec.executor.slots"),
+    ],
+)
+def test_what_sizing_finds_wrong_has_the_line_of_the_spec(tmp_path: Path, more: str, code: str, line: int, path: str) -> None:
+    with pytest.raises(PenstockError) as error:
+        plan(targets_of(tmp_path, more=more))
+    (found,) = error.value.errors
+    assert (found.code, found.path, str(found.at)) == (code, path, f"{tmp_path / 'spec.yaml'}:{line}")
+
+
+def test_what_can_not_be_met_has_the_line_of_the_spec(tmp_path: Path) -> None:
+    (violation,) = plan(targets_of(tmp_path, spec=SPEC.replace("memory: 16g", "memory: 512m"))).violations
+    assert (violation["code"], violation["line"], violation["path"], violation["given"]) == ("SIZ-004", 7, "spec.executor.memory", '"512m"')
+
+
+def test_an_app_that_is_not_there_has_the_line_of_the_spec(tmp_path: Path) -> None:
+    with pytest.raises(PenstockError) as error:
+        targets_of(tmp_path, spec=SPEC.replace("app: app", "app: ap"))
+    assert (error.value.code, str(error.value.at), error.value.given) == ("SPEC-009", f"{tmp_path / 'spec.yaml'}:5", '"ap"')
+    assert error.value.fix == "did you mean app?"
+
+
+def test_an_app_may_lie_on_the_app_path(tmp_path: Path) -> None:
+    elsewhere = tmp_path / "elsewhere"
+    elsewhere.mkdir()
+    (elsewhere / "there.py").write_text("PARALLELISM = 2\n")
+    path = tmp_path / "spec.yaml"
+    path.write_text(SPEC.replace("app: app", "app: there"))
+    assert targets(load(path), [elsewhere]).parallelism.value == 2
+
+
+@pytest.mark.parametrize(("name", "executors", "subtasks"), [("user_credit", 2, 40), ("flights", 2, 16)])
+def test_the_shipped_jobs_have_plans(name: str, executors: int, subtasks: int) -> None:
+    planned = plan(targets(load(SPECS / f"{name}.yaml")))
+    assert (planned.feasible, planned.totals.executors, planned.totals.subtasks) == (True, executors, subtasks)
