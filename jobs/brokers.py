@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import difflib
 import time
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
+from typing import TypeVar
 
 from confluent_kafka import Consumer, KafkaError, KafkaException, TopicPartition
 
@@ -12,9 +13,18 @@ from jobs.errors import BrokersUnreachable, TopicNotFound
 from jobs.spec import KafkaSource
 from sizing.errors import raise_all
 
+Answer = TypeVar("Answer")
+
 TIMEOUT_S = 20.0
-# Kafka protocol guide, "Error Codes": the retriable ones of a group's coordinator. The pause is the consumer's default retry.backoff.ms.
-_ASK_AGAIN = {KafkaError.COORDINATOR_LOAD_IN_PROGRESS, KafkaError.COORDINATOR_NOT_AVAILABLE, KafkaError.NOT_COORDINATOR}
+# Kafka protocol guide, "Error Codes": the retriable ones of a broker that has just started or of a topic that has just been made. The pause is
+# the consumer's default retry.backoff.ms.
+_ASK_AGAIN = {
+    KafkaError.COORDINATOR_LOAD_IN_PROGRESS,
+    KafkaError.COORDINATOR_NOT_AVAILABLE,
+    KafkaError.NOT_COORDINATOR,
+    KafkaError.LEADER_NOT_AVAILABLE,
+    KafkaError.NOT_LEADER_FOR_PARTITION,
+}
 _BACKOFF_S = 0.1
 
 
@@ -72,19 +82,12 @@ class Brokers:
 
     def _committed(self, topic: str, partitions: int) -> dict[int, int]:
         asked = [TopicPartition(topic, number) for number in range(partitions)]
-        until_s = time.monotonic() + TIMEOUT_S
-        while True:
-            try:
-                return {found.partition: found.offset for found in self._consumer.committed(asked, timeout=TIMEOUT_S) if found.offset >= 0}
-            except KafkaException as error:
-                # A broker that has just started moves its groups to their coordinators; the protocol's answer to these codes is to ask
-                # again.
-                if error.args[0].code() not in _ASK_AGAIN or time.monotonic() > until_s:
-                    raise
-                time.sleep(_BACKOFF_S)
+        found = _answer(lambda: self._consumer.committed(asked, timeout=TIMEOUT_S))
+        return {partition.partition: partition.offset for partition in found if partition.offset >= 0}
 
     def _edge(self, topic: str, partition: int, which: str) -> int:
-        earliest, latest = self._consumer.get_watermark_offsets(TopicPartition(topic, partition), timeout=TIMEOUT_S)
+        place = TopicPartition(topic, partition)
+        earliest, latest = _answer(lambda: self._consumer.get_watermark_offsets(place, timeout=TIMEOUT_S))
         return int(earliest if which == "earliest" else latest)
 
     def _missing(self, topic: str, known: Iterable[str]) -> TopicNotFound:
@@ -96,3 +99,15 @@ class Brokers:
     def _unreachable(self, error: KafkaException) -> BrokersUnreachable:
         need = f"an answer within {TIMEOUT_S:.0f} s; the client says: {error.args[0].str()}"
         return BrokersUnreachable(path="brokers", given=self._address, need=need, fix="check the address, and that the broker runs")
+
+
+def _answer(ask: Callable[[], Answer]) -> Answer:
+    """What the brokers answer, asked again while they say that they soon can."""
+    until_s = time.monotonic() + TIMEOUT_S
+    while True:
+        try:
+            return ask()
+        except KafkaException as error:
+            if error.args[0].code() not in _ASK_AGAIN or time.monotonic() > until_s:
+                raise
+            time.sleep(_BACKOFF_S)

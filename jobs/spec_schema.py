@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import json
+import re
 from typing import Any
+
+from pydantic.alias_generators import to_camel
 
 from jobs.spec import json_schema
 
@@ -11,10 +14,12 @@ from jobs.spec import json_schema
 def schema() -> dict[str, Any]:
     """The schema of the document as a person writes it.
 
-    Pydantic's own has the defaults in the units of the models (1000 for one core), which an editor would offer as they are; and it lets
-    any name pass where only some are allowed.
+    Pydantic's own has the defaults in the units of the models (1000 for one core), which an editor would offer as they are; it lets any
+    name pass where only some are allowed; and it shows a model's whole docstring, where an editor wants a sentence for each field.
     """
     document: dict[str, Any] = _as_written(json_schema())
+    for part in (document, *document.get("$defs", {}).values()):
+        _describe(part)
     return document
 
 
@@ -35,6 +40,21 @@ def _as_written(part: Any) -> Any:
 def _is_as_written(default: Any, part: dict[str, Any]) -> bool:
     types = {choice.get("type") for choice in part.get("anyOf", [part])}
     return isinstance(default, str | bool) or (isinstance(default, int) and "integer" in types)
+
+
+def _describe(part: dict[str, Any]) -> None:
+    """Gives a model's fields what its docstring says of them, and the model the rest."""
+    summary, _, arguments = str(part.get("description", "")).partition("\n\nArgs:\n")
+    if summary:
+        part["description"] = _one_line(summary)
+    for name, text in re.findall(r"^ {4}(\w+): (.+?)(?=^ {4}\w+: |\Z)", arguments, re.MULTILINE | re.DOTALL):
+        field = part.get("properties", {}).get(to_camel(name))
+        if field is not None:
+            field["description"] = _one_line(text)
+
+
+def _one_line(text: str) -> str:
+    return " ".join(text.replace("``", "`").split())
 
 
 if __name__ == "__main__":

@@ -4,7 +4,8 @@ A verb is a module with ``add_arguments(parser)`` and ``run(arguments) -> int``.
 `penstock size` needs neither Spark nor cdktf nor boto3, and answers at once.
 
 Exit codes: 0 done, 1 a check ran and failed, 2 a bad spec or usage, 3 infeasible, 4 a tool or credential is missing, 5 the run or an
-outside system failed, 130 interrupted; and 141 where nobody reads the output any more, as a shell reports it.
+outside system failed, 130 interrupted; and 141 where nobody reads the output any more, as a shell reports it. A fault of Penstock itself
+shows its traceback and ends with 70, so that nobody takes it for a check that failed.
 """
 
 from __future__ import annotations
@@ -15,7 +16,9 @@ import importlib
 import io
 import os
 import sys
+import traceback
 from collections.abc import Sequence
+from pathlib import Path
 from typing import Any, NamedTuple, NoReturn
 
 from scripts.errors import WrongUsage
@@ -24,6 +27,8 @@ from sizing.errors import PenstockError
 
 INTERRUPTED = 130
 NOBODY_READS = 141
+# Source: EX_SOFTWARE of BSD's sysexits.h.
+OUR_FAULT = 70
 # The gravest first: a document that is wrong has to be mended before anything else that was found counts.
 GRAVEST_FIRST = (2, 5, 4, 3, 1)
 
@@ -84,6 +89,11 @@ def _guarded(words: list[str]) -> int:
     except SystemExit as end:
         # argparse ends --help and --version in this way.
         return end.code if isinstance(end.code, int) else 0
+    except BrokenPipeError:
+        raise
+    except Exception:
+        traceback.print_exc()
+        return OUR_FAULT
 
 
 def _run(words: list[str]) -> int:
@@ -129,12 +139,15 @@ class _Version(argparse.Action):
 
 
 def _version() -> str:
-    from importlib import metadata  # only for --version: it costs some 30 ms
+    import tomllib  # these two only for --version: they cost some 30 ms
+    from importlib import metadata
 
     try:
         return metadata.version("penstock-kit")
     except metadata.PackageNotFoundError:
-        return "from a folder that is not installed"
+        # Run from a checkout, as the quickstart does.
+        project = tomllib.loads((Path(__file__).resolve().parents[1] / "pyproject.toml").read_text())
+        return str(project["project"]["version"])
 
 
 def _sentence(text: str) -> str:

@@ -43,9 +43,9 @@ def rendered() -> str:
         "",
         "<!-- Written by `python -m scripts.error_reference > docs/errors.md`; a test fails where it is out of date. -->",
         "",
-        "Every error has a code that stays, and says what is wrong, where, what was given, what is needed and how to mend it. Several
-        errors", "of one document come at once. With `-o json` they are `{schemaVersion, errors: [...]}` on standard output. The exit code is that of",
-        "the gravest:",
+        "Every error has a code that stays, and says what is wrong, where, what was given, what is needed and how to mend it.",
+        "Several errors of one document come at once. With `-o json` they are `{schemaVersion, errors: [...]}` on standard output.",
+        "The exit code is that of the gravest:",
         "",
         *codes,
     ]

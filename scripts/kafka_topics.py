@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+import time
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 
 from confluent_kafka import Consumer, KafkaError, KafkaException, Message, Producer, TopicPartition
@@ -15,6 +16,7 @@ from sizing.errors import raise_all
 
 _TIMEOUT_S = 30.0
 _READ_AT_A_TIME = 10_000
+_COLLECTED_FOR_S = 0.1
 # What the client has to say comes back as errors; it would write the same to standard error, in the midst of a command's own lines.
 _QUIET = {"log_level": 0}
 # librdkafka's RD_KAFKA_PARTITION_UA: the client chooses by the key.
@@ -61,6 +63,7 @@ def create(address: str, topics: Mapping[str, int]) -> None:
                 )
             )
     raise_all(refused)
+    _wait_for_leaders(admin, topics)
 
 
 def feed(address: str, topic: str, partitions: int, records: Iterable[Record], progress: Callable[[int], None]) -> Fed:
@@ -112,7 +115,7 @@ def read(address: str, topic: str, ends: Mapping[int, int] | None = None) -> lis
         until = {number: ends.get(number, 0) if ends is not None else last for number, (_, last) in edges.items()}
         todo = {number for number, (first, _) in edges.items() if until[number] > first}
         consumer.assign([TopicPartition(topic, number, edges[number][0]) for number in todo])
-        return sorted(_consumed(consumer, todo, until), key=lambda message: (message.partition() or 0, message.offset() or 0))
+        return sorted(_consumed(consumer, todo, until), key=_place)
     finally:
         consumer.close()
 
@@ -121,9 +124,8 @@ def recorded(messages: Iterable[Message], flush: frozenset[tuple[int, int]]) -> 
     """Records as a recording has them."""
     found = []
     for message in messages:
-        partition, offset = message.partition(), message.offset()
-        assert partition is not None and offset is not None
-        found.append(Recorded(partition, offset, _bytes(message.key()), _bytes(message.value()), (partition, offset) in flush))
+        place = _place(message)
+        found.append(Recorded(*place, _bytes(message.key()), _bytes(message.value()), place in flush))
     return found
 
 
@@ -146,6 +148,17 @@ class _Writing:
             self.flush.add((partition, offset))
 
 
+def _wait_for_leaders(admin: AdminClient, topics: Mapping[str, int]) -> None:
+    """A topic that the broker has agreed to is not there until each of its partitions has a leader."""
+    until_s = time.monotonic() + _TIMEOUT_S
+    while time.monotonic() < until_s:
+        known = admin.list_topics(timeout=_TIMEOUT_S).topics
+        led = {name: sum(partition.leader >= 0 for partition in topic.partitions.values()) for name, topic in known.items()}
+        if all(led.get(name, 0) >= count for name, count in topics.items()):
+            return
+    raise TopicsNotCreated(path=", ".join(topics), need=f"leaders within {_TIMEOUT_S:g} s", fix="see the broker's log")
+
+
 def _produce(producer: Producer, topic: str, record: Record, partition: int | None, writing: _Writing) -> None:
     def answered(error: KafkaError | None, message: Message) -> None:
         writing.answered(error, message, flush=record.flush)
@@ -161,23 +174,32 @@ def _produce(producer: Producer, topic: str, record: Record, partition: int | No
             producer.poll(0.1)
 
 
-def _consumed(consumer: Consumer, todo: set[int], until: Mapping[int, int]) -> list[Message]:
-    found: list[Message] = []
+def _consumed(consumer: Consumer, todo: set[int], until: Mapping[int, int]) -> Iterator[Message]:
+    heard_s = time.monotonic()
     while todo:
-        messages = consumer.consume(_READ_AT_A_TIME, timeout=_TIMEOUT_S)
-        if not messages:
+        # The client collects until it has that many or the time is over; a long time would be waited out at the end of each topic.
+        messages = consumer.consume(_READ_AT_A_TIME, timeout=_COLLECTED_FOR_S)
+        if messages:
+            heard_s = time.monotonic()
+        elif time.monotonic() - heard_s > _TIMEOUT_S:
             raise InputFailed(path="kafka", need="records up to the end of the topic", fix="see the broker's log")
         for message in messages:
             fault = message.error()
             if fault is not None:
                 raise InputFailed(path="kafka", given=fault.str(), need="records up to the end of the topic", fix="see the broker's log")
-            partition, offset = message.partition(), message.offset()
-            assert partition is not None and offset is not None
+            partition, offset = _place(message)
             if offset < until[partition]:
-                found.append(message)
+                yield message
             if offset >= until[partition] - 1:
                 todo.discard(partition)
-    return found
+
+
+def _place(message: Message) -> tuple[int, int]:
+    """Partition and offset, which a message that was read or acknowledged has."""
+    partition, offset = message.partition(), message.offset()
+    assert partition is not None
+    assert offset is not None
+    return partition, offset
 
 
 def _bytes(value: str | bytes | None) -> bytes | None:

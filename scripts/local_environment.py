@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import json
 import os
 import threading
 from concurrent.futures import Future, ThreadPoolExecutor
@@ -45,7 +46,7 @@ class LocalEnvironment:
         self._held = ExitStack()
         self._applying: Future[Applied] | None = None
         self._terraform: Terraform | None = None
-        self._buckets_to_come = 2
+        self._to_come: set[str] | None = None
         self._resource_done = threading.Semaphore(0)
 
     def __enter__(self) -> LocalEnvironment:
@@ -77,16 +78,19 @@ class LocalEnvironment:
         )
 
     def wait_for_buckets(self) -> None:
-        """Waits until both buckets are there; what belongs to them may still be on its way.
+        """Waits until both buckets are there with their keys, policies and versions.
+
+        Their lifecycle rules may still be on their way: the provider waits a minute until S3 has spread them, and no job needs them to
+        begin.
 
         Raises:
             PenstockError: as `applied`.
         """
         assert self._applying is not None
-        while self._buckets_to_come and not self._applying.done():
+        while self._to_come != set() and not self._applying.done():
             self.check()
             self._resource_done.acquire(timeout=_LOOK_S)
-        if self._buckets_to_come:
+        if self._applying.done():
             self.applied()
 
     def applied(self) -> Applied:
@@ -123,16 +127,24 @@ class LocalEnvironment:
 
     def _apply(self) -> Applied:
         (stack,) = stacks.synthesize(self.environment, self._folder / "cdktf.out", base=self.aws.environment(os.environ))
+        self._to_come = _needed_by_jobs(stack)
         self._terraform = Terraform(stack, environment=self.aws.environment(os.environ))
         return self._terraform.apply(self._done)
 
     def _done(self, address: str) -> None:
-        self._buckets_to_come -= address.startswith("aws_s3_bucket.")
+        assert self._to_come is not None
+        self._to_come.discard(address)
         self._resource_done.release()
 
     def _stop_terraform(self) -> None:
         if self._terraform is not None:
             self._terraform.stop()
+
+
+def _needed_by_jobs(stack: Path) -> set[str]:
+    """Addresses of all that has to be there before a job writes."""
+    resources: dict[str, dict[str, object]] = json.loads((stack / "cdk.tf.json").read_text(encoding="utf-8"))["resource"]
+    return {f"{kind}.{name}" for kind, named in resources.items() for name in named if kind != "aws_s3_bucket_lifecycle_configuration"}
 
 
 class _Background(ThreadPoolExecutor):

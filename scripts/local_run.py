@@ -16,7 +16,7 @@ from jobs.runtime_configuration import RuntimeConfiguration
 from jobs.spec import SpecFile
 from jobs.streams import Tag
 from scripts import kafka_topics, layout, recorded_run
-from scripts.errors import ExpectationFailed, RunTooLong
+from scripts.errors import ExpectationFailed, InputFailed, RunTooLong
 from scripts.kafka_topics import Fed
 from scripts.local_driver import LocalDriver
 from scripts.local_environment import LocalEnvironment
@@ -24,6 +24,7 @@ from scripts.local_input import Expect, Generator
 from scripts.local_machine import LocalMachine
 from scripts.steps import Steps
 from scripts.verdict import Outcome, canonical
+from sizing.errors import PenstockError
 from sizing.planned import Plan
 
 # The longest that a driver may say nothing. A micro-batch of 100,000 rows takes seconds; the engine's start takes ten.
@@ -90,7 +91,7 @@ class LocalRun:
             PenstockError: RUN-013.
         """
         topics = self.job.plan.kafka.topics
-        return {topic: list(generate(topics[topic])) for topic, generate in self.job.generators.items()}
+        return {topic: self._made(topic, generate(topics[topic])) for topic, generate in self.job.generators.items()}
 
     @contextmanager
     def driver(self) -> Iterator[LocalDriver]:
@@ -188,6 +189,15 @@ class LocalRun:
         name = self.reading["sideOutputs"].get(tag)
         sink = self.job.spec.job.spec.sinks[name].kafka if name else None
         return sink.topic if sink else None
+
+    def _made(self, topic: str, records: Iterable[Record]) -> list[Record]:
+        try:
+            return list(records)
+        except PenstockError:
+            raise
+        except Exception as error:
+            fault = InputFailed(need=f"records; the generator raised {type(error).__name__}: {error}", fix="mend the generator")
+            raise self.job.spec.document.locate(fault, ("spec", "local", "input", topic)) from error
 
     def _configuration(self) -> RuntimeConfiguration:
         buckets = self.local.environment.spec.buckets

@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import json
 from collections.abc import Mapping, Sequence
+from itertools import pairwise
 from typing import Any
 
 from sizing.errors import Infeasible, PenstockError, Place
@@ -23,8 +24,8 @@ def add_output_argument(parser: argparse.ArgumentParser, formats: Sequence[str] 
 def wants_json(argv: Sequence[str]) -> bool:
     """Whether a command line asks for JSON, even one that is otherwise wrong: its errors are then JSON too."""
     words = list(argv[: argv.index("--")] if "--" in argv else argv)
-    pairs = zip(words, [*words[1:], ""], strict=True)
-    return any(word in ("-ojson", "-o=json", "--output=json") or (word in ("-o", "--output") and value == "json") for word, value in pairs)
+    separate = any(option in ("-o", "--output") and value == "json" for option, value in pairwise(words))
+    return separate or any(word in ("-ojson", "-o=json", "--output=json") for word in words)
 
 
 def as_text(document: Mapping[str, Any], output: str) -> str:

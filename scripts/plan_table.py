@@ -93,9 +93,7 @@ def _cpu(pod: PlannedPod) -> str:
 def _table(rows: list[list[str]]) -> list[str]:
     """The rows as aligned text: the first column to the left, the others, which are numbers, to the right."""
     first, *others = [max(len(cell) for cell in column) for column in zip(*rows, strict=True)]
-    return [
-        "  ".join(["", row[0].ljust(first), *(cell.rjust(width) for cell, width in zip(row[1:], others, strict=True))]) for row in rows
-    ]
+    return ["  ".join(["", row[0].ljust(first), *(cell.rjust(width) for cell, width in zip(row[1:], others, strict=True))]) for row in rows]
 
 
 def _labelled(label: str, lines: Sequence[str]) -> list[str]:

@@ -109,22 +109,24 @@ def _run_all(jobs: list[Job], arguments: argparse.Namespace, environment: Enviro
         kafka_topics.create(local.kafka.address, job.plan.kafka.topics)
     steps.line("topics", "\n".join(", ".join(f"{topic} ({count})" for topic, count in job.plan.kafka.topics.items()) for job in jobs))
     runs = [LocalRun(job, local, local_machine.cut(job.plan), folder / job.name, steps) for job in jobs]
-    with steps.at("buckets", "cdktf synthesizes the stack, Terraform applies it"):
+    with steps.at("buckets", "cdktf synthesizes the stack, Terraform applies it") as step:
         local.wait_for_buckets()
+        step.said = f"{environment.spec.buckets.checkpoints}, {environment.spec.buckets.output}"
     for one in runs:
-        _run_one(one, environment, steps, held if arguments.keep else None)
+        _run_one(one, steps, held if arguments.keep else None)
+    with steps.at("apply", "Terraform applies the rest of the stack") as step:
+        step.said = _applied(local.applied())
     if arguments.keep:
         _stay(runs, local, steps)
 
 
-def _applied(applied: Applied, environment: Environment) -> str:
+def _applied(applied: Applied) -> str:
     kinds = Counter(change.address.split(".")[0] for change in applied.changes if change.action == "create")
     listed = ", ".join(f"{count} {kind}" if count > 1 else kind for kind, count in sorted(kinds.items()))
-    buckets = environment.spec.buckets
-    return f"stack checkpoints: {kinds.total()} resources\n{listed}\nbuckets {buckets.checkpoints}, {buckets.output}"
+    return f"stack checkpoints: {applied}\n{listed}"
 
 
-def _run_one(one: LocalRun, environment: Environment, steps: Steps, keep: ExitStack | None) -> None:
+def _run_one(one: LocalRun, steps: Steps, keep: ExitStack | None) -> None:
     """Runs a job until its input is processed, and checks it; its driver ends with that, or with `keep`."""
     steps.title(f"job {one.job.name}")
     for cut in one.machine.cuts:
@@ -134,9 +136,6 @@ def _run_one(one: LocalRun, environment: Environment, steps: Steps, keep: ExitSt
         with steps.at("input", "making the records to be fed") as step:
             records = one.records()
             step.said = f"{sum(len(some) for some in records.values()):,} records made"
-        # Spark has started while Terraform was at work; no row goes in before all that the environment needs is applied.
-        with steps.at("apply", "Terraform applies the rest of the stack") as step:
-            step.said = _applied(one.local.applied(), environment)
         one.feed(records)
         one.process(driver)
         _check(one, steps)

@@ -142,9 +142,11 @@ class Faults(PenstockError):
 
     @property
     def errors(self) -> tuple[PenstockError, ...]:
+        """All the faults, in the order of the document."""
         return self._errors
 
     def render(self) -> str:
+        """All the faults as a person reads them, one below the other."""
         return "\n".join(error.render() for error in self._errors)
 
 

@@ -127,8 +127,8 @@ def read_settings(conf: Mapping[str, str]) -> tuple[SparkSettings, dict[str, Not
     if not off_heap:
         read.pop("off_heap_mib", None)
     elif not read.get("off_heap_mib") and OFF_HEAP_SIZE not in faults:
-        fault = NotAQuantity(f"{OFF_HEAP_SIZE} of at least 1 MiB where it is enabled", f'{OFF_HEAP_SIZE}: "2g", or disable it')
-        faults[OFF_HEAP_SIZE if OFF_HEAP_SIZE in conf else OFF_HEAP_ENABLED] = fault
+        key = OFF_HEAP_SIZE if OFF_HEAP_SIZE in conf else OFF_HEAP_ENABLED
+        faults[key] = NotAQuantity(f"{OFF_HEAP_SIZE} of at least 1 MiB where it is enabled", f'{OFF_HEAP_SIZE}: "2g", or disable it')
     pod_settings = {kind: PodSettings.model_validate(values) for kind, values in pods.items()}
     return SparkSettings.model_validate({**read, **pod_settings}), faults
 

@@ -123,9 +123,10 @@ class Targets(_Target):
     origins: dict[str, Origin] = Field(default_factory=dict)
 
     def locate(self, error: Error, field: str) -> Error:
-        """The error with place, path and value of a field of the targets filled in where they are not there yet."""
+        """The error with the place, path and value of a field of the targets, as they stand in the user's document where there is one."""
         origin = self.origins.get(field)
-        error.at = error.at or (origin.at if origin else None)
-        error.path = error.path or (origin.path if origin else field)
-        error.given = error.given or (origin.given if origin else "")
+        if origin is None:
+            error.path = error.path or field
+            return error
+        error.at, error.path, error.given = origin.at, origin.path, origin.given or error.given
         return error

@@ -53,7 +53,9 @@ def test_a_parallelism_that_is_no_literal_in_range_is_an_error_with_its_line(tmp
     assert found.render()
 
 
-@pytest.mark.parametrize("value", ["0", "()", "[]", '("a", 1)', '("a", "a")', '("a", "")', '{"a"}', '"abc"', '["a"] * 3', "True", "range(3)"])
+@pytest.mark.parametrize(
+    "value", ["0", "()", "[]", '("a", 1)', '("a", "a")', '("a", "")', '{"a"}', '"abc"', '["a"] * 3', "True", "range(3)"]
+)
 def test_operators_that_are_no_literals_are_an_error_with_their_line(tmp_path: Path, value: str) -> None:
     found = fault(tmp_path, f"OPERATORS = {value}\n")
     assert (found.code, found.path, found.at and found.at.line) == ("SPEC-010", "OPERATORS", 1)
@@ -107,7 +109,7 @@ def test_both_faults_come_at_once(tmp_path: Path) -> None:
 
 
 def test_calls_of_stateful_blocks_are_counted(tmp_path: Path) -> None:
-    text = "from jobs.joins import interval_join\nfrom jobs import joins\ndef build(job):\n    joins.interval_join(interval_join(1, 2), 3)\n"
+    text = "from jobs import joins\ndef build(job):\n    joins.interval_join(interval_join(1, 2), 3)\n"
     assert read_text(tmp_path, text).stateful_calls == 2
 
 

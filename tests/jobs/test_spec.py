@@ -155,7 +155,9 @@ def test_the_small_spec_has_a_plan(folder: Path) -> None:
 def test_a_spec_with_a_slip_is_a_plan_or_a_coded_error_with_a_line(folder: Path, data: st.DataObject) -> None:
     start = data.draw(st.integers(0, len(SMALL)))
     end = data.draw(st.integers(start, min(len(SMALL), start + 20)))
-    written = data.draw(st.text(alphabet=st.one_of(st.sampled_from("0:-[]{}&*!,'\" \n\t.#gGiMm"), st.characters(codec="utf-8")), max_size=12))
+    written = data.draw(
+        st.text(alphabet=st.one_of(st.sampled_from("0:-[]{}&*!,'\" \n\t.#gGiMm"), st.characters(codec="utf-8")), max_size=12)
+    )
     planned(folder, SMALL[:start] + written + SMALL[end:])
 
 

@@ -22,7 +22,10 @@ def test_there_are_slots_enough_and_no_executor_too_many(parallelism: int, slots
     assert (count - 1) * slots < parallelism <= count * slots
 
 
-@pytest.mark.parametrize(("cores", "task_cpus", "slots"), [(5, "2", 2), (4, "0.5", 8), (4, "1.5", 2), (4, "0.3", 13), (4, "0.1", 40), (10, "0.7", 14), (1, "2", 0)])
+@pytest.mark.parametrize(
+    ("cores", "task_cpus", "slots"),
+    [(5, "2", 2), (4, "0.5", 8), (4, "1.5", 2), (4, "0.3", 13), (4, "0.1", 40), (10, "0.7", 14), (1, "2", 0)],
+)
 def test_slots_are_whole_tasks_in_the_cores(cores: int, task_cpus: str, slots: int) -> None:
     assert task_slots(cores, Decimal(task_cpus)) == slots
 

@@ -6,7 +6,6 @@ from typing import Any
 
 import pytest
 from hypothesis import given
-from hypothesis import strategies as st
 from pydantic import ValidationError
 
 from sizing.errors import PenstockError, Place
@@ -15,6 +14,7 @@ from sizing.planned import Plan
 from sizing.spark_pods import driver_memory, executor_memory
 from sizing.spark_settings import read_settings
 from sizing.targets import DriverTarget, ExecutorTarget, Operators, Origin, Parallelism, Targets
+from tests.sizing.mixed_targets import mixed_targets
 
 EXECUTOR = ExecutorTarget(slots=5, cpu_millicores=4000, memory_mib=16384)
 
@@ -297,28 +297,7 @@ def test_targets_and_plans_can_not_be_changed() -> None:
         planned.feasible = False  # type: ignore[misc]
 
 
-@st.composite
-def any_targets(draw: st.DrawFn) -> Targets:
-    """Targets with memory settings in any mix, but Python's memory, of which the two modes make different pods."""
-    conf = {"spark.submit.deployMode": draw(st.sampled_from(["client", "cluster"]))}
-    for kind in ("executor", "driver"):
-        if draw(st.booleans()):
-            conf[f"spark.{kind}.minMemoryOverhead"] = f"{draw(st.integers(0, 2048))}m"
-        if draw(st.booleans()):
-            conf[f"spark.{kind}.memoryOverhead"] = f"{draw(st.integers(0, 2048))}m"
-        if draw(st.booleans()):
-            conf[f"spark.{kind}.memoryOverheadFactor"] = f"{draw(st.floats(0.01, 3)):.3f}"
-    if draw(st.booleans()):
-        conf["spark.kubernetes.memoryOverheadFactor"] = f"{draw(st.floats(0.01, 3)):.3f}"
-    if draw(st.booleans()):
-        conf |= {"spark.memory.offHeap.enabled": "true", "spark.memory.offHeap.size": f"{draw(st.integers(1, 4096))}m"}
-    memory = {draw(st.sampled_from(["memory_mib", "heap_mib"])): draw(st.integers(1, 200_000))}
-    driver = {draw(st.sampled_from(["memory_mib", "heap_mib"])): draw(st.integers(1, 200_000))}
-    executor = ExecutorTarget(slots=draw(st.integers(1, 64)), **memory)
-    return targets(draw(st.integers(1, 5000)), executor=executor, driver=DriverTarget(**driver), spark_conf=conf)
-
-
-@given(given_targets=any_targets())
+@given(given_targets=mixed_targets())
 def test_the_plans_settings_make_exactly_the_plans_pods_in_either_mode(given_targets: Targets) -> None:
     planned = plan(given_targets)
     pods = (planned.pods.executor.memory_mib, planned.pods.driver.memory_mib)
@@ -329,7 +308,7 @@ def test_the_plans_settings_make_exactly_the_plans_pods_in_either_mode(given_tar
         assert pods[1] == (given_targets.driver.memory_mib or pods[1])
 
 
-@given(given_targets=any_targets())
+@given(given_targets=mixed_targets())
 def test_a_plan_made_of_a_plans_settings_is_the_same_plan(given_targets: Targets) -> None:
     planned = plan(given_targets)
     if not planned.feasible:

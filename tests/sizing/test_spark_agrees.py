@@ -8,13 +8,13 @@ from typing import Any
 
 import pytest
 from hypothesis import HealthCheck, given, settings
-from hypothesis import strategies as st
 from pyspark.java_gateway import launch_gateway
 
 from sizing.plan import plan
 from sizing.spark_pods import driver_memory, executor_memory
 from sizing.spark_settings import read_settings
-from sizing.targets import DriverTarget, ExecutorTarget, Parallelism, Targets
+from sizing.targets import Targets
+from tests.sizing.mixed_targets import PYTHON_MEMORY, mixed_targets
 
 pytestmark = pytest.mark.spark
 # Hypothesis can't reset the JVM between examples; it has no state that an example could change.
@@ -33,8 +33,15 @@ class SparkPods:
 
     def conf(self, values: dict[str, str]) -> Any:
         conf = self._spark.SparkConf(False)
-        needed = {"spark.app.name": "app", "spark.master": "k8s://x", "spark.kubernetes.container.image": "image", "spark.driver.host": "host"}
-        for key, value in {**needed, "spark.kubernetes.executor.podNamePrefix": "app", "spark.driver.port": "7078", **values}.items():
+        needed = {
+            "spark.app.name": "app",
+            "spark.master": "k8s://x",
+            "spark.kubernetes.container.image": "image",
+            "spark.kubernetes.executor.podNamePrefix": "app",
+            "spark.driver.host": "host",
+            "spark.driver.port": "7078",
+        }
+        for key, value in {**needed, **values}.items():
             conf.set(key, value)
         return conf
 
@@ -81,7 +88,7 @@ def _quantities(found: Any) -> Resources:
 
 @pytest.fixture(scope="module")
 def spark() -> Iterator[SparkPods]:
-    gateway = launch_gateway(popen_kwargs={"stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL})
+    gateway = launch_gateway(popen_kwargs={"stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL})  # type: ignore[no-untyped-call]
     process = gateway.proc
     try:
         yield SparkPods(gateway)
@@ -91,32 +98,8 @@ def spark() -> Iterator[SparkPods]:
         process.wait(timeout=60)
 
 
-@st.composite
-def any_targets(draw: st.DrawFn) -> Targets:
-    conf = {"spark.submit.deployMode": draw(st.sampled_from(["client", "cluster"]))}
-    for kind in ("executor", "driver"):
-        if draw(st.booleans()):
-            conf[f"spark.{kind}.minMemoryOverhead"] = f"{draw(st.integers(0, 2048))}m"
-        if draw(st.booleans()):
-            conf[f"spark.{kind}.memoryOverhead"] = f"{draw(st.integers(0, 2048))}m"
-        if draw(st.booleans()):
-            conf[f"spark.{kind}.memoryOverheadFactor"] = f"{draw(st.floats(0.01, 3)):.3f}"
-    if draw(st.booleans()):
-        conf["spark.kubernetes.memoryOverheadFactor"] = f"{draw(st.floats(0.01, 3)):.3f}"
-    if draw(st.booleans()):
-        conf |= {"spark.memory.offHeap.enabled": "true", "spark.memory.offHeap.size": f"{draw(st.integers(1, 4096))}m"}
-    if draw(st.booleans()):
-        conf["spark.executor.pyspark.memory"] = f"{draw(st.integers(0, 4096))}m"
-    if draw(st.booleans()):
-        conf["spark.task.cpus"] = draw(st.sampled_from(["0.5", "1", "1.5", "2"]))
-    memory = {draw(st.sampled_from(["memory_mib", "heap_mib"])): draw(st.integers(450, 200_000))}
-    driver = {draw(st.sampled_from(["memory_mib", "heap_mib"])): draw(st.integers(450, 200_000))}
-    executor = ExecutorTarget(slots=draw(st.integers(2, 64)), cpu_millicores=draw(st.integers(1, 64_000)), **memory)
-    return Targets(parallelism=Parallelism(value=10), executor=executor, driver=DriverTarget(**driver), spark_conf=conf)
-
-
 @LENIENT
-@given(targets=any_targets())
+@given(targets=mixed_targets(python_memory=True))
 def test_spark_makes_the_plans_pods(spark: SparkPods, targets: Targets) -> None:
     planned = plan(targets)
     executor, driver = planned.pods.executor, planned.pods.driver
@@ -129,12 +112,12 @@ def test_spark_makes_the_plans_pods(spark: SparkPods, targets: Targets) -> None:
     assert slots == executor.slots
     assert requests["cpu"] == planned.spark_conf["spark.kubernetes.executor.request.cores"]
     assert limits["cpu"] is None
-    if "spark.executor.pyspark.memory" not in targets.spark_conf:
+    if PYTHON_MEMORY not in targets.spark_conf:
         assert spark.executor(in_cluster)[0] == spark.executor(planned.spark_conf)[0]
 
 
 @LENIENT
-@given(targets=any_targets())
+@given(targets=mixed_targets(python_memory=True))
 def test_spark_makes_of_a_users_settings_what_the_rules_say(spark: SparkPods, targets: Targets) -> None:
     conf = {**targets.spark_conf, "spark.executor.memory": "7777m", "spark.driver.memory": "3333m"}
     read, faults = read_settings(conf)

@@ -90,7 +90,9 @@ def test_off_heap_memory_is_not_added_to_a_driver() -> None:
     assert executor_memory(settings, 4096).total_mib == 4505 + 2048
 
 
-@pytest.mark.parametrize(("pod_mib", "heap_mib", "overhead_mib"), [(16384, 11703, 4681), (2048, 1463, 585), (834, 450, 384), (1344, 960, 384)])
+@pytest.mark.parametrize(
+    ("pod_mib", "heap_mib", "overhead_mib"), [(16384, 11703, 4681), (2048, 1463, 585), (834, 450, 384), (1344, 960, 384)]
+)
 def test_a_pod_leaves_room_beside_the_largest_heap(pod_mib: int, heap_mib: int, overhead_mib: int) -> None:
     pod = fit_executor(SparkSettings(), pod_mib)
     assert (pod.heap_mib, pod.overhead_mib) == (heap_mib, overhead_mib)
@@ -127,8 +129,10 @@ def test_without_a_rule_of_the_users_every_pod_is_met_to_the_mib(pod_mib: int, c
     pod = fit_executor(settings, pod_mib)
     smallest = planned_executor(settings, 0).total_mib
     assert pod.total_mib == max(pod_mib, smallest)
-    assert pod.heap_mib == 0 or planned_executor(settings, pod.heap_mib).total_mib <= pod_mib < planned_executor(settings, pod.heap_mib +
-    1).total_mib
+    assert (
+        pod.heap_mib == 0
+        or planned_executor(settings, pod.heap_mib).total_mib <= pod_mib < planned_executor(settings, pod.heap_mib + 1).total_mib
+    )
 
 
 @given(pod_mib=POD, factor=FACTOR, kind=st.sampled_from(["executor", "driver"]))

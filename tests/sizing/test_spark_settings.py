@@ -14,7 +14,17 @@ from sizing.units import NotAQuantity
 
 @pytest.mark.parametrize(
     ("text", "mib"),
-    [("2048", 2048), ("16g", 16384), (" 2G ", 2048), ("2GB", 2048), ("2gib", 2048), ("1900000k", 1855), ("2147483648b", 2048), ("0", 0), ("1023k", 0)],
+    [
+        ("2048", 2048),
+        ("16g", 16384),
+        (" 2G ", 2048),
+        ("2GB", 2048),
+        ("2gib", 2048),
+        ("1900000k", 1855),
+        ("2147483648b", 2048),
+        ("0", 0),
+        ("1023k", 0),
+    ],
 )
 def test_a_memory_string_is_floored_to_mib(text: str, mib: int) -> None:
     assert spark_mib(text) == mib
@@ -70,7 +80,11 @@ def test_a_task_may_take_a_fraction_of_a_core() -> None:
     assert read_settings({"spark.task.cpus": "0.5"})[0].task_cpus == Decimal("0.5")
 
 
-@given(conf=st.dictionaries(st.sampled_from(["spark.executor.memory", "spark.task.cpus", "spark.executor.memoryOverheadFactor", "spark.x"]), st.text()))
+@given(
+    conf=st.dictionaries(
+        st.sampled_from(["spark.executor.memory", "spark.task.cpus", "spark.executor.memoryOverheadFactor", "spark.x"]), st.text()
+    )
+)
 def test_any_text_is_read_or_refused(conf: dict[str, str]) -> None:
     _, faults = read_settings(conf)
     assert set(faults) <= set(conf) - {"spark.x"}

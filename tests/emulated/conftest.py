@@ -1,0 +1,74 @@
+from __future__ import annotations
+
+import os
+import shutil
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import boto3
+import pytest
+
+from infra.environment import Environment, load
+from scripts import stacks
+from scripts.emulated_aws import EmulatedAws
+from scripts.errors import ProviderNotFound
+from scripts.terraform import Applied, Terraform
+
+if TYPE_CHECKING:
+    from mypy_boto3_s3 import S3Client
+
+
+@dataclass(frozen=True)
+class AppliedStack:
+    """The checkpoints stack, applied to an emulated AWS."""
+
+    aws: EmulatedAws
+    environment: Environment
+    terraform: Terraform
+    applied: Applied
+    s3: S3Client
+
+
+@pytest.fixture(scope="session")
+def aws(tmp_path_factory: pytest.TempPathFactory) -> Iterator[EmulatedAws]:
+    with EmulatedAws(log=tmp_path_factory.mktemp("aws") / "aws.log") as running:
+        yield running
+
+
+def terraform(aws: EmulatedAws, environment: Environment, folder: Path) -> Terraform:
+    """The checkpoints stack, synthesized and ready to be applied; what is missing for that skips the test."""
+    for tool in ("terraform", "node"):
+        if shutil.which(tool) is None:
+            pytest.skip(f"{tool} is not in PATH")
+    variables = aws.environment(os.environ)
+    (stack,) = stacks.synthesize(environment, folder, base=variables)
+    made = Terraform(stack, environment=variables)
+    try:
+        made.init()
+    except ProviderNotFound as error:
+        pytest.skip(error.render())
+    return made
+
+
+@pytest.fixture(scope="session")
+def checkpoints(aws: EmulatedAws, tmp_path_factory: pytest.TempPathFactory) -> Iterator[AppliedStack]:
+    """Applied once for all tests, and destroyed after them, which leaves nothing."""
+    environment = load("local").at(aws.endpoint)
+    made = terraform(aws, environment, tmp_path_factory.mktemp("checkpoints"))
+    own = aws.environment()
+    s3 = boto3.client(
+        "s3",
+        endpoint_url=aws.endpoint,
+        region_name=own["AWS_REGION"],
+        aws_access_key_id=own["AWS_ACCESS_KEY_ID"],
+        aws_secret_access_key=own["AWS_SECRET_ACCESS_KEY"],
+    )
+    applied = made.apply()
+    yield AppliedStack(aws, environment, made, applied, s3)
+    # An unprotected bucket goes with all that it holds.
+    s3.put_object(Bucket=environment.spec.buckets.output, Key="left/behind", Body=b"x")
+    destroyed = made.destroy()
+    assert destroyed.count("delete") == applied.count("create")
+    assert s3.list_buckets()["Buckets"] == []

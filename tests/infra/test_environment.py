@@ -1,0 +1,134 @@
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from infra.environment import Environment, load, names
+from infra.errors import UnknownEnvironment
+from sizing.errors import PenstockError
+
+WHOLE = """\
+apiVersion: penstock/v1
+kind: Environment
+metadata:
+  name: staging
+spec:
+  account: "012345678901"
+  region: eu-central-1
+  protect: true
+  buckets:
+    checkpoints: acme-checkpoints
+    output: acme-output
+  tags:
+    cost-centre: "42"
+"""
+
+
+def _faults(tmp_path: Path, text: str) -> list[PenstockError]:
+    file = tmp_path / "environment.yaml"
+    file.write_text(text)
+    with pytest.raises(PenstockError) as raised:
+        load(file)
+    return list(raised.value.errors)
+
+
+def test_the_local_environment_is_shipped() -> None:
+    assert names() == ["local"]
+    local = load("local")
+    assert local.name == "local"
+    assert local.spec.account == "000000000000"
+    assert local.spec.buckets.checkpoints == "penstock-local-checkpoints"
+    assert local.spec.endpoints is not None
+
+
+def test_an_environment_is_read_by_its_path(tmp_path: Path) -> None:
+    file = tmp_path / "staging.yaml"
+    file.write_text(WHOLE)
+    environment = load(file)
+    assert environment.spec.endpoints is None
+    assert environment.spec.protect
+    assert environment.spec.tags == {"cost-centre": "42"}
+
+
+def test_an_unknown_name_is_told_with_those_that_there_are() -> None:
+    with pytest.raises(UnknownEnvironment) as raised:
+        load("prod")
+    assert raised.value.need == "one of local, or the path of an environment file"
+    assert raised.value.exit_code == 2
+
+
+def test_a_path_that_is_not_there_is_told() -> None:
+    with pytest.raises(PenstockError) as raised:
+        load("environments/missing.yaml")
+    assert raised.value.code == "SPEC-001"
+
+
+def test_an_environment_with_an_endpoint_is_read_back_as_it_was_written(tmp_path: Path) -> None:
+    emulated = load("local").at("http://127.0.0.1:5000")
+    file = tmp_path / "local.yaml"
+    file.write_text(emulated.text())
+    assert load(file) == emulated
+    assert emulated.spec.endpoints is not None
+    assert emulated.spec.endpoints.aws == "http://127.0.0.1:5000"
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "line", "need"),
+    [
+        ('"012345678901"', "012345670000", 6, "12 digits in quotes"),
+        ('"012345678901"', '"1234"', 6, "[0-9]{12}"),
+        ("eu-central-1", "eu-central", 7, "eu"),
+        ("eu-central-1", "Frankfurt", 7, "eu"),
+        ("protect: true", 'protect: "yes"', 8, "true or false"),
+        ("acme-checkpoints", "ab", 10, "3 to 63 characters; this has 2"),
+        ("acme-checkpoints", "a" * 64, 10, "3 to 63 characters; this has 64"),
+        ("acme-checkpoints", "Acme-Checkpoints", 10, "lower-case"),
+        ("acme-checkpoints", "acme.checkpoints", 10, "lower-case letters, digits and hyphens"),
+        ("acme-checkpoints", "-acme", 10, "begins and ends"),
+        ("acme-checkpoints", "xn--acme", 10, "reserved"),
+        ("acme-checkpoints", "acme--ol-s3", 10, "reserved"),
+        ("acme-output", "acme-checkpoints", 9, "two different buckets"),
+        ("cost-centre:", "aws:team:", 12, "does not begin with aws:"),
+        ('"42"', '"4*2"', 12, "at most 256 letters"),
+        ("name: staging", "name: Staging_1", 4, "a-z"),
+        ("kind: Environment", "kind: StreamingJob", 2, "Environment"),
+    ],
+)
+def test_a_wrong_value_is_told_with_its_line_and_what_is_needed(tmp_path: Path, old: str, new: str, line: int, need: str) -> None:
+    (fault,) = _faults(tmp_path, WHOLE.replace(old, new))
+    assert fault.at is not None
+    assert (fault.code, fault.at.line) == ("SPEC-006", line)
+    assert need in fault.need
+    assert fault.fix
+
+
+def test_unknown_and_missing_fields_are_told_together(tmp_path: Path) -> None:
+    text = WHOLE.replace("  protect: true\n", "").replace("output:", "outputs:")
+    faults = _faults(tmp_path, text)
+    assert sorted((fault.code, fault.path) for fault in faults) == [
+        ("SPEC-004", "spec.buckets.outputs"),
+        ("SPEC-005", "spec.buckets.output"),
+        ("SPEC-005", "spec.protect"),
+    ]
+
+
+def test_fields_are_written_in_camel_case_only(tmp_path: Path) -> None:
+    assert "SPEC-004" in {fault.code for fault in _faults(tmp_path, WHOLE.replace("apiVersion", "api_version"))}
+
+
+@pytest.mark.parametrize("url", ["127.0.0.1:5000", "ftp://127.0.0.1", "http://127.0.0.1/path", "http://user:password@127.0.0.1"])
+def test_an_endpoint_is_a_url_without_credentials_and_path(tmp_path: Path, url: str) -> None:
+    (fault,) = _faults(tmp_path, f'{WHOLE}  endpoints:\n    aws: "{url}"\n')
+    assert fault.path == "spec.endpoints.aws"
+
+
+@pytest.mark.parametrize(
+    "region", ["us-east-1", "ap-southeast-10", "us-gov-west-1", "cn-north-1", "me-central-1", "mx-central-1", "il-central-1"]
+)
+def test_regions_of_every_partition_are_taken(region: str) -> None:
+    data: dict[str, Any] = yaml.safe_load(WHOLE)
+    data["spec"]["region"] = region
+    assert Environment.model_validate(data).spec.region == region
