@@ -16,8 +16,8 @@ from sizing.errors import raise_all
 Answer = TypeVar("Answer")
 
 TIMEOUT_S = 20.0
-# Kafka protocol guide, "Error Codes": the retriable ones of a broker that has just started or of a topic that has just been made. The pause is
-# the consumer's default retry.backoff.ms.
+# Kafka protocol guide, "Error Codes": the retriable ones of a broker that has just started or of a topic that has just been made.
+# The pause is the consumer's default retry.backoff.ms.
 _ASK_AGAIN = {
     KafkaError.COORDINATOR_LOAD_IN_PROGRESS,
     KafkaError.COORDINATOR_NOT_AVAILABLE,

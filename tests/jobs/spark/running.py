@@ -41,7 +41,8 @@ class Surroundings:
         """A job with topics and paths of its own: sources are name -> partitions, sinks are `out`, `errors` and `late`."""
         name = f"t{uuid.uuid4().hex[:8]}"
         topics = {source: f"{name}-{source}" for source in sources}
-        kafka_topics.create(self.brokers, {topics[source]: count for source, count in sources.items()} | {f"{name}-errors": 1, f"{name}-late": 1})
+        asked = {topics[source]: count for source, count in sources.items()}
+        kafka_topics.create(self.brokers, asked | {f"{name}-errors": 1, f"{name}-late": 1})
         clock = {"field": "at", "outOfOrderness": "10s"} if time is None else time
         document = {
             "apiVersion": "penstock/v1",

@@ -8,7 +8,8 @@ from contextlib import contextmanager
 from typing import Any
 
 import pytest
-from confluent_kafka.admin import AdminClient, NewPartitions
+from confluent_kafka.admin import AdminClient
+from confluent_kafka.cimpl import NewPartitions
 
 from jobs.checkpoint import Checkpoint
 from jobs.errors import CheckpointDamaged, ReplayDiffers
@@ -69,8 +70,9 @@ def _manifest(*arguments: Any) -> bool:
 
 
 @pytest.mark.parametrize("point", POINTS.values(), ids=list(POINTS))
-def test_a_micro_batch_cut_off_at_a_point_is_there_once_after_the_restart(surroundings: Surroundings, point: tuple[type, str, bool]) ->
-None:
+def test_a_micro_batch_cut_off_at_a_point_is_there_once_after_the_restart(
+    surroundings: Surroundings, point: tuple[type, str, bool]
+) -> None:
     job = _job(surroundings)
     job.feed("a", _row("one"))
     with job.running() as running:
