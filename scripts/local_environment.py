@@ -6,7 +6,7 @@ import contextlib
 import json
 import os
 import threading
-from concurrent.futures import Future, ThreadPoolExecutor
+from concurrent.futures import CancelledError, Future, ThreadPoolExecutor
 from contextlib import ExitStack
 from functools import cached_property
 from pathlib import Path
@@ -47,6 +47,7 @@ class LocalEnvironment:
         self._applying: Future[Applied] | None = None
         self._terraform: Terraform | None = None
         self._to_come: set[str] | None = None
+        self._ending = threading.Event()
         self._resource_done = threading.Semaphore(0)
 
     def __enter__(self) -> LocalEnvironment:
@@ -128,6 +129,8 @@ class LocalEnvironment:
     def _apply(self) -> Applied:
         (stack,) = stacks.synthesize(self.environment, self._folder / "cdktf.out", base=self.aws.environment(os.environ))
         self._to_come = _needed_by_jobs(stack)
+        if self._ending.is_set():
+            raise CancelledError
         self._terraform = Terraform(stack, environment=self.aws.environment(os.environ))
         return self._terraform.apply(self._done)
 
@@ -137,6 +140,7 @@ class LocalEnvironment:
         self._resource_done.release()
 
     def _stop_terraform(self) -> None:
+        self._ending.set()
         if self._terraform is not None:
             self._terraform.stop()
 

@@ -57,7 +57,7 @@ def _generator(spec: SpecFile, topic: str, reference: str, app_path: Iterable[Pa
         fault = InputFailed(need=need, fix="mend the reference, the module or the file")
         raise spec.document.locate(fault, ("spec", "local", "input", topic)) from None
     takes_partitions = bool(inspect.signature(function).parameters)
-    return lambda partitions: (_record(topic, item) for item in (function(partitions) if takes_partitions else function()))
+    return lambda partitions: _records(topic, function, (partitions,) if takes_partitions else ())
 
 
 def _named(reference: str, app_path: Iterable[Path]) -> Any:
@@ -65,7 +65,10 @@ def _named(reference: str, app_path: Iterable[Path]) -> Any:
     for folder in app_path:
         if str(folder) not in sys.path:
             sys.path.insert(0, str(folder))
-    return getattr(importlib.import_module(module), name)
+    function = getattr(importlib.import_module(module), name)
+    if not callable(function):
+        raise TypeError(f"{reference} is a {type(function).__name__}")
+    return function
 
 
 def _lines(file: Path) -> Iterator[Record]:
@@ -74,6 +77,12 @@ def _lines(file: Path) -> Iterator[Record]:
         for line in lines:
             if line.strip():
                 yield Record(line.rstrip(b"\r\n"))
+
+
+def _records(topic: str, function: Callable[..., Iterable[object]], arguments: tuple[int, ...]) -> Iterator[Record]:
+    """What the function gives. It is called when the first record is asked for, so that all it may raise is raised in one place."""
+    for item in function(*arguments):
+        yield _record(topic, item)
 
 
 def _record(topic: str, item: object) -> Record:

@@ -6,7 +6,7 @@ import json
 import queue
 import threading
 import uuid
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -78,6 +78,13 @@ class TestedJob:
     spec: Path
     topics: Mapping[str, str]
 
+    def edit(self, change: Callable[[dict[str, Any]], object]) -> TestedJob:
+        """The same job once more, after what lies below `spec` in its document was changed."""
+        document = yaml.safe_load(self.spec.read_text(encoding="utf-8"))
+        change(document["spec"])
+        self.spec.write_text(yaml.safe_dump(document), encoding="utf-8")
+        return self
+
     @contextmanager
     def running(self) -> Iterator[Running]:
         """Runs the driver in a thread until the block ends."""
@@ -93,7 +100,7 @@ class TestedJob:
         thread = threading.Thread(target=running.run, args=(driver,))
         thread.start()
         try:
-            running.wait("reading")
+            running.reading = running.wait("reading")
             yield running
         finally:
             running.stop.set()
@@ -121,8 +128,10 @@ class Running:
 
     job: TestedJob
     stop: threading.Event = field(default_factory=threading.Event)
+    reading: Mapping[str, Any] = field(default_factory=dict)
     failure: BaseException | None = None
     batches: list[dict[str, Any]] = field(default_factory=list)
+    committed: list[dict[str, Any]] = field(default_factory=list)
     _told: queue.Queue[tuple[str, Mapping[str, Any]]] = field(default_factory=queue.Queue)
 
     def run(self, driver: Driver) -> None:
@@ -145,6 +154,8 @@ class Running:
             event, detail = self._told.get(timeout=_PATIENCE_S)
             if event == "batch":
                 self.batches.append(dict(detail))
+            if event == "committed":
+                self.committed.append(dict(detail))
             if event == "failed" and wanted != "failed":
                 assert self.failure is not None
                 raise self.failure

@@ -1,0 +1,216 @@
+"""`penstock up` as a user runs it: a job outside of the repo, what goes wrong on the way, and what is left behind."""
+
+from __future__ import annotations
+
+import os
+import re
+import signal
+import socket
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from infra import environment as environments
+from scripts import kafka_topics
+from scripts.errors import BrokerDied, EmulatorDied
+from scripts.layout import ROOT
+from scripts.local_environment import LocalEnvironment
+from scripts.local_machine import cut
+from scripts.local_run import LocalRun
+from scripts.steps import Steps
+from scripts.up import _job
+
+pytestmark = pytest.mark.emulated
+
+# All of a run on a busy machine with two cores.
+LIMIT_S = 400
+APP = """
+from jobs.job import Job
+
+def build(job: Job) -> None:
+    clicks = job.source("clicks", "user STRING NOT NULL, at STRING, page STRING")
+    job.write(clicks.filter("page <> '/health'").select(user="user", page="page"), "out")
+    job.side_output("errors")
+"""
+SPEC = """
+apiVersion: penstock/v1
+kind: StreamingJob
+metadata: {name: clicks}
+spec:
+  app: clicks_app
+  parallelism: 2
+  executor: {slots: 2, memory: 2g}
+  trigger: 1s
+  sources:
+    clicks: {kafka: {topic: clicks, partitions: 2}, time: {field: at, outOfOrderness: 10s}}
+  sinks:
+    out: {files: {path: clicks, prefix: clicks-}}
+    errors: {kafka: {topic: clicks-errors}}
+  local:
+    input: {clicks: clicks.jsonl}
+"""
+EXPECT = """
+from collections import Counter
+from jobs.local.recording import Expectation
+
+def expect(recording):
+    assert len(recording.records["clicks"]) == 4
+    return Expectation(rows=3, quarantined=0, exact=Counter({'{"page": "/", "user": "ann"}': 1, '{"page": "/gone", "user": "zoe"}': 2}))
+"""
+LINES = """\
+{"user": "ann", "at": "2025-04-05T12:00:00Z", "page": "/"}
+{"user": "bob", "at": "2025-04-05T12:00:01Z", "page": "/cart"}
+{"user": "monitor", "at": "2025-04-05T12:00:02Z", "page": "/health"}
+not JSON
+"""
+
+
+@pytest.fixture
+def spec(tmp_path: Path) -> Path:
+    """A job in a folder of its own, beside nothing of this repo."""
+    folder = tmp_path / "a team's jobs"
+    folder.mkdir()
+    (folder / "clicks_app.py").write_text(APP, encoding="utf-8")
+    (folder / "clicks.jsonl").write_text(LINES, encoding="utf-8")
+    (folder / "clicks.yaml").write_text(SPEC, encoding="utf-8")
+    return folder / "clicks.yaml"
+
+
+@pytest.fixture
+def temporary(tmp_path: Path) -> Path:
+    """Where `up` has its folders, so that one sees what it leaves."""
+    folder = tmp_path / "tmp"
+    folder.mkdir()
+    return folder
+
+
+def _up(spec: Path, temporary: Path, *options: str) -> subprocess.Popen[str]:
+    environment = {**os.environ, "PYTHONPATH": str(ROOT), "TMPDIR": str(temporary)}
+    command = [sys.executable, "-m", "scripts", "up", str(spec), *options]
+    return subprocess.Popen(command, env=environment, cwd=spec.parent, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+
+
+def _processes(temporary: Path) -> list[str]:
+    """Command lines of the processes that have to do with a folder: each of `up`'s children names it."""
+    found = []
+    for folder in Path("/proc").glob("[0-9]*"):
+        try:
+            line = (folder / "cmdline").read_bytes().replace(b"\0", b" ").decode("utf-8", "replace")
+            environment = (folder / "environ").read_bytes()
+        except OSError:
+            continue
+        if int(folder.name) != os.getpid() and str(temporary).encode() in environment:
+            found.append(line)
+    return found
+
+
+def _wait_until_gone(temporary: Path) -> None:
+    until_s = time.monotonic() + 60
+    while _processes(temporary):
+        assert time.monotonic() < until_s, f"left behind: {_processes(temporary)}"
+
+
+def _until(up: subprocess.Popen[str], pattern: str) -> str:
+    assert up.stderr is not None
+    told = []
+    for line in up.stderr:
+        told.append(line)
+        if re.search(pattern, line):
+            return line
+    raise AssertionError("".join(told))
+
+
+def test_a_job_outside_of_the_repo_runs_and_its_counts_are_held(spec: Path, temporary: Path) -> None:
+    up = _up(spec, temporary)
+    out, told = up.communicate(timeout=LIMIT_S)
+    assert up.returncode == 0, told
+    assert "clicks: 1 executor x 2 slots" in out
+    assert "2 rows in 1 files" in told
+    assert "1 in topic clicks-errors" in told
+    assert "right: rows in = out + quarantined + late + filtered" in told
+    assert "15 created" in told
+    assert list(temporary.iterdir()) == []
+    _wait_until_gone(temporary)
+
+
+def test_a_wrong_result_is_a_failure_that_shows_the_rows(spec: Path, temporary: Path) -> None:
+    (spec.parent / "clicks_expect.py").write_text(EXPECT, encoding="utf-8")
+    spec.write_text(SPEC + "    expect: clicks_expect:expect\n", encoding="utf-8")
+    up = _up(spec, temporary)
+    _, told = up.communicate(timeout=LIMIT_S)
+    assert up.returncode == 1, told
+    assert "error[RUN-016]" in told
+    assert "rows: 2 came out, 3 expected" in told
+    assert '2 x {"page": "/gone", "user": "zoe"}' in told
+    assert '1 x {"page": "/cart", "user": "bob"}' in told
+    assert [folder.name.startswith("penstock-logs-") for folder in temporary.iterdir()] == [True], (
+        "the logs of a failure stay, all else goes"
+    )
+    _wait_until_gone(temporary)
+
+
+def test_kept_up_it_says_how_to_look_and_an_interrupt_takes_all_of_it_away(spec: Path, temporary: Path) -> None:
+    up = _up(spec, temporary, "--keep")
+    bucket = _until(up, r"^  bucket ").split("curl ")[1].strip().strip("'")
+    listing = subprocess.run(["curl", "-sf", bucket], capture_output=True, text=True, timeout=30, check=True).stdout
+    assert "<Key>clicks/dt=2025-04-05/clicks-" in listing
+    java = _until(up, r"^  topic ").split("  topic ")[1].strip().replace("NAME", "clicks-errors")
+    consumed = subprocess.run(["bash", "-c", f"{java} --max-messages 1"], capture_output=True, text=True, timeout=60, check=False).stdout
+    assert '"value":"not JSON"' in consumed
+    up.send_signal(signal.SIGINT)
+    up.communicate(timeout=120)
+    assert up.returncode == 130
+    assert list(temporary.iterdir()) == []
+    _wait_until_gone(temporary)
+
+
+def test_killed_hard_it_leaves_no_process(spec: Path, temporary: Path) -> None:
+    up = _up(spec, temporary)
+    _until(up, r"^  spark .*starting")
+    up.kill()
+    up.communicate(timeout=60)
+    _wait_until_gone(temporary)
+
+
+@pytest.mark.parametrize("option", ["--aws-port", "--kafka-port"])
+def test_a_port_in_use_is_named_with_how_to_choose_another(spec: Path, temporary: Path, option: str) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        port = taken.getsockname()[1]
+        up = _up(spec, temporary, option, str(port))
+        _, told = up.communicate(timeout=LIMIT_S)
+    assert up.returncode == 5, told
+    assert "error[RUN-002]" in told
+    assert f"127.0.0.1:{port}" in told
+    assert option in told
+    assert "Traceback" not in told
+    _wait_until_gone(temporary)
+
+
+@pytest.fixture
+def local(tmp_path: Path) -> Iterator[LocalEnvironment]:
+    folder = tmp_path / "local"
+    folder.mkdir()
+    with LocalEnvironment(environments.load("local"), folder=folder, aws_port=0, kafka_port=0) as environment:
+        yield environment
+
+
+def test_an_emulator_that_dies_midway_ends_the_wait_with_its_own_error(local: LocalEnvironment) -> None:
+    os.kill(local.aws.pid, signal.SIGKILL)
+    with pytest.raises(EmulatorDied, match="RUN-003"):
+        local.applied()
+
+
+def test_a_broker_that_dies_midway_ends_the_run_with_its_own_error(local: LocalEnvironment, spec: Path, tmp_path: Path) -> None:
+    job = _job(spec, [])
+    run = LocalRun(job, local, cut(job.plan), tmp_path / "driver", Steps())
+    kafka_topics.create(local.kafka.address, job.plan.kafka.topics)
+    local.wait_for_buckets()
+    with run.driver() as driver:
+        run.feed(run.records())
+        os.kill(local.kafka.pid, signal.SIGKILL)
+        with pytest.raises(BrokerDied, match="RUN-010"):
+            run.process(driver)

@@ -1,0 +1,15 @@
+"""Two inputs joined by key within a second."""
+
+from jobs.job import Job
+from jobs.joins import Side, interval_join
+from jobs.streams import Tag
+
+SCHEMA = "key STRING NOT NULL, at STRING, name STRING"
+
+
+def build(job: Job) -> None:
+    a, b = job.source("a", SCHEMA), job.source("b", SCHEMA)
+    pairs = interval_join(Side("a", a, "key"), Side("b", b, "key"), lower="-1s", upper="1s")
+    job.write(pairs.select(left="a.name", right="b.name"), "out")
+    job.side_output("errors")
+    job.side_output("late", Tag.LATE)

@@ -1,0 +1,15 @@
+"""Two inputs joined by key, the right one from 5 s before the left one to 90 s after it; the left one kept without partner."""
+
+from jobs.job import Job
+from jobs.joins import Side, interval_join
+from jobs.streams import Tag
+
+SCHEMA = "key STRING NOT NULL, at STRING, name STRING"
+
+
+def build(job: Job) -> None:
+    a, b = job.source("a", SCHEMA), job.source("b", SCHEMA)
+    pairs = interval_join(Side("a", a, "key"), Side("b", b, "key"), lower="-5s", upper="90s", how="left")
+    job.write(pairs.select(left="a.name", right="b.name"), "out")
+    job.side_output("errors")
+    job.side_output("late", Tag.LATE)
