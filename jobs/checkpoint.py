@@ -122,18 +122,26 @@ class Checkpoint:
             if error_code(error) in ("PreconditionFailed", "ConditionalRequestConflict", "412", "409"):
                 return False
             raise self._unreachable(error) from error
+        except BotoCoreError as error:
+            raise self._unreachable(error) from error
         return True
 
     def delete(self, name: str) -> None:
         """Takes an object away; it need not be there."""
-        self._s3.delete_object(Bucket=self._bucket, Key=self._key(name))
+        try:
+            self._s3.delete_object(Bucket=self._bucket, Key=self._key(name))
+        except (ClientError, BotoCoreError) as error:
+            raise self._unreachable(error) from error
 
     @cached_property
     def _s3(self) -> S3Client:
         return client()
 
     def _put(self, name: str, text: str) -> None:
-        self._s3.put_object(Bucket=self._bucket, Key=self._key(name), Body=text.encode())
+        try:
+            self._s3.put_object(Bucket=self._bucket, Key=self._key(name), Body=text.encode())
+        except (ClientError, BotoCoreError) as error:
+            raise self._unreachable(error) from error
 
     def _names(self, folder: str) -> list[str]:
         prefix = f"{self._folder}/{folder}"

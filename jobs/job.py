@@ -52,7 +52,7 @@ class Job:
                 goes to quarantine.
 
         Raises:
-            BadDeclaration: no such source, the source taken twice, or no schema.
+            BadDeclaration: no such source, the source taken twice, no schema, or one without the field of the event time.
         """
         known = self.spec.spec.sources
         if name not in known:
@@ -125,6 +125,10 @@ class Job:
             raise BadDeclaration(
                 path=where, given=schema, need=f"a schema as Spark writes it; {error.getMessage() or error}", fix=fix
             ) from None
-        if not isinstance(parsed, StructType):
+        if not isinstance(parsed, StructType) or not parsed.fields:
             raise BadDeclaration(path=where, given=schema, need="a schema of named fields", fix=fix)
+        time = self.spec.spec.sources[name].time
+        if time and time.field not in parsed.names:
+            need = f"the field of the event time, {time.field}"
+            raise BadDeclaration(path=where, given=schema, need=need, fix="add it, or mend the source's `time` in the spec")
         return parsed

@@ -76,7 +76,7 @@ def offset_ms(text: str) -> int:
         return 0
     sign = -1 if text.startswith("-") else 1
     try:
-        return sign * duration_ms(text.lstrip("+-") if text[:1] in "+-" else text)
+        return sign * duration_ms(text[1:] if text.startswith(("+", "-")) else text)
     except NotAQuantity as error:
         raise ValueError(f'"{text}" is no bound: {error.need}, with a sign or without') from None
 

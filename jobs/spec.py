@@ -291,7 +291,8 @@ def _contradictions(document: Document, job: StreamingJob) -> list[PenstockError
         *_topics_that_disagree(document, job),
         *_sinks_that_disagree(document, job),
         *_inputs_without_a_topic(document, job),
-        *_schemes_in_paths(document, job),
+        *_paths_that_leave_the_bucket(document, job),
+        *_bounded_runs_of_nothing(document, job),
     ]
 
 
@@ -340,10 +341,22 @@ def _inputs_without_a_topic(document: Document, job: StreamingJob) -> list[Penst
     ]
 
 
-def _schemes_in_paths(document: Document, job: StreamingJob) -> list[PenstockError]:
+def _paths_that_leave_the_bucket(document: Document, job: StreamingJob) -> list[PenstockError]:
     faults: list[PenstockError] = []
     for name, sink in job.spec.sinks.items():
         if sink.files and any(re.fullmatch(r"\.{1,2}", part) for part in sink.files.path.split("/")):
             fault = Contradiction(need="a path below the output bucket, without . and ..", fix="write it out")
             faults.append(document.locate(fault, ("spec", "sinks", name, "files", "path")))
     return faults
+
+
+def _bounded_runs_of_nothing(document: Document, job: StreamingJob) -> list[PenstockError]:
+    """A bounded run ends at what is there when it begins, so one that begins at the latest offset reads nothing."""
+    if job.spec.trigger != "availableNow":
+        return []
+    need = "earliest or committed-or-earliest, for trigger: availableNow reads up to the latest offset and ends"
+    return [
+        document.locate(Contradiction(need=need, fix="startingOffsets: earliest"), ("spec", "sources", name, "kafka", "startingOffsets"))
+        for name, source in job.spec.sources.items()
+        if source.kafka.starting_offsets.endswith("latest")
+    ]

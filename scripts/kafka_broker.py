@@ -167,6 +167,7 @@ class KafkaBroker:
     def _java(self, main: str, *arguments: str) -> list[str]:
         flags = [
             f"-Xmx{HEAP}",
+            f"-Djava.io.tmpdir={self._folder}",
             "-XX:TieredStopAtLevel=1",
             "-XX:+UseSerialGC",
             "-Djava.awt.headless=true",

@@ -80,6 +80,11 @@ class LocalRun:
     processing_ms: int = 0
 
     @property
+    def bounded(self) -> bool:
+        """Whether the job reads what is there when it starts, and ends."""
+        return self.job.spec.job.spec.trigger == "availableNow"
+
+    @property
     def checkpoint_folder(self) -> str:
         """Where the job's first generation keeps its checkpoint, below the checkpoints' bucket."""
         return f"{self.job.name}/checkpoints/1"
@@ -139,7 +144,8 @@ class LocalRun:
             elif event["event"] == "committed":
                 ends = event["ends"]
                 self._show(batch, event, ends)
-            elif event["event"] == "idle" and self._read(ends) >= self._all():
+            elif event["event"] == "stopped" or (event["event"] == "idle" and self._read(ends) >= self._all()):
+                # A bounded run ends by itself; if it has not read all by then, the counts will tell.
                 return
 
     def outcome(self, expected: Expectation | None) -> Outcome:
@@ -212,19 +218,23 @@ class LocalRun:
         )
 
     def _local_conf(self) -> dict[str, str]:
-        """What the local environment adds to the plan's settings: where S3 is, the jars, and loopback for everything."""
+        """What the local environment adds to the plan's settings: where S3 is, the jars, loopback, and one scratch folder."""
+        scratch = self.folder.resolve() / "scratch"
+        scratch.mkdir(exist_ok=True)
         return {
             "spark.driver.extraClassPath": os.pathsep.join(str(jar) for jar in layout.spark_jars()),
             "spark.driver.host": "127.0.0.1",
             "spark.driver.bindAddress": "127.0.0.1",
             "spark.ui.port": "0",
-            "spark.local.dir": str(self.folder.resolve() / "local"),
+            "spark.local.dir": str(scratch),
+            "spark.sql.warehouse.dir": str(scratch / "warehouse"),
             "spark.hadoop.fs.s3a.endpoint": self.local.aws.endpoint,
             "spark.hadoop.fs.s3a.endpoint.region": self.local.environment.spec.region,
             "spark.hadoop.fs.s3a.path.style.access": "true",
             "spark.hadoop.fs.s3a.connection.ssl.enabled": "false",
             # A run of a minute on few cores spends more on optimizing code than the better code gives back.
-            "spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=1 -XX:+UseParallelGC",
+            "spark.driver.extraJavaOptions": f'-XX:TieredStopAtLevel=1 -XX:+UseParallelGC "-Djava.io.tmpdir={scratch}"',
+            "spark.hadoop.hadoop.tmp.dir": str(scratch),
             # Having nothing to do is told at once, for that is what the end of a run is known by.
             "spark.sql.streaming.noDataProgressEventInterval": "0",
         }

@@ -132,13 +132,20 @@ def _run_one(one: LocalRun, steps: Steps, keep: ExitStack | None) -> None:
     for cut in one.machine.cuts:
         steps.line("cut", cut)
     with ExitStack() as own:
+        if one.bounded:
+            _feed(one, steps)
         driver = (keep or own).enter_context(one.driver())
-        with steps.at("input", "making the records to be fed") as step:
-            records = one.records()
-            step.said = f"{sum(len(some) for some in records.values()):,} records made"
-        one.feed(records)
+        if not one.bounded:
+            _feed(one, steps)
         one.process(driver)
         _check(one, steps)
+
+
+def _feed(one: LocalRun, steps: Steps) -> None:
+    with steps.at("input", "making the records to be fed") as step:
+        records = one.records()
+        step.said = f"{sum(len(some) for some in records.values()):,} records made"
+    one.feed(records)
 
 
 def _check(one: LocalRun, steps: Steps) -> None:

@@ -26,7 +26,9 @@ def parsed(records: DataFrame, schema: StructType, time_field: str | None, event
     options = {"mode": "PERMISSIVE", "columnNameOfCorruptRecord": _CORRUPT}
     frame = records.withColumn("_value", F.when(F.is_valid_utf8(text), F.from_json(text, lenient, options)))
     frame = frame.withColumn("_time", event_time if event_time is not None else F.lit(None).cast("timestamp"))
-    return frame.withColumn("_reason", _reason(text, schema, time_field))
+    frame = frame.withColumn("_reason", _reason(text, schema, time_field))
+    # What is no row has no time: it must not move the watermark.
+    return frame.withColumn("_time", F.when(F.col("_reason").isNull(), F.col("_time")))
 
 
 def _reason(text: Column, schema: StructType, time_field: str | None) -> Column:

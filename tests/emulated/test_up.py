@@ -137,6 +137,17 @@ def test_a_job_outside_of_the_repo_runs_and_its_counts_are_held(spec: Path, temp
     _wait_until_gone(temporary)
 
 
+def test_a_bounded_run_reads_what_is_there_and_ends(spec: Path, temporary: Path) -> None:
+    spec.write_text(
+        SPEC.replace("trigger: 1s", "trigger: availableNow").replace("partitions: 2}", "startingOffsets: earliest}"), encoding="utf-8"
+    )
+    up = _up(spec, temporary)
+    _, told = up.communicate(timeout=LIMIT_S)
+    assert up.returncode == 0, told
+    assert "right: rows in = out + quarantined + late + filtered" in told
+    assert "4 records (clicks 4)" in told
+
+
 def test_a_wrong_result_is_a_failure_that_shows_the_rows(spec: Path, temporary: Path) -> None:
     (spec.parent / "clicks_expect.py").write_text(EXPECT, encoding="utf-8")
     spec.write_text(SPEC + "    expect: clicks_expect:expect\n", encoding="utf-8")

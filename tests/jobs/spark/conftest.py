@@ -66,6 +66,8 @@ def _conf(aws: EmulatedAws, folder: Path) -> dict[str, str]:
     return {
         "spark.driver.extraClassPath": os.pathsep.join(str(jar) for jar in layout.spark_jars()),
         "spark.driver.memory": "1500m",
+        "spark.driver.extraJavaOptions": f"-XX:TieredStopAtLevel=1 -Djava.io.tmpdir={folder}",
+        "spark.hadoop.hadoop.tmp.dir": str(folder),
         "spark.driver.host": "127.0.0.1",
         "spark.driver.bindAddress": "127.0.0.1",
         "spark.local.dir": str(folder),
@@ -77,5 +79,4 @@ def _conf(aws: EmulatedAws, folder: Path) -> dict[str, str]:
         "spark.hadoop.fs.s3a.endpoint.region": "us-east-1",
         "spark.hadoop.fs.s3a.path.style.access": "true",
         "spark.hadoop.fs.s3a.connection.ssl.enabled": "false",
-        "spark.hadoop.fs.s3a.optimized.copy.from.local.enabled": "false",
     }

@@ -77,6 +77,8 @@ class TestedJob:
     name: str
     spec: Path
     topics: Mapping[str, str]
+    checkpoints: str = CHECKPOINTS
+    output: str = OUTPUT
 
     def edit(self, change: Callable[[dict[str, Any]], object]) -> TestedJob:
         """The same job once more, after what lies below `spec` in its document was changed."""
@@ -92,8 +94,8 @@ class TestedJob:
             spec=str(self.spec),
             master="local[2]",
             brokers=self.around.brokers,
-            checkpoint=f"s3a://{CHECKPOINTS}/{self.name}/1",
-            output_bucket=OUTPUT,
+            checkpoint=f"s3a://{self.checkpoints}/{self.name}/1",
+            output_bucket=self.output,
         )
         running = Running(self)
         driver = Driver(configuration, running.stop, running.hear)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import random
 from bisect import bisect_left, bisect_right
-from collections import Counter, defaultdict
+from collections import Counter
 from datetime import UTC, datetime, timedelta
 
 import pytest
@@ -60,9 +60,8 @@ def test_a_left_row_without_partner_is_kept_with_nulls_once_the_watermark_has_pa
         running.until_read({"a": [1], "b": [1]})
         _move_watermark(job, running, "12:31:00", 2)
         assert job.rows() == []
-        _move_watermark(job, running, "12:31:00.001", 3)
-        assert job.rows() == [{"left": "alone", "right": None}]
-        _move_watermark(job, running, "12:31:30", 4)
+        # Spark's watermark is a millisecond less than Penstock's, and state goes that lies before it.
+        _move_watermark(job, running, "12:31:00.002", 3)
         assert job.rows() == [{"left": "alone", "right": None}]
         assert running.batches[-1]["totalTags"] == {Tag.DATA: 1}
 
@@ -100,7 +99,7 @@ def test_random_rows_give_the_pairs_of_a_plain_join_and_each_record_is_read_once
     job = _job(surroundings, "lopsided_left_pairs", partitions=2)
     counts = {source: [0, 0] for source in "ab"}
     with job.running() as running:
-        for step in range(5):
+        for step in range(4):
             for source in "ab":
                 for partition in range(2):
                     events = [_random_event(random_, source, step, number) for number in range(15)]
@@ -118,7 +117,7 @@ def test_random_rows_give_the_pairs_of_a_plain_join_and_each_record_is_read_once
     found = _pairs(job)
     assert found == expected, f"missing {expected - found}, unexpected {found - expected}"
     assert len(job.aside("late")) == late
-    assert sum(batch["rows"] for batch in running.committed) == sum(map(sum, counts.values())) == 304
+    assert sum(batch["rows"] for batch in running.committed) == sum(map(sum, counts.values())) == 244
 
 
 def _random_event(random_: random.Random, source: str, step: int, number: int) -> dict[str, str]:
@@ -216,6 +215,6 @@ def test_a_bound_is_a_duration_with_or_without_a_sign(text: str, ms: int) -> Non
 
 @pytest.mark.parametrize("text", ["", "-", "+", "60", "--60s", "+-60s", "-+60s", "60 s", "1.5.0s", "nans", "60S ", "-0", "s"])
 def test_what_is_no_bound_is_told_with_what_one_is(text: str) -> None:
-    with pytest.raises(ValueError, match="is no bound: .*, with a sign or without") as raised:
+    with pytest.raises(ValueError, match=r"is no bound: .*, with a sign or without") as raised:
         offset_ms(text)
     assert f'"{text}"' in str(raised.value)

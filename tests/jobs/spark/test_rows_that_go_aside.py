@@ -43,6 +43,15 @@ def test_a_record_that_does_not_parse_goes_to_quarantine_with_reason_and_place(s
     assert values == list(broken)
 
 
+def test_a_record_in_quarantine_does_not_move_the_watermark(surroundings: Surroundings) -> None:
+    job = surroundings.job("tests.jobs.spark.apps.copy_rows", sources={"a": 1})
+    job.feed("a", _row("good"), {"at": "2025-04-05T23:00:00Z", "name": "without a key"})
+    with job.running() as running:
+        running.until_read({"a": [2]})
+    assert running.batches[-1]["watermarks"]["inputs"]["a"] == 1743856200000 - 10_000
+    assert len(job.aside("errors")) == 1
+
+
 def test_offsets_of_any_kind_and_fractions_are_read_as_the_same_moment(surroundings: Surroundings) -> None:
     job = surroundings.job("tests.jobs.spark.apps.copy_rows", sources={"a": 1})
     same = ["2025-04-05T18:30:00.5+05:30", "2025-04-05T13:00:00.500Z", "2025-04-05T08:00:00.500499999-05:00"]

@@ -1,0 +1,113 @@
+"""Penstock's interval join beside Spark's own, on keys that are hot: ``python -m benchmarks.interval_join [--rows N] [--keys N]``.
+
+Both join the same files, in one Spark, three times in turn, and must give the same number of pairs. Spark compares a row with every row of
+the other side under its key; Penstock's join puts a slice of event time into the key.
+"""
+
+from __future__ import annotations
+
+import argparse
+import statistics
+import tempfile
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F
+
+from jobs import session as spark_session
+from jobs.joins import Side, interval_join
+from jobs.spec import State
+from jobs.streams import REASON, RECORD, TAG, TIME, Stream, Tag
+
+BOUND_S = 60
+ROUNDS = 3
+
+
+def main() -> None:
+    """Prints a table of seconds, the smallest, the median and the largest of the rounds."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--rows", type=int, default=20_000, help="of each side (default: 20000)")
+    parser.add_argument("--keys", type=int, default=3, help="how many keys share them (default: 3)")
+    arguments = parser.parse_args()
+    with tempfile.TemporaryDirectory() as folder:
+        session = _session(Path(folder))
+        for side in "lr":
+            _write(session, Path(folder) / side, arguments.rows, arguments.keys, seed=ord(side))
+        joins: dict[str, Callable[[DataFrame, DataFrame], DataFrame]] = {"Penstock": _penstock, "Spark": _spark}
+        took: dict[str, list[float]] = {name: [] for name in joins}
+        pairs: dict[str, int] = {}
+        for turn in range(ROUNDS + 1):
+            for name, join in joins.items():
+                seconds, pairs[name] = _run(session, Path(folder), join, f"{name}-{turn}")
+                # The first round warms the engine up.
+                took[name] += [seconds] if turn else []
+        assert len(set(pairs.values())) == 1, f"the joins differ: {pairs}"
+        print(f"{arguments.rows:,} rows a side, {arguments.keys} keys, {BOUND_S} s to either side: {pairs['Spark']:,} pairs")
+        for name, seconds_ in took.items():
+            print(f"{name:<10} {min(seconds_):6.1f} {statistics.median(seconds_):6.1f} {max(seconds_):6.1f} s")
+        session.stop()
+
+
+def _session(folder: Path) -> SparkSession:
+    conf = {
+        **spark_session.state_conf(State()),
+        "spark.sql.streaming.checkpointFileManagerClass": (
+            "org.apache.spark.sql.execution.streaming.checkpointing.FileSystemBasedCheckpointFileManager"
+        ),
+        "spark.sql.shuffle.partitions": "2",
+        "spark.local.dir": str(folder / "local"),
+        "spark.driver.memory": "2g",
+        "spark.ui.enabled": "false",
+    }
+    session = spark_session.build("benchmark", "local[2]", conf)
+    session.sparkContext.setLogLevel("ERROR")
+    return session
+
+
+def _write(session: SparkSession, folder: Path, rows: int, keys: int, seed: int) -> None:
+    """Rows spread evenly over a day."""
+    at = F.timestamp_seconds(F.lit(1_700_000_000) + F.floor(F.rand(seed) * 86_400))
+    table = session.range(rows).select((F.col("id") % keys).cast("string").alias("key"), at.alias("at"))
+    table.coalesce(1).write.parquet(str(folder))
+
+
+def _read(session: SparkSession, folder: Path) -> DataFrame:
+    return session.readStream.schema("key string, at timestamp").parquet(str(folder))
+
+
+def _stream(rows: DataFrame) -> Stream:
+    record = F.lit(None).cast("struct<source:string>")
+    frame = rows.withColumn(TAG, F.lit(str(Tag.DATA))).withColumn(REASON, F.lit(None).cast("string"))
+    return Stream(frame.withColumn(TIME, F.col("at")).withColumn(RECORD, record).withWatermark(TIME, "1 second"), timed=True)
+
+
+def _penstock(left: DataFrame, right: DataFrame) -> DataFrame:
+    joined = interval_join(Side("l", _stream(left), "key"), Side("r", _stream(right), "key"), lower=f"-{BOUND_S}s", upper=f"{BOUND_S}s")
+    return joined.frame.where(F.col(TAG) == Tag.DATA)
+
+
+def _spark(left: DataFrame, right: DataFrame) -> DataFrame:
+    one = left.withWatermark("at", "1 second").alias("l")
+    other = right.withWatermark("at", "1 second").alias("r")
+    close = F.expr(f"r.at >= l.at - interval {BOUND_S} seconds and r.at <= l.at + interval {BOUND_S} seconds")
+    return one.join(other, (F.col("l.key") == F.col("r.key")) & close).select("l.key")
+
+
+def _run(session: SparkSession, folder: Path, join: Callable[[DataFrame, DataFrame], DataFrame], name: str) -> tuple[float, int]:
+    found: list[int] = []
+    joined = join(_read(session, folder / "l"), _read(session, folder / "r"))
+    began_s = time.monotonic()
+    query = (
+        joined.writeStream.foreachBatch(lambda batch, _: found.append(batch.count()))
+        .option("checkpointLocation", str(folder / name))
+        .trigger(availableNow=True)
+        .start()
+    )
+    query.awaitTermination()
+    return time.monotonic() - began_s, sum(found)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,313 @@
+"""The documents: what they link to, show and name is there, and their examples run."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import shlex
+import subprocess
+import sys
+import time
+from collections import Counter
+from functools import cache
+from pathlib import Path
+from typing import Any
+from xml.etree import ElementTree
+
+import pytest
+import yaml
+from jsonschema import Draft202012Validator
+
+from jobs.local.recording import Expectation, Record, Recorded, Recording
+from scripts.command import VERBS
+from scripts.error_reference import errors
+from scripts.layout import ROOT
+
+PAGES = [*sorted(ROOT.glob("*.md")), *sorted((ROOT / "docs").rglob("*.md")), ROOT / "requirements/README.md"]
+README, CONTRIBUTING, JOB_SPEC = ROOT / "README.md", ROOT / "CONTRIBUTING.md", ROOT / "docs/job-spec.md"
+COMMAND = ".venv/bin/penstock"
+# The whole of a run on a busy machine with two cores.
+RUN_LIMIT_S = 400
+CHEAP = (
+    ".venv/bin/python -m scripts.error_reference > docs/errors.md",
+    ".venv/bin/python -m jobs.spec_schema > jobs/spec.schema.json",
+    "./scripts/test --list",
+)
+
+
+def _name(value: object) -> str:
+    return str(value.relative_to(ROOT)) if isinstance(value, Path) else str(value)
+
+
+def _prose(page: Path) -> str:
+    """A page without its fenced blocks."""
+    return re.sub(r"^```.*?^```$", "", page.read_text(encoding="utf-8"), flags=re.MULTILINE | re.DOTALL)
+
+
+def _blocks(page: Path, language: str) -> list[str]:
+    return re.findall(rf"^```{language}\n(.*?)^```$", page.read_text(encoding="utf-8"), flags=re.MULTILINE | re.DOTALL)
+
+
+def _files(page: Path) -> dict[str, str]:
+    """The files that a page shows: a line with the name in backquotes, then the fenced block."""
+    found = re.findall(r"^`([\w.]+)`\n```\w+\n(.*?)^```$", page.read_text(encoding="utf-8"), flags=re.MULTILINE | re.DOTALL)
+    return dict(found)
+
+
+def _anchors(page: Path) -> set[str]:
+    headings = re.findall(r"^#+ (.+)$", _prose(page), flags=re.MULTILINE)
+    return {re.sub(r"[^\w\- ]", "", heading.lower()).replace(" ", "-") for heading in headings}
+
+
+def _commands(page: Path) -> list[str]:
+    """The command lines that a page shows, in fenced blocks and in running text."""
+    lines = [line.removeprefix("$ ") for block in _blocks(page, "sh") for line in block.splitlines()]
+    lines += re.findall(r"`([^`\n]+)`", _prose(page))
+    return list(dict.fromkeys(line for line in lines if line.startswith(("./scripts/", COMMAND, "penstock "))))
+
+
+def _run(command: list[str], cwd: Path, **environment: str) -> subprocess.CompletedProcess[str]:
+    """Runs a command from any folder; where it is a Python module, that of this checkout."""
+    variables = {**os.environ, "PYTHONPATH": str(ROOT), **environment}
+    return subprocess.run(command, cwd=cwd, env=variables, capture_output=True, text=True, timeout=RUN_LIMIT_S, check=False)
+
+
+def _penstock(*words: str, cwd: Path = ROOT, **environment: str) -> subprocess.CompletedProcess[str]:
+    return _run([sys.executable, "-P", "-m", "scripts", *words], cwd, **environment)
+
+
+@cache
+def _help(*command: str) -> str:
+    shown = _penstock(*command, "--help") if command[0] in VERBS else _run([*command, "--help"], ROOT)
+    assert shown.returncode == 0, shown.stderr
+    return shown.stdout
+
+
+@pytest.fixture
+def example(tmp_path: Path) -> Path:
+    """The spec of the README's example job, with its files beside it, in a folder outside of the checkout."""
+    folder = tmp_path / "a job of one's own"
+    folder.mkdir()
+    for name, text in _files(README).items():
+        (folder / name).write_text(text, encoding="utf-8")
+    return folder / "my_job.yaml"
+
+
+@pytest.mark.parametrize("page", PAGES, ids=_name)
+def test_every_relative_link_leads_to_something(page: Path) -> None:
+    dead = []
+    for link in re.findall(r"\]\(([^)\s]+)\)", _prose(page)):
+        path, _, anchor = link.partition("#")
+        if re.match(r"[a-z]+:", link):
+            continue
+        target = page.parent / path if path else page
+        if not target.exists() or (anchor and anchor not in _anchors(target)):
+            dead.append(link)
+    assert dead == []
+
+
+@pytest.mark.parametrize("page", [README, CONTRIBUTING], ids=_name)
+def test_every_command_that_is_shown_is_there_with_its_options(page: Path) -> None:
+    commands = _commands(page)
+    assert commands
+    for line in commands:
+        words = shlex.split(line)
+        program, arguments = words[0], words[1 : words.index("--")] if "--" in words else words[1:]
+        if program.startswith("./scripts/"):
+            assert os.access(ROOT / program, os.X_OK), line
+            # The script of the tests sets up before it hands its options on; what it hands them to can say them at once.
+            shown = _tiers_help() if program == "./scripts/test" else _help(str(ROOT / program))
+        elif not arguments or arguments[0].startswith("-"):
+            shown = _penstock("--help").stdout
+        else:
+            assert arguments[0] in VERBS, line
+            shown = _help(arguments[0])
+        unknown = [word for word in arguments if word.startswith("-") and not re.search(rf"(?<![\w-]){word}(?![\w-])", shown)]
+        assert unknown == [], line
+
+
+@cache
+def _tier_list() -> str:
+    return _run([sys.executable, "-m", "scripts.tiers", "--list"], ROOT).stdout
+
+
+@cache
+def _tiers_help() -> str:
+    return _run([sys.executable, "-m", "scripts.tiers", "--help"], ROOT).stdout
+
+
+@pytest.mark.parametrize("page", [README, CONTRIBUTING], ids=_name)
+def test_every_file_of_the_checkout_that_a_command_names_is_there(page: Path) -> None:
+    named = {word for line in _commands(page) for word in shlex.split(line) if word.startswith(("jobs/", "infra/", "requirements/"))}
+    assert [name for name in sorted(named) if not (ROOT / name).exists()] == []
+
+
+@pytest.mark.parametrize("line", CHEAP)
+def test_a_cheap_command_of_contributing_does_what_it_says(line: str) -> None:
+    assert line in CONTRIBUTING.read_text(encoding="utf-8").splitlines(), "the page shows it in this very form"
+    command, _, file = line.partition(" > ")
+    command = command.replace(".venv/bin/python", shlex.quote(sys.executable))
+    ran = _run(["bash", "-c", command], ROOT)
+    assert ran.returncode == 0, ran.stderr
+    assert ran.stdout == ((ROOT / file).read_text(encoding="utf-8") if file else _tier_list())
+
+
+def test_every_tier_stands_in_contributing() -> None:
+    table = re.search(r"<!-- tier-times -->\n(.*?)<!-- /tier-times -->", CONTRIBUTING.read_text(encoding="utf-8"), flags=re.DOTALL)
+    assert table
+    listed = dict(line.split(maxsplit=1) for line in _tier_list().splitlines())
+    rows = dict(re.findall(r"^\| (\w+) \| (.+?) \|", table[1], flags=re.MULTILINE))
+    assert {tier: what.removesuffix(" (by default)") for tier, what in listed.items()} == {k: v for k, v in rows.items() if k != "tier"}
+
+
+def test_every_field_of_the_spec_stands_in_its_page() -> None:
+    schema = json.loads((ROOT / "jobs/spec.schema.json").read_text(encoding="utf-8"))
+    models = [schema, *schema["$defs"].values()]
+    fields = {name for model in models for name in model.get("properties", {})}
+    assert {"apiVersion", "outOfOrderness", "bucketBy"} <= fields
+    rows = set(re.findall(r"^\| (`\w+`(?:, `\w+`)*) \|", JOB_SPEC.read_text(encoding="utf-8"), flags=re.MULTILINE))
+    documented = {name for row in rows for name in re.findall(r"\w+", row)}
+    assert fields - documented == set()
+
+
+def test_every_choice_of_the_spec_stands_in_its_page() -> None:
+    schema = json.loads((ROOT / "jobs/spec.schema.json").read_text(encoding="utf-8"))
+    text = JOB_SPEC.read_text(encoding="utf-8")
+    assert [choice for choice in sorted(_choices(schema)) if f"`{choice}`" not in text] == []
+
+
+def _choices(part: Any) -> set[str]:
+    if isinstance(part, list):
+        return {choice for item in part for choice in _choices(item)}
+    if not isinstance(part, dict):
+        return set()
+    own = {*part.get("enum", []), *([part["const"]] if "const" in part else [])}
+    return {choice for choice in own if isinstance(choice, str)} | {choice for item in part.values() for choice in _choices(item)}
+
+
+@pytest.mark.parametrize("page", PAGES, ids=_name)
+def test_every_error_code_that_is_named_is_one(page: Path) -> None:
+    known = {kind.code for kinds in errors().values() for kind in kinds}
+    prefixes = "|".join(sorted({code.split("-")[0] for code in known}))
+    named = set(re.findall(rf"\b(?:{prefixes})-[0-9]{{3}}\b", page.read_text(encoding="utf-8")))
+    assert named - known == set()
+
+
+@pytest.mark.parametrize("page", PAGES, ids=_name)
+def test_every_fence_that_is_opened_is_closed(page: Path) -> None:
+    assert len(re.findall(r"^```", page.read_text(encoding="utf-8"), flags=re.MULTILINE)) % 2 == 0
+
+
+@pytest.mark.parametrize("image", sorted((ROOT / "docs").rglob("*.svg")), ids=_name)
+def test_a_picture_is_whole_and_needs_nothing_from_elsewhere(image: Path) -> None:
+    text = image.read_text(encoding="utf-8")
+    root = ElementTree.fromstring(text)
+    assert root.tag == "{http://www.w3.org/2000/svg}svg"
+    assert root.find("{http://www.w3.org/2000/svg}title") is not None
+    assert not re.search(r"href=\"https?:|@import|<script|<image", text)
+    classes = set(re.findall(r'class="(\w+)"', text))
+    assert "prefers-color-scheme: dark" in text
+    assert [name for name in sorted(classes) if text.count(f".{name} {{") < 1] == []
+
+
+def test_every_decision_has_its_parts_and_stands_in_the_list() -> None:
+    folder = ROOT / "docs/decisions"
+    pages = sorted(path for path in folder.glob("*.md") if path.name != "README.md")
+    assert [int(path.name[:4]) for path in pages] == list(range(1, len(pages) + 1))
+    for path in pages:
+        headings = re.findall(r"^## (.+)$", path.read_text(encoding="utf-8"), flags=re.MULTILINE)
+        assert headings == ["Context", "Decision", "Consequences", "Held by"], path.name
+        assert f"]({path.name})" in (folder / "README.md").read_text(encoding="utf-8")
+
+
+def test_the_plan_in_the_readme_is_the_one_that_size_gives() -> None:
+    shown = _blocks(README, "text")
+    plan = _penstock("size", "jobs/specs/user_credit.yaml").stdout
+    assert plan in shown
+    explained = _penstock("size", "jobs/specs/user_credit.yaml", "--explain").stdout
+    (lines,) = [block for block in shown if block.startswith("totals.executors")]
+    assert [line for line in lines.splitlines() if line not in explained.splitlines()] == []
+
+
+def test_the_transcript_in_the_readme_has_both_jobs_and_their_verdicts() -> None:
+    found = re.search(r"<!-- transcript -->\n```text\n(.*?)```\n<!-- /transcript -->", README.read_text(encoding="utf-8"), flags=re.DOTALL)
+    assert found
+    assert re.findall(r"^job (\S+)$", found[1], flags=re.MULTILINE) == ["user-credit", "flights"]
+    assert len(re.findall(r"^  verdict +right: ", found[1], flags=re.MULTILINE)) == 2
+    assert "/tmp/" not in found[1]
+
+
+def test_the_example_of_the_readme_is_complete_and_valid(example: Path) -> None:
+    assert set(_files(README)) == {"my_job.py", "my_job.yaml", "events.jsonl"}
+    schema = json.loads((ROOT / "jobs/spec.schema.json").read_text(encoding="utf-8"))
+    Draft202012Validator(schema).validate(yaml.safe_load(example.read_text(encoding="utf-8")))
+    compile((example.parent / "my_job.py").read_text(encoding="utf-8"), "my_job.py", "exec")
+    for line in (example.parent / "events.jsonl").read_text(encoding="utf-8").splitlines():
+        json.loads(line)
+
+
+def test_the_example_of_the_readme_is_sized(example: Path) -> None:
+    sized = _penstock("size", "my_job.yaml", "-o", "json", cwd=example.parent)
+    assert sized.returncode == 0, sized.stderr
+    plan = json.loads(sized.stdout)
+    assert (plan["totals"]["executors"], plan["totals"]["pods"]) == (1, 2)
+    assert plan["kafka"]["topics"] == {"clicks": 2, "my-job-errors": 1, "my-job-late": 1}
+
+
+def test_the_faults_in_the_readme_are_those_of_the_example_with_slips(example: Path) -> None:
+    text = example.read_text(encoding="utf-8")
+    for right, wrong in (("outOfOrderness", "outOfOrdernes"), ("parallelism: 2", "parallelism: 0"), ("memory: 4g", "memory: 4Gib")):
+        text = text.replace(right, wrong)
+    (example.parent / "bad.yaml").write_text(text, encoding="utf-8")
+    told = _penstock("size", "bad.yaml", cwd=example.parent)
+    assert told.returncode == 2
+    assert told.stderr in _blocks(README, "text")
+
+
+def _checks() -> dict[str, Any]:
+    """The names of the module that the page of the job spec shows."""
+    names: dict[str, Any] = {}
+    exec(compile(_files(JOB_SPEC)["my_checks.py"], "my_checks.py", "exec"), names)
+    return names
+
+
+def test_the_generator_and_the_expectation_of_the_job_specs_page_fit_each_other() -> None:
+    names = _checks()
+    made = list(names["clicks"](2))
+    values = [item.value if isinstance(item, Record) else item if isinstance(item, bytes) else json.dumps(item).encode() for item in made]
+    records = [Recorded(partition=0, offset=offset, key=None, value=value, flush=False) for offset, value in enumerate(values)]
+    expected: Expectation = names["expect"](Recording({"clicks": records}, {"clicks": 1}, [], {"clicks": {0: 0}}))
+    assert (len(made), expected.rows, expected.quarantined, expected.late) == (1_002, 666, 2, 0)
+    assert isinstance(expected.exact, Counter) and expected.exact.total() == 666
+
+
+def _processes_of(folder: Path) -> list[str]:
+    """Command lines of the processes that have a folder in their environment."""
+    found = []
+    for process in Path("/proc").glob("[0-9]*"):
+        try:
+            if str(folder).encode() in (process / "environ").read_bytes():
+                found.append((process / "cmdline").read_bytes().replace(b"\0", b" ").decode("utf-8", "replace"))
+        except OSError:
+            continue
+    return found
+
+
+@pytest.mark.emulated
+def test_the_example_of_the_readme_runs_as_the_readme_says_and_leaves_nothing(example: Path, tmp_path: Path) -> None:
+    temporary = tmp_path / "temporary"
+    temporary.mkdir()
+    ran = _penstock("up", str(example), cwd=tmp_path, TMPDIR=str(temporary))
+    assert ran.returncode == 0, ran.stderr
+    assert re.search(r"^  verdict +right: rows in = out \+ quarantined \+ late \+ filtered$", ran.stderr, flags=re.MULTILINE)
+    assert re.search(r"^  in +5 records", ran.stderr, flags=re.MULTILINE)
+    assert re.search(r"^  out +2 rows in \d files, .*: s3a://penstock-local-output/my-job/$", ran.stderr, flags=re.MULTILINE)
+    assert "2 in topic my-job-errors" in ran.stderr
+    assert "0 in topic my-job-late" in ran.stderr
+    assert "1 filtered" in ran.stderr
+    assert list(temporary.iterdir()) == []
+    # Keepers end with the command; the kernel may take a moment to bury what they have ended.
+    until_s = time.monotonic() + 60
+    while left := _processes_of(temporary):
+        assert time.monotonic() < until_s, f"left behind: {left}"
