@@ -165,8 +165,9 @@ class Driver:
         try:
             put_in_force(session, batches.last.watermarks.in_force_ms)
             writer = stream.frame.writeStream.queryName(self._spec.job.metadata.name).outputMode("append").foreachBatch(batches)
-            query = self._triggered(writer).option("checkpointLocation", self._configuration.checkpoint).start()
+            # Where the query begins is decided; told before it starts, so that it comes before anything that the query tells.
             self._emit("reading", self._told(job, sink, session.sparkContext.uiWebUrl))
+            query = self._triggered(writer).option("checkpointLocation", self._configuration.checkpoint).start()
             return self._until_the_end(query, batches, ended)
         finally:
             session.streams.removeListener(listener)

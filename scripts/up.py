@@ -8,6 +8,7 @@ import shutil
 import signal
 import sys
 import tempfile
+import textwrap
 import threading
 from collections import Counter
 from contextlib import ExitStack
@@ -33,6 +34,7 @@ from sizing.plan import plan
 
 # How often it is looked whether all still runs.
 _LOOK_S = 1.0
+_WIDTH = 100
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -123,7 +125,7 @@ def _run_all(jobs: list[Job], arguments: argparse.Namespace, environment: Enviro
 def _applied(applied: Applied) -> str:
     kinds = Counter(change.address.split(".")[0] for change in applied.changes if change.action == "create")
     listed = ", ".join(f"{count} {kind}" if count > 1 else kind for kind, count in sorted(kinds.items()))
-    return f"stack checkpoints: {applied}\n{listed}"
+    return f"stack checkpoints: {applied}\n{textwrap.fill(listed, _WIDTH, break_on_hyphens=False)}"
 
 
 def _run_one(one: LocalRun, steps: Steps, keep: ExitStack | None) -> None:

@@ -126,8 +126,10 @@ class Files:
         return F.concat(F.lit("dt="), F.date_format(local, "yyyy-MM-dd"))
 
     def _stage(self, lines: DataFrame, batch: int, count: int) -> Manifest:
-        """Writes the rows as open uploads and decides for them, or for those of whoever was quicker."""
-        self._abort(batch, keep=())
+        """Writes the rows as open uploads and decides for them, or for those of whoever was quicker.
+
+        Nothing of another try is aborted before the manifest is there: a driver that was only slow could still decide for it.
+        """
         stem = f"{self.sink.prefix}{self._stem(batch)}"
         writer = PartWriter(self.bucket, self.sink.path, stem, f".{self.sink.format}", self.sink.roll.size)
         tasks = max(1, math.ceil(count / ROWS_A_TASK))

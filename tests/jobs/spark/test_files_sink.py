@@ -1,0 +1,296 @@
+"""Files that any reader can trust: how they are cut and named, and what becomes of tries that came to nothing."""
+
+from __future__ import annotations
+
+import json
+import threading
+import uuid
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F
+
+from jobs.checkpoint import RETAINED_BATCHES, Checkpoint
+from jobs.errors import ReplayDiffers, StagedPartGone
+from jobs.sinks import files
+from jobs.sinks.files import Files, Manifest
+from jobs.sinks.parts import PIECE_BYTES, TOKEN
+from jobs.spec import FileSink
+from jobs.streams import TIME
+from scripts import kafka_topics
+from tests.jobs.spark.running import CHECKPOINTS, OUTPUT, Surroundings
+
+if TYPE_CHECKING:
+    from mypy_boto3_s3 import S3Client
+
+SMALL = {"roll": {"size": "64k"}, "bucketBy": "none"}
+
+
+class Killed(Exception):
+    """Stands for the end of the process at a chosen point."""
+
+
+@dataclass(frozen=True)
+class Sink:
+    """One sink's place in the buckets, and what a reader finds there."""
+
+    session: SparkSession
+    s3: S3Client
+    path: str = field(default_factory=lambda: f"sink-{uuid.uuid4().hex[:8]}")
+
+    def files(self, kind: type[Checkpoint] = Checkpoint, **settings: Any) -> Files:
+        """A writer, as one driver has it."""
+        sink = FileSink.model_validate({"path": self.path, "prefix": "part-", **settings})
+        return Files("out", sink, OUTPUT, "0123abcd", kind(f"s3a://{CHECKPOINTS}/{self.path}/1"))
+
+    def rows(self, count: int, width: int = 1, partitions: int = 1, first: int = 0) -> DataFrame:
+        """Rows with an id and a text of a width in bytes."""
+        frame = self.session.range(first, first + count, numPartitions=partitions)
+        return frame.select("id", F.repeat(F.lit("x"), width).alias("text"), F.lit("2025-04-05 12:00:00").cast("timestamp").alias(TIME))
+
+    def objects(self) -> dict[str, bytes]:
+        """Name -> content of every file that a reader sees."""
+        listed = self.s3.list_objects_v2(Bucket=OUTPUT, Prefix=f"{self.path}/").get("Contents", [])
+        read = {item["Key"]: self.s3.get_object(Bucket=OUTPUT, Key=item["Key"])["Body"].read() for item in listed}
+        return {key.removeprefix(f"{self.path}/"): body for key, body in read.items()}
+
+    def ids(self) -> list[int]:
+        """The ids in all files, sorted."""
+        return sorted(json.loads(line)["id"] for body in self.objects().values() for line in body.splitlines())
+
+    def uploads(self) -> list[tuple[str, str]]:
+        """Key and id of the uploads that are open."""
+        listed = self.s3.list_multipart_uploads(Bucket=OUTPUT, Prefix=f"{self.path}/").get("Uploads", [])
+        return [(upload["Key"], upload["UploadId"]) for upload in listed]
+
+    def manifests(self) -> list[str]:
+        """Names of the manifests that the checkpoint holds."""
+        prefix = f"{self.path}/1/penstock/sinks/out/"
+        return [item["Key"].removeprefix(prefix) for item in self.s3.list_objects_v2(Bucket=CHECKPOINTS, Prefix=prefix).get("Contents", [])]
+
+
+@pytest.fixture
+def sink(session: SparkSession, s3: S3Client) -> Sink:
+    return Sink(session, s3)
+
+
+@pytest.fixture
+def killed_before(monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[[type, str], Any]]:
+    """Ends a write before a method, by an error that nothing catches; ends with the `with` block that it gives."""
+
+    def arrange(owner: type, method: str) -> Any:
+        def instead(*arguments: object, **named: object) -> None:
+            raise Killed
+
+        patch = pytest.MonkeyPatch.context()
+        inner = patch.__enter__()
+        inner.setattr(owner, method, instead)
+        return patch
+
+    yield arrange
+
+
+def test_files_are_rolled_by_size_and_each_is_whole_lines(sink: Sink) -> None:
+    sink.files(**SMALL).write(sink.rows(1_000, width=1_000), 7, 1_000)
+    found = sink.objects()
+    line = len(b'{"id":100,"text":""}\n') + 1_000
+    *full, last = [found[name] for name in sorted(found)]
+    assert len(full) == 1_000 * line // (64 * 1024 + line)
+    assert all(64 * 1024 <= len(body) < 64 * 1024 + line for body in full)
+    assert 0 < len(last) < 64 * 1024
+    assert all(body.endswith(b"}\n") for body in found.values())
+    assert sink.ids() == list(range(1_000))
+
+
+def test_names_begin_with_the_prefix_tell_query_and_micro_batch_and_end_with_the_format(sink: Sink) -> None:
+    sink.files(**SMALL | {"prefix": "user-data-"}).write(sink.rows(100, width=1_000), 7, 100)
+    assert sorted(sink.objects()) == [f"user-data-0123abcd-00000007-000-00{number}.json" for number in range(2)]
+
+
+def test_each_date_has_files_of_its_own(sink: Sink) -> None:
+    later = sink.rows(5, first=5).withColumn(TIME, F.expr(f"{TIME} + interval 1 day"))
+    sink.files().write(sink.rows(5).union(later).coalesce(1), 0, 10)
+    assert {name.split("/")[0]: len(body.splitlines()) for name, body in sink.objects().items()} == {"dt=2025-04-05": 5, "dt=2025-04-06": 5}
+
+
+def test_many_rows_are_written_by_many_tasks(sink: Sink, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(files, "ROWS_A_TASK", 100)
+    sink.files(bucketBy="none").write(sink.rows(1_000, partitions=4), 0, 300)
+    assert sorted(name[-12:] for name in sink.objects()) == ["000-000.json", "001-000.json", "002-000.json"]
+    assert sink.ids() == list(range(1_000))
+
+
+def test_a_file_larger_than_a_piece_of_an_upload_is_put_together_right(sink: Sink) -> None:
+    count = 5 * PIECE_BYTES // 2 // 100_000
+    (part,) = sink.files(bucketBy="none").write(sink.rows(count, width=100_000), 0, count).parts
+    assert len(part.etags) == 3
+    (body,) = sink.objects().values()
+    assert len(body) == part.bytes
+    assert sink.ids() == list(range(count))
+
+
+def test_an_empty_micro_batch_makes_no_file(sink: Sink) -> None:
+    manifest = sink.files().write(sink.rows(0), 0, 0)
+    assert (manifest.rows, manifest.parts) == (0, ())
+    assert sink.objects() == {} and sink.uploads() == []
+    # Nor does its replay.
+    assert sink.files().write(sink.rows(0), 0, 0) == manifest
+
+
+def test_nulls_are_written_as_null_and_what_is_no_ascii_as_utf_8(sink: Sink) -> None:
+    rows = sink.rows(1).select("id", F.lit(None).cast("string").alias("text"), F.lit("\u00e9\n\u2028").alias("more"), TIME)
+    sink.files().write(rows, 0, 1)
+    (body,) = sink.objects().values()
+    assert body.count(b"\n") == 1 and "\u00e9".encode() in body
+    assert json.loads(body) == {"id": 0, "text": None, "more": "\u00e9\n\u2028"}
+
+
+def test_the_envelope_is_not_written(sink: Sink) -> None:
+    sink.files().write(sink.rows(1), 0, 1)
+    (body,) = sink.objects().values()
+    assert list(json.loads(body)) == ["id", "text"]
+
+
+def test_what_a_killed_try_has_staged_nobody_sees_and_the_next_try_takes_away(
+    sink: Sink, killed_before: Callable[[type, str], Any]
+) -> None:
+    with killed_before(Checkpoint, "put_once"), pytest.raises(Killed):
+        sink.files(**SMALL).write(sink.rows(200, width=1_000), 0, 200)
+    left = sink.uploads()
+    assert len(left) == 4
+    assert sink.objects() == {}
+    sink.files(**SMALL).write(sink.rows(200, width=1_000), 0, 200)
+    assert sink.ids() == list(range(200))
+    assert sink.uploads() == []
+
+
+def test_uploads_of_other_micro_batches_and_of_others_are_left_alone(sink: Sink) -> None:
+    mine = sink.files()
+    keys = [
+        f"{sink.path}/dt=2025-04-05/{name}" for name in ("part-0123abcd-00000001-000-000.json", "part-76543210-00000000-000-000.json", "x")
+    ]
+    for key in keys:
+        sink.s3.create_multipart_upload(Bucket=OUTPUT, Key=key)
+    mine.write(sink.rows(1), 0, 1)
+    assert [key for key, _ in sink.uploads()] == sorted(keys)
+
+
+def test_a_replay_completes_what_the_first_try_has_decided_and_writes_nothing(
+    sink: Sink, killed_before: Callable[[type, str], Any]
+) -> None:
+    with killed_before(Files, "_publish"), pytest.raises(Killed):
+        sink.files(**SMALL).write(sink.rows(200, width=1_000), 0, 200)
+    staged = sink.uploads()
+    manifest = sink.files(**SMALL).write(sink.rows(200, width=1_000, partitions=3), 0, 200)
+    assert sorted((part.key, part.upload_id) for part in manifest.parts) == sorted(staged)
+    assert sink.ids() == list(range(200))
+    before = {key: sink.s3.head_object(Bucket=OUTPUT, Key=key)["LastModified"] for key, _ in staged}
+    assert sink.files(**SMALL).write(sink.rows(200, width=1_000), 0, 200) == manifest
+    assert {key: sink.s3.head_object(Bucket=OUTPUT, Key=key)["LastModified"] for key, _ in staged} == before
+
+
+@pytest.mark.parametrize("change", ["another row", "a row more", "a row less", "a row twice instead of another", "another date"])
+def test_a_replay_with_other_rows_is_refused(sink: Sink, change: str) -> None:
+    sink.files().write(sink.rows(10), 0, 10)
+    before = sink.objects()
+    others = {
+        "another row": sink.rows(9).union(sink.rows(1, first=99)),
+        "a row more": sink.rows(11),
+        "a row less": sink.rows(9),
+        "a row twice instead of another": sink.rows(9).union(sink.rows(1)),
+        "another date": sink.rows(10).withColumn(TIME, F.expr(f"{TIME} + interval 1 day")),
+    }
+    with pytest.raises(ReplayDiffers) as raised:
+        sink.files().write(others[change], 0, 10)
+    assert (raised.value.code, raised.value.path) == ("JOB-007", "sink out, batch 0")
+    assert raised.value.need.startswith("the 10 rows of the first try")
+    assert sink.objects() == before and sink.uploads() == []
+
+
+def test_the_order_of_the_rows_and_the_cut_into_tasks_do_not_matter(sink: Sink) -> None:
+    first = sink.files().write(sink.rows(100), 0, 100)
+    assert sink.files().write(sink.rows(100, partitions=7).orderBy(F.desc("id")), 0, 100) == first
+
+
+def test_a_staged_part_that_is_gone_stops_the_job(sink: Sink, killed_before: Callable[[type, str], Any]) -> None:
+    with killed_before(Files, "_publish"), pytest.raises(Killed):
+        sink.files().write(sink.rows(10), 0, 10)
+    # As a bucket's lifecycle rule for unfinished uploads does while the job stands still.
+    ((key, upload),) = sink.uploads()
+    sink.s3.abort_multipart_upload(Bucket=OUTPUT, Key=key, UploadId=upload)
+    with pytest.raises(StagedPartGone) as raised:
+        sink.files().write(sink.rows(10), 0, 10)
+    error = raised.value
+    assert (error.code, error.path, error.need) == ("JOB-006", f"s3a://{OUTPUT}/{key}", f"the upload {upload} still open, or completed")
+    assert "days for unfinished uploads" in error.fix
+
+
+def test_a_file_of_somebody_else_under_the_parts_name_is_not_taken_for_it(sink: Sink) -> None:
+    (part,) = sink.files().write(sink.rows(10), 0, 10).parts
+    sink.s3.put_object(Bucket=OUTPUT, Key=part.key, Body=b"other", Metadata={TOKEN: "another"})
+    with pytest.raises(StagedPartGone):
+        sink.files().write(sink.rows(10), 0, 10)
+
+
+class MeetingBeforeTheManifest(Checkpoint):
+    """A checkpoint whose two drivers have both staged their rows before either writes its manifest."""
+
+    meeting = threading.Barrier(2, timeout=60)
+
+    def put_once(self, name: str, text: str) -> bool:
+        self.meeting.wait()
+        return super().put_once(name, text)
+
+
+def test_of_two_writers_of_the_same_micro_batch_one_decides_and_the_other_publishes_nothing_of_its_own(sink: Sink) -> None:
+    writers = [sink.files(MeetingBeforeTheManifest, **SMALL) for _ in range(2)]
+    with ThreadPoolExecutor(2) as pool:
+        written = [pool.submit(writer.write, sink.rows(200, width=1_000), 0, 200) for writer in writers]
+        first, second = (future.result(timeout=120) for future in written)
+    assert first == second
+    tokens = {sink.s3.head_object(Bucket=OUTPUT, Key=part.key)["Metadata"][TOKEN] for part in first.parts}
+    assert tokens == {part.token for part in first.parts}
+    assert sink.ids() == list(range(200))
+    assert sink.uploads() == []
+
+
+def test_a_slow_writer_may_still_decide_after_another_has_begun(sink: Sink, killed_before: Callable[[type, str], Any]) -> None:
+    slow = sink.files(**SMALL)
+    staged_by_the_slow: list[Manifest] = []
+
+    class SlowIsQuicker(Checkpoint):
+        """While the second writer is about to decide, the first wakes up and does."""
+
+        def put_once(self, name: str, text: str) -> bool:
+            staged_by_the_slow.append(slow.write(sink.rows(200, width=1_000), 0, 200))
+            return super().put_once(name, text)
+
+    with killed_before(Checkpoint, "put_once"), pytest.raises(Killed):
+        slow.write(sink.rows(200, width=1_000), 0, 200)
+    assert [sink.files(SlowIsQuicker, **SMALL).write(sink.rows(200, width=1_000), 0, 200)] == staged_by_the_slow
+    assert sink.ids() == list(range(200))
+    assert sink.uploads() == []
+
+
+def test_manifests_are_kept_as_long_as_a_replay_may_need_them(sink: Sink) -> None:
+    for batch in (0, 1, RETAINED_BATCHES):
+        sink.files().write(sink.rows(1, first=batch), batch, 1)
+    assert sorted(sink.manifests()) == ["1.json", f"{RETAINED_BATCHES}.json"]
+
+
+def test_a_topic_as_the_output_gets_the_rows_as_json_with_their_nulls(surroundings: Surroundings) -> None:
+    job = surroundings.job("tests.jobs.spark.apps.copy_rows", sources={"a": 1})
+    topic = f"{job.name}-out"
+    kafka_topics.create(surroundings.brokers, {topic: 1})
+    job.edit(lambda spec: spec["sinks"].update(out={"kafka": {"topic": topic}}))
+    job.feed("a", {"key": "k", "at": "2025-04-05T12:00:00Z", "name": "one"}, {"key": "k", "at": "2025-04-05T12:00:00Z", "name": "skip"})
+    with job.running() as running:
+        assert running.reading["output"] == "out"
+        running.until_read({"a": [2]})
+    (message,) = kafka_topics.read(surroundings.brokers, topic)
+    assert message.key() is None
+    assert json.loads(message.value() or b"") == {"key": "k", "name": "one", "amount": None}
