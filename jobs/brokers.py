@@ -15,6 +15,10 @@ from sizing.errors import raise_all
 
 Answer = TypeVar("Answer")
 
+# A broker takes records of 1 MiB by default (message.max.bytes). One of that size in quarantine is larger: its value is text in JSON, where
+# a character may take six bytes. The topic's own max.message.bytes has to allow it.
+MAX_RECORD_BYTES = 8 * 1024 * 1024
+
 TIMEOUT_S = 20.0
 # Kafka protocol guide, "Error Codes": the retriable ones of a broker that has just started or of a topic that has just been made.
 # The pause is the consumer's default retry.backoff.ms.

@@ -10,6 +10,7 @@ from confluent_kafka import Consumer, KafkaError, KafkaException, Message, Produ
 from confluent_kafka.admin import AdminClient
 from confluent_kafka.cimpl import NewTopic
 
+from jobs.brokers import MAX_RECORD_BYTES
 from jobs.local.recording import Record, Recorded
 from scripts.errors import InputFailed, TopicsNotCreated
 from sizing.errors import raise_all
@@ -47,7 +48,8 @@ def create(address: str, topics: Mapping[str, int]) -> None:
         TopicsNotCreated: RUN-012, one for each topic that the broker refused.
     """
     # Events carry the times of their own day: a topic that deletes by age would drop them at once.
-    wanted = [NewTopic(name, num_partitions=count, replication_factor=1, config={"retention.ms": "-1"}) for name, count in topics.items()]
+    config = {"retention.ms": "-1", "max.message.bytes": str(MAX_RECORD_BYTES)}
+    wanted = [NewTopic(name, num_partitions=count, replication_factor=1, config=config) for name, count in topics.items()]
     # Held in a name: a client that is collected takes its open requests with it.
     admin = AdminClient({"bootstrap.servers": address, **_QUIET})
     created = admin.create_topics(wanted, operation_timeout=_TIMEOUT_S) if wanted else {}
@@ -80,7 +82,13 @@ def feed(address: str, topic: str, partitions: int, records: Iterable[Record], p
         InputFailed: RUN-013, the broker took not all of them.
     """
     writing = _Writing(topic)
-    settings = {"linger.ms": 20, "compression.type": "lz4", "acks": "all", "enable.idempotence": True}
+    settings = {
+        "linger.ms": 20,
+        "compression.type": "lz4",
+        "acks": "all",
+        "enable.idempotence": True,
+        "message.max.bytes": MAX_RECORD_BYTES,
+    }
     producer = Producer({"bootstrap.servers": address, **settings, **_QUIET})
     count = 0
     for count, record in enumerate(records, start=1):
@@ -172,6 +180,9 @@ def _produce(producer: Producer, topic: str, record: Record, partition: int | No
         except BufferError:
             # The client's queue is full: let it send some of it.
             producer.poll(0.1)
+        except KafkaException as error:
+            given = f"a record of {len(record.value or b''):,} bytes: {error.args[0].str()}"
+            raise InputFailed(path=f"topic {topic}", given=given, need="a record that the broker takes", fix="mend the input") from None
 
 
 def _consumed(consumer: Consumer, todo: set[int], until: Mapping[int, int]) -> Iterator[Message]:

@@ -28,6 +28,7 @@ from typing import TYPE_CHECKING
 
 from botocore.exceptions import BotoCoreError, ClientError
 from pydantic import BaseModel, ConfigDict
+from pyspark.errors import PythonException
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
@@ -103,9 +104,12 @@ class Files:
         try:
             manifest = self._same(Manifest.model_validate_json(earlier), lines) if earlier else self._stage(lines, batch, count)
             self._publish(manifest.parts)
-        except (ClientError, BotoCoreError) as error:
+        except (ClientError, BotoCoreError, PythonException) as error:
+            told = _told_by_s3(error)
+            if told is None:
+                raise
             fix = "check the bucket's name and the job's rights"
-            raise BucketUnreachable(path=f"s3a://{self.bucket}/{self.sink.path}", given=str(error), fix=fix) from error
+            raise BucketUnreachable(path=f"s3a://{self.bucket}/{self.sink.path}", given=told, fix=fix) from error
         self.checkpoint.delete(self._manifest_name(batch - RETAINED_BATCHES))
         return manifest
 
@@ -201,6 +205,14 @@ class Files:
 
     def _manifest_name(self, batch: int) -> str:
         return f"sinks/{self.name}/{batch}.json"
+
+
+def _told_by_s3(error: Exception) -> str | None:
+    """What S3 or its client said; a task's error comes as the text of its traceback. None where a task failed for another reason."""
+    if not isinstance(error, PythonException):
+        return str(error)
+    lines = [line.strip() for line in str(error).splitlines()]
+    return next((line.partition(": ")[2] for line in reversed(lines) if line.startswith("botocore.")), None)
 
 
 def _staged(row: dict[str, object]) -> StagedPart:

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
+from jobs.brokers import MAX_RECORD_BYTES
 from jobs.streams import ENVELOPE
 
 
@@ -27,7 +28,8 @@ class Topic:
 
     def write(self, records: DataFrame) -> None:
         """Writes records with the columns ``key`` and ``value``."""
-        records.write.format("kafka").option("kafka.bootstrap.servers", self.brokers).option("topic", self.name).save()
+        options = {"kafka.bootstrap.servers": self.brokers, "kafka.max.request.size": str(MAX_RECORD_BYTES), "topic": self.name}
+        records.write.format("kafka").options(**options).save()
 
     def write_rows(self, rows: DataFrame) -> None:
         """Writes data rows as JSON, without a key."""

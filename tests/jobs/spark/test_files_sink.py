@@ -5,8 +5,9 @@ from __future__ import annotations
 import json
 import threading
 import uuid
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
@@ -78,20 +79,16 @@ def sink(session: SparkSession, s3: S3Client) -> Sink:
     return Sink(session, s3)
 
 
-@pytest.fixture
-def killed_before(monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[[type, str], Any]]:
-    """Ends a write before a method, by an error that nothing catches; ends with the `with` block that it gives."""
+@contextmanager
+def _killed_before(owner: type, method: str) -> Iterator[None]:
+    """Ends a write before a method, by an error that nothing catches, which leaves behind what a killed process leaves."""
 
-    def arrange(owner: type, method: str) -> Any:
-        def instead(*arguments: object, **named: object) -> None:
-            raise Killed
+    def instead(*arguments: object, **named: object) -> None:
+        raise Killed
 
-        patch = pytest.MonkeyPatch.context()
-        inner = patch.__enter__()
-        inner.setattr(owner, method, instead)
-        return patch
-
-    yield arrange
+    with pytest.MonkeyPatch.context() as patch, pytest.raises(Killed):
+        patch.setattr(owner, method, instead)
+        yield
 
 
 def test_files_are_rolled_by_size_and_each_is_whole_lines(sink: Sink) -> None:
@@ -155,10 +152,8 @@ def test_the_envelope_is_not_written(sink: Sink) -> None:
     assert list(json.loads(body)) == ["id", "text"]
 
 
-def test_what_a_killed_try_has_staged_nobody_sees_and_the_next_try_takes_away(
-    sink: Sink, killed_before: Callable[[type, str], Any]
-) -> None:
-    with killed_before(Checkpoint, "put_once"), pytest.raises(Killed):
+def test_what_a_killed_try_has_staged_nobody_sees_and_the_next_try_takes_away(sink: Sink) -> None:
+    with _killed_before(Checkpoint, "put_once"):
         sink.files(**SMALL).write(sink.rows(200, width=1_000), 0, 200)
     left = sink.uploads()
     assert len(left) == 4
@@ -179,10 +174,8 @@ def test_uploads_of_other_micro_batches_and_of_others_are_left_alone(sink: Sink)
     assert [key for key, _ in sink.uploads()] == sorted(keys)
 
 
-def test_a_replay_completes_what_the_first_try_has_decided_and_writes_nothing(
-    sink: Sink, killed_before: Callable[[type, str], Any]
-) -> None:
-    with killed_before(Files, "_publish"), pytest.raises(Killed):
+def test_a_replay_completes_what_the_first_try_has_decided_and_writes_nothing(sink: Sink) -> None:
+    with _killed_before(Files, "_publish"):
         sink.files(**SMALL).write(sink.rows(200, width=1_000), 0, 200)
     staged = sink.uploads()
     manifest = sink.files(**SMALL).write(sink.rows(200, width=1_000, partitions=3), 0, 200)
@@ -216,8 +209,8 @@ def test_the_order_of_the_rows_and_the_cut_into_tasks_do_not_matter(sink: Sink) 
     assert sink.files().write(sink.rows(100, partitions=7).orderBy(F.desc("id")), 0, 100) == first
 
 
-def test_a_staged_part_that_is_gone_stops_the_job(sink: Sink, killed_before: Callable[[type, str], Any]) -> None:
-    with killed_before(Files, "_publish"), pytest.raises(Killed):
+def test_a_staged_part_that_is_gone_stops_the_job(sink: Sink) -> None:
+    with _killed_before(Files, "_publish"):
         sink.files().write(sink.rows(10), 0, 10)
     # As a bucket's lifecycle rule for unfinished uploads does while the job stands still.
     ((key, upload),) = sink.uploads()
@@ -258,20 +251,36 @@ def test_of_two_writers_of_the_same_micro_batch_one_decides_and_the_other_publis
     assert sink.uploads() == []
 
 
-def test_a_slow_writer_may_still_decide_after_another_has_begun(sink: Sink, killed_before: Callable[[type, str], Any]) -> None:
-    slow = sink.files(**SMALL)
-    staged_by_the_slow: list[Manifest] = []
+def test_a_slow_writer_may_still_decide_after_another_has_staged_its_rows(sink: Sink) -> None:
+    staged, go, decided = threading.Event(), threading.Event(), threading.Event()
 
-    class SlowIsQuicker(Checkpoint):
-        """While the second writer is about to decide, the first wakes up and does."""
+    class Slow(Checkpoint):
+        """Falls asleep with its rows staged, as a driver that was taken for dead."""
 
         def put_once(self, name: str, text: str) -> bool:
-            staged_by_the_slow.append(slow.write(sink.rows(200, width=1_000), 0, 200))
+            staged.set()
+            assert go.wait(60)
             return super().put_once(name, text)
 
-    with killed_before(Checkpoint, "put_once"), pytest.raises(Killed):
-        slow.write(sink.rows(200, width=1_000), 0, 200)
-    assert [sink.files(SlowIsQuicker, **SMALL).write(sink.rows(200, width=1_000), 0, 200)] == staged_by_the_slow
+    class Next(Checkpoint):
+        """Wakes the slow one up when it is about to decide itself."""
+
+        def put_once(self, name: str, text: str) -> bool:
+            go.set()
+            assert decided.wait(60)
+            return super().put_once(name, text)
+
+    def write_slowly() -> Manifest:
+        try:
+            return sink.files(Slow, **SMALL).write(sink.rows(200, width=1_000), 0, 200)
+        finally:
+            decided.set()
+
+    with ThreadPoolExecutor(1) as pool:
+        slow = pool.submit(write_slowly)
+        assert staged.wait(60)
+        manifest = sink.files(Next, **SMALL).write(sink.rows(200, width=1_000), 0, 200)
+        assert slow.result(timeout=60) == manifest
     assert sink.ids() == list(range(200))
     assert sink.uploads() == []
 

@@ -30,6 +30,8 @@ def test_a_record_that_does_not_parse_goes_to_quarantine_with_reason_and_place(s
         b'{"key": "k", "at": "2025-04-05"}': "at is not ISO-8601 with an offset",
         b'{"key": "k", "at": "%s", "amount": "much"}' % TIME.encode(): "the value is not JSON of the source's schema",
         b"[" * 10_000: "the value is not JSON of the source's schema",
+        # As large as a broker takes by default, and twice that once its quotes are escaped.
+        b'"' * 1_000_000: "the value is not JSON of the source's schema",
     }
     job.feed("a", _row("good", amount=1.5), partition=0)
     job.feed("a", *broken, partition=1)
