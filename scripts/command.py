@@ -21,10 +21,11 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, NamedTuple, NoReturn
 
-from scripts.errors import WrongUsage
+from scripts.errors import PackageMissing, WrongUsage
 from scripts.output import as_text, errors_document, wants_json
 from sizing.errors import PenstockError
 
+_OWN = {"sizing", "jobs", "infra", "scripts"}
 INTERRUPTED = 130
 NOBODY_READS = 141
 # Source: EX_SOFTWARE of BSD's sysexits.h.
@@ -105,11 +106,22 @@ def _run(words: list[str]) -> int:
         close = difflib.get_close_matches(name, VERBS, n=1)
         fix = f"did you mean {close[0]}?" if close else "penstock --help"
         raise WrongUsage(given=f"the verb {name}", need=f"one of {', '.join(VERBS)}", fix=fix)
-    module = importlib.import_module(VERBS[name].module)
+    module = _verb(name)
     parser = _Parser(prog=f"penstock {name}", description=_sentence(VERBS[name].help), allow_abbrev=False)
     module.add_arguments(parser)
     code: int = module.run(parser.parse_args(words[1:]))
     return code
+
+
+def _verb(name: str) -> Any:
+    """The module of a verb. A verb may need packages that others do not: `size` needs the fewest."""
+    try:
+        return importlib.import_module(VERBS[name].module)
+    except ModuleNotFoundError as error:
+        if (error.name or "").split(".")[0] in _OWN:
+            raise
+        fix = "./scripts/setup, and .venv/bin/penstock"
+        raise PackageMissing(path=f"penstock {name}", given=error.name or "", need="a package that is not installed", fix=fix) from None
 
 
 def _top_parser() -> argparse.ArgumentParser:

@@ -207,3 +207,10 @@ class WrongUsage(DocumentError):
 
     code = "USE-001"
     title = "wrong usage"
+
+
+class PackageMissing(ToolMissing):
+    """A Python package that a verb needs is not installed."""
+
+    code = "TOOL-023"
+    title = "a Python package is missing"

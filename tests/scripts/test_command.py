@@ -170,3 +170,14 @@ def test_main_gives_the_exit_code(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["size", str(ROOT / SPEC), "-o", "json"]) == 0
     assert json.loads(capsys.readouterr().out)["totals"]["executors"] == 2
     assert main(["--help"]) == 0
+
+
+def test_a_verb_whose_packages_are_not_installed_says_what_is_missing() -> None:
+    # A Python without this checkout's packages but for the two that `size` needs, as someone has who only sizes.
+    blocked = "import sys; sys.modules.update({name: None for name in ('pyspark', 'boto3', 'confluent_kafka', 'rich', 'pandas')});"
+    call = f"{blocked} from scripts.command import main; sys.exit(main(['up', 'no.yaml']))"
+    ran = subprocess.run([sys.executable, "-c", call], cwd=ROOT, capture_output=True, text=True, timeout=60, check=False)
+    assert ran.returncode == 4, ran.stderr
+    assert "error[TOOL-023]" in ran.stderr
+    assert "./scripts/setup" in ran.stderr
+    assert "Traceback" not in ran.stderr

@@ -28,7 +28,7 @@ from tests.jobs.spark.running import CHECKPOINTS, OUTPUT, Surroundings
 if TYPE_CHECKING:
     from mypy_boto3_s3 import S3Client
 
-SMALL = {"roll": {"size": "64k"}, "bucketBy": "none"}
+SMALL: dict[str, Any] = {"roll": {"size": "64k"}, "bucketBy": "none"}
 
 
 class Killed(Exception):

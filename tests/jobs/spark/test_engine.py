@@ -1,0 +1,145 @@
+"""What Penstock takes of the insides of Spark's streaming engine holds on this Spark: a version that moves it is found here."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import pytest
+from pyspark.sql import DataFrame
+from pyspark.sql import functions as F
+
+from jobs.event_time import observation
+from jobs.event_time.engine import Engine, in_force, put_in_force
+from jobs.micro_batch import MicroBatches
+from scripts.recorded_run import _batches
+from tests.jobs.spark.running import CHECKPOINTS, Surroundings, TestedJob
+
+PACKAGE = "org.apache.spark.sql.execution.streaming.runtime"
+
+
+def _event(name: str, time: str) -> dict[str, str]:
+    return {"key": name, "at": f"2025-04-05T{time}Z", "name": name}
+
+
+@contextmanager
+def _seen_inside(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[dict[str, Any]]]:
+    """Looks at the engine in every micro-batch, once its rows have been computed."""
+    seen: list[dict[str, Any]] = []
+    write = MicroBatches._write
+
+    def looking(batches: MicroBatches, batch: DataFrame, number: int, tags: Any) -> None:
+        write(batches, batch, number, tags)
+        engine = batches.engine
+        execution = engine._execution()
+        seen.append(
+            {
+                "batch": number,
+                "observed": engine.observed(observation.PREFIX + "a"),
+                "unknown": engine.observed("no such metric"),
+                "time_ms": engine.batch_time_ms(),
+                "classes": [part.getClass().getName() for part in (execution, execution.watermarkTracker(), execution.lastExecution())],
+                "watermark_ms": execution.lastExecution().offsetSeqMetadata().batchWatermarkMs(),
+            }
+        )
+
+    with monkeypatch.context() as patch:
+        patch.setattr(MicroBatches, "_write", looking)
+        yield seen
+
+
+def _logged(job: TestedJob) -> dict[int, tuple[int, int]]:
+    """Micro-batch -> its own time and its watermark, from Spark's offset log."""
+    return {batch.number: (batch.time_ms, batch.watermark_ms) for batch in _batches(job.around.s3, CHECKPOINTS, f"{job.name}/1")}
+
+
+def test_the_classes_and_methods_are_where_they_are_looked_for(surroundings: Surroundings) -> None:
+    """A method that is gone from a class is told by name here, before any query fails of it."""
+    load = surroundings.session._jvm.java.lang.Class.forName  # type: ignore[union-attr]
+    wanted = {
+        f"{PACKAGE}.MicroBatchExecution": {"watermarkTracker", "lastExecution"},
+        f"{PACKAGE}.WatermarkTracker": {"setWatermark"},
+        f"{PACKAGE}.IncrementalExecution": {"observedMetrics", "offsetSeqMetadata"},
+        f"{PACKAGE}.StreamingQueryWrapper": {"streamingQuery"},
+    }
+    for name, methods in wanted.items():
+        assert methods <= {method.getName() for method in load(name).getMethods()}, name
+
+
+def test_the_observed_metrics_are_those_of_the_micro_batch_before_it_is_committed(
+    surroundings: Surroundings, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    job = surroundings.job("tests.jobs.spark.apps.copy_rows", sources={"a": 2})
+    job.feed("a", _event("one", "12:30:00"), b"broken", _event("two", "12:29:00"), partition=1)
+    with _seen_inside(monkeypatch) as seen, job.running() as running:
+        running.until_read({"a": [0, 3]})
+    observed = seen[0]["observed"]
+    assert observed == {"last_partition": 1, "rows_0": 0, "greatest_0": None, "rows_1": 3, "greatest_1": 1743856200000}
+    assert seen[0]["unknown"] == {}
+    assert seen[0]["classes"] == [f"{PACKAGE}.{name}" for name in ("MicroBatchExecution", "WatermarkTracker", "IncrementalExecution")]
+    assert {number: time_ms for number, (time_ms, _) in _logged(job).items()} == {one["batch"]: one["time_ms"] for one in seen}
+
+
+def test_an_empty_micro_batch_observes_nothing(surroundings: Surroundings, monkeypatch: pytest.MonkeyPatch) -> None:
+    # A watermark that has moved is followed by a micro-batch without rows where there is state.
+    job = surroundings.job("tests.jobs.spark.apps.left_pairs", sources={"a": 1, "b": 1})
+    with _seen_inside(monkeypatch) as seen, job.running() as running:
+        job.feed("b", _event("b", "12:30:00"))
+        job.feed("a", _event("a", "12:30:00"))
+        running.until_read({"a": [1], "b": [1]})
+    empty = [one for one, batch in zip(seen, running.batches, strict=True) if not any(batch["rowsIn"].values())]
+    assert empty, "there was one"
+    for one in empty:
+        metrics = one["observed"]
+        assert observation.seen(metrics, 1)[0].rows == 0
+        assert observation.seen(metrics, 1)[0].greatest_ms is None
+        assert not observation.grown(metrics, 1)
+    assert running.batches[-1]["watermarks"]["inForceMs"] == 1743856190000
+
+
+def test_the_watermark_that_is_set_is_in_the_next_micro_batchs_offset_log_less_one(
+    surroundings: Surroundings, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    job = surroundings.job("tests.jobs.spark.apps.left_pairs", sources={"a": 1, "b": 1})
+    batches = []
+    with _seen_inside(monkeypatch) as seen:
+        # The second driver is a restart: Spark goes on from its commit log.
+        for number, time in enumerate(("12:30:00", "12:40:00"), start=1):
+            job.feed("a", _event(f"a{number}", time))
+            job.feed("b", _event(f"b{number}", time))
+            with job.running() as running:
+                running.until_read({"a": [number], "b": [number]})
+            batches += running.batches
+    logged = _logged(job)
+    began = {batch["batch"]: batch["beganInForceMs"] for batch in batches}
+    assert set(began.values()) == {None, 1743856190000, 1743856790000}
+    assert {number: watermark_ms for number, (_, watermark_ms) in logged.items()} == {
+        number: 0 if in_force_ms is None else in_force_ms - 1 for number, in_force_ms in began.items()
+    }
+    assert {one["batch"]: one["watermark_ms"] for one in seen} == {number: watermark_ms for number, (_, watermark_ms) in logged.items()}
+
+
+def test_the_watermark_in_force_reaches_the_tasks_and_is_read_anew_each_time(surroundings: Surroundings) -> None:
+    session = surroundings.session
+    frame = in_force(session)
+    found = []
+    for watermark_ms in (None, 0, 1743856190000, -5, None):
+        put_in_force(session, watermark_ms)
+        found.append([row["_in_force"] for row in frame.crossJoin(F.broadcast(in_force(session).select())).collect()])
+    assert found == [[None], [0], [1743856190000], [-5], [None]]
+
+
+def test_an_engine_finds_its_own_query_among_several(surroundings: Surroundings) -> None:
+    session = surroundings.session
+    queries = [
+        session.readStream.format("rate").load().writeStream.format("noop").queryName(f"{surroundings.folder.name}-{n}").start()
+        for n in "ab"
+    ]
+    try:
+        for query in queries:
+            assert query.name is not None
+            assert Engine(session, query.name)._execution().id().toString() == query.id
+    finally:
+        for query in queries:
+            query.stop()
