@@ -18,11 +18,12 @@ from typing import NoReturn
 
 from infra import environment as environments
 from infra.environment import Environment
+from jobs.errors import Contradiction
 from jobs.spec import load
 from jobs.streams import Tag
 from jobs.targets import targets
 from scripts import kafka_topics, layout, local_input, local_machine, plan_table, verdict
-from scripts.errors import WrongResult
+from scripts.errors import InputFailed, WrongResult
 from scripts.local_environment import LocalEnvironment
 from scripts.local_run import Job, LocalRun
 from scripts.output import violation
@@ -89,8 +90,31 @@ def _jobs(arguments: argparse.Namespace) -> list[Job]:
             jobs.append(_job(path, arguments.app_path))
         except PenstockError as error:
             faults.extend(error.errors)
-    raise_all(faults)
+    raise_all([*faults, *_namesakes(jobs), *([] if arguments.keep else _without_input(jobs))])
     return jobs
+
+
+def _namesakes(jobs: list[Job]) -> list[PenstockError]:
+    """Jobs that another one before them has the name of: topics, checkpoint and output would be the same."""
+    first: dict[str, Job] = {}
+    faults: list[PenstockError] = []
+    for job in jobs:
+        before = first.setdefault(job.name, job)
+        if before is not job:
+            fault = Contradiction(need=f"a name of its own; {before.spec.path} has this one", fix="rename one, or run them one by one")
+            faults.append(job.spec.document.locate(fault, ("metadata", "name")))
+    return faults
+
+
+def _without_input(jobs: list[Job]) -> list[PenstockError]:
+    """Jobs that nothing would be fed to: there would be nothing to check."""
+    fault = "at least one topic with its input, for there is nothing to run the job on"
+    fix = "add spec.local.input, or feed the topics yourself with --keep"
+    return [
+        job.spec.document.locate(InputFailed(path="spec.local.input", need=fault, fix=fix), ("spec", "local", "input"))
+        for job in jobs
+        if not job.generators
+    ]
 
 
 def _job(path: Path, app_path: list[Path]) -> Job:

@@ -1,0 +1,60 @@
+"""What `penstock up` refuses before it starts anything."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+from scripts.layout import ROOT
+
+SPEC = """
+apiVersion: penstock/v1
+kind: StreamingJob
+metadata: {name: clicks}
+spec:
+  app: jobs.apps.user_credit
+  parallelism: 2
+  executor: {slots: 2, memory: 2g}
+"""
+
+
+def _up(*arguments: object) -> subprocess.CompletedProcess[str]:
+    command = [sys.executable, "-m", "scripts", "up", *map(str, arguments)]
+    return subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=60, check=False)
+
+
+def test_two_specs_with_one_name_are_refused(tmp_path: Path) -> None:
+    one, other = tmp_path / "one.yaml", tmp_path / "other.yaml"
+    for path in (one, other):
+        path.write_text(SPEC, encoding="utf-8")
+    ran = _up(one, other, "--keep")
+    assert ran.returncode == 2
+    assert f"at   {other}:4  metadata.name" in ran.stderr
+    assert f"{one} has this one" in ran.stderr
+
+
+def test_a_spec_without_local_input_is_refused(tmp_path: Path) -> None:
+    path = tmp_path / "clicks.yaml"
+    path.write_text(SPEC, encoding="utf-8")
+    ran = _up(path)
+    assert ran.returncode == 5
+    assert "error[RUN-013]" in ran.stderr
+    assert "spec.local.input" in ran.stderr
+
+
+def test_the_faults_of_all_specs_come_at_once(tmp_path: Path) -> None:
+    one, other = tmp_path / "one.yaml", tmp_path / "other.yaml"
+    one.write_text(SPEC.replace("2g", "2Gib"), encoding="utf-8")
+    other.write_text(SPEC.replace("jobs.apps.user_credit", "jobs.apps.user_debit"), encoding="utf-8")
+    ran = _up(one, other)
+    assert ran.returncode == 2
+    assert "error[SPEC-007]" in ran.stderr
+    assert "error[SPEC-009]" in ran.stderr
+    assert "Traceback" not in ran.stderr
+
+
+def test_a_port_that_is_none_is_wrong_usage() -> None:
+    ran = _up("jobs/specs/flights.yaml", "--kafka-port", "99999")
+    assert ran.returncode == 2
+    assert "99999" in ran.stderr
