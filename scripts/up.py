@@ -18,12 +18,12 @@ from typing import NoReturn
 
 from infra import environment as environments
 from infra.environment import Environment
-from jobs.errors import Contradiction
+from jobs.errors import Contradiction, MissingField
 from jobs.spec import load
 from jobs.streams import Tag
 from jobs.targets import targets
 from scripts import kafka_topics, layout, local_input, local_machine, plan_table, verdict
-from scripts.errors import InputFailed, WrongResult
+from scripts.errors import WrongResult
 from scripts.local_environment import LocalEnvironment
 from scripts.local_run import Job, LocalRun
 from scripts.output import violation
@@ -111,7 +111,7 @@ def _without_input(jobs: list[Job]) -> list[PenstockError]:
     fault = "at least one topic with its input, for there is nothing to run the job on"
     fix = "add spec.local.input, or feed the topics yourself with --keep"
     return [
-        job.spec.document.locate(InputFailed(path="spec.local.input", need=fault, fix=fix), ("spec", "local", "input"))
+        job.spec.document.locate(MissingField(path="spec.local.input", need=fault, fix=fix), ("spec", "local", "input"))
         for job in jobs
         if not job.generators
     ]

@@ -38,8 +38,8 @@ def test_a_spec_without_local_input_is_refused(tmp_path: Path) -> None:
     path = tmp_path / "clicks.yaml"
     path.write_text(SPEC, encoding="utf-8")
     ran = _up(path)
-    assert ran.returncode == 5
-    assert "error[RUN-013]" in ran.stderr
+    assert ran.returncode == 2
+    assert "error[SPEC-005]" in ran.stderr
     assert "spec.local.input" in ran.stderr
 
 
