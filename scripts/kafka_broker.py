@@ -17,7 +17,7 @@ from confluent_kafka import KafkaException
 from confluent_kafka.admin import AdminClient
 
 from scripts import layout
-from scripts.errors import BrokerDied, BrokerNotReady, PortInUse
+from scripts.errors import BrokerDied, BrokerNotReady, MissingTool, PortInUse
 from scripts.leash import Leash
 
 # Measured on 2 cores: 1.1 s to format, 2 s to start. A minute and a half is for a machine that is busy with something else.
@@ -98,16 +98,15 @@ class KafkaBroker:
             PortInUse: RUN-002.
             BrokerDied: RUN-010, with the end of its log.
             BrokerNotReady: RUN-011.
-            ToolMissing: TOOL-..., the jars are not there.
+            ToolMissing: TOOL-001 or TOOL-020, there is no Java or there are no jars.
         """
         self._port, controller_port = self._ports()
         settings = self._settings(controller_port)
-        self._format(settings)
-        self._leash = Leash(
-            self._java("kafka.Kafka", str(settings)), env=self._environment(), log=self.log, remove=self._folder, grace_s=10
-        )
-        self._leash.start()
+        command = self._java("kafka.Kafka", str(settings))
         try:
+            self._format(settings)
+            self._leash = Leash(command, env=self._environment(), log=self.log, remove=self._folder, grace_s=10)
+            self._leash.start()
             self._wait_for_answer()
         except BaseException:
             self.stop()
@@ -159,7 +158,18 @@ class KafkaBroker:
     def _format(self, settings: Path) -> None:
         cluster = base64.urlsafe_b64encode(uuid.uuid4().bytes).decode().rstrip("=")
         command = self._java("kafka.tools.StorageTool", "format", "-t", cluster, "-c", str(settings))
-        done = subprocess.run(command, env=self._environment(), capture_output=True, text=True, timeout=self._start_limit_s, check=False)
+        try:
+            done = subprocess.run(
+                command, env=self._environment(), capture_output=True, text=True, timeout=self._start_limit_s, check=False
+            )
+        except OSError as error:
+            fix = "install a Java, or mend JAVA_HOME; ./scripts/setup says which version"
+            raise MissingTool(path="java", given=f"{command[0]}: {error.strerror}", need="a Java that can be run", fix=fix) from None
+        except subprocess.TimeoutExpired:
+            need = f"a formatted data folder within {self._start_limit_s:g} s"
+            raise BrokerNotReady(
+                path="kafka", given=str(settings.parent), need=need, fix="run again when the machine is less busy"
+            ) from None
         if done.returncode != 0:
             given = f"kafka.tools.StorageTool ended with code {done.returncode}: {(done.stderr or done.stdout).strip()[-800:]}"
             raise BrokerDied(path="kafka", given=given, need="a data folder that can be written", fix="check the disk, and run again")

@@ -10,7 +10,7 @@ import threading
 from collections.abc import Mapping
 from pathlib import Path
 from types import TracebackType
-from typing import Any
+from typing import Any, Self
 
 from jobs import errors
 from jobs.runtime_configuration import RuntimeConfiguration
@@ -43,7 +43,7 @@ class LocalDriver:
         command = [sys.executable, "-m", "jobs.runtime", str(file), "--events", str(self._pipe)]
         self._leash = Leash(command, env=env, log=log, cwd=folder, grace_s=_GRACE_S)
 
-    def __enter__(self) -> LocalDriver:
+    def __enter__(self) -> Self:
         os.mkfifo(self._pipe)
         # Opened for reading and writing, the pipe neither waits for the driver nor ends with it.
         self._events = os.fdopen(os.open(self._pipe, os.O_RDWR), "r", encoding="utf-8")
