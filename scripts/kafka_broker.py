@@ -25,6 +25,8 @@ START_LIMIT_S = 90
 # The least heap at which 400,000 records of 300 bytes went through without a long pause.
 HEAP = "256m"
 _ANSWER_S = 1.0
+_PORT_TRIES = 5
+_TAKEN = b"Address already in use"
 
 _PROPERTIES = """\
 process.roles=broker,controller
@@ -100,18 +102,18 @@ class KafkaBroker:
             BrokerNotReady: RUN-011.
             ToolMissing: TOOL-001 or TOOL-020, there is no Java or there are no jars.
         """
-        self._port, controller_port = self._ports()
-        settings = self._settings(controller_port)
-        command = self._java("kafka.Kafka", str(settings))
-        try:
-            self._format(settings)
-            self._leash = Leash(command, env=self._environment(), log=self.log, remove=self._folder, grace_s=10)
-            self._leash.start()
-            self._wait_for_answer()
-        except BaseException:
-            self.stop()
-            raise
-        return self
+        tries = 1 if self._asked_port else _PORT_TRIES
+        while True:
+            tries -= 1
+            before = len(self._said())
+            try:
+                self._start_on(*self._ports())
+            except BrokerDied:
+                # A free port is chosen before the broker takes it, and another process may be quicker.
+                if not tries or _TAKEN not in self._said()[before:]:
+                    raise
+            else:
+                return self
 
     def alive(self) -> bool:
         """Whether it still runs."""
@@ -132,6 +134,23 @@ class KafkaBroker:
         if self._leash is not None:
             self._leash.stop()
         shutil.rmtree(self._folder, ignore_errors=True)
+
+    def _said(self) -> bytes:
+        """Its log, which may hold an earlier broker's words too."""
+        return self.log.read_bytes() if self.log.exists() else b""
+
+    def _start_on(self, port: int, controller_port: int) -> None:
+        self._port = port
+        settings = self._settings(controller_port)
+        command = self._java("kafka.Kafka", str(settings))
+        try:
+            self._format(settings)
+            self._leash = Leash(command, env=self._environment(), log=self.log, remove=self._folder, grace_s=10)
+            self._leash.start()
+            self._wait_for_answer()
+        except BaseException:
+            self.stop()
+            raise
 
     def _ports(self) -> tuple[int, int]:
         """The broker's port and the controller's; both are held at once, so that they differ."""

@@ -189,3 +189,15 @@ def test_a_java_that_is_not_there_is_told(tmp_path: Path, monkeypatch: pytest.Mo
     error = raised.value
     assert (error.code, error.exit_code) == ("TOOL-001", 4)
     assert error.given == f"{tmp_path / 'no-java' / 'bin' / 'java'}: No such file or directory"
+
+
+def test_a_free_port_that_another_process_takes_first_is_chosen_anew(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    broker = KafkaBroker(folder=tmp_path / "data", log=tmp_path / "kafka.log")
+    with socket.create_server(("127.0.0.1", 0)) as quicker:
+        taken, chosen = quicker.getsockname()[1], broker._ports
+        answers = iter([(taken, chosen()[1])])
+        monkeypatch.setattr(broker, "_ports", lambda: next(answers, None) or chosen())
+        with broker:
+            assert broker.address != f"127.0.0.1:{taken}"
+            broker.check()
+    assert "Address already in use" in (tmp_path / "kafka.log").read_text(encoding="utf-8")
