@@ -1,0 +1,1 @@
+"""Kills, and what is left of a job after them."""

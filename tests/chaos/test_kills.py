@@ -1,0 +1,283 @@
+"""A real driver killed by SIGKILL and started again: no row lost, none twice, for a reader that never looks away."""
+
+from __future__ import annotations
+
+import json
+import os
+import random
+import signal
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import boto3
+import pytest
+import yaml
+
+from jobs.local.recording import Record
+from jobs.runtime_configuration import RuntimeConfiguration
+from scripts import kafka_topics, layout, recorded_run
+from scripts.emulated_aws import EmulatedAws
+from scripts.errors import DriverDied
+from scripts.kafka_broker import KafkaBroker
+from scripts.local_driver import LocalDriver
+from tests.chaos.bucket_reader import BucketReader
+from tests.chaos.doomed_driver import CARELESS, VARIABLE
+
+if TYPE_CHECKING:
+    from mypy_boto3_s3 import S3Client
+
+CHECKPOINTS, OUTPUT = "chaos-checkpoints", "chaos-output"
+# No driver says nothing for this long where all is well.
+PATIENCE_S = 120
+COPY_ROWS, PAIRS = "tests.jobs.spark.apps.copy_rows", "tests.jobs.spark.apps.pairs"
+
+
+class DoomedDriver(LocalDriver):
+    """A local driver whose program kills itself."""
+
+    def __init__(self, configuration: RuntimeConfiguration, *, folder: Path, environment: Mapping[str, str]) -> None:
+        super().__init__(configuration, folder=folder, log=folder / "driver.log", environment=environment)
+        self._leash.argv = ["tests.chaos.doomed_driver" if word == "jobs.runtime" else word for word in self._leash.argv]
+
+    def end(self) -> int | None:
+        """Waits until the driver has ended by itself; its exit code, minus the signal's number."""
+        with pytest.raises(DriverDied):
+            while True:
+                self.event()
+        return self._leash.returncode
+
+    def until_read(self, ends: Mapping[str, int]) -> None:
+        """Waits until the first partition of each topic is committed up to an end, and nothing is left to do."""
+        done = False
+        while (event := self.event())["event"] != "idle" or not done:
+            if event["event"] == "committed":
+                done = all(event["ends"].get(topic, {}).get("0", 0) >= end for topic, end in ends.items())
+
+    def event(self) -> dict[str, Any]:
+        """What the driver tells next; that it has died is noticed within a second."""
+        for _ in range(PATIENCE_S):
+            if event := self.next_event(1):
+                return event
+        pytest.fail(f"the driver said nothing for {PATIENCE_S} s; see {self.log}")
+
+
+@dataclass
+class Job:
+    """A job that is killed: its topics have one partition each, its output has many small files."""
+
+    name: str
+    app: str
+    aws: EmulatedAws
+    kafka: KafkaBroker
+    s3: S3Client
+    folder: Path
+    ends: dict[str, int] = field(default_factory=dict)
+    starts: int = 0
+
+    def source(self, name: str, records: list[bytes]) -> None:
+        """Fills a source's topic."""
+        topic = f"{self.name}-{name}"
+        kafka_topics.create(self.kafka.address, {topic: 1})
+        kafka_topics.feed(self.kafka.address, topic, 1, [Record(value, partition=0) for value in records], lambda _: None)
+        self.ends[topic] = len(records)
+
+    def specify(self, records_a_trigger: int) -> None:
+        """Writes the spec, once all sources are filled."""
+        kafka_topics.create(self.kafka.address, {f"{self.name}-{sink}": 1 for sink in ("errors", "late")})
+        clock = {"field": "at", "outOfOrderness": "10s"}
+        kafka = {"startingOffsets": "earliest", "maxOffsetsPerTrigger": records_a_trigger}
+        names = [topic.removeprefix(f"{self.name}-") for topic in self.ends]
+        document = {
+            "apiVersion": "penstock/v1",
+            "kind": "StreamingJob",
+            "metadata": {"name": self.name},
+            "spec": {
+                "app": self.app,
+                "parallelism": 2,
+                "executor": {"slots": 2, "memory": "2g"},
+                "trigger": "1ms",
+                "sources": {name: {"kafka": {"topic": f"{self.name}-{name}", **kafka}, "time": clock} for name in names},
+                "sinks": {
+                    "out": {"files": {"path": self.name, "roll": {"size": "2k"}}},
+                    "errors": {"kafka": {"topic": f"{self.name}-errors"}},
+                    "late": {"kafka": {"topic": f"{self.name}-late"}},
+                },
+            },
+        }
+        (self.folder / "job.yaml").write_text(yaml.safe_dump(document), encoding="utf-8")
+
+    def driver(self, **doom: Any) -> DoomedDriver:
+        """A driver to be started, with what kills it; nothing does by default."""
+        self.starts += 1
+        folder = self.folder / f"driver-{self.starts}"
+        folder.mkdir()
+        environment = {**self.aws.environment(), VARIABLE: json.dumps(doom)}
+        return DoomedDriver(self._configuration(folder), folder=folder, environment=environment)
+
+    def output(self) -> list[dict[str, Any]]:
+        """The rows that lie in the bucket."""
+        return list(recorded_run.output_rows(self.s3, OUTPUT, recorded_run.output_files(self.s3, OUTPUT, self.name)))
+
+    def open_uploads(self) -> int:
+        """How many uploads are open."""
+        return len(self.s3.list_multipart_uploads(Bucket=OUTPUT, Prefix=f"{self.name}/").get("Uploads", []))
+
+    def _configuration(self, folder: Path) -> RuntimeConfiguration:
+        return RuntimeConfiguration(
+            spec=str(self.folder / "job.yaml"),
+            master="local[2]",
+            brokers=self.kafka.address,
+            checkpoint=f"s3a://{CHECKPOINTS}/{self.name}/1",
+            output_bucket=OUTPUT,
+            spark_conf={
+                "spark.driver.extraClassPath": os.pathsep.join(str(jar) for jar in layout.spark_jars()),
+                "spark.driver.memory": "1g",
+                "spark.driver.host": "127.0.0.1",
+                "spark.driver.bindAddress": "127.0.0.1",
+                "spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=1",
+                "spark.ui.enabled": "false",
+                "spark.local.dir": str(folder / "local"),
+                "spark.sql.shuffle.partitions": "2",
+                "spark.sql.streaming.noDataProgressEventInterval": "0",
+                "spark.hadoop.fs.s3a.endpoint": self.aws.endpoint,
+                "spark.hadoop.fs.s3a.endpoint.region": "us-east-1",
+                "spark.hadoop.fs.s3a.path.style.access": "true",
+                "spark.hadoop.fs.s3a.connection.ssl.enabled": "false",
+            },
+        )
+
+
+@pytest.fixture(scope="session")
+def aws(tmp_path_factory: pytest.TempPathFactory) -> Iterator[EmulatedAws]:
+    with EmulatedAws(log=tmp_path_factory.mktemp("aws") / "aws.log") as running:
+        yield running
+
+
+@pytest.fixture(scope="session")
+def kafka(tmp_path_factory: pytest.TempPathFactory) -> Iterator[KafkaBroker]:
+    folder = tmp_path_factory.mktemp("kafka")
+    with KafkaBroker(folder=folder / "data", log=folder / "kafka.log") as running:
+        yield running
+
+
+@pytest.fixture(scope="session")
+def s3(aws: EmulatedAws) -> S3Client:
+    own = aws.environment()
+    client = boto3.client(
+        "s3",
+        endpoint_url=aws.endpoint,
+        region_name=own["AWS_REGION"],
+        aws_access_key_id=own["AWS_ACCESS_KEY_ID"],
+        aws_secret_access_key=own["AWS_SECRET_ACCESS_KEY"],
+    )
+    for bucket in (CHECKPOINTS, OUTPUT):
+        client.create_bucket(Bucket=bucket)
+    return client
+
+
+NewJob = Callable[[str], Job]
+
+
+@pytest.fixture
+def new_job(aws: EmulatedAws, kafka: KafkaBroker, s3: S3Client, tmp_path: Path) -> NewJob:
+    def make(app: str) -> Job:
+        return Job(f"c{os.urandom(4).hex()}", app, aws, kafka, s3, tmp_path)
+
+    return make
+
+
+def _event(name: str, second: int) -> bytes:
+    at = f"2025-04-05T{12 + second // 3600:02d}:{second // 60 % 60:02d}:{second % 60:02d}Z"
+    return json.dumps({"key": name, "at": at, "name": name}).encode()
+
+
+def _copying(new_job: NewJob) -> Job:
+    """600 rows and 12 broken records in micro-batches of 100, three files each."""
+    job = new_job(COPY_ROWS)
+    rows = [_event(f"row-{number}", number) for number in range(600)]
+    for place in range(0, 612, 51):
+        rows.insert(place, b"broken")
+    job.source("a", rows)
+    job.specify(records_a_trigger=100)
+    return job
+
+
+ROWS = {f"row-{number}" for number in range(600)}
+
+
+def _faults(job: Job, reader: BucketReader, expected: set[str], named: str) -> list[str]:
+    """What is wrong with the output, by what the reader saw all the time and by what lies there in the end."""
+    found = [row[named] for row in job.output()]
+    faults = [*reader.faults]
+    faults.extend(f"row {row} is lost" for row in sorted(expected - set(found)))
+    faults.extend(f"row {row} was never expected" for row in sorted(set(found) - expected))
+    if len(found) != len(set(found)):
+        faults.append(f"{len(found) - len(set(found))} rows lie there twice")
+    if sorted(found) != sorted(reader.rows.elements()):
+        faults.append("the reader has seen other rows than lie there")
+    return faults
+
+
+@pytest.mark.parametrize(
+    ("point", "call"),
+    [
+        ("before the manifest", 3),
+        ("after the manifest", 3),
+        # Four micro-batches have three files each; the fifth is cut off once its first file is there.
+        ("between two completions", 13),
+        ("before the record", 3),
+        ("after the record", 3),
+    ],
+)
+def test_a_driver_killed_at_a_point_and_started_again_loses_nothing_and_doubles_nothing(new_job: NewJob, point: str, call: int) -> None:
+    job = _copying(new_job)
+    with BucketReader(job.s3, OUTPUT, job.name, "name") as reader:
+        with job.driver(point=point, call=call) as doomed:
+            assert doomed.end() == -signal.SIGKILL
+        before = {row["name"] for row in job.output()}
+        assert before and before < ROWS, "it was killed midway"
+        with job.driver() as driver:
+            driver.until_read(job.ends)
+    assert _faults(job, reader, ROWS, "name") == []
+    assert recorded_run.set_aside(job.kafka.address, f"{job.name}-errors") == 12
+    assert kafka_topics.read(job.kafka.address, f"{job.name}-late") == []
+    assert job.open_uploads() == 0
+    assert reader.looks > 10
+
+
+@pytest.mark.parametrize("seed", [1])
+def test_a_join_killed_three_times_anywhere_makes_each_pair_once(new_job: NewJob, seed: int) -> None:
+    random_ = random.Random(seed)
+    job = new_job(PAIRS)
+    names = [f"pair-{number}" for number in range(700)]
+    job.source("a", [_event(name, second) for second, name in enumerate(names)])
+    # A pair's two events are half a minute apart, so that most pairs come of state that a kill has to leave whole.
+    job.source("b", [_event(name, second + 30) for second, name in enumerate(names)])
+    job.specify(records_a_trigger=80)
+    with BucketReader(job.s3, OUTPUT, job.name, "left") as reader:
+        for _ in range(3):
+            point = random_.choice(["before a call of S3", "after a call of S3"])
+            with job.driver(point=point, call=random_.randrange(8, 35)) as doomed:
+                assert doomed.end() == -signal.SIGKILL
+        with job.driver() as driver:
+            driver.until_read(job.ends)
+    assert _faults(job, reader, set(names), "left") == []
+    assert all(row["left"] == row["right"] for row in job.output())
+    assert kafka_topics.read(job.kafka.address, f"{job.name}-late") == []
+    assert job.open_uploads() == 0
+
+
+def test_a_sink_that_publishes_before_it_decides_is_caught(new_job: NewJob) -> None:
+    """The same harness on a sink that is known to be bad: it has to say so, or it proves nothing of the good one."""
+    job = _copying(new_job)
+    with BucketReader(job.s3, OUTPUT, job.name, "name") as reader:
+        with job.driver(sink=CARELESS, point="before the manifest", call=3) as doomed:
+            assert doomed.end() == -signal.SIGKILL
+        with job.driver(sink=CARELESS) as driver:
+            driver.until_read(job.ends)
+    faults = _faults(job, reader, ROWS, "name")
+    assert any("was seen twice" in fault for fault in faults)
+    assert any(fault.endswith("rows lie there twice") for fault in faults)
+    assert not any("is lost" in fault for fault in faults)
