@@ -221,7 +221,8 @@ class Driver:
                 return True
             if isinstance(batches.failure, PenstockError):
                 raise batches.failure from error
-            raise QueryFailed(path=self._spec.job.spec.app, given=_first_line(error), fix="see the driver's log") from error
+            given = _first_line(batches.failure or error)
+            raise QueryFailed(path=self._spec.job.spec.app, given=given, fix="see the driver's log") from error
         return False
 
     def _end_with_a_stop(self, ended: threading.Event) -> None:

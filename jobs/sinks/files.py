@@ -104,6 +104,7 @@ class Files:
         try:
             manifest = self._same(Manifest.model_validate_json(earlier), lines) if earlier else self._stage(lines, batch, count)
             self._publish(manifest.parts)
+            self._abort(batch, keep=manifest.parts)
         except (ClientError, BotoCoreError, PythonException) as error:
             told = _told_by_s3(error)
             if told is None:
@@ -141,13 +142,10 @@ class Files:
         rows, digest = sum(part.rows for part in staged), wrapped(sum(part.digest for part in staged))
         manifest = Manifest(batch=batch, rows=rows, digest=digest, parts=tuple(staged))
         if self.checkpoint.put_once(self._manifest_name(batch), manifest.model_dump_json()):
-            self._abort(batch, keep=manifest.parts)
             return manifest
         text = self.checkpoint.get(self._manifest_name(batch))
         assert text is not None
-        earlier = self._same(Manifest.model_validate_json(text), lines)
-        self._abort(batch, keep=earlier.parts)
-        return earlier
+        return self._same(Manifest.model_validate_json(text), lines)
 
     def _same(self, manifest: Manifest, lines: DataFrame) -> Manifest:
         """The manifest of an earlier try, if the replay's rows are those that it stands for."""
