@@ -196,7 +196,8 @@ def _show(one: LocalRun, outcome: Outcome, found: Verdict, steps: Steps) -> None
     fed = ", ".join(f"{topic} {what.records:,}" for topic, what in one.fed.items())
     flush = sum(len(what.flush) for what in one.fed.values())
     steps.line("in", f"{outcome.rows_in:,} records ({fed})" + (f"; {flush} flush events are not counted" if flush else ""))
-    files = f" in {outcome.files} files, {outcome.bytes / 1024 / 1024:.1f} MiB" if outcome.files else ""
+    plural = "s" if outcome.files > 1 else ""
+    files = f" in {outcome.files} file{plural}, {outcome.bytes / 1024 / 1024:.1f} MiB" if outcome.files else ""
     steps.line("out", f"{outcome.rows:,} rows{files}: {one.output_place()}")
     for tag, count in ((Tag.QUARANTINED, outcome.quarantined), (Tag.LATE, outcome.late)):
         topic = one.side_output_topic(tag)

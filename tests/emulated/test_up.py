@@ -129,7 +129,7 @@ def test_a_job_outside_of_the_repo_runs_and_its_counts_are_held(spec: Path, temp
     out, told = up.communicate(timeout=LIMIT_S)
     assert up.returncode == 0, told
     assert "clicks: 1 executor x 2 slots" in out
-    assert "2 rows in 1 files" in told
+    assert "2 rows in 1 file" in told
     assert "1 in topic clicks-errors" in told
     assert "right: rows in = out + quarantined + late + filtered" in told
     assert "15 created" in told
