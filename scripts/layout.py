@@ -1,4 +1,4 @@
-"""Where the set-up has put what Penstock needs: the jars, cdktf-cli, and the folder for what a run leaves while it is up."""
+"""Where the set-up has put what Penstock needs: the jars and cdktf-cli."""
 
 from __future__ import annotations
 
@@ -59,26 +59,6 @@ def cdktf(root: Path = ROOT) -> Path:
     return command
 
 
-def state_folder(root: Path = ROOT) -> Path:
-    """The folder for what runs leave while they are up; made if it is not there.
-
-    Args:
-        root: the checkout.
-
-    Returns:
-        An absolute path of a folder that exists.
-
-    Raises:
-        NotSetUp: TOOL-020, it can't be made.
-    """
-    folder = root / ".penstock" / "state"
-    try:
-        folder.mkdir(parents=True, exist_ok=True)
-    except OSError as error:
-        raise _not_set_up(folder, given=error.strerror or "") from error
-    return folder
-
-
 def _jars(root: Path, jar_set: str) -> list[Path]:
     folder = root / ".penstock" / "jars" / jar_set
     jars = sorted(folder.glob("*.jar"))
@@ -87,5 +67,5 @@ def _jars(root: Path, jar_set: str) -> list[Path]:
     return jars
 
 
-def _not_set_up(path: Path, given: str = "") -> NotSetUp:
-    return NotSetUp(path=str(path), given=given, need="what the set-up of this checkout makes", fix="./scripts/setup")
+def _not_set_up(path: Path) -> NotSetUp:
+    return NotSetUp(path=str(path), need="what the set-up of this checkout makes", fix="./scripts/setup")

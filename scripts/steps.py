@@ -21,7 +21,6 @@ class Steps:
 
     def __init__(self, console: Console | None = None) -> None:
         self._console = console or Console(file=sys.stderr, highlight=False, soft_wrap=True, emoji=False)
-        self._began_s = time.monotonic()
 
     def title(self, text: str) -> None:
         """A headline."""
@@ -46,10 +45,6 @@ class Steps:
             with self._console.status(f"{label}: {doing}"):
                 yield step
         self.line(label, f"{step.said}  ({time.monotonic() - began_s:.1f} s)")
-
-    def elapsed_s(self) -> float:
-        """Seconds since the command began."""
-        return time.monotonic() - self._began_s
 
 
 class Step:

@@ -29,14 +29,3 @@ def test_what_is_not_there_is_an_error_that_names_the_set_up(tmp_path: Path, fin
     assert raised.value.exit_code == 4
     assert raised.value.fix == "./scripts/setup"
     assert raised.value.path.startswith(str(tmp_path))
-
-
-def test_the_state_folder_is_made(tmp_path: Path) -> None:
-    assert layout.state_folder(tmp_path).is_dir()
-    assert layout.state_folder(tmp_path) == layout.state_folder(tmp_path)
-
-
-def test_a_state_folder_that_can_not_be_made_is_an_error(tmp_path: Path) -> None:
-    (tmp_path / ".penstock").touch()
-    with pytest.raises(NotSetUp, match=r"\.penstock"):
-        layout.state_folder(tmp_path)
