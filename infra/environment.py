@@ -14,6 +14,7 @@ import yaml
 from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, model_validator
 from pydantic.alias_generators import to_camel
 
+from infra.cluster_parts import Eks, Kafka, Network, Nodes, Quotas
 from infra.errors import UnknownEnvironment
 from jobs.document import read
 
@@ -116,6 +117,13 @@ class EnvironmentSpec(_Part):
         buckets: the buckets' names.
         endpoints: an emulated AWS; None is AWS itself.
         tags: on every resource.
+        network: the VPC; None where the environment has no cluster.
+        eks: the Kubernetes cluster; None: the jobs run on one machine.
+        nodes: what Karpenter may start there.
+        kafka: the brokers; None where they are no part of the environment.
+        quotas: of the account.
+        catalog: a snapshot of instance types and prices that `penstock catalog refresh` wrote, beside the environment file; None takes
+            the shipped one of the region.
     """
 
     account: Annotated[str, BeforeValidator(_account), Field(pattern=r"^[0-9]{12}$")]
@@ -124,6 +132,27 @@ class EnvironmentSpec(_Part):
     buckets: Buckets
     endpoints: Endpoints | None = None
     tags: Annotated[dict[str, str], AfterValidator(_tags)] = {}
+    network: Network | None = None
+    eks: Eks | None = None
+    nodes: Nodes | None = None
+    kafka: Kafka | None = None
+    quotas: Quotas = Quotas()
+    catalog: str | None = None
+
+    @model_validator(mode="after")
+    def _whole_cluster(self) -> Self:
+        parts = {"network": self.network, "eks": self.eks, "nodes": self.nodes}
+        missing = [name for name, part in parts.items() if part is None]
+        if missing and len(missing) < len(parts):
+            raise ValueError(f"network, eks and nodes together, or none of them; {' and '.join(missing)} is missing")
+        return self
+
+    @model_validator(mode="after")
+    def _zones_of_the_region(self) -> Self:
+        strange = [zone for zone in (self.network.zones if self.network else []) if not zone.startswith(self.region)]
+        if strange:
+            raise ValueError(f"zones of {self.region}; {', '.join(strange)} is not there")
+        return self
 
 
 class Environment(_Part):

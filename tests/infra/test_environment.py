@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 import yaml
 
-from infra.environment import Environment, load, names
+from infra.environment import FOLDER, Environment, load, names
 from infra.errors import UnknownEnvironment
 from sizing.errors import PenstockError
 
@@ -36,7 +36,7 @@ def _faults(tmp_path: Path, text: str) -> list[PenstockError]:
 
 
 def test_the_local_environment_is_shipped() -> None:
-    assert names() == ["local"]
+    assert names() == ["local", "production"]
     local = load("local")
     assert local.name == "local"
     assert local.spec.account == "000000000000"
@@ -56,7 +56,7 @@ def test_an_environment_is_read_by_its_path(tmp_path: Path) -> None:
 def test_an_unknown_name_is_told_with_those_that_there_are() -> None:
     with pytest.raises(UnknownEnvironment) as raised:
         load("prod")
-    assert raised.value.need == "one of local, or the path of an environment file"
+    assert raised.value.need == "one of local, production, or the path of an environment file"
     assert raised.value.exit_code == 2
 
 
@@ -132,3 +132,47 @@ def test_regions_of_every_partition_are_taken(region: str) -> None:
     data: dict[str, Any] = yaml.safe_load(WHOLE)
     data["spec"]["region"] = region
     assert Environment.model_validate(data).spec.region == region
+
+
+PRODUCTION = (FOLDER / "production.yaml").read_text(encoding="utf-8")
+
+
+def test_production_has_a_cluster_and_is_read_back_as_it_was_written(tmp_path: Path) -> None:
+    production = load("production")
+    assert production.spec.eks is not None
+    assert production.spec.nodes is not None
+    assert [pool.name for pool in production.spec.nodes.pools] == ["drivers", "executors"]
+    file = tmp_path / "production.yaml"
+    file.write_text(production.text())
+    assert load(file) == production
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "path", "need"),
+    [
+        ('version: "1.35"', "version: 1.30", "spec.eks.version", "in quotes"),
+        ("us-east-1c]", "us-west-2c]", "spec", "zones of us-east-1; us-west-2c is not there"),
+        ("us-east-1c]", "us-east-1b]", "spec.network.zones", "each zone once"),
+        ("natGateways: 3", "natGateways: 4", "spec.network", "at most one NAT gateway a zone: 3"),
+        ("operator: Gt", "operator: Above", "spec.nodes.pools[0].requirements[2].operator", "Gt"),
+        ("name: executors", "name: drivers", "spec.nodes.pools", "drivers stands twice"),
+        ('nodes: "1"', 'nodes: "101%"', "spec.nodes.pools[0].disruption.budgets[0].nodes", "100"),
+        ("consolidateAfter: 5m", "consolidateAfter: 5", "spec.nodes.pools[0].disruption.consolidateAfter", "ms, s, m, h or d"),
+        ("cpu: 50m}", "cpu: -50m}", "spec.nodes.daemonSets[0].cpu", "cores"),
+        ("memory: 104Mi", "memory: 1Gib", "spec.nodes.daemonSets[2].memory", "integer"),
+        ("spotRatio: 0.4", "spotRatio: 0", "spec.nodes.spotRatio", "0"),
+        ("kind: standard", "kind: large", "spec.kafka.kind", "serverless"),
+    ],
+)
+def test_a_wrong_value_of_the_cluster_is_told_with_its_path(tmp_path: Path, old: str, new: str, path: str, need: str) -> None:
+    assert old in PRODUCTION
+    faults = _faults(tmp_path, PRODUCTION.replace(old, new, 1))
+    assert [fault.path for fault in faults] == [path]
+    assert need in faults[0].need
+    assert faults[0].at is not None
+
+
+def test_a_cluster_is_whole_or_not_there(tmp_path: Path) -> None:
+    start, end = PRODUCTION.index("  eks:"), PRODUCTION.index("  nodes:\n")
+    (fault,) = _faults(tmp_path, PRODUCTION[:start] + PRODUCTION[end:])
+    assert "eks is missing" in fault.need

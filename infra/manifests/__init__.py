@@ -1,0 +1,1 @@
+"""Builders of Kubernetes manifests: pure functions from the environment to plain data."""

@@ -1,0 +1,24 @@
+"""A DaemonSet as a node sees it: what its pod asks for. Penstock sizes with it, and does not deploy it."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from infra.cluster_parts import DaemonSetRequest
+from infra.manifests.pod import tolerations
+
+
+def daemon_set(request: DaemonSetRequest) -> dict[str, Any]:
+    """The manifest with its requests; image and selector are of no account for the size of a node."""
+    requests = {"cpu": f"{request.cpu}m", "memory": f"{request.memory}Mi"}
+    pod: dict[str, Any] = {
+        "containers": [{"name": request.name, "image": request.name, "resources": {"requests": requests}}],
+        "tolerations": tolerations(request.tolerations),
+    }
+    if request.node_selector:
+        pod["nodeSelector"] = dict(request.node_selector)
+    labels = {"app.kubernetes.io/name": request.name}
+    return {
+        "metadata": {"name": request.name, "namespace": "kube-system"},
+        "spec": {"selector": {"matchLabels": labels}, "template": {"metadata": {"labels": labels}, "spec": pod}},
+    }

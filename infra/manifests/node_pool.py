@@ -1,0 +1,76 @@
+"""Karpenter's NodePool.
+
+Source: the CRD karpenter.sh_nodepools of Karpenter 1.14.1.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from infra.cluster_parts import Disruption, Pool, Requirement, Taint
+
+API_VERSION = "karpenter.sh/v1"
+# The one EC2NodeClass of an environment.
+NODE_CLASS = "default"
+
+
+def node_pool(pool: Pool) -> dict[str, Any]:
+    """The manifest of a pool of the environment.
+
+    Returns:
+        A mapping as the Kubernetes API takes it; what the environment leaves out is left out.
+    """
+    template: dict[str, Any] = {"spec": _node(pool)}
+    if pool.labels:
+        template["metadata"] = {"labels": dict(pool.labels)}
+    spec: dict[str, Any] = {"template": template, "disruption": _disruption(pool.disruption)}
+    if pool.limits:
+        spec["limits"] = dict(pool.limits)
+    if pool.weight is not None:
+        spec["weight"] = pool.weight
+    return {"apiVersion": API_VERSION, "kind": "NodePool", "metadata": {"name": pool.name}, "spec": spec}
+
+
+def duration(ms: int | str) -> str:
+    """A duration as Go writes it, in the largest unit that is whole: ``5m``, ``720h``; ``Never`` stays.
+
+    Args:
+        ms: milliseconds, or ``Never``.
+    """
+    if isinstance(ms, str):
+        return ms
+    return next(f"{ms // size}{unit}" for unit, size in (("h", 3_600_000), ("m", 60_000), ("s", 1_000), ("ms", 1)) if ms % size == 0)
+
+
+def _node(pool: Pool) -> dict[str, Any]:
+    node: dict[str, Any] = {
+        "nodeClassRef": {"group": "karpenter.k8s.aws", "kind": "EC2NodeClass", "name": NODE_CLASS},
+        "requirements": [_requirement(requirement) for requirement in pool.requirements],
+        "expireAfter": duration(pool.expire_after),
+    }
+    if pool.taints:
+        node["taints"] = [_taint(taint) for taint in pool.taints]
+    return node
+
+
+def _requirement(requirement: Requirement) -> dict[str, Any]:
+    written: dict[str, Any] = {"key": requirement.key, "operator": requirement.operator}
+    if requirement.values:
+        written["values"] = list(requirement.values)
+    if requirement.min_values is not None:
+        written["minValues"] = requirement.min_values
+    return written
+
+
+def _taint(taint: Taint) -> dict[str, str]:
+    return {"key": taint.key, **({"value": taint.value} if taint.value else {}), "effect": taint.effect}
+
+
+def _disruption(disruption: Disruption) -> dict[str, Any]:
+    written: dict[str, Any] = {
+        "consolidationPolicy": disruption.consolidation_policy,
+        "consolidateAfter": duration(disruption.consolidate_after),
+    }
+    if disruption.budgets:
+        written["budgets"] = [budget.model_dump(by_alias=True, exclude_defaults=True) for budget in disruption.budgets]
+    return written
