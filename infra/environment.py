@@ -204,4 +204,13 @@ def load(name_or_path: str | Path) -> Environment:
             need = f"one of {', '.join(names())}, or the path of an environment file"
             raise UnknownEnvironment(path=str(name_or_path), need=need, fix="name one of them, or write the file")
         return read(FOLDER / f"{name_or_path}.yaml").parse(Environment)
-    return read(Path(name_or_path)).parse(Environment)
+    return _beside(Path(name_or_path), read(Path(name_or_path)).parse(Environment))
+
+
+def _beside(file: Path, environment: Environment) -> Environment:
+    """The environment with its catalog's path as seen from here: it is written as seen from the environment's file."""
+    catalog = environment.spec.catalog
+    if catalog is None:
+        return environment
+    spec = environment.spec.model_copy(update={"catalog": str(file.parent / catalog)})
+    return environment.model_copy(update={"spec": spec})

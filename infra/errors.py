@@ -24,3 +24,17 @@ class NodeNotFound(ToolMissing):
 
     code = "INF-003"
     title = "Node.js is missing"
+
+
+class BadNodePool(DocumentError):
+    """A pool of the environment that Karpenter would refuse."""
+
+    code = "INF-004"
+    title = "Karpenter would refuse this NodePool"
+
+
+class UnreadableCatalog(DocumentError):
+    """The environment names a snapshot of instance types and prices that can't be read."""
+
+    code = "INF-005"
+    title = "the catalog can't be read"

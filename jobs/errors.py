@@ -89,6 +89,20 @@ class AppSyntax(DocumentError):
     title = "the app's module can't be read"
 
 
+class NotAFlinkDeployment(DocumentError):
+    """The document is of another kind or version than the FlinkDeployment that a spec can be made from."""
+
+    code = "SPEC-020"
+    title = "no FlinkDeployment"
+
+
+class FlinkSession(DocumentError):
+    """A session cluster, or a job of one: the cluster's size says nothing of a single job."""
+
+    code = "SPEC-021"
+    title = "a Flink session can't be turned into a job spec"
+
+
 class BrokersUnreachable(RunFailed):
     """No broker answers."""
 

@@ -16,7 +16,7 @@ from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Fie
 from pydantic.alias_generators import to_camel
 
 from jobs.document import Document, read
-from jobs.errors import Contradiction
+from jobs.errors import BadValue, Contradiction, MissingField
 from sizing.errors import PenstockError, raise_all
 from sizing.units import CPU_PATTERN, DURATION_PATTERN, MEMORY_PATTERN, cpu_millicores, duration_ms, memory_mib, size_bytes
 
@@ -27,6 +27,8 @@ TOPIC_PATTERN = r"^[a-zA-Z0-9._-]{1,249}$"
 PREFIX_PATTERN = r"^[A-Za-z0-9._-]*$"
 PATH_PATTERN = r"^[A-Za-z0-9._=-]+(/[A-Za-z0-9._=-]+)*$"
 APP_PATTERN = r"^[A-Za-z_][A-Za-z0-9_]*(\.[A-Za-z_][A-Za-z0-9_]*)*$"
+# Beside the spec or below its folder.
+PROFILE_PATTERN = r"^[A-Za-z0-9._-]+(/[A-Za-z0-9._-]+)*\.(json|yaml|yml)$"
 REFERENCE_PATTERN = r"^([A-Za-z_][A-Za-z0-9_.]*:[A-Za-z_][A-Za-z0-9_]*|.+\.jsonl)$"
 
 
@@ -78,7 +80,7 @@ class Executor(_Part):
     Args:
         slots: task slots, as Flink counts them (``spark.executor.cores``); by default the whole cores, at least 1.
         cores: CPU request of the pod in millicores; by default one core a slot.
-        memory: memory of the pod in MiB, overhead included, as Flink's process size.
+        memory: memory of the pod in MiB, overhead included, as Flink's process size; with a load neither this nor `heap` has to be given.
         heap: ``spark.executor.memory`` in MiB instead; the pod is then as large as Spark makes it.
     """
 
@@ -89,7 +91,9 @@ class Executor(_Part):
 
     @model_validator(mode="after")
     def _one_memory(self) -> Self:
-        _exactly_one(memory=self.memory, heap=self.heap)
+        # Neither is for the spec as a whole to judge: a load says what an executor needs.
+        if self.memory is not None and self.heap is not None:
+            _exactly_one(memory=self.memory, heap=self.heap)
         return self
 
 
@@ -209,6 +213,61 @@ class State(_Part):
     incremental: bool = True
 
 
+class LoadedState(_Part):
+    """What joins and aggregations keep at a time.
+
+    Args:
+        keys: at a time, of all of them together.
+        bytes_per_key: of state for one key, the key included.
+        operators: ``join`` for a stream-stream join, ``other`` for the rest; by default the joins that the app's code calls.
+    """
+
+    keys: Annotated[int, Field(ge=1, le=10**13)]
+    bytes_per_key: Annotated[int, Field(ge=1, le=10**9)]
+    operators: list[Literal["join", "other"]] | None = None
+
+
+class Load(_Part):
+    """What the job has to process; parallelism, partitions and memory follow from it. Its sources are counted together.
+
+    Args:
+        events_per_second: on average over a day.
+        event_bytes: of one event as Kafka stores it.
+        events_per_slot: a second that one slot processes in a steady state; this or `profile`.
+        profile: a JSON or YAML file beside the spec with measured throughput; this or `events_per_slot`.
+        peak_factor: the peak's rate over the average.
+        utilisation: share of the throughput that the peak may take.
+        restart: for how long nothing is processed when the job starts again, in ms.
+        catch_up: within which the backlog of a restart has to be gone, in ms.
+        backlog: events that wait already.
+        retention: how long Kafka keeps the events, in ms; by default the environment's.
+        fan_out: consumer groups that read each event, this job's among them.
+        replication: copies that Kafka keeps; by default the environment's.
+        state: what joins and aggregations keep.
+        batch_overhead: what a micro-batch takes beside its rows, in ms.
+    """
+
+    events_per_second: Annotated[float, Field(gt=0, le=1e12, allow_inf_nan=False)]
+    event_bytes: Annotated[int, Field(ge=1, le=104_857_600)]
+    events_per_slot: Annotated[float, Field(gt=0, le=1e12, allow_inf_nan=False)] | None = None
+    profile: Annotated[str, Field(pattern=PROFILE_PATTERN)] | None = None
+    peak_factor: Annotated[float, Field(ge=1, le=1000, allow_inf_nan=False)] = 1.0
+    utilisation: Annotated[float, Field(ge=0.01, le=1)] = 0.7
+    restart: DurationMs = 300_000
+    catch_up: Annotated[DurationMs, Field(ge=1000)] = 1_800_000
+    backlog: Annotated[int, Field(ge=0, le=10**15)] = 0
+    retention: DurationMs | None = None
+    fan_out: Annotated[float, Field(ge=1, le=1000, allow_inf_nan=False)] = 1.0
+    replication: Annotated[int, Field(ge=1, le=15)] | None = None
+    state: LoadedState | None = None
+    batch_overhead: Annotated[DurationMs, Field(le=3_600_000)] = 500
+
+    @model_validator(mode="after")
+    def _one_throughput(self) -> Self:
+        _exactly_one(eventsPerSlot=self.events_per_slot, profile=self.profile)
+        return self
+
+
 class Local(_Part):
     """What ``penstock up`` feeds and what must come out.
 
@@ -222,10 +281,13 @@ class Local(_Part):
 
 
 class JobSpec(_Part):
-    """Everything below ``spec``."""
+    """Everything below ``spec``; exactly one of parallelism and load."""
+
+    model_config = ConfigDict(json_schema_extra={"oneOf": [{"required": ["parallelism"]}, {"required": ["load"]}]})
 
     app: Annotated[str, Field(pattern=APP_PATTERN)]
-    parallelism: Annotated[int, Field(ge=1, le=32_768)]
+    parallelism: Annotated[int, Field(ge=1, le=32_768)] | None = None
+    load: Load | None = None
     upgrade_mode: Literal["last-state", "savepoint", "stateless"] = "last-state"
     executor: Executor
     driver: Driver = Driver()
@@ -288,12 +350,35 @@ def _exactly_one(**values: object) -> None:
 
 def _contradictions(document: Document, job: StreamingJob) -> list[PenstockError]:
     return [
+        *_neither_or_both(document, job),
+        *_executor_without_memory(document, job),
         *_topics_that_disagree(document, job),
         *_sinks_that_disagree(document, job),
         *_inputs_without_a_topic(document, job),
         *_paths_that_leave_the_bucket(document, job),
         *_bounded_runs_of_nothing(document, job),
     ]
+
+
+def _neither_or_both(document: Document, job: StreamingJob) -> list[PenstockError]:
+    spec = job.spec
+    if spec.parallelism is None and spec.load is None:
+        fault: PenstockError = MissingField(
+            path="spec.parallelism", need="parallelism, or load, from which it follows", fix="add one of the two"
+        )
+        return [document.locate(fault, ("spec", "parallelism"))]
+    if spec.parallelism is not None and spec.load is not None:
+        need = f"one of the two: parallelism: {spec.parallelism}, or the one that follows from the load"
+        return [document.locate(Contradiction(given="parallelism and load", need=need, fix="take one of them out"), ("spec", "load"))]
+    return []
+
+
+def _executor_without_memory(document: Document, job: StreamingJob) -> list[PenstockError]:
+    executor = job.spec.executor
+    if job.spec.load is not None or executor.memory is not None or executor.heap is not None:
+        return []
+    need = "exactly one of memory and heap, where no load says what an executor needs; neither is given"
+    return [document.locate(BadValue(need=need, fix='for example memory: "16g"'), ("spec", "executor"))]
 
 
 def _topics_that_disagree(document: Document, job: StreamingJob) -> list[PenstockError]:

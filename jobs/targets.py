@@ -4,18 +4,26 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Literal
 
-from jobs import app_module
+from jobs import app_module, load_profile
 from jobs.app_module import STATEFUL_BLOCKS, AppModule
 from jobs.document import Path_, dotted
 from jobs.errors import AppNotFound
-from jobs.spec import Executor, JobSpec, SpecFile
+from jobs.spec import JobSpec, SpecFile
+from sizing.load.load import Load
+from sizing.load.of_targets import memory_for_load
+from sizing.load.parallelism import needed_slots
+from sizing.spark_settings import DEFAULT_HEAP_MIB
 from sizing.targets import DriverTarget, ExecutorTarget, Operators, Origin, Parallelism, Targets
 
 _SPEC: Path_ = ("spec",)
+_OVERHEAD = "spark.executor.memoryOverhead"
 # Field of the targets -> its path in the spec.
 _ORIGINS: dict[str, Path_] = {
     "parallelism": ("parallelism",),
+    "load": ("load",),
+    "trigger_s": ("trigger",),
     "executor.slots": ("executor", "slots"),
     "executor.cpu_millicores": ("executor", "cores"),
     "executor.memory_mib": ("executor", "memory"),
@@ -34,21 +42,34 @@ def targets(spec_file: SpecFile, app_path: Sequence[Path] = ()) -> Targets:
         app_path: folders beside those of `app_module.find` where the app may lie.
 
     Raises:
-        PenstockError: SPEC-009, SPEC-010 or SPEC-012 for the app; several come as `Faults`.
+        PenstockError: SPEC-009, SPEC-010 or SPEC-012 for the app, SPEC-001 to SPEC-006 for a profile; several come as `Faults`.
     """
     spec = spec_file.job.spec
     module = _app(spec_file, app_path)
-    return Targets(
-        parallelism=_parallelism(spec, module),
+    load = _load(spec_file, module)
+    found = Targets(
+        parallelism=_parallelism(spec, module, load),
         operators=_operators(spec, module),
-        executor=_executor(spec.executor),
+        executor=_executor(spec),
         driver=_driver(spec),
         spark_conf={key: _setting(value) for key, value in spec.spark_conf.items()},
         source_topics={source.kafka.topic: source.kafka.partitions for source in spec.sources.values()},
         sink_topics={sink.kafka.topic: sink.kafka.partitions for sink in spec.sinks.values() if sink.kafka},
-        notes=_notes(spec_file, module),
+        load=load,
+        trigger_s=_trigger_s(spec),
+        stateful_operators=_stateful(module),
+        state_backend=spec.state.backend if "backend" in spec.state.model_fields_set else None,
+        state_incremental=spec.state.incremental,
+        notes=_notes(spec_file, module, load),
         origins=_origins(spec_file),
     )
+    return found if spec.executor.memory is not None or spec.executor.heap is not None else _with_memory_for_load(found)
+
+
+def _stateful(module: AppModule) -> tuple[Literal["join"], ...]:
+    """The only stateful block that there is joins two streams."""
+    one: tuple[Literal["join"], ...] = ("join",)
+    return one * module.stateful_calls
 
 
 def _app(spec_file: SpecFile, app_path: Sequence[Path]) -> AppModule:
@@ -59,10 +80,56 @@ def _app(spec_file: SpecFile, app_path: Sequence[Path]) -> AppModule:
     return app_module.read(path)
 
 
-def _parallelism(spec: JobSpec, module: AppModule) -> Parallelism:
+def _parallelism(spec: JobSpec, module: AppModule, load: Load | None) -> Parallelism:
     if module.parallelism is not None:
         return Parallelism(value=module.parallelism, source="code")
+    if load is not None:
+        return Parallelism(value=needed_slots(load, _trigger_s(spec)).slots, source="load")
+    # jobs.spec has seen to it that one of the two is there.
+    assert spec.parallelism is not None
     return Parallelism(value=spec.parallelism, source="spec")
+
+
+def _trigger_s(spec: JobSpec) -> float | None:
+    return None if spec.trigger == "availableNow" else spec.trigger / 1000
+
+
+def _load(spec_file: SpecFile, module: AppModule) -> Load | None:
+    asked = spec_file.job.spec.load
+    if asked is None:
+        return None
+    state, joins = asked.state, ["join"] * module.stateful_calls
+    environments = {"retention_h": None if asked.retention is None else asked.retention / 3_600_000, "replication": asked.replication}
+    return Load.model_validate(
+        {
+            "events_per_s": float(asked.events_per_second),
+            "event_bytes": asked.event_bytes,
+            "events_per_slot_per_s": asked.events_per_slot,
+            "profile": None if asked.profile is None else load_profile.read(spec_file, asked.profile),
+            "peak_factor": asked.peak_factor,
+            "utilisation": asked.utilisation,
+            "restart_s": asked.restart / 1000,
+            "catch_up_s": asked.catch_up / 1000,
+            "backlog_events": asked.backlog,
+            "fan_out": asked.fan_out,
+            "state_keys": state.keys if state else 0,
+            "bytes_per_key": state.bytes_per_key if state else 0,
+            "stateful_operators": tuple(state.operators if state and state.operators is not None else joins),
+            "batch_overhead_s": asked.batch_overhead / 1000,
+            # What the spec leaves out stays unset, so that the environment's own can be put in.
+            **{field: value for field, value in environments.items() if value is not None},
+        }
+    )
+
+
+def _with_memory_for_load(found: Targets) -> Targets:
+    """The targets with the executor that the load needs: heap and overhead in full, so that every way to start it makes the same pod."""
+    needed = memory_for_load(found)
+    if needed is None:
+        return found
+    executor = found.executor.model_copy(update={"heap_mib": needed.heap_mib})
+    conf = {_OVERHEAD: f"{needed.overhead_mib}m", **found.spark_conf}
+    return found.model_copy(update={"executor": executor, "spark_conf": conf})
 
 
 def _operators(spec: JobSpec, module: AppModule) -> Operators:
@@ -75,8 +142,11 @@ def _operators(spec: JobSpec, module: AppModule) -> Operators:
     return Operators(count=max(1, sources + module.stateful_calls + sinks), counted_from=counted)
 
 
-def _executor(executor: Executor) -> ExecutorTarget:
-    return ExecutorTarget(slots=executor.slots, cpu_millicores=executor.cores, memory_mib=executor.memory, heap_mib=executor.heap)
+def _executor(spec: JobSpec) -> ExecutorTarget:
+    executor = spec.executor
+    # Where neither is given the load decides; until then Spark's own default stands.
+    heap = executor.heap if executor.heap is not None or executor.memory is not None else DEFAULT_HEAP_MIB
+    return ExecutorTarget(slots=executor.slots, cpu_millicores=executor.cores, memory_mib=executor.memory, heap_mib=heap)
 
 
 def _driver(spec: JobSpec) -> DriverTarget:
@@ -90,12 +160,16 @@ def _setting(value: str | int | float | bool) -> str:
     return str(value).lower() if isinstance(value, bool) else str(value)
 
 
-def _notes(spec_file: SpecFile, module: AppModule) -> tuple[str, ...]:
+def _notes(spec_file: SpecFile, module: AppModule, load: Load | None) -> tuple[str, ...]:
     if module.parallelism is None:
         return ()
+    spec = spec_file.job.spec
     here = f"PARALLELISM = {module.parallelism} in {module.path}:{module.parallelism_line}"
+    if load is not None:
+        place = spec_file.document.place((*_SPEC, "load"))
+        return (f"{here} wins over the {needed_slots(load, _trigger_s(spec)).slots} that the load in {place} takes",)
     place = spec_file.document.place((*_SPEC, "parallelism"))
-    return (f"{here} wins over parallelism: {spec_file.job.spec.parallelism} in {place}",)
+    return (f"{here} wins over parallelism: {spec.parallelism} in {place}",)
 
 
 def _origins(spec_file: SpecFile) -> dict[str, Origin]:

@@ -42,7 +42,12 @@ class Verb(NamedTuple):
 
 
 VERBS = {
-    "size": Verb("scripts.size", "work out what a job needs: executors, pods, memory, cores, Spark settings, topics"),
+    "size": Verb("scripts.size", "work out what jobs need: executors, pods, Spark settings, topics, nodes, cost"),
+    "place": Verb("scripts.place", "tell which nodes Karpenter makes for pods, from a scenario in JSON"),
+    "cost": Verb("scripts.cost", "tell what a job costs, and the difference between two specs or environments"),
+    "lint": Verb("scripts.lint", "look for what goes wrong only later: selectors, requirements, settings, versions"),
+    "catalog": Verb("scripts.catalog", "show instance types and prices, or fetch those of a region from AWS"),
+    "report": Verb("scripts.report", "write a plan as one HTML page: nodes, cost, throughput and recovery"),
     "up": Verb("scripts.up", "run a job on this machine, end to end: emulated AWS, a real Kafka broker, Spark"),
 }
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import importlib
 import importlib.util
 import inspect
+import pkgutil
 
 from sizing.errors import Faults, PenstockError
 
@@ -53,9 +54,17 @@ def rendered() -> str:
 
 
 def _classes(package: str) -> list[type[PenstockError]]:
-    name = f"{package}.errors"
-    if importlib.util.find_spec(name) is None:
-        return []
+    """The classes of the package's own `errors` module and of those of its sub-packages."""
+    return [kind for name in _error_modules(package) for kind in _own_classes(name)]
+
+
+def _error_modules(package: str) -> list[str]:
+    paths = importlib.import_module(package).__path__
+    inner = [f"{found.name}.errors" for found in pkgutil.iter_modules(paths, f"{package}.") if found.ispkg]
+    return [name for name in (f"{package}.errors", *inner) if importlib.util.find_spec(name) is not None]
+
+
+def _own_classes(name: str) -> list[type[PenstockError]]:
     module = importlib.import_module(name)
     found = [kind for _, kind in inspect.getmembers(module, inspect.isclass) if issubclass(kind, PenstockError)]
     return [kind for kind in found if kind.__module__ == name and "code" in kind.__dict__ and kind is not Faults]

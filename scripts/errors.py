@@ -214,3 +214,80 @@ class PackageMissing(ToolMissing):
 
     code = "TOOL-023"
     title = "a Python package is missing"
+
+
+class AwsRefused(RunFailed):
+    """AWS answered a question with a refusal: rights, an expired sign-in, or a region that the account has not enabled."""
+
+    code = "RUN-020"
+    title = "AWS refused to answer"
+
+
+class AwsNotReached(RunFailed):
+    """AWS did not answer, or not in a form that its own library reads."""
+
+    code = "RUN-021"
+    title = "AWS was not reached"
+
+
+class SnapshotNotWritten(RunFailed):
+    """The file of a catalog snapshot could not be written."""
+
+    code = "RUN-022"
+    title = "the snapshot could not be written"
+
+
+class CredentialsMissing(ToolMissing):
+    """This machine has no credentials for AWS, or only a part of them."""
+
+    code = "TOOL-030"
+    title = "no credentials for AWS"
+
+
+class SpecNotWritten(DocumentError):
+    """The file that a job spec shall be written to can't be written."""
+
+    code = "USE-030"
+    title = "the spec could not be written"
+
+
+class UnreadableScenario(DocumentError):
+    """A scenario's file is missing, is no JSON, or holds no mapping."""
+
+    code = "USE-010"
+    title = "the scenario's file can't be read"
+
+
+class ReportNotWritten(DocumentError):
+    """The file of a plan's page can't be written."""
+
+    code = "USE-040"
+    title = "the report could not be written"
+
+
+class NoPage(DocumentError):
+    """The path given for a plan's page is not that of an HTML file."""
+
+    code = "USE-041"
+    title = "the report is an HTML page"
+
+
+class UnknownRule(DocumentError):
+    """A rule of lint is to be left out that does not exist."""
+
+    code = "USE-020"
+    title = "there is no such rule"
+
+
+class BadDate(DocumentError):
+    """A date that is no day of the calendar, or is written in another way."""
+
+    code = "USE-021"
+    title = "not a date"
+
+
+class NothingToLint(DocumentError):
+    """Lint was called without anything to look at."""
+
+    code = "USE-022"
+    title = "nothing to lint"

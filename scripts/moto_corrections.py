@@ -13,6 +13,8 @@ from moto.iam.policy_conditions import CONDITION_OPERATIONS
 from moto.s3.exceptions import NoSuchUpload
 from moto.s3.models import FakeBucket, S3Backend
 
+from scripts import moto_pricing
+
 # A listing's entries are parsed again with each listing; this many are some 10 MB.
 REMEMBERED_TIMES = 100_000
 
@@ -23,6 +25,7 @@ def apply() -> None:
     _heed_conditions()
     _stand_behind_tls()
     _remember_times()
+    moto_pricing.add()
 
 
 def _answer_no_such_upload() -> None:

@@ -5,7 +5,12 @@ from __future__ import annotations
 import textwrap
 from collections.abc import Iterator, Sequence
 
-from sizing.planned import Explanation, Plan, PlannedPod
+from scripts.money import usd
+from sizing.cost.billed import Bill
+from sizing.explained import Explanation
+from sizing.planned import Plan, PlannedPod, SpotPlan
+from sizing.planned_nodes import NodeGroup, NodesPlan
+from sizing.units import cpu_text, memory_text
 
 WIDTH = 100
 _LABEL = 12
@@ -20,7 +25,7 @@ def render(plan: Plan, name: str) -> str:
     """
     rows = [f"{name}: {headline(plan)}", "", *_table(_pod_rows(plan)), ""]
     for label, lines in _facts(plan):
-        rows += _labelled(label, lines)
+        rows += labelled(label, lines)
     return "\n".join(rows) + "\n"
 
 
@@ -37,16 +42,6 @@ def headline(plan: Plan) -> str:
     return line if plan.feasible else f"NOT FEASIBLE; the nearest: {line}"
 
 
-def memory_text(memory_mib: int) -> str:
-    """Memory in words: ``16 GiB``, ``11,703 MiB``."""
-    return f"{memory_mib // 1024:,} GiB" if memory_mib % 1024 == 0 and memory_mib else f"{memory_mib:,} MiB"
-
-
-def cpu_text(millicores: int) -> str:
-    """CPU in words: ``4 cores``, ``1 core``, ``0.5 cores``."""
-    return "1 core" if millicores == 1000 else f"{millicores / 1000:g} cores"
-
-
 def _facts(plan: Plan) -> Iterator[tuple[str, Sequence[str]]]:
     totals = plan.totals
     pods = f"{_count(totals.executors, 'executor')}, {_count(totals.pods, 'pod')} with the driver"
@@ -56,10 +51,79 @@ def _facts(plan: Plan) -> Iterator[tuple[str, Sequence[str]]]:
     yield "in Spark", [f"{_count(plan.tasks_at_a_time, 'task')} at a time, stage after stage: {_stages(plan)}"]
     operators = _count(totals.subtasks // plan.parallelism.value, "operator")
     yield "in Flink", [f"{_count(totals.subtasks, 'subtask')}: {operators} x a parallelism of {plan.parallelism.value}"]
+    yield from _load_facts(plan)
     if plan.kafka.topics:
         yield "topics", [", ".join(f"{topic} {_count(count, 'partition')}" for topic, count in plan.kafka.topics.items())]
+    yield "state", [_state(plan)]
+    if plan.nodes is not None:
+        yield "nodes", node_lines(plan.nodes)
+    if plan.spot is not None:
+        yield "spot", list(_spot(plan.spot))
+    if plan.cost is not None:
+        yield "cost", cost_lines(plan.cost)
     if plan.notes:
         yield "notes", plan.notes
+
+
+def node_lines(nodes: NodesPlan) -> list[str]:
+    """The nodes after a first start, one line for those that are alike, and what finds none."""
+    lines = [_node_line(group) for group in nodes.staged.groups]
+    why = nodes.staged.reasons
+    lines += [f"{count} of {group} find no node: {why.get(group, '')}" for group, count in nodes.staged.unschedulable.items()]
+    return lines or ["none"]
+
+
+def cost_lines(cost: Bill) -> list[str]:
+    """What it costs, and where that comes from: `penstock cost` has the lines."""
+    total = cost.total
+    least = "" if total.complete else "at least "
+    dates = sorted({line.price_date for line in cost.lines})
+    return [f"{least}{usd(total.usd_per_month)} USD a month, {usd(total.usd_per_h, decimals=2)} an hour; prices of {' and '.join(dates)}"]
+
+
+def _node_line(group: NodeGroup) -> str:
+    pods = ", ".join(_count(pods.count, pods.group) for pods in group.pods)
+    types = "no type" if group.example is None else f"{_count(len(group.launch_types), 'type')}, the cheapest {group.example.instance_type}"
+    each = " each" if group.count > 1 else ""
+    return f"{group.count} {group.capacity_type} of pool {group.node_pool} ({types}): {pods}{each}"
+
+
+def _state(plan: Plan) -> str:
+    state = plan.state
+    size = "" if state.state_bytes is None else f" with {memory_text(-(-state.state_bytes // 1024**2))}"
+    requests = f"{state.checkpoint.requests_per_day:,.0f} PUT requests a day for the checkpoint"
+    return f"{_count(state.stores, 'store')} in {state.backend}{size}; {requests}"
+
+
+def _spot(spot: SpotPlan) -> Iterator[str]:
+    drain = spot.drain
+    if drain.fits:
+        yield f"a drain fits: a batch of {drain.needed_s:g} s ends within {drain.available_s:g} s"
+    else:
+        way = "spark.decommission.enabled is off" if not drain.available_s else f"the grace period is {drain.available_s:g} s"
+        yield f"a drain does not fit: a batch takes up to {drain.needed_s:g} s and {way}; the batch is done anew"
+    for loss in spot.losses[:1]:
+        recovery = "never" if loss.recovery_s is None else f"{loss.recovery_s:,.0f} s"
+        yield f"{loss.lost_nodes} of {spot.nodes} spot nodes lost: {loss.lag_events:,.0f} events of lag, gone {recovery} after the new node"
+
+
+def _load_facts(plan: Plan) -> Iterator[tuple[str, Sequence[str]]]:
+    throughput = plan.throughput
+    if throughput is None:
+        return
+    able = throughput.capability
+    catch_up = "never" if able.catch_up_s is None else f"in {able.catch_up_s:,.0f} s"
+    yield (
+        "load",
+        [
+            f"{throughput.peak_events_per_s:,.0f} events/s at the peak; {able.capacity_events_per_s:,.0f} events/s can be processed, "
+            f"{able.sustained_peak_events_per_s:,.0f} sustained; a restart is caught up with {catch_up}"
+        ],
+    )
+    if plan.kafka.load is not None and plan.kafka.load.cluster is not None:
+        cluster = plan.kafka.load.cluster
+        storage = cluster.storage.ebs_gib or cluster.storage.express_gib
+        yield "brokers", [f"{cluster.brokers} x {cluster.broker_type}, bound by {cluster.binding}; {storage:,.0f} GiB of storage"]
 
 
 def _stages(plan: Plan) -> str:
@@ -96,7 +160,8 @@ def _table(rows: list[list[str]]) -> list[str]:
     return ["  ".join(["", row[0].ljust(first), *(cell.rjust(width) for cell, width in zip(row[1:], others, strict=True))]) for row in rows]
 
 
-def _labelled(label: str, lines: Sequence[str]) -> list[str]:
+def labelled(label: str, lines: Sequence[str]) -> list[str]:
+    """Lines behind a label, wrapped at `WIDTH`."""
     indent = " " * _LABEL
     wrapped = [
         textwrap.fill(line, WIDTH, initial_indent=indent, subsequent_indent=indent, break_long_words=False, break_on_hyphens=False)
@@ -111,6 +176,8 @@ def _explained(explanation: Explanation) -> Iterator[str]:
     yield _indented(explanation.rule)
     if explanation.inputs:
         yield _indented("with " + ", ".join(f"{name} {value}" for name, value in explanation.inputs.items()))
+    if explanation.binding:
+        yield _indented(f"{explanation.binding} binds")
 
 
 def _indented(text: str) -> str:

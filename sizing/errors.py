@@ -204,3 +204,59 @@ class LimitBelowRequest(DocumentError):
 
     code = "SIZ-006"
     title = "the CPU limit is below the request"
+
+
+class PoolLimitBinds(Infeasible):
+    """The limits of the NodePools leave no room for all the pods."""
+
+    code = "SIZ-010"
+    title = "the limit of a NodePool leaves pods without a node"
+
+
+class QuotaBinds(Infeasible):
+    """The nodes take more vCPUs than the account may run."""
+
+    code = "SIZ-011"
+    title = "the nodes are above a service quota"
+
+
+class PodFitsNoNode(Infeasible):
+    """A pod is larger than what any allowed instance type has beside its DaemonSets."""
+
+    code = "SIZ-012"
+    title = "a pod fits no allowed instance type"
+
+
+class NoPoolTakesPod(Infeasible):
+    """A pod of any size would wait for ever: no NodePool has its labels, or it does not tolerate their taints."""
+
+    code = "SIZ-013"
+    title = "no NodePool takes the pod"
+
+
+class DriverOnSpot(Infeasible):
+    """The driver would run on spot capacity, whose loss restarts the query."""
+
+    code = "SIZ-014"
+    title = "the driver would run on a spot node"
+
+
+class TooFewPartitions(Infeasible):
+    """The topics have fewer partitions than the parallelism, so that reading tasks stay idle."""
+
+    code = "SIZ-015"
+    title = "there are fewer partitions than the parallelism"
+
+
+class ExecutorsIdle(Infeasible):
+    """No stage has enough tasks to give every executor one."""
+
+    code = "SIZ-016"
+    title = "whole executors would stay idle"
+
+
+class NothingToLaunch(Infeasible):
+    """A node claim is made, and nothing that EC2 could be asked for is left of it."""
+
+    code = "SIZ-017"
+    title = "Karpenter could not launch a node"

@@ -4,7 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from sizing.planned import Explanation, Plan, PlannedPod
+from sizing.explained import Explanation
+from sizing.job_load import JobLoad
+from sizing.node_explanation import explain_nodes
+from sizing.planned import Plan, PlannedPod
 from sizing.spark_pods import has_own_overhead, planned_factor, spark_factor
 from sizing.spark_settings import PodSettings, SparkSettings
 from sizing.targets import DriverTarget, ExecutorTarget, Targets
@@ -12,15 +15,30 @@ from sizing.targets import DriverTarget, ExecutorTarget, Targets
 Inputs = dict[str, int | float | str]
 
 
-def explain(targets: Targets, settings: SparkSettings, draft: Plan) -> tuple[Explanation, ...]:
-    """One explanation for each number of the plan, in the order of its JSON."""
-    return (
+def explain(targets: Targets, settings: SparkSettings, draft: Plan, load: JobLoad | None = None) -> tuple[Explanation, ...]:
+    """One explanation for each number of the plan, in the order of its JSON; those of a load, its nodes and its cost come last.
+
+    Args:
+        targets: of the job.
+        settings: of the job.
+        draft: the plan.
+        load: as planned for; its own explanation of a number wins.
+    """
+    own = load.explanations if load else ()
+    told = {explanation.number for explanation in own}
+    rest = (explanation for explanation in _explained(targets, settings, draft) if explanation.number not in told)
+    return (*rest, *own, *explain_nodes(draft))
+
+
+def _explained(targets: Targets, settings: SparkSettings, draft: Plan) -> Iterator[Explanation]:
+    yield from (
         *_totals(targets, draft),
         *_pod("driver", targets.driver, settings.driver, settings, draft.pods.driver),
         *_pod("executor", targets.executor, settings.executor, settings, draft.pods.executor),
         *_slots(settings, draft),
         *_stages(settings, draft),
         *_topics(targets, draft),
+        *_checkpoint(draft),
     )
 
 
@@ -123,12 +141,32 @@ def _topics(targets: Targets, draft: Plan) -> Iterator[Explanation]:
     for topic, partitions in draft.kafka.topics.items():
         if topic in targets.sink_topics:
             yield _of(f"kafka.topics.{topic}", partitions, "the sink's partitions, as asked or 1")
-        elif targets.source_topics[topic] is not None:
+        elif targets.source_topics.get(topic) is not None:
             yield _of(f"kafka.topics.{topic}", partitions, "the source's partitions, as asked")
         else:
             rule = "the parallelism: one task reads one partition"
             yield _of(f"kafka.topics.{topic}", partitions, rule, parallelism=draft.parallelism.value)
 
 
-def _of(number: str, value: int | None, rule: str, **inputs: int | float | str) -> Explanation:
+def _checkpoint(draft: Plan) -> Iterator[Explanation]:
+    state, written = draft.state, draft.state.checkpoint
+    rule = "shuffle partitions * the operators' stores: 1, a join on the heap 4"
+    shuffle = int(draft.spark_conf["spark.sql.shuffle.partitions"])
+    yield _of("state.stores", state.stores, rule, shufflePartitions=shuffle, backend=state.backend)
+    at = "state.checkpoint"
+    rule = "2 logs + stores * 2: a file and its checksum"
+    yield _of(f"{at}.objectsPerBatch", written.objects_per_batch, rule, stores=state.stores)
+    yield _of(f"{at}.objectsPerDay", written.objects_per_day, "objects of a batch * batches of a day")
+    rule = "stores * batches of a day / 10 * files of a snapshot"
+    yield _of(f"{at}.snapshotObjectsPerDay", written.snapshot_objects_per_day, rule, stores=state.stores)
+    rule = "PUT-class requests: 1 an object, for the checkpoint manager does not rename"
+    yield _of(f"{at}.requestsPerBatch", written.requests_per_batch, rule, objectsPerBatch=written.objects_per_batch)
+    rule = "requests of a batch * batches of a day, and those of the snapshots"
+    yield _of(f"{at}.requestsPerDay", written.requests_per_day, rule, snapshotObjectsPerDay=written.snapshot_objects_per_day)
+    yield _of(f"{at}.requestsPerMonth", written.requests_per_month, "30 days", requestsPerDay=written.requests_per_day)
+    rule = "the state and the changes of the batches that are kept, an estimate; 0 where no load says how much state there is"
+    yield _of(f"{at}.storageBytes", written.storage_bytes, rule)
+
+
+def _of(number: str, value: int | float | None, rule: str, **inputs: int | float | str) -> Explanation:
     return Explanation(number=number, value=value, rule=rule, inputs=inputs)

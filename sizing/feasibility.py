@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from sizing.agreement import AgreedPod
-from sizing.errors import HeapTooSmall, Infeasible, PodNotMet
+from sizing.errors import ExecutorsIdle, HeapTooSmall, Infeasible, PodNotMet, TooFewPartitions
+from sizing.planned import Plan
 from sizing.spark_pods import MIN_HEAP_MIB, PodMemory, planned_driver, planned_executor
 from sizing.spark_settings import SparkSettings
 from sizing.targets import Targets
@@ -49,3 +50,28 @@ def _not_met(asked_mib: int, memory: PodMemory, pod_of: Callable[[int], PodMemor
     need = f"a pod that the factor meets to the MiB: {below} MiB (heap {memory.heap_mib}) or {above} MiB (heap {memory.heap_mib + 1})"
     fix = f'memory: "{below}m" or "{above}m", or an absolute memoryOverhead instead of the factor'
     return PodNotMet(given=f"{asked_mib}m", need=need, fix=fix)
+
+
+def partition_violations(targets: Targets, draft: Plan) -> list[Infeasible]:
+    """SIZ-015 where the topics together have fewer partitions than the parallelism, SIZ-016 where whole executors have no task.
+
+    A load says by itself how many partitions it takes (SIZ-048).
+
+    Args:
+        targets: to name the place.
+        draft: the plan.
+    """
+    parallelism = draft.parallelism.value
+    read = sum(stage.tasks for stage in draft.stages if stage.kind == "read")
+    if targets.load is None and targets.source_topics and read < parallelism:
+        need = f"as many partitions as the parallelism: {parallelism}; the topics that are read have {read} together"
+        fix = f"a parallelism of {read}, or {parallelism} partitions"
+        return [targets.locate(TooFewPartitions(given=str(parallelism), need=need, fix=fix), "parallelism")]
+    slots = draft.pods.executor.slots or 1
+    busy = -(-draft.tasks_at_a_time // slots)
+    if busy < draft.totals.executors:
+        most = draft.tasks_at_a_time
+        need = f"{draft.totals.executors * slots} tasks at a time; no stage has more than {most}, enough for {busy} executors"
+        fix = f"a parallelism of {busy * slots}, or spark.sql.shuffle.partitions of {parallelism}"
+        return [targets.locate(ExecutorsIdle(given=str(parallelism), need=need, fix=fix), "parallelism")]
+    return []

@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 from sizing.agreement import AgreedPod, agreed_driver, agreed_executor, heap_contradiction, plan_contradictions
+from sizing.cluster import Cluster
+from sizing.cluster_plan import ClusterPlan, plan_in_cluster
 from sizing.errors import Infeasible, PenstockError, raise_all
 from sizing.executors import executor_count, stages, subtasks, task_slots, tasks_at_a_time
 from sizing.explanation import explain
-from sizing.feasibility import memory_violations
-from sizing.kafka import read_partitions, topic_partitions
+from sizing.feasibility import memory_violations, partition_violations
+from sizing.job_load import JobLoad, load_of
+from sizing.job_state import planned_state
+from sizing.kafka.partitions import read_partitions
 from sizing.notes import plan_notes
 from sizing.planned import KafkaPlan, PerSlot, Plan, PlannedParallelism, PlannedPod, Pods, Totals
 from sizing.spark_conf import planned_conf
@@ -16,15 +20,20 @@ from sizing.spark_settings import SparkSettings, settings_of
 from sizing.targets import Targets
 
 
-def plan(targets: Targets) -> Plan:
+def plan(targets: Targets, cluster: Cluster | None = None) -> Plan:
     """Works out the plan.
 
+    Args:
+        targets: what the job asks for.
+        cluster: the environment that it shall run in; None: pods alone are planned, without nodes and cost.
+
     Returns:
-        The plan. Where a target can't be met it is not `feasible`: it shows the nearest that Spark would make, with SIZ-004 (the heap is
-        too small) or SIZ-005 (a factor that no pod of this size meets) among its `violations`.
+        The plan. Where a target can't be met it is not `feasible`: it shows the nearest that Spark and Karpenter would make, with what
+        binds among its `violations`: SIZ-004 and SIZ-005 for memory, SIZ-010 to SIZ-017 for nodes and partitions, SIZ-040 to SIZ-048 for
+        a load.
 
     Raises:
-        PenstockError: SIZ-001, SIZ-002, SIZ-003 or SIZ-006; several come as `Faults`.
+        PenstockError: SIZ-001, SIZ-002, SIZ-003, SIZ-006 or SIZ-042; several come as `Faults`.
     """
     settings, unreadable = settings_of(targets)
     raise_all(unreadable)
@@ -44,8 +53,35 @@ def plan(targets: Targets) -> Plan:
         *memory_violations(targets, "driver", driver, driver_pod, settings),
     ]
     pods = Pods(driver=_pod(driver, driver_pod, 1, None), executor=_pod(executor, executor_pod, count, slots))
-    draft = _assemble(targets, settings, pods, planned_conf(targets, settings, executor, driver, pods), violations)
-    return draft.model_copy(update={"notes": plan_notes(targets, settings, draft), "explain": explain(targets, settings, draft)})
+    load = load_of(targets, settings, pods.executor, cluster)
+    conf = planned_conf(targets, settings, executor, driver, pods, load.state_conf if load else {})
+    draft = _assemble(targets, settings, pods, conf, load)
+    violations += [*partition_violations(targets, draft), *(load.violations if load else [])]
+    return _finished(targets, settings, draft, violations, load, cluster)
+
+
+def _finished(
+    targets: Targets,
+    settings: SparkSettings,
+    draft: Plan,
+    violations: list[Infeasible],
+    load: JobLoad | None,
+    cluster: Cluster | None,
+) -> Plan:
+    """The draft with its nodes, and with what a reader should know."""
+    found = plan_in_cluster(targets, draft, cluster) if cluster is not None else ClusterPlan()
+    every = [*violations, *found.violations]
+    whole = draft.model_copy(
+        update={
+            "nodes": found.nodes,
+            "cost": found.cost,
+            "spot": found.spot,
+            "feasible": not every,
+            "violations": tuple(violation.as_json() for violation in every),
+        }
+    )
+    notes = (*plan_notes(targets, settings, whole), *(load.notes if load else ()), *found.notes)
+    return whole.model_copy(update={"notes": notes, "explain": explain(targets, settings, whole, load)})
 
 
 def _executor_memory(agreed: AgreedPod, settings: SparkSettings) -> PodMemory:
@@ -81,10 +117,12 @@ def _pod(agreed: AgreedPod, memory: PodMemory, count: int, slots: int | None) ->
     )
 
 
-def _assemble(targets: Targets, settings: SparkSettings, pods: Pods, conf: dict[str, str], violations: list[Infeasible]) -> Plan:
+def _assemble(targets: Targets, settings: SparkSettings, pods: Pods, conf: dict[str, str], load: JobLoad | None) -> Plan:
     executor, parallelism = pods.executor, targets.parallelism.value
     slots = executor.slots or 1
-    planned_stages = stages(read_partitions(targets), settings.shuffle_partitions or parallelism)
+    read = load.plan.topic_partitions if load else read_partitions(targets)
+    shuffle = settings.shuffle_partitions or parallelism
+    planned_stages = stages(read, shuffle)
     return Plan(
         parallelism=PlannedParallelism(value=parallelism, source=targets.parallelism.source),
         totals=Totals(
@@ -99,7 +137,8 @@ def _assemble(targets: Targets, settings: SparkSettings, pods: Pods, conf: dict[
         stages=planned_stages,
         tasks_at_a_time=tasks_at_a_time(executor.count * slots, planned_stages),
         spark_conf=conf,
-        kafka=KafkaPlan(topics=topic_partitions(targets)),
-        feasible=not violations,
-        violations=tuple(violation.as_json() for violation in violations),
+        kafka=KafkaPlan(topics={**read, **targets.sink_topics}, load=load.plan.kafka if load else None),
+        state=planned_state(targets, shuffle, load.plan if load else None),
+        throughput=load.throughput if load else None,
+        feasible=True,
     )

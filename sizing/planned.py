@@ -1,7 +1,7 @@
 """The shapes that a plan consists of; `sizing.plan` fills them.
 
-``Plan.model_dump(mode="json", by_alias=True)`` is what ``penstock size -o json`` prints. What later parts of the sizing will fill is there
-already, as null, so that a reader of the JSON need not ask whether a field exists.
+``Plan.model_dump(mode="json", by_alias=True)`` is what ``penstock size -o json`` prints. What can't be said of a job is null, so that a
+reader of the JSON need not ask whether a field exists.
 """
 
 from __future__ import annotations
@@ -11,7 +11,15 @@ from typing import Literal
 from pydantic import BaseModel, ConfigDict
 from pydantic.alias_generators import to_camel
 
+from sizing.cost.billed import Bill
 from sizing.executors import Stage
+from sizing.explained import Explanation
+from sizing.load.capability import Capability
+from sizing.load.load_plan import LoadKafka
+from sizing.load.spot_loss import DrainOutcome, LossOutcome
+from sizing.planned_nodes import NodesPlan
+from sizing.state.checkpoint import CheckpointTraffic
+from sizing.state.stores import Backend
 
 # Raised when a field of the JSON goes or changes its meaning; a new field is no change.
 SCHEMA_VERSION = 1
@@ -87,25 +95,67 @@ class PerSlot(_Planned):
 
 
 class KafkaPlan(_Planned):
-    """Topic -> partitions, the topics that the job reads first."""
-
-    topics: dict[str, int]
-
-
-class Explanation(_Planned):
-    """Why a number of the plan is what it is.
+    """What the job asks of Kafka.
 
     Args:
-        number: its path in the plan's JSON.
-        value: the number; None where the plan has none.
-        rule: how it follows from the inputs.
-        inputs: what it follows from.
+        topics: topic -> partitions, the topics that the job reads first.
+        load: rates, and the cluster that carries them; None: no load is given.
     """
 
-    number: str
-    value: int | None
-    rule: str
-    inputs: dict[str, int | float | str]
+    topics: dict[str, int]
+    load: LoadKafka | None = None
+
+
+class StatePlan(_Planned):
+    """The state of the job, and the checkpoint that keeps it.
+
+    Args:
+        backend: ``memory`` or ``rocksdb``.
+        stores: state stores of the query.
+        state_bytes: one version of it; None: no load says how much there is.
+        executor_heap_mib: what of an executor's heap it takes; None: as `state_bytes`.
+        executor_native_mib: what of an executor's overhead it takes; None: as `state_bytes`.
+        checkpoint: what is written.
+    """
+
+    backend: Backend
+    stores: int
+    state_bytes: int | None = None
+    executor_heap_mib: int | None = None
+    executor_native_mib: int | None = None
+    checkpoint: CheckpointTraffic
+
+
+class ThroughputPlan(_Planned):
+    """What the load takes, and what the plan can do.
+
+    Args:
+        peak_events_per_s: of the load.
+        target_events_per_s: what the slots must be able to process, so that a restart is caught up with in time.
+        max_offsets_per_trigger: of all topics together; None: a bounded run takes all there is.
+        trigger_s: from one micro-batch to the next; None: a bounded run.
+        capability: what the plan sustains, and how fast it catches up.
+    """
+
+    peak_events_per_s: float
+    target_events_per_s: int
+    max_offsets_per_trigger: int | None
+    trigger_s: float | None
+    capability: Capability
+
+
+class SpotPlan(_Planned):
+    """What the loss of spot nodes does to the job.
+
+    Args:
+        nodes: that executors run on, as spot.
+        drain: whether an executor ends its tasks before its node is gone; the longest task is taken to be a whole trigger.
+        losses: for one node lost, for two and so on up to all; none without a load.
+    """
+
+    nodes: int
+    drain: DrainOutcome
+    losses: tuple[LossOutcome, ...] = ()
 
 
 class Plan(_Planned):
@@ -121,9 +171,11 @@ class Plan(_Planned):
         tasks_at_a_time: the most tasks that run at the same time.
         spark_conf: every setting that Spark is started with, the user's own among them.
         kafka: the topics.
-        nodes: not planned yet.
-        cost: not planned yet.
-        state: not planned yet.
+        nodes: which Karpenter makes; None: the environment has no cluster.
+        cost: of the job alone in its environment; None: as `nodes`, or no prices of the region are known.
+        state: of the job, and its checkpoint.
+        throughput: what the load takes and what the plan can do; None: no load is given.
+        spot: what the loss of spot nodes does; None: no executor runs on one.
         feasible: whether all targets are met.
         violations: why not, each as an error's JSON.
         notes: what a reader should know, in sentences.
@@ -139,9 +191,11 @@ class Plan(_Planned):
     tasks_at_a_time: int
     spark_conf: dict[str, str]
     kafka: KafkaPlan
-    nodes: None = None
-    cost: None = None
-    state: None = None
+    nodes: NodesPlan | None = None
+    cost: Bill | None = None
+    state: StatePlan
+    throughput: ThroughputPlan | None = None
+    spot: SpotPlan | None = None
     feasible: bool
     violations: tuple[dict[str, str | int | None], ...] = ()
     notes: tuple[str, ...] = ()

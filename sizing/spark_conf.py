@@ -2,17 +2,29 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 from sizing.agreement import AgreedPod, cpu_text
 from sizing.planned import Pods
 from sizing.spark_settings import SparkSettings
 from sizing.targets import Targets
 
 
-def planned_conf(targets: Targets, settings: SparkSettings, executor: AgreedPod, driver: AgreedPod, pods: Pods) -> dict[str, str]:
+def planned_conf(
+    targets: Targets, settings: SparkSettings, executor: AgreedPod, driver: AgreedPod, pods: Pods, chosen: Mapping[str, str]
+) -> dict[str, str]:
     """Every setting of the plan, by name.
 
     Heap and overhead are absolute numbers: a factor has another default in each mode. What the user set and the plan does not decide
     passes through as it is.
+
+    Args:
+        targets: of the job.
+        settings: of the job.
+        executor: as agreed.
+        driver: as agreed.
+        pods: as planned.
+        chosen: settings of what the plan chose because nobody else did; the user's own win.
 
     Returns:
         Setting -> value as text, sorted by name.
@@ -31,4 +43,4 @@ def planned_conf(targets: Targets, settings: SparkSettings, executor: AgreedPod,
             f"spark.{kind}.memoryOverhead": f"{pod.overhead_mib}m",
             f"spark.kubernetes.{kind}.request.cores": cpu_text(agreed.request_cpu_millicores),
         }
-    return dict(sorted({**targets.spark_conf, **planned}.items()))
+    return dict(sorted({**chosen, **targets.spark_conf, **planned}.items()))

@@ -10,6 +10,7 @@ from typing import Annotated, Literal, Self, TypeVar
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 
 from sizing.errors import PenstockError, Place
+from sizing.load.load import Load
 
 Error = TypeVar("Error", bound=PenstockError)
 
@@ -40,11 +41,11 @@ class Parallelism(_Target):
 
     Args:
         value: 1 to `MAX_PARALLELISM`.
-        source: ``spec``, or ``code`` where the app's own PARALLELISM won.
+        source: ``spec``, ``load`` where it follows from the load, or ``code`` where the app's own PARALLELISM won.
     """
 
     value: Annotated[int, Field(ge=1, le=MAX_PARALLELISM)]
-    source: Literal["spec", "code"] = "spec"
+    source: Literal["spec", "code", "load"] = "spec"
 
 
 class Operators(_Target):
@@ -108,6 +109,11 @@ class Targets(_Target):
         spark_conf: Spark settings as text, as Spark reads them.
         source_topics: topic -> partitions asked for; None leaves them to the plan.
         sink_topics: topic -> partitions.
+        load: what the job has to process, where that is known.
+        trigger_s: from one micro-batch to the next; None: one bounded run.
+        stateful_operators: one entry for each that the app has; a stream-stream join has more stores than others.
+        state_backend: where the state is kept; None leaves it to the plan.
+        state_incremental: RocksDB's changelog.
         notes: sentences that the plan shall carry on to the reader, such as which of two numbers won.
         origins: field of the targets (``executor.slots``, ``spark_conf.spark.executor.cores``) -> where it stands.
     """
@@ -119,6 +125,11 @@ class Targets(_Target):
     spark_conf: dict[str, str] = Field(default_factory=dict)
     source_topics: dict[str, Annotated[int, Field(ge=1)] | None] = Field(default_factory=dict)
     sink_topics: dict[str, Annotated[int, Field(ge=1)]] = Field(default_factory=dict)
+    load: Load | None = None
+    trigger_s: Annotated[float, Field(gt=0)] | None = 10.0
+    stateful_operators: tuple[Literal["join", "other"], ...] = ()
+    state_backend: Literal["memory", "rocksdb"] | None = None
+    state_incremental: bool = True
     notes: tuple[str, ...] = ()
     origins: dict[str, Origin] = Field(default_factory=dict)
 

@@ -105,6 +105,16 @@ def duration_ms(text: object) -> int:
     return duration
 
 
+def memory_text(memory_mib: int) -> str:
+    """Memory in words: ``16 GiB``, ``11,703 MiB``."""
+    return f"{memory_mib // 1024:,} GiB" if memory_mib % 1024 == 0 and memory_mib else f"{memory_mib:,} MiB"
+
+
+def cpu_text(millicores: int) -> str:
+    """CPU in words: ``4 cores``, ``1 core``, ``0.5 cores``."""
+    return "1 core" if millicores == 1000 else f"{millicores / 1000:g} cores"
+
+
 def _close_memory(text: object) -> str:
     """The nearest thing that would be taken, to show it in an error."""
     match = re.fullmatch(r"\s*-?([0-9]+)(\.[0-9]+)?\s*([kmgt])i?b?\s*", _written(text), re.IGNORECASE | re.ASCII)

@@ -62,7 +62,7 @@ def test_the_version_is_said() -> None:
         (("sise",), "the verb sise", "did you mean size?"),
         (("xyzzy",), "the verb xyzzy", "penstock --help"),
         (("--verbose",), "unrecognized arguments: --verbose", "penstock --help"),
-        (("size",), "the following arguments are required: SPEC", "penstock size --help"),
+        (("size",), "no SPEC", "penstock size --help"),
         (("size", SPEC, "--explian"), "unrecognized arguments: --explian", "penstock size --help"),
         (("size", SPEC, "-o", "xml"), "argument -o/--output: invalid choice: 'xml'", "penstock size --help"),
         (("size", SPEC, "--exp"), "unrecognized arguments: --exp", "penstock size --help"),

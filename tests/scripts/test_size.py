@@ -61,7 +61,7 @@ def test_the_shipped_job_is_two_executors_and_three_pods() -> None:
     assert document["schemaVersion"] == 1
     assert document["parallelism"] == {"value": 10, "source": "spec"}
     assert document["feasible"] is True
-    assert document["kafka"] == {"topics": {"events-a": 10, "events-b": 10, "user-credit-errors": 1, "user-credit-late": 1}}
+    assert document["kafka"]["topics"] == {"events-a": 10, "events-b": 10, "user-credit-errors": 1, "user-credit-late": 1}
     assert "explain" not in document
 
 
@@ -72,7 +72,7 @@ def test_yaml_says_the_same_as_json() -> None:
 
 
 def test_the_table_for_people() -> None:
-    done = size(SPEC)
+    done = size(SPEC, "--environment", "local")
     assert (done.returncode, done.stderr) == (0, "")
     assert done.stdout == (
         "user-credit: 2 executors x 5 slots run 10 tasks at a time\n"
@@ -88,7 +88,17 @@ def test_the_table_for_people() -> None:
         "  in Flink  40 subtasks: 4 operators x a parallelism of 10\n"
         "  topics    events-a 10 partitions, events-b 10 partitions, user-credit-errors 1 partition,\n"
         "            user-credit-late 1 partition\n"
+        "  state     10 stores in rocksdb; 224,640 PUT requests a day for the checkpoint\n"
     )
+
+
+def test_the_table_has_the_nodes_and_the_cost_of_production() -> None:
+    done = size(SPEC)
+    assert (done.returncode, done.stderr) == (0, "")
+    told = " ".join(done.stdout.split())
+    assert "nodes 1 on-demand of pool drivers (60 types, the cheapest m6a.xlarge): 1 driver 1 spot of pool executors" in told
+    assert "USD a month" in told
+    assert "All pods at once: 2 nodes (production, us-east-1, instance types of 2026-07)" in told
 
 
 def test_a_parallelism_in_the_code_wins_and_both_are_shown(spec: Path) -> None:

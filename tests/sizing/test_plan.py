@@ -270,25 +270,26 @@ def test_every_number_of_the_plan_is_explained() -> None:
     assert all(explanation.rule for explanation in planned.explain)
 
 
-def _numbers(value: Any, path: str) -> list[tuple[str, int]]:
+def _numbers(value: Any, path: str) -> list[tuple[str, int | float]]:
     if isinstance(value, dict):
         return [found for key, inner in value.items() for found in _numbers(inner, f"{path}.{key}".lstrip("."))]
     if isinstance(value, list):
         return [found for index, inner in enumerate(value) for found in _numbers(inner, f"{path}[{index}]")]
-    return [(path, value)] if isinstance(value, int) and not isinstance(value, bool) else []
+    return [(path, value)] if isinstance(value, int | float) and not isinstance(value, bool) else []
 
 
 def test_the_json_has_the_fields_that_readers_were_promised() -> None:
     document = plan(targets()).model_dump(mode="json", by_alias=True)
     assert set(document) == {
         "schemaVersion", "parallelism", "totals", "pods", "perSlot", "stages", "tasksAtATime", "sparkConf", "kafka", "nodes", "cost",
-        "state", "feasible", "violations", "notes", "explain",
+        "state", "throughput", "spot", "feasible", "violations", "notes", "explain",
     }  # fmt: skip
     assert set(document["totals"]) == {"executors", "pods", "executorMemoryMib", "executorCpuMillicores", "subtasks"}
     assert document["pods"]["driver"]["slots"] is None
     assert document["pods"]["driver"]["limitCpuMillicores"] is None
     assert set(document["pods"]["driver"]) == set(document["pods"]["executor"])
-    assert (document["nodes"], document["cost"], document["state"]) == (None, None, None)
+    assert (document["nodes"], document["cost"], document["throughput"], document["spot"]) == (None, None, None, None)
+    assert set(document["state"]) == {"backend", "stores", "stateBytes", "executorHeapMib", "executorNativeMib", "checkpoint"}
 
 
 def test_targets_and_plans_can_not_be_changed() -> None:

@@ -26,7 +26,8 @@ def schema() -> dict[str, Any]:
         pytest.skip(reason)
     crd = yaml.safe_load(file.read_text(encoding="utf-8"))
     found: dict[str, Any] = crd["spec"]["versions"][0]["schema"]["openAPIV3Schema"]
-    return _closed(found)
+    closed: dict[str, Any] = _closed(found)
+    return closed
 
 
 def _closed(schema: Any) -> Any:
@@ -68,7 +69,7 @@ def test_a_pool_carries_what_the_environment_says_of_it() -> None:
     executors = next(pool for pool in environment.spec.nodes.pools if pool.name == "executors")
     spec = node_pool(executors)["spec"]
     assert spec["weight"] == 1
-    assert spec["limits"] == {"cpu": "512", "memory": "4096Gi"}
+    assert spec["limits"] == {"cpu": "1000", "memory": "8000Gi"}
     assert spec["template"]["metadata"]["labels"] == {"penstock.dev/role": "executor"}
     assert spec["template"]["spec"]["taints"] == [{"key": "penstock.dev/role", "value": "executor", "effect": "NoSchedule"}]
     assert spec["template"]["spec"]["expireAfter"] == "720h"

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from sizing.load.parallelism import needed_partitions
 from sizing.targets import Targets
 
 
 def topic_partitions(targets: Targets) -> dict[str, int]:
-    """Topic -> partitions: as asked, and else as many as the parallelism, for one task reads one partition.
+    """Topic -> partitions: as asked, else as many as the parallelism, for one task reads one partition, or as many as a load needs.
 
     Returns:
         Sources first, then sinks, each in the order of the targets.
@@ -16,4 +17,6 @@ def topic_partitions(targets: Targets) -> dict[str, int]:
 
 def read_partitions(targets: Targets) -> dict[str, int]:
     """As `topic_partitions`, of the topics that the job reads."""
-    return {topic: asked or targets.parallelism.value for topic, asked in targets.source_topics.items()}
+    parallelism = targets.parallelism.value
+    fewest = parallelism if targets.load is None else needed_partitions(targets.load, parallelism).partitions
+    return {topic: asked or fewest for topic, asked in targets.source_topics.items()}

@@ -1,0 +1,144 @@
+"""From an environment to what sizing knows of it."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+from pydantic import TypeAdapter, ValidationError
+
+from infra.cluster_parts import Kafka, Nodes, PodPlace, Quotas
+from infra.environment import Environment, EnvironmentSpec
+from infra.errors import BadNodePool, UnreadableCatalog
+from infra.manifests.daemon_set import daemon_set
+from infra.manifests.node_pool import node_pool
+from infra.manifests.pod import tolerations
+from sizing import cluster as sized
+from sizing.catalog import catalog as catalogs
+from sizing.catalog.allocatable import NodeSettings
+from sizing.catalog.catalog import Catalog
+from sizing.cost import prices as price_lists
+from sizing.cost.errors import NoShippedPrices
+from sizing.cost.prices import Prices
+from sizing.errors import PenstockError, raise_all
+from sizing.placement.manifests import DaemonSet, NodePool
+
+_GIB_OF_MIB = 1024
+
+
+def cluster(environment: Environment, catalog: Catalog | None = None) -> sized.Cluster | None:
+    """What sizing knows of an environment.
+
+    Args:
+        environment: the environment.
+        catalog: instance types and prices in place of the environment's own.
+
+    Returns:
+        None where the environment has no cluster, as the embedded default.
+
+    Raises:
+        PenstockError: INF-004 for a pool that Karpenter would refuse, INF-005 or SIZ-030 for the catalog; several come as `Faults`.
+    """
+    spec = environment.spec
+    if spec.network is None or spec.eks is None or spec.nodes is None:
+        return None
+    return sized.Cluster(
+        name=environment.name,
+        region=spec.region,
+        eks_version=spec.eks.version,
+        extended_support=spec.eks.extended_support,
+        karpenter_version=spec.eks.karpenter_version,
+        zones=tuple(spec.network.zones),
+        nat_gateways=spec.network.nat_gateways,
+        node_settings=node_settings(spec.nodes),
+        node_pools=_node_pools(spec.nodes),
+        daemon_sets=tuple(DaemonSet.model_validate(daemon_set(one)) for one in spec.nodes.daemon_sets),
+        driver=_place(spec.nodes.pods.driver),
+        executor=_place(spec.nodes.pods.executor),
+        kafka=_kafka(spec.kafka),
+        quotas=_quotas(spec.quotas),
+        spot_ratio=spec.nodes.spot_ratio,
+        boot_s=spec.nodes.boot / 1000,
+        catalog=catalog or _catalog(environment),
+        prices=_prices(spec),
+    )
+
+
+def node_settings(nodes: Nodes) -> NodeSettings:
+    """What bears on the allocatable of an environment's nodes."""
+    return NodeSettings(
+        ami_family=nodes.ami_family,
+        max_pods=nodes.max_pods,
+        reserved_enis=nodes.reserved_enis,
+        vm_memory_overhead_percent=nodes.vm_memory_overhead_percent,
+        root_volume_gib=max(1, nodes.root_volume // _GIB_OF_MIB),
+        measured_capacity_mib=nodes.measured_capacity,
+    )
+
+
+def _node_pools(nodes: Nodes) -> tuple[NodePool, ...]:
+    """Every pool as Karpenter reads it, or what it would refuse of them all."""
+    adapter = TypeAdapter(NodePool)
+    found: list[NodePool] = []
+    faults: list[PenstockError] = []
+    for index, pool in enumerate(nodes.pools):
+        try:
+            found.append(adapter.validate_python(node_pool(pool)))
+        except ValidationError as invalid:
+            faults += [_refused(index, pool.name, detail) for detail in invalid.errors(include_url=False)]
+    raise_all(faults)
+    return tuple(found)
+
+
+def _refused(index: int, name: str, detail: Any) -> BadNodePool:
+    context = detail.get("ctx") or {}
+    inside = "".join(f"[{part}]" if isinstance(part, int) else f".{part}" for part in detail["loc"])
+    return BadNodePool(
+        path=f"spec.nodes.pools[{index}] ({name}){inside}",
+        given=str(context.get("given") or detail["input"])[:80],
+        need=str(context.get("need") or detail["msg"]),
+        fix=str(context.get("fix") or "see Karpenter's rules for NodePools"),
+    )
+
+
+def _place(place: PodPlace) -> sized.PodPlace:
+    return sized.PodPlace(node_selector=place.node_selector, tolerations=tuple(tolerations(place.tolerations)))
+
+
+def _kafka(kafka: Kafka | None) -> sized.KafkaCluster | None:
+    if kafka is None:
+        return None
+    return sized.KafkaCluster(
+        kind=kafka.kind,
+        broker_type=kafka.broker_type,
+        brokers=kafka.brokers,
+        replication=kafka.replication,
+        retention_h=kafka.retention / 3_600_000,
+        rack_aware=kafka.rack_aware,
+        tiered_storage=kafka.tiered_storage,
+    )
+
+
+def _quotas(quotas: Quotas) -> sized.Quotas:
+    return sized.Quotas.model_validate(quotas.model_dump())
+
+
+def _catalog(environment: Environment) -> Catalog:
+    """The environment's own snapshot, or the shipped catalog of its region."""
+    if environment.spec.catalog is None:
+        return catalogs.shipped(environment.spec.region)
+    file = Path(environment.spec.catalog)
+    try:
+        text = file.read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError) as error:
+        need = f"a snapshot that `penstock catalog refresh` wrote: {getattr(error, 'strerror', None) or error}"
+        fix = f"penstock catalog refresh --region {environment.spec.region} --out {file}"
+        raise UnreadableCatalog(path="spec.catalog", given=str(file), need=need, fix=fix) from None
+    return catalogs.read(text)
+
+
+def _prices(spec: EnvironmentSpec) -> Prices | None:
+    try:
+        return price_lists.shipped(spec.region)
+    except NoShippedPrices:
+        return None

@@ -1,0 +1,115 @@
+"""AWS's price list for moto 5.2.5, which has none: ``pricing:GetProducts`` for EC2 machines.
+
+The machines and prices are those of the shipped catalog; another region than the catalog's has no products. Beside what a machine costs by
+the hour on Linux the list holds, as AWS's does, what a careless question would take for it: Windows, reserved capacity that nobody uses,
+and dedicated tenancy. Requests and answers go through botocore's own model of the service.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+import sys
+from collections.abc import Iterator, Mapping
+from functools import cache
+from types import SimpleNamespace
+from typing import Any
+
+from moto import backend_index
+from moto.core.base_backend import BackendDict, BaseBackend
+from moto.core.exceptions import ServiceException
+from moto.core.responses import ActionResult, BaseResponse, PaginatedResult
+
+from sizing.catalog.catalog import shipped
+from sizing.catalog.instance_type import InstanceType
+
+SERVICE = "pricing"
+_HOSTS = r"https?://(?:api\.)?pricing\.(.+)\.amazonaws\.com"
+_EC2 = "AmazonEC2"
+
+
+class InvalidParameterException(ServiceException):
+    """The service's refusal of a request; a class here, for moto looks for its shape by the class's module."""
+
+    code = "InvalidParameterException"
+
+
+class PricingBackend(BaseBackend):
+    """The price list, the same in every region that has the service."""
+
+    @property
+    def _url_module(self) -> Any:
+        return SimpleNamespace(url_bases=[_HOSTS], url_paths={"{0}/$": PricingResponse.dispatch})
+
+
+class PricingResponse(BaseResponse):
+    """The requests that are answered; any other is refused as not implemented."""
+
+    def __init__(self) -> None:
+        super().__init__(service_name=SERVICE)
+        self.automated_parameter_parsing = True
+
+    def get_products(self) -> ActionResult:
+        """GetProducts: the products that meet every filter, as JSON texts."""
+        if self._get_param("ServiceCode") != _EC2:
+            raise InvalidParameterException("The service code is not known here")
+        filters: list[Mapping[str, str]] = self._get_param("Filters", [])
+        if any(asked["Type"] != "TERM_MATCH" for asked in filters):
+            raise InvalidParameterException("Only filters of the type TERM_MATCH are known here")
+        wanted = {asked["Field"]: asked["Value"] for asked in filters}
+        found = [json.dumps(product) for product in _products() if _meets(product, wanted)]
+        return PaginatedResult({"FormatVersion": "aws_v1", "PriceList": found})
+
+
+pricing_backends = BackendDict(PricingBackend, SERVICE)
+
+
+def add() -> None:
+    """Makes the service known to moto in this process."""
+    # moto finds a service by the name of a module of its own.
+    sys.modules[f"moto.{SERVICE}"] = sys.modules[__name__]
+    backend_index.backend_url_patterns.append((SERVICE, re.compile(_HOSTS)))
+
+
+def _meets(product: Mapping[str, Any], wanted: Mapping[str, str]) -> bool:
+    described = {**product["product"]["attributes"], "productFamily": product["product"]["productFamily"]}
+    return all(described.get(field) == value for field, value in wanted.items())
+
+
+@cache
+def _products() -> tuple[dict[str, Any], ...]:
+    catalog = shipped()
+    return tuple(product for kind in catalog.types if kind.on_demand_usd_per_h for product in _offers(kind, catalog.region))
+
+
+def _offers(kind: InstanceType, region: str) -> Iterator[dict[str, Any]]:
+    usd_per_h = kind.on_demand_usd_per_h or 0.0
+    own = "Dedicated" if kind.bare_metal else "Shared"
+    yield _product(kind, region, usd_per_h, tenancy=own)
+    yield _product(kind, region, usd_per_h * 1.5, tenancy=own, operatingSystem="Windows")
+    yield _product(kind, region, usd_per_h, tenancy=own, capacitystatus="UnusedCapacityReservation")
+    if not kind.bare_metal:
+        yield _product(kind, region, usd_per_h * 1.06, tenancy="Dedicated")
+
+
+def _product(kind: InstanceType, region: str, usd_per_h: float, **attributes: str) -> dict[str, Any]:
+    described = {
+        "instanceType": kind.name,
+        "regionCode": region,
+        "operatingSystem": "Linux",
+        "preInstalledSw": "NA",
+        "capacitystatus": "Used",
+        "marketoption": "OnDemand",
+        "vcpu": str(kind.vcpu),
+        **attributes,
+    }
+    family = "Compute Instance (bare metal)" if kind.bare_metal else "Compute Instance"
+    sku = re.sub(r"\W", "", "".join(described.values())).upper()
+    dimension = {"unit": "Hrs", "pricePerUnit": {"USD": f"{usd_per_h:.10f}"}}
+    term = {"sku": sku, "priceDimensions": {f"{sku}.T.D": dimension}}
+    return {
+        "product": {"sku": sku, "productFamily": family, "attributes": described},
+        "serviceCode": _EC2,
+        "terms": {"OnDemand": {f"{sku}.T": term}},
+        "version": shipped().date,
+    }

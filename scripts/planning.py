@@ -1,0 +1,88 @@
+"""From the words of a command line to plans: which spec, which environment, whose prices."""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Sequence
+from pathlib import Path
+from typing import NamedTuple
+
+from infra.cluster import cluster
+from infra.environment import Environment
+from infra.environment import load as load_environment
+from jobs.spec import SpecFile, load
+from jobs.targets import targets
+from scripts.price_files import catalog_file
+from sizing.cluster import Cluster
+from sizing.plan import plan
+from sizing.planned import Plan
+from sizing.targets import Targets
+
+# Nothing before deploy touches AWS, so a name that was forgotten does no harm here.
+DEFAULT_ENVIRONMENT = "production"
+
+
+class Where(NamedTuple):
+    """An environment, and what sizing knows of it; no cluster: it has none."""
+
+    environment: Environment
+    cluster: Cluster | None
+
+
+class PlannedJob(NamedTuple):
+    """A job in an environment."""
+
+    spec: SpecFile
+    targets: Targets
+    where: Where
+    plan: Plan
+
+    @property
+    def name(self) -> str:
+        """The job's name."""
+        return self.spec.job.metadata.name
+
+
+def add_environment_argument(parser: argparse.ArgumentParser) -> None:
+    """``--environment``, one of them."""
+    parser.add_argument(
+        "--environment",
+        default=DEFAULT_ENVIRONMENT,
+        metavar="NAME",
+        help=f"a shipped environment's name or a file (default: {DEFAULT_ENVIRONMENT})",
+    )
+
+
+def add_planning_arguments(parser: argparse.ArgumentParser) -> None:
+    """``--app-path`` and ``--catalog``."""
+    parser.add_argument(
+        "--app-path", action="append", type=Path, default=[], metavar="DIR", help="a folder where the app's module may lie; may be repeated"
+    )
+    parser.add_argument(
+        "--catalog", type=Path, metavar="FILE", help="a snapshot of `penstock catalog refresh`, in place of the environment's own prices"
+    )
+
+
+def where(environment_name: str, catalog: Path | None = None) -> Where:
+    """The environment of a name.
+
+    Args:
+        environment_name: a shipped environment's, or a file's path.
+        catalog: instance types and prices in place of the environment's own.
+
+    Raises:
+        PenstockError: INF-001, INF-004, INF-005, SIZ-030 or SIZ-031, or what is wrong in the file.
+    """
+    environment = load_environment(environment_name)
+    return Where(environment, cluster(environment, catalog_file(catalog) if catalog else None))
+
+
+def planned_job(spec: Path, there: Where, app_path: Sequence[Path] = ()) -> PlannedJob:
+    """The plan of a spec in an environment.
+
+    Raises:
+        PenstockError: whatever is wrong in the spec, its app or its targets.
+    """
+    spec_file = load(spec)
+    wanted = targets(spec_file, list(app_path))
+    return PlannedJob(spec_file, wanted, there, plan(wanted, there.cluster))

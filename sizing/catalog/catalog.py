@@ -1,0 +1,148 @@
+"""The instance types of one region at one date, with their prices: the shipped catalog, and snapshots of others."""
+
+from __future__ import annotations
+
+import csv
+from collections.abc import Callable
+from functools import cache, cached_property
+from pathlib import Path
+from typing import Any
+
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
+
+from sizing.catalog.errors import BadCatalog, NoShippedCatalog
+from sizing.catalog.instance_type import InstanceType
+
+SHIPPED_REGION = "us-east-1"
+# Source: EC2's on-demand prices of 2026-07, Linux, shared tenancy, with the data sheets of the same time.
+SHIPPED_DATE = "2026-07"
+SHIPPED_SOURCE = "EC2 on-demand prices and data sheets of 2026-07, shipped with Penstock"
+
+_DATA = Path(__file__).parent.parent / "data"
+
+
+class SpotPrice(BaseModel):
+    """The spot price of one instance type in one zone.
+
+    Args:
+        zone: availability zone.
+        usd_per_h: above 0 as a rule.
+    """
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    zone: str
+    usd_per_h: float = Field(ge=0, allow_inf_nan=False)
+
+
+class Catalog(BaseModel):
+    """The instance types of one region at one date.
+
+    Args:
+        region: AWS region.
+        date: ISO text, a month or a day: ``2026-07``, ``2026-11-21``.
+        source: where the prices come from, for people.
+        types: all the instance types, by name.
+        spot: spot prices by instance type; a type that is missing has no known spot price.
+    """
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    region: str
+    date: str
+    source: str
+    types: tuple[InstanceType, ...]
+    spot: dict[str, tuple[SpotPrice, ...]] = {}
+
+    @cached_property
+    def _by_name(self) -> dict[str, InstanceType]:
+        return {instance.name: instance for instance in self.types}
+
+    def get(self, name: str) -> InstanceType | None:
+        """The instance type of this name; None where the catalog has none."""
+        return self._by_name.get(name)
+
+    @cached_property
+    def families(self) -> frozenset[str]:
+        """All the families: ``m7g``, ``r6i`` ..."""
+        return frozenset(instance.family for instance in self.types)
+
+
+@cache
+def shipped(region: str = SHIPPED_REGION) -> Catalog:
+    """The catalog that comes with Penstock, read once.
+
+    Raises:
+        NoShippedCatalog: SIZ-030, for a region other than us-east-1.
+    """
+    if region != SHIPPED_REGION:
+        raise NoShippedCatalog(
+            path="region", given=region, need=f"only {SHIPPED_REGION} is shipped", fix=f"penstock catalog refresh --region {region}"
+        )
+    # The file is the project's own and a test holds the validated reading equal: validating it on each start would take most of the time
+    # that `penstock size` has.
+    types = tuple(InstanceType.model_construct(**row) for row in _rows((_DATA / f"instance-types.{region}.csv").read_text("utf-8")))
+    return Catalog.model_construct(region=region, date=SHIPPED_DATE, source=SHIPPED_SOURCE, types=types, spot={})
+
+
+def read(text: str) -> Catalog:
+    """A snapshot as ``penstock catalog refresh`` writes it: a `Catalog` as JSON.
+
+    Raises:
+        BadCatalog: SIZ-031, with the first thing that is wrong.
+    """
+    try:
+        return Catalog.model_validate_json(text)
+    except ValidationError as fault:
+        first = fault.errors(include_url=False)[0]
+        path = ".".join(str(part) for part in first["loc"])
+        raise BadCatalog(path=path, need=first["msg"], fix="write it anew: penstock catalog refresh --region REGION") from None
+
+
+def _rows(text: str) -> list[dict[str, Any]]:
+    lines = csv.reader(text.splitlines())
+    columns = ["name" if column == "type" else column for column in next(lines)]
+    reads = [_READS[column] for column in columns]
+    return [{column: read_cell(cell) for column, read_cell, cell in zip(columns, reads, line, strict=True)} for line in lines]
+
+
+def _boolean(cell: str) -> bool:
+    return cell == "true"
+
+
+def _known_int(cell: str) -> int | None:
+    return int(cell) if cell else None
+
+
+def _known_float(cell: str) -> float | None:
+    return float(cell) if cell else None
+
+
+_ZONES: dict[str, tuple[str, ...]] = {}
+
+
+def _zones(cell: str) -> tuple[str, ...]:
+    return _ZONES.setdefault(cell, tuple(cell.split()))
+
+
+_READS: dict[str, Callable[[str], Any]] = {
+    "name": str,
+    "vcpu": int,
+    "memory_mib": int,
+    "arch": str,
+    "hypervisor": str,
+    "bare_metal": _boolean,
+    "burstable": _boolean,
+    "current_generation": _boolean,
+    "gpus": int,
+    "accelerators": int,
+    "local_nvme_gib": int,
+    "enis": int,
+    "ipv4_per_eni": int,
+    "network_baseline_gbps": float,
+    "network_peak_gbps": float,
+    "ebs_baseline_mbps": _known_int,
+    "spot": _boolean,
+    "on_demand_usd_per_h": _known_float,
+    "zones": _zones,
+}

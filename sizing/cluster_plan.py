@@ -1,0 +1,96 @@
+"""What a plan becomes in a cluster: its nodes, its cost, and what the loss of nodes does to it."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from sizing.cluster import Cluster
+from sizing.cluster_feasibility import cluster_violations
+from sizing.cost.bill import bill
+from sizing.cost.billed import Bill
+from sizing.cost.of_plan import assumptions_of, usage_of
+from sizing.errors import Infeasible
+from sizing.job_pods import EXECUTOR, pod_groups
+from sizing.load.load_plan import LoadKafka
+from sizing.nodes import plan_nodes
+from sizing.planned import Plan, SpotPlan
+from sizing.planned_nodes import NodesPlan, PlacedPods
+from sizing.resilience import planned_spot
+from sizing.state.checkpoint import CheckpointTraffic
+from sizing.targets import Targets
+
+# What a pod of the plan is about -> the field of the targets that says where it stands.
+_FIELDS = {"executor": "executor.memory_mib", "driver": "driver.memory_mib"}
+
+
+class ClusterPlan(NamedTuple):
+    """What a cluster adds to a plan; nothing where there is no cluster."""
+
+    nodes: NodesPlan | None = None
+    cost: Bill | None = None
+    spot: SpotPlan | None = None
+    violations: tuple[Infeasible, ...] = ()
+    notes: tuple[str, ...] = ()
+
+
+def plan_in_cluster(targets: Targets, draft: Plan, cluster: Cluster) -> ClusterPlan:
+    """The nodes of a plan and what follows from them.
+
+    Args:
+        targets: of the job, to name places.
+        draft: the plan without nodes.
+        cluster: the environment.
+    """
+    groups = pod_groups(draft.pods, draft.spark_conf, cluster)
+    nodes = plan_nodes(groups, cluster, draft.spark_conf)
+    found = cluster_violations(groups, nodes, cluster, {EXECUTOR: draft.pods.executor.slots or 1})
+    kafka = [draft.kafka.load] if draft.kafka.load else []
+    return ClusterPlan(
+        nodes=nodes,
+        cost=bill_of(nodes.staged, [draft.state.checkpoint], kafka, cluster, sum(draft.kafka.topics.values())),
+        spot=planned_spot(targets, draft.pods, draft.spark_conf, nodes, cluster, draft.state),
+        violations=tuple(_located(targets, group, fault) for group, fault in found),
+        notes=_notes(nodes, cluster),
+    )
+
+
+def bill_of(nodes: PlacedPods, checkpoints: list[CheckpointTraffic], kafka: list[LoadKafka], cluster: Cluster, topics: int) -> Bill | None:
+    """The bill of jobs that have the environment for themselves; None where the region's prices are not known.
+
+    Args:
+        nodes: that run all the time.
+        checkpoints: of each job.
+        kafka: of each job with a load.
+        cluster: the environment.
+        topics: partitions of all topics, without replicas.
+    """
+    if cluster.prices is None:
+        return None
+    made = bill(usage_of(nodes, checkpoints, kafka, cluster, topics), cluster.prices, cluster.catalog, cluster.spot_ratio)
+    return made.model_copy(update={"assumptions": (*made.assumptions, *assumptions_of(kafka, cluster))})
+
+
+def _located(targets: Targets, group: str, fault: Infeasible) -> Infeasible:
+    """The fault at the field of the spec that the pods come from; what is of the environment names its own path."""
+    field = _FIELDS.get(group)
+    if field is None:
+        return fault
+    origin = targets.origins.get(field)
+    if origin is None or not origin.given:
+        origin = targets.origins.get(field.replace("memory_mib", "heap_mib"), origin)
+    if origin is not None:
+        fault.at = origin.at
+    fault.path = group
+    return fault
+
+
+def _notes(nodes: NodesPlan, cluster: Cluster) -> tuple[str, ...]:
+    found: list[str] = []
+    if nodes.staged.nodes != nodes.one_batch.nodes:
+        found.append(
+            f"a first start takes {nodes.staged.nodes} nodes, for Spark asks for executors bit by bit; "
+            f"all the pods at once take {nodes.one_batch.nodes}"
+        )
+    if cluster.prices is None:
+        found.append(f"no prices of {cluster.region} are known, so there is no bill")
+    return tuple(found)

@@ -1,0 +1,118 @@
+"""What an hour of a node costs that may become any of several instance types."""
+
+from __future__ import annotations
+
+import math
+from typing import Literal, NamedTuple
+
+from sizing.catalog.catalog import Catalog
+from sizing.cost.usage import NodeUsage
+from sizing.cost.usd import UsdRange
+
+Basis = Literal["listed", "secondary", "assumed", "unknown"]
+
+
+class NodePrice(NamedTuple):
+    """The price of a node-hour.
+
+    Args:
+        usd_per_h: None: unknown.
+        basis: what it rests on.
+        complete: whether every instance type has a price in the range.
+        note: what a reader should know of it.
+    """
+
+    usd_per_h: UsdRange | None
+    basis: Basis
+    complete: bool
+    note: str
+
+
+def node_price(nodes: NodeUsage, catalog: Catalog, spot_ratio: float | None) -> NodePrice:
+    """The lowest and the highest price of a node-hour over the instance types that it may become.
+
+    Args:
+        nodes: the nodes.
+        catalog: of their region.
+        spot_ratio: the assumed spot price as a share of the on-demand price, for types without a spot price in the catalog; None: none is
+            assumed, and the on-demand price counts, which is the most that spot costs.
+    """
+    return _spot(nodes, catalog, spot_ratio) if nodes.capacity_type == "spot" else _on_demand(nodes, catalog)
+
+
+def _on_demand(nodes: NodeUsage, catalog: Catalog) -> NodePrice:
+    known = [UsdRange.exactly(price) for name in nodes.instance_types if (price := _on_demand_usd(catalog, name)) is not None]
+    if not known:
+        return NodePrice(None, "unknown", False, f"no on-demand price is known of {_types(len(nodes.instance_types))}")
+    of_types = f"{_types(len(known))}; EC2 is asked for the cheapest that it has" if len(known) > 1 else ""
+    unpriced = len(nodes.instance_types) - len(known)
+    return NodePrice(_hull(known), "listed", not unpriced, _joined(of_types, _left_out(unpriced)))
+
+
+def _spot(nodes: NodeUsage, catalog: Catalog, spot_ratio: float | None) -> NodePrice:
+    ceiling = _ceiling(nodes, catalog)
+    ratio = min(1.0, 1.0 if spot_ratio is None else spot_ratio)
+    quoted: list[UsdRange] = []
+    assumed: list[UsdRange] = []
+    unpriced = 0
+    for name in nodes.instance_types:
+        quotes, on_demand = _quotes(nodes, catalog, name), _on_demand_usd(catalog, name)
+        if quotes:
+            quoted += [UsdRange.exactly(usd) for usd in quotes if usd <= ceiling]
+        elif on_demand is None:
+            unpriced += 1
+        elif on_demand * ratio <= ceiling:
+            assumed.append(UsdRange(low=on_demand * ratio, high=min(on_demand, ceiling)))
+    known = [*quoted, *assumed]
+    if not known and ceiling < math.inf:
+        return NodePrice(UsdRange.exactly(ceiling), "listed", not unpriced, "spot is dearer than the cheapest on-demand type, which counts")
+    if not known:
+        return NodePrice(None, "unknown", False, f"neither a spot nor an on-demand price is known of {_types(len(nodes.instance_types))}")
+    priced = len(nodes.instance_types) - unpriced
+    of_types = f"{_types(priced)}; which one is EC2's choice" if priced > 1 else ""
+    note = _joined(of_types, _assumption(nodes, len(assumed), bool(quoted), spot_ratio), _left_out(unpriced))
+    return NodePrice(_hull(known), "assumed" if assumed else "listed", not unpriced, note)
+
+
+def _ceiling(nodes: NodeUsage, catalog: Catalog) -> float:
+    """The dearest spot price that Karpenter takes.
+
+    Source: karpenter v1.14.1: a spot offering dearer than the cheapest on-demand one is not launched where both are allowed.
+    """
+    on_demand = [price for name in nodes.instance_types if (price := _on_demand_usd(catalog, name)) is not None]
+    return min(on_demand) if nodes.or_on_demand and on_demand else math.inf
+
+
+def _quotes(nodes: NodeUsage, catalog: Catalog, name: str) -> list[float]:
+    return [quote.usd_per_h for quote in catalog.spot.get(name, ()) if not nodes.zones or quote.zone in nodes.zones]
+
+
+def _on_demand_usd(catalog: Catalog, name: str) -> float | None:
+    instance = catalog.get(name)
+    return instance.on_demand_usd_per_h if instance else None
+
+
+def _hull(ranges: list[UsdRange]) -> UsdRange:
+    return UsdRange(low=min(part.low for part in ranges), high=max(part.high for part in ranges))
+
+
+def _assumption(nodes: NodeUsage, assumed: int, quoted: bool, spot_ratio: float | None) -> str:
+    if not assumed:
+        return ""
+    which = f"no spot price is known of {_types(assumed)}" if quoted else "no spot price is known"
+    if spot_ratio is None:
+        return f"{which}: the on-demand price counts, which spot does not exceed"
+    up_to = "that of the cheapest on-demand type, above which Karpenter takes none" if nodes.or_on_demand else "the whole"
+    return f"{which}: assumed from {min(1.0, spot_ratio):.0%} of the on-demand price up to {up_to}"
+
+
+def _left_out(unpriced: int) -> str:
+    return f"{_types(unpriced)} without a known price left out" if unpriced else ""
+
+
+def _types(count: int) -> str:
+    return f"{count} instance type{'' if count == 1 else 's'}"
+
+
+def _joined(*notes: str) -> str:
+    return "; ".join(note for note in notes if note)

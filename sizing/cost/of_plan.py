@@ -1,0 +1,144 @@
+"""What of AWS a plan uses: from pods, nodes, state and load to the amounts that a bill is made of."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence
+
+from sizing.cluster import Cluster, KafkaCluster
+from sizing.cost.month import HOURS_PER_MONTH, gib_per_month
+from sizing.cost.usage import (
+    BucketUsage,
+    ClusterUsage,
+    ExpressKafka,
+    KafkaUsage,
+    NatUsage,
+    NodeUsage,
+    RootVolume,
+    ServerlessKafka,
+    StandardKafka,
+    Usage,
+    ZoneTraffic,
+    crossing_gib_per_month,
+)
+from sizing.load.load_plan import LoadKafka
+from sizing.placement.manifests import NodePool
+from sizing.planned_nodes import NodeGroup, PlacedPods
+from sizing.state.checkpoint import CheckpointTraffic
+
+_CAPACITY_TYPE = "karpenter.sh/capacity-type"
+_LABELS = {("driver",): "driver", ("executor",): "executors", ("driver", "executor"): "driver and executors"}
+
+
+def usage_of(
+    nodes: PlacedPods, checkpoints: Sequence[CheckpointTraffic], kafka: Sequence[LoadKafka], cluster: Cluster, topics: int
+) -> Usage:
+    """All that jobs use of AWS in an environment that is theirs alone.
+
+    Args:
+        nodes: that run all the time.
+        checkpoints: of each job.
+        kafka: of each job with a load.
+        cluster: the environment.
+        topics: partitions of all topics, without replicas.
+    """
+    return Usage(
+        nodes=tuple(_nodes(nodes.groups, cluster)),
+        clusters=(ClusterUsage(label="cluster", support="extended" if cluster.extended_support else "standard"),),
+        kafka=tuple(_kafka(kafka, cluster.kafka, topics)),
+        buckets=(_checkpoints(checkpoints),),
+        nat=NatUsage(gateways=cluster.nat_gateways) if cluster.nat_gateways else None,
+        traffic=tuple(_traffic(kafka, cluster)),
+    )
+
+
+def assumptions_of(kafka: Sequence[LoadKafka], cluster: Cluster) -> tuple[str, ...]:
+    """What the amounts leave out, in sentences."""
+    found = [
+        "nodes as after a first start; the control plane and the NAT gateways are paid for once, whatever the number of jobs",
+        "left out: what the jobs write to S3, shuffles between zones, traffic through the NAT gateways, logs, tax and discounts",
+    ]
+    brokers = cluster.kafka
+    if brokers is not None and brokers.kind == "external":
+        found.append("Kafka is outside of the environment and not on this bill")
+    elif brokers is not None and not kafka and not (brokers.broker_type and brokers.brokers):
+        found.append("Kafka's brokers are not on this bill: no load is given, and the environment does not fix them")
+    elif brokers is not None and not kafka:
+        found.append("Kafka without storage and traffic: no load is given")
+    return tuple(found)
+
+
+def _nodes(groups: Iterable[NodeGroup], cluster: Cluster) -> Iterator[NodeUsage]:
+    both = {pool.name for pool in cluster.node_pools if _allows_both(pool)}
+    alike: Counter[tuple[str, str, tuple[str, ...], bool]] = Counter()
+    for group in groups:
+        if group.launch_types:
+            alike[(_label(group), group.capacity_type, group.launch_types, group.node_pool in both)] += group.count
+    seen: Counter[str] = Counter()
+    for (label, capacity_type, types, or_on_demand), count in alike.items():
+        seen[label] += 1
+        spot = capacity_type == "spot"
+        yield NodeUsage(
+            # A line of a bill is known by its label; the second of a kind gets a number.
+            label=label if seen[label] == 1 else f"{label} ({seen[label]})",
+            instance_types=types,
+            capacity_type="spot" if spot else "on-demand",
+            count=count,
+            zones=cluster.zones,
+            or_on_demand=spot and or_on_demand,
+            root_volume=RootVolume(gib=cluster.node_settings.root_volume_gib),
+        )
+
+
+def _label(group: NodeGroup) -> str:
+    kinds = tuple(sorted({pods.group.split("/")[-1] for pods in group.pods}))
+    return _LABELS.get(kinds, ", ".join(kinds))
+
+
+def _allows_both(pool: NodePool) -> bool:
+    """Whether a pool may buy on-demand as well as spot."""
+    asked = [one for one in pool.spec.template.spec.requirements if one.key == _CAPACITY_TYPE]
+    return all(one.allowed.has("on-demand") and one.allowed.has("spot") for one in asked)
+
+
+def _checkpoints(traffic: Iterable[CheckpointTraffic]) -> BucketUsage:
+    each = list(traffic)
+    return BucketUsage(
+        label="checkpoints",
+        stored_gib=sum(one.storage_bytes for one in each) / 1024**3,
+        put_requests_per_month=sum(one.requests_per_day for one in each) / 24 * HOURS_PER_MONTH,
+    )
+
+
+def _kafka(jobs: Sequence[LoadKafka], brokers: KafkaCluster | None, topics: int) -> Iterator[KafkaUsage]:
+    """The brokers: one cluster for the jobs, as their loads take it or as the environment fixes it."""
+    if brokers is None or brokers.kind == "external":
+        return
+    in_gib = gib_per_month(sum(job.average_in_mibps for job in jobs))
+    out_gib = in_gib * max((job.peak_out_mibps / job.peak_in_mibps for job in jobs if job.peak_in_mibps), default=1.0)
+    if brokers.kind == "serverless":
+        kept_gib = sum(job.serverless.storage_gib for job in jobs if job.serverless)
+        partitions = sum(job.serverless.partitions for job in jobs if job.serverless) or topics
+        yield ServerlessKafka(partitions=partitions, storage_gib=kept_gib, in_gib_per_month=in_gib, out_gib_per_month=out_gib)
+        return
+    planned = next((job.cluster for job in jobs if job.cluster), None)
+    name, count = brokers.broker_type, brokers.brokers
+    if planned is not None:
+        name, count = name or planned.broker_type, count or planned.brokers
+    if name is None or count is None:
+        return
+    stored = [job.cluster.storage for job in jobs if job.cluster]
+    if brokers.kind == "express":
+        gib = sum(one.express_gib for one in stored)
+        yield ExpressKafka(broker_type=name, brokers=count, storage_gib=gib, in_gib_per_month=in_gib)
+        return
+    volumes, tiered = sum(one.ebs_gib for one in stored), sum(one.tiered_gib for one in stored)
+    yield StandardKafka(broker_type=name, brokers=count, storage_gib=volumes, tiered_gib=tiered)
+
+
+def _traffic(jobs: Sequence[LoadKafka], cluster: Cluster) -> Iterator[ZoneTraffic]:
+    """What executors read from brokers of other zones."""
+    rate_mibps = sum(job.average_in_mibps for job in jobs)
+    if rate_mibps and cluster.kafka is not None:
+        gib = crossing_gib_per_month(rate_mibps, len(cluster.zones), rack_aware=cluster.kafka.rack_aware)
+        yield ZoneTraffic(label="reads from Kafka", gib_per_month=gib)

@@ -1,0 +1,148 @@
+"""What AWS's services cost in one region at one date, but for the machines, whose prices are in the catalog of instance types."""
+
+from __future__ import annotations
+
+from functools import cache
+from pathlib import Path
+from typing import Annotated
+
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
+
+from sizing.cost.errors import BadPrices, NoShippedPrices
+
+SHIPPED_REGION = "us-east-1"
+
+SHIPPED = f"sizing/data/prices.{SHIPPED_REGION}.json"
+
+_ROOT = Path(__file__).parent.parent.parent
+
+# In USD; None: unknown, which makes a bill that needs it an "at least".
+Usd = Annotated[float, Field(ge=0, allow_inf_nan=False)] | None
+
+
+class Prices(BaseModel):
+    """The prices of one region, before tax and without discounts; a field that is left out is unknown.
+
+    A GiB is 2^30 bytes, which is what AWS's price lists call a GB (source: Amazon S3's FAQ, "How much does S3 cost?"; taken to hold for
+    the other services too).
+
+    Args:
+        region: AWS region.
+        date: ISO text of the day on which the prices were read: ``2026-11-21``.
+        source: where they come from, for people.
+        secondary: names of the fields that come from a document and not from AWS's own data.
+        eks_standard_usd_per_h: USD per cluster-hour with a Kubernetes version in standard support.
+        eks_extended_usd_per_h: USD per cluster-hour with a version in extended support.
+        nat_gateway_usd_per_h: USD per gateway-hour.
+        nat_usd_per_gib: USD per GiB through a NAT gateway.
+        gp3_usd_per_gib_month: USD per GiB-month of a gp3 volume.
+        gp3_usd_per_iops_month: USD per IOPS-month above 3,000.
+        gp3_usd_per_mibps_month: USD per MiB/s-month above 125.
+        s3_put_usd_per_1000: USD per 1,000 PUT, COPY, POST or LIST requests.
+        s3_get_usd_per_1000: USD per 1,000 GET and other requests.
+        s3_standard_usd_per_gib_month: USD per GiB-month of the first 50 TB.
+        zone_crossing_usd_per_gib_each_direction: USD per GiB from one zone to another; charged once as it leaves and once as it arrives.
+        msk_broker_usd_per_h: USD per broker-hour by broker type: ``kafka.m7g.large``, ``express.m7g.large``.
+        msk_storage_usd_per_gib_month: USD per GiB-month of a standard broker's volume.
+        msk_tiered_usd_per_gib_month: USD per GiB-month of tiered storage.
+        msk_throughput_usd_per_mibps_month: USD per MiB/s-month of provisioned storage throughput.
+        msk_express_storage_usd_per_gib_month: USD per GiB-month that Express brokers keep.
+        msk_express_in_usd_per_gib: USD per GiB written to Express brokers.
+        msk_serverless_cluster_usd_per_h: USD per cluster-hour.
+        msk_serverless_partition_usd_per_h: USD per partition-hour.
+        msk_serverless_in_usd_per_gib: USD per GiB written.
+        msk_serverless_out_usd_per_gib: USD per GiB read.
+        msk_serverless_storage_usd_per_gib_month: USD per GiB-month.
+    """
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    region: Annotated[str, Field(min_length=1)]
+    date: Annotated[str, Field(pattern=r"^[0-9]{4}-[0-9]{2}(-[0-9]{2})?$")]
+    source: Annotated[str, Field(min_length=1)]
+    secondary: tuple[str, ...] = ()
+    eks_standard_usd_per_h: Usd = None
+    eks_extended_usd_per_h: Usd = None
+    nat_gateway_usd_per_h: Usd = None
+    nat_usd_per_gib: Usd = None
+    gp3_usd_per_gib_month: Usd = None
+    gp3_usd_per_iops_month: Usd = None
+    gp3_usd_per_mibps_month: Usd = None
+    s3_put_usd_per_1000: Usd = None
+    s3_get_usd_per_1000: Usd = None
+    s3_standard_usd_per_gib_month: Usd = None
+    zone_crossing_usd_per_gib_each_direction: Usd = None
+    msk_broker_usd_per_h: dict[str, Annotated[float, Field(ge=0, allow_inf_nan=False)]] = {}
+    msk_storage_usd_per_gib_month: Usd = None
+    msk_tiered_usd_per_gib_month: Usd = None
+    msk_throughput_usd_per_mibps_month: Usd = None
+    msk_express_storage_usd_per_gib_month: Usd = None
+    msk_express_in_usd_per_gib: Usd = None
+    msk_serverless_cluster_usd_per_h: Usd = None
+    msk_serverless_partition_usd_per_h: Usd = None
+    msk_serverless_in_usd_per_gib: Usd = None
+    msk_serverless_out_usd_per_gib: Usd = None
+    msk_serverless_storage_usd_per_gib_month: Usd = None
+
+    def price(self, name: str) -> Price:
+        """A price by the name of its field, with what is known of it.
+
+        Args:
+            name: of a field above that holds one price.
+        """
+        return Price(name=name, usd=getattr(self, name), secondary=name in self.secondary)
+
+    def broker(self, broker_type: str) -> Price:
+        """The price of a broker-hour; unknown for a type that the prices don't name."""
+        name = "msk_broker_usd_per_h"
+        return Price(name=f"{name}.{broker_type}", usd=self.msk_broker_usd_per_h.get(broker_type), secondary=name in self.secondary)
+
+
+class Price(BaseModel):
+    """One price.
+
+    Args:
+        name: its field in `Prices`, which names the unit.
+        usd: None: unknown.
+        secondary: whether it comes from a document and not from AWS's own data.
+    """
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    name: str
+    usd: Usd
+    secondary: bool = False
+
+
+@cache
+def shipped(region: str = SHIPPED_REGION) -> Prices:
+    """The prices that come with Penstock, read once.
+
+    Raises:
+        NoShippedPrices: SIZ-050, for a region other than us-east-1.
+    """
+    if region != SHIPPED_REGION:
+        fix = (
+            f"give {region}'s prices as a file in the form of {SHIPPED}, where a price that is left out counts as unknown; "
+            f"the machines' prices: penstock catalog refresh --region {region}"
+        )
+        raise NoShippedPrices(path="region", given=region, need=f"only the prices of {SHIPPED_REGION} are shipped", fix=fix)
+    return read((_ROOT / SHIPPED).read_text("utf-8"))
+
+
+def read(text: str) -> Prices:
+    """Prices as JSON.
+
+    Raises:
+        BadPrices: SIZ-051, with the first thing that is wrong.
+    """
+    try:
+        prices = Prices.model_validate_json(text)
+    except ValidationError as fault:
+        first = fault.errors(include_url=False)[0]
+        path = ".".join(str(part) for part in first["loc"])
+        raise BadPrices(path=path, need=first["msg"], fix=f"see {SHIPPED} for the form") from None
+    unknown = [name for name in prices.secondary if name not in Prices.model_fields]
+    if unknown:
+        raise BadPrices(path="secondary", given=unknown[0], need="the name of a price", fix="name a field of the same file")
+    return prices

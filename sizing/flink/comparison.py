@@ -1,0 +1,213 @@
+"""Flink's sizing of a job and the plan that replaces it, row by row.
+
+A row sets what does the same work side by side. The two engines cut their memory differently, so a row's note says what the other side has
+instead; no row is a promise that equal numbers do equal work.
+"""
+
+from __future__ import annotations
+
+from typing import Literal
+
+from pydantic import BaseModel, ConfigDict
+
+from sizing.flink.job import FlinkJob
+from sizing.planned import Plan
+from sizing.state.memory import RESERVED_MIB, ROCKSDB_INSTANCE_MIB, unified_memory
+from sizing.units import MIB
+
+Unit = Literal["bytes", "millicores", "count", "ms"]
+
+
+class Row(BaseModel):
+    """One thing that both engines have, or that one has and the other lacks.
+
+    Args:
+        of: what the row belongs to: ``job``, ``task`` (TaskManager and executor) or ``control`` (JobManager and driver).
+        name: of the row.
+        flink: on Flink's side; None where it has none.
+        spark: on Spark's side; None where it has none.
+        unit: of both numbers.
+        note: what differs, in words.
+    """
+
+    model_config = ConfigDict(frozen=True, strict=True, extra="forbid")
+
+    of: Literal["job", "task", "control"]
+    name: str
+    flink: int | None
+    spark: int | None
+    unit: Unit
+    note: str
+
+
+def compare(flink: FlinkJob, plan: Plan, trigger_ms: int | None) -> tuple[Row, ...]:
+    """The rows, the job's first.
+
+    Args:
+        flink: the job as its deployment has it.
+        plan: what replaces it, made from the same parallelism, slots, memory and CPU.
+        trigger_ms: of the spec; None for a bounded run.
+    """
+    return (*_job(flink, plan, trigger_ms), *_task(flink, plan), *_control(flink, plan))
+
+
+def _job(flink: FlinkJob, plan: Plan, trigger_ms: int | None) -> list[Row]:
+    slots = (plan.pods.executor.slots or 1) * plan.totals.executors
+    operator = f"Flink runs {flink.parallelism:,} subtasks of every operator at once; Spark runs stage after stage"
+    bound = "how wide keyed state can spread: Flink's key groups, Spark's shuffle partitions, which the first run pins"
+    pods_bytes = _pods_bytes(flink)
+    executors = plan.totals.executor_memory_mib + plan.pods.driver.memory_mib * plan.pods.driver.count
+    cpu = plan.totals.executor_cpu_millicores + plan.pods.driver.request_cpu_millicores * plan.pods.driver.count
+    every = (
+        "Flink checkpoints at its interval, beside the flow; Spark at the end of each micro-batch, so its trigger bounds the latency too"
+    )
+    return [
+        _row(
+            "job", "pods that run tasks", flink.task_managers, plan.totals.executors, "count", "max(1, ceil(parallelism / slots)) in both"
+        ),
+        _row("job", "task slots in all", flink.task_managers * flink.slots, slots, "count", _idle(flink)),
+        _row("job", "tasks at a time", flink.parallelism, plan.tasks_at_a_time, "count", operator),
+        _row("job", "max parallelism", flink.max_parallelism, _shuffle(plan), "count", bound),
+        _row("job", "checkpoint", flink.checkpoint_interval_ms, trigger_ms, "ms", every),
+        _row("job", "memory of all pods", pods_bytes, executors * MIB, "bytes", _standby(flink)),
+        _row("job", "CPU of all pods", _pods_cpu(flink), cpu, "millicores", _standby(flink)),
+    ]
+
+
+def _task(flink: FlinkJob, plan: Plan) -> list[Row]:
+    memory, executor = flink.task_manager, plan.pods.executor
+    heap = executor.heap_mib * MIB
+    overhead = executor.overhead_mib + executor.pyspark_mib
+    free = memory.framework_off_heap_bytes + memory.task_off_heap_bytes
+    return [
+        _row("task", "task slots", flink.slots, executor.slots, "count", "threads in one JVM; in PySpark each also has a Python worker"),
+        _row("task", "pod memory", memory.pod_mib * MIB, executor.memory_mib * MIB, "bytes", "request and limit are the same in both"),
+        _row("task", "JVM heap", memory.heap_bytes, heap, "bytes", "-Xmx: Flink's framework and task heap, Spark's spark.executor.memory"),
+        _row(
+            "task",
+            "heap for the engine",
+            memory.framework_heap_bytes,
+            min(heap, RESERVED_MIB * MIB),
+            "bytes",
+            "reserved: Flink's framework heap, Spark's 300 MiB",
+        ),
+        _row("task", "heap for tasks", memory.task_heap_bytes, unified_memory(heap).total_bytes, "bytes", _unified(heap)),
+        _row(
+            "task",
+            "network or shuffle",
+            memory.network_bytes,
+            None,
+            "bytes",
+            "Flink's buffers; Spark shuffles through files on the node's disk",
+        ),
+        _state(flink, plan),
+        _row(
+            "task",
+            "off-heap",
+            free,
+            executor.off_heap_mib * MIB,
+            "bytes",
+            "Flink's direct memory; Spark's only where spark.memory.offHeap is on",
+        ),
+        _row("task", "metaspace", memory.metaspace_bytes, None, "bytes", "in Spark a part of the overhead, without a bound of its own"),
+        _row("task", "overhead", memory.overhead_bytes, overhead * MIB, "bytes", _overhead_note()),
+        _row("task", "CPU request", flink.task_manager_cpu_millicores, executor.request_cpu_millicores, "millicores", "of the pod"),
+        _row("task", "CPU limit", flink.task_manager_cpu_limit_millicores, executor.limit_cpu_millicores, "millicores", _limit_note()),
+    ]
+
+
+def _control(flink: FlinkJob, plan: Plan) -> list[Row]:
+    memory, driver = flink.job_manager, plan.pods.driver
+    off_heap = "Flink's direct memory; a driver has none but in its overhead"
+    return [
+        _row(
+            "control",
+            "pods",
+            flink.job_managers,
+            driver.count,
+            "count",
+            "further JobManagers stand by; a second driver must never write",
+        ),
+        _row("control", "pod memory", memory.pod_mib * MIB, driver.memory_mib * MIB, "bytes", "request and limit are the same in both"),
+        _row(
+            "control",
+            "JVM heap",
+            memory.heap_bytes,
+            driver.heap_mib * MIB,
+            "bytes",
+            "-Xmx; the driver's plans the micro-batches, and its app runs here",
+        ),
+        _row("control", "off-heap", memory.off_heap_bytes, None, "bytes", off_heap),
+        _row("control", "metaspace", memory.metaspace_bytes, None, "bytes", "in Spark a part of the overhead, without a bound of its own"),
+        _row(
+            "control", "overhead", memory.overhead_bytes, driver.overhead_mib * MIB, "bytes", "the JVM's own; the driver's has Python too"
+        ),
+        _row("control", "CPU request", flink.job_manager_cpu_millicores, driver.request_cpu_millicores, "millicores", "of the pod"),
+        _row("control", "CPU limit", flink.job_manager_cpu_limit_millicores, driver.limit_cpu_millicores, "millicores", _limit_note()),
+    ]
+
+
+def _row(of: Literal["job", "task", "control"], name: str, flink: int | None, spark: int | None, unit: Unit, note: str) -> Row:
+    return Row(of=of, name=name, flink=flink, spark=spark, unit=unit, note=note)
+
+
+def _pods_bytes(flink: FlinkJob) -> int:
+    return (flink.task_managers * flink.task_manager.pod_mib + flink.job_managers * flink.job_manager.pod_mib) * MIB
+
+
+def _pods_cpu(flink: FlinkJob) -> int:
+    return flink.task_managers * flink.task_manager_cpu_millicores + flink.job_managers * flink.job_manager_cpu_millicores
+
+
+def _standby(flink: FlinkJob) -> str:
+    return (
+        f"requests, with {flink.job_managers} JobManagers and 1 driver"
+        if flink.job_managers > 1
+        else "requests, with JobManager and driver"
+    )
+
+
+def _idle(flink: FlinkJob) -> str:
+    idle = flink.task_managers * flink.slots - flink.parallelism
+    return (
+        f"{idle:,} of them idle at a parallelism of {flink.parallelism:,}"
+        if idle
+        else f"all taken at a parallelism of {flink.parallelism:,}"
+    )
+
+
+def _unified(heap: int) -> str:
+    unified = unified_memory(heap)
+    user = max(0, heap - RESERVED_MIB * MIB) - unified.total_bytes
+    storage = _mib(unified.storage_bytes)
+    return f"Spark: (heap - 300 MiB) * 0.6, {storage} of it for storage; {_mib(user)} more is left to the code's own objects"
+
+
+def _state(flink: FlinkJob, plan: Plan) -> Row:
+    """Where the state of joins and windows has its memory; on the heap it has no row's worth of its own."""
+    managed, name = flink.task_manager.managed_bytes, "state store"
+    if flink.state_backend == "hashmap":
+        words = f"on the heap in both; Flink's managed memory of {_mib(managed)} serves sorting and Python alone"
+        return _row("task", name, None, None, "bytes", words)
+    stores = -(-_shuffle(plan) // plan.totals.executors)
+    overhead = plan.pods.executor.overhead_mib * MIB
+    bound = f"managed memory is a bound, {_mib(managed // flink.slots)} a slot; Spark sets none unless boundedMemoryUsage is on"
+    words = f"{bound}: {stores:,} stores of up to {ROCKSDB_INSTANCE_MIB} MiB for each stateful operator, in an overhead of {_mib(overhead)}"
+    return _row("task", name, managed, stores * ROCKSDB_INSTANCE_MIB * MIB, "bytes", words)
+
+
+def _shuffle(plan: Plan) -> int:
+    """Tasks of a stage after a shuffle, which is how many stores a stateful operator has."""
+    return next((stage.tasks for stage in plan.stages if stage.kind == "shuffle"), plan.parallelism.value)
+
+
+def _overhead_note() -> str:
+    return "Flink's is the JVM's alone; Spark's holds metaspace, direct memory, Python's workers and RocksDB too"
+
+
+def _limit_note() -> str:
+    return "a Spark pod has none unless sparkConf sets it, and may use what the node has free"
+
+
+def _mib(size: int) -> str:
+    return f"{size / MIB:,.0f} MiB"

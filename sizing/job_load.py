@@ -1,0 +1,129 @@
+"""A job's load, planned for with the pods that it has and the Kafka that its environment has."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from sizing.cluster import Cluster, KafkaCluster
+from sizing.errors import Infeasible
+from sizing.explained import Explanation
+from sizing.load.capability import Running, capability
+from sizing.load.job_shape import JobShape, KafkaChoice
+from sizing.load.load import Load
+from sizing.load.load_plan import LoadPlan
+from sizing.load.of_targets import located_violations, shape_of
+from sizing.load.parallelism import reading_tasks
+from sizing.load.planning import plan_load
+from sizing.planned import PlannedPod, ThroughputPlan
+from sizing.spark_settings import SparkSettings
+from sizing.state.backend_conf import backend_conf
+from sizing.targets import Targets
+
+# Where a number of the load's plan stands in the plan of the job; the others are told by the job's own rules.
+_PLACES = {
+    "peakEventsPerS": "throughput.peakEventsPerS",
+    "targetEventsPerS": "throughput.targetEventsPerS",
+    "parallelism": "parallelism.value",
+    "capacityEventsPerS": "throughput.capability.capacityEventsPerS",
+    "maxOffsetsPerTrigger": "throughput.maxOffsetsPerTrigger",
+    "triggerS": "throughput.triggerS",
+    "catchUpS": "throughput.capability.catchUpS",
+}
+_PREFIXES = {"topicPartitions.": "kafka.topics.", "state.": "state.", "checkpoint.": "state.checkpoint.", "kafka.": "kafka.load."}
+
+
+class JobLoad(NamedTuple):
+    """A load that is planned for.
+
+    Args:
+        plan: what carries it.
+        throughput: what the job's plan says of it.
+        violations: what it asks for and the plan does not have.
+        state_conf: Spark settings of a state backend that the plan chose.
+    """
+
+    plan: LoadPlan
+    throughput: ThroughputPlan
+    violations: list[Infeasible]
+    state_conf: dict[str, str]
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """What a reader should know of it."""
+        return self.plan.notes
+
+    @property
+    def explanations(self) -> tuple[Explanation, ...]:
+        """Its numbers, each at its place in the plan of the job."""
+        placed = ((explanation, _place(explanation.number)) for explanation in self.plan.explain)
+        return tuple(explanation.model_copy(update={"number": number}) for explanation, number in placed if number)
+
+
+def load_of(targets: Targets, settings: SparkSettings, executor: PlannedPod, cluster: Cluster | None) -> JobLoad | None:
+    """The plan for the load of a job; None where none is given.
+
+    Args:
+        targets: with the load.
+        settings: of the job.
+        executor: as planned.
+        cluster: for its Kafka; None plans no brokers.
+
+    Raises:
+        UnknownBrokerType: SIZ-042, for the environment's broker type.
+    """
+    if targets.load is None:
+        return None
+    kafka = cluster.kafka if cluster else None
+    load = in_environment(targets.load, kafka)
+    shape = shape_of(
+        targets,
+        slots_per_executor=executor.slots or 1,
+        shuffle_partitions=settings.shuffle_partitions,
+        heap_mib=executor.heap_mib,
+        overhead_mib=executor.overhead_mib,
+        kafka=_choice(kafka, cluster),
+    )
+    planned = plan_load(load, shape)
+    return JobLoad(
+        plan=planned,
+        throughput=_throughput(load, shape, planned),
+        violations=located_violations(targets.model_copy(update={"load": load}), shape, planned),
+        state_conf=backend_conf(planned.state.backend, incremental=targets.state_incremental) if planned.state.chosen else {},
+    )
+
+
+def in_environment(load: Load, kafka: KafkaCluster | None) -> Load:
+    """The load with the retention and the replication of the environment's topics where the spec leaves them out."""
+    if kafka is None:
+        return load
+    own = {"retention_h": kafka.retention_h, "replication": kafka.replication}
+    return load.model_copy(update={field: value for field, value in own.items() if field not in load.model_fields_set})
+
+
+def _choice(kafka: KafkaCluster | None, cluster: Cluster | None) -> KafkaChoice | None:
+    if kafka is None or cluster is None or kafka.kind == "external":
+        return None
+    choice = KafkaChoice(kind=kafka.kind, broker_type=kafka.broker_type, brokers=kafka.brokers, zones=2 if len(cluster.zones) == 2 else 3)
+    quota = cluster.quotas.msk_brokers
+    return choice if quota is None else choice.model_copy(update={"broker_quota": min(choice.broker_quota, max(3, quota))})
+
+
+def _throughput(load: Load, shape: JobShape, planned: LoadPlan) -> ThroughputPlan:
+    running = Running(
+        tasks=reading_tasks(shape, planned.topic_partitions, planned.parallelism),
+        trigger_s=planned.trigger_s,
+        max_offsets_per_trigger=planned.max_offsets_per_trigger,
+    )
+    return ThroughputPlan(
+        peak_events_per_s=planned.peak_events_per_s,
+        target_events_per_s=planned.target_events_per_s,
+        max_offsets_per_trigger=planned.max_offsets_per_trigger,
+        trigger_s=planned.trigger_s,
+        capability=capability(load, running),
+    )
+
+
+def _place(number: str) -> str | None:
+    if number in _PLACES:
+        return _PLACES[number]
+    return next((place + number.removeprefix(prefix) for prefix, place in _PREFIXES.items() if number.startswith(prefix)), None)

@@ -1,0 +1,63 @@
+"""The pods of a job as Karpenter sees them: what they ask for, and which nodes they may go to."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from sizing.cluster import Cluster, PodPlace
+from sizing.placement.scenario import PodGroup
+from sizing.planned import PlannedPod, Pods
+
+DRIVER = "driver"
+EXECUTOR = "executor"
+# Source: Spark 4.1.1, deploy/k8s/Config.scala: selectors of both kinds of pods, and of one kind, which wins.
+_SELECTORS = "spark.kubernetes.node.selector."
+_SELECTORS_OF = {kind: f"spark.kubernetes.{kind}.node.selector." for kind in (DRIVER, EXECUTOR)}
+
+
+def pod_groups(pods: Pods, conf: Mapping[str, str], cluster: Cluster, job: str = "") -> tuple[PodGroup, PodGroup]:
+    """The driver's group and the executors'.
+
+    Args:
+        pods: of the plan.
+        conf: Spark's settings, for their node selectors.
+        cluster: where the environment sends drivers and executors.
+        job: its name, where pods of several jobs are placed together; it stands before the group's name.
+    """
+    return (
+        _group(_named(job, DRIVER), pods.driver, cluster.driver, node_selector(DRIVER, conf, cluster.driver)),
+        _group(_named(job, EXECUTOR), pods.executor, cluster.executor, node_selector(EXECUTOR, conf, cluster.executor)),
+    )
+
+
+def node_selector(kind: str, conf: Mapping[str, str], place: PodPlace) -> dict[str, str]:
+    """The labels that a node must have: the environment's, then Spark's settings for all pods, then those for this kind.
+
+    Args:
+        kind: ``driver`` or ``executor``.
+        conf: Spark's settings.
+        place: of the environment for this kind.
+    """
+    return {**place.node_selector, **_after(_SELECTORS, conf), **_after(_SELECTORS_OF[kind], conf)}
+
+
+def _after(prefix: str, conf: Mapping[str, str]) -> dict[str, str]:
+    return {key.removeprefix(prefix): value for key, value in conf.items() if key.startswith(prefix)}
+
+
+def _named(job: str, kind: str) -> str:
+    return f"{job}/{kind}" if job else kind
+
+
+def _group(name: str, pod: PlannedPod, place: PodPlace, selector: dict[str, str]) -> PodGroup:
+    resources: dict[str, dict[str, str]] = {
+        "requests": {"cpu": f"{pod.request_cpu_millicores}m", "memory": f"{pod.memory_mib}Mi"},
+        "limits": {"memory": f"{pod.memory_mib}Mi"},
+    }
+    spec: dict[str, Any] = {"containers": [{"name": "spark", "resources": resources}]}
+    if selector:
+        spec["nodeSelector"] = selector
+    if place.tolerations:
+        spec["tolerations"] = list(place.tolerations)
+    return PodGroup.model_validate({"count": pod.count, "pod": {"metadata": {"name": name}, "spec": spec}})

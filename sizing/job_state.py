@@ -1,0 +1,38 @@
+"""The state of a job and its checkpoint, with a load or without."""
+
+from __future__ import annotations
+
+from sizing.load.load_plan import LoadPlan
+from sizing.planned import StatePlan
+from sizing.state.checkpoint import SECONDS_PER_DAY, CheckpointSettings, checkpoint_traffic
+from sizing.state.stores import Backend, join_format, state_stores, stores_per_partition
+from sizing.targets import Targets
+
+# What `jobs.spec` gives to a job that says nothing.
+DEFAULT_BACKEND: Backend = "rocksdb"
+
+
+def planned_state(targets: Targets, shuffle_partitions: int, load: LoadPlan | None) -> StatePlan:
+    """The stores and what the checkpoint writes; with a load their bytes too.
+
+    Args:
+        targets: with the app's stateful operators.
+        shuffle_partitions: ``spark.sql.shuffle.partitions``.
+        load: the plan for the job's load; None: none is given.
+    """
+    if load is not None:
+        return StatePlan(
+            backend=load.state.backend,
+            stores=load.state.stores,
+            state_bytes=load.state.state_bytes,
+            executor_heap_mib=load.state.executor_heap_mib,
+            executor_native_mib=load.state.executor_native_mib,
+            checkpoint=load.checkpoint,
+        )
+    backend = targets.state_backend or DEFAULT_BACKEND
+    per_partition = stores_per_partition(targets.stateful_operators, join_format(backend))
+    stores = state_stores(shuffle_partitions, per_partition)
+    # A bounded run is taken for one a day, of one batch.
+    trigger_s = float(SECONDS_PER_DAY) if targets.trigger_s is None else targets.trigger_s
+    settings = CheckpointSettings(backend=backend, incremental=targets.state_incremental)
+    return StatePlan(backend=backend, stores=stores, checkpoint=checkpoint_traffic(stores, trigger_s, settings))

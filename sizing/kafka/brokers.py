@@ -1,0 +1,232 @@
+"""How many brokers of which type carry a load, by MSK's own rules.
+
+Source: AWS's MSK sizing script (agent-toolkit-for-aws d6ad2e4), less three faults of it: m7g.2xlarge may have provisioned throughput,
+Express sends twice what it takes (not 2.5 times), and of options of one price the one with the fewest brokers is taken. Its rule for
+standard brokers assumes three replicas; it is kept for fewer too, where it is on the safe side.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Literal
+
+from pydantic import BaseModel, ConfigDict
+from pydantic.alias_generators import to_camel
+
+from sizing.cost.month import HOURS_PER_MONTH
+from sizing.kafka.broker_types import DEFAULT_VOLUME_MIBPS, UNMEASURED, BrokerType, broker_type, broker_types
+from sizing.kafka.demand import (
+    EXPRESS_REPLICATION,
+    EXPRESS_UTILISATION,
+    MAX_STORAGE_GIB_PER_BROKER,
+    STANDARD_UTILISATION,
+    KafkaDemand,
+    KafkaStorage,
+    storage,
+)
+from sizing.kafka.errors import ClusterTooSmall, KafkaOutOfReach, UnknownBrokerType
+
+Kind = Literal["standard", "express"]
+Binding = Literal["ingress", "egress", "partitions", "storage", "zones"]
+
+# Source: as the module. A MiB from a producer costs this much of the volumes' throughput, and of the network beside what consumers read.
+EBS_PER_INGRESS, NETWORK_PER_INGRESS = 6.5, 5.7
+TIERED_EBS_PER_INGRESS, TIERED_NETWORK_PER_INGRESS = 8.0, 7.2
+NETWORK_PER_EGRESS = 1.5
+# Source: Amazon MSK Developer Guide, "MSK Express broker quota": sustained egress is twice the ingress.
+EXPRESS_EGRESS_PER_INGRESS = 2.0
+# What division leaves over in doubles is no reason for three more brokers.
+_TOLERANCE = 1e-9
+
+
+class KafkaOption(BaseModel):
+    """A cluster that carries the load.
+
+    Args:
+        kind: of its brokers.
+        broker_type: as MSK calls it.
+        brokers: a multiple of the zones.
+        binding: what the number of brokers follows from; ``zones``: one broker a zone suffices.
+        ingress_mibps_per_broker: what one broker takes from producers at this fan-out, all of it.
+        usable_ingress_mibps: what the cluster takes at the utilisation planned with.
+        storage: of the cluster.
+        provisioned_mibps: storage throughput that a broker needs at this load above the 250 MiB/s that a volume has; 0: none.
+        broker_usd_per_month: of all brokers, without storage and traffic.
+    """
+
+    model_config = ConfigDict(frozen=True, strict=True, extra="forbid", alias_generator=to_camel, validate_by_name=True)
+
+    kind: Kind
+    broker_type: str
+    brokers: int
+    binding: Binding
+    ingress_mibps_per_broker: float
+    usable_ingress_mibps: float
+    storage: KafkaStorage
+    provisioned_mibps: int = 0
+    broker_usd_per_month: float
+
+
+def ingress_mibps_per_broker(kind: BrokerType, demand: KafkaDemand) -> float:
+    """What one broker takes from producers while consumers read it `demand.fan_out` times, in MiB/s, without any headroom."""
+    if kind.kind == "express":
+        return min(kind.ingress_mibps, kind.ingress_mibps * EXPRESS_EGRESS_PER_INGRESS / max(demand.fan_out, _TOLERANCE))
+    return min(_by_storage(kind, demand), _by_network(kind, demand, demand.fan_out))
+
+
+def options(demand: KafkaDemand, kind: Kind) -> tuple[KafkaOption, ...]:
+    """For each broker type of a kind the cluster that carries the load, cheapest first, then by the fewest brokers.
+
+    Returns:
+        Without the types of which more brokers would be needed than the quota allows.
+    """
+    found = [_option(found, demand) for found in broker_types() if found.kind == kind]
+    fitting = [option for option in found if option.brokers <= demand.broker_quota]
+    return tuple(sorted(fitting, key=lambda option: (round(option.broker_usd_per_month, 2), option.brokers)))
+
+
+def cheapest(demand: KafkaDemand, kind: Kind) -> KafkaOption:
+    """The cheapest cluster of a kind, on ties that with the fewest brokers.
+
+    Raises:
+        KafkaOutOfReach: SIZ-040, with what binds and the nearest load that a cluster carries.
+    """
+    found = options(demand, kind)
+    if not found:
+        raise _out_of_reach(demand, kind)
+    return found[0]
+
+
+def option_of(demand: KafkaDemand, name: str) -> KafkaOption:
+    """The cluster of one broker type that carries the load, whatever the quota says.
+
+    Raises:
+        UnknownBrokerType: SIZ-042, also for t3.small, of which only the price is known.
+    """
+    found = broker_type(name)
+    if found is None:
+        known = "its price alone is known, not what it carries" if name in UNMEASURED else f"{len(broker_types())} types are known"
+        need = f"kafka.m5, kafka.m7g or express.m7g with a size: {known}"
+        raise UnknownBrokerType(path="kafka.brokerType", given=name, need=need, fix="for example kafka.m7g.large")
+    return _option(found, demand)
+
+
+def cluster_violations(demand: KafkaDemand, name: str, brokers: int) -> list[ClusterTooSmall]:
+    """SIZ-041 where a cluster of this many brokers of this type does not carry the load.
+
+    Raises:
+        UnknownBrokerType: SIZ-042.
+    """
+    needed = option_of(demand, name)
+    if brokers >= needed.brokers:
+        return []
+    fix = f"brokers: {needed.brokers}" + (f", or fewer of a larger type: {_alternative(demand, needed)}" if needed.brokers > 3 else "")
+    need = f"{needed.brokers} brokers of {name}, for {needed.binding} binds: {_asked(demand, needed.kind, needed.binding)}"
+    return [ClusterTooSmall(path="kafka.brokers", given=str(brokers), need=need, fix=fix)]
+
+
+def _alternative(demand: KafkaDemand, needed: KafkaOption) -> str:
+    found = options(demand, needed.kind)
+    return f"{found[0].brokers} of {found[0].broker_type}" if found else "none carries it within the quota of brokers"
+
+
+def _utilisation(demand: KafkaDemand, kind: Kind) -> float:
+    return demand.utilisation or (EXPRESS_UTILISATION if kind == "express" else STANDARD_UTILISATION)
+
+
+def _by_storage(found: BrokerType, demand: KafkaDemand) -> float:
+    volumes = found.ebs_mibps
+    if demand.provisioned_mibps is not None and found.provisionable:
+        volumes = min(volumes, demand.provisioned_mibps)
+    return volumes / (TIERED_EBS_PER_INGRESS if demand.tiered else EBS_PER_INGRESS)
+
+
+def _by_network(found: BrokerType, demand: KafkaDemand, fan_out: float) -> float:
+    return found.network_mibps / (NETWORK_PER_EGRESS * fan_out + (TIERED_NETWORK_PER_INGRESS if demand.tiered else NETWORK_PER_INGRESS))
+
+
+def _brokers_by(found: BrokerType, demand: KafkaDemand) -> dict[Binding, float]:
+    """For each constraint the brokers that it asks for, not rounded."""
+    utilisation = _utilisation(demand, found.kind)
+    per_broker = found.max_partitions if demand.use_max_partitions else found.recommended_partitions
+    partitions = demand.partitions_with_replicas(found.kind) / per_broker
+    if found.kind == "express":
+        ingress = demand.peak_in_mibps / (found.ingress_mibps * utilisation)
+        egress = demand.peak_out_mibps / (found.ingress_mibps * EXPRESS_EGRESS_PER_INGRESS * utilisation)
+        return {"ingress": ingress, "egress": egress, "partitions": partitions}
+    alone = min(_by_storage(found, demand), _by_network(found, demand, 0))
+    # Consumers without a producer's share: what is left to read of an idle cluster.
+    read_only = demand.peak_out_mibps * NETWORK_PER_EGRESS / found.network_mibps if not demand.peak_in_mibps else 0.0
+    return {
+        "ingress": demand.peak_in_mibps / (alone * utilisation),
+        "egress": max(demand.peak_in_mibps / (_by_network(found, demand, demand.fan_out)), read_only) / utilisation,
+        "partitions": partitions,
+        "storage": storage(demand, "standard").ebs_gib / MAX_STORAGE_GIB_PER_BROKER,
+    }
+
+
+def _option(found: BrokerType, demand: KafkaDemand) -> KafkaOption:
+    zones, replication = (3, EXPRESS_REPLICATION) if found.kind == "express" else (demand.zones, demand.replication)
+    by = _brokers_by(found, demand)
+    binding = max(by, key=lambda constraint: by[constraint])
+    needed = max(replication, math.ceil(by[binding] - _TOLERANCE), 1)
+    brokers = -(-needed // zones) * zones
+    per_broker = ingress_mibps_per_broker(found, demand)
+    return KafkaOption(
+        kind=found.kind,
+        broker_type=found.name,
+        brokers=brokers,
+        binding=binding if by[binding] > max(zones, replication) else "zones",
+        ingress_mibps_per_broker=per_broker,
+        usable_ingress_mibps=per_broker * brokers * _utilisation(demand, found.kind),
+        storage=storage(demand, found.kind),
+        provisioned_mibps=_provisioned_mibps(found, demand, brokers),
+        broker_usd_per_month=brokers * found.usd_per_h * HOURS_PER_MONTH,
+    )
+
+
+def _provisioned_mibps(found: BrokerType, demand: KafkaDemand, brokers: int) -> int:
+    """Whole MiB/s that a broker's volumes have to take at the peak, headroom included, where a volume does not have them anyway."""
+    per_ingress = TIERED_EBS_PER_INGRESS if demand.tiered else EBS_PER_INGRESS
+    needed = demand.peak_in_mibps / brokers * per_ingress / _utilisation(demand, found.kind)
+    if not found.provisionable or needed <= DEFAULT_VOLUME_MIBPS:
+        return 0
+    return min(math.ceil(needed - _TOLERANCE), math.floor(found.ebs_mibps))
+
+
+def _out_of_reach(demand: KafkaDemand, kind: Kind) -> KafkaOutOfReach:
+    zones = 3 if kind == "express" else demand.zones
+    most = demand.broker_quota // zones * zones
+    shares: list[tuple[float, BrokerType, Binding]] = []
+    for found in broker_types():
+        if found.kind == kind:
+            by = _brokers_by(found, demand)
+            binding = max(by, key=lambda constraint: by[constraint])
+            shares.append((most / by[binding] if by[binding] else 1.0, found, binding))
+    share, found, binding = max(shares, key=lambda entry: entry[0])
+    nearest = _nearest(demand, kind, binding, share)
+    need = f"{nearest}, which {most} brokers of {found.name} carry, the most of a cluster; {binding} binds"
+    fix = f"{nearest}, several clusters, or a higher quota of brokers"
+    return KafkaOutOfReach(path="kafka", given=_asked(demand, kind, binding), need=need, fix=fix)
+
+
+def _asked(demand: KafkaDemand, kind: Kind, binding: Binding) -> str:
+    return {
+        "ingress": f"{demand.peak_in_mibps:,.1f} MiB/s in",
+        "egress": f"{demand.peak_out_mibps:,.1f} MiB/s out beside {demand.peak_in_mibps:,.1f} MiB/s in",
+        "partitions": f"{demand.partitions_with_replicas(kind):,} partitions with their replicas",
+        "storage": f"{storage(demand, kind).ebs_gib:,.0f} GiB of storage",
+        "zones": f"{demand.replication} replicas in {demand.zones} zones",
+    }[binding]
+
+
+def _nearest(demand: KafkaDemand, kind: Kind, binding: Binding, share: float) -> str:
+    """The load that is carried, in the terms of what binds; rounded down, so that it is."""
+    if binding == "partitions":
+        replication = EXPRESS_REPLICATION if kind == "express" else demand.replication
+        return f"at most {math.floor(demand.partitions * share + _TOLERANCE):,} partitions of {replication} replicas"
+    if binding == "storage":
+        primary = demand.primary_retention_h if demand.tiered and demand.primary_retention_h is not None else demand.retention_h
+        return f"at most {math.floor(primary * share * 10) / 10:,} hours of retention on the brokers"
+    rates = f"{math.floor(demand.peak_in_mibps * share * 10) / 10:,} MiB/s in"
+    return f"at most {rates}" + (f" and {math.floor(demand.peak_out_mibps * share * 10) / 10:,} MiB/s out" if binding == "egress" else "")

@@ -1,0 +1,118 @@
+"""The inverse: what load a plan sustains, and how fast it catches up after a restart."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from pydantic import BaseModel, ConfigDict
+from pydantic.alias_generators import to_camel
+
+from sizing.load.load import Load
+from sizing.load.target_rate import catch_up_s, restart_backlog, sustained_rate
+
+
+class _Found(BaseModel):
+    model_config = ConfigDict(frozen=True, strict=True, extra="forbid", alias_generator=to_camel, validate_by_name=True)
+
+
+class Running(BaseModel):
+    """What of a plan decides on the load that it sustains.
+
+    Args:
+        tasks: that have something to do at a time: slots, as far as partitions feed them.
+        trigger_s: from one micro-batch to the next; None: not bounded.
+        max_offsets_per_trigger: of all topics together; None: not bounded.
+    """
+
+    model_config = ConfigDict(frozen=True, strict=True, extra="forbid")
+
+    tasks: int
+    trigger_s: float | None = None
+    max_offsets_per_trigger: int | None = None
+
+    @property
+    def batch_limit_events_per_s(self) -> float | None:
+        """What `max_offsets_per_trigger` lets through; None: no limit."""
+        return None if not self.trigger_s or self.max_offsets_per_trigger is None else self.max_offsets_per_trigger / self.trigger_s
+
+
+class Capability(_Found):
+    """What a plan is capable of, with the load's own times and utilisation.
+
+    Args:
+        capacity_events_per_s: what it processes at most.
+        drain_events_per_s: what it processes while it catches up, with bounded micro-batches.
+        sustained_peak_events_per_s: the highest peak that keeps the utilisation and catches up in time.
+        sustained_events_per_s: the average for that peak, by the load's peak factor.
+        binding: ``target rate``, or ``batch limit`` where maxOffsetsPerTrigger is what holds it.
+        backlog_events: that wait after a restart at the load's own peak.
+        catch_up_s: how long they take; None: for ever.
+    """
+
+    capacity_events_per_s: float
+    drain_events_per_s: float
+    sustained_peak_events_per_s: float
+    sustained_events_per_s: float
+    binding: str
+    backlog_events: float
+    catch_up_s: float | None
+
+
+class CurvePoint(_Found):
+    """One number of executors, and what it is capable of at the load's peak; a catch-up of None never ends."""
+
+    executors: int
+    capacity_events_per_s: float
+    sustained_events_per_s: float
+    catch_up_s: float | None
+
+
+def capability(load: Load, running: Running) -> Capability:
+    """What a plan is capable of.
+
+    Args:
+        load: gives the throughput of slots, the utilisation and the times; its rate counts for the backlog and the catch-up alone.
+        running: the plan.
+    """
+    capacity = load.throughput(running.tasks)
+    limit = running.batch_limit_events_per_s
+    by_target = sustained_rate(load, capacity)
+    by_batch = by_target if limit is None else _sustained_by_batches(load, limit)
+    peak = min(by_target, by_batch)
+    drain = capacity if limit is None else min(capacity, limit)
+    backlog = restart_backlog(load)
+    return Capability(
+        capacity_events_per_s=capacity,
+        drain_events_per_s=drain,
+        sustained_peak_events_per_s=peak,
+        sustained_events_per_s=peak / load.peak_factor,
+        binding="batch limit" if by_batch < by_target else "target rate",
+        backlog_events=backlog,
+        catch_up_s=catch_up_s(backlog, drain, load.peak_events_per_s),
+    )
+
+
+def curves(load: Load, slots_per_executor: int, executors: Iterable[int]) -> tuple[CurvePoint, ...]:
+    """Throughput and catch-up time against the number of executors, for a picture.
+
+    Args:
+        load: the load.
+        slots_per_executor: task slots of one.
+        executors: the numbers to look at, each 1 or more.
+    """
+    return tuple(_point(load, slots_per_executor, count) for count in executors)
+
+
+def _point(load: Load, slots_per_executor: int, executors: int) -> CurvePoint:
+    found = capability(load, Running(tasks=executors * slots_per_executor))
+    return CurvePoint(
+        executors=executors,
+        capacity_events_per_s=found.capacity_events_per_s,
+        sustained_events_per_s=found.sustained_events_per_s,
+        catch_up_s=found.catch_up_s,
+    )
+
+
+def _sustained_by_batches(load: Load, limit_events_per_s: float) -> float:
+    """The peak whose restart's backlog bounded micro-batches drain in time: peak + backlog / catch-up <= limit."""
+    return max(0.0, (limit_events_per_s - load.backlog_events / load.catch_up_s) / (1 + load.restart_s / load.catch_up_s))

@@ -1,0 +1,152 @@
+"""Why each number of a load's plan is what it is: the rule, the inputs and what binds, for ``--explain``."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from sizing.explained import Explanation
+from sizing.load.job_shape import JobShape
+from sizing.load.load import Load
+from sizing.load.load_plan import LoadPlan
+from sizing.load.memory import heap_for_rows_mib
+from sizing.load.parallelism import needed_partitions, needed_slots
+
+Inputs = dict[str, int | float | str]
+
+
+def explain_load(load: Load, job: JobShape, draft: LoadPlan) -> tuple[Explanation, ...]:
+    """One explanation for each number of the plan, in the order of its JSON."""
+    return (
+        *_rates(load, job, draft),
+        *_topics(load, job, draft),
+        *_batches(load, draft),
+        *_memory(load, draft),
+        *_state(load, draft),
+        *_checkpoint(draft),
+        *_kafka(load, draft),
+    )
+
+
+def _rates(load: Load, job: JobShape, draft: LoadPlan) -> Iterator[Explanation]:
+    yield _of("peakEventsPerS", draft.peak_events_per_s, "average * peak factor", eventsPerS=load.events_per_s, peakFactor=load.peak_factor)
+    rule = "round(backlog / catch-up + peak * restart / catch-up + peak / utilisation), as Flink's autoscaler"
+    inputs: Inputs = {"peakEventsPerS": draft.peak_events_per_s, "utilisation": load.utilisation, "restartS": load.restart_s}
+    inputs |= {"catchUpS": load.catch_up_s, "backlogEvents": load.backlog_events}
+    yield _of("targetEventsPerS", draft.target_events_per_s, rule, **inputs)
+    yield _parallelism(load, job, draft)
+    inputs = {"parallelism": draft.parallelism, "slots": job.slots_per_executor}
+    yield _of("executors", draft.executors, "max(1, ceil(parallelism / slots of one))", **inputs)
+    yield _of("slots", draft.slots, "executors * slots of one", executors=draft.executors, slots=job.slots_per_executor)
+    read = sum(draft.topic_partitions.values())
+    inputs = {"parallelism": draft.parallelism, "partitions": read}
+    binding = "partitions" if job.topics and read < draft.parallelism else "parallelism"
+    rule = f"throughput of the tasks that read: {_throughput(load)}"
+    yield _of("capacityEventsPerS", draft.capacity_events_per_s, rule, binding, **inputs)
+
+
+def _parallelism(load: Load, job: JobShape, draft: LoadPlan) -> Explanation:
+    needed = needed_slots(load, job.trigger_s)
+    inputs: Inputs = {"targetEventsPerS": draft.target_events_per_s, "throughput": _throughput(load)}
+    if job.parallelism is not None:
+        return _of("parallelism", draft.parallelism, "fixed; the load alone would take what is needed", "fixed", needed=needed.slots)
+    rule = "the fewest slots with the target's throughput, whose bounded micro-batches drain a backlog in time"
+    return _of("parallelism", draft.parallelism, rule, needed.binding, **inputs)
+
+
+def _throughput(load: Load) -> str:
+    if load.profile is None:
+        return f"slots * {load.events_per_slot_per_s:g} events/s"
+    origin = ", ".join(part for part in (load.profile.source, load.profile.date) if part)
+    return f"measured at {len(load.profile.points)} points{f' ({origin})' if origin else ''}, straight lines between"
+
+
+def _topics(load: Load, job: JobShape, draft: LoadPlan) -> Iterator[Explanation]:
+    fewest = needed_partitions(load, draft.parallelism)
+    inputs: Inputs = {"parallelism": draft.parallelism, "peakMibps": draft.kafka.peak_in_mibps}
+    inputs |= {"partitionInMibps": load.partition_in_mibps, "partitionOutMibps": load.partition_out_mibps}
+    for topic, partitions in draft.topic_partitions.items():
+        if job.topics.get(topic) is not None:
+            yield _of(f"topicPartitions.{topic}", partitions, "the source's partitions, as asked", "fixed")
+        else:
+            rule = "max(parallelism, ceil(peak / one partition's producers), ceil(peak / one partition's consumer))"
+            yield _of(f"topicPartitions.{topic}", partitions, rule, fewest.binding, **inputs)
+    rule = "spark.sql.shuffle.partitions, as asked" if job.shuffle_partitions else "the parallelism; the first run of a checkpoint pins it"
+    yield _of("shufflePartitions", draft.shuffle_partitions, rule)
+
+
+def _batches(load: Load, draft: LoadPlan) -> Iterator[Explanation]:
+    if draft.trigger_s is None or draft.max_offsets_per_trigger is None:
+        return
+    yield _of("triggerS", draft.trigger_s, "the trigger, as asked or 10 s")
+    rule = "capacity * (trigger - what a batch takes beside its rows): the largest batch that ends before the next"
+    inputs: Inputs = {"capacityEventsPerS": draft.capacity_events_per_s, "triggerS": draft.trigger_s}
+    inputs["batchOverheadS"] = load.batch_overhead_s
+    yield _of("maxOffsetsPerTrigger", draft.max_offsets_per_trigger, rule, **inputs)
+    rule = "(backlog + peak * restart) / (min(capacity, maxOffsetsPerTrigger / trigger) - peak)"
+    inputs = {"peakEventsPerS": draft.peak_events_per_s, "restartS": load.restart_s, "backlogEvents": load.backlog_events}
+    yield _of("catchUpS", draft.catch_up_s, rule, **inputs, atMostS=load.catch_up_s)
+
+
+def _memory(load: Load, draft: LoadPlan) -> Iterator[Explanation]:
+    events = draft.max_offsets_per_trigger or draft.peak_events_per_s * 10
+    share = int(-(-events * load.event_bytes // draft.executors))
+    rows_mib = heap_for_rows_mib(share)
+    rule = "max(300 MiB + twice an executor's share of a batch / 0.6, 300 MiB + its state on the heap / 0.4, 1024 MiB)"
+    inputs: Inputs = {"batchBytes": share, "stateHeapMib": draft.state.executor_heap_mib}
+    binding = "state" if draft.memory.heap_mib > rows_mib else "rows" if rows_mib > 1024 else "Spark's default"
+    yield _of("memory.heapMib", draft.memory.heap_mib, rule, binding, **inputs)
+    rule = "max(0.4 * heap, max(0.1 * heap, 384 MiB) + RocksDB's native memory)"
+    native = draft.state.executor_native_mib
+    binding = "state" if draft.memory.overhead_mib > max(int(0.4 * draft.memory.heap_mib), 384) else "heap"
+    yield _of("memory.overheadMib", draft.memory.overhead_mib, rule, binding, heapMib=draft.memory.heap_mib, nativeMib=native)
+    inputs = {"heapMib": draft.memory.heap_mib, "overheadMib": draft.memory.overhead_mib}
+    yield _of("memory.memoryMib", draft.memory.memory_mib, "heap + overhead", **inputs)
+
+
+def _state(load: Load, draft: LoadPlan) -> Iterator[Explanation]:
+    state = draft.state
+    rule = "memory where two versions of an executor's state take at most half of what Spark leaves free of the heap, else rocksdb"
+    yield _of("state.backend", state.backend, rule if state.chosen else "as asked", stateBytes=state.state_bytes, executors=draft.executors)
+    inputs: Inputs = {"shufflePartitions": draft.shuffle_partitions, "operators": ", ".join(load.operators) or "none"}
+    yield _of("state.stores", state.stores, "shuffle partitions * the operators' stores: 1, a join on the heap 4", **inputs)
+    yield _of("state.stateBytes", state.state_bytes, "keys * bytes of a key", keys=load.state_keys, bytesPerKey=load.bytes_per_key)
+    rule = "two versions of the state / executors, with the memory backend"
+    yield _of("state.executorHeapMib", state.executor_heap_mib, rule, executors=draft.executors)
+    rule = "136 MiB a store of one executor, or 500 MiB where RocksDB's memory is bounded"
+    yield _of("state.executorNativeMib", state.executor_native_mib, rule, stores=state.stores, executors=draft.executors)
+
+
+def _checkpoint(draft: LoadPlan) -> Iterator[Explanation]:
+    traffic, stores = draft.checkpoint, draft.state.stores
+    rule = "2 logs + stores * 2: a file and its checksum"
+    yield _of("checkpoint.objectsPerBatch", traffic.objects_per_batch, rule, stores=stores)
+    trigger = draft.trigger_s or 86_400.0
+    yield _of("checkpoint.objectsPerDay", traffic.objects_per_day, "objects of a batch * 86400 / trigger", triggerS=trigger)
+    rule = "stores * batches of a day / 10 * files of a snapshot"
+    yield _of("checkpoint.snapshotObjectsPerDay", traffic.snapshot_objects_per_day, rule, stores=stores)
+    rule = "PUT-class requests: 1 an object, for the checkpoint manager does not rename"
+    yield _of("checkpoint.requestsPerDay", traffic.requests_per_day, rule, objectsPerDay=traffic.objects_per_day)
+
+
+def _kafka(load: Load, draft: LoadPlan) -> Iterator[Explanation]:
+    kafka = draft.kafka
+    inputs: Inputs = {"peakEventsPerS": draft.peak_events_per_s, "eventBytes": load.event_bytes}
+    yield _of("kafka.peakInMibps", kafka.peak_in_mibps, "peak * bytes of an event", **inputs)
+    yield _of("kafka.peakOutMibps", kafka.peak_out_mibps, "peak in * consumer groups", fanOut=load.fan_out)
+    if kafka.serverless is not None:
+        used = kafka.serverless
+        yield _of("kafka.serverless.partitions", used.partitions, "max(asked, rates / a partition's limits)", used.binding)
+    if kafka.cluster is None:
+        return
+    cluster = kafka.cluster
+    inputs = {"peakInMibps": kafka.peak_in_mibps, "peakOutMibps": kafka.peak_out_mibps, "partitions": kafka.partitions}
+    inputs |= {"brokerType": cluster.broker_type, "ingressMibpsPerBroker": cluster.ingress_mibps_per_broker}
+    rule = "the most of ingress, egress, partitions and storage, each rounded up to the zones; of all types the cheapest"
+    yield _of("kafka.cluster.brokers", cluster.brokers, rule, cluster.binding, **inputs)
+    rule = "average rate * retention * replication * 2; Express: the data once"
+    inputs = {"averageInMibps": kafka.average_in_mibps, "retentionH": load.retention_h, "replication": load.replication}
+    yield _of("kafka.cluster.storageGib", cluster.storage.ebs_gib or cluster.storage.express_gib, rule, **inputs)
+
+
+def _of(number: str, value: int | float | str | None, rule: str, binding: str = "", /, **inputs: int | float | str) -> Explanation:
+    return Explanation(number=number, value=value, rule=rule, inputs=inputs, binding=binding)

@@ -1,0 +1,112 @@
+"""What of a load its plan does not carry, with what binds and the nearest that can be had."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+
+from sizing.errors import Infeasible
+from sizing.kafka.brokers import cheapest, cluster_violations, option_of
+from sizing.kafka.errors import KafkaOutOfReach
+from sizing.kafka.serverless import serverless_use
+from sizing.load.errors import LoadOutOfReach, ParallelismBelowLoad, PartitionsBelowLoad, TriggerTooShort
+from sizing.load.job_shape import JobShape
+from sizing.load.load import MOST_SLOTS, Load
+from sizing.load.load_plan import LoadPlan
+from sizing.load.memory import jvm_overhead_mib
+from sizing.load.micro_batch import least_trigger_s
+from sizing.load.parallelism import needed_slots
+from sizing.load.planning import kafka_demand
+from sizing.load.target_rate import drain_rate, needed_rate, sustained_rate
+from sizing.state.checkpoint import checkpoint_violations
+from sizing.state.errors import StateDoesNotFit
+from sizing.state.memory import free_heap_mib, heap_for_state_mib
+
+
+def load_violations(load: Load, job: JobShape, planned: LoadPlan) -> list[Infeasible]:
+    """What is not met, in the order parallelism, partitions, trigger, state, checkpoint, Kafka; empty where all is."""
+    return [
+        *_parallelism(load, job, planned),
+        *_partitions(load, planned),
+        *_trigger(load, job, planned),
+        *_state(job, planned),
+        *(checkpoint_violations(planned.checkpoint, job.trigger_s) if job.trigger_s else []),
+        *_kafka(load, job, planned),
+    ]
+
+
+def _parallelism(load: Load, job: JobShape, planned: LoadPlan) -> Iterator[Infeasible]:
+    needed = needed_rate(load)
+    capacity = load.throughput(planned.parallelism)
+    if capacity >= needed:
+        return
+    # eventsPerSecond is the average; what is sustained is a peak.
+    nearest = math.floor(sustained_rate(load, capacity) / load.peak_factor)
+    given = f"{load.events_per_s:,g} events/s"
+    need = f"{needed:,.0f} events/s of throughput; {planned.parallelism:,} slots have {capacity:,.0f}, enough for {nearest:,} events/s"
+    if job.parallelism is None:
+        most = load.throughput(MOST_SLOTS)
+        fix = f"at most {math.floor(sustained_rate(load, most) / load.peak_factor):,} events/s, more of a slot, or several jobs"
+        yield LoadOutOfReach(path="load", given=given, need=need, fix=fix)
+        return
+    wanted = needed_slots(load, job.trigger_s)
+    fix = f"a parallelism of {wanted.slots:,}" if wanted.enough else f"at most {nearest:,} events/s"
+    yield ParallelismBelowLoad(path="parallelism", given=str(job.parallelism), need=need, fix=fix)
+
+
+def _partitions(load: Load, planned: LoadPlan) -> Iterator[Infeasible]:
+    read = sum(planned.topic_partitions.values())
+    needed = needed_rate(load)
+    if planned.capacity_events_per_s >= needed or load.throughput(planned.parallelism) < needed:
+        return
+    need = f"{needed:,.0f} events/s; {read:,} tasks, one a partition, process {planned.capacity_events_per_s:,.0f}"
+    yield PartitionsBelowLoad(path="topics", given=f"{read:,} partitions", need=need, fix=f"at least {load.slots_for(needed):,} partitions")
+
+
+def _trigger(load: Load, job: JobShape, planned: LoadPlan) -> Iterator[Infeasible]:
+    if job.trigger_s is None or planned.max_offsets_per_trigger is None or planned.capacity_events_per_s < needed_rate(load):
+        return
+    if job.trigger_s > load.batch_overhead_s and planned.max_offsets_per_trigger >= drain_rate(load) * job.trigger_s:
+        return
+    least = least_trigger_s(load, planned.capacity_events_per_s)
+    need = (
+        f"{load.batch_overhead_s:g} s of a micro-batch are not for its rows; {drain_rate(load):,.0f} events/s have to go through the rest"
+    )
+    fix = f"trigger: {least + 1}s or longer" if least is not None else "a longer trigger, and a longer time to catch up"
+    yield TriggerTooShort(path="trigger", given=f"{job.trigger_s:g} s", need=need, fix=fix)
+
+
+def _state(job: JobShape, planned: LoadPlan) -> Iterator[Infeasible]:
+    state = planned.state
+    if job.heap_mib is not None and free_heap_mib(job.heap_mib) < state.executor_heap_mib:
+        need = f"{state.executor_heap_mib:,} MiB of the heap beside Spark's own; {job.heap_mib:,} MiB leave {free_heap_mib(job.heap_mib):,}"
+        fix = f'heap: "{heap_for_state_mib(state.executor_heap_mib)}m" or more, more executors, or state.backend: rocksdb'
+        yield StateDoesNotFit(path="executor.heap", given=f"{job.heap_mib}m", need=need, fix=fix)
+    if job.overhead_mib is None or not state.executor_native_mib:
+        return
+    jvm_mib = jvm_overhead_mib(job.heap_mib or planned.memory.heap_mib)
+    needed_mib = jvm_mib + state.executor_native_mib
+    if job.overhead_mib < needed_mib:
+        need = f"{needed_mib:,} MiB of overhead: {state.executor_native_mib:,} for RocksDB, {jvm_mib:,} for the JVM"
+        fix = f'memory so that the overhead is "{needed_mib}m", more executors, or RocksDB with bounded memory'
+        yield StateDoesNotFit(path="executor.memory", given=f"{job.overhead_mib}m of overhead", need=need, fix=fix)
+
+
+def _kafka(load: Load, job: JobShape, planned: LoadPlan) -> Iterator[Infeasible]:
+    choice = job.kafka
+    demand = kafka_demand(load, job, planned.kafka.partitions)
+    try:
+        if choice.kind == "serverless":
+            serverless_use(demand)
+        elif choice.kind != "none" and choice.broker_type is None:
+            cheapest(demand, choice.kind)
+    except KafkaOutOfReach as error:
+        yield error
+        return
+    if choice.kind not in ("standard", "express") or choice.broker_type is None:
+        return
+    needed = option_of(demand, choice.broker_type)
+    if choice.brokers is not None:
+        yield from cluster_violations(demand, choice.broker_type, choice.brokers)
+    elif needed.brokers > choice.broker_quota:
+        yield from cluster_violations(demand, choice.broker_type, choice.broker_quota)

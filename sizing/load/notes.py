@@ -1,0 +1,37 @@
+"""What a reader of a plan for a load should know beyond its numbers, in one sentence each."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from sizing.load.job_shape import JobShape
+from sizing.load.load import Load
+from sizing.load.load_plan import LoadPlan
+
+
+def load_notes(load: Load, job: JobShape, draft: LoadPlan) -> tuple[str, ...]:
+    """The notes of a plan."""
+    return (*_extrapolated(load, draft), *_topics(job, draft), *_backend(draft), *_provisioned(draft))
+
+
+def _extrapolated(load: Load, draft: LoadPlan) -> Iterator[str]:
+    if load.profile is not None and draft.parallelism > load.profile.measured_slots:
+        measured = load.profile.measured_slots
+        yield f"the profile ends at {measured} slots: what {draft.parallelism} process is extrapolated from its last points"
+
+
+def _topics(job: JobShape, draft: LoadPlan) -> Iterator[str]:
+    if len(job.topics) > 1:
+        yield "the load counts all topics together: each gets partitions for the whole of it, and maxOffsetsPerTrigger is to be shared out"
+
+
+def _backend(draft: LoadPlan) -> Iterator[str]:
+    if draft.state.stores and draft.state.chosen:
+        mib = -(-draft.state.state_bytes // (1024 * 1024))
+        yield f"state backend {draft.state.backend}, chosen for a state of {mib:,} MiB on {draft.executors} executors"
+
+
+def _provisioned(draft: LoadPlan) -> Iterator[str]:
+    cluster = draft.kafka.cluster
+    if cluster is not None and cluster.provisioned_mibps:
+        yield f"the brokers' volumes need {cluster.provisioned_mibps} MiB/s of provisioned throughput, above the 250 that they have"

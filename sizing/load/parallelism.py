@@ -1,0 +1,69 @@
+"""The parallelism for a load, and the partitions that feed it."""
+
+from __future__ import annotations
+
+import math
+from typing import Literal, NamedTuple
+
+from sizing.load.job_shape import JobShape
+from sizing.load.load import MOST_SLOTS, Load
+from sizing.load.micro_batch import slots_for_trigger
+from sizing.load.target_rate import needed_rate
+
+
+class NeededSlots(NamedTuple):
+    """The fewest slots for a load.
+
+    Args:
+        slots: 1 to `MOST_SLOTS`.
+        binding: ``target rate``, or ``trigger`` where bounded micro-batches need more slots to catch up.
+        enough: whether they carry the load; else they are the most there can be.
+    """
+
+    slots: int
+    binding: Literal["target rate", "trigger"]
+    enough: bool
+
+
+class NeededPartitions(NamedTuple):
+    """The fewest partitions of a topic, and what they follow from."""
+
+    partitions: int
+    binding: Literal["parallelism", "producers", "consumers"]
+
+
+def needed_slots(load: Load, trigger_s: float | None) -> NeededSlots:
+    """The fewest slots that reach the target rate and whose micro-batches drain a backlog in time.
+
+    Args:
+        load: the load.
+        trigger_s: None for a bounded run, whose one batch has no limit.
+    """
+    by_rate = load.slots_for(needed_rate(load))
+    if by_rate is None:
+        return NeededSlots(MOST_SLOTS, "target rate", False)
+    by_trigger = by_rate if trigger_s is None else slots_for_trigger(load, trigger_s)
+    if by_trigger is None:
+        return NeededSlots(by_rate, "trigger", False)
+    return NeededSlots(max(by_rate, by_trigger), "trigger" if by_trigger > by_rate else "target rate", True)
+
+
+def needed_partitions(load: Load, parallelism: int) -> NeededPartitions:
+    """The fewest partitions of a topic: one a task, and enough for what one partition takes and gives.
+
+    The rule rate / rate of one, for producers and for consumers, is secondary, as are the rates of one partition. It counts each topic with
+    the whole load, for a spec does not say how the load is spread.
+    """
+    peak_mibps = load.mibps(load.peak_events_per_s)
+    by: dict[Literal["parallelism", "producers", "consumers"], int] = {
+        "parallelism": parallelism,
+        "producers": math.ceil(peak_mibps / load.partition_in_mibps),
+        "consumers": math.ceil(peak_mibps / load.partition_out_mibps),
+    }
+    binding = max(by, key=lambda constraint: by[constraint])
+    return NeededPartitions(by[binding], binding)
+
+
+def reading_tasks(job: JobShape, partitions: dict[str, int], parallelism: int) -> int:
+    """Tasks that have something to read: no more than the topics have partitions together."""
+    return min(parallelism, sum(partitions.values())) if job.topics else parallelism

@@ -1,0 +1,139 @@
+"""From a load to a plan, in one pure function."""
+
+from __future__ import annotations
+
+import math
+from typing import Literal
+
+from sizing.executors import executor_count
+from sizing.kafka.brokers import KafkaOption, cheapest, option_of
+from sizing.kafka.demand import KafkaDemand
+from sizing.kafka.errors import KafkaOutOfReach
+from sizing.kafka.serverless import serverless_use
+from sizing.load.explanation import explain_load
+from sizing.load.job_shape import JobShape
+from sizing.load.load import Load
+from sizing.load.load_plan import ExecutorMemory, LoadKafka, LoadPlan, LoadState
+from sizing.load.memory import executor_needs, heap_for_rows_mib
+from sizing.load.micro_batch import max_offsets
+from sizing.load.notes import load_notes
+from sizing.load.parallelism import needed_partitions, needed_slots, reading_tasks
+from sizing.load.target_rate import catch_up_s, restart_backlog, target_rate
+from sizing.state.checkpoint import SECONDS_PER_DAY, CheckpointSettings, CheckpointTraffic, checkpoint_traffic
+from sizing.state.memory import chosen_backend, state_memory
+from sizing.state.stores import join_format, state_stores, stores_per_partition
+
+
+def plan_load(load: Load, job: JobShape | None = None) -> LoadPlan:
+    """Works out what carries a load.
+
+    Returns:
+        The plan. Where a target can't be met it is the nearest: `sizing.load.feasibility.load_violations` says what is not.
+
+    Raises:
+        UnknownBrokerType: SIZ-042, for the environment's broker type.
+    """
+    job = job or JobShape()
+    needed = needed_slots(load, job.trigger_s)
+    parallelism = job.parallelism or needed.slots
+    executors = executor_count(parallelism, job.slots_per_executor)
+    fewest = needed_partitions(load, parallelism).partitions
+    partitions = {topic: asked or fewest for topic, asked in job.topics.items()}
+    capacity = load.throughput(reading_tasks(job, partitions, parallelism))
+    limit = None if job.trigger_s is None else max_offsets(load, capacity, job.trigger_s)
+    batch_bytes = _batch_bytes(load, limit, executors)
+    shuffle = job.shuffle_partitions or parallelism
+    state, memory = _state(load, job, batch_bytes, shuffle, executors)
+    drained = capacity if limit is None or job.trigger_s is None else min(capacity, limit / job.trigger_s)
+    draft = LoadPlan(
+        peak_events_per_s=load.peak_events_per_s,
+        target_events_per_s=target_rate(load),
+        parallelism=parallelism,
+        executors=executors,
+        slots=executors * job.slots_per_executor,
+        capacity_events_per_s=capacity,
+        topic_partitions=partitions,
+        shuffle_partitions=shuffle,
+        trigger_s=job.trigger_s,
+        max_offsets_per_trigger=limit,
+        catch_up_s=catch_up_s(restart_backlog(load), drained, load.peak_events_per_s),
+        memory=memory,
+        state=state,
+        checkpoint=_checkpoint(load, job, state, limit),
+        kafka=_kafka(load, job, sum(partitions.values()) + job.written_partitions),
+    )
+    return draft.model_copy(update={"notes": load_notes(load, job, draft), "explain": explain_load(load, job, draft)})
+
+
+def kafka_demand(load: Load, job: JobShape, partitions: int) -> KafkaDemand:
+    """What a load asks of Kafka.
+
+    Args:
+        load: the load.
+        job: with the environment's Kafka.
+        partitions: of all topics.
+    """
+    peak = load.mibps(load.peak_events_per_s)
+    return KafkaDemand(
+        peak_in_mibps=peak,
+        peak_out_mibps=peak * load.fan_out,
+        average_in_mibps=load.mibps(load.events_per_s),
+        partitions=partitions,
+        replication=load.replication,
+        retention_h=load.retention_h,
+        zones=job.kafka.zones,
+        broker_quota=job.kafka.broker_quota,
+    )
+
+
+def _batch_bytes(load: Load, limit: int | None, executors: int) -> int:
+    """An executor's share of the largest micro-batch; of a bounded run, which Spark reads piece by piece, that of ten seconds."""
+    events = load.peak_events_per_s * 10 if limit is None else limit
+    return math.ceil(events * load.event_bytes / executors)
+
+
+def _state(load: Load, job: JobShape, batch_bytes: int, shuffle: int, executors: int) -> tuple[LoadState, ExecutorMemory]:
+    heap_mib = job.heap_mib if job.heap_mib is not None else heap_for_rows_mib(batch_bytes)
+    backend = job.backend or chosen_backend(load.state_bytes, executors, heap_mib)
+    stores = state_stores(shuffle, stores_per_partition(load.operators, join_format(backend)))
+    taken = state_memory(backend, load.state_bytes, stores, executors, bounded=job.rocksdb_bounded)
+    state = LoadState(
+        backend=backend,
+        chosen=job.backend is None,
+        stores=stores,
+        state_bytes=load.state_bytes,
+        executor_heap_mib=taken.heap_mib,
+        executor_native_mib=taken.native_mib,
+    )
+    return state, executor_needs(batch_bytes, taken)
+
+
+def _checkpoint(load: Load, job: JobShape, state: LoadState, limit: int | None) -> CheckpointTraffic:
+    """A bounded run is taken for one a day, of one batch."""
+    trigger_s = float(SECONDS_PER_DAY) if job.trigger_s is None else job.trigger_s
+    keys = min(load.state_keys, math.ceil(load.events_per_s * trigger_s), limit or load.state_keys)
+    settings = CheckpointSettings(backend=state.backend, incremental=job.incremental)
+    changed = keys * load.bytes_per_key
+    return checkpoint_traffic(state.stores, trigger_s, settings, state_bytes=state.state_bytes, changed_bytes_per_batch=changed)
+
+
+def _kafka(load: Load, job: JobShape, partitions: int) -> LoadKafka:
+    demand = kafka_demand(load, job, partitions)
+    bare = LoadKafka(
+        peak_in_mibps=demand.peak_in_mibps,
+        peak_out_mibps=demand.peak_out_mibps,
+        average_in_mibps=load.mibps(load.events_per_s),
+        partitions=partitions,
+    )
+    if job.kafka.kind == "none":
+        return bare
+    try:
+        if job.kafka.kind == "serverless":
+            return bare.model_copy(update={"serverless": serverless_use(demand)})
+        return bare.model_copy(update={"cluster": _cluster(demand, job.kafka.kind, job.kafka.broker_type)})
+    except KafkaOutOfReach:
+        return bare
+
+
+def _cluster(demand: KafkaDemand, kind: Literal["standard", "express"], broker_type: str | None) -> KafkaOption:
+    return cheapest(demand, kind) if broker_type is None else option_of(demand, broker_type)

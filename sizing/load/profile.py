@@ -1,0 +1,66 @@
+"""A measured profile: how many events a second a job processes with how many slots."""
+
+from __future__ import annotations
+
+from itertools import pairwise
+from typing import Annotated, Self
+
+from pydantic import BaseModel, ConfigDict, Field, model_validator
+from pydantic.alias_generators import to_camel
+
+_Rate = Annotated[float, Field(gt=0, le=1e12, allow_inf_nan=False)]
+
+
+class _Measured(BaseModel):
+    model_config = ConfigDict(frozen=True, extra="forbid", alias_generator=to_camel, validate_by_name=True, validate_by_alias=True)
+
+
+class ProfilePoint(_Measured):
+    """One measurement: so many slots processed so many events a second, in a steady state and without lag."""
+
+    slots: Annotated[int, Field(ge=1, le=32_768)]
+    events_per_second: _Rate
+
+
+class Profile(_Measured):
+    """What was measured of one job.
+
+    Args:
+        date: of the measurement, ISO text.
+        source: what was measured where, for people.
+        points: by rising slots.
+    """
+
+    date: str = ""
+    source: str = ""
+    points: Annotated[tuple[ProfilePoint, ...], Field(min_length=1, max_length=1000)]
+
+    @model_validator(mode="after")
+    def _rising(self) -> Self:
+        for before, after in pairwise(self.points):
+            if after.slots <= before.slots:
+                need = f"points by rising slots; {after.slots} comes after {before.slots}"
+                raise ValueError(need)
+        return self
+
+    def events_per_s(self, slots: int) -> float:
+        """What so many slots process.
+
+        Between two points on the line through them; below the first in proportion; above the last as the last two points go on, but a slot
+        never adds more than those of the last point did on average. A point that lies below one with fewer slots counts as that one: a
+        measurement that was disturbed must not make a larger plan look worse.
+        """
+        best = 0.0
+        before_slots, before = 0, 0.0
+        for point in self.points:
+            best = max(best, point.events_per_second)
+            if slots <= point.slots:
+                return before + (best - before) * (slots - before_slots) / (point.slots - before_slots)
+            slope = (best - before) / (point.slots - before_slots)
+            before_slots, before = point.slots, best
+        return before + min(slope, before / before_slots) * (slots - before_slots)
+
+    @property
+    def measured_slots(self) -> int:
+        """The most slots that were measured; what lies above is extrapolated."""
+        return self.points[-1].slots

@@ -1,0 +1,70 @@
+"""Why a plan's nodes and its cost are what they are."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from sizing.cost.billed import Line
+from sizing.explained import Explanation
+from sizing.planned import Plan
+from sizing.planned_nodes import NodeGroup, PlacedPods
+
+Inputs = dict[str, int | float | str]
+
+
+def explain_nodes(draft: Plan) -> tuple[Explanation, ...]:
+    """One explanation for each number of the nodes and each line of the bill; none without a cluster."""
+    if draft.nodes is None:
+        return ()
+    return (
+        *_placed("nodes.oneBatch", draft.nodes.one_batch, "all pods in one batch, by Karpenter's rules"),
+        *_placed("nodes.staged", draft.nodes.staged, "the driver first, then executors as Spark asks for them, by Karpenter's rules"),
+        *_cost(draft),
+    )
+
+
+def _placed(at: str, placed: PlacedPods, rule: str) -> Iterator[Explanation]:
+    inputs: Inputs = {"unschedulable": sum(placed.unschedulable.values())}
+    yield Explanation(number=f"{at}.nodes", value=placed.nodes, rule=rule, inputs=inputs)
+    for index, group in enumerate(placed.groups):
+        yield _group(f"{at}.groups[{index}]", group)
+
+
+def _group(at: str, group: NodeGroup) -> Explanation:
+    pods = ", ".join(f"{pods.count} {pods.group}" for pods in group.pods)
+    inputs: Inputs = {"pool": group.node_pool, "podsOnEach": pods, "types": group.may_become, "sentToEc2": len(group.launch_types)}
+    rule = "a claim takes pods until no type of its pool would fit; it is launched as one of the 60 cheapest that are left"
+    return Explanation(number=f"{at}.count", value=group.count, rule=rule, inputs=inputs, binding=_binding(group))
+
+
+def _binding(group: NodeGroup) -> str:
+    """What of the example is used the most."""
+    if group.example is None:
+        return ""
+    cpu = sum(pods.count * pods.cpu_millicores for pods in group.pods) + group.example.daemon_sets_cpu_millicores
+    mib = sum(pods.count * pods.memory_mib for pods in group.pods) + group.example.daemon_sets_memory_mib
+    shares = {"cpu": cpu / group.example.allocatable_cpu_millicores, "memory": mib / group.example.allocatable_memory_mib}
+    return max(shares, key=lambda name: shares[name])
+
+
+def _cost(draft: Plan) -> Iterator[Explanation]:
+    if draft.cost is None:
+        return
+    for line in draft.cost.lines:
+        month = line.usd_per_month
+        inputs: Inputs = {"quantity": line.quantity, "unit": line.unit, "price": _price(line)}
+        inputs |= {"source": line.price_source, "date": line.price_date}
+        yield Explanation(
+            number=f"cost.lines[{line.service}: {line.item}].usdPerMonth",
+            value=None if month is None else round(month.high, 2),
+            rule="quantity * price, the dearer end; an hour is a 730th of a month",
+            inputs=inputs,
+        )
+
+
+def _price(line: Line) -> str:
+    price = line.unit_price_usd
+    if price is None:
+        return "unknown"
+    amount = f"{price.low:g}" if price.low == price.high else f"{price.low:g} to {price.high:g}"
+    return f"{amount} USD / {line.per}"

@@ -1,0 +1,168 @@
+"""The nodes of a plan: which Karpenter makes for the pods of a job, or of all the jobs of an environment together."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from sizing.catalog.allocatable import allocatable
+from sizing.cluster import Cluster
+from sizing.job_pods import DRIVER
+from sizing.placement.batch import market_of
+from sizing.placement.decision import Decision, NodeClaim
+from sizing.placement.manifests import CPU, MEMORY
+from sizing.placement.place import place
+from sizing.placement.pools import pools
+from sizing.placement.quantities import NANO
+from sizing.placement.scenario import Arrival, PodGroup, Scenario
+from sizing.placement.staged import place_staged
+from sizing.planned_nodes import CapacityType, NodeExample, NodeGroup, NodesPlan, PlacedPods, PodsOnNode
+from sizing.units import MIB
+
+# Source: Spark 4.2 and later, spark.kubernetes.allocation.batch.size and spark.kubernetes.allocation.batch.delay.
+ALLOCATION_BATCH_SIZE = 20
+ALLOCATION_BATCH_DELAY_S = 1.0
+# Ours: the driver's container and its JVM until it asks for the first executors, the image being on the node.
+DRIVER_START_S = 20.0
+
+
+def plan_nodes(groups: Sequence[PodGroup], cluster: Cluster, conf: Mapping[str, str]) -> NodesPlan:
+    """The nodes for pods in both orders.
+
+    Args:
+        groups: drivers and executors, each driver before its executors.
+        cluster: the environment.
+        conf: Spark's settings, for how executors are asked for.
+
+    Returns:
+        The nodes; what finds none is among the unschedulable, with the reason.
+    """
+    scenario = scenario_of(groups, cluster)
+    staged = scenario.model_copy(update={"arrivals": arrivals(groups, conf, cluster.boot_s), "boot_s": cluster.boot_s})
+    settings, zones = cluster.node_settings, cluster.zones
+    seen = _Seen(groups, cluster, scenario)
+    return NodesPlan(
+        environment=cluster.name,
+        region=cluster.region,
+        catalog_date=cluster.catalog.date,
+        one_batch=seen.placed(place(scenario, cluster.catalog, settings, zones)),
+        staged=seen.placed(place_staged(staged, cluster.catalog, settings, zones)),
+    )
+
+
+def arrivals(groups: Sequence[PodGroup], conf: Mapping[str, str], boot_s: float) -> tuple[Arrival, ...]:
+    """When the pods appear on a first start: drivers at once, executors in Spark's batches as soon as their driver runs.
+
+    Args:
+        groups: as for `plan_nodes`.
+        conf: Spark's settings.
+        boot_s: from a node claim to a node that takes pods.
+    """
+    size = int(conf.get("spark.kubernetes.allocation.batch.size", str(ALLOCATION_BATCH_SIZE)))
+    found: list[Arrival] = []
+    for group in groups:
+        if group.name.split("/")[-1] == DRIVER:
+            found.append(_arrival(0.0, group.name, group.count))
+            continue
+        for index, asked in enumerate(range(0, group.count, size)):
+            at_s = boot_s + DRIVER_START_S + index * ALLOCATION_BATCH_DELAY_S
+            found.append(_arrival(at_s, group.name, min(size, group.count - asked)))
+    return tuple(sorted(found, key=lambda arrival: arrival.at_s))
+
+
+def requested(group: PodGroup) -> tuple[int, int]:
+    """What one pod of a job asks for: millicores and MiB."""
+    requests = group.pod.spec.containers[0].resources.requests
+    return requests[CPU] * 1000 // NANO, requests[MEMORY] // NANO // MIB
+
+
+def _arrival(at_s: float, group: str, count: int) -> Arrival:
+    return Arrival.model_validate({"at_s": at_s, "group": group, "count": count})
+
+
+def scenario_of(groups: Sequence[PodGroup], cluster: Cluster) -> Scenario:
+    """The pods in the cluster, ready to be placed; spot prices are the catalog's, or the cluster's share of the on-demand prices."""
+    known = bool(cluster.catalog.spot)
+    return Scenario.model_construct(
+        name=cluster.name,
+        node_pools=cluster.node_pools,
+        daemon_sets=cluster.daemon_sets,
+        pods=tuple(groups),
+        spot_model="catalog" if known else "ratio",
+        spot_ratio=None if known else cluster.spot_ratio,
+    )
+
+
+class _Seen:
+    """Decisions as the plan shows them: nodes that are alike together, each with an example to look into."""
+
+    def __init__(self, groups: Sequence[PodGroup], cluster: Cluster, scenario: Scenario) -> None:
+        self._groups = groups
+        self._cluster = cluster
+        self._market = market_of(scenario, cluster.catalog, cluster.node_settings, cluster.zones)
+        self._pools = {pool.name: pool for pool in pools(cluster.node_pools, cluster.daemon_sets, self._market)}
+
+    def placed(self, decision: Decision) -> PlacedPods:
+        alike: dict[object, list[NodeClaim]] = {}
+        for claim in decision.node_claims:
+            alike.setdefault((claim.node_pool, tuple(claim.pods.items()), claim.instance_types, claim.at_s), []).append(claim)
+        return PlacedPods(
+            groups=tuple(self._group(claims[0], len(claims)) for claims in alike.values()),
+            nodes=len(decision.node_claims),
+            unschedulable=decision.unschedulable,
+            reasons=_reasons(decision),
+        )
+
+    def _group(self, claim: NodeClaim, count: int) -> NodeGroup:
+        launch = claim.launch
+        return NodeGroup(
+            count=count,
+            node_pool=claim.node_pool,
+            pods=tuple(_on_node(group, claim.pods[group.name]) for group in self._groups if claim.pods.get(group.name)),
+            capacity_type=_capacity_type(launch.capacity_type),
+            allocation_strategy=launch.allocation_strategy,
+            may_become=len(claim.instance_types),
+            launch_types=launch.instance_types,
+            example=None if claim.cheapest_type is None else self._example(claim.cheapest_type, claim.node_pool),
+            error=launch.error,
+            at_s=claim.at_s,
+        )
+
+    def _example(self, name: str, pool: str) -> NodeExample | None:
+        instance = self._cluster.catalog.get(name)
+        if instance is None:
+            return None
+        room = allocatable(instance, self._cluster.node_settings)
+        taken = self._daemon_sets(name, pool)
+        return NodeExample(
+            instance_type=name,
+            vcpu=instance.vcpu,
+            memory_mib=instance.memory_mib,
+            allocatable_cpu_millicores=room.cpu_millicores,
+            allocatable_memory_mib=room.memory_mib,
+            daemon_sets_cpu_millicores=taken.get(CPU, 0) * 1000 // NANO,
+            daemon_sets_memory_mib=taken.get(MEMORY, 0) // NANO // MIB,
+            on_demand_usd_per_h=instance.on_demand_usd_per_h,
+        )
+
+    def _daemon_sets(self, name: str, pool: str) -> Mapping[str, int]:
+        """What the DaemonSets ask for on a node of this type, by resource."""
+        bit = 1 << self._market.index[name]
+        return next((overhead.requests for overhead in self._pools[pool].overheads if overhead.types & bit), {})
+
+
+def _capacity_type(text: str) -> CapacityType:
+    found: dict[str, CapacityType] = {"spot": "spot", "on-demand": "on-demand", "reserved": "reserved"}
+    return found.get(text, "")
+
+
+def _reasons(decision: Decision) -> dict[str, str]:
+    """Group -> why it finds no node, all the pools in one sentence."""
+    found: dict[str, list[str]] = {}
+    for reason in decision.reasons:
+        found.setdefault(reason.group, []).append(f"{reason.pool}: {reason.why}" if reason.pool else reason.why)
+    return {group: "; ".join(whys) for group, whys in found.items()}
+
+
+def _on_node(group: PodGroup, count: int) -> PodsOnNode:
+    cpu_millicores, memory_mib = requested(group)
+    return PodsOnNode(group=group.name, count=count, cpu_millicores=cpu_millicores, memory_mib=memory_mib)

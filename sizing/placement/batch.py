@@ -1,0 +1,82 @@
+"""A scenario put together for scheduling, and what the scheduler leaves behind put into a decision."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from sizing.catalog.allocatable import NodeSettings
+from sizing.catalog.catalog import Catalog
+from sizing.catalog.labels import CAPACITY_TYPE
+from sizing.placement.decision import NodeClaim
+from sizing.placement.errors import NoSpotPrice
+from sizing.placement.launch import CLAIM_TYPES, cheapest, launch
+from sizing.placement.market import Market, market
+from sizing.placement.pods import Group, group
+from sizing.placement.pools import enough_values
+from sizing.placement.requirements import one_of, requirements
+from sizing.placement.scenario import Scenario
+from sizing.placement.scheduler import Claim
+from sizing.placement.taints import PREFER_NO_SCHEDULE
+
+# Zones of the region that the NodeClass has subnets in, unless the caller says which.
+DEFAULT_ZONES = ("a", "b", "c")
+
+
+def default_zones(region: str) -> tuple[str, ...]:
+    """The first three zones of a region."""
+    return tuple(f"{region}{letter}" for letter in DEFAULT_ZONES)
+
+
+def market_of(scenario: Scenario, catalog: Catalog, settings: NodeSettings, zones: Sequence[str] | None) -> Market:
+    """What can be bought under a scenario's spot prices.
+
+    Raises:
+        NoSpotPrice: SIZ-025, where the catalog's spot prices are asked for and it has none.
+    """
+    if scenario.spot_model == "catalog" and not catalog.spot:
+        raise NoSpotPrice(
+            path="spotModel",
+            given="catalog",
+            need=f"a catalog with spot prices; that of {catalog.region}, {catalog.date}, has none",
+            fix=f"penstock catalog refresh --region {catalog.region}, or spotModel: ratio with a spotRatio",
+        )
+    return market(catalog, settings, zones or default_zones(catalog.region), scenario.spot_ratio)
+
+
+def groups_of(scenario: Scenario) -> list[Group]:
+    """The groups of a scenario."""
+    prefer = any(taint.effect == PREFER_NO_SCHEDULE for pool in scenario.node_pools for taint in pool.spec.template.spec.taints)
+    return [group(each.name, index, each.pod.spec, tolerate_prefer_no_schedule=prefer) for index, each in enumerate(scenario.pods)]
+
+
+def keeps_min_values(claim: Claim, offered: Market) -> bool:
+    """Whether a claim cut to its cheapest types still has the values that ``minValues`` asks for; else it is dropped."""
+    if not claim.requirements.has_min_values:
+        return True
+    return enough_values(offered, cheapest(offered, claim.types, claim.requirements, CLAIM_TYPES), claim.requirements)
+
+
+def node_claim(claim: Claim, offered: Market, at_s: float | None = None) -> NodeClaim:
+    """A scheduled claim as it is sent to EC2."""
+    types = cheapest(offered, claim.types, claim.requirements, CLAIM_TYPES)
+    request = launch(offered, types, claim.requirements)
+    best = None
+    if not request.error:
+        bought = claim.requirements.plus(requirements([(CAPACITY_TYPE, one_of((request.capacity_type,)))]))
+        offerings = sorted(offered.offerings(bought), key=lambda offering: offering[1])
+        best = min(
+            (price, offered.types[index].name, offering[1])
+            for offering in offerings
+            for index in (offered.index[name] for name in request.instance_types)
+            if (price := offered.prices[offering][index]) is not None
+        )
+    return NodeClaim(
+        node_pool=claim.pool.name,
+        pods=dict(sorted(claim.pods.items())),
+        instance_types=tuple(offered.names(types)),
+        launch=request,
+        at_s=at_s,
+        cheapest_type=best[1] if best else None,
+        cheapest_usd_per_h=best[0] if best else None,
+        zone=best[2] if best else None,
+    )

@@ -1,0 +1,258 @@
+"""What there is to buy: the instance types under given node settings, with what they hold, their labels and their offerings.
+
+Sets of types are integers, one bit a type in the order of their names, so that asking "which of these have at least 8 cores" is one `and`.
+
+Source for what is offered: karpenter-provider-aws v1.14.1 (``pkg/providers/instancetype``): an offering needs a price, a zone that the type
+is sold in and that the NodeClass has a subnet in; A1 machines can't run AL2023.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_left, bisect_right
+from collections.abc import Iterator, Mapping, Sequence
+
+from sizing.catalog.allocatable import Allocatable, NodeSettings, allocatable
+from sizing.catalog.catalog import Catalog
+from sizing.catalog.instance_type import InstanceType
+from sizing.catalog.labels import CAPACITY_TYPE, NODE_POOL, ON_DEMAND, RESERVATION, SPOT, WELL_KNOWN, ZONE, extras, is_exotic, label_values
+from sizing.placement.manifests import AMD_GPU, CPU, EPHEMERAL_STORAGE, GAUDI, MEMORY, NEURON, NEURON_CORE, NVIDIA_GPU, PODS, RESOURCES
+from sizing.placement.quantities import NANO
+from sizing.placement.requirements import Allowed, Requirements, one_of
+
+_MIB = 1024 * 1024
+# The labels that every instance type has, or says that it lacks.
+_SAID = WELL_KNOWN - {NODE_POOL, "karpenter.k8s.aws/placement-group-id", "karpenter.k8s.aws/placement-group-partition"}
+# What a type costs that no offering fits.
+NO_PRICE = float("inf")
+
+Amounts = tuple[int, ...]
+
+_MAX_MARKETS = 8
+_markets: dict[tuple[int, str, tuple[str, ...], float | None], tuple[Catalog, Market]] = {}
+
+
+class Market:
+    """The instance types of a catalog under node settings, zones and spot prices.
+
+    Args:
+        catalog: types and prices.
+        settings: of the nodes.
+        zones: that the NodeClass has subnets in.
+        spot_ratio: each spot price as a share of the on-demand price, rounded to 4 decimals; None: the catalog's own spot prices.
+    """
+
+    def __init__(self, catalog: Catalog, settings: NodeSettings, zones: Sequence[str], spot_ratio: float | None) -> None:
+        self.types: tuple[InstanceType, ...] = tuple(sorted(catalog.types, key=lambda instance: instance.name))
+        self.region = catalog.region
+        self.zones = tuple(zones)
+        self.index = {instance.name: index for index, instance in enumerate(self.types)}
+        self.allocatable = [allocatable(instance, settings) for instance in self.types]
+        self.exotic = self._mask(is_exotic(instance) for instance in self.types)
+        held = [_held(instance, room) for instance, room in zip(self.types, self.allocatable, strict=True)]
+        self.fitting = {name: _Steps([amounts[name] for amounts in held]) for name in RESOURCES}
+        # A type on which less than nothing is left of a resource takes no pod at all.
+        self.usable = self._mask(all(amount >= 0 for amount in amounts.values()) for amounts in held)
+        sizes = [_capacity(instance, room) for instance, room in zip(self.types, self.allocatable, strict=True)]
+        self.capacities = {name: _Steps([amounts[name] for amounts in sizes]) for name in RESOURCES}
+        self.prices = self._offerings(catalog, settings, spot_ratio)
+        self._offered = {offering: self._mask(price is not None for price in prices) for offering, prices in self.prices.items()}
+        self._by_label: dict[str, dict[Allowed, int]] = {}
+        self._allowing: dict[tuple[str, Allowed], int] = {}
+        self._compatible: dict[Requirements, int] = {}
+
+    def names(self, types: int) -> list[str]:
+        """The names of a set of types, sorted."""
+        return [self.types[index].name for index in bits(types)]
+
+    def compatible(self, requirements: Requirements) -> int:
+        """The types that meet requirements and have an offering that meets them."""
+        found = self._compatible.get(requirements)
+        if found is None:
+            found = self.matching(requirements)
+            offered = 0
+            for offering in self.offerings(requirements):
+                offered |= self._offered[offering]
+            found = self._compatible[requirements] = found & offered
+        return found
+
+    def matching(self, requirements: Requirements) -> int:
+        """The types whose labels meet requirements, whether they can be bought or not."""
+        found = self.usable
+        for label, values in requirements.by_label.items():
+            if label in _SAID:
+                found &= self.allowing(label, values)
+        return found
+
+    def allowing(self, label: str, values: Allowed) -> int:
+        """The types one of whose values of a label is allowed, or that lack the label where that is allowed."""
+        found = self._allowing.get((label, values))
+        if found is None:
+            found = 0
+            for had, types in self._types_by(label).items():
+                if had.meets(values) or (had.is_negative and values.is_negative):
+                    found |= types
+            self._allowing[label, values] = found
+        return found
+
+    def values(self, types: int, label: str) -> set[str]:
+        """The different values that some types have of a label."""
+        found: set[str] = set()
+        for had, those in self._types_by(label).items():
+            if those & types:
+                found |= had.values
+        return found
+
+    def offerings(self, requirements: Requirements) -> Iterator[tuple[str, str]]:
+        """The capacity types and zones that requirements allow; none where they ask for a capacity reservation."""
+        # No offering has these labels: only what asks for their absence is met.
+        reserved = (requirements.by_label[label] for label in RESERVATION if label in requirements.by_label)
+        if not all(values.is_negative for values in reserved):
+            return
+        capacity_types, zones = requirements.get(CAPACITY_TYPE), requirements.get(ZONE)
+        for capacity_type, zone in self.prices:
+            if capacity_types.has(capacity_type) and zones.has(zone):
+                yield capacity_type, zone
+
+    def fits(self, amounts: Mapping[str, int]) -> int:
+        """The types on which amounts, in billionths, can be allocated."""
+        found = self.usable
+        for name, amount in amounts.items():
+            found &= self.fitting[name].at_least(amount)
+        return found
+
+    def price(self, index: int, offerings: Sequence[tuple[str, str]], spot_at_most: float = NO_PRICE) -> float:
+        """The least price of a type among offerings, in USD an hour; `NO_PRICE` where none of them is to be had.
+
+        Args:
+            index: of the type.
+            offerings: capacity types and zones.
+            spot_at_most: dearer spot offerings don't count.
+        """
+        least = NO_PRICE
+        for offering in offerings:
+            price = self.prices[offering][index]
+            if price is not None and price < least and not (offering[0] == SPOT and price > spot_at_most):
+                least = price
+        return least
+
+    def _mask(self, flags: Iterator[bool]) -> int:
+        return sum(1 << index for index, flag in enumerate(flags) if flag)
+
+    def _offerings(self, catalog: Catalog, settings: NodeSettings, spot_ratio: float | None) -> dict[tuple[str, str], list[float | None]]:
+        spot = {name: {price.zone: price.usd_per_h for price in prices} for name, prices in catalog.spot.items()}
+        found: dict[tuple[str, str], list[float | None]] = {}
+        for zone in self.zones:
+            sold = [_sold(instance, zone, settings) for instance in self.types]
+            on_demand = [instance.on_demand_usd_per_h if there else None for instance, there in zip(self.types, sold, strict=True)]
+            found[ON_DEMAND, zone] = on_demand
+            if spot_ratio is None:
+                listed = [spot.get(instance.name, {}).get(zone) for instance in self.types]
+            else:
+                whole = (instance.on_demand_usd_per_h for instance in self.types)
+                listed = [None if price is None else round(price * spot_ratio, 4) for price in whole]
+            kept = zip(listed, self.types, sold, strict=True)
+            found[SPOT, zone] = [price if there and instance.spot else None for price, instance, there in kept]
+        return found
+
+    def _types_by(self, label: str) -> dict[Allowed, int]:
+        """The types by the values that they have of a label."""
+        found = self._by_label.get(label)
+        if found is None:
+            same: dict[tuple[str, ...], int] = {}
+            bit = 1
+            for instance in self.types:
+                values = label_values(label, instance, self.region, self.zones) if label in _SAID else ()
+                same[values] = same.get(values, 0) | bit
+                bit <<= 1
+            found = self._by_label[label] = {one_of(values): types for values, types in same.items()}
+        return found
+
+
+def market(catalog: Catalog, settings: NodeSettings, zones: Sequence[str], spot_ratio: float | None) -> Market:
+    """The market of a catalog; the last few are remembered, for a plan asks for the same one many times."""
+    key = (id(catalog), settings.model_dump_json(), tuple(zones), spot_ratio)
+    if key not in _markets:
+        if len(_markets) >= _MAX_MARKETS:
+            _markets.pop(next(iter(_markets)))
+        # The catalog is kept too: its id is its own as long as it is there.
+        _markets[key] = (catalog, Market(catalog, settings, zones, spot_ratio))
+    return _markets[key][1]
+
+
+def bits(mask: int) -> Iterator[int]:
+    """The indices of the bits that are set, ascending."""
+    while mask:
+        lowest = mask & -mask
+        yield lowest.bit_length() - 1
+        mask ^= lowest
+
+
+class _Steps:
+    """For one resource: which types have at least an amount of it."""
+
+    def __init__(self, amounts: Sequence[int]) -> None:
+        self._amounts: list[int] = []
+        self._types: list[int] = []
+        types = 0
+        for index in sorted(range(len(amounts)), key=amounts.__getitem__, reverse=True):
+            types |= 1 << index
+            if self._amounts and self._amounts[-1] == -amounts[index]:
+                self._types[-1] = types
+            else:
+                # Negated, so that the list ascends.
+                self._amounts.append(-amounts[index])
+                self._types.append(types)
+
+    def at_least(self, amount: int) -> int:
+        """The types that have this amount or more."""
+        step = bisect_right(self._amounts, -amount)
+        return self._types[step - 1] if step else 0
+
+    def more_than(self, amount: int) -> int:
+        """The types that have more than this amount."""
+        step = bisect_left(self._amounts, -amount)
+        return self._types[step - 1] if step else 0
+
+    def largest(self, types: int) -> int:
+        """The largest amount that one of these types has; 0 for no type."""
+        return next((-amount for amount, those in zip(self._amounts, self._types, strict=True) if those & types), 0)
+
+
+def _sold(instance: InstanceType, zone: str, settings: NodeSettings) -> bool:
+    return zone in instance.zones and not (settings.ami_family == "AL2023" and instance.family == "a1")
+
+
+def _devices(instance: InstanceType) -> dict[str, int]:
+    known = extras(instance)
+    counts = (known.nvidia_gpus, known.amd_gpus, known.gaudis, known.neurons, known.neuron_cores)
+    return {name: count * NANO for name, count in zip((NVIDIA_GPU, AMD_GPU, GAUDI, NEURON, NEURON_CORE), counts, strict=True)}
+
+
+def _held(instance: InstanceType, room: Allocatable) -> dict[str, int]:
+    return {
+        CPU: room.cpu_millicores * NANO // 1000,
+        MEMORY: room.memory_mib * _MIB * NANO,
+        PODS: room.pods * NANO,
+        EPHEMERAL_STORAGE: room.ephemeral_storage_mib * _MIB * NANO,
+        **_devices(instance),
+    }
+
+
+def _capacity(instance: InstanceType, room: Allocatable) -> dict[str, int]:
+    return {
+        CPU: room.capacity_cpu_millicores * NANO // 1000,
+        MEMORY: room.capacity_mib * _MIB * NANO,
+        PODS: room.pods * NANO,
+        EPHEMERAL_STORAGE: room.capacity_ephemeral_storage_mib * _MIB * NANO,
+        **_devices(instance),
+    }
+
+
+def held_by(market: Market, index: int) -> dict[str, int]:
+    """What pods, DaemonSets included, can have of a node of this type, by resource, in billionths."""
+    return _held(market.types[index], market.allocatable[index])
+
+
+def capacity_of(market: Market, index: int) -> dict[str, int]:
+    """What a node of this type counts against a limit, by resource, in billionths."""
+    return _capacity(market.types[index], market.allocatable[index])

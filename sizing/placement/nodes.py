@@ -1,0 +1,116 @@
+"""Nodes that exist already, or that are on their way, as the scheduler sees them.
+
+Source: karpenter v1.14.1 (``pkg/controllers/state/statenode.go``, ``existingnode.go``) and karpenter-provider-aws v1.14.1
+(``instanceToNodeClaim``): a node has the labels of its NodePool and those of its type that have one value; the requests of all DaemonSets
+that run on it come off its room.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+
+from sizing.catalog.labels import CAPACITY_TYPE, NODE_CLASS, NODE_POOL, TENANCY, WELL_KNOWN, ZONE
+from sizing.catalog.labels import labels as labels_of_type
+from sizing.placement.errors import UnknownName
+from sizing.placement.manifests import NODES, DaemonSet, NodePool
+from sizing.placement.market import Market, capacity_of, held_by
+from sizing.placement.pods import Group, requests, required_terms, strict_requirements
+from sizing.placement.pools import READY_LABELS, tolerates_as_daemon
+from sizing.placement.quantities import NANO
+from sizing.placement.requirements import Requirements, one_of, requirements
+from sizing.placement.scenario import Scenario
+from sizing.placement.scheduler import Node
+
+
+def existing_nodes(scenario: Scenario, market: Market, groups: Sequence[Group]) -> list[Node]:
+    """The nodes that a scenario starts with.
+
+    Raises:
+        UnknownName: SIZ-024, an instance type that the catalog does not have.
+    """
+    by_group = {group.name: group for group in groups}
+    found = []
+    for index, node in enumerate(scenario.existing_nodes):
+        if node.instance_type not in market.index:
+            path = f"existingNodes[{index}].instanceType"
+            raise UnknownName(path=path, given=node.instance_type, need="an instance type of the catalog", fix="check the name")
+        pool = next(pool for pool in scenario.node_pools if pool.name == node.node_pool)
+        made = node_of(node.name, pool, scenario.daemon_sets, market, (node.instance_type, node.zone, node.capacity_type), initialized=True)
+        for name, count in node.pods.items():
+            occupy(made, by_group[name], count)
+        found.append(made)
+    return found
+
+
+def node_of(
+    name: str,
+    pool: NodePool,
+    daemon_sets: Sequence[DaemonSet],
+    market: Market,
+    bought: tuple[str, str, str],
+    *,
+    initialized: bool,
+    narrowed: Requirements | None = None,
+) -> Node:
+    """A node of a NodePool.
+
+    Args:
+        name: of the node.
+        pool: its NodePool.
+        daemon_sets: what runs on every node that it fits to.
+        market: the instance types.
+        bought: instance type, zone and capacity type.
+        initialized: whether it is ready.
+        narrowed: the requirements of the claim that it came from, which can have settled the pool's own labels.
+    """
+    instance_type, zone, capacity_type = bought
+    index = market.index[instance_type]
+    labels = {
+        **_own_labels(pool, narrowed),
+        **{
+            label: values[0]
+            for label, values in labels_of_type(market.types[index], market.region, market.zones).items()
+            if len(values) == 1
+        },
+        ZONE: zone,
+        CAPACITY_TYPE: capacity_type,
+        TENANCY: "default",
+        NODE_POOL: pool.name,
+        NODE_CLASS: pool.spec.template.spec.node_class_ref.name,
+        **(READY_LABELS if initialized else {}),
+    }
+    has = requirements((label, one_of((value,))) for label, value in labels.items())
+    taints = [taint.taint for taint in pool.spec.template.spec.taints]
+    room = held_by(market, index)
+    for wanted in _daemons(daemon_sets, taints_of=pool, has=has):
+        for resource, amount in wanted.items():
+            room[resource] = room.get(resource, 0) - amount
+    return Node(name, pool.name, initialized, has, taints, room, {**capacity_of(market, index), NODES: NANO})
+
+
+def occupy(node: Node, group: Group, count: int) -> None:
+    """Takes the room of pods that stand on a node."""
+    for resource, amount in group.requests.items():
+        node.room[resource] = node.room.get(resource, 0) - amount * count
+
+
+def _own_labels(pool: NodePool, narrowed: Requirements | None) -> Mapping[str, str]:
+    """The labels that the NodePool gives; of several values of one of its own labels Karpenter takes any, here it is the first."""
+    settled = narrowed.by_label if narrowed else {}
+    free = {
+        label: min(values.values)
+        for label, values in settled.items()
+        if label not in WELL_KNOWN and label not in READY_LABELS and not values.complement and values.values
+    }
+    return {**free, **pool.spec.template.metadata.labels}
+
+
+def _daemons(daemon_sets: Sequence[DaemonSet], taints_of: NodePool, has: Requirements) -> Iterator[Mapping[str, int]]:
+    taints = [taint.taint for taint in taints_of.spec.template.spec.taints]
+    # A node on its way gets these labels with the DaemonSets' pods.
+    ready = has.plus(requirements((label, one_of((value,))) for label, value in READY_LABELS.items()))
+    for daemon_set in daemon_sets:
+        spec = daemon_set.spec.template.spec
+        wanted = (strict_requirements(spec, term) for term in required_terms(spec) or (None,))
+        if tolerates_as_daemon(spec, taints) and any(ready.conflict(each, undefined_well_known=False) is None for each in wanted):
+            yield {**requests(spec), "pods": NANO}

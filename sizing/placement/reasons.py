@@ -1,0 +1,83 @@
+"""Why pods stay unschedulable, NodePool by NodePool, in the state that the batch ended in."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from sizing.placement.decision import Reason
+from sizing.placement.manifests import CPU, MEMORY
+from sizing.placement.market import Market
+from sizing.placement.pods import Group
+from sizing.placement.pools import Pool, enough_values
+from sizing.placement.quantities import NANO
+from sizing.placement.requirements import Requirements
+from sizing.placement.scheduler import Scheduler
+from sizing.placement.taints import not_tolerated
+
+_MIB = 1024 * 1024
+
+
+def reasons(scheduler: Scheduler, market: Market, groups: Sequence[Group]) -> Iterator[Reason]:
+    """For each group the rule by which each NodePool can't take a pod of it."""
+    for group in groups:
+        if group.ignored:
+            yield Reason(group=group.name, pool="", why=group.ignored)
+            continue
+        for pool in scheduler.pools:
+            yield Reason(group=group.name, pool=pool.name, why=_why(scheduler, market, group, pool))
+
+
+def _why(scheduler: Scheduler, market: Market, group: Group, pool: Pool) -> str:
+    # What was asked for last, when all preferences had been given up.
+    wish = group.wishes[-1]
+    if not pool.types:
+        return "no instance type that is sold in these zones meets the NodePool's own requirements"
+    taint = not_tolerated(pool.taints, wish.tolerations)
+    if taint is not None:
+        return f"the pods don't tolerate its taint {taint}"
+    label = pool.requirements.conflict(wish.requirements)
+    if label is not None:
+        wanted, has = wish.requirements.get(label), pool.requirements.by_label.get(label)
+        return f"the pods ask for {label}: {wanted}; it allows {'no such label' if has is None else has}"
+    merged = pool.requirements.plus(wish.requirements)
+    types = pool.types & market.compatible(merged)
+    if not types:
+        return f"no instance type that is sold meets its requirements and the pods' together: {_shown(wish.requirements)}"
+    fitting = pool.fitting(market, types, group.requests)
+    if not fitting:
+        return f"a pod asks for {amounts(group)}; {_largest(market, types, pool)}"
+    if not fitting & scheduler.within_limits(pool):
+        return f"its limits: {_limits(scheduler, pool)}, and the smallest instance type that would take a pod is larger"
+    if merged.has_min_values and not enough_values(market, fitting & scheduler.within_limits(pool), merged):
+        return "fewer instance types would take a pod than minValues asks for"
+    return "no place was left when these pods came up"
+
+
+def amounts(group: Group) -> str:
+    """What one pod of a group requests, in words."""
+    rest = {name: amount for name, amount in group.requests.items() if name not in (CPU, MEMORY, "pods") and amount}
+    others = [f"{amount / NANO:g} {name}" for name, amount in rest.items()]
+    cpu, memory = group.requests.get(CPU, 0), group.requests.get(MEMORY, 0)
+    return ", ".join([f"{cpu / NANO:g} CPU", f"{memory / NANO / _MIB:,.0f} MiB", *others])
+
+
+def _largest(market: Market, types: int, pool: Pool) -> str:
+    most_memory = market.fitting[MEMORY].largest(types)
+    most_cpu = market.fitting[CPU].largest(types)
+    daemons = max((overhead.requests.get(MEMORY, 0) for overhead in pool.overheads if overhead.types & types), default=0)
+    beside = f", of which DaemonSets take up to {daemons / NANO / _MIB:,.0f} MiB" if daemons else ""
+    return f"the types allowed have at most {most_cpu / NANO:g} CPU and {most_memory / NANO / _MIB:,.0f} MiB allocatable{beside}"
+
+
+def _limits(scheduler: Scheduler, pool: Pool) -> str:
+    parts = []
+    for name, limit in pool.limits.items():
+        left = scheduler.remaining[pool.name][name]
+        in_gib = name in (MEMORY, "ephemeral-storage")
+        shown = [f"{amount / NANO / (_MIB * 1024):g} GiB" if in_gib else f"{amount / NANO:g}" for amount in (left, limit)]
+        parts.append(f"{shown[0]} of {shown[1]} {name} is left")
+    return "; ".join(parts)
+
+
+def _shown(asked: Requirements) -> str:
+    return "; ".join(f"{label}: {values}" for label, values in sorted(asked.by_label.items())) or "none"

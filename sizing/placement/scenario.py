@@ -1,0 +1,259 @@
+"""What a user gives to be placed: NodePools, DaemonSets, pods, and for the staged order nodes that exist and pods that arrive."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import Annotated, Any, Literal
+
+from pydantic import Field, ValidationError, model_validator
+from pydantic_core import ErrorDetails, PydanticCustomError
+
+from sizing.errors import PenstockError, Place, raise_all
+from sizing.placement.errors import BadRequirement, BadResource, BadScenario, NotModelled, UnknownName
+from sizing.placement.manifests import DaemonSet, Manifest, Name, NodePool, Pod, Requirement
+
+__all__ = ["Arrival", "DaemonSet", "ExistingNode", "NodePool", "PodGroup", "Requirement", "Scenario", "read"]
+
+# More pods than one cluster of Kubernetes is tested with; a typing slip is larger.
+MAX_PODS = 150_000
+# Source: karpenter v1.14.1, BATCH_IDLE_DURATION and BATCH_MAX_DURATION.
+BATCH_IDLE_S = 1.0
+BATCH_MAX_S = 10.0
+# Measured values differ by AMI and type; half a minute to a minute is usual from the launch until the node is ready.
+BOOT_S = 45.0
+
+_NOT_MODELLED = {
+    "topologySpreadConstraints": "spread over zones or hosts",
+    "podAffinity": "affinity to other pods",
+    "podAntiAffinity": "distance from other pods",
+    "persistentVolumeClaim": "claims of volumes, which can bind a pod to a zone",
+    "ephemeral": "claims of volumes, which can bind a pod to a zone",
+    "awsElasticBlockStore": "disks, which bind a pod to a zone",
+    "csi": "volumes of a driver, of which a node takes only so many",
+    "volumeDevices": "volumes, which can bind a pod to a zone",
+    "hostPort": "ports of the host",
+    "hostIP": "ports of the host",
+    "matchFields": "node fields, which Karpenter refuses too",
+    "matchLabelKeys": "spread over zones or hosts",
+    "resourceClaims": "dynamic resource allocation",
+    "claims": "dynamic resource allocation",
+    "replicas": "static NodePools",
+    "nodeName": "pods that are bound already: list them under existingNodes",
+    "schedulingGates": "pods that are held back",
+    "creationTimestamp": "the moment of a pod's creation: equal pods go by the order of their groups",
+    "runtimeClassName": "runtime classes: write their overhead and nodeSelector",
+}
+
+
+class PodGroup(Manifest):
+    """Pods that are all alike.
+
+    Args:
+        count: how many; none for a group that only arrives or only stands on existing nodes.
+        pod: one of them; its name is the group's.
+    """
+
+    count: Annotated[int, Field(ge=0, le=MAX_PODS)] = 0
+    pod: Pod
+
+    @property
+    def name(self) -> str:
+        """The group's name."""
+        return self.pod.metadata.name
+
+
+class ExistingNode(Manifest):
+    """A node that is there and initialized.
+
+    Args:
+        name: sorts it among the others: Karpenter tries existing nodes by name.
+        node_pool: the NodePool that it came from.
+        instance_type: its type.
+        zone: availability zone.
+        capacity_type: how it was bought.
+        pods: what stands on it, by group, DaemonSets apart.
+    """
+
+    name: Name
+    node_pool: str
+    instance_type: str
+    zone: str
+    capacity_type: Literal["on-demand", "spot"]
+    pods: dict[str, Annotated[int, Field(ge=0, le=MAX_PODS)]] = {}
+
+
+class Arrival(Manifest):
+    """Pods that appear at a moment.
+
+    Args:
+        at_s: seconds from the beginning.
+        group: which pods.
+        count: how many.
+    """
+
+    at_s: Annotated[float, Field(ge=0, le=1e7, allow_inf_nan=False, alias="at_s")]
+    group: str
+    count: Annotated[int, Field(ge=1, le=MAX_PODS)]
+
+
+class Scenario(Manifest):
+    """What is to be placed.
+
+    Args:
+        name: for people.
+        node_pools: the NodePools, in any order.
+        daemon_sets: the DaemonSets.
+        pods: the groups of pods.
+        spot_model: ``ratio``: each spot price is a share of the on-demand price; ``catalog``: the spot prices of the catalog; None: those
+            of the catalog if it has any, else spot needs a ratio.
+        spot_ratio: that share, rounded to 4 decimals of a USD; only with ``ratio``.
+        existing_nodes: nodes that are there before.
+        arrivals: pods that appear later; the `count` of a group that arrives is what all its arrivals give together, or is not given.
+        batch_idle_s: a batch ends when no pod has come for so long.
+        batch_max_s: or when it has lasted so long.
+        boot_s: from a claim until its node is ready and its pods start.
+    """
+
+    name: str = ""
+    node_pools: Annotated[tuple[NodePool, ...], Field(min_length=1, strict=False)]
+    daemon_sets: tuple[DaemonSet, ...] = Field(default=(), strict=False)
+    pods: tuple[PodGroup, ...] = Field(strict=False)
+    spot_model: Literal["ratio", "catalog"] | None = None
+    spot_ratio: Annotated[float, Field(gt=0, le=10, allow_inf_nan=False)] | None = None
+    existing_nodes: tuple[ExistingNode, ...] = Field(default=(), strict=False)
+    arrivals: tuple[Arrival, ...] = Field(default=(), strict=False)
+    batch_idle_s: Annotated[float, Field(gt=0, le=3600, allow_inf_nan=False, alias="batchIdle_s")] = BATCH_IDLE_S
+    batch_max_s: Annotated[float, Field(gt=0, le=3600, allow_inf_nan=False, alias="batchMax_s")] = BATCH_MAX_S
+    boot_s: Annotated[float, Field(ge=0, le=86_400, allow_inf_nan=False, alias="boot_s")] = BOOT_S
+
+    @model_validator(mode="after")
+    def _names_and_prices_agree(self) -> Scenario:
+        if self.spot_model == "ratio" and self.spot_ratio is None:
+            raise PydanticCustomError("missing", "{need}", {"need": "spotRatio, the share of the on-demand price", "at": "spotRatio"})
+        if self.spot_model != "ratio" and self.spot_ratio is not None:
+            raise PydanticCustomError("contradiction", "{need}", {"need": "spotModel: ratio beside a spotRatio", "at": "spotModel"})
+        return self
+
+    def group(self, name: str) -> PodGroup | None:
+        """The group of this name."""
+        return next((group for group in self.pods if group.name == name), None)
+
+
+def read(document: object, path: str = "") -> Scenario:
+    """A scenario from a parsed JSON or YAML document.
+
+    Args:
+        document: the scenario itself, or a mapping with a ``scenario`` key.
+        path: what leads to it in a larger document, for the errors.
+
+    Raises:
+        BadScenario: SIZ-020, and what else is wrong (SIZ-021 to SIZ-024), all at once.
+    """
+    if isinstance(document, Mapping) and "scenario" in document:
+        document, path = document["scenario"], _joined(path, "scenario")
+    if not isinstance(document, Mapping):
+        raise BadScenario(path=path, given=_shown(document), need="a mapping with nodePools and pods", fix="see docs/placement.md")
+    try:
+        scenario = Scenario.model_validate(document)
+    except ValidationError as invalid:
+        raise_all(_fault(detail, path) for detail in _first_hand(invalid.errors(include_url=False)))
+        raise
+    raise_all(_name_faults(scenario, path))
+    return scenario
+
+
+def locate(error: PenstockError, file: str) -> PenstockError:
+    """The error with the file that it is in."""
+    for fault in error.errors:
+        fault.at = fault.at or Place(file=file)
+    return error
+
+
+def _first_hand(details: Sequence[ErrorDetails]) -> Iterator[ErrorDetails]:
+    """The faults without those that only follow from one further inside: a list whose only item is bad is not too short."""
+    for detail in details:
+        inside = [other["loc"] for other in details if len(other["loc"]) > len(detail["loc"])]
+        if detail["type"] != "too_short" or not any(loc[: len(detail["loc"])] == detail["loc"] for loc in inside):
+            yield detail
+
+
+def _fault(detail: ErrorDetails, path: str) -> PenstockError:
+    context: Mapping[str, Any] = detail.get("ctx") or {}
+    where = path
+    for part in detail["loc"]:
+        where = f"{where}[{part}]" if isinstance(part, int) else _joined(where, str(part))
+    where = _joined(where, str(context.get("at", "")))
+    kind, need = detail["type"], str(context.get("need") or detail["msg"])
+    last = str(detail["loc"][-1]) if detail["loc"] else ""
+    if kind == "missing":
+        return BadScenario(path=where, need=need, fix="add it")
+    given = str(context.get("given") or _shown(detail["input"]))
+    if kind == "extra_forbidden":
+        meaning = _NOT_MODELLED.get(last)
+        need = f"Penstock does not model {meaning}" if meaning else "a field that is known here; one that is not might change the placement"
+        return NotModelled(path=where, given=given, need=need, fix="take it out, and mind that the answer then holds without it")
+    if kind == "not_modelled":
+        return NotModelled(path=where, given=given, need=need, fix="take it out, and mind that the answer then holds without it")
+    if kind == "quantity":
+        return BadResource(path=where, given=given, need=need, fix=str(context.get("fix", "")))
+    if kind == "requirement":
+        return BadRequirement(path=where, given=given, need=need, fix="see Karpenter's rules for requirements")
+    return BadScenario(path=where, given=given, need=need, fix="see docs/placement.md")
+
+
+def _name_faults(scenario: Scenario, path: str) -> Iterator[PenstockError]:
+    for field, names in (
+        ("nodePools", [pool.name for pool in scenario.node_pools]),
+        ("pods", [group.name for group in scenario.pods]),
+        ("existingNodes", [node.name for node in scenario.existing_nodes]),
+    ):
+        yield from _repeated(names, _joined(path, field))
+    groups = {group.name for group in scenario.pods}
+    pools = {pool.name for pool in scenario.node_pools}
+    for index, node in enumerate(scenario.existing_nodes):
+        where = f"{_joined(path, 'existingNodes')}[{index}]"
+        if node.node_pool not in pools:
+            yield _unknown(f"{where}.nodePool", node.node_pool, "NodePools", pools)
+        for name in node.pods.keys() - groups:
+            yield _unknown(f"{where}.pods.{name}", name, "groups", groups)
+    for index, arrival in enumerate(scenario.arrivals):
+        if arrival.group not in groups:
+            yield _unknown(f"{_joined(path, 'arrivals')}[{index}].group", arrival.group, "groups", groups)
+    yield from _miscounted(scenario, path)
+
+
+def _miscounted(scenario: Scenario, path: str) -> Iterator[PenstockError]:
+    for index, group in enumerate(scenario.pods):
+        arriving = sum(arrival.count for arrival in scenario.arrivals if arrival.group == group.name)
+        if arriving and "count" in group.model_fields_set and group.count != arriving:
+            where = f"{_joined(path, 'pods')}[{index}].count"
+            yield BadScenario(
+                path=where, given=str(group.count), need=f"{arriving}, as its arrivals say, or no count", fix="make them agree"
+            )
+    pods = sum(group.count for group in scenario.pods) + sum(arrival.count for arrival in scenario.arrivals)
+    if pods > MAX_PODS:
+        yield BadScenario(path=_joined(path, "pods"), given=f"{pods} pods", need=f"at most {MAX_PODS}", fix="check the counts")
+
+
+def _repeated(names: Sequence[str], path: str) -> Iterator[PenstockError]:
+    for index, name in enumerate(names):
+        if name in names[:index]:
+            yield BadScenario(path=f"{path}[{index}]", given=name, need="a name of its own", fix="rename it, or add the counts")
+
+
+def _unknown(path: str, given: str, kind: str, known: Iterable[str]) -> UnknownName:
+    return UnknownName(
+        path=path,
+        given=given,
+        need=f"one of the {kind} of the scenario: {', '.join(sorted(known)) or 'there is none'}",
+        fix="check the name",
+    )
+
+
+def _joined(path: str, field: str) -> str:
+    return f"{path}.{field}" if path and field else path or field
+
+
+def _shown(value: object) -> str:
+    text = repr(value) if isinstance(value, str) else str(value)
+    return text if len(text) <= 80 else f"{text[:77]}..."

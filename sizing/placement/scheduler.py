@@ -1,0 +1,281 @@
+"""Karpenter's scheduling of one batch of pods: onto existing nodes, then onto the claims of this batch, then onto a new claim.
+
+Source: karpenter v1.14.1 (``scheduler.go``, ``nodeclaim.go``, ``existingnode.go``, ``queue.go``).
+"""
+
+from __future__ import annotations
+
+from collections import Counter, deque
+from collections.abc import Iterable, Mapping, Sequence
+from itertools import filterfalse
+
+from sizing.placement.go_sort import sort_slice
+from sizing.placement.manifests import CPU, MEMORY, NODES
+from sizing.placement.market import Amounts, Market
+from sizing.placement.pods import Group, Wish
+from sizing.placement.pools import Pool, enough_values
+from sizing.placement.requirements import Requirements
+from sizing.placement.taints import Taint, not_tolerated
+
+
+class Claim:
+    """A node to be: the pods that it takes and the instance types that it may still become.
+
+    Args:
+        number: counted from 0, in the order of creation.
+        pool: the NodePool.
+        requirements: what its pods and the NodePool ask for together.
+        types: the instance types that fit.
+        totals: what its pods request together, DaemonSets apart.
+    """
+
+    def __init__(self, number: int, pool: Pool, requirements: Requirements, types: int, totals: Amounts) -> None:
+        self.number = number
+        self.pool = pool
+        self.requirements = requirements
+        self.types = types
+        self.totals = totals
+        self.pods: Counter[str] = Counter()
+
+
+class Node:
+    """A node that exists or is being launched.
+
+    Args:
+        name: Karpenter tries nodes by name.
+        pool: name of its NodePool.
+        initialized: such nodes are tried first.
+        requirements: its labels.
+        taints: that pods must tolerate.
+        room: what is left for pods, by resource in the scheduler's order.
+        capacity: what it counts against the NodePool's limits.
+    """
+
+    def __init__(
+        self,
+        name: str,
+        pool: str,
+        initialized: bool,
+        requirements: Requirements,
+        taints: Sequence[Taint],
+        room: Mapping[str, int],
+        capacity: Mapping[str, int],
+    ) -> None:
+        self.name = name
+        self.pool = pool
+        self.initialized = initialized
+        self.requirements = requirements
+        self.taints = tuple(taints)
+        self.room = dict(room)
+        self.capacity = capacity
+        self.pods: Counter[str] = Counter()
+
+
+class Scheduler:
+    """One run over one batch of pods.
+
+    Args:
+        market: what can be bought.
+        pools: the NodePools in the order in which they are tried.
+        nodes: what exists.
+        groups: the groups of pods.
+    """
+
+    def __init__(self, market: Market, pools: Sequence[Pool], nodes: Iterable[Node], groups: Sequence[Group]) -> None:
+        self._market = market
+        self._groups = groups
+        self.pools = tuple(pools)
+        self._pools = [pool for pool in pools if pool.types]
+        self._nodes = sorted(nodes, key=lambda node: (not node.initialized, node.name))
+        self._resources = _resources(pools, groups)
+        self._requests = {group.name: tuple(group.requests.get(name, 0) for name in self._resources) for group in groups}
+        self._rooms = [[node.room.get(name, 0) for name in self._resources] for node in self._nodes]
+        self._overheads = {
+            pool.name: [(overhead.types, tuple(overhead.requests.get(name, 0) for name in self._resources)) for overhead in pool.overheads]
+            for pool in self._pools
+        }
+        self._fitting = [market.fitting[name] for name in self._resources]
+        self.remaining = {pool.name: dict(pool.limits) for pool in pools}
+        for node in self._nodes:
+            self._count_against_limits(node)
+        self.claims: list[Claim] = []
+        # In the order in which Karpenter tries them, with the number of pods of each.
+        self._order: list[int] = []
+        self._pod_counts: list[int] = []
+        self._sorted = True
+        self._changes = 0
+        self._failed_at: dict[str, int] = {}
+        self._failed_nodes: dict[Wish, set[int]] = {}
+
+    def run(self, counts: Mapping[str, int]) -> dict[str, int]:
+        """Places pods.
+
+        Args:
+            counts: how many of each group.
+
+        Returns:
+            How many of each group found no place.
+        """
+        queue = deque(group for group in self._in_order() for _ in range(counts.get(group.name, 0)) if not group.ignored)
+        # Karpenter stops when a pod comes up again and the queue has not become shorter since it was put back.
+        put_back: deque[int] = deque([0] * len(queue))
+        while queue and put_back[0] != len(queue):
+            pod = queue.popleft()
+            put_back.popleft()
+            if not self._place(pod):
+                queue.append(pod)
+                put_back.append(len(queue))
+        unplaced = Counter(group.name for group in queue)
+        for group in self._groups:
+            if group.ignored and counts.get(group.name, 0):
+                unplaced[group.name] += counts[group.name]
+        return dict(unplaced)
+
+    def _in_order(self) -> list[Group]:
+        return sorted(self._groups, key=lambda group: (-group.requests.get(CPU, 0), -group.requests.get(MEMORY, 0), group.index))
+
+    def _place(self, group: Group) -> bool:
+        if self._failed_at.get(group.name) == self._changes:
+            return False
+        for wish in group.wishes:
+            if self._onto_node(group, wish) or self._onto_claim(group, wish) or self._onto_new_claim(group, wish):
+                self._changes += 1
+                return True
+        self._failed_at[group.name] = self._changes
+        return False
+
+    def _onto_node(self, group: Group, wish: Wish) -> bool:
+        if not self._nodes:
+            return False
+        failed = self._failed_nodes.setdefault(wish, set())
+        requests = self._requests[group.name]
+        for index in filterfalse(failed.__contains__, range(len(self._nodes))):
+            node, room = self._nodes[index], self._rooms[index]
+            fits = min(room) >= 0 and all(request <= left for request, left in zip(requests, room, strict=True))
+            if (
+                fits
+                and not_tolerated(node.taints, wish.tolerations) is None
+                and node.requirements.conflict(wish.requirements, undefined_well_known=False) is None
+            ):
+                self._rooms[index] = [left - request for request, left in zip(requests, room, strict=True)]
+                self._narrow_node(index, node.requirements.plus(wish.requirements))
+                node.pods[group.name] += 1
+                return True
+            failed.add(index)
+        return False
+
+    def _narrow_node(self, index: int, requirements: Requirements) -> None:
+        node = self._nodes[index]
+        if requirements is not node.requirements:
+            node.requirements = requirements
+            for failed in self._failed_nodes.values():
+                failed.discard(index)
+
+    def _onto_claim(self, group: Group, wish: Wish) -> bool:
+        if not self._sorted:
+            sort_slice(self._pod_counts, self._order)
+            self._sorted = True
+        failed = wish.failed_claims
+        for number in filterfalse(failed.__contains__, self._order):
+            claim = self.claims[number]
+            added = self._added(claim.pool, claim.requirements, claim.types, claim.totals, group, wish)
+            if added is None:
+                failed.add(number)
+                continue
+            self._add(claim, group, *added)
+            self._pod_counts[self._order.index(number)] += 1
+            self._sorted = False
+            return True
+        return False
+
+    def _onto_new_claim(self, group: Group, wish: Wish) -> bool:
+        for pool in self._pools:
+            if pool.name in wish.failed_pools:
+                continue
+            nothing = (0,) * len(self._resources)
+            added = self._added(pool, pool.requirements, self.within_limits(pool), nothing, group, wish)
+            if added is None:
+                wish.failed_pools.add(pool.name)
+                continue
+            number = len(self.claims)
+            claim = Claim(number, pool, pool.requirements, pool.types, nothing)
+            self._add(claim, group, *added)
+            self.claims.append(claim)
+            self._order.append(number)
+            self._pod_counts.append(1)
+            self._sorted = False
+            self._subtract_largest(claim)
+            return True
+        return False
+
+    def _added(
+        self, pool: Pool, requirements: Requirements, types: int, totals: Amounts, group: Group, wish: Wish
+    ) -> tuple[Requirements, int, Amounts] | None:
+        """What a claim becomes with one more pod; None where that can't be."""
+        if not types or not _tolerates(pool, wish) or requirements.conflict(wish.requirements) is not None:
+            return None
+        merged = requirements.plus(wish.requirements)
+        if merged is not requirements:
+            types &= self._market.compatible(merged)
+        summed = tuple(map(int.__add__, totals, self._requests[group.name]))
+        types = self._fit(pool, types, summed)
+        if not types or (merged.has_min_values and not enough_values(self._market, types, merged)):
+            return None
+        return merged, types, summed
+
+    def _fit(self, pool: Pool, types: int, totals: Amounts) -> int:
+        found = 0
+        for mine, overhead in self._overheads[pool.name]:
+            fitting = mine & types
+            for steps, amount, more in zip(self._fitting, totals, overhead, strict=True):
+                if not fitting:
+                    break
+                fitting &= steps.at_least(amount + more)
+            found |= fitting
+        return found
+
+    def _add(self, claim: Claim, group: Group, requirements: Requirements, types: int, totals: Amounts) -> None:
+        if requirements is not claim.requirements:
+            # A label that this pod brought may let in one that failed before.
+            for other in self._groups:
+                for wish in other.wishes:
+                    wish.failed_claims.discard(claim.number)
+        claim.requirements, claim.types, claim.totals = requirements, types, totals
+        claim.pods[group.name] += 1
+
+    def within_limits(self, pool: Pool) -> int:
+        """The types of a pool that what remains of its limits allows: what is larger than that is left out."""
+        types, remaining = pool.types, self.remaining[pool.name]
+        if remaining.get(NODES) == 0:
+            return 0
+        for name, amount in remaining.items():
+            if name == NODES:
+                types = types if amount > 0 else 0
+            else:
+                types &= ~self._market.capacities[name].more_than(amount)
+        return types
+
+    def _subtract_largest(self, claim: Claim) -> None:
+        """Karpenter takes the largest of a new claim's types off the limits, for it may come; the number of nodes it leaves alone."""
+        remaining = self.remaining[claim.pool.name]
+        for name in remaining.keys() - {NODES}:
+            remaining[name] -= self._market.capacities[name].largest(claim.types)
+
+    def _count_against_limits(self, node: Node) -> None:
+        remaining = self.remaining.get(node.pool, {})
+        for name in remaining:
+            remaining[name] -= node.capacity.get(name, 0)
+
+
+def _tolerates(pool: Pool, wish: Wish) -> bool:
+    found = pool.tolerated.get(wish)
+    if found is None:
+        found = pool.tolerated[wish] = not_tolerated(pool.taints, wish.tolerations) is None
+    return found
+
+
+def _resources(pools: Iterable[Pool], groups: Iterable[Group]) -> tuple[str, ...]:
+    """The resources that somebody asks for, in a fixed order."""
+    asked = {name for group in groups for name in group.requests}
+    asked |= {name for pool in pools for overhead in pool.overheads for name in overhead.requests}
+    return tuple(sorted(asked))

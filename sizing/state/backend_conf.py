@@ -1,0 +1,24 @@
+"""The Spark settings of a state backend."""
+
+from __future__ import annotations
+
+from sizing.state.stores import Backend, join_format
+
+_PROVIDERS: dict[Backend, str] = {
+    "memory": "org.apache.spark.sql.execution.streaming.state.HDFSBackedStateStoreProvider",
+    "rocksdb": "org.apache.spark.sql.execution.streaming.state.RocksDBStateStoreProvider",
+}
+
+
+def backend_conf(backend: Backend, *, incremental: bool = True) -> dict[str, str]:
+    """Setting -> value, so that the state is kept where the plan says.
+
+    Args:
+        backend: where the state is kept.
+        incremental: RocksDB's changelog; the memory backend has no other way.
+    """
+    return {
+        "spark.sql.streaming.stateStore.providerClass": _PROVIDERS[backend],
+        "spark.sql.streaming.stateStore.rocksdb.changelogCheckpointing.enabled": str(incremental and backend == "rocksdb").lower(),
+        "spark.sql.streaming.join.stateFormatVersion": str(join_format(backend)),
+    }

@@ -1,0 +1,150 @@
+"""What a query's checkpoint writes: objects, PUT-class requests and the storage that stays.
+
+Source: the layout of Spark 4.1.1's checkpoints: two logs a batch (offsets, commits), one file a store and batch, with a checksum file
+beside it from 4.1 on; snapshots about every ten versions.
+"""
+
+from __future__ import annotations
+
+from typing import Annotated, Literal
+
+from pydantic import BaseModel, ConfigDict, Field
+from pydantic.alias_generators import to_camel
+
+from sizing.state.errors import CheckpointTooBusy
+from sizing.state.stores import Backend
+
+SECONDS_PER_DAY = 86_400
+# The month that the known answers for checkpoints count with; `sizing.cost` has AWS's own of 730 hours.
+DAYS_PER_MONTH = 30
+LOGS_PER_BATCH = 2
+# Source: Spark 4.1.1, spark.sql.streaming.stateStore.minDeltasForSnapshot.
+VERSIONS_PER_SNAPSHOT = 10
+# Assumed: what compaction leaves to upload at a snapshot of RocksDB, beside its zip; it depends on how the state changes.
+SST_FILES_PER_SNAPSHOT = 2
+# Source: Spark 4.1.1, spark.sql.streaming.minBatchesToRetain.
+BATCHES_RETAINED = 100
+# Ours: what RocksDB's files take beside the live rows, until compaction has dropped the old ones.
+ROCKSDB_SPACE_AMPLIFICATION = 2
+# Source: Amazon S3 User Guide, "Best practices design patterns": at least 3,500 PUT-class requests a second for each prefix.
+S3_PUTS_PER_S = 3500
+# Source: hadoop-aws and spark-hadoop-cloud: a rename on S3 is a copy after the PUT; an abortable stream is the PUT alone.
+REQUESTS_PER_OBJECT: dict[Literal["rename", "abortable"], int] = {"rename": 2, "abortable": 1}
+
+Manager = Literal["rename", "abortable"]
+
+
+class CheckpointSettings(BaseModel):
+    """How the checkpoint is written; the defaults are what Penstock's sessions have.
+
+    Args:
+        backend: of the state.
+        incremental: RocksDB's changelog; without it every batch uploads a snapshot. The memory backend writes deltas in any case.
+        checksums: a checksum file beside each state file, Spark's default from 4.1 on.
+        manager: ``abortable`` (spark-hadoop-cloud's AbortableStreamBasedCheckpointFileManager), or ``rename``.
+        sst_files_per_snapshot: that RocksDB uploads with a snapshot.
+    """
+
+    model_config = ConfigDict(frozen=True, strict=True, extra="forbid")
+
+    backend: Backend = "rocksdb"
+    incremental: bool = True
+    checksums: bool = True
+    manager: Manager = "abortable"
+    sst_files_per_snapshot: Annotated[int, Field(ge=0, le=1000)] = SST_FILES_PER_SNAPSHOT
+
+
+class CheckpointTraffic(BaseModel):
+    """What a checkpoint writes; the rates are means, so they may be fractions.
+
+    Args:
+        objects_per_batch: without the snapshots.
+        objects_per_day: without the snapshots.
+        snapshot_objects_per_day: beside them.
+        requests_per_batch: PUT-class requests, without the snapshots.
+        requests_per_day: PUT-class requests, snapshots included; a lower bound, for a large file goes up in parts.
+        requests_per_month: of 30 days.
+        storage_bytes: that stay, an estimate.
+    """
+
+    model_config = ConfigDict(frozen=True, strict=True, extra="forbid", alias_generator=to_camel, validate_by_name=True)
+
+    objects_per_batch: int
+    objects_per_day: float
+    snapshot_objects_per_day: float
+    requests_per_batch: int
+    requests_per_day: float
+    requests_per_month: float
+    storage_bytes: int
+
+
+def checkpoint_traffic(
+    stores: int,
+    trigger_s: float,
+    settings: CheckpointSettings | None = None,
+    *,
+    state_bytes: int = 0,
+    changed_bytes_per_batch: int = 0,
+) -> CheckpointTraffic:
+    """What a checkpoint writes.
+
+    Args:
+        stores: state stores of the query; 0 for a query without state.
+        trigger_s: from one micro-batch to the next, above 0.
+        settings: how it is written.
+        state_bytes: of the whole query, one version.
+        changed_bytes_per_batch: of the rows of state that a batch changes.
+    """
+    settings = settings or CheckpointSettings()
+    batches = SECONDS_PER_DAY / trigger_s
+    managed, uploaded = _state_objects(stores, settings)
+    snapshots = stores * batches / VERSIONS_PER_SNAPSHOT if _snapshots_apart(settings) else 0.0
+    with_sum = 2 if settings.checksums else 1
+    sst = settings.sst_files_per_snapshot if settings.backend == "rocksdb" else 0
+    per_object = REQUESTS_PER_OBJECT[settings.manager]
+    requests_per_batch = (LOGS_PER_BATCH + managed) * per_object + uploaded
+    requests_per_day = requests_per_batch * batches + snapshots * (with_sum * per_object + sst)
+    return CheckpointTraffic(
+        objects_per_batch=LOGS_PER_BATCH + managed + uploaded,
+        objects_per_day=(LOGS_PER_BATCH + managed + uploaded) * batches,
+        snapshot_objects_per_day=snapshots * (with_sum + sst),
+        requests_per_batch=requests_per_batch,
+        requests_per_day=requests_per_day,
+        requests_per_month=requests_per_day * DAYS_PER_MONTH,
+        storage_bytes=_storage_bytes(settings, state_bytes, changed_bytes_per_batch) if stores else 0,
+    )
+
+
+def checkpoint_violations(traffic: CheckpointTraffic, trigger_s: float, puts_per_s: float = S3_PUTS_PER_S) -> list[CheckpointTooBusy]:
+    """SIZ-044 where the objects of a batch can't be written before the next begins.
+
+    Args:
+        traffic: of the checkpoint.
+        trigger_s: from one micro-batch to the next.
+        puts_per_s: that the object store takes for one prefix; S3 raises it by itself under a lasting load.
+    """
+    least_s = traffic.requests_per_batch / puts_per_s
+    if least_s <= trigger_s:
+        return []
+    need = f"{traffic.requests_per_batch:,} requests a micro-batch at {puts_per_s:,.0f} a second take {least_s:.1f} s"
+    fix = f"trigger: {int(least_s) + 1}s or longer, or fewer shuffle partitions"
+    return [CheckpointTooBusy(path="trigger", given=f"{trigger_s:g} s", need=need, fix=fix)]
+
+
+def _state_objects(stores: int, settings: CheckpointSettings) -> tuple[int, int]:
+    """Files of a batch that the checkpoint manager writes, and those that RocksDB uploads by itself, without a rename."""
+    managed = stores * (2 if settings.checksums else 1)
+    return managed, 0 if _snapshots_apart(settings) else stores * settings.sst_files_per_snapshot
+
+
+def _snapshots_apart(settings: CheckpointSettings) -> bool:
+    """Whether most batches write only what changed; else every batch is a snapshot."""
+    return settings.backend == "memory" or settings.incremental
+
+
+def _storage_bytes(settings: CheckpointSettings, state_bytes: int, changed_bytes: int) -> int:
+    changes = BATCHES_RETAINED * min(changed_bytes, state_bytes) if _snapshots_apart(settings) else 0
+    if settings.backend == "rocksdb":
+        # Snapshots share the files that compaction has left alone.
+        return ROCKSDB_SPACE_AMPLIFICATION * state_bytes + changes
+    return (BATCHES_RETAINED // VERSIONS_PER_SNAPSHOT + 1) * state_bytes + changes

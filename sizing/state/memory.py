@@ -1,0 +1,118 @@
+"""What the state takes of an executor's memory: of the heap, or beside it.
+
+The memory backend keeps rows as objects on the heap, in the part that Spark does not manage. RocksDB keeps them on disk and takes native
+memory, which nothing but the pod's overhead has room for.
+"""
+
+from __future__ import annotations
+
+import math
+
+from pydantic import BaseModel, ConfigDict
+
+from sizing.state.stores import Backend
+from sizing.units import MIB
+
+# Source: Spark 4.1.1, UnifiedMemoryManager.RESERVED_SYSTEM_MEMORY_BYTES, spark.memory.fraction and spark.memory.storageFraction.
+RESERVED_MIB = 300
+MEMORY_FRACTION = 0.6
+STORAGE_FRACTION = 0.5
+# Source: Spark 4.1.1, spark.sql.streaming.maxBatchesToRetainInMemory: two versions of each store's map; a row that changed is there twice.
+VERSIONS_IN_MEMORY = 2
+# Source: Spark 4.1.1, spark.sql.streaming.stateStore.rocksdb.maxMemoryUsageMB, where boundedMemoryUsage is on: of an executor, a soft cap.
+ROCKSDB_BOUNDED_MIB = 500
+# Source: Spark 4.1.1, RocksDBConf: blockCacheSizeMB 8; RocksDB's own defaults of 2 write buffers of 64 MB.
+ROCKSDB_INSTANCE_MIB = 8 + 2 * 64
+# Ours: a heap with more state than this share of what Spark leaves free is collected too often; RocksDB is chosen then.
+MEMORY_BACKEND_SHARE = 0.5
+
+
+class UnifiedMemory(BaseModel):
+    """Spark's own part of a heap, in bytes.
+
+    Args:
+        total_bytes: execution and storage together.
+        storage_bytes: of these the part that execution does not take away.
+    """
+
+    model_config = ConfigDict(frozen=True, strict=True, extra="forbid")
+
+    total_bytes: int
+    storage_bytes: int
+
+
+class StateMemory(BaseModel):
+    """What the state takes of one executor.
+
+    Args:
+        stores: that one executor has at most.
+        state_bytes: that one executor has at most, one version.
+        heap_mib: on the heap, beside Spark's unified memory.
+        native_mib: outside of the heap, in the pod's overhead.
+    """
+
+    model_config = ConfigDict(frozen=True, strict=True, extra="forbid")
+
+    stores: int
+    state_bytes: int
+    heap_mib: int
+    native_mib: int
+
+
+def unified_memory(heap_bytes: int) -> UnifiedMemory:
+    """The memory that Spark manages of a heap.
+
+    Args:
+        heap_bytes: as the JVM reports it, which is a little less than ``-Xmx`` with some collectors.
+
+    Source: Spark 4.1.1, UnifiedMemoryManager.getMaxMemory: int((heap - 300 MiB) * 0.6), half of it storage.
+    """
+    total = max(0, int((heap_bytes - RESERVED_MIB * MIB) * MEMORY_FRACTION))
+    return UnifiedMemory(total_bytes=total, storage_bytes=int(total * STORAGE_FRACTION))
+
+
+def free_heap_mib(heap_mib: int) -> int:
+    """What a heap has beside Spark's reserve and its unified memory, rounded down; the memory backend lives there."""
+    return max(0, heap_mib - RESERVED_MIB - math.ceil(unified_memory(heap_mib * MIB).total_bytes / MIB))
+
+
+def heap_for_state_mib(state_heap_mib: int) -> int:
+    """The least heap that has this much beside Spark's reserve and its unified memory."""
+    if not state_heap_mib:
+        return 0
+    heap_mib = RESERVED_MIB + math.ceil(state_heap_mib / (1 - MEMORY_FRACTION))
+    while free_heap_mib(heap_mib) < state_heap_mib:
+        heap_mib += 1
+    return heap_mib
+
+
+def state_memory(backend: Backend, state_bytes: int, stores: int, executors: int, *, bounded: bool = False) -> StateMemory:
+    """What the state takes of one executor.
+
+    Args:
+        backend: where the state is kept.
+        state_bytes: of the whole query, one version.
+        stores: of the whole query.
+        executors: that share them.
+        bounded: whether RocksDB's memory is bounded (``spark.sql.streaming.stateStore.rocksdb.boundedMemoryUsage``), off by default.
+    """
+    own_stores, own_bytes = -(-stores // executors), -(-state_bytes // executors)
+    if not stores:
+        return StateMemory(stores=0, state_bytes=0, heap_mib=0, native_mib=0)
+    if backend == "memory":
+        heap_mib = -(-own_bytes * VERSIONS_IN_MEMORY // MIB)
+        return StateMemory(stores=own_stores, state_bytes=own_bytes, heap_mib=heap_mib, native_mib=0)
+    native_mib = ROCKSDB_BOUNDED_MIB if bounded else own_stores * ROCKSDB_INSTANCE_MIB
+    return StateMemory(stores=own_stores, state_bytes=own_bytes, heap_mib=0, native_mib=native_mib)
+
+
+def chosen_backend(state_bytes: int, executors: int, heap_mib: int) -> Backend:
+    """The backend for a state: memory where it is small beside the heap, else RocksDB.
+
+    Args:
+        state_bytes: of the whole query, one version.
+        executors: that share it.
+        heap_mib: of one executor.
+    """
+    needed_mib = -(-state_bytes * VERSIONS_IN_MEMORY // (executors * MIB))
+    return "memory" if needed_mib <= free_heap_mib(heap_mib) * MEMORY_BACKEND_SHARE else "rocksdb"

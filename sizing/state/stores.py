@@ -1,0 +1,42 @@
+"""How many state stores a query has.
+
+Source: Spark 4.1.1: one store an operator and shuffle partition; a stream-stream join has four in state format 2 (two a side in
+SymmetricHashJoinStateManager), and one with column families in format 3, which RocksDB alone has.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Literal
+
+Backend = Literal["memory", "rocksdb"]
+OperatorKind = Literal["join", "other"]
+
+# Source: Spark 4.1.1, spark.sql.streaming.join.stateFormatVersion's default; Penstock's sessions ask for 3 where RocksDB keeps the state.
+DEFAULT_JOIN_FORMAT = 2
+ROCKSDB_JOIN_FORMAT = 3
+
+
+def join_format(backend: Backend) -> int:
+    """The format of a join's state as Penstock starts Spark."""
+    return ROCKSDB_JOIN_FORMAT if backend == "rocksdb" else DEFAULT_JOIN_FORMAT
+
+
+def stores_per_operator(kind: OperatorKind, state_format: int = DEFAULT_JOIN_FORMAT) -> int:
+    """Stores of one operator in one shuffle partition.
+
+    Args:
+        kind: ``join`` for a stream-stream join; ``other`` for an aggregation, a session window, a deduplication.
+        state_format: of joins, 1 to 3.
+    """
+    return 4 if kind == "join" and state_format < ROCKSDB_JOIN_FORMAT else 1
+
+
+def stores_per_partition(operators: Iterable[OperatorKind], state_format: int = DEFAULT_JOIN_FORMAT) -> int:
+    """Stores of all the stateful operators in one shuffle partition; 0 without any."""
+    return sum(stores_per_operator(kind, state_format) for kind in operators)
+
+
+def state_stores(shuffle_partitions: int, per_partition: int) -> int:
+    """Stores of the whole query."""
+    return shuffle_partitions * per_partition

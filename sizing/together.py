@@ -1,0 +1,131 @@
+"""All the jobs of an environment together: the nodes that they share, one Kafka, one bill."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from pydantic import BaseModel, ConfigDict
+from pydantic.alias_generators import to_camel
+
+from sizing.cluster import Cluster
+from sizing.cluster_feasibility import cluster_violations
+from sizing.cluster_plan import bill_of
+from sizing.cost.billed import Bill
+from sizing.errors import Infeasible
+from sizing.job_pods import EXECUTOR, pod_groups
+from sizing.kafka.brokers import cheapest, option_of
+from sizing.kafka.brokers import cluster_violations as broker_violations
+from sizing.kafka.demand import KafkaDemand
+from sizing.kafka.errors import KafkaOutOfReach
+from sizing.kafka.serverless import serverless_use
+from sizing.load.load_plan import LoadKafka
+from sizing.nodes import plan_nodes
+from sizing.placement.scenario import PodGroup
+from sizing.planned import Plan
+from sizing.planned_nodes import NodesPlan
+
+
+class Together(BaseModel):
+    """What jobs take that share an environment.
+
+    Args:
+        executors: of all the jobs.
+        pods: of all the jobs, drivers included.
+        partitions: of all topics that any of them reads or writes, a shared topic once.
+        nodes: that carry all the pods.
+        cost: of the environment with these jobs; None: no prices of the region are known.
+        kafka: what the jobs with a load ask of one cluster; None: none has one.
+        feasible: whether the environment carries them all.
+        violations: why not, each as an error's JSON.
+    """
+
+    model_config = ConfigDict(frozen=True, strict=True, extra="forbid", alias_generator=to_camel, validate_by_name=True)
+
+    executors: int
+    pods: int
+    partitions: int
+    nodes: NodesPlan
+    cost: Bill | None
+    kafka: LoadKafka | None
+    feasible: bool
+    violations: tuple[dict[str, str | int | None], ...] = ()
+
+
+def plan_together(jobs: Mapping[str, Plan], cluster: Cluster) -> Together:
+    """What the jobs take together.
+
+    Args:
+        jobs: name -> plan; the pods come in this order, as far as Karpenter heeds it.
+        cluster: that they share.
+    """
+    groups = [group for name, plan in jobs.items() for group in pod_groups(plan.pods, plan.spark_conf, cluster, name)]
+    nodes = plan_nodes(groups, cluster, _allocation(jobs))
+    slots = {f"{name}/{EXECUTOR}": plan.pods.executor.slots or 1 for name, plan in jobs.items()}
+    faults: list[Infeasible] = [fault for _, fault in cluster_violations(groups, nodes, cluster, slots)]
+    partitions = sum(_topics(jobs).values())
+    kafka, out_of_reach = _kafka([plan.kafka.load for plan in jobs.values() if plan.kafka.load], partitions, cluster)
+    faults += out_of_reach
+    return Together(
+        executors=sum(plan.totals.executors for plan in jobs.values()),
+        pods=_pods(groups),
+        partitions=partitions,
+        nodes=nodes,
+        cost=bill_of(nodes.staged, [plan.state.checkpoint for plan in jobs.values()], [kafka] if kafka else [], cluster, partitions),
+        kafka=kafka,
+        feasible=not faults and all(plan.feasible for plan in jobs.values()),
+        violations=tuple(fault.as_json() for fault in faults),
+    )
+
+
+def _pods(groups: Sequence[PodGroup]) -> int:
+    return sum(group.count for group in groups)
+
+
+def _allocation(jobs: Mapping[str, Plan]) -> Mapping[str, str]:
+    """Spark's settings for how executors are asked for, of the first job: they are alike as a rule."""
+    return next((plan.spark_conf for plan in jobs.values()), {})
+
+
+def _topics(jobs: Mapping[str, Plan]) -> dict[str, int]:
+    """Topic -> the most partitions that any of the jobs asks for."""
+    found: dict[str, int] = {}
+    for plan in jobs.values():
+        for topic, partitions in plan.kafka.topics.items():
+            found[topic] = max(partitions, found.get(topic, 0))
+    return found
+
+
+def _kafka(loads: Sequence[LoadKafka], partitions: int, cluster: Cluster) -> tuple[LoadKafka | None, list[Infeasible]]:
+    """One cluster for all the loads, and SIZ-040 or SIZ-041 where none or the given one does not carry them."""
+    if not loads or cluster.kafka is None:
+        return None, []
+    demand = KafkaDemand(
+        peak_in_mibps=sum(load.peak_in_mibps for load in loads),
+        peak_out_mibps=sum(load.peak_out_mibps for load in loads),
+        average_in_mibps=sum(load.average_in_mibps for load in loads),
+        partitions=partitions,
+        replication=cluster.kafka.replication,
+        retention_h=cluster.kafka.retention_h,
+        zones=2 if len(cluster.zones) == 2 else 3,
+    )
+    bare = LoadKafka(
+        peak_in_mibps=demand.peak_in_mibps,
+        peak_out_mibps=demand.peak_out_mibps,
+        average_in_mibps=demand.average_in_mibps or 0.0,
+        partitions=partitions,
+    )
+    try:
+        return _served(bare, demand, cluster)
+    except KafkaOutOfReach as fault:
+        return bare, [fault]
+
+
+def _served(bare: LoadKafka, demand: KafkaDemand, cluster: Cluster) -> tuple[LoadKafka, list[Infeasible]]:
+    kafka = cluster.kafka
+    if kafka is None or kafka.kind == "external":
+        return bare, []
+    if kafka.kind == "serverless":
+        return bare.model_copy(update={"serverless": serverless_use(demand)}), []
+    option = cheapest(demand, kafka.kind) if kafka.broker_type is None else option_of(demand, kafka.broker_type)
+    faults = [] if kafka.brokers is None else broker_violations(demand, option.broker_type, kafka.brokers)
+    return bare.model_copy(update={"cluster": option}), list(faults)

@@ -1,0 +1,15 @@
+"""The known answers for loads, state, checkpoints and Kafka."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+_CASES = json.loads((Path(__file__).parent / "data/load.json").read_text(encoding="utf-8"))["cases"]
+
+
+def case(name: str) -> tuple[Any, Any]:
+    """The input and the answer of one case."""
+    found = next(entry for entry in _CASES if entry["id"] == name)
+    return found["input"], found["expected"]
