@@ -6,7 +6,7 @@ import re
 from collections.abc import Collection, Iterable, Iterator, Sequence
 
 from scripts import cost_table
-from scripts.money import amount, counted, percent, unit_price, usd, usd_change
+from scripts.money import counted, percent, usd, usd_change
 from sizing.cost.billed import Bill
 from sizing.cost.difference import Change, Difference, Side
 
@@ -91,19 +91,7 @@ def _changes(changes: Sequence[Change]) -> list[str]:
 
 def _lines(bill: Bill) -> list[str]:
     head = ["service", "item", "quantity", "unit", "USD a unit", "USD an hour", "USD a month", "price of"]
-    rows = (
-        [
-            line.service,
-            line.item,
-            amount(line.quantity),
-            line.unit,
-            unit_price(line.unit_price_usd, line.per),
-            usd(line.usd_per_h, decimals=4),
-            usd(line.usd_per_month),
-            f"{line.price_date}, {line.basis}",
-        ]
-        for line in bill.lines
-    )
+    rows = ([*cost_table.row(line), f"{line.price_date}, {line.basis}"] for line in bill.lines)
     return _table(head, rows, right=(2, 4, 5, 6))
 
 

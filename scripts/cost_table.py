@@ -22,7 +22,7 @@ def render(bill: Bill, title: str) -> str:
         title: what it is of: ``clicks in production``.
     """
     head = ["service", "item", "quantity", "unit", "USD a unit", "USD an hour", "USD a month"]
-    rows = [_row(line) for line in bill.lines]
+    rows = [row(line) for line in bill.lines]
     total = [_label(bill.total), "", "", "", "", usd(bill.total.usd_per_h, decimals=4), usd(bill.total.usd_per_month)]
     table = aligned([head, *rows, total], right=(2, 4, 5, 6), indent=" " * _INDENT)
     return "\n".join([headline(bill, title), "", *_ruled(table), "", *_footnotes(bill)]) + "\n"
@@ -103,7 +103,8 @@ def side_text(side: Side | None) -> str:
     return "-" if side is None else usd(side.usd_per_month)
 
 
-def _row(line: Line) -> list[str]:
+def row(line: Line) -> list[str]:
+    """A line of a bill in words: service, item, quantity, unit, price of a unit, an hour and a month."""
     return [
         line.service,
         line.item,

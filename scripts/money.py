@@ -46,8 +46,9 @@ def amount(quantity: float) -> str:
 
 
 def counted(quantity: float, unit: str) -> str:
-    """A quantity with its unit: ``1 node``, ``3 nodes``, ``20 GiB``."""
-    return f"{amount(quantity)} {unit}{'s' if unit in _COUNTED and quantity != 1 else ''}"
+    """A quantity with its unit: ``1 node``, ``3 nodes``, ``20 GiB``; one that begins with a number is kept apart: ``9 x 1,000 requests``."""
+    times = " x" if unit[:1].isdigit() else ""
+    return f"{amount(quantity)}{times} {unit}{'s' if unit in _COUNTED and quantity != 1 else ''}"
 
 
 def _unsigned(value: float, decimals: int) -> str:

@@ -69,7 +69,7 @@ def node_lines(nodes: NodesPlan) -> list[str]:
     """The nodes after a first start, one line for those that are alike, and what finds none."""
     lines = [_node_line(group) for group in nodes.staged.groups]
     why = nodes.staged.reasons
-    lines += [f"{count} of {group} find no node: {why.get(group, '')}" for group, count in nodes.staged.unschedulable.items()]
+    lines += [f"{count} {group} pod{'' if count == 1 else 's'} without a node: {why.get(group, '')}" for group, count in nodes.staged.unschedulable.items()]
     return lines or ["none"]
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from scripts.cost_table import left_out, notes
-from scripts.money import amount, counted, unit_price, usd
+from scripts.money import counted, unit_price, usd
 from scripts.reporting.markup import Markup, element, joined
 from scripts.reporting.tables import Column, bullets, table
 from sizing.cost.billed import Bill, Line
@@ -92,7 +92,7 @@ def _seen(length: float) -> float:
 def _row(line: Line, source: int) -> list[str]:
     return [
         f"{line.service}: {line.item}",
-        _quantity(line),
+        counted(line.quantity, line.unit),
         unit_price(line.unit_price_usd, line.per),
         usd(line.usd_per_h, decimals=4),
         usd(line.usd_per_month),
@@ -100,8 +100,3 @@ def _row(line: Line, source: int) -> list[str]:
         line.price_date,
         str(source),
     ]
-
-
-def _quantity(line: Line) -> str:
-    """With its unit; one that begins with a number is kept apart: ``9,000 x 1,000 requests``."""
-    return f"{amount(line.quantity)} x {line.unit}" if line.unit[:1].isdigit() else counted(line.quantity, line.unit)

@@ -62,7 +62,27 @@ Value = TypeVar("Value")
 
 
 class _Memory(BaseModel):
+    """What the two kinds of processes have in common."""
+
     model_config = ConfigDict(frozen=True, strict=True, extra="forbid")
+
+    metaspace_bytes: int
+    overhead_bytes: int
+
+    @property
+    def flink_bytes(self) -> int:
+        """The process less metaspace and overhead."""
+        raise NotImplementedError
+
+    @property
+    def process_bytes(self) -> int:
+        """All of it."""
+        return self.flink_bytes + self.metaspace_bytes + self.overhead_bytes
+
+    @property
+    def pod_mib(self) -> int:
+        """Memory that the pod asks for: the process in whole MiB, rounded down as Flink does."""
+        return self.process_bytes // MIB
 
 
 class TaskManagerMemory(_Memory):
@@ -85,8 +105,6 @@ class TaskManagerMemory(_Memory):
     task_off_heap_bytes: int
     network_bytes: int
     managed_bytes: int
-    metaspace_bytes: int
-    overhead_bytes: int
 
     @property
     def heap_bytes(self) -> int:
@@ -99,39 +117,17 @@ class TaskManagerMemory(_Memory):
         off_heap = self.framework_off_heap_bytes + self.task_off_heap_bytes
         return self.heap_bytes + off_heap + self.network_bytes + self.managed_bytes
 
-    @property
-    def process_bytes(self) -> int:
-        """All of it."""
-        return self.flink_bytes + self.metaspace_bytes + self.overhead_bytes
-
-    @property
-    def pod_mib(self) -> int:
-        """Memory that the pod asks for: the process in whole MiB, rounded down as Flink does."""
-        return self.process_bytes // MIB
-
 
 class JobManagerMemory(_Memory):
     """A JobManager's memory in bytes; the four parts add up to the process."""
 
     heap_bytes: int
     off_heap_bytes: int
-    metaspace_bytes: int
-    overhead_bytes: int
 
     @property
     def flink_bytes(self) -> int:
         """The process less metaspace and overhead."""
         return self.heap_bytes + self.off_heap_bytes
-
-    @property
-    def process_bytes(self) -> int:
-        """All of it."""
-        return self.flink_bytes + self.metaspace_bytes + self.overhead_bytes
-
-    @property
-    def pod_mib(self) -> int:
-        """Memory that the pod asks for: the process in whole MiB, rounded down as Flink does."""
-        return self.process_bytes // MIB
 
 
 class _Share(NamedTuple):

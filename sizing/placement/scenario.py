@@ -105,8 +105,8 @@ class Scenario(Manifest):
         daemon_sets: the DaemonSets.
         pods: the groups of pods.
         spot_model: ``ratio``: each spot price is a share of the on-demand price; ``catalog``: the spot prices of the catalog; None: those
-            of the catalog if it has any, else spot needs a ratio.
-        spot_ratio: that share, rounded to 4 decimals of a USD; only with ``ratio``.
+            of the catalog unless there is a ratio.
+        spot_ratio: that share, rounded to 4 decimals of a USD; not with ``catalog``.
         existing_nodes: nodes that are there before.
         arrivals: pods that appear later; the `count` of a group that arrives is what all its arrivals give together, or is not given.
         batch_idle_s: a batch ends when no pod has come for so long.
@@ -130,7 +130,7 @@ class Scenario(Manifest):
     def _names_and_prices_agree(self) -> Scenario:
         if self.spot_model == "ratio" and self.spot_ratio is None:
             raise PydanticCustomError("missing", "{need}", {"need": "spotRatio, the share of the on-demand price", "at": "spotRatio"})
-        if self.spot_model != "ratio" and self.spot_ratio is not None:
+        if self.spot_model == "catalog" and self.spot_ratio is not None:
             raise PydanticCustomError("contradiction", "{need}", {"need": "spotModel: ratio beside a spotRatio", "at": "spotModel"})
         return self
 

@@ -227,6 +227,11 @@ def test_without_a_spot_model_there_is_no_spot() -> None:
     assert decision.unschedulable == {"g": 1}
 
 
+def test_a_ratio_alone_says_the_model() -> None:
+    decision = decide([pool("p", capacity="spot")], [pods("g", 1)], spotModel=None, spotRatio=0.5)
+    assert decision.node_claims[0].launch.capacity_type == "spot"
+
+
 def test_what_does_not_bear_on_the_placement_is_read_and_left_alone() -> None:
     document = copy.deepcopy(GOOD)
     document["nodePools"][0]["spec"]["disruption"] = {"consolidateAfter": "0s"}
