@@ -35,8 +35,8 @@ penstock lint --rules                                     # this table
 - `-o json` and `-o yaml` print `{schemaVersion, today, counts, findings: [{rule, severity, title, file, line, column, path, given, need,
   fix, why}]}`.
 - `--manifest` reads NodePool, EC2NodeClass, Pod, Deployment, ReplicaSet, StatefulSet, Job, CronJob, PodDisruptionBudget, SparkApplication
-  (of Apache's operator and of Kubeflow's); several documents in a file, and Lists. Other kinds are left alone. Pods of the manifests are held
-  against the NodePools of the manifests, and where there are none against those of `--environment`.
+  (of Apache's operator and of Kubeflow's); several documents in a file, and Lists. Other kinds are left alone. Pods of the manifests are
+  held against the NodePools of the manifests, and where there are none against those of `--environment`.
 - Settings of Spark are held against those that the jars of Spark 4.3.0 know.
 """
 

@@ -12,7 +12,7 @@ import re
 import struct
 import subprocess
 import zipfile
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -66,17 +66,21 @@ def rows() -> list[Row]:
     found = {key: Row(key, "family" if key.endswith(".") else "named") for key in names}
     with _gateway() as gateway:
         jvm = gateway.jvm
-        for name in classes:
-            jvm.java.lang.Class.forName(name)
-        for entry in list(_object(jvm.org.apache.spark.internal.config, "ConfigEntry").knownConfigs().values()):
-            # Those of Spark's own tests are nobody's to set.
-            if not entry.key().startswith(("spark.test", "spark.__test__")):
-                found[entry.key()] = Row(entry.key(), _kind(entry))
+        for key, entry in _entries(jvm, classes).items():
+            found[key] = Row(key, _kind(entry))
         for row in [*_renamed(jvm), *_deprecated(jvm), *_removed(jvm)]:
             # What is registered under a name of its own is at most deprecated.
             kind = found[row.key].kind if row.key in found and row.kind == "deprecated" else row.kind
             found[row.key] = row._replace(kind="named" if kind == "deprecated" else kind)
     return [found[key] for key in sorted(found) if not key.startswith("spark.test")]
+
+
+@contextmanager
+def registered() -> Iterator[dict[str, Any]]:
+    """The settings that Spark registers -> its entries, which live as long as the context."""
+    classes, _ = _from_the_jars()
+    with _gateway() as gateway:
+        yield _entries(gateway.jvm, classes)
 
 
 def rendered() -> str:
@@ -154,20 +158,38 @@ def _gateway() -> Iterator[Any]:
         process.wait(timeout=60)
 
 
+def _entries(jvm: Any, classes: Iterable[str]) -> dict[str, Any]:
+    """What the classes register when they are loaded; settings of Spark's own tests are nobody's to set."""
+    for name in classes:
+        jvm.java.lang.Class.forName(name)
+    entries = list(_object(jvm.org.apache.spark.internal.config, "ConfigEntry").knownConfigs().values())
+    named = {str(entry.key()): entry for entry in entries}
+    return {key: entry for key, entry in named.items() if not key.startswith(("spark.test", "spark.__test__"))}
+
+
 def _kind(entry: Any) -> str:
-    refusal = _refusal(entry, _NONSENSE)
-    typed = re.search(r"should be a/an '(boolean|int|long|double|bytes|time)\b", refusal)
+    if not refusal(entry, ""):
+        # A list of values, which may be empty, or any text.
+        return "text"
+    said = refusal(entry, _NONSENSE)
+    typed = re.search(r"should be a/an '(boolean|int|long|double|bytes|time)\b", said)
     if typed:
         return typed.group(1)
-    options = re.search(r"should be one of '([^']*)'", refusal)
+    options = re.search(r"should be one of '([^']*)'", said)
     if options:
         values = sorted(options.group(1).split(", "))
-        any_case = not any(_refusal(entry, changed) for value in values for changed in (value.lower(), value.upper()))
+        any_case = not any(refusal(entry, changed) for value in values for changed in (value.lower(), value.upper()))
         return f"{'Options' if any_case else 'options'} {'|'.join(values)}"
     return "text"
 
 
-def _refusal(entry: Any, value: str) -> str:
+def refusal(entry: Any, value: str) -> str:
+    """What Spark says to a value of a setting; empty where it takes it.
+
+    Args:
+        entry: one of `registered`.
+        value: as a user writes it.
+    """
     try:
         entry.valueConverter().apply(value)
     except Exception as error:

@@ -1,0 +1,107 @@
+"""An environment as lint sees it: its pools, where its drivers and executors go, and its versions, with their lines."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+
+from infra import environment as environments
+from jobs.document import Document, Path_, dotted, read
+from scripts.planning import where as where_of
+from sizing.cluster import Cluster, PodPlace
+from sizing.lint.subject import LintedPods, LintedPool, LintedVersions, Role, Where
+from sizing.placement.manifests import ManifestToleration, NodePool
+
+_POOLS: Path_ = ("spec", "nodes", "pools")
+
+
+class LintedEnvironment:
+    """An environment with the document that it was read from.
+
+    Args:
+        name_or_path: of a shipped one, or of a YAML file.
+        catalog: a snapshot of instance types in place of the environment's own.
+
+    Raises:
+        PenstockError: as `scripts.planning.where`.
+    """
+
+    def __init__(self, name_or_path: str, catalog: Path | None = None) -> None:
+        self.there = where_of(name_or_path, catalog)
+        self.cluster: Cluster | None = self.there.cluster
+        self._document = read(_file(name_or_path))
+
+    @property
+    def pools(self) -> tuple[LintedPool, ...]:
+        """Its NodePools; none without a cluster."""
+        if self.cluster is None:
+            return ()
+        return tuple(self._pool(index, pool) for index, pool in enumerate(self.cluster.node_pools))
+
+    @property
+    def driver(self) -> LintedPods:
+        """Where drivers go."""
+        return self._pods("driver", self.cluster.driver if self.cluster else PodPlace())
+
+    @property
+    def executor(self) -> LintedPods:
+        """Where executors go."""
+        return self._pods("executor", self.cluster.executor if self.cluster else PodPlace())
+
+    @property
+    def versions(self) -> LintedVersions | None:
+        """Its versions; None without a cluster."""
+        if self.cluster is None:
+            return None
+        fields = {"eks": self._where("spec", "eks", "version"), "karpenter": self._where("spec", "eks", "karpenterVersion")}
+        return LintedVersions(
+            eks=self.cluster.eks_version,
+            karpenter=self.cluster.karpenter_version,
+            extended_support=self.cluster.extended_support,
+            where=self._where("spec", "eks"),
+            fields=fields,
+        )
+
+    def _pool(self, index: int, pool: NodePool) -> LintedPool:
+        root = (*_POOLS, index)
+        names = ("requirements", "taints", "limits", "disruption", "labels", "expireAfter")
+        fields = {name: self._where(*root, name) for name in names if (*root, name) in self._document.places}
+        if "budgets" in fields:
+            fields["budgets"] = self._where(*root, "disruption", "budgets")
+        fields |= {f"requirements[{at}]": self._where(*root, "requirements", at) for at in range(len(pool.spec.template.spec.requirements))}
+        return LintedPool(pool=pool, where=self._where(*root), fields=fields)
+
+    def _pods(self, role: Role, place: PodPlace) -> LintedPods:
+        root: Path_ = ("spec", "nodes", "pods", role)
+        fields = {name: self._where(*root, name) for name in ("nodeSelector", "tolerations") if (*root, name) in self._document.places}
+        fields |= {f"nodeSelector.{label}": self._where(*root, "nodeSelector", label) for label in place.node_selector}
+        return LintedPods(
+            name=f"{role}s of {self.there.environment.name}",
+            role=role,
+            node_selector=place.node_selector,
+            tolerations=tolerations(place.tolerations),
+            where=self._where(*root),
+            fields=fields,
+        )
+
+    def _where(self, *path: str | int) -> Where:
+        return where(self._document, path)
+
+
+def where(document: Document, path: Path_) -> Where:
+    """A field of a document, with its line."""
+    return Where(path=dotted(path), at=document.place(path))
+
+
+def tolerations(given: Sequence[dict[str, str]]) -> tuple[ManifestToleration, ...]:
+    """Tolerations in Kubernetes' words as models."""
+    return tuple(ManifestToleration.model_validate(one) for one in given)
+
+
+def _file(name_or_path: str) -> Path:
+    """The file of an environment, as a person in the current folder would name it."""
+    path = Path(name_or_path)
+    if path.is_file() or name_or_path not in environments.names():
+        return path
+    shipped = environments.FOLDER / f"{name_or_path}.yaml"
+    return shipped.relative_to(Path.cwd()) if shipped.is_relative_to(Path.cwd()) else shipped

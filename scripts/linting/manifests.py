@@ -1,0 +1,359 @@
+"""Kubernetes manifests as lint sees them: NodePools, EC2NodeClasses, what makes pods, and disruption budgets, with their lines.
+
+Only what the rules look at is read. Objects of other kinds are left alone, and so are fields that have nothing to do with where pods go.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from itertools import pairwise
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import yaml
+from pydantic import TypeAdapter, ValidationError
+
+from jobs.document import MAX_BYTES, Document, Path_, parse_text
+from jobs.errors import BrokenYaml, DocumentTooLarge, UnreadableDocument
+from scripts.linting.environment import where
+from scripts.linting.jobs import selected
+from sizing.catalog.labels import NORMALIZED, ZONE_ID
+from sizing.errors import Place
+from sizing.lint.manifests import ALIAS, HTTP_TOKENS, RENAMED
+from sizing.lint.subject import LintedBudget, LintedConf, LintedManifest, LintedPods, LintedPool, Role, Where
+from sizing.placement.manifests import NODES, RESOURCES, ManifestToleration, NodePool, NodeSelectorTerm
+
+# Source: the CRD karpenter.sh_nodepools of Karpenter 1.14.1.
+_NODE_POOL_FIELDS: dict[Path_, set[str]] = {
+    ("spec",): {"disruption", "limits", "replicas", "template", "weight"},
+    ("spec", "disruption"): {"budgets", "consolidateAfter", "consolidationPolicy"},
+    ("spec", "template"): {"metadata", "spec"},
+    ("spec", "template", "spec"): {
+        "expireAfter",
+        "nodeClassRef",
+        "requirements",
+        "startupTaints",
+        "taints",
+        "terminationGracePeriod",
+    },
+}
+# Where the template of the pods stands in each kind.
+_TEMPLATES: dict[str, Path_] = {
+    "Pod": (),
+    "Deployment": ("spec", "template"),
+    "ReplicaSet": ("spec", "template"),
+    "StatefulSet": ("spec", "template"),
+    "Job": ("spec", "template"),
+    "CronJob": ("spec", "jobTemplate", "spec", "template"),
+}
+_SPARK_KINDS = {"SparkApplication": ("spec",), "ScheduledSparkApplication": ("spec", "template")}
+_ROLES: tuple[Role, ...] = ("driver", "executor")
+_AFFINITY: Path_ = ("affinity", "nodeAffinity", "requiredDuringSchedulingIgnoredDuringExecution", "nodeSelectorTerms")
+_TERMS: TypeAdapter[tuple[NodeSelectorTerm, ...]] = TypeAdapter(tuple[NodeSelectorTerm, ...])
+_TOLERATIONS: TypeAdapter[tuple[ManifestToleration, ...]] = TypeAdapter(tuple[ManifestToleration, ...])
+
+
+class Manifests(NamedTuple):
+    """What was found in manifests."""
+
+    pools: tuple[LintedPool, ...] = ()
+    pods: tuple[LintedPods, ...] = ()
+    confs: tuple[LintedConf, ...] = ()
+    manifests: tuple[LintedManifest, ...] = ()
+    budgets: tuple[LintedBudget, ...] = ()
+
+    def plus(self, other: Manifests) -> Manifests:
+        """What is in both."""
+        return Manifests(
+            pools=self.pools + other.pools,
+            pods=self.pods + other.pods,
+            confs=self.confs + other.confs,
+            manifests=self.manifests + other.manifests,
+            budgets=self.budgets + other.budgets,
+        )
+
+
+def read_manifests(path: Path) -> Manifests:
+    """All the objects of a file that lint knows.
+
+    Raises:
+        PenstockError: SPEC-001, SPEC-002, SPEC-003 or SPEC-011; several come as `Faults`.
+    """
+    found = Manifests()
+    for document in _documents(path):
+        for root in _objects(document):
+            for part in _object(_Object(document, root)):
+                found = found.plus(part)
+    return found
+
+
+class _Object:
+    """One Kubernetes object in a document."""
+
+    def __init__(self, document: Document, root: Path_) -> None:
+        self.document = document
+        self.root = root
+        self.kind = self.text("kind")
+        self.api_version = self.text("apiVersion")
+        self.name = self.text("metadata", "name") or f"without a name in {document.file}"
+        self.refused: dict[str, str] = {}
+        self.places: dict[str, Where] = {}
+
+    def get(self, *path: str | int) -> Any:
+        """What stands at a path; None where there is nothing."""
+        value = self.document.data
+        for key in (*self.root, *path):
+            try:
+                value = value[key]
+            except (KeyError, IndexError, TypeError):
+                return None
+        return value
+
+    def text(self, *path: str | int) -> str:
+        """A text at a path; empty where there is none."""
+        value = self.get(*path)
+        return value if isinstance(value, str) else ""
+
+    def mapping(self, *path: str | int) -> dict[str, Any]:
+        """A mapping at a path; empty where there is none."""
+        value = self.get(*path)
+        return value if isinstance(value, dict) else {}
+
+    def texts(self, *path: str | int) -> dict[str, str]:
+        """A mapping of texts, as labels are; what is no text is refused."""
+        found = self.mapping(*path)
+        for key, value in found.items():
+            if not isinstance(value, str):
+                self.refuse((*path, key), "text: put it in quotes")
+        return {key: value for key, value in found.items() if isinstance(value, str)}
+
+    def where(self, *path: str | int) -> Where:
+        """A field with its line."""
+        return where(self.document, (*self.root, *path))
+
+    def refuse(self, path: Path_, need: str) -> None:
+        """Notes a value that Kubernetes or Karpenter would refuse."""
+        place = self.where(*path)
+        field = place.path
+        self.refused.setdefault(field, need)
+        self.places[field] = place
+
+    def refuse_all(self, invalid: ValidationError, path: Path_) -> None:
+        """Notes all that a model says is wrong below a path; what is only not modelled is nobody's fault."""
+        for detail in invalid.errors(include_url=False):
+            if detail["type"] not in ("extra_forbidden", "not_modelled"):
+                context = detail.get("ctx") or {}
+                need = str(context.get("need") or (f"one of {context['expected']}" if "expected" in context else detail["msg"]))
+                self.refuse((*path, *detail["loc"]), need)
+
+    def manifest(self, unknown: Iterable[Path_] = (), properties: Mapping[str, tuple[str, Where]] | None = None) -> LintedManifest:
+        """The object itself, once all of it has been read."""
+        named = {self.where(*path).path: self.where(*path) for path in unknown}
+        given = properties or {}
+        return LintedManifest(
+            kind=self.kind,
+            api_version=self.api_version,
+            name=self.name,
+            unknown=tuple(named),
+            refused=self.refused,
+            properties={name: text for name, (text, _) in given.items()},
+            where=self.where(),
+            fields={"apiVersion": self.where("apiVersion"), **named, **self.places, **{name: place for name, (_, place) in given.items()}},
+        )
+
+
+def _object(found: _Object) -> Iterator[Manifests]:
+    if RENAMED.get(found.kind, found.kind) == "NodePool":
+        yield _node_pool(found)
+    elif RENAMED.get(found.kind, found.kind) == "EC2NodeClass":
+        yield Manifests(manifests=(found.manifest(properties=_node_class(found)),))
+    elif found.kind in _TEMPLATES:
+        pods = _pods(found, _TEMPLATES[found.kind], f"{found.kind} {found.name}", _role(found, _TEMPLATES[found.kind]))
+        yield Manifests(pods=(pods,), manifests=(found.manifest(),))
+    elif found.kind in _SPARK_KINDS:
+        yield _spark_application(found, _SPARK_KINDS[found.kind])
+    elif found.kind == "PodDisruptionBudget":
+        yield Manifests(budgets=(LintedBudget(match_labels=found.texts("spec", "selector", "matchLabels")),))
+
+
+def _node_pool(found: _Object) -> Manifests:
+    unknown = [(*path, key) for path, known in _NODE_POOL_FIELDS.items() for key in found.mapping(*path) if key not in known]
+    try:
+        pool = NodePool.model_validate(_read_part(found))
+    except ValidationError as invalid:
+        found.refuse_all(invalid, ())
+        return Manifests(manifests=(found.manifest(unknown),))
+    fields = {
+        "requirements": found.where("spec", "template", "spec", "requirements"),
+        "taints": found.where("spec", "template", "spec", "taints"),
+        "disruption": found.where("spec", "disruption"),
+        "expireAfter": found.where("spec", "template", "spec", "expireAfter"),
+    }
+    for index in _kept(found):
+        fields[f"requirements[{len(fields) - 4}]"] = found.where("spec", "template", "spec", "requirements", index)
+    return Manifests(pools=(LintedPool(pool=pool, where=found.where(), fields=fields),), manifests=(found.manifest(unknown),))
+
+
+def _read_part(found: _Object) -> dict[str, Any]:
+    """A NodePool without what no rule looks at: it might be refused as not modelled."""
+    node = found.mapping("spec", "template", "spec")
+    known = _NODE_POOL_FIELDS["spec", "template", "spec"]
+    kept = {key: value for key, value in node.items() if key in known and key != "nodeClassRef"}
+    if isinstance(node.get("requirements"), list):
+        kept["requirements"] = [node["requirements"][index] for index in _kept(found)]
+    metadata = {key: value for key, value in found.mapping("spec", "template", "metadata").items() if key in ("labels", "annotations")}
+    spec: dict[str, Any] = {"template": {"metadata": metadata, "spec": kept}}
+    spec |= {key: value for key in ("weight", "disruption") if (value := found.get("spec", key)) is not None}
+    spec["limits"] = {name: amount for name, amount in found.mapping("spec", "limits").items() if name in (*RESOURCES, NODES)}
+    return {"metadata": {"name": found.name}, "spec": spec}
+
+
+def _kept(found: _Object) -> list[int]:
+    """The requirements that are read: not those on zones by id, which differ from account to account."""
+    ones = found.get("spec", "template", "spec", "requirements")
+    keys = [one.get("key") if isinstance(one, dict) else None for one in (ones if isinstance(ones, list) else [])]
+    return [index for index, key in enumerate(keys) if not isinstance(key, str) or NORMALIZED.get(key, key) != ZONE_ID]
+
+
+def _node_class(found: _Object) -> dict[str, tuple[str, Where]]:
+    """The properties of an EC2NodeClass that the rules ask for."""
+    properties = {HTTP_TOKENS: (found.text("spec", "metadataOptions", "httpTokens"), found.where("spec", "metadataOptions", "httpTokens"))}
+    terms = found.get("spec", "amiSelectorTerms")
+    for index, term in enumerate(terms if isinstance(terms, list) else []):
+        alias = term.get("alias") if isinstance(term, dict) else None
+        if isinstance(alias, str):
+            properties[ALIAS] = (alias, found.where("spec", "amiSelectorTerms", index, "alias"))
+    return {name: found_text for name, found_text in properties.items() if found_text[0]}
+
+
+def _role(found: _Object, template: Path_) -> Role:
+    """What the pods of a template do, by the labels that Spark and its operators give."""
+    labels = found.texts(*template, "metadata", "labels")
+    said = labels.get("spark-role") or labels.get("app.kubernetes.io/component") or ""
+    return "driver" if said == "driver" else "executor" if said in ("executor", "exec") else "other"
+
+
+def _spark_application(found: _Object, spec: Path_) -> Manifests:
+    """An application of Kubeflow's operator or of Apache's."""
+    conf = {key: _setting(value) for key, value in found.mapping(*spec, "sparkConf").items() if not isinstance(value, dict | list)}
+    fields = {key: found.where(*spec, "sparkConf", key) for key in conf}
+    pods: dict[str, LintedPods] = {}
+    for role in _ROLES:
+        own = _pods(found, _pod_path(found, spec, role), f"{role} of {found.name}", role, common=found.texts(*spec, "nodeSelector"))
+        pods[role] = selected(own, found.name, conf, fields)
+    # Another Spark has other settings.
+    version = found.text(*spec, "sparkVersion") or found.text(*spec, "runtimeVersions", "sparkVersion")
+    linted = LintedConf(
+        name=found.name,
+        conf=conf,
+        executor=pods["executor"],
+        where=found.where(*spec, "sparkConf") if conf else found.where(),
+        fields=fields,
+    )
+    confs = (linted,) if not version or version.startswith("4.") else ()
+    return Manifests(pods=tuple(pods.values()), confs=confs, manifests=(found.manifest(),))
+
+
+def _pod_path(found: _Object, spec: Path_, role: Role) -> Path_:
+    """Where an application says what its driver or executors are: a pod template, or fields as those of one."""
+    for path in ((*spec, f"{role}Spec", "podTemplateSpec"), (*spec, role, "template")):
+        if found.mapping(*path):
+            return path
+    return (*spec, role)
+
+
+def _pods(found: _Object, template: Path_, name: str, role: Role, *, common: Mapping[str, str] | None = None) -> LintedPods:
+    """The pods of a template.
+
+    Args:
+        found: the object.
+        template: where metadata and spec stand; Kubeflow's operator has the fields of both right there.
+        name: for people.
+        role: what they do.
+        common: node selectors that hold for all pods of an application.
+    """
+    flat = role != "other" and not found.mapping(*template, "spec")
+    spec: Path_ = template if flat else (*template, "spec")
+    metadata: Path_ = template if flat else (*template, "metadata")
+    selector = found.texts(*spec, "nodeSelector")
+    fields = {f"nodeSelector.{label}": found.where(*spec, "nodeSelector", label) for label in selector}
+    named = (("nodeSelector", ("nodeSelector",)), ("tolerations", ("tolerations",)), ("affinity", _AFFINITY))
+    fields |= {field: found.where(*spec, *path) for field, path in named if found.get(*spec, *path) is not None}
+    return LintedPods(
+        name=name,
+        role=role,
+        node_selector={**(common or {}), **selector},
+        terms=_validated(found, _TERMS, (*spec, *_AFFINITY)),
+        tolerations=_validated(found, _TOLERATIONS, (*spec, "tolerations")),
+        labels=found.texts(*metadata, "labels"),
+        annotations=found.texts(*metadata, "annotations"),
+        where=found.where(*template) if found.mapping(*template) else found.where(),
+        fields=fields,
+    )
+
+
+def _validated(found: _Object, adapter: TypeAdapter[Any], path: Path_) -> tuple[Any, ...]:
+    """A list of an object as models; empty where there is none, or where it is refused."""
+    value = found.get(*path)
+    if not isinstance(value, list):
+        return ()
+    try:
+        read: tuple[Any, ...] = adapter.validate_python(tuple(value))
+    except ValidationError as invalid:
+        found.refuse_all(invalid, path)
+        return ()
+    return read
+
+
+def _setting(value: object) -> str:
+    return str(value).lower() if isinstance(value, bool) else str(value)
+
+
+def _objects(document: Document) -> Iterator[Path_]:
+    """Where the objects of a document stand: it is one, or a List of some."""
+    data = document.data
+    if isinstance(data, dict) and str(data.get("kind", "")).endswith("List") and isinstance(data.get("items"), list):
+        yield from (("items", index) for index, item in enumerate(data["items"]) if isinstance(item, dict))
+    elif isinstance(data, dict):
+        yield ()
+
+
+def _documents(path: Path) -> Iterator[Document]:
+    """The documents of a file, each with the lines that it has in the file."""
+    text = _text(path)
+    lines = text.splitlines(keepends=True)
+    for start, end in pairwise([*_starts(text, str(path)), len(lines)]):
+        own = "".join(lines[start:end])
+        if any(line.split("#")[0].strip(" \t\r\n-.") for line in lines[start:end]):
+            yield parse_text("\n" * start + own, str(path))
+
+
+def _starts(text: str, file: str) -> list[int]:
+    """The lines on which the documents of a text begin, counted from 0."""
+    try:
+        marks = [event.start_mark for event in yaml.parse(text, Loader=yaml.CSafeLoader) if isinstance(event, yaml.DocumentStartEvent)]
+    except yaml.MarkedYAMLError as error:
+        line = error.problem_mark.line + 1 if error.problem_mark else 1
+        need = f"YAML: {error.problem or error.context}"
+        fix = "mend the line, or the one above it; a Helm template has to be rendered first"
+        raise BrokenYaml(at=Place(file=file, line=line), need=need, fix=fix) from None
+    except yaml.YAMLError as error:
+        raise BrokenYaml(at=Place(file=file, line=1), need=f"YAML: {error}", fix="mend the document") from None
+    lines = [mark.line for mark in marks if mark is not None]
+    # What stands before the first document are its comments.
+    return [0, *lines[1:]] if lines else []
+
+
+def _text(path: Path) -> str:
+    try:
+        with path.open("rb") as file:
+            raw = file.read(MAX_BYTES + 1)
+    except OSError as error:
+        raise UnreadableDocument(at=Place(file=str(path)), need=error.strerror or "a readable file", fix="check the path") from None
+    if len(raw) > MAX_BYTES:
+        raise DocumentTooLarge(at=Place(file=str(path)), need=f"at most {MAX_BYTES} bytes", fix="split the file")
+    try:
+        return raw.decode("utf-8-sig")
+    except UnicodeDecodeError as error:
+        line = raw.count(b"\n", 0, error.start) + 1
+        raise UnreadableDocument(at=Place(file=str(path), line=line), need="UTF-8", fix="save the file as UTF-8") from None

@@ -1,0 +1,167 @@
+"""Rules on job specs and their plans."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+
+from sizing.lint.finding import Severity
+from sizing.lint.rule import Fault, rule
+from sizing.lint.subject import LintedJob, LintedSource, Subject, Where
+from sizing.state.memory import state_memory
+
+SHUFFLE_PARTITIONS = "spark.sql.shuffle.partitions"
+BOUNDED_ROCKSDB = "spark.sql.streaming.stateStore.rocksdb.boundedMemoryUsage"
+# More partitions than this for a slot are only more state stores: each has files of its own in every batch.
+PARTITIONS_A_SLOT = 4
+# What the plan finds too: no NodePool takes a pod, driver on spot, partitions below parallelism, idle executors.
+_RULES_OF_THEIR_OWN = {"SIZ-013", "SIZ-014", "SIZ-015", "SIZ-016"}
+
+
+@rule(
+    "LINT-050",
+    "error",
+    "the parallelism is above a topic's partitions",
+    why="one task reads one partition: the slots beyond the partitions wait while the topic is read",
+    fix="raise the topic's partitions, or lower the parallelism",
+)
+def few_partitions(subject: Subject) -> Iterator[Fault]:
+    """Source: Spark 4.1.1, KafkaOffsetRangeCalculator: a task for each partition. A warning where the topics together have enough."""
+    for job, source in _sources(subject):
+        wanted = job.plan.parallelism.value
+        together = sum(one.partitions for one in {one.topic: one for one in job.sources}.values())
+        severity: Severity | None = "warning" if together >= wanted else None
+        if source.partitions < wanted and not job.has_load:
+            where = job.place(f"sources.{source.name}.partitions", f"sources.{source.name}", "parallelism")
+            yield Fault(
+                where, f"{source.topic}: {source.partitions} for a parallelism of {wanted}", f"{wanted} partitions", severity=severity
+            )
+
+
+@rule(
+    "LINT-051",
+    "error",
+    "slots stay idle",
+    why="no stage has a task for them: they are paid for and do nothing",
+    fix="lower the slots or the executors, or raise parallelism and partitions",
+)
+def idle_slots(subject: Subject) -> Iterator[Fault]:
+    """Source: Spark: a stage runs as many tasks as it has. Error where whole executors are idle, info where only the last is not full."""
+    for job in subject.jobs:
+        executors, slots, used = job.plan.totals.executors, job.plan.pods.executor.slots or 1, job.plan.tasks_at_a_time
+        idle = executors * slots - used
+        if idle > 0:
+            severity: Severity | None = None if idle >= slots else "info" if executors > 1 else "warning"
+            given = f"{executors * slots} slots, {used} used"
+            yield Fault(job.place("executor.slots", "executor"), given, f"{used} slots", severity=severity)
+
+
+@rule(
+    "LINT-052",
+    "warning",
+    "an upgrade skips what comes in meanwhile",
+    why="stateless begins without a checkpoint, and latest begins at the newest record: what is written meanwhile is never read",
+    fix="startingOffsets: committed-or-latest or earliest, or upgradeMode: last-state",
+)
+def skipped_by_upgrades(subject: Subject) -> Iterator[Fault]:
+    """Source: Spark: starting offsets hold for a query without a checkpoint only."""
+    for job, source in _sources(subject):
+        if job.upgrade_mode == "stateless" and source.starting_offsets == "latest":
+            where = job.place(f"sources.{source.name}.startingOffsets", f"sources.{source.name}")
+            yield Fault(where, "startingOffsets: latest with upgradeMode: stateless", "offsets that an upgrade keeps")
+
+
+@rule(
+    "LINT-053",
+    "warning",
+    "an idle partition holds all windows and joins back",
+    why="the watermark is the least of all partitions': one without new rows keeps it, state grows and nothing comes out",
+    fix="idleness: 2m beside outOfOrderness",
+)
+def no_idleness(subject: Subject) -> Iterator[Fault]:
+    """Source: Penstock's watermark, as Flink's per-split watermarks."""
+    for job, source in _sources(subject):
+        if source.has_time and not source.has_idleness and (source.partitions > 1 or len(job.sources) > 1):
+            where = job.place(f"sources.{source.name}.time", f"sources.{source.name}")
+            yield Fault(where, f"{source.name}: no idleness", "time.idleness")
+
+
+@rule(
+    "LINT-054",
+    "info",
+    "a micro-batch may take all that waits",
+    why="after a stop of hours the first batch reads the whole backlog: it takes long, needs much memory, and a failure repeats it all",
+    fix="maxOffsetsPerTrigger: what the slots do in a trigger or two",
+)
+def unbounded_batch(subject: Subject) -> Iterator[Fault]:
+    """Source: Spark: without maxOffsetsPerTrigger a batch reads up to the latest offsets."""
+    for job, source in _sources(subject):
+        if source.max_offsets_per_trigger is None and not job.bounded and not job.has_load:
+            yield Fault(job.place(f"sources.{source.name}"), f"{source.name}: no maxOffsetsPerTrigger", "maxOffsetsPerTrigger")
+
+
+@rule(
+    "LINT-055",
+    "warning",
+    "the shuffle partitions don't fit the slots",
+    why="fewer leave slots idle after a shuffle; many more only make small tasks and state stores, each with files of its own in every "
+    "batch. The first run fixes the number: later only a repartition of the state changes it",
+    fix="take it out: the plan sets it to the parallelism",
+)
+def unfit_shuffle(subject: Subject) -> Iterator[Fault]:
+    """Source: Spark: the offset log pins spark.sql.shuffle.partitions; stores are partitions times operators."""
+    own = {conf.name: conf for conf in subject.confs}
+    for job in subject.jobs:
+        text = own[job.name].conf.get(SHUFFLE_PARTITIONS, "").strip() if job.name in own else ""
+        if text.isdecimal():
+            slots = job.plan.totals.executors * (job.plan.pods.executor.slots or 1)
+            busy = min(slots, job.plan.parallelism.value)
+            if not busy <= int(text) <= PARTITIONS_A_SLOT * slots:
+                where = own[job.name].place(SHUFFLE_PARTITIONS)
+                yield Fault(where, f"{text} for {slots} slots", f"{busy} to {PARTITIONS_A_SLOT * slots}")
+
+
+@rule(
+    "LINT-056",
+    "error",
+    "the plan is not feasible",
+    why="the job can't start, or can't keep up, whatever Karpenter does",
+    fix="see penstock size",
+)
+def infeasible(subject: Subject) -> Iterator[Fault]:
+    """Source: what `penstock size` ends with exit code 3 for."""
+    for job in subject.jobs:
+        for found in (found for found in job.plan.violations if found["code"] not in _RULES_OF_THEIR_OWN):
+            path, need, fix = (str(found[name] or "") for name in ("path", "need", "fix"))
+            at = next((where.at for where in job.fields.values() if where.path == path), job.where.at)
+            given = f"{found['code']}: {found['title']}" + (f" ({found['given']})" if found["given"] else "")
+            yield Fault(Where(path=path or job.where.path, at=at), given, need, fix)
+
+
+@rule(
+    "LINT-057",
+    "warning",
+    "RocksDB may outgrow the executor's overhead",
+    why="each state store has write buffers in native memory that nothing bounds: Kubernetes kills the executor when its pod is full",
+    fix=f"{BOUNDED_ROCKSDB}: true, or more memory than heap for the executor",
+)
+def unbounded_rocksdb(subject: Subject) -> Iterator[Fault]:
+    """Source: Spark 4.1.1: boundedMemoryUsage is off by default; an instance has a cache of 8 MB and two write buffers of 64 MB."""
+    for job in subject.jobs:
+        conf = {key.lower(): value for key, value in job.plan.spark_conf.items()}
+        bounded = conf.get(BOUNDED_ROCKSDB.lower(), "").lower() == "true"
+        if job.state_backend != "rocksdb" or not job.stateful_operators or bounded:
+            continue
+        shuffle = int(job.plan.spark_conf.get(SHUFFLE_PARTITIONS, "200"))
+        needed = state_memory("rocksdb", 1, shuffle * job.stateful_operators, job.plan.totals.executors)
+        overhead_mib = job.plan.pods.executor.overhead_mib
+        if needed.native_mib > overhead_mib:
+            stores = math.ceil(shuffle * job.stateful_operators / job.plan.totals.executors)
+            given = f"{stores} stores an executor may take {needed.native_mib:,} MiB; its overhead is {overhead_mib:,} MiB"
+            yield Fault(job.place("executor.memory", "executor"), given, "bounded memory, or an overhead that has room for it")
+
+
+def _sources(subject: Subject) -> Iterator[tuple[LintedJob, LintedSource]]:
+    for job in subject.jobs:
+        for source in job.sources:
+            yield job, source

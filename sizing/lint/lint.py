@@ -1,0 +1,33 @@
+"""All the rules, and what they find."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+
+from sizing.lint import jobs, manifests, node_pools, pods, spark_conf, versions
+from sizing.lint.finding import SEVERITIES, Finding
+from sizing.lint.rule import Rule, rules_of
+from sizing.lint.subject import Subject
+
+_FOUND = [found for module in (node_pools, pods, manifests, spark_conf, jobs, versions) for found in rules_of(module)]
+# By their ids.
+RULES: dict[str, Rule] = {found.id: found for found in sorted(_FOUND, key=lambda found: found.id)}
+
+
+def lint(subject: Subject, ignore: Collection[str] = ()) -> tuple[Finding, ...]:
+    """What the rules find.
+
+    Args:
+        subject: what is linted.
+        ignore: ids of rules that are left out.
+
+    Returns:
+        In the order of files and lines, the gravest of a line first.
+    """
+    found = [finding for rule in RULES.values() if rule.id not in ignore for finding in rule.findings(subject)]
+    return tuple(sorted(dict.fromkeys(found), key=_order))
+
+
+def _order(finding: Finding) -> tuple[str, int, str, int, str]:
+    at = finding.at
+    return (at.file if at else "", (at.line or 0) if at else 0, finding.path, SEVERITIES.index(finding.severity), finding.rule)

@@ -1,0 +1,191 @@
+"""The settings that the pinned Spark knows, and which values it takes for them.
+
+``data/spark-4.3.0-keys.txt`` is read from Spark's own jars (`scripts.spark_keys`); here is what they don't say: the names that the code
+puts together when it runs, and the families of libraries that people load beside Spark.
+"""
+
+from __future__ import annotations
+
+import re
+from functools import cache
+from pathlib import Path
+from typing import NamedTuple
+
+from sizing.lint.names import nearest
+
+SPARK_VERSION = "4.3.0"
+_DATA = Path(__file__).parent.parent / "data" / f"spark-{SPARK_VERSION}-keys.txt"
+
+# Source: Spark 4.3.0, names that are put together at run time (TransportConf, ResourceUtils, LiveListenerBus, SSLOptions, KubernetesConf,
+# parameters of a UI filter by its class).
+_COMPOSED = (
+    "spark.driver.resource.",
+    "spark.driver.rpc.",
+    "spark.executor.resource.",
+    "spark.executor.rpc.",
+    "spark.files.io.",
+    "spark.files.sasl.",
+    "spark.kubernetes.authenticate.",
+    "spark.network.io.",
+    "spark.rpc.netty.",
+    "spark.scheduler.listenerbus.eventqueue.",
+    "spark.shuffle.io.",
+    "spark.shuffle.sasl.",
+    "spark.task.resource.",
+    "spark.com.",
+    "spark.io.netty.",
+    "spark.org.",
+)
+# Libraries with settings of their own. What they know is theirs to say.
+_LIBRARIES = (
+    "spark.cassandra.",
+    "spark.celeborn.",
+    "spark.comet.",
+    "spark.databricks.",
+    "spark.dataflint.",
+    "spark.datahub.",
+    "spark.datasource.",
+    "spark.delta.",
+    "spark.es.",
+    "spark.gluten.",
+    "spark.kryo.",
+    "spark.mongodb.",
+    "spark.openlineage.",
+    "spark.rapids.",
+    "spark.redis.",
+    "spark.rss.",
+    "spark.snowflake.",
+    "spark.sql.gluten.",
+    "spark.sql.hudi.",
+    "spark.sql.iceberg.",
+    "spark.sql.paimon.",
+    "spark.uniffle.",
+)
+# Read without regard to case: Source: Spark 4.3.0, RocksDBConf takes a case-insensitive map.
+_ANY_CASE = "spark.sql.streaming.stateStore.rocksdb."
+
+# Names that documents give and that no Spark ever had, or that another way of doing it replaced.
+MISTAKEN = {
+    "spark.decommission": "spark.decommission.enabled",
+    "spark.executor.decommission.enabled": "spark.decommission.enabled",
+    "spark.kubernetes.decommission.enabled": "spark.decommission.enabled",
+    "spark.kubernetes.executor.decommission.enabled": "spark.decommission.enabled",
+    "spark.worker.decommission.enabled": "spark.decommission.enabled",
+    "spark.kubernetes.driver.cores": "spark.kubernetes.driver.request.cores",
+    "spark.kubernetes.executor.cores": "spark.kubernetes.executor.request.cores",
+    "spark.kubernetes.driver.memory": "spark.driver.memory",
+    "spark.kubernetes.executor.memory": "spark.executor.memory",
+    "spark.kubernetes.driver.memoryOverhead": "spark.driver.memoryOverhead",
+    "spark.kubernetes.executor.memoryOverhead": "spark.executor.memoryOverhead",
+    "spark.kubernetes.executor.memoryOverheadFactor": "spark.executor.memoryOverheadFactor",
+    "spark.kubernetes.driver.memoryOverheadFactor": "spark.driver.memoryOverheadFactor",
+    "spark.kubernetes.executor.instances": "spark.executor.instances",
+    "spark.kubernetes.nodeSelector": "spark.kubernetes.node.selector.LABEL",
+    "spark.kubernetes.executor.gracePeriodSeconds": "spark.kubernetes.executor.terminationGracePeriodSeconds",
+    "spark.executor.core": "spark.executor.cores",
+    "spark.executor.num": "spark.executor.instances",
+    "spark.num.executors": "spark.executor.instances",
+    "spark.shuffle.partitions": "spark.sql.shuffle.partitions",
+    "spark.default.shuffle.partitions": "spark.sql.shuffle.partitions",
+    "spark.sql.streaming.checkpoint.location": "spark.sql.streaming.checkpointLocation",
+    "spark.sql.streaming.maxOffsetsPerTrigger": "maxOffsetsPerTrigger of the spec's source",
+    "spark.sql.streaming.stateStore.rocksdb.enabled": "state.backend: rocksdb of the spec",
+    "spark.kubernetes.driver.tolerations": "the tolerations of the environment, or a pod template",
+    "spark.kubernetes.executor.tolerations": "the tolerations of the environment, or a pod template",
+    "spark.kubernetes.tolerations": "the tolerations of the environment, or a pod template",
+}
+
+_SIZE = re.compile(r"-?[0-9]+(b|k|m|g|t|p|[kmgtp]i?b)?", re.ASCII)
+_TIME = re.compile(r"-?[0-9]+(us|ms|s|m|min|h|d)?", re.ASCII)
+_DOUBLE = re.compile(r"[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)(e[+-]?[0-9]+)?[df]?|[+-]?(NaN|Infinity)", re.ASCII)
+_INTEGER = re.compile(r"[+-]?[0-9]{1,20}", re.ASCII)
+_BITS = {"int": 31, "long": 63}
+
+
+class Setting(NamedTuple):
+    """A setting as Spark knows it.
+
+    Args:
+        key: its name.
+        kind: as in `scripts.spark_keys`.
+        note: what Spark says of one that is deprecated, removed or renamed.
+    """
+
+    key: str
+    kind: str
+    note: str = ""
+
+
+def setting(key: str) -> Setting | None:
+    """What Spark knows of a setting; None where it does not exist."""
+    found = _settings().get(key) or _any_case().get(key.lower())
+    if found is not None and found.kind != "family":
+        return found
+    return Setting(key, "family") if key.startswith(_families()) else None
+
+
+def likely(key: str) -> str:
+    """The setting that was probably meant; empty where none is like it."""
+    return MISTAKEN.get(key) or nearest(key, (name for name, found in _settings().items() if _is_current(found)), cutoff=0.8)
+
+
+def expected(found: Setting, value: str) -> str:
+    """What Spark would rather have than this value, in words; empty where it takes it."""
+    kind, _, options = found.kind.partition(" ")
+    text = value.strip()
+    if "${" in text or kind not in _KINDS:
+        return ""
+    if kind in ("options", "Options"):
+        return _expected_option(text if kind == "options" else text.upper(), options, any_case=kind == "Options")
+    return "" if _fits(kind, text) else _KINDS[kind]
+
+
+_KINDS = {
+    "boolean": "true or false",
+    "int": "a whole number",
+    "long": "a whole number",
+    "double": "a number",
+    "bytes": "a size: a whole number with k, m, g or t, or none",
+    "time": "a time: a whole number with ms, s, m, h or d, or none",
+    "options": "",
+    "Options": "",
+}
+
+
+def _expected_option(text: str, options: str, *, any_case: bool) -> str:
+    known = options.split("|")
+    return "" if text in ([one.upper() for one in known] if any_case else known) else f"one of {', '.join(known)}"
+
+
+def _fits(kind: str, text: str) -> bool:
+    if kind == "boolean":
+        return text.lower() in ("true", "false")
+    if kind == "bytes":
+        return bool(_SIZE.fullmatch(text.lower()))
+    if kind == "time":
+        return bool(_TIME.fullmatch(text.lower()))
+    if kind == "double":
+        return bool(_DOUBLE.fullmatch(text) or _DOUBLE.fullmatch(text.lower()))
+    bound = 1 << _BITS[kind]
+    return bool(_INTEGER.fullmatch(text)) and -bound <= int(text) < bound
+
+
+def _is_current(found: Setting) -> bool:
+    return found.kind not in ("family", "removed", "renamed") and not found.note
+
+
+@cache
+def _settings() -> dict[str, Setting]:
+    lines = (line for line in _DATA.read_text("utf-8").splitlines() if not line.startswith("#"))
+    found = (Setting(*line.split("\t")) for line in lines)
+    return {one.key: one for one in found}
+
+
+@cache
+def _any_case() -> dict[str, Setting]:
+    return {key.lower(): found for key, found in _settings().items() if key.startswith(_ANY_CASE)}
+
+
+@cache
+def _families() -> tuple[str, ...]:
+    return (*_COMPOSED, *_LIBRARIES, *(key for key, found in _settings().items() if found.kind == "family"))
