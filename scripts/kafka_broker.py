@@ -176,7 +176,7 @@ class KafkaBroker:
 
     def _format(self, settings: Path) -> None:
         cluster = base64.urlsafe_b64encode(uuid.uuid4().bytes).decode().rstrip("=")
-        command = self._java("kafka.tools.StorageTool", "format", "-t", cluster, "-c", str(settings))
+        command = self._java("kafka.tools.StorageTool", "format", f"--cluster-id={cluster}", "--config", str(settings))
         try:
             done = subprocess.run(
                 command, env=self._environment(), capture_output=True, text=True, timeout=self._start_limit_s, check=False

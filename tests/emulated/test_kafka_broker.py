@@ -6,6 +6,7 @@ import os
 import signal
 import socket
 import time
+import uuid
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -54,6 +55,13 @@ def test_it_answers_on_the_loopback_alone(broker: KafkaBroker) -> None:
     brokers = AdminClient({"bootstrap.servers": broker.address}).list_topics(timeout=WITHIN_S).brokers
     assert [(str(one.host), one.port) for one in brokers.values()] == [("127.0.0.1", int(broker.address.split(":")[1]))]
     broker.check()
+
+
+def test_a_cluster_id_that_begins_with_a_hyphen_is_no_option(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    # One id in 64 does: base64 writes 62 as a hyphen.
+    monkeypatch.setattr(uuid, "uuid4", lambda: uuid.UUID(bytes=bytes([62 << 2, *range(15)])))
+    with KafkaBroker(folder=tmp_path / "data", log=tmp_path / "kafka.log") as running:
+        assert running.alive()
 
 
 def test_a_topic_has_the_partitions_asked_for_and_keeps_what_is_fed_in_its_order(broker: KafkaBroker) -> None:
