@@ -18,7 +18,7 @@ from sizing.catalog import catalog as catalogs
 from sizing.catalog.allocatable import NodeSettings
 from sizing.catalog.catalog import Catalog
 from sizing.cost import prices as price_lists
-from sizing.cost.errors import NoShippedPrices
+from sizing.cost.errors import NoShippedPrices, RegionsDiffer
 from sizing.cost.prices import Prices
 from sizing.errors import PenstockError, raise_all
 from sizing.placement.manifests import DaemonSet, NodePool
@@ -37,7 +37,8 @@ def cluster(environment: Environment, catalog: Catalog | None = None) -> sized.C
         None where the environment has no cluster, as the embedded default.
 
     Raises:
-        PenstockError: INF-004 for a pool that Karpenter would refuse, INF-005 or SIZ-030 for the catalog; several come as `Faults`.
+        PenstockError: INF-004 for a pool that Karpenter would refuse, INF-005, SIZ-030, SIZ-031 or SIZ-052 for the catalog; several
+            come as `Faults`.
     """
     spec = environment.spec
     if spec.network is None or spec.eks is None or spec.nodes is None:
@@ -59,7 +60,7 @@ def cluster(environment: Environment, catalog: Catalog | None = None) -> sized.C
         quotas=_quotas(spec.quotas),
         spot_ratio=spec.nodes.spot_ratio,
         boot_s=spec.nodes.boot / 1000,
-        catalog=catalog or _catalog(environment),
+        catalog=_of_region(catalog or _catalog(environment), spec.region),
         prices=_prices(spec),
     )
 
@@ -135,6 +136,13 @@ def _catalog(environment: Environment) -> Catalog:
         fix = f"penstock catalog refresh --region {environment.spec.region} --out {file}"
         raise UnreadableCatalog(path="spec.catalog", given=str(file), need=need, fix=fix) from None
     return catalogs.read(text)
+
+
+def _of_region(catalog: Catalog, region: str) -> Catalog:
+    if catalog.region != region:
+        need = f"a catalog of {region}, the environment's region"
+        raise RegionsDiffer(path="catalog", given=catalog.region, need=need, fix=f"penstock catalog refresh --region {region}")
+    return catalog
 
 
 def _prices(spec: EnvironmentSpec) -> Prices | None:

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import re
-from typing import Annotated, Literal, Self
+from typing import Annotated, Any, Literal, Self
 
-from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, PlainSerializer, model_validator
+from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, PlainSerializer, ValidationError, model_validator
 from pydantic.alias_generators import to_camel
 
+from sizing.placement.manifests import ManifestToleration, PodSpec
 from sizing.units import cpu_millicores, duration_ms, memory_mib
 
 # Source: Kubernetes, object names: RFC 1123 labels.
@@ -40,10 +41,31 @@ def _as_duration(ms: int | str) -> str:
     return ms if isinstance(ms, str) else f"{ms}ms"
 
 
+def _node_selector(labels: dict[str, str]) -> dict[str, str]:
+    for label, value in labels.items():
+        _as_kubernetes(PodSpec, {"containers": [{"name": "any"}], "nodeSelector": {label: value}}, f"{label}: {value}")
+    return labels
+
+
+def _as_kubernetes(kind: type[BaseModel], manifest: dict[str, Any], given: str) -> None:
+    """Refuses what Kubernetes would refuse.
+
+    Raises:
+        ValueError: which becomes SPEC-006 with its line.
+    """
+    try:
+        kind.model_validate(manifest)
+    except ValidationError as invalid:
+        first = invalid.errors(include_url=False)[0]
+        need = (first.get("ctx") or {}).get("need") or first["msg"]
+        raise ValueError(f"{need}; not {given}") from None
+
+
 # They are written as they are read, so that an environment's text can be read back.
 Millicores = Annotated[int, BeforeValidator(_millicores), PlainSerializer(lambda millicores: f"{millicores}m" if millicores else "0")]
 MemoryMib = Annotated[int, BeforeValidator(_mib), PlainSerializer(lambda mib: f"{mib}m" if mib else "0")]
 DurationMs = Annotated[int, BeforeValidator(duration_ms), PlainSerializer(_as_duration)]
+NodeSelector = Annotated[dict[str, str], AfterValidator(_node_selector)]
 DurationMsOrNever = Annotated[int | Literal["Never"], BeforeValidator(_duration_or_never), PlainSerializer(_as_duration)]
 
 
@@ -98,6 +120,12 @@ class Toleration(Part):
     operator: Literal["Equal", "Exists"] = "Equal"
     value: str | None = None
     effect: Literal["NoSchedule", "PreferNoSchedule", "NoExecute"] | None = None
+
+    @model_validator(mode="after")
+    def _kubernetes_takes_it(self) -> Self:
+        written = self.model_dump(by_alias=True, exclude_none=True)
+        _as_kubernetes(ManifestToleration, written, f"{self.key or 'no key'}, {self.operator}, {self.value or 'no value'}")
+        return self
 
 
 class Budget(Part):
@@ -182,14 +210,14 @@ class DaemonSetRequest(Part):
     name: Annotated[str, Field(pattern=LABEL_NAME)]
     cpu: Millicores = 0
     memory: MemoryMib = 0
-    node_selector: dict[str, str] = {}
+    node_selector: NodeSelector = {}
     tolerations: list[Toleration] = [Toleration.model_validate({"operator": "Exists"})]
 
 
 class PodPlace(Part):
     """Where the pods of one kind go: labels that a node must have, and taints that they tolerate."""
 
-    node_selector: dict[str, str] = {}
+    node_selector: NodeSelector = {}
     tolerations: list[Toleration] = []
 
 
@@ -221,8 +249,8 @@ class Nodes(Part):
     max_pods: Annotated[int, Field(ge=1, le=1000)] | None = None
     reserved_enis: Annotated[int, Field(ge=0, le=15)] = 0
     vm_memory_overhead_percent: Annotated[float, Field(ge=0, lt=1)] = 0.075
-    root_volume: MemoryMib = 51_200
-    measured_capacity: dict[str, MemoryMib] = {}
+    root_volume: Annotated[MemoryMib, Field(ge=1024)] = 51_200
+    measured_capacity: dict[str, Annotated[MemoryMib, Field(ge=1)]] = {}
     pools: Annotated[list[Pool], Field(min_length=1), AfterValidator(_distinct)]
     daemon_sets: list[DaemonSetRequest] = []
     pods: PodPlaces = PodPlaces()
@@ -267,7 +295,7 @@ class Kafka(Part):
         replication: copies of each partition.
         retention: of the topics, in ms.
         rack_aware: whether consumers read from the copy in their own zone.
-        tiered_storage: whether old segments lie in MSK's low-cost tier.
+        tiered_storage: whether old segments lie in MSK's low-cost tier; read, and without effect on the plan and the bill so far.
     """
 
     kind: Literal["standard", "express", "serverless", "external"] = "standard"

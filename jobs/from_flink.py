@@ -28,7 +28,7 @@ from sizing.flink.memory import JOB_MANAGER, TASK_MANAGER, JobManagerMemory, Tas
 from sizing.flink.parallelism import max_parallelism, task_managers
 from sizing.flink.values import boolean, cores, duration_ms, resource_memory_bytes, whole_number
 from sizing.targets import MAX_PARALLELISM, DriverTarget, ExecutorTarget, Operators, Origin, Parallelism, Targets
-from sizing.units import MAX_CPU_MILLICORES, MIB, NotAQuantity, memory_mib
+from sizing.units import MAX_CPU_MILLICORES, MIB, NotAQuantity, cpu_text, memory_mib
 
 # Source: flink-kubernetes-operator, FlinkConfigBuilder.DEFAULT_CHECKPOINTING_INTERVAL, for last-state.
 OPERATORS_CHECKPOINT_INTERVAL_MS = 300_000
@@ -239,7 +239,7 @@ class _Maker:
                 field, self._paths[f"{field}.memory_mib"], f"{memory.process_bytes} bytes; Flink's pod too asks for whole MiB, rounded down"
             )
         if cpu[1] != cpu[0] or field == "executor":
-            words = f"Flink limits the CPU of its pods, here to {cpu[1] / 1000:g} cores; Spark sets no limit unless sparkConf has"
+            words = f"Flink limits the CPU of its pods, here to {cpu_text(cpu[1])}; Spark sets no limit unless sparkConf has"
             self._note(field, (), f"{words} spark.kubernetes.{field}.limit.cores")
         return _Pod(memory, self._memory_text(field, memory.pod_mib), *cpu)
 

@@ -58,7 +58,7 @@ def run(arguments: argparse.Namespace) -> int:
     """Prints the bill, or the difference.
 
     Returns:
-        0, or 3 where a plan is not feasible; what the nearest that is feasible costs is printed all the same.
+        0, or 3 where a plan is not feasible; what is planned all the same is priced.
     """
     priced = [_priced(spec, name, arguments) for spec, name in compared(arguments.specs, arguments.environment)]
     sys.stdout.write(_rendered(priced, arguments.output))

@@ -46,7 +46,7 @@ def amount(quantity: float) -> str:
 
 
 def counted(quantity: float, unit: str) -> str:
-    """A quantity with its unit: ``1 node``, ``3 nodes``, ``20 GiB``; one that begins with a number is kept apart: ``9 x 1,000 requests``."""
+    """A quantity with its unit: ``1 node``, ``3 nodes``, ``20 GiB``, ``9 x 1,000 requests``."""
     times = " x" if unit[:1].isdigit() else ""
     return f"{amount(quantity)}{times} {unit}{'s' if unit in _COUNTED and quantity != 1 else ''}"
 

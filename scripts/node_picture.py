@@ -141,7 +141,7 @@ def _facts(group: NodeGroup, instance_type: str) -> Iterator[str]:
         yield group.capacity_type
     yield counted(len(group.launch_types), "type")
     if group.example is not None and group.example.on_demand_usd_per_h is not None:
-        yield f"{group.example.on_demand_usd_per_h:g} USD/h on-demand"
+        yield f"{group.example.on_demand_usd_per_h:g} USD/h as on-demand"
     if group.at_s is not None:
         yield f"from {group.at_s:,.0f} s on"
 

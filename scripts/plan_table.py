@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import textwrap
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 
 from scripts.money import usd
 from sizing.cost.billed import Bill
@@ -39,7 +39,7 @@ def headline(plan: Plan) -> str:
     executors, slots, tasks = plan.totals.executors, plan.pods.executor.slots or 1, plan.tasks_at_a_time
     runs = "runs" if executors == 1 else "run"
     line = f"{_count(executors, 'executor')} x {_count(slots, 'slot')} {runs} {_count(tasks, 'task')} at a time"
-    return line if plan.feasible else f"NOT FEASIBLE; the nearest: {line}"
+    return line if plan.feasible else f"NOT FEASIBLE: {line}"
 
 
 def _facts(plan: Plan) -> Iterator[tuple[str, Sequence[str]]]:
@@ -68,9 +68,12 @@ def _facts(plan: Plan) -> Iterator[tuple[str, Sequence[str]]]:
 def node_lines(nodes: NodesPlan) -> list[str]:
     """The nodes after a first start, one line for those that are alike, and what finds none."""
     lines = [_node_line(group) for group in nodes.staged.groups]
-    why = nodes.staged.reasons
-    lines += [f"{count} {group} pod{'' if count == 1 else 's'} without a node: {why.get(group, '')}" for group, count in nodes.staged.unschedulable.items()]
+    lines += [_left_out(group, count, nodes.staged.reasons) for group, count in nodes.staged.unschedulable.items()]
     return lines or ["none"]
+
+
+def _left_out(group: str, count: int, reasons: Mapping[str, str]) -> str:
+    return f"{_count(count, f'{group} pod')} without a node: {reasons.get(group, '')}"
 
 
 def cost_lines(cost: Bill) -> list[str]:
@@ -97,7 +100,9 @@ def _state(plan: Plan) -> str:
 
 def _spot(spot: SpotPlan) -> Iterator[str]:
     drain = spot.drain
-    if drain.fits:
+    if drain is None:
+        yield f"{spot.nodes} spot nodes; a bounded run's tasks have no known length, so whether a drain fits can't be said"
+    elif drain.fits:
         yield f"a drain fits: a batch of {drain.needed_s:g} s ends within {drain.available_s:g} s"
     else:
         way = "spark.decommission.enabled is off" if not drain.available_s else f"the grace period is {drain.available_s:g} s"

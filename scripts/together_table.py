@@ -15,7 +15,7 @@ def render(shared: Together, names: Sequence[str]) -> str:
         shared: what they take.
         names: of the jobs.
     """
-    verdict = "" if shared.feasible else "NOT FEASIBLE; the nearest: "
+    verdict = "" if shared.feasible else "NOT FEASIBLE: "
     found = f"{len(names)} jobs, {shared.pods} pods on {shared.nodes.staged.nodes} nodes"
     rows = [f"together in {shared.nodes.environment}: {verdict}{found}", ""]
     rows += labelled("jobs", [", ".join(names)])

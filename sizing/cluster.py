@@ -41,7 +41,7 @@ class KafkaCluster(_Known):
         replication: copies of each partition.
         retention_h: of the topics.
         rack_aware: whether consumers read from the copy in their own zone.
-        tiered_storage: whether old segments lie in the low-cost tier.
+        tiered_storage: whether old segments lie in the low-cost tier; without effect on the plan and the bill so far.
     """
 
     kind: Literal["standard", "express", "serverless", "external"] = "standard"

@@ -2,151 +2,145 @@
 
 from __future__ import annotations
 
-from bisect import bisect_right
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping
 
-from sizing.catalog.instance_type import InstanceType
 from sizing.cluster import Cluster
 from sizing.errors import DriverOnSpot, Infeasible, NoPoolTakesPod, NothingToLaunch, PodFitsNoNode, PoolLimitBinds, QuotaBinds
 from sizing.job_pods import DRIVER
-from sizing.nodes import requested, scenario_of
-from sizing.placement.manifests import NodePool
-from sizing.placement.place import place
+from sizing.load.load_plan import LoadKafka
+from sizing.nearest_fit import (
+    LIMIT_UNITS,
+    Limits,
+    Wanted,
+    largest_cpu_millicores,
+    largest_memory_mib,
+    limits_that_suffice,
+    most_pods,
+    one_fits,
+    sized,
+    smallest_type,
+)
+from sizing.nodes import requested
+from sizing.placement.manifests import MEMORY
+from sizing.placement.quantities import NANO
 from sizing.placement.scenario import PodGroup
 from sizing.planned_nodes import NodeGroup, NodesPlan
 from sizing.units import cpu_text, memory_text
 
-# Source: EC2 service quotas L-1216C47A and L-34B43A08: the families that "standard" instances are counted over.
-STANDARD_FAMILIES = frozenset("acdhimrtz")
+# Source: EC2 service quotas L-1216C47A and L-34B43A08: "standard" instances are A, C, D, H, I, M, R, T and Z. The other families of these
+# letters (DL, HPC, Inf, Mac, Trn) have quotas of their own.
+STANDARD_CATEGORIES = frozenset({"a", "c", "d", "h", "i", "im", "is", "m", "r", "t", "z"})
 # A tiny pod with the same selectors and tolerations tells "no pool takes it" from "it is too large".
 _TINY = (1, 1)
 
 
-def cluster_violations(
-    groups: Sequence[PodGroup], nodes: NodesPlan, cluster: Cluster, slots: Mapping[str, int]
-) -> list[tuple[str, Infeasible]]:
-    """What of the pods the cluster does not carry.
+def cluster_violations(wanted: Wanted, nodes: NodesPlan, slots: Mapping[str, int]) -> list[tuple[str, Infeasible]]:
+    """What of the pods the cluster does not carry, all at once or on a first start.
 
     Args:
-        groups: drivers and executors.
+        wanted: the pods and the cluster.
         nodes: what Karpenter makes of them.
-        cluster: the environment.
         slots: group of executors -> slots of one, for the nearest parallelism.
 
     Returns:
-        The group or an empty text, and SIZ-010 to SIZ-014 and SIZ-017, the executors' and drivers' first.
+        The group or an empty text, and SIZ-010 to SIZ-014 and SIZ-017: first what finds no node, by group.
     """
-    left_out = [group for group in groups if nodes.one_batch.unschedulable.get(group.name)]
+    missing = Counter(nodes.one_batch.unschedulable) | Counter(nodes.staged.unschedulable)
+    not_launched = dict(_not_launched(nodes.one_batch.groups))
+    # Pods whose node can't be launched wait too; that is said once.
+    waiting = [group for group in wanted.groups if missing[group.name] and group.name not in not_launched]
     return [
-        *((group.name, _unplaced(group, groups, nodes, cluster, slots)) for group in left_out),
-        *_driver_on_spot(nodes),
-        *_not_launched(nodes),
-        *(("", fault) for fault in _quotas(nodes.one_batch.groups, cluster)),
+        *((group.name, _unplaced(group, missing[group.name], wanted, nodes, slots)) for group in waiting),
+        *_drivers_on_spot(nodes),
+        *not_launched.items(),
+        *(("", fault) for fault in _quotas(nodes, wanted.cluster)),
     ]
 
 
-def _unplaced(
-    group: PodGroup, groups: Sequence[PodGroup], nodes: NodesPlan, cluster: Cluster, slots: Mapping[str, int]
-) -> Infeasible:
-    free = cluster.model_copy(update={"node_pools": tuple(_without_limits(pool) for pool in cluster.node_pools)})
-    if _one_fits(group, free):
-        return _limited(group, groups, nodes, cluster, free, slots)
-    if not _one_fits(_sized(group, *_TINY), free):
-        return _no_pool(group, nodes, cluster)
-    return _too_large(group, free)
+def broker_quota_violations(kafka: LoadKafka | None, cluster: Cluster) -> list[QuotaBinds]:
+    """SIZ-011 where the brokers, as the environment fixes them or as the load takes them, are above the account's quota."""
+    quota, own = cluster.quotas.msk_brokers, cluster.kafka
+    planned = kafka.cluster.brokers if kafka is not None and kafka.cluster is not None else 0
+    brokers = 0 if own is None or own.kind not in ("standard", "express") else own.brokers or planned
+    if quota is None or brokers <= quota:
+        return []
+    need, fix = f"{brokers} brokers", f"a quota of {brokers} or more for this region, or fewer brokers of a larger type"
+    return [QuotaBinds(path="spec.quotas.mskBrokers", given=str(quota), need=need, fix=fix)]
 
 
-def _limited(
-    group: PodGroup, groups: Sequence[PodGroup], nodes: NodesPlan, cluster: Cluster, free: Cluster, slots: Mapping[str, int]
-) -> PoolLimitBinds:
-    left_out = nodes.one_batch.unschedulable[group.name]
-    placed = group.count - left_out
-    limits = "; ".join(f"{pool.name}: {_limits_text(pool)}" for pool in cluster.node_pools if pool.spec.limits)
+def _unplaced(group: PodGroup, missing: int, wanted: Wanted, nodes: NodesPlan, slots: Mapping[str, int]) -> Infeasible:
+    free = wanted.without_limits().cluster
+    if one_fits(group, free):
+        return _limited(group, missing, wanted, slots)
+    if not one_fits(sized(group, *_TINY), free):
+        return _no_pool(group, nodes, wanted.cluster)
+    return _too_large(group, wanted)
+
+
+def _limited(group: PodGroup, missing: int, wanted: Wanted, slots: Mapping[str, int]) -> PoolLimitBinds:
+    placed = group.count - missing
+    own = {pool.name: pool.spec.limits for pool in wanted.cluster.node_pools if pool.spec.limits}
     cpu, mib = requested(group)
     given = f"{group.count} pods of {cpu_text(cpu)} and {memory_text(mib)}"
-    need = f"room for {left_out} more than the {placed} that find a node; the limits are {limits}"
-    fixes = [_enough(groups, free)]
-    if group.name in slots and placed:
-        fixes.insert(0, f"a parallelism of at most {placed * slots[group.name]}")
+    need = f"room for {missing} more than the {placed} that find a node; the limits are {_limits_text(own)}"
+    fixes = [f"limits of {_limits_text(limits_that_suffice(wanted)) or 'the pools that are larger'}"]
+    most = most_pods(wanted, group, placed) if group.name in slots else 0
+    if most:
+        executors = "1 executor" if most == 1 else f"{most} executors"
+        fixes.insert(0, f"a parallelism of at most {most * slots[group.name]} ({executors})")
     return PoolLimitBinds(path=group.name, given=given, need=need, fix=", or ".join(fixes))
-
-
-def _enough(groups: Sequence[PodGroup], free: Cluster) -> str:
-    """Limits that take all the pods, by pool: each claim counts as the largest type that it may become."""
-    decision = place(scenario_of(groups, free), free.catalog, free.node_settings, free.zones)
-    wanted: dict[str, tuple[int, int]] = {}
-    for claim in decision.node_claims:
-        types = [known for name in claim.instance_types if (known := free.catalog.get(name))]
-        cpu, mib = wanted.get(claim.node_pool, (0, 0))
-        wanted[claim.node_pool] = (cpu + max(one.vcpu for one in types), mib + max(one.memory_mib for one in types))
-    return "limits of " + "; ".join(f"{pool}: cpu {cpu}, memory {-(-mib // 1024)}Gi" for pool, (cpu, mib) in sorted(wanted.items()))
 
 
 def _no_pool(group: PodGroup, nodes: NodesPlan, cluster: Cluster) -> NoPoolTakesPod:
     spec = group.pod.spec
     selector = ", ".join(f"{key}={value}" for key, value in spec.node_selector.items()) or "no node selector"
     need = nodes.one_batch.reasons.get(group.name, "a NodePool with these labels whose taints the pod tolerates")
-    pools = ", ".join(pool.name for pool in cluster.node_pools)
-    fix = f"a node selector and tolerations that one of the pools {pools} meets, or a pool for these pods"
+    names = ", ".join(pool.name for pool in cluster.node_pools)
+    fix = f"a node selector and tolerations that one of the pools {names} meets, or a pool for these pods"
     return NoPoolTakesPod(path=group.name, given=selector, need=need, fix=fix)
 
 
-def _too_large(group: PodGroup, free: Cluster) -> PodFitsNoNode:
+def _too_large(group: PodGroup, wanted: Wanted) -> PodFitsNoNode:
     cpu, mib = requested(group)
-    most_mib = _most(mib, lambda less: _one_fits(_sized(group, cpu, less), free))
     given = f"{cpu_text(cpu)} and {memory_text(mib)} a pod"
-    bigger = _smallest_that_fits(group, free)
+    bigger = smallest_type(wanted, group)
     allow = f", or allow {bigger.name} ({bigger.vcpu} vCPUs, {memory_text(bigger.memory_mib)})" if bigger else ""
+    beside = "beside the DaemonSets of the allowed types and within the limits of their pools"
+    most_mib = largest_memory_mib(wanted, group)
     if most_mib:
-        need = f"at most {most_mib} MiB a pod with {cpu_text(cpu)}, beside the DaemonSets of the largest allowed type"
+        need = f"at most {most_mib} MiB a pod with {cpu_text(cpu)}, {beside}"
         return PodFitsNoNode(path=group.name, given=given, need=need, fix=f'memory <= "{most_mib}m"{allow}')
-    most_cpu = _most(cpu, lambda less: _one_fits(_sized(group, less, mib), free))
+    most_cpu = largest_cpu_millicores(wanted, group)
     if most_cpu:
-        need = f"at most {most_cpu}m of CPU a pod with {memory_text(mib)}, beside the DaemonSets of the largest allowed type"
+        need = f"at most {most_cpu}m of CPU a pod with {memory_text(mib)}, {beside}"
         return PodFitsNoNode(path=group.name, given=given, need=need, fix=f'cores <= "{most_cpu}m"{allow}')
-    need = "a smaller pod: neither its CPU nor its memory fits any allowed type"
+    need = "a smaller pod: neither less memory alone nor less CPU alone lets it find a node"
     return PodFitsNoNode(path=group.name, given=given, need=need, fix=f"less of both{allow}")
 
 
-def _smallest_that_fits(group: PodGroup, free: Cluster) -> InstanceType | None:
-    """The cheapest type of the catalogue that carries the pod, were it allowed in one of the pools that take the pod."""
-    open_cluster = free.model_copy(update={"node_pools": tuple(_any_type(pool) for pool in free.node_pools)})
-    one = group.model_copy(update={"count": 1})
-    decision = place(scenario_of([one], open_cluster), free.catalog, free.node_settings, free.zones)
-    return next((free.catalog.get(claim.cheapest_type) for claim in decision.node_claims if claim.cheapest_type), None)
+def _drivers_on_spot(nodes: NodesPlan) -> Iterator[tuple[str, Infeasible]]:
+    """SIZ-014 for each driver, whichever order brings it onto spot."""
+    spot = [group for group in (*nodes.one_batch.groups, *nodes.staged.groups) if group.capacity_type == "spot"]
+    pools = {pods.group: group.node_pool for group in spot for pods in group.pods if pods.group.split("/")[-1] == DRIVER}
+    for driver, pool in pools.items():
+        need = "on-demand capacity: the loss of a driver's node restarts the query and all that it holds"
+        fix = "send it to a pool of karpenter.sh/capacity-type on-demand, or give it that label as a node selector"
+        yield driver, DriverOnSpot(path=driver, given=f"pool {pool}, spot", need=need, fix=fix)
 
 
-def _any_type(pool: NodePool) -> NodePool:
-    """The pool with no say on the machine but its architecture and how it is bought."""
-    of_machines = ("karpenter.k8s.aws/", "node.kubernetes.io/")
-    kept = tuple(one for one in pool.spec.template.spec.requirements if not one.key.startswith(of_machines))
-    node = pool.spec.template.spec.model_copy(update={"requirements": kept})
-    template = pool.spec.template.model_copy(update={"spec": node})
-    return pool.model_copy(update={"spec": pool.spec.model_copy(update={"template": template})})
-
-
-def _driver_on_spot(nodes: NodesPlan) -> Iterator[tuple[str, Infeasible]]:
-    for group in nodes.one_batch.groups:
-        drivers = [pods.group for pods in group.pods if pods.group.split("/")[-1] == DRIVER]
-        if group.capacity_type == "spot" and drivers:
-            need = "on-demand capacity: the loss of a driver's node restarts the query and all that it holds"
-            fix = "send it to a pool of karpenter.sh/capacity-type on-demand, or give it that label as a node selector"
-            yield drivers[0], DriverOnSpot(path=drivers[0], given=f"pool {group.node_pool}, spot", need=need, fix=fix)
-
-
-def _not_launched(nodes: NodesPlan) -> Iterator[tuple[str, Infeasible]]:
-    for group in nodes.one_batch.groups:
-        if group.error:
-            names = ", ".join(pods.group for pods in group.pods)
+def _not_launched(groups: Iterable[NodeGroup]) -> Iterator[tuple[str, Infeasible]]:
+    for group in groups:
+        for pods in group.pods if group.error else ():
             fix = "loosen the requirements of the pool"
-            yield group.pods[0].group, NothingToLaunch(path=names, given=f"pool {group.node_pool}", need=group.error, fix=fix)
+            yield pods.group, NothingToLaunch(path=pods.group, given=f"pool {group.node_pool}", need=group.error, fix=fix)
 
 
-def _quotas(groups: Iterable[NodeGroup], cluster: Cluster) -> Iterator[QuotaBinds]:
+def _quotas(nodes: NodesPlan, cluster: Cluster) -> Iterator[QuotaBinds]:
     """Where even the smallest machines that may come are above a quota."""
     quotas = {"on-demand": cluster.quotas.on_demand_vcpus, "spot": cluster.quotas.spot_vcpus}
     for capacity_type, quota in quotas.items():
-        least = sum(group.count * _fewest_vcpus(group, cluster) for group in groups if group.capacity_type == capacity_type)
+        least = max(_least_vcpus(placed.groups, capacity_type, cluster) for placed in (nodes.one_batch, nodes.staged))
         if quota is not None and least > quota:
             name = "onDemandVcpus" if capacity_type == "on-demand" else "spotVcpus"
             need = f"{least} {capacity_type} vCPUs at least, as the smallest machines that may come"
@@ -154,37 +148,20 @@ def _quotas(groups: Iterable[NodeGroup], cluster: Cluster) -> Iterator[QuotaBind
             yield QuotaBinds(path=f"spec.quotas.{name}", given=str(quota), need=need, fix=fix)
 
 
+def _least_vcpus(groups: Iterable[NodeGroup], capacity_type: str, cluster: Cluster) -> int:
+    return sum(group.count * _fewest_vcpus(group, cluster) for group in groups if group.capacity_type == capacity_type)
+
+
 def _fewest_vcpus(group: NodeGroup, cluster: Cluster) -> int:
+    """What a node counts against the quota of standard instances at the least: nothing where another kind may come."""
     types = [one for name in group.launch_types if (one := cluster.catalog.get(name))]
-    known = [one.vcpu for one in types if (one.category or "")[:1] in STANDARD_FAMILIES]
-    return min(known, default=0)
+    return min((one.vcpu if one.category in STANDARD_CATEGORIES else 0 for one in types), default=0)
 
 
-def _one_fits(group: PodGroup, cluster: Cluster) -> bool:
-    one = group.model_copy(update={"count": 1})
-    return not place(scenario_of([one], cluster), cluster.catalog, cluster.node_settings, cluster.zones).unschedulable
+def _limits_text(limits: Limits) -> str:
+    return "; ".join(f"{pool}: {', '.join(_limit_text(*limit) for limit in amounts.items())}" for pool, amounts in limits.items())
 
 
-def _most(too_much: int, fits: Callable[[int], bool]) -> int:
-    """The largest value below one that does not fit, 0 if none from 1 on fits."""
-    return bisect_right(range(1, too_much), False, key=lambda value: not fits(value))
-
-
-def _sized(group: PodGroup, cpu_millicores: int, memory_mib: int) -> PodGroup:
-    data = group.model_dump(by_alias=True, exclude_unset=True)
-    amounts = {"cpu": f"{cpu_millicores}m", "memory": f"{memory_mib}Mi"}
-    data["pod"]["spec"]["containers"][0]["resources"] = {"requests": amounts, "limits": {"memory": amounts["memory"]}}
-    return PodGroup.model_validate({**data, "count": 1})
-
-
-def _without_limits(pool: NodePool) -> NodePool:
-    return pool.model_copy(update={"spec": pool.spec.model_copy(update={"limits": {}})})
-
-
-def _limits_text(pool: NodePool) -> str:
-    written = pool.spec.model_dump(by_alias=True)["limits"]
-    return ", ".join(f"{name} {_limit_text(name, amount)}" for name, amount in written.items())
-
-
-def _limit_text(name: str, amount: str) -> str:
-    return memory_text(int(amount) // 1024**2) if name == "memory" and amount.isdigit() else amount
+def _limit_text(name: str, amount: int) -> str:
+    count = amount / LIMIT_UNITS.get(name, NANO)
+    return f"{name} {count:g}{'Gi' if name == MEMORY else ''}"

@@ -5,14 +5,15 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from sizing.cluster import Cluster
-from sizing.cluster_feasibility import cluster_violations
+from sizing.cluster_feasibility import broker_quota_violations, cluster_violations
 from sizing.cost.bill import bill
 from sizing.cost.billed import Bill
 from sizing.cost.of_plan import assumptions_of, usage_of
 from sizing.errors import Infeasible
 from sizing.job_pods import EXECUTOR, pod_groups
 from sizing.load.load_plan import LoadKafka
-from sizing.nodes import plan_nodes
+from sizing.nearest_fit import Wanted
+from sizing.nodes import allocation_of, plan_nodes
 from sizing.planned import Plan, SpotPlan
 from sizing.planned_nodes import NodesPlan, PlacedPods
 from sizing.resilience import planned_spot
@@ -42,14 +43,15 @@ def plan_in_cluster(targets: Targets, draft: Plan, cluster: Cluster) -> ClusterP
         cluster: the environment.
     """
     groups = pod_groups(draft.pods, draft.spark_conf, cluster)
-    nodes = plan_nodes(groups, cluster, draft.spark_conf)
-    found = cluster_violations(groups, nodes, cluster, {EXECUTOR: draft.pods.executor.slots or 1})
+    allocations = {EXECUTOR: allocation_of(draft.spark_conf)}
+    nodes = plan_nodes(groups, cluster, allocations)
+    found = cluster_violations(Wanted(groups, cluster, allocations), nodes, {EXECUTOR: draft.pods.executor.slots or 1})
     kafka = [draft.kafka.load] if draft.kafka.load else []
     return ClusterPlan(
         nodes=nodes,
         cost=bill_of(nodes.staged, [draft.state.checkpoint], kafka, cluster, sum(draft.kafka.topics.values())),
         spot=planned_spot(targets, draft.pods, draft.spark_conf, nodes, cluster, draft.state),
-        violations=tuple(_located(targets, group, fault) for group, fault in found),
+        violations=(*(_located(targets, group, fault) for group, fault in found), *broker_quota_violations(draft.kafka.load, cluster)),
         notes=_notes(nodes, cluster),
     )
 
@@ -67,7 +69,7 @@ def bill_of(nodes: PlacedPods, checkpoints: list[CheckpointTraffic], kafka: list
     if cluster.prices is None:
         return None
     made = bill(usage_of(nodes, checkpoints, kafka, cluster, topics), cluster.prices, cluster.catalog, cluster.spot_ratio)
-    return made.model_copy(update={"assumptions": (*made.assumptions, *assumptions_of(kafka, cluster))})
+    return made.model_copy(update={"assumptions": (*made.assumptions, *assumptions_of(nodes, kafka, cluster))})
 
 
 def _located(targets: Targets, group: str, fault: Infeasible) -> Infeasible:

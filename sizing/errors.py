@@ -214,10 +214,10 @@ class PoolLimitBinds(Infeasible):
 
 
 class QuotaBinds(Infeasible):
-    """The nodes take more vCPUs than the account may run."""
+    """The nodes take more vCPUs, or Kafka more brokers, than the account may have."""
 
     code = "SIZ-011"
-    title = "the nodes are above a service quota"
+    title = "the plan is above a service quota"
 
 
 class PodFitsNoNode(Infeasible):

@@ -72,6 +72,7 @@ def partition_violations(targets: Targets, draft: Plan) -> list[Infeasible]:
     if busy < draft.totals.executors:
         most = draft.tasks_at_a_time
         need = f"{draft.totals.executors * slots} tasks at a time; no stage has more than {most}, enough for {busy} executors"
-        fix = f"a parallelism of {busy * slots}, or spark.sql.shuffle.partitions of {parallelism}"
+        fewer = "" if targets.load is not None else f"a parallelism of {busy * slots}, or "
+        fix = f"{fewer}spark.sql.shuffle.partitions of {parallelism}"
         return [targets.locate(ExecutorsIdle(given=str(parallelism), need=need, fix=fix), "parallelism")]
     return []

@@ -5,9 +5,14 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from pydantic import ValidationError
+
 from sizing.cluster import Cluster, PodPlace
+from sizing.errors import BadSparkSetting
+from sizing.placement.manifests import PodSpec
 from sizing.placement.scenario import PodGroup
 from sizing.planned import PlannedPod, Pods
+from sizing.targets import Targets
 
 DRIVER = "driver"
 EXECUTOR = "executor"
@@ -40,6 +45,28 @@ def node_selector(kind: str, conf: Mapping[str, str], place: PodPlace) -> dict[s
         place: of the environment for this kind.
     """
     return {**place.node_selector, **_after(_SELECTORS, conf), **_after(_SELECTORS_OF[kind], conf)}
+
+
+def selector_faults(targets: Targets) -> list[BadSparkSetting]:
+    """SIZ-002 for each node selector of sparkConf that Kubernetes would refuse."""
+    faults: list[BadSparkSetting] = []
+    for key, value in targets.spark_conf.items():
+        prefix = next((prefix for prefix in (_SELECTORS, *_SELECTORS_OF.values()) if key.startswith(prefix)), None)
+        need = None if prefix is None else _refused(key.removeprefix(prefix), value)
+        if need is not None:
+            fault = BadSparkSetting(given=value, need=need, fix="for example spark.kubernetes.node.selector.disk: ssd")
+            faults.append(targets.locate(fault, f"spark_conf.{key}"))
+    return faults
+
+
+def _refused(label: str, value: str) -> str | None:
+    """What a label of a node selector has to be; None where it is."""
+    try:
+        PodSpec.model_validate({"containers": [{"name": "spark"}], "nodeSelector": {label: value}})
+    except ValidationError as invalid:
+        first = invalid.errors(include_url=False)[0]
+        return str((first.get("ctx") or {}).get("need") or first["msg"])
+    return None
 
 
 def _after(prefix: str, conf: Mapping[str, str]) -> dict[str, str]:

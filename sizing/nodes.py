@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
+from typing import NamedTuple
 
 from sizing.catalog.allocatable import allocatable
 from sizing.cluster import Cluster
@@ -16,55 +18,92 @@ from sizing.placement.quantities import NANO
 from sizing.placement.scenario import Arrival, PodGroup, Scenario
 from sizing.placement.staged import place_staged
 from sizing.planned_nodes import CapacityType, NodeExample, NodeGroup, NodesPlan, PlacedPods, PodsOnNode
+from sizing.spark_settings import ALLOCATION_BATCH_DELAY_MS, ALLOCATION_BATCH_SIZE, read_settings
 from sizing.units import MIB
 
-# Source: Spark 4.2 and later, spark.kubernetes.allocation.batch.size and spark.kubernetes.allocation.batch.delay.
-ALLOCATION_BATCH_SIZE = 20
-ALLOCATION_BATCH_DELAY_S = 1.0
 # Ours: the driver's container and its JVM until it asks for the first executors, the image being on the node.
 DRIVER_START_S = 20.0
 
 
-def plan_nodes(groups: Sequence[PodGroup], cluster: Cluster, conf: Mapping[str, str]) -> NodesPlan:
+class Allocation(NamedTuple):
+    """How Spark asks for the executors of a job: so many at once, and the next after a while."""
+
+    batch_size: int = ALLOCATION_BATCH_SIZE
+    delay_s: float = ALLOCATION_BATCH_DELAY_MS / 1000
+
+
+# Group of executors -> how they are asked for; what is not in it goes by Spark's defaults.
+Allocations = Mapping[str, Allocation]
+
+
+def allocation_of(conf: Mapping[str, str]) -> Allocation:
+    """How a job's executors are asked for.
+
+    Args:
+        conf: Spark's settings, which a plan has found to be readable.
+    """
+    settings, _ = read_settings(conf)
+    return Allocation(settings.allocation_batch_size, settings.allocation_batch_delay_ms / 1000)
+
+
+def plan_nodes(groups: Sequence[PodGroup], cluster: Cluster, allocations: Allocations) -> NodesPlan:
     """The nodes for pods in both orders.
 
     Args:
         groups: drivers and executors, each driver before its executors.
         cluster: the environment.
-        conf: Spark's settings, for how executors are asked for.
+        allocations: how the executors of each group are asked for.
 
     Returns:
         The nodes; what finds none is among the unschedulable, with the reason.
     """
     scenario = scenario_of(groups, cluster)
-    staged = scenario.model_copy(update={"arrivals": arrivals(groups, conf, cluster.boot_s), "boot_s": cluster.boot_s})
-    settings, zones = cluster.node_settings, cluster.zones
+    one_batch, staged = decisions(groups, cluster, allocations)
     seen = _Seen(groups, cluster, scenario)
     return NodesPlan(
         environment=cluster.name,
         region=cluster.region,
         catalog_date=cluster.catalog.date,
-        one_batch=seen.placed(place(scenario, cluster.catalog, settings, zones)),
-        staged=seen.placed(place_staged(staged, cluster.catalog, settings, zones)),
+        one_batch=seen.placed(one_batch),
+        staged=seen.placed(staged),
     )
 
 
-def arrivals(groups: Sequence[PodGroup], conf: Mapping[str, str], boot_s: float) -> tuple[Arrival, ...]:
+def decisions(groups: Sequence[PodGroup], cluster: Cluster, allocations: Allocations) -> tuple[Decision, Decision]:
+    """What Karpenter makes of the pods: all in one batch, and as they come on a first start.
+
+    Args:
+        groups: as for `plan_nodes`.
+        cluster: the environment.
+        allocations: as for `plan_nodes`.
+    """
+    scenario, known = scenario_of(groups, cluster), (cluster.catalog, cluster.node_settings, cluster.zones)
+    staged = scenario.model_copy(update={"arrivals": arrivals(groups, allocations, cluster.boot_s), "boot_s": cluster.boot_s})
+    return place(scenario, *known), place_staged(staged, *known)
+
+
+def left_out(groups: Sequence[PodGroup], cluster: Cluster, allocations: Allocations) -> Counter[str]:
+    """Group -> pods that find no node, in the order of the two in which there are more of them."""
+    one_batch, staged = decisions(groups, cluster, allocations)
+    return Counter(one_batch.unschedulable) | Counter(staged.unschedulable)
+
+
+def arrivals(groups: Sequence[PodGroup], allocations: Allocations, boot_s: float) -> tuple[Arrival, ...]:
     """When the pods appear on a first start: drivers at once, executors in Spark's batches as soon as their driver runs.
 
     Args:
         groups: as for `plan_nodes`.
-        conf: Spark's settings.
+        allocations: as for `plan_nodes`.
         boot_s: from a node claim to a node that takes pods.
     """
-    size = int(conf.get("spark.kubernetes.allocation.batch.size", str(ALLOCATION_BATCH_SIZE)))
     found: list[Arrival] = []
     for group in groups:
         if group.name.split("/")[-1] == DRIVER:
             found.append(_arrival(0.0, group.name, group.count))
             continue
+        size, delay_s = allocations.get(group.name, Allocation())
         for index, asked in enumerate(range(0, group.count, size)):
-            at_s = boot_s + DRIVER_START_S + index * ALLOCATION_BATCH_DELAY_S
+            at_s = boot_s + DRIVER_START_S + index * delay_s
             found.append(_arrival(at_s, group.name, min(size, group.count - asked)))
     return tuple(sorted(found, key=lambda arrival: arrival.at_s))
 
@@ -76,7 +115,8 @@ def requested(group: PodGroup) -> tuple[int, int]:
 
 
 def _arrival(at_s: float, group: str, count: int) -> Arrival:
-    return Arrival.model_validate({"at_s": at_s, "group": group, "count": count})
+    # Not validated: a delay of Spark's may be longer than any that a scenario may have.
+    return Arrival.model_construct(at_s=at_s, group=group, count=count)
 
 
 def scenario_of(groups: Sequence[PodGroup], cluster: Cluster) -> Scenario:
@@ -104,7 +144,7 @@ class _Seen:
     def placed(self, decision: Decision) -> PlacedPods:
         alike: dict[object, list[NodeClaim]] = {}
         for claim in decision.node_claims:
-            alike.setdefault((claim.node_pool, tuple(claim.pods.items()), claim.instance_types, claim.at_s), []).append(claim)
+            alike.setdefault((claim.node_pool, tuple(claim.pods.items()), claim.instance_types, claim.launch, claim.at_s), []).append(claim)
         return PlacedPods(
             groups=tuple(self._group(claims[0], len(claims)) for claims in alike.values()),
             nodes=len(decision.node_claims),

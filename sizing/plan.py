@@ -10,6 +10,7 @@ from sizing.executors import executor_count, stages, subtasks, task_slots, tasks
 from sizing.explanation import explain
 from sizing.feasibility import memory_violations, partition_violations
 from sizing.job_load import JobLoad, load_of
+from sizing.job_pods import selector_faults
 from sizing.job_state import planned_state
 from sizing.kafka.partitions import read_partitions
 from sizing.notes import plan_notes
@@ -36,7 +37,7 @@ def plan(targets: Targets, cluster: Cluster | None = None) -> Plan:
         PenstockError: SIZ-001, SIZ-002, SIZ-003, SIZ-006 or SIZ-042; several come as `Faults`.
     """
     settings, unreadable = settings_of(targets)
-    raise_all(unreadable)
+    raise_all([*unreadable, *selector_faults(targets)])
     executor, executor_faults = agreed_executor(targets, settings)
     driver, driver_faults = agreed_driver(targets, settings)
     slots = max(1, task_slots(executor.cores, settings.task_cpus))

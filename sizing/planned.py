@@ -149,12 +149,13 @@ class SpotPlan(_Planned):
 
     Args:
         nodes: that executors run on, as spot.
-        drain: whether an executor ends its tasks before its node is gone; the longest task is taken to be a whole trigger.
+        drain: whether an executor ends its tasks before its node is gone; the longest task is taken to be a whole trigger. None: a bounded
+            run, of whose tasks nobody knows how long they take.
         losses: for one node lost, for two and so on up to all; none without a load.
     """
 
     nodes: int
-    drain: DrainOutcome
+    drain: DrainOutcome | None
     losses: tuple[LossOutcome, ...] = ()
 
 

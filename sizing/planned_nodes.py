@@ -35,7 +35,7 @@ class NodeExample(_Planned):
     """One node as it would be as the cheapest of the types that may come, to see what is used and what is free.
 
     Args:
-        instance_type: the cheapest at on-demand prices; of equal ones the first by name.
+        instance_type: the cheapest at the prices that the node is bought at; of equal ones the first by name.
         vcpu: of the type.
         memory_mib: of the type's data sheet.
         allocatable_cpu_millicores: what pods and DaemonSets may ask for.
@@ -66,7 +66,7 @@ class NodeGroup(_Planned):
         allocation_strategy: of the request to EC2.
         may_become: number of types that the node claim leaves open.
         launch_types: the types that are sent to EC2, at most 60, sorted.
-        example: the cheapest of these.
+        example: the cheapest of these; None where nothing can be launched.
         error: why nothing can be launched; empty as a rule.
         at_s: when the claim is made, in seconds after the job's start; None where all the pods come at once.
     """

@@ -16,15 +16,20 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from sizing.errors import BadSparkSetting, PenstockError
 from sizing.targets import Targets
-from sizing.units import MAX_MEMORY_BYTES, MIB, NotAQuantity, cpu_millicores
+from sizing.units import MAX_DURATION_MS, MAX_MEMORY_BYTES, MIB, NotAQuantity, cpu_millicores
 
 # Source: Spark 4.1.1, ResourceProfile.MEMORY_OVERHEAD_MIN_MIB and spark.{executor,driver}.minMemoryOverhead (since 4.0).
 MIN_OVERHEAD_MIB = 384
 # Source: Spark 4.1.1, spark.kubernetes.memoryOverheadFactor's default.
 JVM_OVERHEAD_FACTOR = 0.1
+# Source: Spark 4.2 and later, spark.kubernetes.allocation.batch.size and spark.kubernetes.allocation.batch.delay.
+ALLOCATION_BATCH_SIZE = 20
+ALLOCATION_BATCH_DELAY_MS = 1000
 # Source: Spark 4.1.1, spark.executor.memory and spark.driver.memory default to 1g.
 DEFAULT_HEAP_MIB = 1024
 
+# Source: Spark 4.1.1, JavaUtils.timeSuffixes, in microseconds.
+_DURATIONS_US = {"us": 1, "ms": 10**3, "s": 10**6, "m": 6 * 10**7, "min": 6 * 10**7, "h": 36 * 10**8, "d": 864 * 10**8}
 _EXPONENTS = {"b": 0, "k": 1, "m": 2, "g": 3, "t": 4, "p": 5}
 _NUMBER = r"(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][+-]?[0-9]{1,3})?"
 # Longer digits than any size has; Python itself refuses to convert beyond 4300.
@@ -74,6 +79,10 @@ class SparkSettings(BaseModel):
         executor_instances: ``spark.executor.instances``.
         shuffle_partitions: ``spark.sql.shuffle.partitions``.
         dynamic_allocation: ``spark.dynamicAllocation.enabled``.
+        allocation_batch_size: ``spark.kubernetes.allocation.batch.size``, executors that Spark asks for at once.
+        allocation_batch_delay_ms: ``spark.kubernetes.allocation.batch.delay``, from one such batch to the next.
+        decommission: ``spark.decommission.enabled``.
+        grace_period_s: ``spark.kubernetes.executor.terminationGracePeriodSeconds``; None: Spark's default.
     """
 
     model_config = ConfigDict(frozen=True, strict=True, extra="forbid")
@@ -88,6 +97,10 @@ class SparkSettings(BaseModel):
     executor_instances: _Count | None = None
     shuffle_partitions: _Count | None = None
     dynamic_allocation: bool = False
+    allocation_batch_size: _Count = ALLOCATION_BATCH_SIZE
+    allocation_batch_delay_ms: _Count = ALLOCATION_BATCH_DELAY_MS
+    decommission: bool = False
+    grace_period_s: _Size | None = None
 
 
 def spark_mib(text: str) -> int:
@@ -153,6 +166,28 @@ def _size(text: str, default: str) -> int:
     return size
 
 
+def _duration_us(text: str, default: str) -> int:
+    match = re.fullmatch(r"([0-9]+)([a-z]*)", text.strip().lower(), re.ASCII)
+    unit = None if match is None or len(match.group(1)) > _MAX_DIGITS else _DURATIONS_US.get(match.group(2) or default)
+    if match is None or unit is None:
+        raise NotAQuantity("an integer with us, ms, s, m, min, h or d, as Spark reads it", 'for example "30s"')
+    duration = int(match.group(1)) * unit
+    if duration > MAX_DURATION_MS * 1000:
+        raise NotAQuantity("at most 3650d", "check the suffix")
+    return duration
+
+
+def _seconds(text: str) -> int:
+    return _duration_us(text, default="s") // 10**6
+
+
+def _milliseconds_above_0(text: str) -> int:
+    duration = _duration_us(text, default="ms") // 1000
+    if not duration:
+        raise NotAQuantity("a duration of at least 1ms", 'for example "1s"')
+    return duration
+
+
 def _whole(text: str) -> int:
     digits = text.strip()
     if not re.fullmatch(r"[0-9]{1,9}", digits, re.ASCII) or int(digits) < 1:
@@ -210,6 +245,10 @@ _SETTINGS: dict[str, _Setting] = {
     "spark.executor.instances": _Setting("", "executor_instances", _whole),
     "spark.sql.shuffle.partitions": _Setting("", "shuffle_partitions", _whole),
     "spark.dynamicAllocation.enabled": _Setting("", "dynamic_allocation", _boolean),
+    "spark.kubernetes.allocation.batch.size": _Setting("", "allocation_batch_size", _whole),
+    "spark.kubernetes.allocation.batch.delay": _Setting("", "allocation_batch_delay_ms", _milliseconds_above_0),
+    "spark.decommission.enabled": _Setting("", "decommission", _boolean),
+    "spark.kubernetes.executor.terminationGracePeriodSeconds": _Setting("", "grace_period_s", _seconds),
 }
 _KINDS: tuple[Literal["executor", "driver"], ...] = ("executor", "driver")
 for _kind in _KINDS:

@@ -8,19 +8,19 @@ from pydantic import BaseModel, ConfigDict
 from pydantic.alias_generators import to_camel
 
 from sizing.cluster import Cluster
-from sizing.cluster_feasibility import cluster_violations
+from sizing.cluster_feasibility import broker_quota_violations, cluster_violations
 from sizing.cluster_plan import bill_of
 from sizing.cost.billed import Bill
 from sizing.errors import Infeasible
 from sizing.job_pods import EXECUTOR, pod_groups
 from sizing.kafka.brokers import cheapest, option_of
 from sizing.kafka.brokers import cluster_violations as broker_violations
-from sizing.kafka.demand import KafkaDemand
+from sizing.kafka.demand import BROKER_QUOTA, KafkaDemand
 from sizing.kafka.errors import KafkaOutOfReach
 from sizing.kafka.serverless import serverless_use
 from sizing.load.load_plan import LoadKafka
-from sizing.nodes import plan_nodes
-from sizing.placement.scenario import PodGroup
+from sizing.nearest_fit import Wanted
+from sizing.nodes import allocation_of, plan_nodes
 from sizing.planned import Plan
 from sizing.planned_nodes import NodesPlan
 
@@ -59,15 +59,16 @@ def plan_together(jobs: Mapping[str, Plan], cluster: Cluster) -> Together:
         cluster: that they share.
     """
     groups = [group for name, plan in jobs.items() for group in pod_groups(plan.pods, plan.spark_conf, cluster, name)]
-    nodes = plan_nodes(groups, cluster, _allocation(jobs))
+    allocations = {f"{name}/{EXECUTOR}": allocation_of(plan.spark_conf) for name, plan in jobs.items()}
+    nodes = plan_nodes(groups, cluster, allocations)
     slots = {f"{name}/{EXECUTOR}": plan.pods.executor.slots or 1 for name, plan in jobs.items()}
-    faults: list[Infeasible] = [fault for _, fault in cluster_violations(groups, nodes, cluster, slots)]
+    faults: list[Infeasible] = [fault for _, fault in cluster_violations(Wanted(groups, cluster, allocations), nodes, slots)]
     partitions = sum(_topics(jobs).values())
     kafka, out_of_reach = _kafka([plan.kafka.load for plan in jobs.values() if plan.kafka.load], partitions, cluster)
-    faults += out_of_reach
+    faults += [*out_of_reach, *broker_quota_violations(kafka, cluster)]
     return Together(
         executors=sum(plan.totals.executors for plan in jobs.values()),
-        pods=_pods(groups),
+        pods=sum(plan.totals.pods for plan in jobs.values()),
         partitions=partitions,
         nodes=nodes,
         cost=bill_of(nodes.staged, [plan.state.checkpoint for plan in jobs.values()], [kafka] if kafka else [], cluster, partitions),
@@ -75,15 +76,6 @@ def plan_together(jobs: Mapping[str, Plan], cluster: Cluster) -> Together:
         feasible=not faults and all(plan.feasible for plan in jobs.values()),
         violations=tuple(fault.as_json() for fault in faults),
     )
-
-
-def _pods(groups: Sequence[PodGroup]) -> int:
-    return sum(group.count for group in groups)
-
-
-def _allocation(jobs: Mapping[str, Plan]) -> Mapping[str, str]:
-    """Spark's settings for how executors are asked for, of the first job: they are alike as a rule."""
-    return next((plan.spark_conf for plan in jobs.values()), {})
 
 
 def _topics(jobs: Mapping[str, Plan]) -> dict[str, int]:
@@ -96,28 +88,43 @@ def _topics(jobs: Mapping[str, Plan]) -> dict[str, int]:
 
 
 def _kafka(loads: Sequence[LoadKafka], partitions: int, cluster: Cluster) -> tuple[LoadKafka | None, list[Infeasible]]:
-    """One cluster for all the loads, and SIZ-040 or SIZ-041 where none or the given one does not carry them."""
+    """One cluster for all the loads, and SIZ-040 or SIZ-041 where none or the given one does not carry them.
+
+    A load does not say how it is spread over topics, so what several jobs read counts once for each of them: that is on the safe side.
+    """
     if not loads or cluster.kafka is None:
         return None, []
+    average_in_mibps = sum(load.average_in_mibps for load in loads)
     demand = KafkaDemand(
         peak_in_mibps=sum(load.peak_in_mibps for load in loads),
         peak_out_mibps=sum(load.peak_out_mibps for load in loads),
-        average_in_mibps=sum(load.average_in_mibps for load in loads),
+        average_in_mibps=average_in_mibps,
         partitions=partitions,
-        replication=cluster.kafka.replication,
-        retention_h=cluster.kafka.retention_h,
+        replication=max(load.replication for load in loads),
+        # What is stored is then what the jobs' topics store together.
+        retention_h=_retention_h(loads, average_in_mibps),
         zones=2 if len(cluster.zones) == 2 else 3,
+        broker_quota=max(3, min(BROKER_QUOTA, cluster.quotas.msk_brokers or BROKER_QUOTA)),
     )
     bare = LoadKafka(
         peak_in_mibps=demand.peak_in_mibps,
         peak_out_mibps=demand.peak_out_mibps,
-        average_in_mibps=demand.average_in_mibps or 0.0,
+        average_in_mibps=average_in_mibps,
         partitions=partitions,
+        replication=demand.replication,
+        retention_h=demand.retention_h,
     )
     try:
         return _served(bare, demand, cluster)
     except KafkaOutOfReach as fault:
         return bare, [fault]
+
+
+def _retention_h(loads: Sequence[LoadKafka], average_in_mibps: float) -> float:
+    """For how long all the topics together keep what comes in, weighted by how much that is."""
+    if not average_in_mibps:
+        return max(load.retention_h for load in loads)
+    return sum(load.average_in_mibps * load.retention_h for load in loads) / average_in_mibps
 
 
 def _served(bare: LoadKafka, demand: KafkaDemand, cluster: Cluster) -> tuple[LoadKafka, list[Infeasible]]:

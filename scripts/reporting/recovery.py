@@ -42,7 +42,7 @@ def spot_section(spot: SpotPlan) -> Markup:
     return joined(
         [
             element("h3", f"When spot nodes are lost: executors run on {spot.nodes:,} of them"),
-            element("p", _drained(spot.drain), class_="aside"),
+            *([element("p", _drained(spot.drain), class_="aside")] if spot.drain is not None else []),
             *([table(_COLUMNS, rows, caption="Loss of spot nodes at the load's peak")] if rows else []),
         ]
     )

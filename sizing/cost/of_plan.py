@@ -52,20 +52,38 @@ def usage_of(
     )
 
 
-def assumptions_of(kafka: Sequence[LoadKafka], cluster: Cluster) -> tuple[str, ...]:
-    """What the amounts leave out, in sentences."""
+def assumptions_of(nodes: PlacedPods, kafka: Sequence[LoadKafka], cluster: Cluster) -> tuple[str, ...]:
+    """What the amounts leave out, in sentences.
+
+    Args:
+        nodes: as for `usage_of`.
+        kafka: as for `usage_of`.
+        cluster: the environment.
+    """
     found = [
         "nodes as after a first start; the control plane and the NAT gateways are paid for once, whatever the number of jobs",
-        "left out: what the jobs write to S3, shuffles between zones, traffic through the NAT gateways, logs, tax and discounts",
+        "left out: what the jobs write to S3 and to Kafka, shuffles between zones, traffic through the NAT gateways, logs",
     ]
-    brokers = cluster.kafka
-    if brokers is not None and brokers.kind == "external":
-        found.append("Kafka is outside of the environment and not on this bill")
-    elif brokers is not None and not kafka and not (brokers.broker_type and brokers.brokers):
-        found.append("Kafka's brokers are not on this bill: no load is given, and the environment does not fix them")
-    elif brokers is not None and not kafka:
-        found.append("Kafka without storage and traffic: no load is given")
-    return tuple(found)
+    waiting = sum(nodes.unschedulable.values())
+    if waiting:
+        found.append(f"{waiting} {'pod that finds' if waiting == 1 else 'pods that find'} no node: not on this bill")
+    return (*found, *_of_kafka(kafka, cluster.kafka))
+
+
+def _of_kafka(jobs: Sequence[LoadKafka], brokers: KafkaCluster | None) -> Iterator[str]:
+    if brokers is None:
+        return
+    if brokers.kind == "external":
+        yield "Kafka is outside of the environment and not on this bill"
+    elif brokers.kind == "serverless":
+        if not jobs:
+            yield "Kafka without storage and traffic: no load is given"
+    elif not jobs and not (brokers.broker_type and brokers.brokers):
+        yield "Kafka's brokers are not on this bill: no load is given, and the environment does not fix them"
+    elif not jobs:
+        yield "Kafka without storage and traffic: no load is given"
+    elif not any(job.cluster for job in jobs):
+        yield "Kafka's brokers are not on this bill: no cluster of that kind carries the load"
 
 
 def _nodes(groups: Iterable[NodeGroup], cluster: Cluster) -> Iterator[NodeUsage]:
@@ -115,10 +133,12 @@ def _kafka(jobs: Sequence[LoadKafka], brokers: KafkaCluster | None, topics: int)
     if brokers is None or brokers.kind == "external":
         return
     in_gib = gib_per_month(sum(job.average_in_mibps for job in jobs))
-    out_gib = in_gib * max((job.peak_out_mibps / job.peak_in_mibps for job in jobs if job.peak_in_mibps), default=1.0)
+    out_gib = gib_per_month(sum(job.average_in_mibps * job.peak_out_mibps / job.peak_in_mibps for job in jobs if job.peak_in_mibps))
     if brokers.kind == "serverless":
         kept_gib = sum(job.serverless.storage_gib for job in jobs if job.serverless)
         partitions = sum(job.serverless.partitions for job in jobs if job.serverless) or topics
+        if not partitions:
+            return
         yield ServerlessKafka(partitions=partitions, storage_gib=kept_gib, in_gib_per_month=in_gib, out_gib_per_month=out_gib)
         return
     planned = next((job.cluster for job in jobs if job.cluster), None)
@@ -132,13 +152,18 @@ def _kafka(jobs: Sequence[LoadKafka], brokers: KafkaCluster | None, topics: int)
         gib = sum(one.express_gib for one in stored)
         yield ExpressKafka(broker_type=name, brokers=count, storage_gib=gib, in_gib_per_month=in_gib)
         return
-    volumes, tiered = sum(one.ebs_gib for one in stored), sum(one.tiered_gib for one in stored)
-    yield StandardKafka(broker_type=name, brokers=count, storage_gib=volumes, tiered_gib=tiered)
+    yield StandardKafka(
+        broker_type=name,
+        brokers=count,
+        storage_gib=sum(one.ebs_gib for one in stored),
+        tiered_gib=sum(one.tiered_gib for one in stored),
+        throughput_mibps=count * (planned.provisioned_mibps if planned is not None else 0),
+    )
 
 
 def _traffic(jobs: Sequence[LoadKafka], cluster: Cluster) -> Iterator[ZoneTraffic]:
-    """What executors read from brokers of other zones."""
+    """What executors read from brokers of other zones; nobody knows where brokers outside of the environment are."""
     rate_mibps = sum(job.average_in_mibps for job in jobs)
-    if rate_mibps and cluster.kafka is not None:
+    if rate_mibps and cluster.kafka is not None and cluster.kafka.kind != "external":
         gib = crossing_gib_per_month(rate_mibps, len(cluster.zones), rack_aware=cluster.kafka.rack_aware)
         yield ZoneTraffic(label="reads from Kafka", gib_per_month=gib)

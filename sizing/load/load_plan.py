@@ -58,6 +58,8 @@ class LoadKafka(_Planned):
         peak_out_mibps: to all consumers.
         average_in_mibps: from producers.
         partitions: of all topics, replicas not counted.
+        replication: copies of a partition.
+        retention_h: how long records stay.
         cluster: with brokers.
         serverless: without.
     """
@@ -66,6 +68,8 @@ class LoadKafka(_Planned):
     peak_out_mibps: float
     average_in_mibps: float
     partitions: int
+    replication: int
+    retention_h: float
     cluster: KafkaOption | None = None
     serverless: ServerlessUse | None = None
 

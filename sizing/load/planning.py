@@ -124,6 +124,8 @@ def _kafka(load: Load, job: JobShape, partitions: int) -> LoadKafka:
         peak_out_mibps=demand.peak_out_mibps,
         average_in_mibps=load.mibps(load.events_per_s),
         partitions=partitions,
+        replication=load.replication,
+        retention_h=load.retention_h,
     )
     if job.kafka.kind == "none":
         return bare

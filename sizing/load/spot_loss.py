@@ -24,7 +24,7 @@ DEFAULT_REACTION_S = 10.0
 # Source: Spark 4.1, spark.kubernetes.executor.terminationGracePeriodSeconds.
 GRACE_S = 30.0
 
-_Seconds = Annotated[float, Field(ge=0, le=1e7, allow_inf_nan=False)]
+_Seconds = Annotated[float, Field(ge=0, le=1e9, allow_inf_nan=False)]
 
 
 class _Found(BaseModel):
@@ -39,6 +39,7 @@ class SpotFleet(BaseModel):
         slots_per_executor: task slots of one.
         parallelism: tasks that have something to do at a time.
         nodes: that the executors are spread over.
+        on_nodes: executors on each of them, where that is known; empty: spread evenly. Executors beyond their sum are safe.
         trigger_s: the longest micro-batch; the one that runs when a node goes is done anew.
         state_bytes: of the whole query; what the lost executors had of it is read again.
         boot_s: until a new node is there.
@@ -52,6 +53,7 @@ class SpotFleet(BaseModel):
     slots_per_executor: Annotated[int, Field(ge=1)]
     parallelism: Annotated[int, Field(ge=1)]
     nodes: Annotated[int, Field(ge=1)]
+    on_nodes: tuple[Annotated[int, Field(ge=0)], ...] = ()
     trigger_s: _Seconds = 10.0
     state_bytes: Annotated[int, Field(ge=0)] = 0
     boot_s: _Seconds = DEFAULT_BOOT_S
@@ -111,7 +113,7 @@ def loss(load: Load, fleet: SpotFleet, lost_nodes: int) -> LossOutcome:
         lost_nodes: 0 or more; more than there are counts as all.
     """
     lost = min(lost_nodes, fleet.nodes)
-    executors = min(fleet.executors, lost * -(-fleet.executors // fleet.nodes))
+    executors = _lost_executors(fleet, lost)
     left_slots = (fleet.executors - executors) * fleet.slots_per_executor
     left = load.throughput(min(fleet.parallelism, left_slots)) if left_slots else 0.0
     arrival_s = fleet.boot_s + fleet.executor_start_s if executors else 0.0
@@ -155,6 +157,12 @@ def drain(
     available = min(grace_s, within_notice) if decommission else 0.0
     grace = math.ceil(needed) if math.ceil(needed) <= within_notice else None
     return DrainOutcome(needed_s=needed, available_s=available, fits=needed <= available, grace_s=grace)
+
+
+def _lost_executors(fleet: SpotFleet, lost_nodes: int) -> int:
+    """Those of the nodes that have the most."""
+    on_nodes = fleet.on_nodes or (-(-fleet.executors // fleet.nodes),) * fleet.nodes
+    return min(fleet.executors, sum(sorted(on_nodes, reverse=True)[:lost_nodes]))
 
 
 def _stall_s(fleet: SpotFleet, lost: int, left_slots: int, arrival_s: float) -> float:

@@ -186,7 +186,7 @@ def _fault(detail: ErrorDetails, path: str) -> PenstockError:
     kind, need = detail["type"], str(context.get("need") or detail["msg"])
     last = str(detail["loc"][-1]) if detail["loc"] else ""
     if kind == "missing":
-        return BadScenario(path=where, need=need, fix="add it")
+        return BadScenario(path=where, need=str(context.get("need") or f"the field {last}"), fix="add it")
     given = str(context.get("given") or _shown(detail["input"]))
     if kind == "extra_forbidden":
         meaning = _NOT_MODELLED.get(last)

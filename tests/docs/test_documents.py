@@ -12,25 +12,34 @@ import time
 from collections import Counter
 from functools import cache
 from pathlib import Path
-from typing import Any
+from typing import Any, get_args
 from xml.etree import ElementTree
 
 import pytest
 import yaml
 from jsonschema import Draft202012Validator
+from pydantic import BaseModel
 
+from infra.environment import FOLDER, Environment
 from jobs.local.recording import Expectation, Record, Recorded, Recording
 from scripts.command import VERBS
 from scripts.error_reference import errors
 from scripts.layout import ROOT
+from sizing.catalog.catalog import shipped
+from sizing.planned import Plan
+from sizing.together import Together
 
 PAGES = [*sorted(ROOT.glob("*.md")), *sorted((ROOT / "docs").rglob("*.md")), ROOT / "requirements/README.md"]
 README, CONTRIBUTING, JOB_SPEC = ROOT / "README.md", ROOT / "CONTRIBUTING.md", ROOT / "docs/job-spec.md"
+SIZING, ENVIRONMENT, PLACEMENT = ROOT / "docs/sizing.md", ROOT / "docs/environment.md", ROOT / "docs/placement.md"
 COMMAND = ".venv/bin/penstock"
 # The whole of a run on a busy machine with two cores.
 RUN_LIMIT_S = 400
+# Verbs that plan and ask nothing outside of this machine; of `catalog` those actions that do not.
+PLANNING = ("size ", "place ", "cost ", "lint ", "report ", "catalog list", "catalog show ")
 CHEAP = (
     ".venv/bin/python -m scripts.error_reference > docs/errors.md",
+    ".venv/bin/python -m scripts.lint_reference > docs/lint.md",
     ".venv/bin/python -m jobs.spec_schema > jobs/spec.schema.json",
     "./scripts/test --list",
 )
@@ -67,6 +76,18 @@ def _commands(page: Path) -> list[str]:
     return list(dict.fromkeys(line for line in lines if line.startswith(("./scripts/", COMMAND, "penstock "))))
 
 
+def _planning_commands() -> list[str]:
+    """The commands in fenced blocks that plan something, of all the pages for users."""
+    lines = [line for page in (README, SIZING, ENVIRONMENT, PLACEMENT) for block in _blocks(page, "sh") for line in block.splitlines()]
+    return list(dict.fromkeys(line for line in lines if line.removeprefix(f"{COMMAND} ").startswith(PLANNING)))
+
+
+def _shown_outputs() -> list[tuple[str, str]]:
+    """The commands that a page shows right before what they print, with that."""
+    pattern = re.compile(rf"^```sh\n{re.escape(COMMAND)} ([^\n]+)\n```\n```text\n(.*?)^```$", flags=re.MULTILINE | re.DOTALL)
+    return [(found[0], found[1]) for page in (README, SIZING, PLACEMENT) for found in pattern.findall(page.read_text(encoding="utf-8"))]
+
+
 def _run(command: list[str], cwd: Path, **environment: str) -> subprocess.CompletedProcess[str]:
     """Runs a command from any folder; where it is a Python module, that of this checkout."""
     variables = {**os.environ, "PYTHONPATH": str(ROOT), **environment}
@@ -94,6 +115,23 @@ def example(tmp_path: Path) -> Path:
     return folder / "my_job.yaml"
 
 
+@pytest.fixture(scope="module")
+def desk(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder with all that the pages' commands name: the files that the pages show, and those that they tell how to make."""
+    folder = tmp_path_factory.mktemp("desk")
+    for page in (README, SIZING, PLACEMENT):
+        for name, text in _files(page).items():
+            (folder / name).write_text(text, encoding="utf-8")
+    for name in ("jobs", "tests"):
+        (folder / name).symlink_to(ROOT / name)
+    production = (FOLDER / "production.yaml").read_text(encoding="utf-8")
+    (folder / "prod.yaml").write_text(production, encoding="utf-8")
+    assert production.count('limits: {cpu: "1000",') == 1
+    (folder / "small.yaml").write_text(production.replace('limits: {cpu: "1000",', 'limits: {cpu: "8",'), encoding="utf-8")
+    (folder / "catalog.us-east-1.json").write_text(shipped().model_dump_json(), encoding="utf-8")
+    return folder
+
+
 @pytest.mark.parametrize("page", PAGES, ids=_name)
 def test_every_relative_link_leads_to_something(page: Path) -> None:
     dead = []
@@ -107,7 +145,7 @@ def test_every_relative_link_leads_to_something(page: Path) -> None:
     assert dead == []
 
 
-@pytest.mark.parametrize("page", [README, CONTRIBUTING], ids=_name)
+@pytest.mark.parametrize("page", [README, CONTRIBUTING, SIZING, ENVIRONMENT, PLACEMENT], ids=_name)
 def test_every_command_that_is_shown_is_there_with_its_options(page: Path) -> None:
     commands = _commands(page)
     assert commands
@@ -122,7 +160,7 @@ def test_every_command_that_is_shown_is_there_with_its_options(page: Path) -> No
             shown = _penstock("--help").stdout
         else:
             assert arguments[0] in VERBS, line
-            shown = _help(arguments[0])
+            shown = _help(*(word for word in arguments[: 2 if arguments[0] == "catalog" else 1]))
         unknown = [word for word in arguments if word.startswith("-") and not re.search(rf"(?<![\w-]){word}(?![\w-])", shown)]
         assert unknown == [], line
 
@@ -139,7 +177,9 @@ def _tiers_help() -> str:
 
 @pytest.mark.parametrize("page", [README, CONTRIBUTING], ids=_name)
 def test_every_file_of_the_checkout_that_a_command_names_is_there(page: Path) -> None:
-    named = {word for line in _commands(page) for word in shlex.split(line) if word.startswith(("jobs/", "infra/", "requirements/"))}
+    named = {
+        word for line in _commands(page) for word in shlex.split(line) if word.startswith(("jobs/", "infra/", "requirements/", "tests/"))
+    }
     assert [name for name in sorted(named) if not (ROOT / name).exists()] == []
 
 
@@ -151,6 +191,20 @@ def test_a_cheap_command_of_contributing_does_what_it_says(line: str) -> None:
     ran = _run(["bash", "-c", command], ROOT)
     assert ran.returncode == 0, ran.stderr
     assert ran.stdout == ((ROOT / file).read_text(encoding="utf-8") if file else _tier_list())
+
+
+@pytest.mark.parametrize("line", _planning_commands())
+def test_a_command_that_plans_does_what_the_page_says(line: str, desk: Path) -> None:
+    ran = _penstock(*shlex.split(line.removeprefix(f"{COMMAND} ")), cwd=desk)
+    assert ran.returncode == (3 if "small.yaml" in line else 0), ran.stderr
+    assert ran.stdout
+
+
+@pytest.mark.parametrize(("command", "shown"), _shown_outputs(), ids=[command for command, _ in _shown_outputs()])
+def test_what_a_page_shows_of_a_command_is_what_it_prints(command: str, shown: str, desk: Path) -> None:
+    ran = _penstock(*shlex.split(command), cwd=desk)
+    printed = [*ran.stdout.splitlines(), *ran.stderr.splitlines()]
+    assert [line for line in shown.splitlines() if line not in printed] == []
 
 
 def test_every_tier_stands_in_contributing() -> None:
@@ -175,6 +229,55 @@ def test_every_choice_of_the_spec_stands_in_its_page() -> None:
     schema = json.loads((ROOT / "jobs/spec.schema.json").read_text(encoding="utf-8"))
     text = JOB_SPEC.read_text(encoding="utf-8")
     assert [choice for choice in sorted(_choices(schema)) if f"`{choice}`" not in text] == []
+
+
+def _parts(kind: type[BaseModel], path: str) -> dict[str, type[BaseModel]]:
+    """Path -> model, of a model and all below it; a model that stands in several places is told at the first."""
+    found: dict[str, type[BaseModel]] = {path: kind}
+    for field in kind.model_fields.values():
+        for below in _models(field.annotation):
+            if below not in found.values():
+                deeper = _parts(below, f"{path}.{field.alias}".removeprefix("."))
+                found |= {where: model for where, model in deeper.items() if model not in found.values()}
+    return found
+
+
+def _models(annotation: Any) -> list[type[BaseModel]]:
+    if isinstance(annotation, type) and issubclass(annotation, BaseModel):
+        return [annotation]
+    return [model for argument in get_args(annotation) for model in _models(argument)]
+
+
+def _tables(page: Path) -> dict[str, dict[str, str]]:
+    """Heading -> field -> default, of each section's table."""
+    sections = re.split(r"^#+ ", _prose(page), flags=re.MULTILINE)[1:]
+    rows = {section.splitlines()[0]: re.findall(r"^\| `(\w+)` \|[^|]+\| ([^|]+) \|", section, flags=re.MULTILINE) for section in sections}
+    return {heading: dict(found) for heading, found in rows.items() if found}
+
+
+def test_every_field_of_an_environment_stands_in_its_page_and_no_other() -> None:
+    shown = _tables(ENVIRONMENT)
+    parts = {path or "The document": model for path, model in _parts(Environment, "").items()}
+    fields = {path: {field.alias for field in model.model_fields.values()} for path, model in parts.items()}
+    assert {path: set(rows) for path, rows in shown.items()} == fields
+    required = {(path, field.alias) for path, model in parts.items() for field in model.model_fields.values() if field.is_required()}
+    assert {(path, name) for path, rows in shown.items() for name, default in rows.items() if default == "required"} == required
+
+
+@pytest.mark.parametrize("model", list(_parts(Environment, "").values()), ids=lambda model: model.__name__)
+def test_every_choice_of_an_environment_stands_in_its_page(model: type[BaseModel]) -> None:
+    text = ENVIRONMENT.read_text(encoding="utf-8")
+    assert [choice for choice in sorted(_choices(model.model_json_schema(by_alias=True))) if f"`{choice}`" not in text] == []
+
+
+def test_every_field_of_a_plan_stands_in_the_page_of_the_sizing() -> None:
+    schemas = [model.model_json_schema(by_alias=True, mode="serialization") for model in (Plan, Together)]
+    models = [model for schema in schemas for model in (schema, *schema["$defs"].values())]
+    fields = {name for model in models for name in model.get("properties", {})}
+    assert {"launchTypes", "recoveryS", "priceDate"} <= fields
+    text = SIZING.read_text(encoding="utf-8")
+    named = {word for code in re.findall(r"`([^`\n]+)`", text[text.index("## The JSON") :]) for word in re.findall(r"\w+", code)}
+    assert fields - named == set()
 
 
 def _choices(part: Any) -> set[str]:
@@ -236,6 +339,9 @@ def test_the_transcript_in_the_readme_has_both_jobs_and_their_verdicts() -> None
     assert re.findall(r"^job (\S+)$", found[1], flags=re.MULTILINE) == ["user-credit", "flights"]
     assert len(re.findall(r"^  verdict +right: ", found[1], flags=re.MULTILINE)) == 2
     assert "/tmp/" not in found[1]
+    for spec in ("jobs/specs/user_credit.yaml", "jobs/specs/flights.yaml"):
+        # On one machine the plan ends with its pods.
+        assert _penstock("size", spec, "--environment", "local").stdout in found[1]
 
 
 def test_the_example_of_the_readme_is_complete_and_valid(example: Path) -> None:

@@ -71,7 +71,7 @@ def test_the_picture_in_full() -> None:
     assert text == (
         "All pods at once: 1 node (production, us-east-1, instance types of 2026-07)\n"
         "\n"
-        "  1 node like m6i.4xlarge, pool executors, spot, 1 type, 0.768 USD/h on-demand\n"
+        "  1 node like m6i.4xlarge, pool executors, spot, 1 type, 0.768 USD/h as on-demand\n"
         "    cpu     ▒█████E█████▊█████E█████▊······················   52 % used, 7.61 cores free\n"
         "    memory  ▓▓▓▓▓▓█████E█████▊█████E████▊··················   62 % used, 24.1 GiB free\n"
         "            2 executors of 4 cores, 16 GiB; DaemonSets 0.28 cores, 232 MiB;\n"

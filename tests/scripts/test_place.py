@@ -59,6 +59,16 @@ def test_several_files_print_a_list_in_their_order(tmp_path: Path) -> None:
     assert [claims(document) for document in documents] == [claims(case["decision"]) for case in cases]
 
 
+def test_the_40_given_decisions_come_out_of_one_call_in_their_order(tmp_path: Path) -> None:
+    given = [case for case in recorded() if case["scenario"]["name"].startswith("open")]
+    done = run(*(written(tmp_path, f"{index}.json", case) for index, case in enumerate(given)), "-o", "json")
+    assert (done.returncode, done.stderr) == (0, "")
+    documents = json.loads(done.stdout)
+    assert len(documents) == 40
+    assert [claims(document) for document in documents] == [claims(case["decision"]) for case in given]
+    assert [document["unschedulable"] for document in documents] == [case["decision"]["unschedulable"] for case in given]
+
+
 def test_the_table_shows_claims_prices_and_why_pods_stay(small: str) -> None:
     done = run(small)
     assert done.returncode == 0

@@ -11,6 +11,9 @@ from typing import Any
 import pytest
 import yaml
 
+from sizing.catalog.catalog import shipped
+from tests.infra.environments import pool, written
+
 ROOT = Path(__file__).resolve().parents[2]
 SPEC = "jobs/specs/user_credit.yaml"
 HEAVY = ("pyspark", "py4j", "cdktf", "constructs", "jsii", "boto3", "botocore", "moto", "pandas", "numpy", "pyarrow", "confluent_kafka")
@@ -167,7 +170,7 @@ def test_a_plan_that_is_not_feasible_is_printed_too(spec: Path) -> None:
     spec.write_text(TEXT.replace("16g", "512m"))
     done = size(str(spec))
     assert done.returncode == 3
-    assert done.stdout.startswith("clicks: NOT FEASIBLE; the nearest: 7 executors x 13 slots")
+    assert done.stdout.startswith("clicks: NOT FEASIBLE: 7 executors x 13 slots")
     assert done.stderr.startswith(f'error[SIZ-004]: the heap is too small for Spark\n  at   {spec}:7  spec.executor.memory = "512m"\n')
     as_document = size(str(spec), "-o", "json")
     document = json.loads(as_document.stdout)
@@ -218,3 +221,147 @@ def test_sizing_itself_imports_neither_yaml_nor_another_package() -> None:
     )
     done = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, timeout=60, check=True)
     assert done.stdout == "[]\n"
+
+
+SEVEN = """\
+apiVersion: penstock/v1
+kind: StreamingJob
+metadata: {name: seven}
+spec:
+  app: app
+  parallelism: 91
+  executor: {slots: 13, memory: 2048m, cores: 1}
+  driver: {memory: 2048m, cores: 1}
+"""
+
+
+@pytest.fixture
+def seven(tmp_path: Path) -> Path:
+    """Seven executors of 2048m and one core each, which not every cluster carries."""
+    (tmp_path / "app.py").touch()
+    path = tmp_path / "seven.yaml"
+    path.write_text(SEVEN)
+    return path
+
+
+def limited(folder: Path, **limits: str) -> str:
+    def change(spec: dict[str, Any]) -> None:
+        pool(spec, "executors")["limits"] = limits
+
+    return str(written(folder, change))
+
+
+def test_a_cluster_that_can_not_carry_seven_executors_is_exit_3_with_what_binds_and_the_nearest(seven: Path, tmp_path: Path) -> None:
+    done = size(str(seven), "--environment", limited(tmp_path, cpu="6", memory="12Gi"))
+    assert done.returncode == 3
+    assert done.stdout.startswith("seven: NOT FEASIBLE")
+    told = done.stderr
+    assert told.startswith(
+        f"error[SIZ-010]: the limit of a NodePool leaves pods without a node\n  at   {seven}:7  executor = 7 pods of 1 core"
+    )
+    assert "executors: cpu 6, memory 12Gi" in told
+    assert "fix  a parallelism of at most " in told
+    assert "Traceback" not in told
+
+
+def test_with_the_limit_that_is_proposed_it_carries_them(seven: Path, tmp_path: Path) -> None:
+    refused = size(str(seven), "-o", "json", "--environment", limited(tmp_path, cpu="6"))
+    assert (refused.returncode, refused.stderr) == (3, "")
+    (found,) = json.loads(refused.stdout)["violations"]
+    cpu = found["fix"].rpartition("limits of executors: cpu ")[2]
+    done = size(str(seven), "-o", "json", "--environment", limited(tmp_path, cpu=cpu))
+    assert (done.returncode, json.loads(done.stdout)["feasible"]) == (0, True)
+    parallelism = found["fix"].removeprefix("a parallelism of at most ").split(" ")[0]
+    seven.write_text(SEVEN.replace("parallelism: 91", f"parallelism: {parallelism}"))
+    assert size(str(seven), "--environment", limited(tmp_path, cpu="6")).returncode == 0
+
+
+def test_the_json_has_nodes_cost_state_and_spot_and_with_a_load_throughput() -> None:
+    document = as_json(SPEC)
+    nodes = document["nodes"]
+    assert set(nodes) == {"environment", "region", "catalogDate", "oneBatch", "staged"}
+    for order in (nodes["oneBatch"], nodes["staged"]):
+        assert set(order) == {"groups", "nodes", "unschedulable", "reasons"}
+        for group in order["groups"]:
+            assert {"count", "nodePool", "pods", "capacityType", "launchTypes", "example", "error", "atS"} <= set(group)
+    assert {"lines", "services", "total", "assumptions", "hoursPerMonth", "region"} == set(document["cost"])
+    assert {"backend", "stores", "stateBytes", "checkpoint"} <= set(document["state"])
+    assert set(document["spot"]) == {"nodes", "drain", "losses"}
+    assert document["throughput"] is None
+
+
+def test_a_load_has_throughput_brokers_and_losses(spec: Path) -> None:
+    (spec.parent / "app.py").write_text("")
+    load = "load: {eventsPerSecond: 20000, eventBytes: 1024, eventsPerSlot: 2000}"
+    spec.write_text(TEXT.replace("parallelism: 7", load).replace("slots: 13", "slots: 4"))
+    document = as_json(str(spec))
+    assert set(document["throughput"]) == {"peakEventsPerS", "targetEventsPerS", "maxOffsetsPerTrigger", "triggerS", "capability"}
+    assert document["throughput"]["capability"]["capacityEventsPerS"] >= document["throughput"]["targetEventsPerS"]
+    assert document["parallelism"]["source"] == "load"
+    assert document["kafka"]["load"]["cluster"]["brokers"] >= 3
+    assert document["spot"]["losses"]
+
+
+def test_several_jobs_have_their_plans_and_what_they_take_together(seven: Path) -> None:
+    document = as_json(SPEC, str(seven))
+    assert set(document) == {"schemaVersion", "jobs", "together"}
+    assert list(document["jobs"]) == ["user-credit", "seven"]
+    assert document["jobs"]["user-credit"] == as_json(SPEC)
+    together = document["together"]
+    assert set(together) == {"executors", "pods", "partitions", "nodes", "cost", "kafka", "feasible", "violations"}
+    assert (together["executors"], together["pods"], together["feasible"]) == (9, 11, True)
+    groups = {pods["group"] for group in together["nodes"]["oneBatch"]["groups"] for pods in group["pods"]}
+    assert groups == {"user-credit/driver", "user-credit/executor", "seven/driver", "seven/executor"}
+    table = size(SPEC, str(seven))
+    assert table.returncode == 0
+    assert "together in production: 2 jobs, 11 pods on " in table.stdout
+
+
+def test_several_jobs_of_which_one_is_not_feasible_are_exit_3(seven: Path) -> None:
+    seven.write_text(SEVEN.replace("memory: 2048m, cores: 1}\n  driver", "memory: 300g, cores: 1}\n  driver"))
+    done = size(SPEC, str(seven))
+    assert done.returncode == 3
+    assert "error[SIZ-012]" in done.stderr
+
+
+def test_a_snapshot_with_spot_prices_changes_what_the_bill_rests_on(tmp_path: Path) -> None:
+    catalog = shipped()
+    spot = {one.name: [{"zone": "us-east-1a", "usd_per_h": 0.01}] for one in catalog.types}
+    path = tmp_path / "snapshot.json"
+    path.write_text(json.dumps({**catalog.model_dump(mode="json"), "date": "2026-11-20", "spot": spot}))
+
+    def of_executors(document: dict[str, Any]) -> dict[str, Any]:
+        (found,) = [line for line in document["cost"]["lines"] if line["service"] == "EC2" and "spot" in line["item"]]
+        return found  # type: ignore[no-any-return]
+
+    assumed, listed = of_executors(as_json(SPEC)), of_executors(as_json(SPEC, "--catalog", str(path)))
+    assert (assumed["basis"], listed["basis"]) == ("assumed", "listed")
+    assert (listed["usdPerH"]["high"], listed["priceDate"]) == (0.01, "2026-11-20")
+
+
+def test_a_flink_deployment_becomes_a_spec_that_can_be_sized(tmp_path: Path) -> None:
+    out = tmp_path / "moved.yaml"
+    done = size("--from-flink", "tests/jobs/flink/seven_task_managers.yaml", "--out", str(out))
+    assert (done.returncode, done.stderr) == (0, "")
+    assert "7 TaskManagers x 13 slots in Flink" in done.stdout
+    assert size("--from-flink", "tests/jobs/flink/seven_task_managers.yaml", "-o", "yaml").stdout == out.read_text()
+
+
+@pytest.mark.parametrize(
+    ("words", "code"),
+    [
+        ((), "USE-001"),
+        ((SPEC, "--from-flink", "flink.yaml"), "USE-001"),
+        ((SPEC, "--out", "spec.yaml"), "USE-001"),
+        ((SPEC, SPEC), "USE-001"),
+        ((SPEC, "jobs/specs/flights.yaml", "--environment", "local"), "USE-001"),
+        ((SPEC, "--environment", "prod"), "INF-001"),
+        ((SPEC, "--catalog", "none.json"), "SPEC-001"),
+        ((SPEC, "--nodes", "3"), "USE-001"),
+    ],
+)
+def test_a_wrong_call_is_exit_2_and_names_what_is_needed(words: tuple[str, ...], code: str) -> None:
+    done = size(*words)
+    assert done.returncode == 2
+    assert done.stderr.startswith(f"error[{code}]")
+    assert "Traceback" not in done.stderr

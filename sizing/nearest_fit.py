@@ -1,0 +1,216 @@
+"""The nearest that a cluster carries of pods that it does not: fewer of them, smaller ones, or larger limits.
+
+What is found is placed again before it is said, in both orders in which the pods may come.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_left, bisect_right
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
+from typing import NamedTuple
+
+from sizing.catalog.instance_type import InstanceType
+from sizing.cluster import Cluster
+from sizing.nodes import Allocations, arrivals, decisions, left_out, requested, scenario_of
+from sizing.placement.batch import market_of
+from sizing.placement.manifests import CPU, MEMORY, NODES, NodePool
+from sizing.placement.place import place
+from sizing.placement.pools import pools
+from sizing.placement.quantities import NANO
+from sizing.placement.scenario import PodGroup
+from sizing.spark_pods import MIN_HEAP_MIB
+from sizing.units import MIB
+
+# The unit in which a limit is searched for, in billionths: a core, a GiB, a node.
+LIMIT_UNITS = {CPU: NANO, MEMORY: 1024 * MIB * NANO, NODES: NANO}
+# Each step of a search places all the pods, batch by batch: pods * batches tell how long that takes. Above the first, limits are said
+# that suffice for certain, without a search, and sizes are looked for in coarse steps; above the second no limits are said at all.
+MOST_EFFORT_TO_SEARCH = 12_500
+MOST_EFFORT_TO_PLACE = 100 * MOST_EFFORT_TO_SEARCH
+COARSE_STEPS = 32
+
+Limits = Mapping[str, Mapping[str, int]]
+
+
+class Wanted(NamedTuple):
+    """Pods that are to be placed.
+
+    Args:
+        groups: drivers and executors.
+        cluster: the environment.
+        allocations: how the executors of each group are asked for.
+    """
+
+    groups: Sequence[PodGroup]
+    cluster: Cluster
+    allocations: Allocations
+
+    def left_out(self) -> Counter[str]:
+        """Group -> pods that find no node."""
+        return left_out(self.groups, self.cluster, self.allocations)
+
+    @property
+    def effort(self) -> int:
+        """How long it takes to place them, as a number to compare."""
+        return sum(group.count for group in self.groups) * len(arrivals(self.groups, self.allocations, self.cluster.boot_s))
+
+    def fits(self, group: PodGroup) -> bool:
+        """Whether a group finds nodes, all of it, in the place of the group of its name."""
+        groups = [group if one.name == group.name else one for one in self.groups]
+        return not self._replace(groups=groups).left_out()[group.name]
+
+    def without_limits(self) -> Wanted:
+        """The same pods where no NodePool has a limit."""
+        return self._replace(cluster=_with_pools(self.cluster, lambda pool: _limited(pool, {})))
+
+
+def one_fits(group: PodGroup, cluster: Cluster) -> bool:
+    """Whether one pod of a group finds a node that it has for itself."""
+    one = group.model_copy(update={"count": 1})
+    return not place(scenario_of([one], cluster), cluster.catalog, cluster.node_settings, cluster.zones).unschedulable
+
+
+def sized(group: PodGroup, cpu_millicores: int, memory_mib: int) -> PodGroup:
+    """The group with pods of another size."""
+    data = group.model_dump(by_alias=True, exclude_unset=True)
+    amounts = {"cpu": f"{cpu_millicores}m", "memory": f"{memory_mib}Mi"}
+    data["pod"]["spec"]["containers"][0]["resources"] = {"requests": amounts, "limits": {"memory": amounts["memory"]}}
+    return PodGroup.model_validate(data)
+
+
+def most_pods(wanted: Wanted, group: PodGroup, placed: int) -> int:
+    """How many pods of a group find a node beside the others; 0: none.
+
+    Args:
+        wanted: all the pods.
+        group: of which not all find one.
+        placed: how many of them do.
+    """
+
+    def fits(count: int) -> bool:
+        return wanted.fits(group.model_copy(update={"count": count}))
+
+    # As a rule those that were placed are placed without the others too; on a first start they may come in other batches then.
+    return placed if not placed or fits(placed) else _most(placed, fits)
+
+
+def largest_memory_mib(wanted: Wanted, group: PodGroup) -> int:
+    """The most memory with which all the pods of a group find nodes, their CPU as it is; 0: none that a JVM starts with."""
+    cpu, mib = requested(group)
+    found = _largest(wanted, mib, lambda less: sized(group, cpu, less))
+    return found if found >= MIN_HEAP_MIB else 0
+
+
+def largest_cpu_millicores(wanted: Wanted, group: PodGroup) -> int:
+    """The most CPU with which all the pods of a group find nodes, their memory as it is; 0: none."""
+    cpu, mib = requested(group)
+    return _largest(wanted, cpu, lambda less: sized(group, less, mib))
+
+
+def smallest_type(wanted: Wanted, group: PodGroup) -> InstanceType | None:
+    """The cheapest type of the catalogue that carries a pod, were it allowed in one of the pools that take the pod."""
+    opened = _with_pools(wanted.cluster, _of_any_type)
+    one = group.model_copy(update={"count": 1})
+    decision = place(scenario_of([one], opened), opened.catalog, opened.node_settings, opened.zones)
+    return next((opened.catalog.get(claim.cheapest_type) for claim in decision.node_claims if claim.cheapest_type), None)
+
+
+def limits_that_suffice(wanted: Wanted) -> Limits:
+    """Larger limits with which all those pods find nodes that find one without limits.
+
+    Returns:
+        Pool -> resource -> limit in billionths, only what has to be larger than it is. Where a search is short each is the least, in
+        whole cores, GiB and nodes, beside the others; nothing where not even a placement is.
+    """
+    if wanted.effort > MOST_EFFORT_TO_PLACE:
+        return {}
+    enough = _certain(wanted)
+    if wanted.effort > MOST_EFFORT_TO_SEARCH:
+        return enough
+    never = _limited_to(wanted, enough).left_out()
+
+    def suffice(limits: Limits) -> bool:
+        return not _limited_to(wanted, limits).left_out() - never
+
+    found = {pool: dict(limits) for pool, limits in enough.items()}
+    for pool in wanted.cluster.node_pools:
+        for name in list(found.get(pool.name, {})):
+            least = _least(found, pool, name, suffice)
+            if least is None:
+                del found[pool.name][name]
+            else:
+                found[pool.name][name] = least
+    return {pool: limits for pool, limits in found.items() if limits}
+
+
+def _least(limits: Limits, pool: NodePool, name: str, suffice: Callable[[Limits], bool]) -> int | None:
+    """The least limit that suffices beside the others; None: the pool's own does."""
+    unit, own, enough = LIMIT_UNITS[name], pool.spec.limits[name], limits[pool.name][name]
+
+    def with_limit(amount: int) -> bool:
+        return suffice({**limits, pool.name: {**limits[pool.name], name: amount}})
+
+    if with_limit(own):
+        return None
+    units = range(own // unit + 1, enough // unit + 1)
+    return units[bisect_left(units[:-1], True, key=lambda count: with_limit(count * unit))] * unit
+
+
+def _certain(wanted: Wanted) -> Limits:
+    """Limits that suffice for certain: each claim that is made without limits counts as the largest type of its pool."""
+    free = wanted.without_limits()
+    cluster, scenario = free.cluster, scenario_of(free.groups, free.cluster)
+    market = market_of(scenario, cluster.catalog, cluster.node_settings, cluster.zones)
+    largest = {
+        pool.name: {**{name: market.capacities[name].largest(pool.types) for name in (CPU, MEMORY)}, NODES: NANO}
+        for pool in pools(cluster.node_pools, cluster.daemon_sets, market)
+    }
+    both = decisions(free.groups, cluster, free.allocations)
+    one_batch, staged = (Counter(claim.node_pool for claim in decision.node_claims) for decision in both)
+    claims = one_batch | staged
+    found: dict[str, dict[str, int]] = {}
+    for pool in wanted.cluster.node_pools:
+        for name, own in pool.spec.limits.items():
+            if name in LIMIT_UNITS and claims[pool.name]:
+                whole = -(-claims[pool.name] * largest[pool.name][name] // LIMIT_UNITS[name]) * LIMIT_UNITS[name]
+                if whole > own:
+                    found.setdefault(pool.name, {})[name] = whole
+    return found
+
+
+def _largest(wanted: Wanted, too_much: int, group_of: Callable[[int], PodGroup]) -> int:
+    """The largest value with which all the pods find nodes; first for one pod without limits, for most often that decides."""
+    free = wanted.without_limits().cluster
+    alone = _most(too_much, lambda value: one_fits(group_of(value), free))
+    if not alone or wanted.fits(group_of(alone)):
+        return alone
+    step = 1 if wanted.effort <= MOST_EFFORT_TO_SEARCH else max(1, alone // COARSE_STEPS)
+    return step * _most(-(-alone // step), lambda steps: wanted.fits(group_of(step * steps)))
+
+
+def _most(too_much: int, fits: Callable[[int], bool]) -> int:
+    """The largest value below one that does not fit, 0 if none from 1 on fits."""
+    return bisect_right(range(1, too_much), False, key=lambda value: not fits(value))
+
+
+def _limited_to(wanted: Wanted, limits: Limits) -> Wanted:
+    cluster = _with_pools(wanted.cluster, lambda pool: _limited(pool, {**pool.spec.limits, **limits.get(pool.name, {})}))
+    return wanted._replace(cluster=cluster)
+
+
+def _with_pools(cluster: Cluster, change: Callable[[NodePool], NodePool]) -> Cluster:
+    return cluster.model_copy(update={"node_pools": tuple(change(pool) for pool in cluster.node_pools)})
+
+
+def _limited(pool: NodePool, limits: Mapping[str, int]) -> NodePool:
+    return pool.model_copy(update={"spec": pool.spec.model_copy(update={"limits": dict(limits)})})
+
+
+def _of_any_type(pool: NodePool) -> NodePool:
+    """The pool with no say on the machine but its architecture and how it is bought."""
+    of_machines = ("karpenter.k8s.aws/", "node.kubernetes.io/")
+    kept = tuple(one for one in pool.spec.template.spec.requirements if not one.key.startswith(of_machines))
+    node = pool.spec.template.spec.model_copy(update={"requirements": kept})
+    template = pool.spec.template.model_copy(update={"spec": node})
+    return pool.model_copy(update={"spec": pool.spec.model_copy(update={"template": template})})

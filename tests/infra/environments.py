@@ -1,0 +1,34 @@
+"""The shipped production environment with small changes, as a file or as it is read."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from infra.environment import FOLDER, Environment, load
+
+Change = Callable[[dict[str, Any]], None]
+
+
+def written(folder: Path, change: Change | None = None) -> Path:
+    """The production environment as a file in a folder, its spec changed."""
+    document: dict[str, Any] = yaml.safe_load((FOLDER / "production.yaml").read_text("utf-8"))
+    if change is not None:
+        change(document["spec"])
+    path = folder / "environment.yaml"
+    path.write_text(yaml.safe_dump(document, sort_keys=False), "utf-8")
+    return path
+
+
+def read(folder: Path, change: Change | None = None) -> Environment:
+    """As `written`, read."""
+    return load(written(folder, change))
+
+
+def pool(spec: dict[str, Any], name: str) -> dict[str, Any]:
+    """A NodePool of a spec."""
+    found: dict[str, Any] = next(one for one in spec["nodes"]["pools"] if one["name"] == name)
+    return found

@@ -1,0 +1,84 @@
+"""The shipped production cluster and small changes of it, and the targets of small jobs."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from infra.cluster import cluster
+from infra.environment import load
+from sizing.cluster import Cluster, KafkaCluster, Quotas
+from sizing.load.load import Load
+from sizing.placement.manifests import NodePool
+from sizing.plan import plan
+from sizing.planned import Plan
+from sizing.targets import DriverTarget, ExecutorTarget, Parallelism, Targets
+
+_FOUND = cluster(load("production"))
+assert _FOUND is not None
+PRODUCTION = _FOUND
+CAPACITY = "karpenter.sh/capacity-type"
+Requirements = Mapping[str, Any]
+LOAD = Load(events_per_s=20_000.0, event_bytes=1000, events_per_slot_per_s=2000.0)
+
+
+def targets(parallelism: int = 91, slots: int = 13, **changes: Any) -> Targets:
+    """By default 7 executors of 2 GiB and 1 core, as many as 91 tasks take on 13 slots."""
+    executor = {"memory_mib": 2048, "cpu_millicores": 1000, **changes.pop("executor", {})}
+    driver = {"memory_mib": 2048, "cpu_millicores": 1000, **changes.pop("driver", {})}
+    return Targets(
+        parallelism=Parallelism(value=parallelism, source="load" if changes.get("load") else "spec"),
+        executor=ExecutorTarget(slots=slots, **executor),
+        driver=DriverTarget(**driver),
+        **changes,
+    )
+
+
+def with_pool(
+    name: str, found: Cluster = PRODUCTION, *, limits: dict[str, str] | None = None, requirements: Requirements | None = None
+) -> Cluster:
+    """The cluster with a pool that has other limits, or other requirements.
+
+    Args:
+        name: of the pool.
+        found: the cluster.
+        limits: in place of its own.
+        requirements: label -> its values, or a whole requirement, or None to take it out.
+    """
+    return found.model_copy(
+        update={"node_pools": tuple(_changed(pool, limits, requirements or {}) if pool.name == name else pool for pool in found.node_pools)}
+    )
+
+
+def _changed(pool: NodePool, limits: dict[str, str] | None, requirements: Requirements) -> NodePool:
+    document = pool.model_dump(by_alias=True, exclude_unset=True)
+    if limits is not None:
+        document["spec"]["limits"] = limits
+    node = document["spec"]["template"]["spec"]
+    kept = [one for one in node["requirements"] if one["key"] not in requirements]
+    node["requirements"] = kept + [
+        values if isinstance(values, dict) else {"key": key, "operator": "In", "values": values}
+        for key, values in requirements.items()
+        if values is not None
+    ]
+    return NodePool.model_validate(document)
+
+
+def with_kafka(**changes: Any) -> Cluster:
+    return PRODUCTION.model_copy(update={"kafka": KafkaCluster(**changes)})
+
+
+def with_quotas(**quotas: int) -> Cluster:
+    return PRODUCTION.model_copy(update={"quotas": Quotas(**quotas)})
+
+
+def codes(found: Plan) -> list[str]:
+    return [str(violation["code"]) for violation in found.violations]
+
+
+def violation(wanted: Targets, found: Cluster, code: str) -> dict[str, str]:
+    """The one violation of a plan, which has this code."""
+    made = plan(wanted, found)
+    assert codes(made) == [code]
+    assert not made.feasible
+    return {name: str(value) for name, value in made.violations[0].items()}

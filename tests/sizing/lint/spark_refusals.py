@@ -1,0 +1,62 @@
+"""What Spark says to values of its settings, as JSON: ``python -m tests.sizing.lint.spark_refusals``.
+
+A process of its own: PySpark changes how the errors of any JVM are read as soon as a session has been started in the same process.
+"""
+
+from __future__ import annotations
+
+import json
+
+from scripts import spark_keys
+from sizing.lint import spark_keys as known
+
+VALUES = (
+    "true",
+    "False",
+    " true ",
+    "yes",
+    "1",
+    "-1",
+    "+7",
+    "1.5",
+    "1e3",
+    ".5",
+    "1d",
+    "3000000000",
+    "2g",
+    "2GB",
+    "2gib",
+    "1.5g",
+    "10 s",
+    "10s",
+    "5min",
+    "3d",
+    "2us",
+    "NaN",
+    "",
+)
+# Some of each kind: a thousand booleans are all alike.
+OF_EACH_KIND = 25
+
+
+def refusals() -> dict[str, dict[str, str]]:
+    """Setting -> value -> what Spark says to it, for all the settings that it registers; without values beyond `OF_EACH_KIND`."""
+    found: dict[str, dict[str, str]] = {}
+    kinds: dict[str, int] = {}
+    with spark_keys.registered() as entries:
+        for key, entry in entries.items():
+            setting = known.setting(key)
+            kind = setting.kind.split()[0] if setting else "unknown"
+            kinds[kind] = kinds.get(kind, 0) + 1
+            told = setting is not None and kind != "text" and kinds[kind] <= OF_EACH_KIND
+            found[key] = {value: spark_keys.refusal(entry, value) for value in _values(setting.kind)} if setting and told else {}
+    return found
+
+
+def _values(kind: str) -> list[str]:
+    options = kind.partition(" ")[2].split("|")
+    return list(dict.fromkeys([*VALUES, *options, *(option.swapcase() for option in options)]))
+
+
+if __name__ == "__main__":
+    print(json.dumps(refusals()))
