@@ -21,28 +21,31 @@ from sizing.cost import prices as price_lists
 from sizing.cost.errors import NoShippedPrices, RegionsDiffer
 from sizing.cost.prices import Prices
 from sizing.errors import PenstockError, raise_all
-from sizing.placement.manifests import DaemonSet, NodePool
+from sizing.placement.node_pool_manifests import NodePool
+from sizing.placement.pod_manifests import DaemonSet
 
 _GIB_OF_MIB = 1024
 
 
-def cluster(environment: Environment, catalog: Catalog | None = None) -> sized.Cluster | None:
+def cluster(environment: Environment, catalog: Catalog | None = None, prices: Prices | None = None) -> sized.Cluster | None:
     """What sizing knows of an environment.
 
     Args:
         environment: the environment.
-        catalog: instance types and prices in place of the environment's own.
+        catalog: instance types and their prices in place of the environment's own.
+        prices: of everything else, likewise.
 
     Returns:
         None where the environment has no cluster, as the embedded default.
 
     Raises:
-        PenstockError: INF-004 for a pool that Karpenter would refuse, INF-005, SIZ-030, SIZ-031 or SIZ-052 for the catalog; several
-            come as `Faults`.
+        PenstockError: INF-004 for a pool that Karpenter would refuse, INF-005, SIZ-030, SIZ-031, SIZ-051 or SIZ-052 for the catalog and
+            the prices; several come as `Faults`.
     """
     spec = environment.spec
     if spec.network is None or spec.eks is None or spec.nodes is None:
         return None
+    types = _of_region(catalog or _catalog(environment), spec.region)
     return sized.Cluster(
         name=environment.name,
         region=spec.region,
@@ -60,8 +63,8 @@ def cluster(environment: Environment, catalog: Catalog | None = None) -> sized.C
         quotas=_quotas(spec.quotas),
         spot_ratio=spec.nodes.spot_ratio,
         boot_s=spec.nodes.boot / 1000,
-        catalog=_of_region(catalog or _catalog(environment), spec.region),
-        prices=_prices(spec),
+        catalog=types,
+        prices=prices or _prices(spec, types.date),
     )
 
 
@@ -126,16 +129,11 @@ def _quotas(quotas: Quotas) -> sized.Quotas:
 
 def _catalog(environment: Environment) -> Catalog:
     """The environment's own snapshot, or the shipped catalog of its region."""
-    if environment.spec.catalog is None:
-        return catalogs.shipped(environment.spec.region)
-    file = Path(environment.spec.catalog)
-    try:
-        text = file.read_text(encoding="utf-8")
-    except (OSError, UnicodeDecodeError) as error:
-        need = f"a snapshot that `penstock catalog refresh` wrote: {getattr(error, 'strerror', None) or error}"
-        fix = f"penstock catalog refresh --region {environment.spec.region} --out {file}"
-        raise UnreadableCatalog(path="spec.catalog", given=str(file), need=need, fix=fix) from None
-    return catalogs.read(text)
+    spec = environment.spec
+    if spec.catalog is None:
+        return catalogs.shipped(spec.region)
+    fix = f"penstock catalog refresh --region {spec.region} --out {spec.catalog}"
+    return catalogs.read(_text(spec.catalog, "spec.catalog", "a snapshot that `penstock catalog refresh` wrote", fix))
 
 
 def _of_region(catalog: Catalog, region: str) -> Catalog:
@@ -145,8 +143,20 @@ def _of_region(catalog: Catalog, region: str) -> Catalog:
     return catalog
 
 
-def _prices(spec: EnvironmentSpec) -> Prices | None:
+def _prices(spec: EnvironmentSpec, catalog_date: str) -> Prices:
+    """The environment's own prices, or the shipped ones of its region; where there are none, nothing but the machines has a price."""
+    if spec.prices is not None:
+        fix = "write it in the form of sizing/data/prices.us-east-1.json"
+        return price_lists.read(_text(spec.prices, "spec.prices", "a file of the region's prices", fix))
     try:
         return price_lists.shipped(spec.region)
     except NoShippedPrices:
-        return None
+        return Prices(region=spec.region, date=catalog_date, source=f"no prices of {spec.region} are known")
+
+
+def _text(file: str, path: str, what: str, fix: str) -> str:
+    try:
+        return Path(file).read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError) as error:
+        need = f"{what}: {getattr(error, 'strerror', None) or error}"
+        raise UnreadableCatalog(path=path, given=file, need=need, fix=fix) from None

@@ -8,7 +8,8 @@ from typing import Annotated, Any, Literal, Self
 from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, PlainSerializer, ValidationError, model_validator
 from pydantic.alias_generators import to_camel
 
-from sizing.placement.manifests import ManifestToleration, PodSpec
+from sizing.placement.pod_manifests import PodSpec
+from sizing.placement.selection import ManifestToleration
 from sizing.units import cpu_millicores, duration_ms, memory_mib
 
 # Source: Kubernetes, object names: RFC 1123 labels.

@@ -124,6 +124,8 @@ class EnvironmentSpec(_Part):
         quotas: of the account.
         catalog: a snapshot of instance types and prices that `penstock catalog refresh` wrote, beside the environment file; None takes
             the shipped one of the region.
+        prices: a file of the region's other prices, beside the environment file, in the form of the shipped ones; None takes the shipped
+            ones of the region, and where there are none a bill has the machines alone.
     """
 
     account: Annotated[str, BeforeValidator(_account), Field(pattern=r"^[0-9]{12}$")]
@@ -138,6 +140,7 @@ class EnvironmentSpec(_Part):
     kafka: Kafka | None = None
     quotas: Quotas = Quotas()
     catalog: str | None = None
+    prices: str | None = None
 
     @model_validator(mode="after")
     def _whole_cluster(self) -> Self:
@@ -208,9 +211,7 @@ def load(name_or_path: str | Path) -> Environment:
 
 
 def _beside(file: Path, environment: Environment) -> Environment:
-    """The environment with its catalog's path as seen from here: it is written as seen from the environment's file."""
-    catalog = environment.spec.catalog
-    if catalog is None:
-        return environment
-    spec = environment.spec.model_copy(update={"catalog": str(file.parent / catalog)})
-    return environment.model_copy(update={"spec": spec})
+    """The environment with the paths of its files as seen from here: they are written as seen from the environment's file."""
+    named = {"catalog": environment.spec.catalog, "prices": environment.spec.prices}
+    found = {field: str(file.parent / path) for field, path in named.items() if path is not None}
+    return environment.model_copy(update={"spec": environment.spec.model_copy(update=found)}) if found else environment

@@ -34,7 +34,7 @@ class BadNodePool(DocumentError):
 
 
 class UnreadableCatalog(DocumentError):
-    """The environment names a snapshot of instance types and prices that can't be read."""
+    """The environment names a file of instance types or of prices that can't be read."""
 
     code = "INF-005"
     title = "the catalog can't be read"

@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 from scripts import cost_markdown, cost_table
 from scripts.errors import WrongUsage
 from scripts.output import as_text, violation
-from scripts.planning import DEFAULT_ENVIRONMENT, add_planning_arguments, planned_job, where
+from scripts.planning import DEFAULT_ENVIRONMENT, add_planning_arguments, add_prices_argument, planned_job, where
 from sizing.cost.billed import Bill
 from sizing.cost.difference import difference
 from sizing.errors import Infeasible, raise_all
@@ -45,6 +45,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help=f"a shipped environment's name or a file (default: {DEFAULT_ENVIRONMENT}); given twice: the difference between them",
     )
     add_planning_arguments(parser)
+    add_prices_argument(parser)
     parser.add_argument(
         "-o",
         "--output",
@@ -84,7 +85,7 @@ def compared(specs: Sequence[Path], environments: Sequence[str]) -> list[tuple[P
 
 
 def _priced(spec: Path, environment: str, arguments: argparse.Namespace) -> Priced:
-    job = planned_job(spec, where(environment, arguments.catalog), arguments.app_path)
+    job = planned_job(spec, where(environment, arguments.catalog, arguments.prices), arguments.app_path)
     name = job.where.environment.name
     if job.plan.cost is None:
         raise_all(violation(found) for found in job.plan.violations)

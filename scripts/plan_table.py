@@ -125,6 +125,10 @@ def _load_facts(plan: Plan) -> Iterator[tuple[str, Sequence[str]]]:
             f"{able.sustained_peak_events_per_s:,.0f} sustained; a restart is caught up with {catch_up}"
         ],
     )
+    if plan.kafka.load is not None and plan.kafka.load.serverless is not None:
+        used = plan.kafka.load.serverless
+        kept = f"{used.storage_gib:,.0f} GiB of storage"
+        yield "brokers", [f"none, serverless: {used.partitions:,} partitions, bound by {used.binding}; {kept}"]
     if plan.kafka.load is not None and plan.kafka.load.cluster is not None:
         cluster = plan.kafka.load.cluster
         storage = cluster.storage.ebs_gib or cluster.storage.express_gib

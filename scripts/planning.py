@@ -12,7 +12,7 @@ from infra.environment import Environment
 from infra.environment import load as load_environment
 from jobs.spec import SpecFile, load
 from jobs.targets import targets
-from scripts.price_files import catalog_file
+from scripts.price_files import catalog_file, prices_file
 from sizing.cluster import Cluster
 from sizing.plan import plan
 from sizing.planned import Plan
@@ -63,18 +63,25 @@ def add_planning_arguments(parser: argparse.ArgumentParser) -> None:
     )
 
 
-def where(environment_name: str, catalog: Path | None = None) -> Where:
+def add_prices_argument(parser: argparse.ArgumentParser) -> None:
+    """``--prices``, for what makes a bill."""
+    parser.add_argument("--prices", type=Path, metavar="FILE", help="prices of all but the machines, in the form of the shipped ones")
+
+
+def where(environment_name: str, catalog: Path | None = None, prices: Path | None = None) -> Where:
     """The environment of a name.
 
     Args:
         environment_name: a shipped environment's, or a file's path.
-        catalog: instance types and prices in place of the environment's own.
+        catalog: instance types and their prices in place of the environment's own.
+        prices: of everything else, likewise.
 
     Raises:
-        PenstockError: INF-001, INF-004, INF-005, SIZ-030 or SIZ-031, or what is wrong in the file.
+        PenstockError: INF-001, INF-004, INF-005, SIZ-051, SIZ-030 or SIZ-031, or what is wrong in the file.
     """
     environment = load_environment(environment_name)
-    return Where(environment, cluster(environment, catalog_file(catalog) if catalog else None))
+    own = catalog_file(catalog) if catalog else None
+    return Where(environment, cluster(environment, own, prices_file(prices) if prices else None))
 
 
 def planned_job(spec: Path, there: Where, app_path: Sequence[Path] = ()) -> PlannedJob:

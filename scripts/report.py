@@ -8,7 +8,7 @@ from pathlib import Path
 
 from scripts.errors import NoPage, ReportNotWritten
 from scripts.output import violation
-from scripts.planning import add_environment_argument, add_planning_arguments, planned_job, where
+from scripts.planning import add_environment_argument, add_planning_arguments, add_prices_argument, planned_job, where
 from scripts.reporting import page
 from sizing.errors import Infeasible
 
@@ -20,6 +20,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("spec", type=Path, metavar="SPEC", help="the job spec, a YAML file")
     add_environment_argument(parser)
     add_planning_arguments(parser)
+    add_prices_argument(parser)
     parser.add_argument("--out", type=Path, metavar="FILE.html", help="where to write the page (default: <job>-report.html in this folder)")
 
 
@@ -29,7 +30,7 @@ def run(arguments: argparse.Namespace) -> int:
     Returns:
         0, or 3 for a plan that is not feasible; its page is written all the same.
     """
-    there = where(arguments.environment, arguments.catalog)
+    there = where(arguments.environment, arguments.catalog, arguments.prices)
     job = planned_job(arguments.spec, there, arguments.app_path)
     out: Path = arguments.out or Path(f"{job.name}-report.html")
     check(out)

@@ -12,7 +12,7 @@ from typing import Any
 from scripts import node_picture, plan_table, together_table
 from scripts.errors import WrongUsage
 from scripts.output import add_output_argument, as_text, violation
-from scripts.planning import PlannedJob, Where, add_environment_argument, add_planning_arguments, planned_job, where
+from scripts.planning import PlannedJob, Where, add_environment_argument, add_planning_arguments, add_prices_argument, planned_job, where
 from sizing.errors import Infeasible
 from sizing.planned import SCHEMA_VERSION, Plan
 from sizing.together import Together, plan_together
@@ -23,6 +23,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("specs", nargs="*", type=Path, metavar="SPEC", help="the job spec, a YAML file; several: on shared nodes")
     add_environment_argument(parser)
     add_planning_arguments(parser)
+    add_prices_argument(parser)
     add_output_argument(parser)
     parser.add_argument("--explain", action="store_true", help="say for each number how it came about")
     parser.add_argument("--from-flink", type=Path, metavar="FILE", help="a FlinkDeployment: prints the job spec that replaces it")
@@ -40,7 +41,7 @@ def run(arguments: argparse.Namespace) -> int:
         from scripts import from_flink  # only here: a plan needs nothing of Flink
 
         return from_flink.run(arguments.from_flink, arguments.output, arguments.out)
-    there = where(arguments.environment, arguments.catalog)
+    there = where(arguments.environment, arguments.catalog, arguments.prices)
     jobs = [planned_job(spec, there, arguments.app_path) for spec in arguments.specs]
     _check_names(jobs)
     return _one(jobs[0], arguments) if len(jobs) == 1 else _several(jobs, there, arguments)

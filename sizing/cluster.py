@@ -9,7 +9,8 @@ from pydantic import BaseModel, ConfigDict, Field
 from sizing.catalog.allocatable import NodeSettings
 from sizing.catalog.catalog import Catalog
 from sizing.cost.prices import Prices
-from sizing.placement.manifests import DaemonSet, NodePool
+from sizing.placement.node_pool_manifests import NodePool
+from sizing.placement.pod_manifests import DaemonSet
 
 _Count = Annotated[int, Field(ge=1)]
 _Amount = Annotated[float, Field(ge=0, allow_inf_nan=False)]

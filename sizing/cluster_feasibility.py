@@ -22,8 +22,8 @@ from sizing.nearest_fit import (
     smallest_type,
 )
 from sizing.nodes import requested
-from sizing.placement.manifests import MEMORY
 from sizing.placement.quantities import NANO
+from sizing.placement.resources import MEMORY
 from sizing.placement.scenario import PodGroup
 from sizing.planned_nodes import NodeGroup, NodesPlan
 from sizing.units import cpu_text, memory_text

@@ -49,14 +49,29 @@ def plan_in_cluster(targets: Targets, draft: Plan, cluster: Cluster) -> ClusterP
     kafka = [draft.kafka.load] if draft.kafka.load else []
     return ClusterPlan(
         nodes=nodes,
-        cost=bill_of(nodes.staged, [draft.state.checkpoint], kafka, cluster, sum(draft.kafka.topics.values())),
+        cost=bill_of(
+            nodes.staged,
+            [draft.state.checkpoint],
+            kafka,
+            cluster,
+            sum(draft.kafka.topics.values()),
+            bounded=targets.trigger_s is None,
+        ),
         spot=planned_spot(targets, draft.pods, draft.spark_conf, nodes, cluster, draft.state),
         violations=(*(_located(targets, group, fault) for group, fault in found), *broker_quota_violations(draft.kafka.load, cluster)),
         notes=_notes(nodes, cluster),
     )
 
 
-def bill_of(nodes: PlacedPods, checkpoints: list[CheckpointTraffic], kafka: list[LoadKafka], cluster: Cluster, topics: int) -> Bill | None:
+def bill_of(
+    nodes: PlacedPods,
+    checkpoints: list[CheckpointTraffic],
+    kafka: list[LoadKafka],
+    cluster: Cluster,
+    topics: int,
+    *,
+    bounded: bool = False,
+) -> Bill | None:
     """The bill of jobs that have the environment for themselves; None where the region's prices are not known.
 
     Args:
@@ -65,11 +80,12 @@ def bill_of(nodes: PlacedPods, checkpoints: list[CheckpointTraffic], kafka: list
         kafka: of each job with a load.
         cluster: the environment.
         topics: partitions of all topics, without replicas.
+        bounded: whether a job ends by itself.
     """
     if cluster.prices is None:
         return None
     made = bill(usage_of(nodes, checkpoints, kafka, cluster, topics), cluster.prices, cluster.catalog, cluster.spot_ratio)
-    return made.model_copy(update={"assumptions": (*made.assumptions, *assumptions_of(nodes, kafka, cluster))})
+    return made.model_copy(update={"assumptions": (*made.assumptions, *assumptions_of(nodes, kafka, cluster, bounded=bounded))})
 
 
 def _located(targets: Targets, group: str, fault: Infeasible) -> Infeasible:

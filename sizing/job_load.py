@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import NamedTuple
 
 from sizing.cluster import Cluster, KafkaCluster
@@ -29,6 +30,11 @@ _PLACES = {
     "triggerS": "throughput.triggerS",
     "catchUpS": "throughput.capability.catchUpS",
 }
+_MEMORY_PLACES = {
+    "memory.heapMib": "pods.executor.heapMib",
+    "memory.overheadMib": "pods.executor.overheadMib",
+    "memory.memoryMib": "pods.executor.memoryMib",
+}
 _PREFIXES = {"topicPartitions.": "kafka.topics.", "state.": "state.", "checkpoint.": "state.checkpoint.", "kafka.": "kafka.load."}
 
 
@@ -40,12 +46,14 @@ class JobLoad(NamedTuple):
         throughput: what the job's plan says of it.
         violations: what it asks for and the plan does not have.
         state_conf: Spark settings of a state backend that the plan chose.
+        decides_memory: whether the executor's memory follows from the load, for the spec says nothing of it.
     """
 
     plan: LoadPlan
     throughput: ThroughputPlan
     violations: list[Infeasible]
     state_conf: dict[str, str]
+    decides_memory: bool
 
     @property
     def notes(self) -> tuple[str, ...]:
@@ -55,7 +63,8 @@ class JobLoad(NamedTuple):
     @property
     def explanations(self) -> tuple[Explanation, ...]:
         """Its numbers, each at its place in the plan of the job."""
-        placed = ((explanation, _place(explanation.number)) for explanation in self.plan.explain)
+        places = {**_PLACES, **(_MEMORY_PLACES if self.decides_memory else {})}
+        placed = ((explanation, _place(explanation.number, places)) for explanation in self.plan.explain)
         return tuple(explanation.model_copy(update={"number": number}) for explanation, number in placed if number)
 
 
@@ -89,6 +98,7 @@ def load_of(targets: Targets, settings: SparkSettings, executor: PlannedPod, clu
         throughput=_throughput(load, shape, planned),
         violations=located_violations(targets.model_copy(update={"load": load}), shape, planned),
         state_conf=backend_conf(planned.state.backend, incremental=targets.state_incremental) if planned.state.chosen else {},
+        decides_memory=_says_nothing(targets, "executor.memory_mib") and _says_nothing(targets, "executor.heap_mib"),
     )
 
 
@@ -98,6 +108,12 @@ def in_environment(load: Load, kafka: KafkaCluster | None) -> Load:
         return load
     own = {"retention_h": kafka.retention_h, "replication": kafka.replication}
     return load.model_copy(update={field: value for field, value in own.items() if field not in load.model_fields_set})
+
+
+def _says_nothing(targets: Targets, field: str) -> bool:
+    """Whether the document that the targets come from leaves a field out."""
+    origin = targets.origins.get(field)
+    return origin is not None and not origin.given
 
 
 def _choice(kafka: KafkaCluster | None, cluster: Cluster | None) -> KafkaChoice | None:
@@ -123,7 +139,7 @@ def _throughput(load: Load, shape: JobShape, planned: LoadPlan) -> ThroughputPla
     )
 
 
-def _place(number: str) -> str | None:
-    if number in _PLACES:
-        return _PLACES[number]
+def _place(number: str, places: Mapping[str, str]) -> str | None:
+    if number in places:
+        return places[number]
     return next((place + number.removeprefix(prefix) for prefix, place in _PREFIXES.items() if number.startswith(prefix)), None)

@@ -9,7 +9,7 @@ from pydantic import ValidationError
 
 from sizing.cluster import Cluster, PodPlace
 from sizing.errors import BadSparkSetting
-from sizing.placement.manifests import PodSpec
+from sizing.placement.pod_manifests import PodSpec
 from sizing.placement.scenario import PodGroup
 from sizing.planned import PlannedPod, Pods
 from sizing.targets import Targets

@@ -14,10 +14,11 @@ from sizing.catalog.instance_type import InstanceType
 from sizing.cluster import Cluster
 from sizing.nodes import Allocations, arrivals, decisions, left_out, requested, scenario_of
 from sizing.placement.batch import market_of
-from sizing.placement.manifests import CPU, MEMORY, NODES, NodePool
+from sizing.placement.node_pool_manifests import NodePool
 from sizing.placement.place import place
 from sizing.placement.pools import pools
 from sizing.placement.quantities import NANO
+from sizing.placement.resources import CPU, MEMORY, NODES
 from sizing.placement.scenario import PodGroup
 from sizing.spark_pods import MIN_HEAP_MIB
 from sizing.units import MIB

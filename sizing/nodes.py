@@ -11,11 +11,11 @@ from sizing.cluster import Cluster
 from sizing.job_pods import DRIVER
 from sizing.placement.batch import market_of
 from sizing.placement.decision import Decision, NodeClaim
-from sizing.placement.manifests import CPU, MEMORY
 from sizing.placement.place import place
 from sizing.placement.pools import pools
 from sizing.placement.quantities import NANO
-from sizing.placement.scenario import Arrival, PodGroup, Scenario
+from sizing.placement.resources import CPU, MEMORY
+from sizing.placement.scenario import BATCH_IDLE_S, Arrival, PodGroup, Scenario
 from sizing.placement.staged import place_staged
 from sizing.planned_nodes import CapacityType, NodeExample, NodeGroup, NodesPlan, PlacedPods, PodsOnNode
 from sizing.spark_settings import ALLOCATION_BATCH_DELAY_MS, ALLOCATION_BATCH_SIZE, read_settings
@@ -103,7 +103,7 @@ def arrivals(groups: Sequence[PodGroup], allocations: Allocations, boot_s: float
             continue
         size, delay_s = allocations.get(group.name, Allocation())
         for index, asked in enumerate(range(0, group.count, size)):
-            at_s = boot_s + DRIVER_START_S + index * delay_s
+            at_s = BATCH_IDLE_S + boot_s + DRIVER_START_S + index * delay_s
             found.append(_arrival(at_s, group.name, min(size, group.count - asked)))
     return tuple(sorted(found, key=lambda arrival: arrival.at_s))
 
@@ -144,9 +144,9 @@ class _Seen:
     def placed(self, decision: Decision) -> PlacedPods:
         alike: dict[object, list[NodeClaim]] = {}
         for claim in decision.node_claims:
-            alike.setdefault((claim.node_pool, tuple(claim.pods.items()), claim.instance_types, claim.launch, claim.at_s), []).append(claim)
+            alike.setdefault((claim.node_pool, tuple(claim.pods.items()), claim.instance_types, claim.launch), []).append(claim)
         return PlacedPods(
-            groups=tuple(self._group(claims[0], len(claims)) for claims in alike.values()),
+            groups=tuple(self._group(claims[-1], len(claims)) for claims in alike.values()),
             nodes=len(decision.node_claims),
             unschedulable=decision.unschedulable,
             reasons=_reasons(decision),

@@ -68,7 +68,7 @@ class NodeGroup(_Planned):
         launch_types: the types that are sent to EC2, at most 60, sorted.
         example: the cheapest of these; None where nothing can be launched.
         error: why nothing can be launched; empty as a rule.
-        at_s: when the claim is made, in seconds after the job's start; None where all the pods come at once.
+        at_s: when the last of their claims is made, in seconds after the job's start; None where all the pods come at once.
     """
 
     count: int

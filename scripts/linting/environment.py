@@ -10,7 +10,8 @@ from jobs.document import Document, Path_, dotted, read
 from scripts.planning import where as where_of
 from sizing.cluster import Cluster, PodPlace
 from sizing.lint.subject import LintedPods, LintedPool, LintedVersions, Role, Where
-from sizing.placement.manifests import ManifestToleration, NodePool
+from sizing.placement.node_pool_manifests import NodePool
+from sizing.placement.selection import ManifestToleration
 
 _POOLS: Path_ = ("spec", "nodes", "pools")
 

@@ -21,7 +21,10 @@ from sizing.catalog.labels import NORMALIZED, ZONE_ID
 from sizing.errors import Place
 from sizing.lint.manifests import ALIAS, HTTP_TOKENS, RENAMED
 from sizing.lint.subject import LintedBudget, LintedConf, LintedManifest, LintedPods, LintedPool, Role, Where
-from sizing.placement.manifests import NODES, RESOURCES, ManifestToleration, NodePool, NodeSelectorTerm
+from sizing.placement.node_pool_manifests import NodePool
+from sizing.placement.pod_manifests import NodeSelectorTerm
+from sizing.placement.resources import NODES, RESOURCES
+from sizing.placement.selection import ManifestToleration
 
 # Source: the CRD karpenter.sh_nodepools of Karpenter 1.14.1.
 _NODE_POOL_FIELDS: dict[Path_, set[str]] = {

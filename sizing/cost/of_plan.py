@@ -22,7 +22,7 @@ from sizing.cost.usage import (
     crossing_gib_per_month,
 )
 from sizing.load.load_plan import LoadKafka
-from sizing.placement.manifests import NodePool
+from sizing.placement.node_pool_manifests import NodePool
 from sizing.planned_nodes import NodeGroup, PlacedPods
 from sizing.state.checkpoint import CheckpointTraffic
 
@@ -52,18 +52,21 @@ def usage_of(
     )
 
 
-def assumptions_of(nodes: PlacedPods, kafka: Sequence[LoadKafka], cluster: Cluster) -> tuple[str, ...]:
+def assumptions_of(nodes: PlacedPods, kafka: Sequence[LoadKafka], cluster: Cluster, *, bounded: bool = False) -> tuple[str, ...]:
     """What the amounts leave out, in sentences.
 
     Args:
         nodes: as for `usage_of`.
         kafka: as for `usage_of`.
         cluster: the environment.
+        bounded: whether a job ends by itself.
     """
     found = [
         "nodes as after a first start; the control plane and the NAT gateways are paid for once, whatever the number of jobs",
         "left out: what the jobs write to S3 and to Kafka, shuffles between zones, traffic through the NAT gateways, logs",
     ]
+    if bounded:
+        found.append("a bounded run: its nodes are counted as if they ran all the time; they are paid for only while it runs")
     waiting = sum(nodes.unschedulable.values())
     if waiting:
         found.append(f"{waiting} {'pod that finds' if waiting == 1 else 'pods that find'} no node: not on this bill")

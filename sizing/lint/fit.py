@@ -6,7 +6,8 @@ from collections.abc import Iterator
 
 from sizing.catalog.labels import CAPACITY_TYPE, ON_DEMAND, SPOT
 from sizing.lint.subject import LintedPods, LintedPool, Subject
-from sizing.placement.manifests import NodePool, NodeSelectorTerm
+from sizing.placement.node_pool_manifests import NodePool
+from sizing.placement.pod_manifests import NodeSelectorTerm
 from sizing.placement.pools import pool_requirements
 from sizing.placement.requirements import Requirements, one_of, requirements
 from sizing.placement.taints import PREFER_NO_SCHEDULE, Taint, not_tolerated

@@ -12,9 +12,10 @@ from sizing.lint.fit import allows_spot, is_spot_only, pools_for, types_of
 from sizing.lint.names import listed, meant
 from sizing.lint.rule import Fault, rule
 from sizing.lint.subject import LintedPods, LintedPool, Subject, Where
-from sizing.placement.manifests import NodePool, NodeSelectorRequirement, Requirement
+from sizing.placement.node_pool_manifests import NodePool
 from sizing.placement.pools import enough_values, pool_requirements
 from sizing.placement.requirements import Allowed, Requirements, one_of, requirements
+from sizing.placement.selection import NodeSelectorRequirement, Requirement
 
 # Source: EC2 User Guide, "Best practices for Amazon EC2 Spot": be flexible over types; with few of them capacity is soon gone.
 FEW_SPOT_TYPES = 5

@@ -13,8 +13,10 @@ from pydantic import BaseModel, ConfigDict, Field
 from sizing.catalog.allocatable import NodeSettings
 from sizing.catalog.catalog import Catalog
 from sizing.errors import Place
-from sizing.placement.manifests import ManifestToleration, NodePool, NodeSelectorTerm
 from sizing.placement.market import Market, market
+from sizing.placement.node_pool_manifests import NodePool
+from sizing.placement.pod_manifests import NodeSelectorTerm
+from sizing.placement.selection import ManifestToleration
 from sizing.planned import Plan
 
 Role = Literal["driver", "executor", "other"]

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 
 from sizing.catalog.labels import NODE_POOL, NORMALIZED, is_restricted
 from sizing.placement.go_sort import sort_slice
-from sizing.placement.manifests import Container, NodeSelectorTerm, PodSpec, PreferredTerm
+from sizing.placement.pod_manifests import Container, NodeSelectorTerm, PodSpec, PreferredTerm
 from sizing.placement.quantities import NANO
 from sizing.placement.requirements import Allowed, Requirements, one_of, requirements
 from sizing.placement.taints import TOLERATE_PREFER_NO_SCHEDULE, Toleration

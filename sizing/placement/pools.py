@@ -11,8 +11,9 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from sizing.catalog.labels import NODE_CLASS, NODE_POOL
-from sizing.placement.manifests import DaemonSet, NodePool, PodSpec
 from sizing.placement.market import Market
+from sizing.placement.node_pool_manifests import NodePool
+from sizing.placement.pod_manifests import DaemonSet, PodSpec
 from sizing.placement.pods import requests, required_terms, strict_requirements
 from sizing.placement.quantities import NANO
 from sizing.placement.requirements import Requirements, one_of, requirements

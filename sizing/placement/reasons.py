@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from sizing.placement.decision import Reason
-from sizing.placement.manifests import CPU, MEMORY
 from sizing.placement.market import Market
 from sizing.placement.pods import Group
 from sizing.placement.pools import Pool, enough_values
 from sizing.placement.quantities import NANO
 from sizing.placement.requirements import Requirements
+from sizing.placement.resources import CPU, MEMORY
 from sizing.placement.scheduler import Scheduler
 from sizing.placement.taints import not_tolerated
 

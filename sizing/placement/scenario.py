@@ -10,7 +10,10 @@ from pydantic_core import ErrorDetails, PydanticCustomError
 
 from sizing.errors import PenstockError, Place, raise_all
 from sizing.placement.errors import BadRequirement, BadResource, BadScenario, NotModelled, UnknownName
-from sizing.placement.manifests import DaemonSet, Manifest, Name, NodePool, Pod, Requirement
+from sizing.placement.manifest import Manifest, Name
+from sizing.placement.node_pool_manifests import NodePool
+from sizing.placement.pod_manifests import DaemonSet, Pod
+from sizing.placement.selection import Requirement
 
 __all__ = ["Arrival", "DaemonSet", "ExistingNode", "NodePool", "PodGroup", "Requirement", "Scenario", "read"]
 

@@ -10,11 +10,11 @@ from collections.abc import Iterable, Mapping, Sequence
 from itertools import filterfalse
 
 from sizing.placement.go_sort import sort_slice
-from sizing.placement.manifests import CPU, MEMORY, NODES
 from sizing.placement.market import Amounts, Market
 from sizing.placement.pods import Group, Wish
 from sizing.placement.pools import Pool, enough_values
 from sizing.placement.requirements import Requirements
+from sizing.placement.resources import CPU, MEMORY, NODES
 from sizing.placement.taints import Taint, not_tolerated
 
 

@@ -11,6 +11,7 @@ from infra.cluster import cluster
 from infra.environment import load
 from sizing.catalog.catalog import Catalog, shipped
 from sizing.cluster import Cluster
+from sizing.cost import prices as price_lists
 from sizing.errors import PenstockError
 from tests.infra.environments import Change, pool, read, written
 
@@ -141,7 +142,23 @@ def test_a_region_whose_catalog_is_not_shipped_says_how_to_get_it(tmp_path: Path
 
     (fault,) = faults(tmp_path, change)
     assert (fault.code, fault.fix) == ("SIZ-030", "penstock catalog refresh --region eu-west-1")
-    assert found(tmp_path, change, of_region("eu-west-1")).prices is None
+    there = found(tmp_path, change, of_region("eu-west-1")).prices
+    assert there is not None
+    assert (there.region, there.source) == ("eu-west-1", "no prices of eu-west-1 are known")
+    assert there.eks_standard_usd_per_h is None
+
+
+def test_the_environment_s_own_prices_are_found_beside_its_file(tmp_path: Path) -> None:
+    own = price_lists.shipped().model_copy(update={"eks_standard_usd_per_h": 0.5})
+    (tmp_path / "prices.json").write_text(own.model_dump_json(), "utf-8")
+    there = found(tmp_path, lambda spec: spec.update(prices="prices.json")).prices
+    assert there is not None
+    assert there.eks_standard_usd_per_h == 0.5
+
+
+def test_prices_that_can_not_be_read_are_a_coded_error(tmp_path: Path) -> None:
+    (fault,) = faults(tmp_path, lambda spec: spec.update(prices="missing.json"))
+    assert (fault.code, fault.path) == ("INF-005", "spec.prices")
 
 
 def test_a_catalog_of_another_region_is_refused(tmp_path: Path) -> None:

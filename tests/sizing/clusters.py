@@ -9,7 +9,7 @@ from infra.cluster import cluster
 from infra.environment import load
 from sizing.cluster import Cluster, KafkaCluster, Quotas
 from sizing.load.load import Load
-from sizing.placement.manifests import NodePool
+from sizing.placement.node_pool_manifests import NodePool
 from sizing.plan import plan
 from sizing.planned import Plan
 from sizing.targets import DriverTarget, ExecutorTarget, Parallelism, Targets

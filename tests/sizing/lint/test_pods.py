@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from sizing.lint.subject import LintedBudget
-from sizing.placement.manifests import NodeSelectorTerm
+from sizing.placement.pod_manifests import NodeSelectorTerm
 from tests.sizing.lint.worlds import (
     ARCH,
     BOTH,

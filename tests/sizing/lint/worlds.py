@@ -8,7 +8,8 @@ from sizing.catalog.catalog import shipped
 from sizing.lint.finding import Finding
 from sizing.lint.lint import RULES
 from sizing.lint.subject import LintedConf, LintedJob, LintedPods, LintedPool, LintedSource, LintedVersions, Role, Subject
-from sizing.placement.manifests import ManifestToleration, NodePool
+from sizing.placement.node_pool_manifests import NodePool
+from sizing.placement.selection import ManifestToleration
 from sizing.plan import plan
 from sizing.targets import ExecutorTarget, Parallelism, Targets
 

@@ -1,0 +1,76 @@
+"""What every manifest has: strict fields in camelCase, labels, and metadata.
+
+Fields that Karpenter's scheduler does not look at (an image, a command, a disruption budget) are read and left alone; every other field
+is refused, so that nothing that would change the answer is left out in silence.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import Annotated, Any
+
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field
+from pydantic.alias_generators import to_camel
+from pydantic_core import PydanticCustomError
+
+# Source: Kubernetes' rules for label values and the name part of keys.
+_NAME = re.compile(r"[A-Za-z0-9]([A-Za-z0-9_.-]*[A-Za-z0-9])?", re.ASCII)
+_DOMAIN = re.compile(r"[a-z0-9]([a-z0-9-]*[a-z0-9])?(\.[a-z0-9]([a-z0-9-]*[a-z0-9])?)*", re.ASCII)
+
+
+class Manifest(BaseModel):
+    """A part of a manifest: camelCase in the document, strict, without fields that are not listed."""
+
+    model_config = ConfigDict(frozen=True, strict=True, extra="forbid", alias_generator=to_camel, populate_by_name=True)
+
+
+def label_key(text: str) -> str:
+    """A label's name by Kubernetes' rules, as a validator."""
+    domain, slash, name = text.rpartition("/")
+    good = len(name) <= 63 and _NAME.fullmatch(name) and (not slash or (len(domain) <= 253 and _DOMAIN.fullmatch(domain)))
+    if not good:
+        raise PydanticCustomError(
+            "requirement", "{need}", {"need": "a label's name: letters, digits, '-', '_', '.', with a domain and '/' before it or none"}
+        )
+    return text
+
+
+def _label_value(text: str) -> str:
+    if text and (len(text) > 63 or not _NAME.fullmatch(text)):
+        raise PydanticCustomError("requirement", "{need}", {"need": "a label's value: at most 63 letters, digits, '-', '_', '.'"})
+    return text
+
+
+LabelKey = Annotated[str, AfterValidator(label_key)]
+LabelValue = Annotated[str, AfterValidator(_label_value)]
+Labels = dict[LabelKey, LabelValue]
+Name = Annotated[str, Field(min_length=1, max_length=253)]
+
+
+class Metadata(Manifest):
+    """Name and labels of an object; the labels of a pod don't bear on where it goes."""
+
+    name: Name | None = None
+    namespace: str | None = None
+    labels: Labels = {}
+    annotations: dict[str, str] = {}
+    # Kubernetes' own tools write it as null into what has not been created yet.
+    creation_timestamp: None = None
+
+
+class NamedMetadata(Metadata):
+    """Metadata with a name."""
+
+    name: Name
+
+
+class LiveMetadata(NamedMetadata):
+    """Metadata as a cluster shows it. A pod may not have it: its moment of creation orders it among others."""
+
+    uid: str | None = None
+    resource_version: str | None = None
+    generation: int | None = None
+    creation_timestamp: str | None = None  # type: ignore[assignment]
+    finalizers: list[str] = []
+    owner_references: list[dict[str, Any]] = []
+    managed_fields: list[dict[str, Any]] = []
