@@ -124,7 +124,7 @@ def read(path: Path) -> Document:
         PenstockError: SPEC-001 for a file that can't be read, SPEC-002 for broken YAML, SPEC-003 for keys that stand twice, SPEC-011 for a
             document beyond `MAX_BYTES`, `MAX_NODES` or `MAX_DEPTH`.
     """
-    return parse_text(_text(path), str(path))
+    return parse_text(text_of(path), str(path))
 
 
 def parse_text(text: str, file: str) -> Document:
@@ -180,7 +180,12 @@ def shown(value: object) -> str:
     return text if len(text) <= 120 else f"{text[:117]}..."
 
 
-def _text(path: Path) -> str:
+def text_of(path: Path) -> str:
+    """The text of a YAML file, with or without a byte order mark.
+
+    Raises:
+        PenstockError: SPEC-001 for a file that can't be read, SPEC-011 for one beyond `MAX_BYTES`.
+    """
     try:
         with path.open("rb") as file:
             raw = file.read(MAX_BYTES + 1)
@@ -191,7 +196,7 @@ def _text(path: Path) -> str:
     if len(raw) > MAX_BYTES:
         raise DocumentTooLarge(at=Place(file=str(path)), need=f"at most {MAX_BYTES} bytes", fix="split the document")
     try:
-        return raw.decode("utf-8")
+        return raw.decode("utf-8-sig")
     except UnicodeDecodeError as error:
         line = raw.count(b"\n", 0, error.start) + 1
         raise UnreadableDocument(at=Place(file=str(path), line=line), need="UTF-8", fix="save the file as UTF-8") from None

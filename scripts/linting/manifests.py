@@ -13,8 +13,8 @@ from typing import Any, NamedTuple
 import yaml
 from pydantic import TypeAdapter, ValidationError
 
-from jobs.document import MAX_BYTES, Document, Path_, parse_text
-from jobs.errors import BrokenYaml, DocumentTooLarge, UnreadableDocument
+from jobs.document import Document, Path_, parse_text, text_of
+from jobs.errors import BrokenYaml
 from scripts.linting.environment import where
 from scripts.linting.jobs import selected
 from sizing.catalog.labels import NORMALIZED, ZONE_ID
@@ -323,7 +323,7 @@ def _objects(document: Document) -> Iterator[Path_]:
 
 def _documents(path: Path) -> Iterator[Document]:
     """The documents of a file, each with the lines that it has in the file."""
-    text = _text(path)
+    text = text_of(path)
     lines = text.splitlines(keepends=True)
     for start, end in pairwise([*_starts(text, str(path)), len(lines)]):
         own = "".join(lines[start:end])
@@ -345,18 +345,3 @@ def _starts(text: str, file: str) -> list[int]:
     lines = [mark.line for mark in marks if mark is not None]
     # What stands before the first document are its comments.
     return [0, *lines[1:]] if lines else []
-
-
-def _text(path: Path) -> str:
-    try:
-        with path.open("rb") as file:
-            raw = file.read(MAX_BYTES + 1)
-    except OSError as error:
-        raise UnreadableDocument(at=Place(file=str(path)), need=error.strerror or "a readable file", fix="check the path") from None
-    if len(raw) > MAX_BYTES:
-        raise DocumentTooLarge(at=Place(file=str(path)), need=f"at most {MAX_BYTES} bytes", fix="split the file")
-    try:
-        return raw.decode("utf-8-sig")
-    except UnicodeDecodeError as error:
-        line = raw.count(b"\n", 0, error.start) + 1
-        raise UnreadableDocument(at=Place(file=str(path), line=line), need="UTF-8", fix="save the file as UTF-8") from None
