@@ -93,8 +93,10 @@ def _node_line(group: NodeGroup) -> str:
 
 def _state(plan: Plan) -> str:
     state = plan.state
-    size = "" if state.state_bytes is None else f" with {memory_text(-(-state.state_bytes // 1024**2))}"
     requests = f"{state.checkpoint.requests_per_day:,.0f} PUT requests a day for the checkpoint"
+    if not state.stores:
+        return f"none; {requests}"
+    size = "" if state.state_bytes is None else f" with {memory_text(-(-state.state_bytes // 1024**2))}"
     return f"{_count(state.stores, 'store')} in {state.backend}{size}; {requests}"
 
 
