@@ -93,11 +93,6 @@ def left_out(total: Sum) -> str:
     return "" if total.complete else f"at least, for prices are missing: {'; '.join(total.unknown)}"
 
 
-def total_text(total: Sum) -> str:
-    """A sum for a month, with the word that says if something is missing."""
-    return _total(total, "month")
-
-
 def side_text(side: Side | None) -> str:
     """An item's month on one bill; a dash where it is not on it."""
     return "-" if side is None else usd(side.usd_per_month)

@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 
 from sizing.cluster import Cluster, KafkaCluster
-from sizing.cost.month import HOURS_PER_MONTH, gib_per_month
+from sizing.cost.month import gib_per_month, per_month
 from sizing.cost.usage import (
     BucketUsage,
     ClusterUsage,
@@ -127,7 +127,7 @@ def _checkpoints(traffic: Iterable[CheckpointTraffic]) -> BucketUsage:
     return BucketUsage(
         label="checkpoints",
         stored_gib=sum(one.storage_bytes for one in each) / 1024**3,
-        put_requests_per_month=sum(one.requests_per_day for one in each) / 24 * HOURS_PER_MONTH,
+        put_requests_per_month=per_month(sum(one.requests_per_day for one in each)),
     )
 
 

@@ -10,6 +10,7 @@ answers of both releases' jars.
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from bisect import bisect_left
 from collections.abc import Callable, Mapping
 from fractions import Fraction
@@ -61,7 +62,7 @@ MEMORY_KEYS = frozenset(
 Value = TypeVar("Value")
 
 
-class _Memory(BaseModel):
+class _Memory(BaseModel, ABC):
     """What the two kinds of processes have in common."""
 
     model_config = ConfigDict(frozen=True, strict=True, extra="forbid")
@@ -70,9 +71,9 @@ class _Memory(BaseModel):
     overhead_bytes: int
 
     @property
+    @abstractmethod
     def flink_bytes(self) -> int:
         """The process less metaspace and overhead."""
-        raise NotImplementedError
 
     @property
     def process_bytes(self) -> int:
