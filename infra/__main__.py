@@ -1,19 +1,30 @@
 """The cdktf app: ``python -m infra``, which ``cdktf`` runs.
 
-It synthesizes every stack of the environment that PENSTOCK_ENVIRONMENT names.
+It synthesizes the stacks of the environment that PENSTOCK_ENVIRONMENT names, or those of them that PENSTOCK_STACKS names, with commas.
 """
 
 from __future__ import annotations
 
+import datetime
+import json
 import os
 import shutil
 import sys
+from pathlib import Path
 
-from infra.environment import Environment, load, names
+from infra.deployable import refuse_undeployable
+from infra.environment import Environment, file_of, load, names
 from infra.errors import NodeNotFound, NoEnvironment
+from infra.plans import EnvironmentPlans, plans
+from jobs.document import read
 from sizing.errors import PenstockError
 
 ENVIRONMENT_VARIABLE = "PENSTOCK_ENVIRONMENT"
+STACKS_VARIABLE = "PENSTOCK_STACKS"
+# Set where stacks are synthesized to be destroyed: what can't be deployed any more can still be taken away.
+TEARDOWN_VARIABLE = "PENSTOCK_TEARDOWN"
+# A file for the errors as JSON, for a program that reads them.
+ERRORS_VARIABLE = "PENSTOCK_ERRORS"
 
 
 def main() -> int:
@@ -23,36 +34,43 @@ def main() -> int:
         The exit code, 0 or an error's.
     """
     try:
-        environment = _environment()
+        file = _file()
+        environment = load(file)
+        planned = plans(environment)
+        today = datetime.datetime.now(tz=datetime.UTC).date().isoformat()
+        if not os.environ.get(TEARDOWN_VARIABLE):
+            refuse_undeployable(environment, planned.cluster, today=today, document=read(file))
         if shutil.which("node") is None:
             raise NodeNotFound(path="node", need="Node.js 20 or newer, in PATH", fix="install it, then run ./scripts/setup")
+        where = f"at {environment.spec.endpoints.aws}, an emulated AWS" if environment.spec.endpoints else "on AWS"
+        heading = f"account {environment.spec.account}  region {environment.spec.region}  environment {environment.name}, {where}"
+        print(heading, file=sys.stderr, flush=True)
+        _synthesize(environment, planned)
     except PenstockError as error:
         print(error.render(), file=sys.stderr)
+        if told := os.environ.get(ERRORS_VARIABLE):
+            Path(told).write_text(json.dumps([fault.as_json() for fault in error.errors]), encoding="utf-8")
         return error.exit_code
-    where = f"at {environment.spec.endpoints.aws}, an emulated AWS" if environment.spec.endpoints else "on AWS"
-    print(f"account {environment.spec.account}  region {environment.spec.region}  environment {environment.name}, {where}", file=sys.stderr)
-    _synthesize(environment)
     return 0
 
 
-def _environment() -> Environment:
+def _file() -> Path:
     name = os.environ.get(ENVIRONMENT_VARIABLE)
     if not name:
         need = f"{ENVIRONMENT_VARIABLE}: one of {', '.join(names())}, or the path of an environment file"
         raise NoEnvironment(path=ENVIRONMENT_VARIABLE, need=need, fix=f"export {ENVIRONMENT_VARIABLE}=local")
-    return load(name)
+    return file_of(name)
 
 
-def _synthesize(environment: Environment) -> None:
-    # jsii fills the screen about each Node.js past its end of life; 20 is one that cdktf 0.21 was made for.
-    os.environ.setdefault("JSII_SILENCE_WARNING_END_OF_LIFE_NODE_VERSION", "20")
+def _synthesize(environment: Environment, planned: EnvironmentPlans) -> None:
     # Here, for a wrong environment is told at once, and cdktf takes a second to import.
     from cdktf import App
 
-    from infra.stacks.checkpoints import CheckpointsStack
+    from infra.app import add_stacks
 
     app = App()
-    CheckpointsStack(app, environment)
+    only = [name for name in os.environ.get(STACKS_VARIABLE, "").split(",") if name]
+    add_stacks(app, environment, planned, only)
     app.synth()
 
 

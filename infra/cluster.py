@@ -7,12 +7,14 @@ from typing import Any
 
 from pydantic import TypeAdapter, ValidationError
 
-from infra.cluster_parts import Kafka, Nodes, PodPlace, Quotas
 from infra.environment import Environment, EnvironmentSpec
 from infra.errors import BadNodePool, UnreadableCatalog
 from infra.manifests.daemon_set import daemon_set
 from infra.manifests.node_pool import node_pool
 from infra.manifests.pod import tolerations
+from infra.parts.kafka import Kafka
+from infra.parts.nodes import Nodes, PodPlace
+from infra.parts.quotas import Quotas
 from sizing import cluster as sized
 from sizing.catalog import catalog as catalogs
 from sizing.catalog.allocatable import NodeSettings

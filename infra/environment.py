@@ -7,16 +7,26 @@ snake_case here. A shipped environment is known by its name, any other by its pa
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Annotated, Any, Literal, Self
 
 import yaml
-from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, model_validator
-from pydantic.alias_generators import to_camel
+from pydantic import AfterValidator, BeforeValidator, Field, ValidationInfo, field_validator, model_validator
 
-from infra.cluster_parts import Eks, Kafka, Network, Nodes, Quotas
 from infra.errors import UnknownEnvironment
+from infra.parts.connections import Connection
+from infra.parts.eks import Eks
+from infra.parts.endpoints import Endpoints
+from infra.parts.kafka import Kafka
+from infra.parts.network import Network
+from infra.parts.nodes import Nodes
+from infra.parts.observability import MonthlyBudget, Observability
+from infra.parts.part import Part
+from infra.parts.quotas import Quotas
+from infra.regions import known_region
 from jobs.document import read
+from jobs.spec import Name
 
 FOLDER = Path(__file__).parent / "environments"
 
@@ -24,7 +34,8 @@ FOLDER = Path(__file__).parent / "environments"
 NAME_PATTERN = r"^[a-z]([a-z0-9-]{0,30}[a-z0-9])?$"
 # Source: the region patterns of AWS's partitions (botocore/data/partitions.json).
 REGION_PATTERN = r"^(af|ap|ca|cn|eu|eusc|il|me|mx|sa|us)(-gov|-iso[a-z]?)?-[a-z]+-[1-9][0-9]?$"
-ENDPOINT_PATTERN = r"^https?://[A-Za-z0-9.-]+(:[0-9]{1,5})?/?$"
+# Source: OCI distribution specification, "Pulling manifests": a tag.
+IMAGE_TAG_PATTERN = r"^[A-Za-z0-9_][A-Za-z0-9._-]{0,127}$"
 # Source: Amazon S3 User Guide, "General purpose bucket naming rules".
 RESERVED_BUCKET_PREFIXES = ("xn--", "sthree-", "amzn-s3-demo-")
 RESERVED_BUCKET_SUFFIXES = ("-s3alias", "--ol-s3", "--x-s3", "--table-s3", "-an")
@@ -66,48 +77,67 @@ def _tags(tags: dict[str, str]) -> dict[str, str]:
     return tags
 
 
+def _each_once(paths: list[str]) -> list[str]:
+    twice = sorted({path for path in paths if paths.count(path) > 1})
+    if twice:
+        raise ValueError(f"each spec once; {', '.join(twice)} stands twice")
+    return paths
+
+
 BucketName = Annotated[str, AfterValidator(_bucket)]
 
 
-class _Part(BaseModel):
-    model_config = ConfigDict(frozen=True, strict=True, extra="forbid", alias_generator=to_camel, validate_by_name=False)
-
-
-class Metadata(_Part):
+class Metadata(Part):
     """Names the environment."""
 
     name: Annotated[str, Field(pattern=NAME_PATTERN)]
 
 
-class Buckets(_Part):
+class Buckets(Part):
     """The buckets that the stacks make; their names are AWS-wide.
 
     Args:
         checkpoints: for checkpoints and savepoints.
         output: for what the jobs write.
+        access_logs: for the access logs of the other two; None: a name made of the account, the region and the environment.
     """
 
     checkpoints: BucketName
     output: BucketName
+    access_logs: BucketName | None = None
 
     @model_validator(mode="after")
     def _two(self) -> Self:
         if self.checkpoints == self.output:
             raise ValueError("two different buckets: objects of a checkpoint expire, those of the output do not")
+        if self.access_logs in (self.checkpoints, self.output):
+            raise ValueError("a bucket of its own for the access logs: else each line logged would be logged in turn")
         return self
 
 
-class Endpoints(_Part):
-    """Where an emulated AWS answers; all that the stacks use is asked there and nowhere else.
+class State(Part):
+    """Where Terraform keeps what it has made.
 
     Args:
-        aws: the URL of every service.
+        bucket: of the states, one object a stack, with a lock beside it while a command works; `penstock bootstrap` makes it.
     """
 
-    aws: Annotated[str, Field(pattern=ENDPOINT_PATTERN)]
+    bucket: BucketName
 
 
-class EnvironmentSpec(_Part):
+class Registry(Part):
+    """The registry of the jobs' image.
+
+    Args:
+        keep_images: how many of the newest are kept.
+        image_tag: of the image that the jobs run; PENSTOCK_IMAGE_TAG wins over it, where a pipeline has just built one.
+    """
+
+    keep_images: Annotated[int, Field(ge=1, le=1000)] = 30
+    image_tag: Annotated[str, Field(pattern=IMAGE_TAG_PATTERN)] = "0.1.0"
+
+
+class EnvironmentSpec(Part):
     """What the stacks take from the environment.
 
     Args:
@@ -115,12 +145,18 @@ class EnvironmentSpec(_Part):
         region: the AWS region.
         protect: whether buckets and keys are kept when a stack is destroyed or a bucket renamed: Terraform refuses then.
         buckets: the buckets' names.
+        state: Terraform's state in S3; None: in files on this machine, for one person alone.
         endpoints: an emulated AWS; None is AWS itself.
         tags: on every resource.
         network: the VPC; None where the environment has no cluster.
         eks: the Kubernetes cluster; None: the jobs run on one machine.
         nodes: what Karpenter may start there.
         kafka: the brokers; None where they are no part of the environment.
+        connections: name -> database or endpoint, as the jobs' specs name them; a job gets those that its spec names.
+        registry: of the jobs' image.
+        jobs: the job specs that run here, as paths beside the environment file; the stacks are sized for them.
+        observability: what is watched.
+        budget: of AWS costs a month; None: there is none.
         quotas: of the account.
         catalog: a snapshot of instance types and prices that `penstock catalog refresh` wrote, beside the environment file; None takes
             the shipped one of the region.
@@ -129,15 +165,21 @@ class EnvironmentSpec(_Part):
     """
 
     account: Annotated[str, BeforeValidator(_account), Field(pattern=r"^[0-9]{12}$")]
-    region: Annotated[str, Field(pattern=REGION_PATTERN)]
+    region: Annotated[str, Field(pattern=REGION_PATTERN), AfterValidator(known_region)]
     protect: bool
     buckets: Buckets
+    state: State | None = None
     endpoints: Endpoints | None = None
     tags: Annotated[dict[str, str], AfterValidator(_tags)] = {}
     network: Network | None = None
     eks: Eks | None = None
     nodes: Nodes | None = None
     kafka: Kafka | None = None
+    connections: dict[Name, Connection] = {}
+    registry: Registry = Registry()
+    jobs: Annotated[list[str], AfterValidator(_each_once)] = []
+    observability: Observability = Observability()
+    budget: MonthlyBudget | None = None
     quotas: Quotas = Quotas()
     catalog: str | None = None
     prices: str | None = None
@@ -150,15 +192,18 @@ class EnvironmentSpec(_Part):
             raise ValueError(f"network, eks and nodes together, or none of them; {' and '.join(missing)} is missing")
         return self
 
-    @model_validator(mode="after")
-    def _zones_of_the_region(self) -> Self:
-        strange = [zone for zone in (self.network.zones if self.network else []) if not zone.startswith(self.region)]
+    @field_validator("network")
+    @classmethod
+    def _zones_of_the_region(cls, network: Network | None, info: ValidationInfo) -> Network | None:
+        """A zone is its region and one letter; a Local Zone has more, and no EKS control plane."""
+        region = info.data.get("region")
+        strange = [zone for zone in (network.zones if network and region else []) if zone[:-1] != region]
         if strange:
-            raise ValueError(f"zones of {self.region}; {', '.join(strange)} is not there")
-        return self
+            raise ValueError(f"zones of {region}; {', '.join(strange)} is not there")
+        return network
 
 
-class Environment(_Part):
+class Environment(Part):
     """An environment file."""
 
     api_version: Literal["penstock/v1"]
@@ -171,14 +216,20 @@ class Environment(_Part):
         """The environment's name."""
         return self.metadata.name
 
-    def at(self, endpoint: str) -> Environment:
+    @property
+    def prefix(self) -> str:
+        """What the names of its resources begin with; it is also the name of its EKS cluster."""
+        return f"penstock-{self.name}"
+
+    def at(self, endpoint: str, services: Mapping[str, str] | None = None) -> Environment:
         """This environment with every service at an emulated AWS.
 
         Args:
             endpoint: a URL, as ``http://127.0.0.1:4566``.
+            services: service -> URL, of those that are emulated elsewhere.
         """
         data = self.model_dump(by_alias=True, exclude_none=True)
-        data["spec"]["endpoints"] = {"aws": endpoint}
+        data["spec"]["endpoints"] = {"aws": endpoint, "services": dict(services or {})}
         return Environment.model_validate(data)
 
     def text(self) -> str:
@@ -192,6 +243,23 @@ def names() -> list[str]:
     return sorted(file.stem for file in FOLDER.glob("*.yaml"))
 
 
+def file_of(name_or_path: str | Path) -> Path:
+    """The file of an environment.
+
+    Args:
+        name_or_path: the name of a shipped one, or the path of a YAML file.
+
+    Raises:
+        UnknownEnvironment: INF-001.
+    """
+    if re.fullmatch(NAME_PATTERN, str(name_or_path)) and not Path(name_or_path).is_file():
+        if str(name_or_path) not in names():
+            need = f"one of {', '.join(names())}, or the path of an environment file"
+            raise UnknownEnvironment(path=str(name_or_path), need=need, fix="name one of them, or write the file")
+        return FOLDER / f"{name_or_path}.yaml"
+    return Path(name_or_path)
+
+
 def load(name_or_path: str | Path) -> Environment:
     """Reads an environment.
 
@@ -202,16 +270,19 @@ def load(name_or_path: str | Path) -> Environment:
         UnknownEnvironment: INF-001.
         PenstockError: SPEC-001 to SPEC-006 and SPEC-011, for what is wrong in the document.
     """
-    if re.fullmatch(NAME_PATTERN, str(name_or_path)) and not Path(name_or_path).is_file():
-        if str(name_or_path) not in names():
-            need = f"one of {', '.join(names())}, or the path of an environment file"
-            raise UnknownEnvironment(path=str(name_or_path), need=need, fix="name one of them, or write the file")
-        return read(FOLDER / f"{name_or_path}.yaml").parse(Environment)
-    return _beside(Path(name_or_path), read(Path(name_or_path)).parse(Environment))
+    file = file_of(name_or_path)
+    return _beside(file, read(file).parse(Environment))
 
 
 def _beside(file: Path, environment: Environment) -> Environment:
-    """The environment with the paths of its files as seen from here: they are written as seen from the environment's file."""
-    named = {"catalog": environment.spec.catalog, "prices": environment.spec.prices}
-    found = {field: str(file.parent / path) for field, path in named.items() if path is not None}
-    return environment.model_copy(update={"spec": environment.spec.model_copy(update=found)}) if found else environment
+    """The environment with the paths of its files as seen from anywhere: they are written as seen from the environment's file."""
+    spec = environment.spec
+
+    def seen(path: str) -> str:
+        return str((file.parent / path).resolve())
+
+    named = {"catalog": spec.catalog, "prices": spec.prices}
+    found: dict[str, Any] = {field: seen(path) for field, path in named.items() if path is not None}
+    if spec.jobs:
+        found["jobs"] = [seen(path) for path in spec.jobs]
+    return environment.model_copy(update={"spec": spec.model_copy(update=found)}) if found else environment

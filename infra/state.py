@@ -1,13 +1,15 @@
-"""Where Terraform keeps the state of a stack."""
+"""Where Terraform keeps the state of a stack: in a file on this machine, or in the environment's bucket."""
 
 from __future__ import annotations
 
 import os
 from pathlib import Path
+from typing import Any
 
-from cdktf import App, LocalBackend, TerraformStack
+from cdktf import App, LocalBackend, S3Backend, S3BackendEndpointConfig, TerraformStack
 
 from infra.environment import Environment
+from infra.state_key import state_key
 
 # The folder of the states; by default that of this checkout's other leavings.
 STATE_VARIABLE = "PENSTOCK_TERRAFORM_STATE"
@@ -15,14 +17,50 @@ DEFAULT_FOLDER = Path(".penstock/terraform")
 
 
 def keep_state(stack: TerraformStack, environment: Environment) -> None:
-    """Gives a stack a state of its own, in a file of its environment's, so that two environments never share one.
-
-    The path is written relative to the stack's folder, so that a synthesized stack says nothing of the machine that made it.
+    """Gives a stack a state of its own: in the environment's bucket where it names one, else in a file.
 
     Args:
         stack: the stack, within an app.
         environment: the environment.
     """
+    if environment.spec.state is None:
+        _in_a_file(stack, environment)
+    else:
+        _in_the_bucket(stack, environment, environment.spec.state.bucket)
+
+
+def _in_a_file(stack: TerraformStack, environment: Environment) -> None:
+    """A file of the environment's own, so that two environments never share one.
+
+    The path is written relative to the stack's folder, so that a synthesized stack says nothing of the machine that made it.
+    """
     folder = Path(os.environ.get(STATE_VARIABLE) or DEFAULT_FOLDER).absolute()
     stack_folder = Path(App.of(stack).outdir).absolute() / "stacks" / stack.node.id
     LocalBackend(stack, path=os.path.relpath(folder / environment.name / f"{stack.node.id}.tfstate", stack_folder))
+
+
+def _in_the_bucket(stack: TerraformStack, environment: Environment, bucket: str) -> None:
+    """An object of the bucket, encrypted, with a lock object beside it while a command works.
+
+    A stack that reads the outputs of another gets the other's place from cdktf, with the same settings.
+    """
+    place: dict[str, Any] = {"bucket": bucket, "key": state_key(environment.name, stack.node.id), "region": environment.spec.region}
+    who = {"allowed_account_ids": [environment.spec.account]} if environment.spec.endpoints is None else _emulated(environment)
+    backend = S3Backend(stack, **place, **who, encrypt=True)
+    # cdktf 0.21 has no argument for it: Terraform has it since 1.10.
+    backend.add_override("use_lockfile", True)
+
+
+def _emulated(environment: Environment) -> dict[str, Any]:
+    """What an emulated AWS needs, as its provider does."""
+    endpoints = environment.spec.endpoints
+    assert endpoints is not None
+    return {
+        "endpoints": S3BackendEndpointConfig(s3=endpoints.of("s3"), sts=endpoints.of("sts"), iam=endpoints.of("iam")),
+        "use_path_style": True,
+        "skip_credentials_validation": True,
+        "skip_region_validation": True,
+        "skip_metadata_api_check": True,
+        "skip_requesting_account_id": True,
+        "max_retries": 2,
+    }

@@ -1,7 +1,8 @@
-"""The app's module, read without importing it: where it lies, and the literals that sizing takes from it.
+"""The app, read without running it: where it lies, and what sizing takes from it.
 
 `penstock size` must answer without Spark, and an import of an app would bring it in (and run whatever stands there). So PARALLELISM and
-OPERATORS are literals, read from the syntax tree; whatever else sets them is an error with its line.
+OPERATORS are literals, read from the syntax tree; whatever else sets them is an error with its line. An app in SQL has neither: its
+operators are counted from its statements.
 """
 
 from __future__ import annotations
@@ -9,18 +10,36 @@ from __future__ import annotations
 import ast
 import difflib
 import warnings
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import cast
+from typing import Literal, cast
 
 from pydantic import BaseModel, ConfigDict
 
 from jobs.errors import AppLiteral, AppNotFound, AppSyntax
+from jobs.sql import parsing
+from jobs.sql.statements import CreateView, Insert
 from sizing.errors import PenstockError, Place, raise_all
 from sizing.targets import MAX_PARALLELISM
 
-# The blocks that keep state. Each call of one is an operator where the app does not name its operators itself.
-STATEFUL_BLOCKS = ("interval_join",)
+StatefulOperator = Literal["join", "other"]
+# The blocks that keep state, each with Spark's operators that it is made of: a stream-stream join has more stores than others. Each call
+# of one is an operator where the app does not name its operators itself.
+STATEFUL_BLOCKS: Mapping[str, tuple[StatefulOperator, ...]] = {
+    "interval_join": ("join",),
+    "window_join": ("other",),
+    "co_group": ("other",),
+    "temporal_join": ("other",),
+    "regular_join": ("other",),
+    "broadcast_join": ("other",),
+    "aggregate": ("other",),
+    "salted": ("other", "other"),
+    "top": ("other",),
+    "process": ("other",),
+    "connect": ("other",),
+    "deduplicate": ("other",),
+    "pattern": ("other",),
+}
 
 MAX_OPERATORS = 10_000
 # A module is a page or ten; what is larger was generated, and its syntax tree would take the second that sizing has.
@@ -40,7 +59,7 @@ class AppModule(BaseModel):
         parallelism_line: where it stands.
         operators: OPERATORS as a number, or None where it is not given.
         operator_names: OPERATORS as names; empty where it is a number or is not given.
-        stateful_calls: calls of `STATEFUL_BLOCKS`.
+        stateful_calls: calls of `STATEFUL_BLOCKS`, by name.
     """
 
     model_config = ConfigDict(frozen=True, strict=True, extra="forbid")
@@ -50,20 +69,38 @@ class AppModule(BaseModel):
     parallelism_line: int | None = None
     operators: int | None = None
     operator_names: tuple[str, ...] = ()
-    stateful_calls: int = 0
+    stateful_calls: tuple[str, ...] = ()
+
+    @property
+    def stateful_operators(self) -> tuple[StatefulOperator, ...]:
+        """Spark's operators that these calls come to."""
+        return tuple(operator for call in self.stateful_calls for operator in STATEFUL_BLOCKS[call])
+
+
+def is_sql(app: str) -> bool:
+    """Whether an app is a file of SQL."""
+    return app.endswith(".sql")
+
+
+def sql_beside(app: str, beside: Path) -> dict[str, str]:
+    """Name -> text of an app in SQL that lies beside its spec, which goes to the cluster with it; nothing for any other app."""
+    path = beside / app
+    return {app: path.read_text(encoding="utf-8")} if is_sql(app) and path.is_file() else {}
 
 
 def find(app: str, beside: Path, app_path: Sequence[Path] = ()) -> Path:
     """The file of a module: beside the spec, on the app path, in the folder that holds the `jobs` package, or in the current folder.
 
     Args:
-        app: dotted name, as ``jobs.apps.user_credit``.
+        app: dotted name, as ``jobs.apps.user_credit``, or the name of a file ``.sql``, which lies beside the spec or on the app path.
         beside: folder of the spec.
         app_path: further folders, searched in this order.
 
     Raises:
         AppNotFound: SPEC-009, with the places searched and names that are close.
     """
+    if is_sql(app):
+        return _sql_file(app, [beside, *app_path])
     roots = _roots(beside, app_path)
     parts = app.split(".")
     for root in roots:
@@ -78,12 +115,16 @@ def find(app: str, beside: Path, app_path: Sequence[Path] = ()) -> Path:
 
 
 def read(path: Path) -> AppModule:
-    """The literals of a module.
+    """The literals of a module, or the blocks of an app in SQL.
 
     Raises:
-        PenstockError: SPEC-010 for PARALLELISM or OPERATORS that is no literal in range, SPEC-012 for a module that is no Python; several
-            come as `Faults`.
+        PenstockError: SPEC-010 for PARALLELISM or OPERATORS that is no literal in range, SPEC-012 for a module that is no Python, SPEC-045
+            for SQL that can't be taken; several come as `Faults`.
     """
+    if is_sql(path.name):
+        _, statements = parsing.read(path)
+        queries = [statement.query for statement in statements if isinstance(statement, CreateView | Insert)]
+        return AppModule(path=path, stateful_calls=tuple(block for query in queries for block in query.blocks))
     tree = _parse(path)
     found: dict[str, ast.expr] = {}
     faults: list[PenstockError] = []
@@ -103,8 +144,18 @@ def read(path: Path) -> AppModule:
         parallelism_line=found["PARALLELISM"].lineno if "PARALLELISM" in found else None,
         operators=operators if isinstance(operators, int) else None,
         operator_names=operators if isinstance(operators, tuple) else (),
-        stateful_calls=sum(_calls_a_block(node) for node in ast.walk(tree)),
+        stateful_calls=tuple(_blocks_called(tree)),
     )
+
+
+def _sql_file(app: str, folders: Sequence[Path]) -> Path:
+    for folder in folders:
+        if (folder / app).is_file():
+            return folder / app
+    there = [path.name for folder in folders for path in sorted(folder.glob("*.sql"))]
+    close = difflib.get_close_matches(app, there, n=3, cutoff=0.6)
+    need = f"{app} in {', '.join(str(folder) for folder in folders)}"
+    raise AppNotFound(need=need, fix=f"did you mean {' or '.join(close)}?" if close else "write the file beside the spec")
 
 
 def _roots(beside: Path, app_path: Sequence[Path]) -> list[Path]:
@@ -239,11 +290,39 @@ def _names(node: ast.List | ast.Tuple) -> tuple[str, ...] | None:
     return names if len(names) == len(node.elts) == len(set(names)) > 0 else None
 
 
-def _calls_a_block(node: ast.AST) -> bool:
-    if not isinstance(node, ast.Call):
-        return False
-    called = node.func
-    return (called.id if isinstance(called, ast.Name) else called.attr if isinstance(called, ast.Attribute) else "") in STATEFUL_BLOCKS
+def _blocks_called(tree: ast.Module) -> Iterator[str]:
+    """Names of the stateful blocks that are called, one for each call."""
+    origins = _origins(tree)
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Call) and (name := _called(node.func, origins)) in STATEFUL_BLOCKS:
+            yield name
+
+
+def _called(function: ast.expr, origins: Mapping[str, str]) -> str:
+    """The name of what is called; nothing for the methods of whatever is not a module of this package, such as ``database.connect``."""
+    if isinstance(function, ast.Name):
+        return origins.get(function.id, function.id)
+    root = function
+    while isinstance(root, ast.Attribute):
+        root = root.value
+    is_ours = isinstance(function, ast.Attribute) and isinstance(root, ast.Name) and origins.get(root.id)
+    return function.attr if is_ours and isinstance(function, ast.Attribute) else ""
+
+
+def _origins(tree: ast.Module) -> dict[str, str]:
+    """Name in the app -> the name that it has in this package; nothing where it is another's or the app's own."""
+    found: dict[str, str] = {}
+    for node in ast.walk(tree):
+        if isinstance(node, ast.ImportFrom):
+            ours = (node.module or "").split(".")[0] == "jobs"
+            found |= {alias.asname or alias.name: alias.name if ours else "" for alias in node.names}
+        elif isinstance(node, ast.Import):
+            for alias in node.names:
+                package = alias.name.split(".")[0]
+                found[alias.asname or package] = alias.name if package == "jobs" else ""
+        elif isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
+            found[node.name] = ""
+    return found
 
 
 def _example(name: str) -> str:

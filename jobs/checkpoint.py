@@ -37,8 +37,11 @@ class BatchRecord(BaseModel):
         watermarks: what the next micro-batch begins with.
         rows_in: source -> records read in this micro-batch.
         tags: tag -> rows in this micro-batch.
+        tolerated: source -> rows in this micro-batch that were older than the watermark and still counted.
         total_rows_in: source -> records read since the checkpoint began.
         total_tags: tag -> rows since the checkpoint began.
+        total_late: source -> late rows since the checkpoint began.
+        total_tolerated: source -> rows since the checkpoint began that were older than the watermark and still counted.
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid", alias_generator=to_camel, validate_by_name=True)
@@ -49,8 +52,11 @@ class BatchRecord(BaseModel):
     watermarks: Watermarks = Watermarks()
     rows_in: dict[str, int] = Field(default_factory=dict)
     tags: dict[str, int] = Field(default_factory=dict)
+    tolerated: dict[str, int] = Field(default_factory=dict)
     total_rows_in: dict[str, int] = Field(default_factory=dict)
     total_tags: dict[str, int] = Field(default_factory=dict)
+    total_late: dict[str, int] = Field(default_factory=dict)
+    total_tolerated: dict[str, int] = Field(default_factory=dict)
 
 
 BEFORE_THE_FIRST = BatchRecord(batch=-1)
@@ -125,6 +131,14 @@ class Checkpoint:
         except BotoCoreError as error:
             raise self._unreachable(error) from error
         return True
+
+    def names(self, folder: str) -> list[str]:
+        """Names of the objects in a folder, without the folder's, in the order of their letters.
+
+        Args:
+            folder: with a slash at its end.
+        """
+        return self._names(f"penstock/{folder}")
 
     def delete(self, name: str) -> None:
         """Takes an object away; it need not be there."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from sizing.errors import DocumentError, RunFailed
+from sizing.errors import DocumentError, RunFailed, ToolMissing
 
 
 class UnreadableDocument(DocumentError):
@@ -89,6 +89,13 @@ class AppSyntax(DocumentError):
     title = "the app's module can't be read"
 
 
+class TopicsDisagree(DocumentError):
+    """Two jobs of an environment ask different things of one topic."""
+
+    code = "SPEC-013"
+    title = "two jobs disagree about a topic"
+
+
 class NotAFlinkDeployment(DocumentError):
     """The document is of another kind or version than the FlinkDeployment that a spec can be made from."""
 
@@ -164,3 +171,143 @@ class BucketUnreachable(RunFailed):
 
     code = "JOB-009"
     title = "a bucket can't be used"
+
+
+class NoKafkaCredentials(ToolMissing):
+    """The brokers know their clients by AWS credentials, and there are none, or they can't be had."""
+
+    code = "JOB-010"
+    title = "there are no AWS credentials for the Kafka brokers"
+
+
+class TransactionsRefused(RunFailed):
+    """The brokers do not let an exactly-once sink write in transactions as its settings ask."""
+
+    code = "JOB-060"
+    title = "the brokers refuse the sink's transactions"
+
+
+class MarksDisagree(RunFailed):
+    """The brokers hold marks of a micro-batch that this checkpoint has not written yet: another copy of it has gone on by itself."""
+
+    code = "JOB-061"
+    title = "another run has written under this checkpoint's name"
+
+
+class NotRepeatable(RunFailed):
+    """Rows for an exactly-once sink are computed by something that would give others when a micro-batch is run again."""
+
+    code = "JOB-062"
+    title = "an exactly-once sink would get rows that no replay repeats"
+
+
+class MarksExpired(RunFailed):
+    """A micro-batch was cut off so long ago that the brokers may have forgotten which part of it they have."""
+
+    code = "JOB-063"
+    title = "the brokers may have forgotten what they have of a micro-batch"
+
+
+class UnknownConnection(RunFailed):
+    """The spec names a connection that the environment does not give."""
+
+    code = "JOB-050"
+    title = "the environment has no such connection"
+
+
+class ConnectionOfAnotherKind(RunFailed):
+    """The environment gives a connection of that name, and it leads to something else than the spec needs."""
+
+    code = "JOB-051"
+    title = "a connection leads to something else"
+
+
+class SecretUnusable(RunFailed):
+    """The secret with a connection's credentials can't be had from AWS Secrets Manager, or does not hold them."""
+
+    code = "JOB-052"
+    title = "a connection's secret can't be used"
+
+
+class DatabaseUnreachable(RunFailed):
+    """A database does not answer, or does not let the job in. Nothing is lost: the micro-batch is not committed, and runs again."""
+
+    code = "JOB-053"
+    title = "a database can't be reached"
+
+
+class TableDoesNotFit(RunFailed):
+    """The table of a sink is not there, lacks a column, or has no unique constraint on the key."""
+
+    code = "JOB-054"
+    title = "the table does not fit its sink"
+
+
+class RowsRefused(RunFailed):
+    """A database refuses rows for what is in them. Nothing of their task is written."""
+
+    code = "JOB-055"
+    title = "a database refuses rows"
+
+
+class WebhookFailed(RunFailed):
+    """An endpoint refuses what a webhook sends, or does not answer after all attempts."""
+
+    code = "JOB-056"
+    title = "a webhook's endpoint does not take the rows"
+
+
+class SinkFunctionFailed(RunFailed):
+    """The function of a sink is not in the app's module, or raised."""
+
+    code = "JOB-057"
+    title = "the function of a sink failed"
+
+
+class QuarantineLimitReached(RunFailed):
+    """So many records of a micro-batch do not parse that the spec wants the job to stop. Nothing of the micro-batch is written."""
+
+    code = "JOB-070"
+    title = "too many records would go to quarantine"
+
+
+class LookupTableDoesNotFit(RunFailed):
+    """The table of a lookup is not there, lacks a column, or has several rows under one key."""
+
+    code = "JOB-071"
+    title = "the table does not fit its lookup"
+
+
+class LookupRefused(RunFailed):
+    """A database refuses a lookup for what is in it: rights, a value that a type can't hold. Asking again would not help."""
+
+    code = "JOB-072"
+    title = "a database refuses a lookup"
+
+
+class AvroSchemaUnread(DocumentError):
+    """The file of an Avro schema is not beside the spec, or can't be read."""
+
+    code = "SPEC-030"
+    title = "the Avro schema can't be read"
+
+
+class OffsetGone(RunFailed):
+    """A consumer group has committed an offset that its topic has no longer, or not yet: records would be left out or read twice."""
+
+    code = "JOB-020"
+    title = "a committed offset is not in its topic"
+
+
+class SocketHasNoPast(RunFailed):
+    """A job that reads a socket has a checkpoint: what the server has sent before can't be asked for again, so nothing can go on."""
+
+    code = "JOB-021"
+    title = "a job with a socket can't go on from a checkpoint"
+
+
+class SqlRefused(DocumentError):
+    """A statement of an SQL app is no such statement, or can't be built from the streams that it names."""
+
+    code = "SPEC-045"
+    title = "an SQL app can't be taken as it stands"

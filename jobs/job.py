@@ -9,8 +9,11 @@ from pyspark.errors import ParseException
 from pyspark.sql import SparkSession
 from pyspark.sql.types import StructType
 
+from jobs.connections import the_url
 from jobs.errors import BadDeclaration
-from jobs.sources import kafka
+from jobs.kafka_access import KafkaAccess
+from jobs.lookups.table import LookupTable, open_table
+from jobs.sources.opening import Offsets, Reading, open_source
 from jobs.spec import Sink, StreamingJob
 from jobs.streams import Stream, Tag
 
@@ -30,26 +33,38 @@ class Job:
     Args:
         spec: the job's spec.
         session: Spark's session.
-        brokers: ``host:port``, several with commas.
-        offsets: source -> partition -> first offset for a query without a checkpoint.
+        brokers: how to reach them.
+        offsets: source -> topic -> partition -> first offset for a query without a checkpoint; Kafka sources only.
+        connections: name -> URL of databases and endpoints, credentials included.
+        files_bucket: where sources of files lie that name no bucket of their own.
+        schemas: name -> text of the Avro schemas beside the spec.
     """
 
     spec: StreamingJob
     session: SparkSession
-    brokers: str
-    offsets: Mapping[str, Mapping[int, int]]
-    output: tuple[Stream, str] | None = None
-    side_outputs: dict[Tag, str] = field(default_factory=dict)
+    brokers: KafkaAccess
+    offsets: Mapping[str, Offsets]
+    connections: Mapping[str, str] = field(default_factory=dict)
+    files_bucket: str = ""
+    schemas: Mapping[str, str] = field(default_factory=dict)
+    output: tuple[Stream, dict[str, str | None]] | None = None
+    side_outputs: dict[str, str] = field(default_factory=dict)
     sources: dict[str, Stream] = field(default_factory=dict)
 
-    def source(self, name: str, schema: str) -> Stream:
+    @property
+    def parameters(self) -> Mapping[str, str | int | float | bool]:
+        """What the spec gives the app, ``spec.parameters``."""
+        return self.spec.spec.parameters
+
+    def source(self, name: str, schema: str, *, record: str | None = None) -> Stream:
         """An input of the spec as a stream. Its name is its uid: a checkpoint knows the input by it.
 
         Args:
             name: below ``spec.sources``.
             schema: the value's fields as Spark writes them, ``user STRING NOT NULL, at STRING``; what is NOT NULL has to be there, or the
-            record
-                goes to quarantine.
+                record goes to quarantine.
+            record: name of one more field, a struct of the record that a row came in: topic, partition, offset, timestamp, key (bytes)
+                and headers (array of key and value); None: without.
 
         Raises:
             BadDeclaration: no such source, the source taken twice, no schema, or one without the field of the event time.
@@ -63,37 +78,59 @@ class Job:
             raise BadDeclaration(
                 path=f'job.source("{name}")', need="each source once: taken twice, it would be read twice", fix="use the first stream"
             )
-        self.sources[name] = kafka.stream(self.session, name, known[name], self._schema(name, schema), self.brokers, self.offsets[name])
+        reading = Reading(self.session, self.brokers, self.connections, self.spec, self.files_bucket, self.schemas)
+        self.sources[name] = open_source(reading, name, self._schema(name, schema), self.offsets.get(name, {}), record)
         return self.sources[name]
 
-    def write(self, stream: Stream, sink: str) -> None:
+    def table(self, name: str) -> LookupTable:
+        """A table of the spec, for `jobs.joins.lookup_join`; its types are read from its database.
+
+        Raises:
+            BadDeclaration: no such table.
+            LookupTableDoesNotFit: JOB-071, the database has no such table or column.
+            DatabaseUnreachable: JOB-053.
+        """
+        known = self.spec.spec.tables
+        where = f'job.table("{name}")'
+        if name not in known:
+            raise BadDeclaration(path=where, need=f"a table of the spec: {', '.join(known) or 'it has none'}", fix="mend the name")
+        url = the_url(self.connections, known[name].postgres.connection, "postgres", f"spec.tables.{name}.postgres.connection")
+        return open_table(name, known[name], url)
+
+    def write(self, stream: Stream, sinks: str | Mapping[str, str | None]) -> None:
         """Where the data rows go.
+
+        Args:
+            stream: the one output.
+            sinks: a sink of the spec, or several, each with the SQL condition for the rows that it gets, None for all of them.
 
         Raises:
             BadDeclaration: no such sink, a second output, or dated files without event time.
         """
-        if self.output is not None:
-            raise BadDeclaration(
-                path=f'job.write(..., "{sink}")', need="one output; the job has one already", fix="take one of the two out"
-            )
-        target = self._sink(sink, f'job.write(..., "{sink}")')
-        if target.files and target.files.bucket_by == "event-date" and not stream.timed:
-            need = "event time, for the files are bucketed by it"
-            raise BadDeclaration(path=f'job.write(..., "{sink}")', need=need, fix="give the source a `time`, or the sink bucketBy: none")
-        self.output = (stream, sink)
+        routes: dict[str, str | None] = {sinks: None} if isinstance(sinks, str) else dict(sinks)
+        for sink in routes:
+            where = f'job.write(..., "{sink}")'
+            if self.output is not None:
+                raise BadDeclaration(path=where, need="one output; the job has one already", fix="take one of the two out")
+            target = self._sink(sink, where)
+            if target.files and target.files.bucket_by == "event-date" and not stream.timed:
+                need = "event time, for the files are bucketed by it"
+                raise BadDeclaration(path=where, need=need, fix="give the source a `time`, or the sink bucketBy: none")
+        self.output = (stream, routes)
 
-    def side_output(self, sink: str, tag: Tag = Tag.QUARANTINED) -> None:
-        """Where rows go that go aside: those in quarantine, or the late ones (`Tag.LATE`).
+    def side_output(self, sink: str, tag: str = Tag.QUARANTINED) -> None:
+        """Where rows go that go aside: those in quarantine, the late ones (`Tag.LATE`), or those of a tag of the app's own.
 
         Raises:
-            BadDeclaration: no such sink, or one that is no topic.
+            BadDeclaration: no such sink, or one that is neither a topic nor an endpoint nor files.
         """
-        if self._sink(sink, f'job.side_output("{sink}")').kafka is None:
-            raise BadDeclaration(path=f'job.side_output("{sink}")', need="a Kafka sink", fix="name a sink of the spec with `kafka`")
+        target = self._sink(sink, f'job.side_output("{sink}")')
+        if target.kafka is None and target.webhook is None:
+            raise BadDeclaration(path=f'job.side_output("{sink}")', need="a Kafka sink or a webhook", fix="name one of the spec")
         self.side_outputs[tag] = sink
 
-    def declared(self) -> tuple[Stream, str]:
-        """The output, once the app has declared all that it must.
+    def declared(self) -> tuple[Stream, dict[str, str | None]]:
+        """The output with its sinks, once the app has declared all that it must.
 
         Raises:
             BadDeclaration: no output, a source of the spec that is not used, or nowhere to put records that do not parse.
@@ -128,7 +165,7 @@ class Job:
         if not isinstance(parsed, StructType) or not parsed.fields:
             raise BadDeclaration(path=where, given=schema, need="a schema of named fields", fix=fix)
         time = self.spec.spec.sources[name].time
-        if time and time.field not in parsed.names:
+        if time and time.field and time.field not in parsed.names:
             need = f"the field of the event time, {time.field}"
             raise BadDeclaration(path=where, given=schema, need=need, fix="add it, or mend the source's `time` in the spec")
         return parsed

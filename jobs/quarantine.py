@@ -7,18 +7,24 @@ ISO 8601), ``key`` and ``value`` as text, or ``keyBase64`` and ``valueBase64`` w
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
+from jobs.errors import QuarantineLimitReached
+from jobs.spec import QuarantineLimit
 from jobs.streams import REASON, RECORD, TAG, Tag
 
+_REASONS_TOLD = 3
 
-def set_aside(batch: DataFrame, tag: Tag) -> DataFrame:
+
+def set_aside(batch: DataFrame, tag: str) -> DataFrame:
     """The rows of a micro-batch that go aside with one tag, as Kafka's sink takes them.
 
     Args:
         batch: the micro-batch's rows.
-        tag: `Tag.QUARANTINED` or `Tag.LATE`.
+        tag: that of `Tag.QUARANTINED`, `Tag.LATE`, or one of the app's own.
 
     Returns:
         Columns ``key`` and ``value``, both text.
@@ -35,7 +41,7 @@ def set_aside(batch: DataFrame, tag: Tag) -> DataFrame:
         *_text_or_base64(record["key"], "key"),
         *_text_or_base64(record["value"], "value"),
     )
-    key = F.concat_ws("-", record["topic"], record["partition"], record["offset"])
+    key = F.when(record["topic"].isNotNull(), F.concat_ws("-", record["topic"], record["partition"], record["offset"]))
     return batch.where(F.col(TAG) == tag).select(key.alias("key"), F.to_json(body).alias("value"))
 
 
@@ -43,3 +49,36 @@ def _text_or_base64(raw: Column, name: str) -> tuple[Column, Column]:
     text = raw.cast("string")
     readable = F.is_valid_utf8(text)
     return F.when(readable, text).alias(name), F.when(~readable, F.base64(raw)).alias(f"{name}Base64")
+
+
+def hold_limit(limit: QuarantineLimit, frames: Sequence[DataFrame], bad: int, records: int) -> None:
+    """Lets a micro-batch pass unless too much of it goes to quarantine.
+
+    Args:
+        limit: the spec's.
+        frames: where its rows in quarantine are.
+        bad: how many these are.
+        records: that the micro-batch read.
+
+    Raises:
+        QuarantineLimitReached: JOB-070.
+    """
+    if bad < limit.records or bad <= limit.share * records:
+        return
+    given = f"{bad} of {records} records ({bad / records:.1%}): {_why(frames)}"
+    need = f"at most {limit.share:.1%} of a micro-batch, where {limit.records} or more are bad; nothing of it is written"
+    fix = "mend what writes such records, or raise the limit; the micro-batch runs again with the next start"
+    raise QuarantineLimitReached(path="spec.quarantine", given=given, need=need, fix=fix)
+
+
+def _why(frames: Sequence[DataFrame]) -> str:
+    """The commonest reasons, each with how often and where first."""
+    found: dict[str, tuple[int, str]] = {}
+    for frame in frames:
+        place = F.struct(*(F.col(RECORD)[part].alias(part) for part in ("topic", "partition", "offset")))
+        reasons = frame.where(F.col(TAG) == Tag.QUARANTINED).groupBy(REASON).agg(F.count("*").alias("n"), F.min(place).alias("first"))
+        for row in reasons.orderBy(F.desc("n")).limit(_REASONS_TOLD).collect():
+            first = "-".join(str(part) for part in row["first"] if part is not None)
+            found[row[REASON]] = (found.get(row[REASON], (0, ""))[0] + int(row["n"]), first)
+    told = sorted(found.items(), key=lambda item: -item[1][0])[:_REASONS_TOLD]
+    return "; ".join(f"{reason} ({count}" + (f", as {first})" if first else ")") for reason, (count, first) in told)

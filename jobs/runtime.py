@@ -2,7 +2,8 @@
 
 Runs one job until it is told to stop (SIGTERM or SIGINT, at a micro-batch's end) or fails. What happens is told on standard output, or in a
 file or pipe, one JSON object a line with an ``event``: ``starting``, ``reading``, ``batch``, ``committed``, ``idle``, ``stopped``,
-``failed``. Spark's log goes to standard error. Exit code 0 after a stop, 5 after a failure.
+``failed``. ``committed`` and ``idle`` say with ``lagRecords`` how far the job is behind, which alarms are set on. Spark's log goes to
+standard error. Exit code 0 after a stop, 5 after a failure.
 """
 
 from __future__ import annotations
@@ -15,9 +16,12 @@ import os
 import signal
 import sys
 import threading
+import time
 import traceback
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping, Sequence
+from functools import cached_property
 from pathlib import Path
+from types import ModuleType
 from typing import TYPE_CHECKING, Any, TextIO
 
 from pyspark.errors import StreamingQueryException
@@ -30,18 +34,32 @@ from pyspark.sql.streaming.listener import (
     StreamingQueryListener,
 )
 
+from jobs import connections
 from jobs import session as spark_session
+from jobs.app_module import find, is_sql
+from jobs.aside import Aside
+from jobs.avro_schemas import avro_schemas
 from jobs.brokers import Brokers
 from jobs.checkpoint import Checkpoint
-from jobs.errors import AppFailed, QueryFailed
-from jobs.event_time.engine import Engine, put_in_force
+from jobs.connection_secrets import with_credentials
+from jobs.determinism import refuse_unrepeatable
+from jobs.errors import AppFailed, QueryFailed, SocketHasNoPast
+from jobs.event_time import heartbeat
+from jobs.event_time.engine import Engine, ending_with_its_input, put_in_force
 from jobs.event_time.watermark import InputTime
 from jobs.job import Job
-from jobs.micro_batch import Emit, MicroBatches, PartitionsGrew
+from jobs.lag import Gauges, lag
+from jobs.micro_batch import Emit, MicroBatches, PartitionsGrew, Route
+from jobs.offset_commits import OffsetCommits
+from jobs.pod import forget_ready, pod_conf, told_ready
 from jobs.runtime_configuration import RuntimeConfiguration
-from jobs.sinks.files import Files
-from jobs.sinks.topics import Topic
+from jobs.sinks.building import build
+from jobs.sinks.sink import FOREVER_MS, SinkContext
+from jobs.sources.lanes import lanes
+from jobs.sources.opening import Offsets
 from jobs.spec import SpecFile, load
+from jobs.sql.building import declare
+from jobs.stages import stages_conf
 from sizing.errors import PenstockError
 
 if TYPE_CHECKING:
@@ -116,10 +134,12 @@ class Driver:
         """Starts Spark and runs the job until it is stopped.
 
         Raises:
-            PenstockError: JOB-001 to JOB-009.
+            PenstockError: JOB-001 to JOB-009, JOB-050 to JOB-057.
         """
+        forget_ready()
         _importable(self._configuration.app_path)
         self._emit("starting", {"job": self._spec.job.metadata.name, "master": self._configuration.master})
+        _ = self._connections
         # The brokers first: an answer that never comes is told before Spark's start has cost ten seconds.
         self._offsets()
         session = self._session()
@@ -130,78 +150,126 @@ class Driver:
 
     def run_in(self, session: SparkSession) -> None:
         """Runs the job in a session that is there already. Raises as `run`."""
-        while not self._stop.is_set() and self._query(session, self._offsets()):
+        self._refuse_a_socket_that_goes_on()
+        gauges = Gauges(session)
+        while not self._stop.is_set() and self._query(session, self._offsets(), gauges):
             pass
+
+    @cached_property
+    def _connections(self) -> Mapping[str, str]:
+        """Name -> URL of all that the spec names, credentials included."""
+        given = with_credentials(self._configuration.connections, self._configuration.secrets)
+        connections.check(self._spec, given)
+        return given
 
     def _session(self) -> SparkSession:
         job = self._spec.job
-        conf = {**spark_session.state_conf(job.spec.state), **self._configuration.spark_conf}
+        conf = {**spark_session.state_conf(job.spec.state), **stages_conf(job.spec.stages), **self._configuration.spark_conf, **pod_conf()}
         session = spark_session.build(job.metadata.name, self._configuration.master, conf)
         session.sparkContext.setLogLevel("WARN")
         return session
 
-    def _offsets(self) -> dict[str, dict[int, int]]:
-        sources = self._spec.job.spec.sources
-        brokers = Brokers(self._configuration.brokers, group=f"penstock.{self._spec.job.metadata.name}")
+    def _offsets(self) -> Mapping[str, Offsets]:
+        sources = {name: source.kafka for name, source in self._spec.job.spec.sources.items() if source.kafka}
+        if not sources:
+            return {}
+        by_group = any(source.starting_offsets.startswith("committed") for source in sources.values())
+        begun = by_group and self._checkpoint.last_record().batch >= 0
+        brokers = self._brokers()
         try:
-            partitions = brokers.partitions(source.kafka.topic for source in sources.values())
-            return {name: brokers.starting_offsets(source.kafka, partitions[source.kafka.topic]) for name, source in sources.items()}
+            return brokers.starts(sources, begun=begun)
         finally:
             brokers.close()
 
-    def _query(self, session: SparkSession, offsets: Mapping[str, Mapping[int, int]]) -> bool:
+    def _brokers(self) -> Brokers:
+        return Brokers(self._configuration.kafka, group=f"penstock.{self._spec.job.metadata.name}")
+
+    def _refuse_a_socket_that_goes_on(self) -> None:
+        sockets = [name for name, source in self._spec.job.spec.sources.items() if source.socket]
+        if sockets and self._checkpoint.last_record().batch >= 0:
+            fix = "start it anew, without the checkpoint; read from Kafka what must not be lost"
+            raise SocketHasNoPast(path=f"spec.sources.{sockets[0]}.socket", given=self._checkpoint.uri, need="no checkpoint", fix=fix)
+
+    def _commits(self, offsets: Mapping[str, Offsets]) -> OffsetCommits | None:
+        """What tells the consumer group how far the job has read, for the sources that ask for it."""
+        asking = [name for name, source in self._spec.job.spec.sources.items() if source.kafka and source.kafka.commit_offsets]
+        topics = frozenset(topic for name in asking for topic in offsets.get(name, {}))
+        return OffsetCommits(self._brokers(), topics) if topics else None
+
+    def _query(self, session: SparkSession, offsets: Mapping[str, Offsets], gauges: Gauges) -> bool:
         """Plans and runs the query until it ends.
 
         Returns:
             Whether it has to be planned and started again, because a topic got more partitions.
         """
-        job = Job(self._spec.job, session, self._configuration.brokers, offsets)
-        _build(self._spec.job.spec.app, job)
-        stream, sink = job.declared()
-        batches = self._batches(session, job, sink)
+        configuration = self._configuration
+        bucket, schemas = configuration.output_bucket, avro_schemas(self._spec)
+        job = Job(self._spec.job, session, configuration.kafka, offsets, self._connections, bucket, schemas)
+        app = _build(self._spec, self._configuration.app_path, job)
+        stream, routes = job.declared()
+        exactly_once = [name for name in routes if self._spec.job.spec.sinks[name].exactly_once]
+        refuse_unrepeatable(stream.frame, exactly_once)
+        batches = self._batches(session, job, app)
         ended = threading.Event()
-        listener = _Listener(ended, self._emit)
+        commits = self._commits(offsets)
+        listener = _Listener(ended, self._emit, gauges, batches, commits, close_when_idle=configuration.close_when_idle)
         session.streams.addListener(listener)
         try:
-            put_in_force(session, batches.last.watermarks.in_force_ms)
-            writer = stream.frame.writeStream.queryName(self._spec.job.metadata.name).outputMode("append").foreachBatch(batches)
+            batches.check()
+            put_in_force(session, batches.last.watermarks.in_force_ms, batches.last.watermarks.engine_ms)
+            Aside(self._configuration.checkpoint).put_in_force(session)
+            if heartbeat.needed(self._spec.job.spec):
+                stream = heartbeat.added(session, stream)
+            mode = "update" if stream.updates else "append"
+            writer = stream.frame.writeStream.queryName(self._spec.job.metadata.name).outputMode(mode).foreachBatch(batches)
             # Where the query begins is decided; told before it starts, so that it comes before anything that the query tells.
-            self._emit("reading", self._told(job, sink, session.sparkContext.uiWebUrl))
-            query = self._triggered(writer).option("checkpointLocation", self._configuration.checkpoint).start()
-            return self._until_the_end(query, batches, ended)
+            self._emit("reading", self._told(job, list(routes), session.sparkContext.uiWebUrl))
+            bounded = self._spec.job.spec.trigger == "availableNow"
+            with ending_with_its_input(session, stream.frame) if bounded else contextlib.nullcontext():
+                query = self._triggered(writer).option("checkpointLocation", self._configuration.checkpoint).start()
+            with told_ready():
+                return self._until_the_end(query, batches, ended)
         finally:
             session.streams.removeListener(listener)
+            if commits is not None:
+                commits.close()
 
-    def _told(self, job: Job, sink: str, ui: str | None) -> dict[str, object]:
+    def _told(self, job: Job, outputs: list[str], ui: str | None) -> dict[str, object]:
         """What the query reads and writes, for whoever started the driver."""
-        side_outputs = {tag.value: name for tag, name in job.side_outputs.items()}
-        return {"offsets": job.offsets, "output": sink, "sideOutputs": side_outputs, "checkpoint": self._configuration.checkpoint, "ui": ui}
+        side_outputs = {str(tag): name for tag, name in job.side_outputs.items()}
+        told = {"offsets": job.offsets, "outputs": outputs, "sideOutputs": side_outputs}
+        return {**told, "checkpoint": self._configuration.checkpoint, "ui": ui}
 
-    def _batches(self, session: SparkSession, job: Job, sink: str) -> MicroBatches:
+    def _batches(self, session: SparkSession, job: Job, app: ModuleType | None) -> MicroBatches:
         spec = self._spec.job.spec
+        stream, routes = job.declared()
         timed = {name: source.time for name, source in spec.sources.items() if source.time}
+        # Whatever the sink: a folder that is there keeps s3a from looking at its parents, where a job has no rights.
+        context = SinkContext(
+            job=self._spec.job.metadata.name,
+            session=session,
+            kafka=self._configuration.kafka,
+            output_bucket=self._configuration.output_bucket,
+            identity=self._checkpoint.identity(),
+            checkpoint=self._checkpoint,
+            connections=self._connections,
+            app=app,
+        )
+        sinks = {name: build(name, spec.sinks[name], context) for name in {*routes, *job.side_outputs.values()}}
         return MicroBatches(
             session=session,
             engine=Engine(session, self._spec.job.metadata.name),
             checkpoint=self._checkpoint,
-            times={name: InputTime(bound_ms=time.out_of_orderness, idleness_ms=time.idleness) for name, time in timed.items()},
-            partitions={name: len(offsets) for name, offsets in job.offsets.items()},
-            output=self._sink(sink),
-            side_outputs={tag: self._topic(name) for tag, name in job.side_outputs.items()},
+            times={name: InputTime.of(time) for name, time in timed.items()},
+            lanes={name: lanes(name, job.offsets.get(name, {})) for name in spec.sources},
+            routes=[Route(name, sinks[name], condition) for name, condition in routes.items()],
+            side_outputs={tag: sinks[name] for tag, name in job.side_outputs.items()},
             last=self._checkpoint.last_record(),
             emit=self._emit,
+            strict=stream.strict,
+            when_idle=spec.when_idle,
+            quarantine=spec.quarantine,
         )
-
-    def _sink(self, name: str) -> Files | Topic:
-        sink = self._spec.job.spec.sinks[name]
-        if sink.files is None:
-            return self._topic(name)
-        return Files(name, sink.files, self._configuration.output_bucket, self._checkpoint.identity(), self._checkpoint)
-
-    def _topic(self, name: str) -> Topic:
-        sink = self._spec.job.spec.sinks[name].kafka
-        assert sink is not None
-        return Topic(sink.topic, self._configuration.brokers)
 
     def _triggered(self, writer: Any) -> Any:
         trigger = self._spec.job.spec.trigger
@@ -213,9 +281,11 @@ class Driver:
         ended.wait()
         if self._stop.is_set():
             _stop_between_micro_batches(query, batches)
+            batches.idle(FOREVER_MS)
             return False
         try:
             query.awaitTermination()
+            batches.idle(FOREVER_MS)
         except StreamingQueryException as error:
             if isinstance(batches.failure, PartitionsGrew):
                 return True
@@ -242,9 +312,22 @@ def _stop_between_micro_batches(query: StreamingQuery, batches: MicroBatches) ->
 class _Listener(StreamingQueryListener):
     """Tells of commits, of having nothing to do, and of the end."""
 
-    def __init__(self, ended: threading.Event, emit: Emit) -> None:
+    def __init__(
+        self,
+        ended: threading.Event,
+        emit: Emit,
+        gauges: Gauges,
+        batches: MicroBatches,
+        commits: OffsetCommits | None = None,
+        *,
+        close_when_idle: bool = False,
+    ) -> None:
         self._ended = ended
         self._emit = emit
+        self._gauges = gauges
+        self._batches = batches
+        self._commits = commits
+        self._close_when_idle = close_when_idle
 
     def onQueryStarted(self, event: QueryStartedEvent) -> None:
         """Nothing to tell: `reading` has been."""
@@ -252,30 +335,44 @@ class _Listener(StreamingQueryListener):
     def onQueryProgress(self, event: QueryProgressEvent) -> None:
         """A micro-batch is committed."""
         progress = event.progress
-        ends = {_topic_of(source.endOffset): source.endOffset for source in progress.sources}
-        duration_ms = progress.durationMs.get("triggerExecution", 0)
-        self._emit(
-            "committed",
-            {"batch": progress.batchId, "rows": progress.numInputRows, "durationMs": duration_ms, "ends": _merged(ends.values())},
-        )
+        rows = [source.numInputRows for source in progress.sources if not source.description.startswith(heartbeat.DESCRIPTION)]
+        ends = _merged(source.endOffset for source in progress.sources)
+        detail = {
+            "batch": progress.batchId,
+            "rows": sum(rows),
+            "durationMs": progress.durationMs.get("triggerExecution", 0),
+            "ends": ends,
+        }
+        if self._commits is not None:
+            self._commits.committed(ends)
+        behind = lag((source.endOffset, source.latestOffset) for source in progress.sources)
+        self._gauges.behind(sum(behind.values()))
+        self._gauges.show(self._batches.measured)
+        self._emit("committed", {**detail, "lag": behind, "lagRecords": sum(behind.values())})
+        if len(rows) < len(progress.sources) and not any(rows) and not any(behind.values()):
+            # With a heartbeat micro-batches go on, and Spark never tells that it has nothing to do.
+            self._idle()
 
     def onQueryIdle(self, event: QueryIdleEvent) -> None:
         """All that there is has been processed, empty micro-batches after it included."""
-        self._emit("idle", {})
+        self._idle()
+
+    def _idle(self) -> None:
+        self._gauges.behind(0)
+        self._batches.idle(FOREVER_MS if self._close_when_idle else now_ms())
+        self._emit("idle", {"lagRecords": 0})
 
     def onQueryTerminated(self, event: QueryTerminatedEvent) -> None:
         """The query is over, well or not."""
         self._ended.set()
 
 
-def _topic_of(offsets: str) -> str:
-    return next(iter(json.loads(offsets)), "") if offsets and offsets != "null" else ""
-
-
-def _merged(offsets: Any) -> dict[str, dict[str, int]]:
+def _merged(offsets: Iterable[str | None]) -> dict[str, dict[str, int]]:
+    """Topic -> partition -> offset; sources that are not Kafka's tell other things, which are left out."""
     merged: dict[str, dict[str, int]] = {}
     for text in offsets:
-        merged.update(json.loads(text) if text and text != "null" else {})
+        told = json.loads(text) if text and text.startswith("{") else {}
+        merged.update({topic: partitions for topic, partitions in told.items() if isinstance(partitions, dict)})
     return merged
 
 
@@ -287,11 +384,25 @@ def _importable(folders: tuple[str, ...]) -> None:
     os.environ["PYTHONPATH"] = os.pathsep.join(dict.fromkeys(known))
 
 
-def _build(app: str, job: Job) -> None:
-    """Imports the app and lets it declare the job."""
+def now_ms() -> int:
+    """The clock, in epoch milliseconds."""
+    return time.time_ns() // 1_000_000
+
+
+def _build(spec: SpecFile, app_path: Sequence[str], job: Job) -> ModuleType | None:
+    """Lets the app declare the job.
+
+    Returns:
+        Its module; None for an app in SQL.
+    """
+    app = spec.job.spec.app
+    if is_sql(app):
+        declare(find(app, spec.path.parent, [Path(folder) for folder in app_path]), job)
+        return None
     try:
-        build = importlib.import_module(app).build
-        build(job)
+        module = importlib.import_module(app)
+        module.build(job)
+        return module
     except PenstockError:
         raise
     except Exception as error:

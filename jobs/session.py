@@ -21,19 +21,30 @@ FIXED = {
     "spark.sql.streaming.multipleWatermarkPolicy": "min",
     "spark.sql.streaming.noDataMicroBatches.enabled": "true",
     "spark.sql.streaming.metricsEnabled": "true",
+    # The driver's metrics at /metrics/prometheus of its UI, under one name whatever the job: Prometheus adds the job as a label.
+    "spark.metrics.conf.*.sink.prometheusServlet.class": "org.apache.spark.metrics.sink.PrometheusServlet",
+    "spark.metrics.conf.*.sink.prometheusServlet.path": "/metrics/prometheus",
+    "spark.metrics.namespace": "penstock",
+    # Those of the executors at /metrics/executors/prometheus of the same.
+    "spark.ui.prometheus.enabled": "true",
     "spark.sql.adaptive.enabled": "false",
     "spark.ui.showConsoleProgress": "false",
 }
+
+# For how long keyed state is kept, in milliseconds; read by jobs/keyed, not by Spark.
+TTL_CONF = "spark.penstock.state.ttlMs"
 
 _ROCKSDB = "org.apache.spark.sql.execution.streaming.state.RocksDBStateStoreProvider"
 _MEMORY = "org.apache.spark.sql.execution.streaming.state.HDFSBackedStateStoreProvider"
 
 
 def state_conf(state: State) -> dict[str, str]:
-    """Spark's settings for a spec's state backend."""
+    """The settings for a spec's state."""
+    ttl = {} if state.ttl is None else {TTL_CONF: str(state.ttl)}
     if state.backend == "memory":
-        return {"spark.sql.streaming.stateStore.providerClass": _MEMORY}
+        return {"spark.sql.streaming.stateStore.providerClass": _MEMORY, **ttl}
     return {
+        **ttl,
         "spark.sql.streaming.stateStore.providerClass": _ROCKSDB,
         "spark.sql.streaming.stateStore.rocksdb.changelogCheckpointing.enabled": str(state.incremental).lower(),
         # One store with column families a partition instead of four: measured on user_credit, 99 objects in the checkpoint instead of 274.

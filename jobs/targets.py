@@ -2,20 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections import Counter
+from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import Literal
 
 from jobs import app_module, load_profile
-from jobs.app_module import STATEFUL_BLOCKS, AppModule
+from jobs.app_module import AppModule
 from jobs.document import Path_, dotted
 from jobs.errors import AppNotFound
 from jobs.spec import JobSpec, SpecFile
+from jobs.spec.job import Stages
+from jobs.stages import stages_conf
 from sizing.load.load import Load
 from sizing.load.of_targets import memory_for_load
 from sizing.load.parallelism import needed_slots
 from sizing.spark_settings import DEFAULT_HEAP_MIB
-from sizing.targets import DriverTarget, ExecutorTarget, Operators, Origin, Parallelism, Targets
+from sizing.targets import DriverTarget, ExecutorTarget, Operators, Origin, Parallelism, StageTasks, Targets
 
 _SPEC: Path_ = ("spec",)
 _OVERHEAD = "spark.executor.memoryOverhead"
@@ -47,29 +49,25 @@ def targets(spec_file: SpecFile, app_path: Sequence[Path] = ()) -> Targets:
     spec = spec_file.job.spec
     module = _app(spec_file, app_path)
     load = _load(spec_file, module)
+    asked = _parallelism(spec, module, load)
     found = Targets(
-        parallelism=_parallelism(spec, module, load),
+        parallelism=asked.model_copy(update={"value": _slots(spec.stages, asked.value)}),
         operators=_operators(spec, module),
         executor=_executor(spec),
         driver=_driver(spec),
-        spark_conf={key: _setting(value) for key, value in spec.spark_conf.items()},
-        source_topics={source.kafka.topic: source.kafka.partitions for source in spec.sources.values()},
-        sink_topics={sink.kafka.topic: sink.kafka.partitions for sink in spec.sinks.values() if sink.kafka},
+        spark_conf={**stages_conf(spec.stages), **{key: _setting(value) for key, value in spec.spark_conf.items()}},
+        stages=StageTasks(source=_readers(spec), stateless=spec.stages.stateless),
+        source_topics=spec_file.job.read_topics(),
+        sink_topics=spec_file.job.written_topics(),
         load=load,
         trigger_s=_trigger_s(spec),
-        stateful_operators=_stateful(module),
+        stateful_operators=module.stateful_operators,
         state_backend=spec.state.backend if "backend" in spec.state.model_fields_set else None,
         state_incremental=spec.state.incremental,
-        notes=_notes(spec_file, module, load),
+        notes=(*_notes(spec_file, module, load), *_stage_notes(spec_file, asked)),
         origins=_origins(spec_file),
     )
     return found if spec.executor.memory is not None or spec.executor.heap is not None else _with_memory_for_load(found)
-
-
-def _stateful(module: AppModule) -> tuple[Literal["join"], ...]:
-    """The only stateful block that there is joins two streams."""
-    one: tuple[Literal["join"], ...] = ("join",)
-    return one * module.stateful_calls
 
 
 def _app(spec_file: SpecFile, app_path: Sequence[Path]) -> AppModule:
@@ -90,6 +88,28 @@ def _parallelism(spec: JobSpec, module: AppModule, load: Load | None) -> Paralle
     return Parallelism(value=spec.parallelism, source="spec")
 
 
+def _slots(stages: Stages, parallelism: int) -> int:
+    """Tasks at a time of the stage that has the most."""
+    return max(tasks if tasks is not None else parallelism for tasks in (stages.source, stages.stateless, stages.stateful))
+
+
+def _readers(spec: JobSpec) -> dict[str, int]:
+    """Topic -> least tasks that read it; several topics of one source share its tasks."""
+    asked = spec.stages.source
+    if asked is None:
+        return {}
+    return {topic: -(-asked // len(source.kafka.named)) for source in spec.sources.values() if source.kafka for topic in source.kafka.named}
+
+
+def _stage_notes(spec_file: SpecFile, parallelism: Parallelism) -> Iterator[str]:
+    stages = spec_file.job.spec.stages
+    given = {kind: getattr(stages, kind) for kind in type(stages).model_fields}
+    if any(tasks is not None for tasks in given.values()):
+        told = ", ".join(f"{kind} {tasks or f'{parallelism.value} (the parallelism)'}" for kind, tasks in given.items())
+        place = spec_file.document.place((*_SPEC, "stages"))
+        yield f"slots for the greatest of the stages, {_slots(stages, parallelism.value)}: {told}, by {place}"
+
+
 def _trigger_s(spec: JobSpec) -> float | None:
     return None if spec.trigger == "availableNow" else spec.trigger / 1000
 
@@ -98,7 +118,7 @@ def _load(spec_file: SpecFile, module: AppModule) -> Load | None:
     asked = spec_file.job.spec.load
     if asked is None:
         return None
-    state, joins = asked.state, ["join"] * module.stateful_calls
+    state = asked.state
     environments = {"retention_h": None if asked.retention is None else asked.retention / 3_600_000, "replication": asked.replication}
     return Load.model_validate(
         {
@@ -114,7 +134,7 @@ def _load(spec_file: SpecFile, module: AppModule) -> Load | None:
             "fan_out": asked.fan_out,
             "state_keys": state.keys if state else 0,
             "bytes_per_key": state.bytes_per_key if state else 0,
-            "stateful_operators": tuple(state.operators if state and state.operators is not None else joins),
+            "stateful_operators": tuple(state.operators if state and state.operators is not None else module.stateful_operators),
             "batch_overhead_s": asked.batch_overhead / 1000,
             # What the spec leaves out stays unset, so that the environment's own can be put in.
             **{field: value for field, value in environments.items() if value is not None},
@@ -138,8 +158,10 @@ def _operators(spec: JobSpec, module: AppModule) -> Operators:
     if module.operators is not None:
         return Operators(count=module.operators, counted_from="OPERATORS of the app")
     sources, sinks = len(spec.sources), len(spec.sinks)
-    counted = f"{sources} sources + {module.stateful_calls} calls of {', '.join(STATEFUL_BLOCKS)} in the app + {sinks} sinks, at least 1"
-    return Operators(count=max(1, sources + module.stateful_calls + sinks), counted_from=counted)
+    called = Counter(module.stateful_calls)
+    blocks = ", ".join(f"{count} x {name}" for name, count in called.items()) or "no stateful blocks"
+    counted = f"{sources} sources + {blocks} in the app + {sinks} sinks, at least 1"
+    return Operators(count=max(1, sources + len(module.stateful_calls) + sinks), counted_from=counted)
 
 
 def _executor(spec: JobSpec) -> ExecutorTarget:
@@ -174,6 +196,7 @@ def _notes(spec_file: SpecFile, module: AppModule, load: Load | None) -> tuple[s
 
 def _origins(spec_file: SpecFile) -> dict[str, Origin]:
     document = spec_file.document
-    settings: dict[str, Path_] = {f"spark_conf.{key}": ("sparkConf", key) for key in spec_file.job.spec.spark_conf}
+    stateful: dict[str, Path_] = {f"spark_conf.{key}": ("stages", "stateful") for key in stages_conf(spec_file.job.spec.stages)}
+    settings: dict[str, Path_] = {**stateful, **{f"spark_conf.{key}": ("sparkConf", key) for key in spec_file.job.spec.spark_conf}}
     paths = {field: (*_SPEC, *path) for field, path in {**_ORIGINS, **settings}.items()}
     return {field: Origin(at=document.place(path), path=dotted(path), given=document.given(path)) for field, path in paths.items()}

@@ -14,19 +14,11 @@ from urllib.parse import urlsplit
 
 import boto3
 from botocore.config import Config
-from botocore.exceptions import (
-    BotoCoreError,
-    ClientError,
-    CredentialRetrievalError,
-    NoCredentialsError,
-    PartialCredentialsError,
-    ProfileNotFound,
-    SSOError,
-    TokenRetrievalError,
-)
+from botocore.exceptions import BotoCoreError, ClientError
 
 from scripts.errors import AwsNotReached, AwsRefused, CredentialsMissing
 from scripts.instance_facts import instance_type
+from scripts.provisioning.aws_access import NO_CREDENTIALS, SIGN_IN, one_line
 from scripts.steps import Steps
 from sizing.catalog.catalog import Catalog, SpotPrice
 
@@ -42,8 +34,6 @@ _BARE_METAL = {"productFamily": "Compute Instance (bare metal)", "tenancy": "Ded
 
 CONNECT_LIMIT_S = 10
 READ_LIMIT_S = 120
-
-_NO_CREDENTIALS = (NoCredentialsError, PartialCredentialsError, ProfileNotFound, CredentialRetrievalError, SSOError, TokenRetrievalError)
 
 
 class SpotQuote(NamedTuple):
@@ -191,10 +181,10 @@ def _aws(region: str) -> Iterator[None]:
     """What boto3 raises, in our terms."""
     try:
         yield
-    except _NO_CREDENTIALS as error:
-        fix = "sign in (aws sso login, or set AWS_PROFILE or AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY), and run again"
+    except NO_CREDENTIALS as error:
+        fix = f"{SIGN_IN}, and run again"
         raise CredentialsMissing(
-            path="AWS", given=_one_line(error), need="credentials that may read EC2 and the price list", fix=fix
+            path="AWS", given=one_line(error), need="credentials that may read EC2 and the price list", fix=fix
         ) from None
     except ClientError as error:
         code, said = error.response["Error"].get("Code", ""), error.response["Error"].get("Message", "")
@@ -203,8 +193,4 @@ def _aws(region: str) -> Iterator[None]:
         raise AwsRefused(path=f"{error.operation_name} in {region}", given=f"{code}: {said}", need=need, fix=fix) from None
     except BotoCoreError as error:
         fix = f"see that {region} is a region of AWS, that this machine reaches AWS, and run again"
-        raise AwsNotReached(path=region, given=_one_line(error), need="an answer from AWS", fix=fix) from None
-
-
-def _one_line(error: Exception) -> str:
-    return " ".join(str(error).split())
+        raise AwsNotReached(path=region, given=one_line(error), need="an answer from AWS", fix=fix) from None

@@ -48,6 +48,13 @@ VERBS = {
     "lint": Verb("scripts.lint", "look for what goes wrong only later: selectors, requirements, settings, versions"),
     "catalog": Verb("scripts.catalog", "show instance types and prices, or fetch those of a region from AWS"),
     "report": Verb("scripts.report", "write a plan as one HTML page: nodes, cost, throughput and recovery"),
+    "scan": Verb("scripts.scan", "hold what an environment would make against security rules, without AWS"),
+    "doctor": Verb("scripts.doctor", "say what is missing on this machine, and in an environment's account"),
+    "bootstrap": Verb("scripts.bootstrap", "make the bucket of an environment's Terraform state"),
+    "synth": Verb("scripts.synth", "write an environment's stacks for Terraform"),
+    "deploy": Verb("scripts.deploy", "show what an environment's stacks change, and apply them in order"),
+    "topics": Verb("scripts.topics.command", "show the topics of an environment's jobs, create and grow them"),
+    "destroy": Verb("scripts.destroy", "stop an environment's jobs and take its stacks away in order"),
     "up": Verb("scripts.up", "run a job on this machine, end to end: emulated AWS, a real Kafka broker, Spark"),
 }
 

@@ -10,11 +10,11 @@ from typing import Any, NamedTuple
 
 from scripts import cost_markdown, cost_table
 from scripts.errors import WrongUsage
-from scripts.output import as_text, violation
+from scripts.output import as_text
 from scripts.planning import DEFAULT_ENVIRONMENT, add_planning_arguments, add_prices_argument, planned_job, where
 from sizing.cost.billed import Bill
 from sizing.cost.difference import difference
-from sizing.errors import Infeasible, raise_all
+from sizing.errors import Infeasible, raise_all, violation
 from sizing.planned import SCHEMA_VERSION, Plan
 
 FORMATS = ("table", "json", "yaml", "markdown")

@@ -125,6 +125,13 @@ class ExpectationFailed(RunFailed):
 
 
 # TOOL-001 to TOOL-019 come from the shell script `scripts/setup`, which must work before there is a Python; a test holds the two together.
+class StacksDiffer(CheckFailed):
+    """Stacks that have just been applied would be changed by a second apply."""
+
+    code = "RUN-018"
+    title = "a stack is not what was applied"
+
+
 class MissingTool(ToolMissing):
     """A tool that the set-up or a run needs is not on this machine."""
 
@@ -188,18 +195,18 @@ class NotSetUp(ToolMissing):
     title = "the set-up has not been run here"
 
 
+class ToolNotInstalled(ToolMissing):
+    """The packages of a tool that has an environment of its own could not be installed."""
+
+    code = "TOOL-024"
+    title = "a tool's own environment could not be made"
+
+
 class WrongOption(DocumentError):
     """A script of the checkout does not know an option or its value."""
 
     code = "TOOL-021"
     title = "a wrong option"
-
-
-class NotYet(DocumentError):
-    """What is asked for comes in a later version."""
-
-    code = "TOOL-022"
-    title = "this version can't do that yet"
 
 
 class WrongUsage(DocumentError):

@@ -13,9 +13,9 @@ from typing import Any
 
 from jobs.from_flink import Conversion, convert
 from scripts.errors import SpecNotWritten
-from scripts.output import as_text, violation
+from scripts.output import as_text
 from scripts.plan_table import WIDTH
-from sizing.errors import Infeasible
+from sizing.errors import Infeasible, violation
 from sizing.flink.comparison import Row, compare
 from sizing.plan import plan
 from sizing.planned import SCHEMA_VERSION, Plan

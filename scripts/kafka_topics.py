@@ -10,8 +10,8 @@ from confluent_kafka import Consumer, KafkaError, KafkaException, Message, Produ
 from confluent_kafka.admin import AdminClient
 from confluent_kafka.cimpl import NewTopic
 
-from jobs.brokers import MAX_RECORD_BYTES
 from jobs.local.recording import Record, Recorded
+from jobs.topics import MAX_RECORD_BYTES
 from scripts.errors import InputFailed, TopicsNotCreated
 from sizing.errors import raise_all
 
@@ -41,15 +41,28 @@ class Fed:
     flush: frozenset[tuple[int, int]]
 
 
-def create(address: str, topics: Mapping[str, int]) -> None:
+# Those of a topic's settings that one broker, or events of another day, can't have.
+_NOT_HERE = {"retention.ms", "min.insync.replicas"}
+
+
+def create(address: str, topics: Mapping[str, int], settings: Mapping[str, Mapping[str, str]] | None = None) -> None:
     """Creates topics with their partitions, one replica each.
+
+    Args:
+        address: of the broker.
+        topics: name -> partitions.
+        settings: name -> what the spec asks for; what a single broker can't have, and a retention, is left out.
 
     Raises:
         TopicsNotCreated: RUN-012, one for each topic that the broker refused.
     """
     # Events carry the times of their own day: a topic that deletes by age would drop them at once.
     config = {"retention.ms": "-1", "max.message.bytes": str(MAX_RECORD_BYTES)}
-    wanted = [NewTopic(name, num_partitions=count, replication_factor=1, config=config) for name, count in topics.items()]
+    asked = {name: {key: value for key, value in some.items() if key not in _NOT_HERE} for name, some in (settings or {}).items()}
+    wanted = [
+        NewTopic(name, num_partitions=count, replication_factor=1, config={**asked.get(name, {}), **config})
+        for name, count in topics.items()
+    ]
     # Held in a name: a client that is collected takes its open requests with it.
     admin = AdminClient({"bootstrap.servers": address, **_QUIET})
     created = admin.create_topics(wanted, operation_timeout=_TIMEOUT_S) if wanted else {}
@@ -115,7 +128,9 @@ def read(address: str, topic: str, ends: Mapping[int, int] | None = None) -> lis
         topic: its name.
         ends: partition -> the first offset not to read; all that is there by default.
     """
-    settings = {"group.id": "penstock.reader", "enable.auto.commit": False, "auto.offset.reset": "earliest"}
+    # A transaction ends with a record that no reader is given, so that the end of a partition has to be told.
+    told = {"enable.partition.eof": True, "isolation.level": "read_committed"}
+    settings = {"group.id": "penstock.reader", "enable.auto.commit": False, "auto.offset.reset": "earliest", **told}
     consumer = Consumer({"bootstrap.servers": address, **settings, **_QUIET})
     try:
         numbers = consumer.list_topics(topic, timeout=_TIMEOUT_S).topics[topic].partitions
@@ -133,7 +148,7 @@ def recorded(messages: Iterable[Message], flush: frozenset[tuple[int, int]]) -> 
     found = []
     for message in messages:
         place = _place(message)
-        found.append(Recorded(*place, _bytes(message.key()), _bytes(message.value()), place in flush))
+        found.append(Recorded(*place, _bytes(message.key()), _bytes(message.value()), place in flush, message.timestamp()[1]))
     return found
 
 
@@ -174,7 +189,13 @@ def _produce(producer: Producer, topic: str, record: Record, partition: int | No
     while True:
         try:
             producer.produce(
-                topic, value=record.value, key=record.key, on_delivery=answered, partition=_ANY if partition is None else partition
+                topic,
+                value=record.value,
+                key=record.key,
+                on_delivery=answered,
+                partition=_ANY if partition is None else partition,
+                # The client takes 0 for the present.
+                timestamp=record.timestamp_ms or 0,
             )
             return
         except BufferError:
@@ -195,14 +216,22 @@ def _consumed(consumer: Consumer, todo: set[int], until: Mapping[int, int]) -> I
         elif time.monotonic() - heard_s > _TIMEOUT_S:
             raise InputFailed(path="kafka", need="records up to the end of the topic", fix="see the broker's log")
         for message in messages:
-            fault = message.error()
-            if fault is not None:
-                raise InputFailed(path="kafka", given=fault.str(), need="records up to the end of the topic", fix="see the broker's log")
+            if _ends_partition(message):
+                todo.discard(message.partition() or 0)
+                continue
             partition, offset = _place(message)
             if offset < until[partition]:
                 yield message
             if offset >= until[partition] - 1:
                 todo.discard(partition)
+
+
+def _ends_partition(message: Message) -> bool:
+    """Whether a message only tells that its partition has no more."""
+    fault = message.error()
+    if fault is not None and fault.code() != KafkaError._PARTITION_EOF:
+        raise InputFailed(path="kafka", given=fault.str(), need="records up to the end of the topic", fix="see the broker's log")
+    return fault is not None
 
 
 def _place(message: Message) -> tuple[int, int]:

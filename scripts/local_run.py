@@ -6,22 +6,23 @@ import os
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from jobs.local.recording import Expectation, Record, Row
+from jobs.local.recording import Expectation, Record, Recorded
 from jobs.runtime_configuration import RuntimeConfiguration
 from jobs.spec import SpecFile
 from jobs.streams import Tag
-from scripts import kafka_topics, layout, recorded_run
+from scripts import kafka_topics, layout, local_files, recorded_run
 from scripts.errors import ExpectationFailed, InputFailed, RunTooLong
 from scripts.kafka_topics import Fed
 from scripts.local_driver import LocalDriver
 from scripts.local_environment import LocalEnvironment
 from scripts.local_input import Expect, Generator
 from scripts.local_machine import LocalMachine
+from scripts.results import Results, last_of
 from scripts.steps import Steps
 from scripts.verdict import Outcome, canonical
 from sizing.errors import PenstockError
@@ -66,6 +67,8 @@ class LocalRun:
         machine: what of the plan this machine can give.
         folder: a missing folder for the driver's files.
         steps: where progress is shown.
+        lines: connection -> lines that its socket sends.
+        connections: name -> URL of what was started for them.
     """
 
     job: Job
@@ -78,6 +81,10 @@ class LocalRun:
     totals: Counter[str] = field(default_factory=Counter)
     micro_batches: int = 0
     processing_ms: int = 0
+    rows_in: Counter[str] = field(default_factory=Counter)
+    files: dict[str, list[Recorded]] = field(default_factory=dict)
+    lines: Mapping[str, int] = field(default_factory=dict)
+    connections: Mapping[str, str] = field(default_factory=dict)
 
     @property
     def bounded(self) -> bool:
@@ -89,6 +96,12 @@ class LocalRun:
         """Where the job's first generation keeps its checkpoint, below the checkpoints' bucket."""
         return f"{self.job.name}/checkpoints/1"
 
+    @property
+    def given(self) -> dict[str, int]:
+        """Topic, path of files or connection of a socket -> records that the job was given there, flush events left out."""
+        topics = {topic: fed.records for topic, fed in self.fed.items()}
+        return topics | {path: len(some) for path, some in self.files.items()} | dict(self.lines)
+
     def records(self) -> dict[str, list[Record]]:
         """Topic -> what will be fed; made by the spec's generators.
 
@@ -96,7 +109,7 @@ class LocalRun:
             PenstockError: RUN-013.
         """
         topics = self.job.plan.kafka.topics
-        return {topic: self._made(topic, generate(topics[topic])) for topic, generate in self.job.generators.items()}
+        return {place: self._made(place, generate(topics.get(place, 1))) for place, generate in self.job.generators.items()}
 
     @contextmanager
     def driver(self) -> Iterator[LocalDriver]:
@@ -122,6 +135,10 @@ class LocalRun:
             InputFailed: RUN-013.
         """
         for topic, some in records.items():
+            if (files := local_files.source_of(self.job.spec, topic)) is not None:
+                self.files[topic] = local_files.write(self.local.s3, self.local.environment.spec.buckets.output, files, some)
+                self.steps.line("feed", f"{len(some):,} lines into files below {topic}")
+                continue
             with self.steps.at("feed", f"{len(some):,} records into {topic}") as step:
                 partitions = self.job.plan.kafka.topics[topic]
                 fed = kafka_topics.feed(self.local.kafka.address, topic, partitions, some, lambda _: None)
@@ -140,29 +157,32 @@ class LocalRun:
         while True:
             event = self._next(driver)
             if event["event"] == "batch":
-                batch, self.totals = event, Counter(event["totalTags"])
+                batch, self.totals, self.rows_in = event, Counter(event["totalTags"]), Counter(event["totalRowsIn"])
             elif event["event"] == "committed":
                 ends = event["ends"]
                 self._show(batch, event, ends)
-            elif event["event"] == "stopped" or (event["event"] == "idle" and self._read(ends) >= self._all()):
+            elif event["event"] == "stopped" or (event["event"] == "idle" and self._all_read(ends)):
                 # A bounded run ends by itself; if it has not read all by then, the counts will tell.
                 return
 
     def outcome(self, expected: Expectation | None) -> Outcome:
         """What a reader finds in the bucket and in the topics."""
-        files, rows = self._output()
-        count, counted, measures = _measured(rows, expected)
+        found = {name: self.results.of(name, self.job.spec.job.spec.sinks[name]) for name in self.reading["outputs"]}
+        rows = {name: list(last_of(result.rows, expected.last_by if expected else ())) for name, result in found.items()}
+        every = [row for some in rows.values() for row in some]
         return Outcome(
-            rows_in=sum(fed.records for fed in self.fed.values()),
-            rows=count,
+            rows_in=sum(self.given.values()),
+            rows=len(every),
             quarantined=self._set_aside(Tag.QUARANTINED),
             late=self._set_aside(Tag.LATE),
             filtered=self.totals[Tag.FILTERED],
             unmatched=self.totals[Tag.UNMATCHED],
-            files=len(files),
-            bytes=sum(file.bytes for file in files),
-            counted=counted,
-            measures=measures,
+            files=sum(result.files for result in found.values()),
+            bytes=sum(result.bytes for result in found.values()),
+            counted=Counter(map(canonical, every)) if expected and expected.exact is not None else None,
+            measures=expected.measure(every) if expected and expected.measure else {},
+            sinks={name: Counter(map(canonical, rows[name])) for name in expected.sinks} if expected else {},
+            aside={tag: self._set_aside(tag) for tag in expected.aside} if expected else {},
         )
 
     def expectation(self) -> Expectation | None:
@@ -173,9 +193,10 @@ class LocalRun:
         """
         if self.job.expect is None:
             return None
-        starts = recorded_run.starts_by_topic(self.job.spec.job, self.reading["offsets"])
+        starts = recorded_run.starts_by_topic(self.reading["offsets"])
         checkpoint = (self.local.environment.spec.buckets.checkpoints, self.checkpoint_folder)
         recording = recorded_run.recording(self.local.s3, self.local.kafka.address, checkpoint, self.fed, starts)
+        recording = replace(recording, records={**recording.records, **self.files})
         try:
             return self.job.expect(recording)
         except Exception as error:
@@ -184,13 +205,15 @@ class LocalRun:
 
     def output_place(self) -> str:
         """Where the output lies, for people."""
-        sink = self.job.spec.job.spec.sinks[self.reading["output"]]
-        if sink.kafka:
-            return f"topic {sink.kafka.topic}"
-        assert sink.files is not None
-        return f"s3a://{self.local.environment.spec.buckets.output}/{sink.files.path}/"
+        sinks = self.job.spec.job.spec.sinks
+        return ", ".join(self.results.of(name, sinks[name]).place for name in self.reading["outputs"])
 
-    def side_output_topic(self, tag: Tag) -> str | None:
+    @property
+    def results(self) -> Results:
+        """A reader of the job's sinks."""
+        return Results(self.local.s3, self.local.environment.spec.buckets.output, self.local.kafka.address, self.connections)
+
+    def side_output_topic(self, tag: str) -> str | None:
         """The topic of the rows that go aside with a tag; None where the app has none."""
         name = self.reading["sideOutputs"].get(tag)
         sink = self.job.spec.job.spec.sinks[name].kafka if name else None
@@ -214,6 +237,9 @@ class LocalRun:
             brokers=self.local.kafka.address,
             checkpoint=f"s3a://{buckets.checkpoints}/{self.checkpoint_folder}",
             output_bucket=buckets.output,
+            connections=dict(self.connections),
+            # The result is looked at while the driver runs.
+            close_when_idle=True,
             spark_conf=self.job.plan.spark_conf | self.machine.spark_conf | self._local_conf(),
         )
 
@@ -249,6 +275,11 @@ class LocalRun:
         need = f"something from the driver within {STALL_LIMIT_S} s"
         raise RunTooLong(path=self.job.name, need=need, fix=f"see {driver.log}")
 
+    def _all_read(self, ends: Mapping[str, Mapping[str, int]]) -> bool:
+        sources = self.job.spec.job.spec.sources
+        lines = {name: self.lines.get(source.socket.connection, 0) for name, source in sources.items() if source.socket}
+        return self._read(ends) >= self._all() and all(self.rows_in[name] >= count for name, count in lines.items())
+
     def _all(self) -> int:
         return sum(sum(fed.ends.values()) for fed in self.fed.values())
 
@@ -265,22 +296,6 @@ class LocalRun:
         text = f"{share:4.0%} read  {committed['rows']:>7,} rows in {committed['durationMs'] / 1000:4.1f} s: {tags}{watermark}"
         self.steps.line(f"batch {committed['batch']}", text)
 
-    def _output(self) -> tuple[list[recorded_run.OutputFile], Iterator[Row]]:
-        sink = self.job.spec.job.spec.sinks[self.reading["output"]]
-        if sink.kafka:
-            return [], recorded_run.topic_rows(self.local.kafka.address, sink.kafka.topic)
-        assert sink.files is not None
-        bucket = self.local.environment.spec.buckets.output
-        files = recorded_run.output_files(self.local.s3, bucket, sink.files.path)
-        return files, recorded_run.output_rows(self.local.s3, bucket, files)
-
-    def _set_aside(self, tag: Tag) -> int:
+    def _set_aside(self, tag: str) -> int:
         topic = self.side_output_topic(tag)
         return recorded_run.set_aside(self.local.kafka.address, topic) if topic else self.totals[tag]
-
-
-def _measured(rows: Iterable[Row], expected: Expectation | None) -> tuple[int, Counter[str] | None, Mapping[str, object]]:
-    """How many rows there are, the rows themselves and their measures, each where the expectation asks for it."""
-    found = list(rows)
-    counted = Counter(canonical(row) for row in found) if expected and expected.exact is not None else None
-    return len(found), counted, expected.measure(found) if expected and expected.measure else {}

@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from itertools import pairwise
 from typing import Any
 
-from sizing.errors import Infeasible, PenstockError, Place
+from sizing.errors import PenstockError
 from sizing.planned import SCHEMA_VERSION
 
 FORMATS = ("table", "json", "yaml")
@@ -40,12 +40,3 @@ def as_text(document: Mapping[str, Any], output: str) -> str:
 def errors_document(error: PenstockError) -> dict[str, Any]:
     """An error, or several, as ``-o json`` prints them."""
     return {"schemaVersion": SCHEMA_VERSION, "errors": [fault.as_json() for fault in error.errors]}
-
-
-def violation(document: Mapping[str, str | int | None]) -> Infeasible:
-    """A plan's violation as the error that it is."""
-    kinds = {kind.code: kind for kind in Infeasible.__subclasses__()}
-    file, line, column = document["file"], document["line"], document["column"]
-    at = Place.model_validate({"file": file, "line": line, "column": column}) if file else None
-    texts = {name: str(document[name] or "") for name in ("path", "given", "need", "fix")}
-    return kinds[str(document["code"])](at=at, **texts)

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import json
+from collections import Counter
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from jobs.local.recording import RecordedBatch, Recording
-from jobs.spec import StreamingJob
 from scripts import kafka_topics
 from scripts.kafka_topics import Fed
 
@@ -60,15 +60,20 @@ def topic_rows(address: str, topic: str) -> Iterator[dict[str, Any]]:
 
 
 def set_aside(address: str, topic: str) -> int:
-    """How many different records were set aside in a topic; one that a replay has written twice counts once."""
-    return len({message.key() for message in kafka_topics.read(address, topic)})
+    """How many records were set aside in a topic; one that a replay has written twice counts once, known by its key.
+
+    Rows that no record stands for have no key: each counts.
+    """
+    keys = Counter(message.key() for message in kafka_topics.read(address, topic))
+    return keys.pop(None, 0) + len(keys)
 
 
-def starts_by_topic(job: StreamingJob, offsets: Mapping[str, Mapping[str, int]]) -> dict[str, dict[int, int]]:
+def starts_by_topic(offsets: Mapping[str, Mapping[str, Mapping[str, int]]]) -> dict[str, dict[int, int]]:
     """The driver tells its first offsets by source and with text for numbers; a recording has them by topic."""
     return {
-        job.spec.sources[source].kafka.topic: {int(partition): offset for partition, offset in partitions.items()}
-        for source, partitions in offsets.items()
+        topic: {int(partition): offset for partition, offset in partitions.items()}
+        for topics in offsets.values()
+        for topic, partitions in topics.items()
     }
 
 
@@ -88,7 +93,10 @@ def _ends(sources: list[str]) -> dict[str, dict[int, int]]:
     for line in sources:
         # A source without news since the query began has a dash.
         topics = json.loads(line) if line != "-" else {}
-        for topic, partitions in topics.items():
+        # Sources that are not Kafka's have other things there: a heartbeat a number, files the place in their own log.
+        for topic, partitions in topics.items() if isinstance(topics, dict) else ():
+            if not isinstance(partitions, dict):
+                continue
             ends[topic] = {int(partition): offset for partition, offset in partitions.items()}
     return ends
 

@@ -7,10 +7,9 @@ import sys
 from pathlib import Path
 
 from scripts.errors import NoPage, ReportNotWritten
-from scripts.output import violation
 from scripts.planning import add_environment_argument, add_planning_arguments, add_prices_argument, planned_job, where
 from scripts.reporting import page
-from sizing.errors import Infeasible
+from sizing.errors import Infeasible, violation
 
 _SUFFIXES = (".html", ".htm")
 

@@ -11,9 +11,9 @@ from typing import Any
 
 from scripts import node_picture, plan_table, together_table
 from scripts.errors import WrongUsage
-from scripts.output import add_output_argument, as_text, violation
+from scripts.output import add_output_argument, as_text
 from scripts.planning import PlannedJob, Where, add_environment_argument, add_planning_arguments, add_prices_argument, planned_job, where
-from sizing.errors import Infeasible
+from sizing.errors import Infeasible, violation
 from sizing.planned import SCHEMA_VERSION, Plan
 from sizing.together import Together, plan_together
 

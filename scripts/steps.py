@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
 from rich.console import Console
+from rich.markup import escape
 
 _LABEL = 12
 
@@ -42,13 +43,15 @@ class Steps:
             self.line(label, f"{doing} ...")
             yield step
         else:
-            with self._console.status(f"{label}: {doing}"):
+            with self._console.status(f"{label}: {doing}") as status:
+                step.watch = lambda now: status.update(f"{label}: {escape(now)}")
                 yield step
         self.line(label, f"{step.said}  ({time.monotonic() - began_s:.1f} s)")
 
 
 class Step:
-    """One thing being done; `said` is what the line says in the end."""
+    """One thing being done; `said` is what the line says in the end, and `watch` is called with what is done now."""
 
     def __init__(self, said: str) -> None:
         self.said = said
+        self.watch: Callable[[str], None] = lambda now: None

@@ -26,7 +26,7 @@ TIERS = {
     "emulated": "the emulated AWS, the Kafka broker and Terraform",
     "localstack": "LocalStack in the place of AWS",
     "kube": "a Kubernetes API server",
-    "chaos": "kills, and pipelines that take long",
+    "chaos": "kills, and what takes long",
 }
 DEFAULT = ("fast", "spark", "emulated")
 # Source: pytest's reference, "Exit codes".
@@ -69,7 +69,7 @@ class Outcome(BaseModel):
 
 class _Parser(argparse.ArgumentParser):
     def error(self, message: str) -> NoReturn:
-        raise WrongOption(given=message, need="--tier, --list, and what is for pytest after --", fix="./scripts/test --help")
+        raise WrongOption(given=message, need="--tier, --localstack, --list, and what is for pytest after --", fix="./scripts/test --help")
 
 
 def _asked_tiers(asked: Sequence[str]) -> tuple[str, ...]:
@@ -98,6 +98,8 @@ def _parse(argv: Sequence[str]) -> tuple[tuple[str, ...], bool, list[str]]:
         metavar="TIER",
         help=f"{', '.join(TIERS)} or all; several with commas or repeated ({', '.join(DEFAULT)})",
     )
+    same = "the same as --tier localstack: LocalStack, without Docker"
+    parser.add_argument("--localstack", action="append_const", dest="tier", const="localstack", help=same)
     parser.add_argument("--list", action="store_true", help="say what the tiers are and run nothing")
     options = parser.parse_args(ours)
     return _asked_tiers(options.tier), options.list, theirs

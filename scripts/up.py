@@ -22,15 +22,16 @@ from jobs.errors import Contradiction, MissingField
 from jobs.spec import load
 from jobs.streams import Tag
 from jobs.targets import targets
+from jobs.topics import asked_topics
 from scripts import kafka_topics, layout, local_input, local_machine, plan_table, verdict
-from scripts.errors import WrongResult
+from scripts.errors import StacksDiffer, WrongResult
 from scripts.local_environment import LocalEnvironment
 from scripts.local_run import Job, LocalRun
-from scripts.output import violation
+from scripts.local_servers.starting import LocalServers, without_server
+from scripts.provisioning.terraform import Applied
 from scripts.steps import Steps
-from scripts.terraform import Applied
 from scripts.verdict import Outcome, Verdict
-from sizing.errors import PenstockError, raise_all
+from sizing.errors import PenstockError, raise_all, violation
 from sizing.plan import plan
 
 # How often it is looked whether all still runs.
@@ -45,6 +46,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--app-path", action="append", type=Path, default=[], metavar="DIR", help="a folder where an app's module may lie; may be repeated"
     )
     parser.add_argument("--keep", action="store_true", help="stay up after the check, until Ctrl-C")
+    parser.add_argument(
+        "--all-stacks",
+        action="store_true",
+        help="apply every stack of the environment, not the one alone that jobs need",
+    )
     parser.add_argument("--environment", default="local", metavar="ENV", help="environment file or its name (default: local)")
     parser.add_argument("--aws-port", type=_port, default=0, metavar="PORT", help="of the emulated AWS (default: a free one)")
     parser.add_argument("--kafka-port", type=_port, default=0, metavar="PORT", help="of the Kafka broker (default: a free one)")
@@ -113,12 +119,13 @@ def _without_input(jobs: list[Job]) -> list[PenstockError]:
     return [
         job.spec.document.locate(MissingField(path="spec.local.input", need=fault, fix=fix), ("spec", "local", "input"))
         for job in jobs
-        if not job.generators
+        if not job.generators and not job.spec.job.spec.local.connections
     ]
 
 
 def _job(path: Path, app_path: list[Path]) -> Job:
     spec = load(path)
+    raise_all(without_server(spec))
     planned = plan(targets(spec, app_path))
     raise_all(violation(found) for found in planned.violations)
     folders = (path.parent.resolve(), *(folder.resolve() for folder in app_path))
@@ -127,29 +134,58 @@ def _job(path: Path, app_path: list[Path]) -> Job:
 
 def _run_all(jobs: list[Job], arguments: argparse.Namespace, environment: Environment, folder: Path, steps: Steps, held: ExitStack) -> None:
     steps.title(f"environment {environment.name}")
-    local = LocalEnvironment(environment, folder=folder, aws_port=arguments.aws_port, kafka_port=arguments.kafka_port)
+    ports = {"aws_port": arguments.aws_port, "kafka_port": arguments.kafka_port}
+    local = LocalEnvironment(environment, folder=folder, all_stacks=arguments.all_stacks, **ports)
     with steps.at("start", "an emulated AWS (moto) and Apache Kafka in KRaft mode") as step:
         held.enter_context(local)
         step.said = f"emulated AWS at {local.aws.endpoint}, Kafka at {local.kafka.address}"
     for job in jobs:
-        kafka_topics.create(local.kafka.address, job.plan.kafka.topics)
+        settings = {name: asked.config for name, asked in asked_topics([job.spec]).items()}
+        kafka_topics.create(local.kafka.address, job.plan.kafka.topics, settings)
     steps.line("topics", "\n".join(", ".join(f"{topic} ({count})" for topic, count in job.plan.kafka.topics.items()) for job in jobs))
-    runs = [LocalRun(job, local, local_machine.cut(job.plan), folder / job.name, steps) for job in jobs]
+    runs = [_local_run(job, local, folder, steps) for job in jobs]
     with steps.at("buckets", "cdktf synthesizes the stack, Terraform applies it") as step:
         local.wait_for_buckets()
         step.said = f"{environment.spec.buckets.checkpoints}, {environment.spec.buckets.output}"
     for one in runs:
         _run_one(one, steps, held if arguments.keep else None)
-    with steps.at("apply", "Terraform applies the rest of the stack") as step:
-        step.said = _applied(local.applied())
+    with steps.at("apply", "Terraform applies the rest") as step:
+        step.said = "\n".join(_applied(name, applied) for name, applied in local.applied().items())
+    if arguments.all_stacks:
+        _plan_again(local, steps)
     if arguments.keep:
         _stay(runs, local, steps)
 
 
-def _applied(applied: Applied) -> str:
+def _local_run(job: Job, local: LocalEnvironment, folder: Path, steps: Steps) -> LocalRun:
+    """A run of a job, with the servers for its connections."""
+    servers = LocalServers(job.spec, job.app_path, folder / f"{job.name}-servers")
+    asked = job.spec.job.spec.local.connections
+    if asked:
+        with steps.at("servers", f"starting {', '.join(f'{one.kind} for {name}' for name, one in asked.items())}") as step:
+            step.said = local.serve(servers).said()
+    lines = {name: len(some) for name, some in servers.lines.items()}
+    return LocalRun(job, local, local_machine.cut(job.plan), folder / job.name, steps, lines=lines, connections=servers.urls)
+
+
+def _plan_again(local: LocalEnvironment, steps: Steps) -> None:
+    """Holds what is applied against what was asked for.
+
+    Raises:
+        StacksDiffer: RUN-018.
+    """
+    with steps.at("plan", "Terraform plans every stack again") as step:
+        differing = local.differing()
+        if differing:
+            fix = "see terraform-plan.log of the stack: the emulated AWS answers otherwise than it was asked"
+            raise StacksDiffer(path=", ".join(differing), given="a plan with changes", need="none right after an apply", fix=fix)
+        step.said = "nothing to change"
+
+
+def _applied(stack: str, applied: Applied) -> str:
     kinds = Counter(change.address.split(".")[0] for change in applied.changes if change.action == "create")
     listed = ", ".join(f"{count} {kind}" if count > 1 else kind for kind, count in sorted(kinds.items()))
-    return f"stack checkpoints: {applied}\n{textwrap.fill(listed, _WIDTH, break_on_hyphens=False)}"
+    return f"stack {stack}: {applied}\n{textwrap.fill(listed, _WIDTH, break_on_hyphens=False)}"
 
 
 def _run_one(one: LocalRun, steps: Steps, keep: ExitStack | None) -> None:
@@ -168,6 +204,9 @@ def _run_one(one: LocalRun, steps: Steps, keep: ExitStack | None) -> None:
 
 
 def _feed(one: LocalRun, steps: Steps) -> None:
+    if not one.job.generators:
+        # A server sends its lines by itself.
+        return
     with steps.at("input", "making the records to be fed") as step:
         records = one.records()
         step.said = f"{sum(len(some) for some in records.values()):,} records made"
@@ -193,13 +232,13 @@ def _check(one: LocalRun, steps: Steps) -> None:
 
 
 def _show(one: LocalRun, outcome: Outcome, found: Verdict, steps: Steps) -> None:
-    fed = ", ".join(f"{topic} {what.records:,}" for topic, what in one.fed.items())
+    fed = ", ".join(f"{place} {records:,}" for place, records in one.given.items())
     flush = sum(len(what.flush) for what in one.fed.values())
     steps.line("in", f"{outcome.rows_in:,} records ({fed})" + (f"; {flush} flush events are not counted" if flush else ""))
     plural = "s" if outcome.files > 1 else ""
     files = f" in {outcome.files} file{plural}, {outcome.bytes / 1024 / 1024:.1f} MiB" if outcome.files else ""
     steps.line("out", f"{outcome.rows:,} rows{files}: {one.output_place()}")
-    for tag, count in ((Tag.QUARANTINED, outcome.quarantined), (Tag.LATE, outcome.late)):
+    for tag, count in {Tag.QUARANTINED: outcome.quarantined, Tag.LATE: outcome.late, **outcome.aside}.items():
         topic = one.side_output_topic(tag)
         steps.line(tag, f"{count:,}" + (f" in topic {topic}" if topic else ", counted only"))
     if outcome.filtered or outcome.unmatched:

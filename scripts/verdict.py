@@ -28,6 +28,8 @@ class Outcome:
         bytes: of the output.
         counted: the output's rows as sorted JSON; None where nobody asked for them.
         measures: what the expectation's `measure` gives.
+        sinks: sink -> its rows as sorted JSON, for those that the expectation names.
+        aside: tag -> rows set aside, likewise.
     """
 
     rows_in: int
@@ -40,6 +42,8 @@ class Outcome:
     bytes: int = 0
     counted: Counter[str] | None = None
     measures: Mapping[str, object] = field(default_factory=dict)
+    sinks: Mapping[str, Counter[str]] = field(default_factory=dict)
+    aside: Mapping[str, int] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -61,13 +65,17 @@ def judge(outcome: Outcome, expected: Expectation) -> Verdict:
         "rows": (outcome.rows, expected.rows),
         "quarantined": (outcome.quarantined, expected.quarantined),
         "late": (outcome.late, expected.late),
+        **{tag: (outcome.aside.get(tag), count) for tag, count in expected.aside.items()},
         **{name: (outcome.measures.get(name), value) for name, value in expected.measures.items()},
     }
     differences = [
         f"{name}: {_shown(found)} came out, {_shown(needed)} expected" for name, (found, needed) in pairs.items() if found != needed
     ]
+    for sink, rows in expected.sinks.items():
+        differences.extend(f"{sink}: {line}" for line in _row_differences(outcome.sinks.get(sink, Counter()), rows))
     if expected.exact is not None and outcome.counted is not None:
         differences.extend(_row_differences(outcome.counted, expected.exact))
+    if expected.exact is not None or expected.sinks:
         return Verdict("every row, and what went aside, as computed from the recorded input", tuple(differences))
     return Verdict(f"{', '.join(pairs)} as computed without the engine", tuple(differences))
 

@@ -23,8 +23,8 @@ Every package that raises has an ``errors`` module with its own codes; ``docs/er
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from typing import ClassVar
+from collections.abc import Iterable, Iterator, Mapping
+from typing import ClassVar, TypeVar
 
 from pydantic import BaseModel, ConfigDict
 
@@ -260,3 +260,38 @@ class NothingToLaunch(Infeasible):
 
     code = "SIZ-017"
     title = "Karpenter could not launch a node"
+
+
+Told = TypeVar("Told", bound=PenstockError)
+
+
+def told(document: Mapping[str, str | int | None]) -> PenstockError | None:
+    """An error that another process has told of as JSON.
+
+    Args:
+        document: as `PenstockError.as_json` gives it.
+
+    Returns:
+        The error; None where no class that is loaded has its code.
+    """
+    kinds = {kind.code: kind for kind in _kinds(PenstockError) if hasattr(kind, "code")}
+    kind = kinds.get(str(document["code"]))
+    return None if kind is None else _of_json(kind, document)
+
+
+def _kinds(base: type[PenstockError]) -> Iterator[type[PenstockError]]:
+    for kind in base.__subclasses__():
+        yield kind
+        yield from _kinds(kind)
+
+
+def _of_json(kind: type[Told], document: Mapping[str, str | int | None]) -> Told:
+    file, line, column = document["file"], document["line"], document["column"]
+    at = Place.model_validate({"file": file, "line": line, "column": column}) if file else None
+    return kind(at=at, **{name: str(document[name] or "") for name in ("path", "given", "need", "fix")})
+
+
+def violation(document: Mapping[str, str | int | None]) -> Infeasible:
+    """A plan's violation as the error that it is."""
+    kinds = {kind.code: kind for kind in Infeasible.__subclasses__()}
+    return _of_json(kinds[str(document["code"])], document)

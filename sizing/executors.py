@@ -16,7 +16,7 @@ class Stage(BaseModel):
     Args:
         name: in words.
         kind: ``read`` for a topic's read, ``shuffle`` for what comes after a shuffle.
-        tasks: one a topic partition, or one a shuffle partition.
+        tasks: one a topic partition or more, or one a shuffle partition.
     """
 
     model_config = ConfigDict(frozen=True, strict=True, extra="forbid", alias_generator=to_camel, validate_by_name=True)
@@ -56,15 +56,31 @@ def subtasks(operators: int, parallelism: int) -> int:
     return operators * parallelism
 
 
-def stages(read_partitions: Mapping[str, int], shuffle_partitions: int) -> tuple[Stage, ...]:
+# What comes after the rows were dealt out anew.
+DEALT_OUT = "rows before the state"
+
+
+def stages(
+    read_partitions: Mapping[str, int],
+    shuffle_partitions: int,
+    *,
+    readers: Mapping[str, int] | None = None,
+    stateless: int | None = None,
+) -> tuple[Stage, ...]:
     """The stages of a micro-batch: one read a topic, and any number of stages of the same size after a shuffle.
 
     Args:
         read_partitions: topic -> partitions.
         shuffle_partitions: ``spark.sql.shuffle.partitions``.
+        readers: topic -> least tasks that read it: Spark splits partitions for them (``minPartitions``).
+        stateless: tasks that the rows are dealt out to before the first state; None: they are not.
     """
-    reads = [Stage(name=f"read {topic}", kind="read", tasks=count) for topic, count in read_partitions.items()]
-    return (*reads, Stage(name="each stage after a shuffle", kind="shuffle", tasks=shuffle_partitions))
+    reads = [
+        Stage(name=f"read {topic}", kind="read", tasks=max(count, (readers or {}).get(topic, 1)))
+        for topic, count in read_partitions.items()
+    ]
+    dealt_out = [] if stateless is None else [Stage(name=DEALT_OUT, kind="shuffle", tasks=stateless)]
+    return (*reads, *dealt_out, Stage(name="each stage after a shuffle", kind="shuffle", tasks=shuffle_partitions))
 
 
 def tasks_at_a_time(total_slots: int, planned: tuple[Stage, ...]) -> int:

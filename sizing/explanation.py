@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from sizing.executors import DEALT_OUT
 from sizing.explained import Explanation
 from sizing.job_load import JobLoad
 from sizing.node_explanation import explain_nodes
@@ -127,8 +128,14 @@ def _slots(settings: SparkSettings, draft: Plan) -> Iterator[Explanation]:
 
 def _stages(settings: SparkSettings, draft: Plan) -> Iterator[Explanation]:
     shuffle = "spark.sql.shuffle.partitions, as asked" if settings.shuffle_partitions else "spark.sql.shuffle.partitions: the parallelism"
+    # A read's tasks are the topic's partitions, or what spec.stages.source asks for where that is more.
+    partitions = {f"read {topic}": count for topic, count in draft.kafka.topics.items()}
     for index, stage in enumerate(draft.stages):
         rule = "one task for each partition of the topic" if stage.kind == "read" else shuffle
+        if stage.kind == "read" and stage.tasks > partitions.get(stage.name, stage.tasks):
+            rule = "stages.source, as asked: Spark splits the topic's partitions"
+        elif stage.name == DEALT_OUT:
+            rule = "stages.stateless, as asked"
         yield _of(f"stages[{index}].tasks", stage.tasks, rule, stage=stage.name)
     reads = sum(stage.tasks for stage in draft.stages if stage.kind == "read")
     after = max(stage.tasks for stage in draft.stages if stage.kind == "shuffle")
@@ -143,6 +150,8 @@ def _topics(targets: Targets, draft: Plan) -> Iterator[Explanation]:
             yield _of(f"kafka.topics.{topic}", partitions, "the sink's partitions, as asked or 1")
         elif targets.source_topics.get(topic) is not None:
             yield _of(f"kafka.topics.{topic}", partitions, "the source's partitions, as asked")
+        elif topic in targets.stages.source:
+            yield _of(f"kafka.topics.{topic}", partitions, "stages.source: one task reads one partition")
         else:
             rule = "the parallelism: one task reads one partition"
             yield _of(f"kafka.topics.{topic}", partitions, rule, parallelism=draft.parallelism.value)

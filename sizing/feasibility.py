@@ -63,7 +63,7 @@ def partition_violations(targets: Targets, draft: Plan) -> list[Infeasible]:
     """
     parallelism = draft.parallelism.value
     read = sum(stage.tasks for stage in draft.stages if stage.kind == "read")
-    if targets.load is None and targets.source_topics and read < parallelism:
+    if targets.load is None and targets.source_topics and not targets.stages.source and read < parallelism:
         need = f"as many partitions as the parallelism: {parallelism}; the topics that are read have {read} together"
         fix = f"a parallelism of {read}, or {parallelism} partitions"
         return [targets.locate(TooFewPartitions(given=str(parallelism), need=need, fix=fix), "parallelism")]

@@ -16,7 +16,7 @@ def plan_notes(targets: Targets, settings: SparkSettings, draft: Plan) -> tuple[
         *targets.notes,
         *_default_driver(targets, settings, draft),
         *_slots(draft),
-        *_few_partitions(draft),
+        *_few_partitions(targets, draft),
         *_python_memory(settings, draft),
         *_small_heap(draft),
     )
@@ -37,10 +37,10 @@ def _slots(draft: Plan) -> Iterator[str]:
         yield f"{stage.name}: {stage.tasks} tasks take turns on {total} slots"
 
 
-def _few_partitions(draft: Plan) -> Iterator[str]:
+def _few_partitions(targets: Targets, draft: Plan) -> Iterator[str]:
     for stage in draft.stages:
-        if stage.kind == "read" and stage.tasks < draft.parallelism.value:
-            topic = stage.name.removeprefix("read ")
+        topic = stage.name.removeprefix("read ")
+        if stage.kind == "read" and topic not in targets.stages.source and stage.tasks < draft.parallelism.value:
             yield f"topic {topic} has {stage.tasks} partitions, so no more than {stage.tasks} of {draft.parallelism.value} tasks read it"
 
 

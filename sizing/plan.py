@@ -123,7 +123,7 @@ def _assemble(targets: Targets, settings: SparkSettings, pods: Pods, conf: dict[
     slots = executor.slots or 1
     read = load.plan.topic_partitions if load else read_partitions(targets)
     shuffle = settings.shuffle_partitions or parallelism
-    planned_stages = stages(read, shuffle)
+    planned_stages = stages(read, shuffle, readers=targets.stages.source, stateless=targets.stages.stateless)
     return Plan(
         parallelism=PlannedParallelism(value=parallelism, source=targets.parallelism.source),
         totals=Totals(

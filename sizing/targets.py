@@ -98,6 +98,18 @@ class DriverTarget(_Target):
         return self
 
 
+class StageTasks(_Target):
+    """Tasks of each kind of stage, where they are not the parallelism.
+
+    Args:
+        source: topic -> least tasks that read it; a topic with more partitions has a task for each.
+        stateless: after the rows were dealt out between the read and the first state; None: they are not dealt out.
+    """
+
+    source: dict[str, Annotated[int, Field(ge=1)]] = Field(default_factory=dict)
+    stateless: Annotated[int, Field(ge=1)] | None = None
+
+
 class Targets(_Target):
     """What a plan is made from.
 
@@ -109,6 +121,7 @@ class Targets(_Target):
         spark_conf: Spark settings as text, as Spark reads them.
         source_topics: topic -> partitions asked for; None leaves them to the plan.
         sink_topics: topic -> partitions.
+        stages: tasks of the stages that are not the parallelism; what is after a shuffle stands in `spark_conf`.
         load: what the job has to process, where that is known.
         trigger_s: from one micro-batch to the next; None: one bounded run.
         stateful_operators: one entry for each that the app has; a stream-stream join has more stores than others.
@@ -125,6 +138,7 @@ class Targets(_Target):
     spark_conf: dict[str, str] = Field(default_factory=dict)
     source_topics: dict[str, Annotated[int, Field(ge=1)] | None] = Field(default_factory=dict)
     sink_topics: dict[str, Annotated[int, Field(ge=1)]] = Field(default_factory=dict)
+    stages: StageTasks = StageTasks()
     load: Load | None = None
     trigger_s: Annotated[float, Field(gt=0)] | None = 10.0
     stateful_operators: tuple[Literal["join", "other"], ...] = ()

@@ -17,6 +17,7 @@ from sizing.kafka.brokers import cheapest, option_of
 from sizing.kafka.brokers import cluster_violations as broker_violations
 from sizing.kafka.demand import BROKER_QUOTA, KafkaDemand
 from sizing.kafka.errors import KafkaOutOfReach
+from sizing.kafka.partitions import most_partitions
 from sizing.kafka.serverless import serverless_use
 from sizing.load.load_plan import LoadKafka
 from sizing.nearest_fit import Wanted
@@ -63,7 +64,7 @@ def plan_together(jobs: Mapping[str, Plan], cluster: Cluster) -> Together:
     nodes = plan_nodes(groups, cluster, allocations)
     slots = {f"{name}/{EXECUTOR}": plan.pods.executor.slots or 1 for name, plan in jobs.items()}
     faults: list[Infeasible] = [fault for _, fault in cluster_violations(Wanted(groups, cluster, allocations), nodes, slots)]
-    partitions = sum(_topics(jobs).values())
+    partitions = sum(most_partitions(plan.kafka.topics for plan in jobs.values()).values())
     kafka, out_of_reach = _kafka([plan.kafka.load for plan in jobs.values() if plan.kafka.load], partitions, cluster)
     faults += [*out_of_reach, *broker_quota_violations(kafka, cluster)]
     return Together(
@@ -76,15 +77,6 @@ def plan_together(jobs: Mapping[str, Plan], cluster: Cluster) -> Together:
         feasible=not faults and all(plan.feasible for plan in jobs.values()),
         violations=tuple(fault.as_json() for fault in faults),
     )
-
-
-def _topics(jobs: Mapping[str, Plan]) -> dict[str, int]:
-    """Topic -> the most partitions that any of the jobs asks for."""
-    found: dict[str, int] = {}
-    for plan in jobs.values():
-        for topic, partitions in plan.kafka.topics.items():
-            found[topic] = max(partitions, found.get(topic, 0))
-    return found
 
 
 def _kafka(loads: Sequence[LoadKafka], partitions: int, cluster: Cluster) -> tuple[LoadKafka | None, list[Infeasible]]:

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-import json
+from collections.abc import Sequence
 from typing import Any
 
 from cdktf import TerraformResourceLifecycle
 from constructs import Construct
 
 from infra.aws_bindings import aws
+from infra.policies import Statement, document, tls_only
 
 # An upload that no writer has finished for so long has no writer; its parts cost as objects do. Longer than any restart takes.
 ABORT_UPLOADS_AFTER_DAYS = 7
@@ -23,14 +24,27 @@ class PrivateBucket(Construct):
         scope: the stack.
         id: the construct's id, which no other bucket of the stack has.
         name: the bucket's name.
-        key_arn: the KMS key's ARN.
+        key_arn: the KMS key's ARN; None: S3's own key, the only one that S3 delivers access logs with.
         protect: whether Terraform refuses to destroy it; otherwise it is destroyed with what it holds.
         expire_old_versions_after_days: days, 1 or more, after which an object that was overwritten or deleted is gone for good; None
             keeps it.
+        expire_after_days: days after which an object is gone, however new its version is; None keeps it.
+        log_to: the bucket that gets the access logs; None: they are not kept.
+        statements: of its policy, beside the one that refuses what comes without TLS.
     """
 
     def __init__(
-        self, scope: Construct, id: str, *, name: str, key_arn: str, protect: bool, expire_old_versions_after_days: int | None = None
+        self,
+        scope: Construct,
+        id: str,
+        *,
+        name: str,
+        key_arn: str | None,
+        protect: bool,
+        expire_old_versions_after_days: int | None = None,
+        expire_after_days: int | None = None,
+        log_to: PrivateBucket | None = None,
+        statements: Sequence[Statement] = (),
     ) -> None:
         super().__init__(scope, id)
         self._id = id
@@ -43,9 +57,11 @@ class PrivateBucket(Construct):
         # S3 refuses a change of a bucket's access while another one is under way, and rules on versions before there are any.
         access = self._block_public_access()
         ownership = self._disable_acls(after=access)
-        self._allow_tls_only(after=ownership)
+        self.policy = self._allow_tls_only(statements, after=ownership)
         versioning = self._version()
-        self._expire(expire_old_versions_after_days, after=versioning)
+        self._expire(expire_old_versions_after_days, expire_after_days, after=versioning)
+        if log_to is not None:
+            self._log(log_to)
 
     def _block_public_access(self) -> Any:
         module = aws.s3_bucket_public_access_block
@@ -66,26 +82,27 @@ class PrivateBucket(Construct):
         rule = module.S3BucketOwnershipControlsRule(object_ownership="BucketOwnerEnforced")
         return self._named(module.S3BucketOwnershipControls(self, "ownership", bucket=self._bucket, rule=rule, depends_on=[after]))
 
-    def _allow_tls_only(self, after: Any) -> None:
-        statement = {
-            "Sid": "TlsOnly",
-            "Effect": "Deny",
-            "Principal": "*",
-            "Action": "s3:*",
-            "Resource": [self.arn, f"{self.arn}/*"],
-            "Condition": {"Bool": {"aws:SecureTransport": "false"}},
-        }
-        policy = json.dumps({"Version": "2012-10-17", "Statement": [statement]})
-        self._named(aws.s3_bucket_policy.S3BucketPolicy(self, "policy", bucket=self._bucket, policy=policy, depends_on=[after]))
+    def _allow_tls_only(self, statements: Sequence[Statement], after: Any) -> Any:
+        policy = document([tls_only("s3:*", [self.arn, f"{self.arn}/*"]), *statements])
+        return self._named(aws.s3_bucket_policy.S3BucketPolicy(self, "policy", bucket=self._bucket, policy=policy, depends_on=[after]))
 
-    def _encrypt(self, key_arn: str) -> None:
-        module = aws.s3_bucket_server_side_encryption_configuration
-        default = module.S3BucketServerSideEncryptionConfigurationRuleApplyServerSideEncryptionByDefaultA(
-            sse_algorithm="aws:kms", kms_master_key_id=key_arn
+    def _log(self, to: PrivateBucket) -> None:
+        """S3 refuses to log to a bucket before its policy lets S3 write there."""
+        module = aws.s3_bucket_logging
+        prefix = f"{self._id}/"
+        self._named(
+            module.S3BucketLoggingA(
+                self, "logging", bucket=self._bucket, target_bucket=to.name, target_prefix=prefix, depends_on=[to.policy]
+            )
         )
+
+    def _encrypt(self, key_arn: str | None) -> None:
+        module = aws.s3_bucket_server_side_encryption_configuration
+        how = {"sse_algorithm": "AES256"} if key_arn is None else {"sse_algorithm": "aws:kms", "kms_master_key_id": key_arn}
+        default = module.S3BucketServerSideEncryptionConfigurationRuleApplyServerSideEncryptionByDefaultA(**how)
         # A bucket key asks KMS once for many objects: a checkpoint writes thousands of small ones.
         rule = module.S3BucketServerSideEncryptionConfigurationRuleA(
-            apply_server_side_encryption_by_default=default, bucket_key_enabled=True
+            apply_server_side_encryption_by_default=default, bucket_key_enabled=key_arn is not None
         )
         self._named(module.S3BucketServerSideEncryptionConfigurationA(self, "encryption", bucket=self._bucket, rule=[rule]))
 
@@ -94,11 +111,13 @@ class PrivateBucket(Construct):
         enabled = module.S3BucketVersioningVersioningConfiguration(status="Enabled")
         return self._named(module.S3BucketVersioningA(self, "versioning", bucket=self._bucket, versioning_configuration=enabled))
 
-    def _expire(self, old_versions_after_days: int | None, after: Any) -> None:
+    def _expire(self, old_versions_after_days: int | None, after_days: int | None, after: Any) -> None:
         module = aws.s3_bucket_lifecycle_configuration
         rules = [_abort_uploads()]
         if old_versions_after_days is not None:
             rules += _expire_old_versions(old_versions_after_days)
+        if after_days is not None:
+            rules.append(_rule("expire", expiration=[module.S3BucketLifecycleConfigurationRuleExpiration(days=after_days)]))
         self._named(module.S3BucketLifecycleConfiguration(self, "lifecycle", bucket=self._bucket, rule=rules, depends_on=[after]))
 
     def _named(self, resource: Any) -> Any:

@@ -8,10 +8,29 @@ from constructs import Construct
 
 from infra.aws_bindings import aws
 from infra.environment import Environment
+from infra.parts.endpoints import Endpoints
 
 # Every service that a stack asks something of. One that is missing here would be asked on AWS itself in an emulated environment; a test
 # holds this against the stacks' resources.
-SERVICES = ("kms", "s3", "sts")
+SERVICES = (
+    "amp",
+    "appautoscaling",
+    "budgets",
+    "cloudwatch",
+    "ec2",
+    "ecr",
+    "eks",
+    "events",
+    "iam",
+    "kafka",
+    "kms",
+    "logs",
+    "opensearch",
+    "s3",
+    "sns",
+    "sqs",
+    "sts",
+)
 
 
 def provider(scope: Construct, environment: Environment) -> None:
@@ -28,14 +47,14 @@ def provider(scope: Construct, environment: Environment) -> None:
         region=spec.region,
         allowed_account_ids=[spec.account],
         default_tags=[aws.provider.AwsProviderDefaultTags(tags={"penstock:environment": environment.name, **spec.tags})],
-        **(_emulated(spec.endpoints.aws) if spec.endpoints else {}),
+        **(_emulated(spec.endpoints) if spec.endpoints else {}),
     )
 
 
-def _emulated(url: str) -> dict[str, Any]:
+def _emulated(endpoints: Endpoints) -> dict[str, Any]:
     """What an emulated AWS needs: it knows no real keys, no host name for each bucket, and no instance metadata."""
     return {
-        "endpoints": [aws.provider.AwsProviderEndpoints(**dict.fromkeys(SERVICES, url))],
+        "endpoints": [aws.provider.AwsProviderEndpoints(**{service: endpoints.of(service) for service in SERVICES})],
         "skip_credentials_validation": True,
         "skip_region_validation": True,
         "skip_metadata_api_check": "true",

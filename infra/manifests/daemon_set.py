@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from infra.cluster_parts import DaemonSetRequest
 from infra.manifests.pod import tolerations
+from infra.parts.nodes import DaemonSetRequest
 
 
 def daemon_set(request: DaemonSetRequest) -> dict[str, Any]:

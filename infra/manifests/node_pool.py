@@ -5,17 +5,22 @@ Source: the CRD karpenter.sh_nodepools of Karpenter 1.14.1.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
-from infra.cluster_parts import Disruption, Pool, Requirement, Taint
+from infra.parts.nodes import Disruption, Pool, Requirement, Taint
 
 API_VERSION = "karpenter.sh/v1"
 # The one EC2NodeClass of an environment.
 NODE_CLASS = "default"
 
 
-def node_pool(pool: Pool) -> dict[str, Any]:
+def node_pool(pool: Pool, limits: Mapping[str, str] | None = None) -> dict[str, Any]:
     """The manifest of a pool of the environment.
+
+    Args:
+        pool: the pool.
+        limits: resource -> quantity, for a pool that has none of its own.
 
     Returns:
         A mapping as the Kubernetes API takes it; what the environment leaves out is left out.
@@ -24,8 +29,8 @@ def node_pool(pool: Pool) -> dict[str, Any]:
     if pool.labels:
         template["metadata"] = {"labels": dict(pool.labels)}
     spec: dict[str, Any] = {"template": template, "disruption": _disruption(pool.disruption)}
-    if pool.limits:
-        spec["limits"] = dict(pool.limits)
+    if pool.limits or limits:
+        spec["limits"] = dict(pool.limits or limits or {})
     if pool.weight is not None:
         spec["weight"] = pool.weight
     return {"apiVersion": API_VERSION, "kind": "NodePool", "metadata": {"name": pool.name}, "spec": spec}

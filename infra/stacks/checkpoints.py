@@ -2,29 +2,40 @@
 
 from __future__ import annotations
 
-import json
 from dataclasses import dataclass
 
-from cdktf import TerraformOutput, TerraformResourceLifecycle, TerraformStack
 from constructs import Construct
 
 from infra.aws_bindings import aws
+from infra.constructs.aws_stack import AwsStack
+from infra.constructs.encryption_key import EncryptionKey
 from infra.constructs.private_bucket import PrivateBucket
-from infra.constructs.provider import provider
 from infra.environment import Environment
-from infra.state import keep_state
+from infra.policies import Statement, allow_service
+from infra.short_names import shortened
 
 STACK = "checkpoints"
 # Spark deletes old files of a checkpoint by itself; a version of one is kept this long against a delete that was a mistake.
 EXPIRE_OLD_CHECKPOINTS_AFTER_DAYS = 14
-# KMS's longest: what a deleted key has encrypted is lost for good. Source: KMS API reference, ScheduleKeyDeletion, 7 to 30 days.
-KEY_DELETION_WINDOW_DAYS = 30
-UNPROTECTED_KEY_DELETION_WINDOW_DAYS = 7
+# Long enough to see who read what before an incident was noticed.
+EXPIRE_ACCESS_LOGS_AFTER_DAYS = 365
+# Source: Amazon S3 User Guide, "General purpose bucket naming rules".
+MAX_BUCKET_NAME = 63
+# Source: Amazon S3 User Guide, "Enabling Amazon S3 server access logging".
+LOG_DELIVERY_SERVICE = "logging.s3.amazonaws.com"
 
 
 @dataclass(frozen=True)
 class CheckpointsOutputs:
-    """What other stacks take from this one: names and ARNs, as tokens that Terraform resolves."""
+    """What other stacks take from this one: names and ARNs, as tokens that Terraform resolves.
+
+    Args:
+        checkpoints_bucket: its name.
+        checkpoints_bucket_arn: its ARN.
+        output_bucket: its name.
+        output_bucket_arn: its ARN.
+        key_arn: of the key that both are encrypted with.
+    """
 
     checkpoints_bucket: str
     checkpoints_bucket_arn: str
@@ -33,8 +44,8 @@ class CheckpointsOutputs:
     key_arn: str
 
 
-class CheckpointsStack(TerraformStack):
-    """Two buckets, one for checkpoints and savepoints, one for the jobs' output, and the key that encrypts both.
+class CheckpointsStack(AwsStack):
+    """A bucket for checkpoints and savepoints, one for the jobs' output, the key that encrypts both, and one for their access logs.
 
     Args:
         scope: the app.
@@ -42,11 +53,11 @@ class CheckpointsStack(TerraformStack):
     """
 
     def __init__(self, scope: Construct, environment: Environment) -> None:
-        super().__init__(scope, STACK)
+        super().__init__(scope, STACK, environment)
         spec = environment.spec
-        keep_state(self, environment)
-        provider(self, environment)
-        key_arn = self._key(environment)
+        description = f"Checkpoints and output of penstock {environment.name}"
+        key_arn = EncryptionKey(self, "key", environment, description=description).arn
+        logs = self._access_logs(environment)
         checkpoints = PrivateBucket(
             self,
             "checkpoints",
@@ -54,8 +65,9 @@ class CheckpointsStack(TerraformStack):
             key_arn=key_arn,
             protect=spec.protect,
             expire_old_versions_after_days=EXPIRE_OLD_CHECKPOINTS_AFTER_DAYS,
+            log_to=logs,
         )
-        output = PrivateBucket(self, "output", name=spec.buckets.output, key_arn=key_arn, protect=spec.protect)
+        output = PrivateBucket(self, "output", name=spec.buckets.output, key_arn=key_arn, protect=spec.protect, log_to=logs)
         self.outputs = CheckpointsOutputs(
             checkpoints_bucket=checkpoints.name,
             checkpoints_bucket_arn=checkpoints.arn,
@@ -63,23 +75,34 @@ class CheckpointsStack(TerraformStack):
             output_bucket_arn=output.arn,
             key_arn=key_arn,
         )
-        for name, value in vars(self.outputs).items():
-            TerraformOutput(self, name, value=value)
+        self.export(self.outputs)
 
-    def _key(self, environment: Environment) -> str:
-        """The key's ARN. Who may use it is said by IAM policies, which its own policy leaves to the account."""
-        protect = environment.spec.protect
-        partition = aws.data_aws_partition.DataAwsPartition(self, "partition").partition
-        account = f"arn:{partition}:iam::{environment.spec.account}:root"
-        statement = {"Sid": "AccountDecides", "Effect": "Allow", "Principal": {"AWS": account}, "Action": "kms:*", "Resource": "*"}
-        key = aws.kms_key.KmsKey(
+    def _access_logs(self, environment: Environment) -> PrivateBucket:
+        """S3 delivers access logs to buckets with S3's own key only."""
+        spec = environment.spec
+        name = access_logs_bucket(environment)
+        return PrivateBucket(
             self,
-            "key",
-            description=f"Checkpoints and output of penstock {environment.name}",
-            enable_key_rotation=True,
-            deletion_window_in_days=KEY_DELETION_WINDOW_DAYS if protect else UNPROTECTED_KEY_DELETION_WINDOW_DAYS,
-            policy=json.dumps({"Version": "2012-10-17", "Statement": [statement]}),
-            lifecycle=TerraformResourceLifecycle(prevent_destroy=True) if protect else None,
+            "access-logs",
+            name=name,
+            key_arn=None,
+            protect=spec.protect,
+            expire_old_versions_after_days=1,
+            expire_after_days=EXPIRE_ACCESS_LOGS_AFTER_DAYS,
+            statements=[_log_delivery(name, spec.account, aws.data_aws_partition.DataAwsPartition(self, "partition").partition)],
         )
-        arn: str = key.arn
-        return arn
+
+
+def access_logs_bucket(environment: Environment) -> str:
+    """The name of the bucket of access logs: the environment's own, or one that no other account and region has.
+
+    Args:
+        environment: whose it is.
+    """
+    spec = environment.spec
+    return spec.buckets.access_logs or shortened(f"penstock-logs-{environment.name}-{spec.account}-{spec.region}", MAX_BUCKET_NAME)
+
+
+def _log_delivery(bucket: str, account: str, partition: str) -> Statement:
+    condition = {"StringEquals": {"aws:SourceAccount": account}}
+    return allow_service("LogDelivery", LOG_DELIVERY_SERVICE, ["s3:PutObject"], [f"arn:{partition}:s3:::{bucket}/*"], condition)

@@ -1,21 +1,70 @@
-"""user_credit: events of services A and B that belong together, within a minute of each other.
+"""user_credit: events of services A and B that belong together, within a minute of each other, and the credit that is left after them.
 
-Topics A and B are joined by token with -60 s..+60 s; the pairs go to S3 by date, what does not parse to quarantine, what is late to a
-topic of its own.
+Topics A and B are joined by token with -60 s..+60 s; for each pair the credit service is asked for the new limit, by asynchronous calls.
+The pairs go to S3 by date, what does not parse to quarantine, what is late to a topic of its own, and a pair whose call has failed to the
+alerts.
 """
 
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+
+from jobs.async_io import CallRefused, call
 from jobs.job import Job
 from jobs.joins import Side, interval_join
-from jobs.streams import Tag
+from jobs.streams import Stream, Tag
 
-OPERATORS = ("read-a", "read-b", "join-by-token", "write-user-data")
+if TYPE_CHECKING:
+    import httpx
+
+OPERATORS = ("read-a", "read-b", "join-by-token", "update-credit", "write-user-data")
+
+CAPACITY = 10
+_UNPROCESSABLE = 422
+# Where a record lies: the call's idempotency key is made of both records' places.
+_PLACE = "concat_ws('-', record.topic, record.partition, record.offset)"
+
+
+class CreditService:
+    """The client of the credit service: one for each task, which is asked once for each pair.
+
+    Args:
+        url: of the service.
+    """
+
+    def __init__(self, url: str) -> None:
+        self._url = url
+
+    async def __aenter__(self) -> None:
+        import httpx
+
+        self._client: httpx.AsyncClient = httpx.AsyncClient(base_url=self._url, timeout=None, limits=httpx.Limits(max_connections=CAPACITY))
+
+    async def __aexit__(self, *error: object) -> None:
+        await self._client.aclose()
+
+    async def __call__(self, row: Mapping[str, Any], key: str) -> Mapping[str, Any]:
+        """The new limit of a pair.
+
+        Raises:
+            CallRefused: the service says that it never will.
+            ConnectionError: it may later.
+        """
+        asked = {name: row[name] for name in ("token", "user_id", "amount", "credit_limit")}
+        answer = await self._client.post("/limits", json=asked, headers={"Idempotency-Key": key})
+        if answer.status_code == _UNPROCESSABLE:
+            raise CallRefused(answer.json()["reason"])
+        if not answer.is_success:
+            raise ConnectionError(f"the credit service has answered {answer.status_code}")
+        return {"new_limit": answer.json()["new_limit"]}
 
 
 def build(job: Job) -> None:
     """Declares the job."""
-    a = job.source("a", "token STRING NOT NULL, event_timestamp STRING, user_id STRING, amount DOUBLE")
-    b = job.source("b", "token STRING NOT NULL, event_timestamp STRING, credit_limit DOUBLE")
-    pairs = interval_join(Side("a", a, "token"), Side("b", b, "token"), lower="-60s", upper="60s")
+    a = job.source("a", "token STRING NOT NULL, event_timestamp STRING, user_id STRING, amount DOUBLE", record="record")
+    b = job.source("b", "token STRING NOT NULL, event_timestamp STRING, credit_limit DOUBLE", record="record")
+    pairs = interval_join(Side("a", _placed(a), "token"), Side("b", _placed(b), "token"), lower="-60s", upper="60s")
     user_data = pairs.select(
         token="a.token",
         user_id="a.user_id",
@@ -23,7 +72,28 @@ def build(job: Job) -> None:
         credit_limit="b.credit_limit",
         a_timestamp="a.event_timestamp",
         b_timestamp="b.event_timestamp",
+        records="concat_ws('/', a.place, b.place)",
     )
-    job.write(user_data, "out")
+    updated = call(
+        user_data,
+        CreditService(job.connections["credit-service"]),
+        name="credit-update",
+        key="records",
+        result="new_limit DOUBLE NOT NULL",
+        capacity=CAPACITY,
+        timeout="3s",
+        attempts=4,
+        backoff="100ms",
+        ordered=False,
+    )
+    fields = ("token", "user_id", "amount", "credit_limit", "new_limit", "a_timestamp", "b_timestamp")
+    job.write(updated.select(**{name: name for name in fields}), "out")
     job.side_output("errors", Tag.QUARANTINED)
     job.side_output("late", Tag.LATE)
+    job.side_output("alerts", Tag.FAILED)
+
+
+def _placed(stream: Stream) -> Stream:
+    """The stream with its records' places instead of the records, which the join would have to keep."""
+    fields = {name: name for name in stream.fields if name != "record"}
+    return stream.select(**fields, place=_PLACE)

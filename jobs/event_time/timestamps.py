@@ -1,16 +1,70 @@
-"""Reading event times."""
+"""Reading event times: each format to a timestamp in whole milliseconds, as Flink counts event time."""
 
 from __future__ import annotations
 
 from pyspark.sql import Column
 from pyspark.sql import functions as F
+from pyspark.sql.types import DataType, DecimalType, DoubleType, FloatType, IntegralType, StringType, TimestampType
+
+from jobs.errors import BadDeclaration
 
 # ISO 8601 in the form that java.time.OffsetDateTime reads: a date, a time to the second or finer, and an offset. Spark's own cast also
 # takes a bare date, a bare year or a local time, which say nothing about the moment that is meant.
 ISO_8601 = r"^[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9]{2}:[0-9]{2}:[0-9]{2}(\.[0-9]{1,9})?(Z|[+-][0-9]{2}:[0-9]{2})$"
+# Plain decimals, up to the nanosecond: Spark's own cast also takes blanks and exponents.
+_DECIMAL = r"^-?[0-9]{1,20}(\.[0-9]{1,9})?$"
+# The first and the last millisecond of the years 0001 to 9999, those that Spark's timestamps are defined for. A number beyond them would
+# be an overflow, which stops a query.
+_LEAST_MS, _GREATEST_MS = -62_135_596_800_000, 253_402_300_799_999
+
+# What a field has to be, in the words of a record's reason.
+NEEDED = {
+    "iso-8601": "ISO-8601 with an offset",
+    "epoch-seconds": "seconds since 1970",
+    "epoch-millis": "milliseconds since 1970",
+    "epoch-micros": "microseconds since 1970",
+}
+
+
+def event_time(field: Column, kind: DataType, form: str, where: str) -> Column:
+    """The moment that a field tells, cut to whole milliseconds; null where it can't be read.
+
+    Args:
+        field: the field.
+        kind: its type. A TIMESTAMP, as Avro and Parquet have it, is a moment already, whatever the format.
+        form: ``iso-8601``, ``epoch-seconds``, ``epoch-millis`` or ``epoch-micros``; numbers may be texts too, and have fractions.
+        where: the field's place, for errors.
+
+    Raises:
+        BadDeclaration: JOB-004, a type that can't have the format.
+    """
+    if isinstance(kind, TimestampType):
+        return _whole(F.unix_millis(field))
+    if form == "iso-8601":
+        if not isinstance(kind, StringType):
+            raise _unfit(where, kind, "STRING, or TIMESTAMP", form)
+        return from_iso_8601(field)
+    if isinstance(kind, StringType):
+        field = F.when(field.rlike(_DECIMAL), field)
+    elif not isinstance(kind, (IntegralType, DecimalType, DoubleType, FloatType)):
+        raise _unfit(where, kind, "BIGINT, DOUBLE, DECIMAL or STRING, or TIMESTAMP", form)
+    return _from_number(field.try_cast("decimal(38,9)"), form)
 
 
 def from_iso_8601(text: Column) -> Column:
-    """A timestamp in whole milliseconds, as Flink counts event time; null where the text is not ISO 8601 with an offset."""
-    moment = F.when(text.rlike(ISO_8601), text.try_cast("timestamp"))
-    return F.timestamp_millis(F.unix_millis(moment))
+    """A timestamp in whole milliseconds; null where the text is not ISO 8601 with an offset."""
+    return _whole(F.unix_millis(F.when(text.rlike(ISO_8601), text.try_cast("timestamp"))))
+
+
+def _from_number(number: Column, form: str) -> Column:
+    factor = {"epoch-seconds": F.lit(1000), "epoch-millis": F.lit(1), "epoch-micros": None}[form]
+    return _whole(F.floor(number * factor if factor is not None else number / F.lit(1000)).try_cast("bigint"))
+
+
+def _whole(millis: Column) -> Column:
+    return F.when(millis.between(_LEAST_MS, _GREATEST_MS), F.timestamp_millis(millis))
+
+
+def _unfit(where: str, kind: DataType, need: str, form: str) -> BadDeclaration:
+    fix = "mend the field's type in job.source, or the format of the source's `time` in the spec"
+    return BadDeclaration(path=where, given=kind.simpleString(), need=f"{need}, for an event time as {form}", fix=fix)

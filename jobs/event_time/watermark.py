@@ -1,6 +1,6 @@
 """The watermark: how far event time has come, decided by Penstock and not by Spark.
 
-The watermark of an input is the least, over the topic's partitions, of the greatest event time seen less the bound, as Flink's per-split
+The watermark of an input is the least, over its partitions, of the greatest event time seen less the bound, as Flink's per-split
 watermarks; of several inputs the least counts. Spark takes the greatest over all partitions: on a catch-up or a rewind it would drop
 the rows of a slower partition as late.
 
@@ -10,9 +10,15 @@ Pure: times come in as numbers, so that a replayed micro-batch gives the same wa
 from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import TYPE_CHECKING, Literal
 
 from pydantic import BaseModel, ConfigDict, Field
 from pydantic.alias_generators import to_camel
+
+if TYPE_CHECKING:
+    from jobs.spec.sources import EventTime
+
+WhenIdle = Literal["stand", "clock"]
 
 
 class _Frozen(BaseModel):
@@ -25,10 +31,24 @@ class InputTime(_Frozen):
     Args:
         bound_ms: how far its rows may be out of order.
         idleness_ms: after this long without rows a partition holds nothing back; None waits for ever.
+        lateness_ms: for how long after the watermark its rows still count.
+        by_clock: whether its rows' time is that of the micro-batch, so that its watermark is the clock's.
     """
 
     bound_ms: int = Field(ge=0)
     idleness_ms: int | None = Field(default=None, ge=1)
+    lateness_ms: int = Field(default=0, ge=0)
+    by_clock: bool = False
+
+    @classmethod
+    def of(cls, time: EventTime) -> InputTime:
+        """As a source's `time` in the spec says."""
+        return cls(
+            bound_ms=time.out_of_orderness,
+            idleness_ms=time.idleness,
+            lateness_ms=time.allowed_lateness,
+            by_clock=time.kind == "processing",
+        )
 
 
 class Seen(_Frozen):
@@ -54,54 +74,82 @@ class Watermarks(_Frozen):
     """The state after a micro-batch, which the next one begins with.
 
     Args:
-        in_force_ms: what the next micro-batch's rows are held against; None while there is no watermark.
+        in_force_ms: the job's watermark, which the next micro-batch begins with; None while there is none.
+        cleared_ms: up to where the operators' state may be gone: the watermark less the greatest allowed lateness, and never back, not even
+            where a spec allows more than before. None in the records of versions that knew no lateness.
         inputs: the watermark of each input, for people to look at.
-        partitions: input -> partition -> what is known of it.
+        partitions: input -> partition, as ``topic-0`` -> what is known of it.
     """
 
     in_force_ms: int | None = None
+    cleared_ms: int | None = None
     inputs: dict[str, int | None] = Field(default_factory=dict)
-    partitions: dict[str, dict[int, Partition]] = Field(default_factory=dict)
+    partitions: dict[str, dict[str, Partition]] = Field(default_factory=dict)
 
-    def advance(self, times: Mapping[str, InputTime], seen: Mapping[str, Mapping[int, Seen]], now_ms: int) -> Watermarks:
+    @property
+    def engine_ms(self) -> int | None:
+        """What Spark's own watermark follows: no row that is as old or older may come to a stateful operator any more."""
+        return self.in_force_ms if self.cleared_ms is None else self.cleared_ms
+
+    def advance(
+        self, times: Mapping[str, InputTime], seen: Mapping[str, Mapping[str, Seen]], now_ms: int, when_idle: WhenIdle = "stand"
+    ) -> Watermarks:
         """The watermarks after one more micro-batch.
 
         Args:
             times: every input with event time.
-            seen: input -> every partition of its topic -> what the micro-batch brought.
+            seen: input -> every partition of it -> what the micro-batch brought.
             now_ms: the micro-batch's own time, which a replay repeats.
+            when_idle: whether the watermark stands while every input is idle, or goes on by the clock.
 
         Returns:
-            The new state. A watermark never goes back, and stands while every input is idle.
+            The new state. A watermark never goes back.
         """
         partitions = {name: _partitions(self.partitions.get(name, {}), seen.get(name, {}), now_ms) for name in times}
         active = {name: _active(partitions[name], times[name], now_ms) for name in times}
-        inputs = {name: _input_watermark(active[name], times[name], self.inputs.get(name)) for name in times}
-        return Watermarks(in_force_ms=self._in_force(inputs, active), inputs=inputs, partitions=partitions)
+        idle = not any(active[name] or time.by_clock for name, time in times.items())
+        by_clock = {name for name, time in times.items() if time.by_clock or (idle and when_idle == "clock")}
+        inputs = {
+            name: _later(self.inputs.get(name), now_ms - time.bound_ms)
+            if name in by_clock
+            else _input_watermark(active[name], time, self.inputs.get(name))
+            for name, time in times.items()
+        }
+        known = [inputs[name] for name in times if active[name] or name in by_clock]
+        in_force_ms = self._in_force(known)
+        return Watermarks(in_force_ms=in_force_ms, cleared_ms=self._cleared(in_force_ms, times), inputs=inputs, partitions=partitions)
 
-    def _in_force(self, inputs: Mapping[str, int | None], active: Mapping[str, list[Partition]]) -> int | None:
-        known = [inputs[name] for name, partitions in active.items() if partitions]
-        held_back = not known or any(watermark is None for watermark in known)
+    def _in_force(self, known: list[int | None]) -> int | None:
+        held_back = not known or None in known
         return self.in_force_ms if held_back else _later(self.in_force_ms, min(w for w in known if w is not None))
 
+    def _cleared(self, in_force_ms: int | None, times: Mapping[str, InputTime]) -> int | None:
+        if in_force_ms is None:
+            return None
+        return _later(self.engine_ms, in_force_ms - max((time.lateness_ms for time in times.values()), default=0))
 
-def is_late(time_ms: int, in_force_ms: int | None) -> bool:
-    """Late means strictly older than the watermark in force when the row's micro-batch began."""
-    return in_force_ms is not None and time_ms < in_force_ms
+
+def is_late(time_ms: int, watermarks: Watermarks, lateness_ms: int = 0) -> bool:
+    """Late means strictly older than the watermark in force when the row's micro-batch began, by more than the allowed lateness.
+
+    Whatever the spec allows now, what lies behind the cleared state is late.
+    """
+    limits = [watermarks.engine_ms, None if watermarks.in_force_ms is None else watermarks.in_force_ms - lateness_ms]
+    return any(limit is not None and time_ms < limit for limit in limits)
 
 
-def _partitions(known: Mapping[int, Partition], seen: Mapping[int, Seen], now_ms: int) -> dict[int, Partition]:
-    """Every partition that was known or is there now. One that shows up for the first time counts as active from then on."""
-    after: dict[int, Partition] = {}
-    for number in sorted({*known, *seen}):
-        before = known.get(number, Partition(active_ms=now_ms))
-        batch = seen.get(number, Seen(rows=0))
+def _partitions(known: Mapping[str, Partition], seen: Mapping[str, Seen], now_ms: int) -> dict[str, Partition]:
+    """Every partition that is there now. One that shows up for the first time counts as active from then on."""
+    after: dict[str, Partition] = {}
+    for name, batch in sorted(seen.items()):
+        # Records of versions that knew one topic a source have its partitions by number alone.
+        before = known.get(name) or known.get(name.rpartition("-")[2]) or Partition(active_ms=now_ms)
         active_ms = now_ms if batch.rows else before.active_ms
-        after[number] = Partition(greatest_ms=_later(before.greatest_ms, batch.greatest_ms), active_ms=active_ms)
+        after[name] = Partition(greatest_ms=_later(before.greatest_ms, batch.greatest_ms), active_ms=active_ms)
     return after
 
 
-def _active(partitions: Mapping[int, Partition], time: InputTime, now_ms: int) -> list[Partition]:
+def _active(partitions: Mapping[str, Partition], time: InputTime, now_ms: int) -> list[Partition]:
     """Those that hold the watermark back. A partition with a backlog brings rows in every micro-batch, so what is idle has been read."""
     if time.idleness_ms is None:
         return list(partitions.values())

@@ -21,23 +21,26 @@ class Record:
         key: bytes of the key.
         partition: of the topic; None leaves it to the key, or to turns where there is none.
         flush: whether it is only there to move the watermark past the others, and is not counted.
+        timestamp_ms: of the record in epoch milliseconds; None: that of the moment in which it is fed.
     """
 
     value: bytes | None
     key: bytes | None = None
     partition: int | None = None
     flush: bool = False
+    timestamp_ms: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class Recorded:
-    """A record as it lies in its topic."""
+    """A record as it lies in its topic, with the timestamp that the brokers keep, in epoch milliseconds."""
 
     partition: int
     offset: int
     key: bytes | None
     value: bytes | None
     flush: bool
+    timestamp_ms: int = 0
 
 
 @dataclass(frozen=True)
@@ -101,6 +104,9 @@ class Expectation:
         exact: the output's rows as sorted JSON with how often each must be there; None where `measures` say enough.
         measures: name -> value that `measure` must give.
         measure: name -> value, from the output's rows.
+        last_by: fields by which a row stands for the one before it: only the last of each counts; empty: every row does.
+        sinks: sink -> its rows as sorted JSON with how often each must be there, where a job has several outputs.
+        aside: tag of the app's own -> rows that it must have sent aside.
     """
 
     rows: int
@@ -109,3 +115,6 @@ class Expectation:
     exact: Counter[str] | None = None
     measures: Mapping[str, object] = field(default_factory=dict)
     measure: Callable[[Iterable[Row]], Mapping[str, object]] | None = None
+    last_by: tuple[str, ...] = ()
+    sinks: Mapping[str, Counter[str]] = field(default_factory=dict)
+    aside: Mapping[str, int] = field(default_factory=dict)

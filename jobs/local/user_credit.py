@@ -1,13 +1,20 @@
-"""Input and expectation of user_credit: the worked example, then a day's traffic in small with all that goes wrong in one."""
+"""Input and expectation of user_credit: the worked example, then a day's traffic in small with all that goes wrong in one.
+
+And the credit service that it calls, as it stands on this machine: what it answers follows from the request alone, so that it can be
+computed beforehand; only the first time it is asked for some pairs it is busy, or slow.
+"""
 
 from __future__ import annotations
 
 import json
 import random
+import threading
 import zlib
 from collections import Counter, defaultdict
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from datetime import UTC, datetime, timedelta, timezone
+from time import sleep
+from typing import Any
 
 from jobs.local.recording import Expectation, Record, Recorded, Recording
 from jobs.local.replay import Clock, Judged, judge
@@ -27,6 +34,13 @@ TRAFFIC_BEGINS = datetime(2025, 4, 5, 13, 0, tzinfo=UTC)
 FLUSH_TIME = TRAFFIC_BEGINS + timedelta(days=1)
 _INDIA = timezone(timedelta(hours=5, minutes=30))
 
+# One pair in so many is never answered for, and one is answered for the second time only.
+DOWN_IN, BUSY_IN = 400, 50
+# What is slow the first time: pairs of the worked example's event A; longer than the job waits.
+SLOW_USER, SLOW_S = "example-A", 4.0
+_asked_before: set[str] = set()
+_lock = threading.Lock()
+
 
 def events_a(partitions: int) -> Iterator[Record]:
     """Topic A: 4 events of the worked example, some 50,000 of traffic, a flush event a partition."""
@@ -34,21 +48,52 @@ def events_a(partitions: int) -> Iterator[Record]:
 
 
 def events_b(partitions: int) -> Iterator[Record]:
-    """Topic B, likewise; half of its tokens are those of topic A."""
+    """Topic B, likewise; a quarter of its tokens are those of topic A."""
     return _topic("events-b", "credit_limit", partitions, seed=2)
 
 
+def credit_service(method: str, path: str, headers: Mapping[str, str], body: bytes) -> tuple[int, object]:
+    """The credit service: ``POST /limits`` with token, user_id, amount and credit_limit, and the ``Idempotency-Key``."""
+    if (method, path) != ("POST", "/limits"):
+        return 404, {"reason": "there is nothing here"}
+    key, asked = headers["idempotency-key"], json.loads(body)
+    with _lock:
+        first = key not in _asked_before
+        _asked_before.add(key)
+    if first and asked["user_id"] == SLOW_USER:
+        sleep(SLOW_S)
+    if _is_down(key) or (first and zlib.crc32(key.encode()) % BUSY_IN == 1):
+        return 503, {"reason": "busy"}
+    limit = new_limit(asked)
+    return (200, {"new_limit": limit}) if limit is not None else (422, {"reason": "the limit can't bear it"})
+
+
+def new_limit(pair: Mapping[str, Any]) -> float | None:
+    """A tenth of the amount is taken from the limit; None where it can't bear that, or where one of them is unknown."""
+    if pair["amount"] is None or pair["credit_limit"] is None:
+        return None
+    left = round(pair["credit_limit"] - pair["amount"] / 10, 2)
+    return left if left >= 0 else None
+
+
+def _is_down(key: str) -> bool:
+    return zlib.crc32(key.encode()) % DOWN_IN == 0
+
+
 def expect(recording: Recording) -> Expectation:
-    """All pairs of accepted events of the same token within a minute, computed in plain Python."""
+    """All pairs of accepted events of the same token within a minute, each with the limit that the credit service answers."""
     clock = Clock(lambda record: _time_ms(record.value), BOUND_MS, IDLENESS_MS)
     judged = list(judge(recording, {"events-a": clock, "events-b": clock}))
     accepted = [event for event in judged if event.time_ms is not None and not event.late]
-    pairs = _pairs([event for event in accepted if event.topic == "events-a"], [event for event in accepted if event.topic == "events-b"])
+    a, b = ([event for event in accepted if event.topic == topic] for topic in ("events-a", "events-b"))
+    pairs = list(_pairs(a, b))
+    answered = Counter(json.dumps(row, sort_keys=True) for key, row in pairs if row["new_limit"] is not None and not _is_down(key))
     return Expectation(
-        rows=pairs.total(),
+        rows=answered.total(),
         quarantined=sum(event.time_ms is None for event in judged),
         late=sum(event.late for event in judged),
-        exact=pairs,
+        exact=answered,
+        aside={"failed": len(pairs) - answered.total()},
     )
 
 
@@ -78,7 +123,7 @@ def _traffic(random_: random.Random, amount: str, partitions: int) -> Iterator[R
 
 def _one_event(random_: random.Random, amount: str, partitions: int, at_s: float, number: int) -> Record:
     # A token lives for some two minutes, so that its events of A and B lie within the join's bounds or just outside of them.
-    token = f"token-{int(at_s / 120)}-{random_.randrange(4_000)}"
+    token = f"token-{int(at_s / 120)}-{random_.randrange(12_000)}"
     moment = TRAFFIC_BEGINS + timedelta(milliseconds=int(at_s * 1000))
     zone = (UTC, _INDIA)[number % 2]
     text = moment.astimezone(zone).isoformat(timespec="milliseconds")
@@ -119,26 +164,30 @@ def _time_ms(value: bytes | None) -> int | None:
     return int((moment - datetime(1970, 1, 1, tzinfo=UTC)) / timedelta(milliseconds=1))
 
 
-def _pairs(left: list[Judged], right: list[Judged]) -> Counter[str]:
-    by_token: dict[str, list[tuple[int, dict[str, object]]]] = defaultdict(list)
+def _pairs(left: list[Judged], right: list[Judged]) -> Iterator[tuple[str, dict[str, object]]]:
+    """Each pair: the key that its call must have, and its row."""
+    by_token: dict[str, list[tuple[Judged, dict[str, object]]]] = defaultdict(list)
     for event in right:
         body = _body(event.record)
-        by_token[str(body["token"])].append((event.time_ms or 0, body))
-    pairs: Counter[str] = Counter()
+        by_token[str(body["token"])].append((event, body))
     for event in left:
         a = _body(event.record)
-        for time_ms, b in by_token[str(a["token"])]:
-            if abs(time_ms - (event.time_ms or 0)) <= WITHIN_MS:
-                pairs[json.dumps(_row(a, b), sort_keys=True)] += 1
-    return pairs
+        for other, b in by_token[str(a["token"])]:
+            if abs((other.time_ms or 0) - (event.time_ms or 0)) <= WITHIN_MS:
+                yield f"{_place(event)}/{_place(other)}", _row(a, b)
+
+
+def _place(event: Judged) -> str:
+    return f"{event.topic}-{event.record.partition}-{event.record.offset}"
 
 
 def _row(a: dict[str, object], b: dict[str, object]) -> dict[str, object]:
+    pair = {"amount": a.get("amount"), "credit_limit": b.get("credit_limit")}
     return {
         "token": a["token"],
         "user_id": a.get("user_id"),
-        "amount": a.get("amount"),
-        "credit_limit": b.get("credit_limit"),
+        **pair,
+        "new_limit": new_limit(pair),
         "a_timestamp": a["event_timestamp"],
         "b_timestamp": b["event_timestamp"],
     }

@@ -1,68 +1,68 @@
-"""Files on S3 that any reader can trust: JSON lines, each file whole or not there, each row exactly once.
+"""Files on S3 that any reader can trust: JSON lines or Parquet, each file whole or not there, each row exactly once.
 
-How a micro-batch gets there:
+How rows get there:
 
-1. Tasks write its rows as multipart uploads and leave them open. Nobody sees them.
-2. The driver writes a manifest that names the uploads, once and only if there is none for that micro-batch (``If-None-Match: *``). From
-   here on the micro-batch's files are decided.
-3. The driver completes the uploads; each file appears whole.
+1. Tasks write a micro-batch's rows where nobody sees them: as chunks in the checkpoint's folder, or, where files are not to stay open
+   beyond their micro-batch (a roll interval shorter than it), as multipart uploads of whole files that are left open.
+2. The driver writes a manifest, once and only if there is none of its number (``If-None-Match: *``): which files are published now, and
+   which chunks make up the part files that stay open. From here on all of it is decided. Between micro-batches the driver decides the same
+   way to close part files that have grown old or have got no rows for a while.
+3. The driver publishes what the manifest names: it completes the uploads, and puts each closed part file together from its chunks, the
+   large ones copied by S3 itself. Each file appears whole, and never over one that is there. Then the chunks are taken away.
 
-After a crash Spark runs the micro-batch again. Without a manifest nothing of it was ever seen: what was staged is aborted and the rows are
-written anew. With one, nothing is written: the uploads that are still open are completed. A second driver that lost its lease finds the
-manifest taken and publishes nothing of its own.
+After a crash the driver publishes what the last manifest names and is not there yet, and Spark runs its micro-batch again. If the manifest
+has that micro-batch, nothing is written. Otherwise nothing of it was ever seen: what was staged is taken away, the rows are written anew.
+A second driver that lost its lease finds the manifest's number taken and publishes nothing of its own.
 
 Guarantee: exactly once for any reader, at any time, a crash included, file by file: a reader may see some of a micro-batch's files shortly
-before the others. A replay has to give the same rows (held by a digest, else JOB-007). Cost: three requests and one PUT of a manifest more
-than a plain PUT a file, and output is seen when its micro-batch ends.
+before the others. A replay has to give the same rows (held by a digest, else JOB-007). Cost: rows are seen when their file is closed, by
+size, interval or inactivity, or when the job ends; a micro-batch takes a PUT for each directory and task, one for its manifest, and two
+LISTs; bytes are stored twice until their file is closed. Parquet's chunks pass through the driver once more, lines only where a chunk is
+smaller than 5 MiB. One file of a directory is open at a time, so a file is between the roll size and 8 MiB more.
 """
 
 from __future__ import annotations
 
+import hashlib
 import json
 import math
-from collections.abc import Iterable
-from concurrent.futures import ThreadPoolExecutor
+import time
+import uuid
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING
+from typing import Any
+from urllib.parse import urlsplit
 
 from botocore.exceptions import BotoCoreError, ClientError
-from pydantic import BaseModel, ConfigDict
 from pyspark.errors import PythonException
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
-from jobs.checkpoint import RETAINED_BATCHES, Checkpoint
-from jobs.errors import BucketUnreachable, ReplayDiffers, StagedPartGone
-from jobs.s3 import client, error_code
-from jobs.sinks.parts import STAGED_SCHEMA, TOKEN, PartWriter, StagedPart, wrapped
+from jobs.checkpoint import Checkpoint
+from jobs.errors import BadDeclaration, BucketUnreachable, ReplayDiffers
+from jobs.sinks.open_parts import Chunk, OpenPart, extended
+from jobs.sinks.part_formats import LINES
+from jobs.sinks.part_log import ComposedPart, Manifest, PartLog
+from jobs.sinks.parts import PIECE_BYTES, STAGED_SCHEMA, PartWriter, StagedPart, wrapped
+from jobs.sinks.publishing import Publisher
+from jobs.sinks.sink import FOREVER_MS, Batch
 from jobs.spec import FileSink
 from jobs.streams import ENVELOPE, TIME
 
-if TYPE_CHECKING:
-    from mypy_boto3_s3 import S3Client
-
-# A task writes some 200,000 rows a second; fewer rows than this are not worth a file more.
+# A task writes some 200,000 rows a second; fewer rows than this are not worth a task more.
 ROWS_A_TASK = 100_000
-_COMPLETIONS_AT_A_TIME = 8
+# What a directory's name can't hold as it is, and the name of the one for null (Apache Hive, "LanguageManual DDL", dynamic partitions;
+# the characters are those of org.apache.spark.sql.catalyst.catalog.ExternalCatalogUtils).
+_ESCAPED = "%\"#'*/:=?\\{[]^\x7f"
+_NOT_PLAIN = r"[\x01-\x1f\x7f%\"#'*/:=?\\{\[\]^]"
+_NULL_DIRECTORY = "__HIVE_DEFAULT_PARTITION__"
 
 
-class Manifest(BaseModel):
-    """A micro-batch's files, decided once.
-
-    Args:
-        batch: Spark's number of the micro-batch.
-        rows: rows in all of its files.
-        digest: sum of the rows' hashes modulo 2^64, as a signed number.
-        parts: the uploads.
-    """
-
-    model_config = ConfigDict(frozen=True, extra="forbid")
-
-    batch: int
-    rows: int
-    digest: int
-    parts: tuple[StagedPart, ...]
+def now_ms() -> int:
+    """The clock, in epoch milliseconds."""
+    return time.time_ns() // 1_000_000
 
 
 @dataclass(frozen=True)
@@ -74,7 +74,8 @@ class Files:
         sink: as the spec has it.
         bucket: the environment's output bucket.
         query: what tells this query's files from those of an earlier one without the same checkpoint; part of the files' names.
-        checkpoint: where the manifests lie.
+        checkpoint: where the manifests and chunks lie.
+        clock: epoch milliseconds.
     """
 
     name: str
@@ -82,74 +83,181 @@ class Files:
     bucket: str
     query: str
     checkpoint: Checkpoint
+    clock: Callable[[], int] = now_ms
 
-    def write(self, rows: DataFrame, batch: int, count: int) -> Manifest:
-        """Publishes the rows of a micro-batch.
+    def check(self) -> None:
+        """Publishes what the last run has decided and left undone.
+
+        Raises:
+            StagedPartGone: JOB-006.
+            BucketUnreachable: JOB-009.
+        """
+        with self._told():
+            self._finish(self._log.last())
+
+    def idle(self, now_ms: int) -> None:
+        """Closes the part files that are due.
+
+        Raises:
+            StagedPartGone: JOB-006.
+            BucketUnreachable: JOB-009.
+        """
+        with self._told():
+            last = self._log.last()
+            self._finish(last)
+            if last is not None and any(part.due(self.sink.roll, now_ms) for part in last.open):
+                self._log.add(self._closing(last, now_ms))
+                self._finish(self._log.last())
+            if now_ms == FOREVER_MS:
+                self._log.rest()
+
+    def write(self, rows: DataFrame, batch: Batch) -> None:
+        """Takes the rows of a micro-batch.
 
         Args:
             rows: data rows with their event time.
-            batch: Spark's number of the micro-batch.
-            count: how many rows there are.
-
-        Returns:
-            The manifest, this run's or that of an earlier try.
+            batch: the micro-batch.
 
         Raises:
+            BadDeclaration: JOB-004, the files are bucketed by a column that the rows lack.
             ReplayDiffers: JOB-007.
             StagedPartGone: JOB-006.
             BucketUnreachable: JOB-009.
         """
-        lines = self._lines(rows)
-        earlier = self.checkpoint.get(self._manifest_name(batch))
+        self.publish(rows, batch)
+
+    def publish(self, rows: DataFrame, batch: Batch) -> Manifest:
+        """As `write`; gives the manifest, this run's or that of an earlier try."""
+        with self._told():
+            records = self._records(rows)
+            staged: _Staged | None = None
+            while True:
+                last = self._log.last()
+                self._finish(last)
+                if last is not None and last.batch >= batch.number:
+                    return self._replayed(last, records, batch)
+                # Nothing of another try is taken away before a manifest is there: a driver that was only slow could still decide for it.
+                staged = staged or self._stage(records, batch)
+                if self._log.add(self._decision(last, staged, batch)):
+                    decided = self._log.last()
+                    assert decided is not None
+                    self._finish(decided)
+                    return decided
+
+    @cached_property
+    def _log(self) -> PartLog:
+        return PartLog(self.checkpoint, self.name)
+
+    @cached_property
+    def _publisher(self) -> Publisher:
+        place = urlsplit(self.checkpoint.uri)
+        return Publisher(self.bucket, place.netloc, f"{place.path.strip('/')}/penstock/sinks/{self.name}/chunks/")
+
+    @contextmanager
+    def _told(self) -> Iterator[None]:
+        """Says in the user's terms what S3 said."""
         try:
-            manifest = self._same(Manifest.model_validate_json(earlier), lines) if earlier else self._stage(lines, batch, count)
-            self._publish(manifest.parts)
-            self._abort(batch, keep=manifest.parts)
+            yield
         except (ClientError, BotoCoreError, PythonException) as error:
             told = _told_by_s3(error)
             if told is None:
                 raise
             fix = "check the bucket's name and the job's rights"
             raise BucketUnreachable(path=f"s3a://{self.bucket}/{self.sink.path}", given=told, fix=fix) from error
-        self.checkpoint.delete(self._manifest_name(batch - RETAINED_BATCHES))
-        return manifest
 
-    @cached_property
-    def _s3(self) -> S3Client:
-        return client()
-
-    def _lines(self, rows: DataFrame) -> DataFrame:
+    def _records(self, rows: DataFrame) -> DataFrame:
+        """What tasks write: `_directory` and `_hash`, with `_line` for JSON, or the fields."""
         fields = [name for name in rows.columns if name not in ENVELOPE]
-        lines = rows.select(self._directory().alias("directory"), F.to_json(F.struct(*fields), {"ignoreNullFields": "false"}).alias("line"))
-        return lines.select("directory", "line", F.xxhash64("directory", "line").alias("hash"))
+        line = F.to_json(F.struct(*fields), {"ignoreNullFields": "false"})
+        directory = self._directory(fields)
+        digest = F.xxhash64(directory, line).alias("_hash")
+        if self.sink.format == LINES:
+            return rows.select(directory.alias("_directory"), digest, line.alias("_line"))
+        return rows.select(directory.alias("_directory"), digest, *fields)
 
-    def _directory(self) -> Column:
-        if self.sink.bucket_by == "none":
+    def _directory(self, fields: Sequence[str]) -> Column:
+        by = self.sink.bucket_by
+        if by == "none":
             return F.lit("")
-        # The session's zone is UTC (jobs/session.py), which is what this function takes for granted.
-        local = F.from_utc_timestamp(TIME, self.sink.zone)
-        return F.concat(F.lit("dt="), F.date_format(local, "yyyy-MM-dd"))
+        if by == "event-date":
+            # The session's zone is UTC (jobs/session.py), which is what this function takes for granted.
+            local = F.from_utc_timestamp(TIME, self.sink.zone)
+            return F.concat(F.lit("dt="), F.date_format(local, "yyyy-MM-dd"))
+        missing = [name for name in by if name not in fields]
+        if missing:
+            need = f"columns of the rows: {', '.join(fields)}"
+            raise BadDeclaration(path=f"sink {self.name}, bucketBy", given=", ".join(missing), need=need, fix="mend the names")
+        return F.concat_ws("/", *(F.concat(F.lit(f"{name}="), _escaped(F.col(name))) for name in by))
 
-    def _stage(self, lines: DataFrame, batch: int, count: int) -> Manifest:
-        """Writes the rows as open uploads and decides for them, or for those of whoever was quicker.
+    def _stage(self, records: DataFrame, batch: Batch) -> _Staged:
+        """Writes the rows: as chunks, or as whole files where these would be due at once."""
+        held = self.clock() - batch.time_ms < self.sink.roll.interval
+        tasks = max(1, math.ceil(batch.rows / ROWS_A_TASK))
+        writer = self._chunk_writer(batch.number) if held else self._file_writer(batch.number)
+        told = [row.asDict() for row in records.coalesce(tasks).mapInArrow(writer, STAGED_SCHEMA).collect()] if batch.rows else []
+        told.sort(key=lambda row: str(row["key"]))
+        return _Staged(
+            parts=tuple(_staged(row) for row in told if row["upload_id"]),
+            chunks=tuple((row["directory"], _chunk(row)) for row in told if not row["upload_id"]),
+            rows=sum(row["rows"] for row in told),
+            digest=wrapped(sum(row["digest"] for row in told)),
+            shape=self._shape(records),
+        )
 
-        Nothing of another try is aborted before the manifest is there: a driver that was only slow could still decide for it.
-        """
+    def _file_writer(self, batch: int) -> PartWriter:
         stem = f"{self.sink.prefix}{self._stem(batch)}"
-        writer = PartWriter(self.bucket, self.sink.path, stem, f".{self.sink.format}", self.sink.roll.size)
-        tasks = max(1, math.ceil(count / ROWS_A_TASK))
-        staged = [_staged(row.asDict()) for row in lines.coalesce(tasks).mapInArrow(writer, STAGED_SCHEMA).collect()] if count else []
-        rows, digest = sum(part.rows for part in staged), wrapped(sum(part.digest for part in staged))
-        manifest = Manifest(batch=batch, rows=rows, digest=digest, parts=tuple(staged))
-        if self.checkpoint.put_once(self._manifest_name(batch), manifest.model_dump_json()):
-            return manifest
-        text = self.checkpoint.get(self._manifest_name(batch))
-        assert text is not None
-        return self._same(Manifest.model_validate_json(text), lines)
+        return PartWriter(self.bucket, self.sink.path, stem, self._suffix(self.sink.format), self.sink.format, self.sink.roll.size)
 
-    def _same(self, manifest: Manifest, lines: DataFrame) -> Manifest:
-        """The manifest of an earlier try, if the replay's rows are those that it stands for."""
-        found = lines.agg(F.count("*").alias("rows"), F.sum(F.col("hash").cast("decimal(38,0)")).alias("digest")).first()
+    def _chunk_writer(self, batch: int) -> PartWriter:
+        bucket, folder = self._publisher.chunks_bucket, self._publisher.chunks_folder.rstrip("/")
+        size = min(PIECE_BYTES, self.sink.roll.size)
+        return PartWriter(bucket, folder, f"{batch:08d}", f".{self.sink.format}", self.sink.format, size, chunks=True)
+
+    def _shape(self, records: DataFrame) -> str:
+        if self.sink.format == LINES:
+            return LINES
+        return f"{self.sink.format}:{hashlib.sha256(records.schema.simpleString().encode()).hexdigest()[:16]}"
+
+    def _decision(self, last: Manifest | None, staged: _Staged, batch: Batch) -> Manifest:
+        """What becomes of a micro-batch's rows, and of the parts that are open."""
+        now_ms = self.clock()
+        parts = extended(last.open if last else (), staged.chunks, self.sink.roll, staged.shape, batch.time_ms, now_ms)
+        number = last.number + 1 if last else 0
+        closed = [part for part in parts if part.shape != staged.shape or part.due(self.sink.roll, now_ms)]
+        return Manifest(
+            number=number,
+            batch=batch.number,
+            rows=staged.rows,
+            digest=staged.digest,
+            parts=staged.parts,
+            composed=self._composed(number, batch.number, closed),
+            open=tuple(part for part in parts if part not in closed),
+        )
+
+    def _closing(self, last: Manifest, now_ms: int) -> Manifest:
+        """The decision to close what is due, between micro-batches."""
+        number = last.number + 1
+        closed = [part for part in last.open if part.due(self.sink.roll, now_ms)]
+        left = tuple(part for part in last.open if part not in closed)
+        composed = self._composed(number, last.batch, closed)
+        return last.model_copy(update={"number": number, "parts": (), "composed": composed, "open": left})
+
+    def _composed(self, number: int, batch: int, parts: Sequence[OpenPart]) -> tuple[ComposedPart, ...]:
+        stem = f"{self.sink.prefix}{self._stem(batch)}-c{number:06d}"
+        found = []
+        for place, part in enumerate(parts):
+            name = f"{stem}-{place:03d}{self._suffix(part.shape.partition(':')[0])}"
+            key = "/".join(step for step in (self.sink.path, part.directory, name) if step)
+            found.append(ComposedPart(key=key, token=uuid.uuid4().hex, shape=part.shape, chunks=part.chunks))
+        return tuple(found)
+
+    def _replayed(self, last: Manifest, records: DataFrame, batch: Batch) -> Manifest:
+        """The decision that has the micro-batch, if the replay's rows are those that it stands for."""
+        manifest = self._log.of_batch(batch.number)
+        if manifest is None:
+            # Of so long ago that nobody but a driver taken for dead can ask.
+            return last
+        found = records.agg(F.count("*").alias("rows"), F.sum(F.col("_hash").cast("decimal(38,0)")).alias("digest")).first()
         assert found is not None
         rows, digest = int(found["rows"]), wrapped(int(found["digest"] or 0))
         if (rows, digest) != (manifest.rows, manifest.digest):
@@ -158,51 +266,43 @@ class Files:
             raise ReplayDiffers(path=f"sink {self.name}, batch {manifest.batch}", need=need, fix=fix)
         return manifest
 
-    def _publish(self, parts: Iterable[StagedPart]) -> None:
-        with ThreadPoolExecutor(_COMPLETIONS_AT_A_TIME) as pool:
-            list(pool.map(self._complete, parts))
+    def _finish(self, manifest: Manifest | None) -> None:
+        """Publishes what a manifest names, and takes away what is not needed any more."""
+        if manifest is None or self._log.finished(manifest):
+            return
+        self._publisher.publish(manifest.parts, manifest.composed)
+        self._publisher.forget(chunk.name for part in manifest.composed for chunk in part.chunks)
+        stem = f"{self.sink.prefix}{self._stem(manifest.batch)}-"
+        self._publisher.abort(f"{self.sink.path}/", (part.upload_id for part in manifest.parts), stem)
+        self._publisher.sweep(f"{manifest.batch:08d}-", (chunk.name for part in manifest.open for chunk in part.chunks))
+        self._log.finish(manifest)
 
-    def _complete(self, part: StagedPart) -> None:
-        pieces = [{"ETag": etag, "PartNumber": number} for number, etag in enumerate(part.etags, start=1)]
-        try:
-            self._s3.complete_multipart_upload(
-                Bucket=self.bucket,
-                Key=part.key,
-                UploadId=part.upload_id,
-                MultipartUpload={"Parts": pieces},  # type: ignore[typeddict-item]
-            )
-        except ClientError as error:
-            if error_code(error) != "NoSuchUpload":
-                raise
-            self._must_be_published(part)
-
-    def _must_be_published(self, part: StagedPart) -> None:
-        """An upload that is no longer open was completed by an earlier try, which the object's token proves."""
-        try:
-            token = self._s3.head_object(Bucket=self.bucket, Key=part.key)["Metadata"].get(TOKEN)
-        except ClientError as error:
-            if error_code(error) not in ("404", "NoSuchKey"):
-                raise
-            token = None
-        if token != part.token:
-            need = f"the upload {part.upload_id} still open, or completed"
-            fix = "raise the bucket's days for unfinished uploads above the longest stop of a job; the rows can be had by a rewind"
-            raise StagedPartGone(path=f"s3a://{self.bucket}/{part.key}", need=need, fix=fix)
-
-    def _abort(self, batch: int, keep: Iterable[StagedPart]) -> None:
-        """Takes away what tries that came to nothing have left of this micro-batch."""
-        kept = {part.upload_id for part in keep}
-        pages = self._s3.get_paginator("list_multipart_uploads").paginate(Bucket=self.bucket, Prefix=f"{self.sink.path}/")
-        for upload in (upload for page in pages for upload in page.get("Uploads", [])):
-            ours = f"{self.sink.prefix}{self._stem(batch)}-" in upload["Key"].rsplit("/", 1)[-1]
-            if ours and upload["UploadId"] not in kept:
-                self._s3.abort_multipart_upload(Bucket=self.bucket, Key=upload["Key"], UploadId=upload["UploadId"])
+    def _suffix(self, format: str) -> str:
+        return self.sink.suffix if self.sink.suffix is not None and format == self.sink.format else f".{format}"
 
     def _stem(self, batch: int) -> str:
         return f"{self.query}-{batch:08d}"
 
-    def _manifest_name(self, batch: int) -> str:
-        return f"sinks/{self.name}/{batch}.json"
+
+@dataclass(frozen=True)
+class _Staged:
+    """A micro-batch's rows where nobody sees them yet."""
+
+    parts: tuple[StagedPart, ...]
+    chunks: tuple[tuple[str, Chunk], ...]
+    rows: int
+    digest: int
+    shape: str
+
+
+def _escaped(column: Column) -> Column:
+    """A value as the name of a directory, as Hive writes it."""
+    text = column.cast("string")
+    escaped = text
+    for character in (*_ESCAPED, *map(chr, range(1, 32))):
+        escaped = F.replace(escaped, F.lit(character), F.lit(f"%{ord(character):02X}"))
+    plain = F.when(text.rlike(_NOT_PLAIN), escaped).otherwise(text)
+    return F.when(F.coalesce(text, F.lit("")) == "", _NULL_DIRECTORY).otherwise(plain)
 
 
 def _told_by_s3(error: Exception) -> str | None:
@@ -213,5 +313,10 @@ def _told_by_s3(error: Exception) -> str | None:
     return next((line.partition(": ")[2] for line in reversed(lines) if line.startswith("botocore.")), None)
 
 
-def _staged(row: dict[str, object]) -> StagedPart:
-    return StagedPart.model_validate(row | {"etags": tuple(json.loads(str(row["etags"])))})
+def _staged(row: dict[str, Any]) -> StagedPart:
+    wanted = {name: row[name] for name in StagedPart.model_fields}
+    return StagedPart.model_validate(wanted | {"etags": tuple(json.loads(row["etags"]))})
+
+
+def _chunk(row: dict[str, Any]) -> Chunk:
+    return Chunk(name=row["key"], rows=row["rows"], bytes=row["bytes"])

@@ -1,4 +1,4 @@
-"""Part files on their way to S3: written by tasks as multipart uploads that nobody can see until they are completed."""
+"""What tasks write: files as uploads that nobody can see until they are completed, or chunks of files that stay open."""
 
 from __future__ import annotations
 
@@ -7,11 +7,12 @@ import uuid
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, Protocol
 
 from pydantic import BaseModel, ConfigDict
 
 from jobs.s3 import client
+from jobs.sinks.part_formats import CONTENT_TYPES, LINES, JsonLines, Parquet
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -21,7 +22,7 @@ if TYPE_CHECKING:
 # multipart upload limits").
 PIECE_BYTES = 8 * 1024 * 1024
 TOKEN = "penstock-part"
-STAGED_SCHEMA = "key string, upload_id string, token string, etags string, rows long, bytes long, digest long"
+STAGED_SCHEMA = "directory string, key string, upload_id string, token string, etags string, rows long, bytes long, digest long"
 
 
 class StagedPart(BaseModel):
@@ -32,7 +33,7 @@ class StagedPart(BaseModel):
         upload_id: of the multipart upload.
         token: metadata of the object, by which it is known again once it is published.
         etags: of the upload's pieces, in their order.
-        rows: lines in the file.
+        rows: in the file.
         bytes: size of the file.
         digest: sum of the rows' hashes modulo 2^64, as a signed number; the order of the rows does not matter.
     """
@@ -54,23 +55,27 @@ class PartWriter:
 
     Args:
         bucket: name of the bucket.
-        folder: below which the part files lie, without slashes at its ends.
+        folder: below which the files lie, without slashes at its ends.
         stem: how each file's name begins, the micro-batch's number included.
         suffix: how it ends.
+        format: ``json`` or ``parquet``.
         roll_bytes: a file is closed once it is this large.
+        chunks: whether to write chunks, one object each, directly below the folder.
     """
 
     bucket: str
     folder: str
     stem: str
     suffix: str
+    format: str
     roll_bytes: int
+    chunks: bool = False
 
     def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        """Writes lines and gives back what was staged, as `STAGED_SCHEMA` has it.
+        """Writes rows and gives back what was written, as `STAGED_SCHEMA` has it; a chunk has no upload.
 
         Args:
-            batches: columns ``directory`` (text, may be empty), ``line`` (text) and ``hash`` (long).
+            batches: columns ``_directory`` (text, may be empty) and ``_hash`` (long), then ``_line`` (text) for JSON, or the fields.
         """
         import pyarrow as pa
         from pyspark import TaskContext
@@ -79,9 +84,21 @@ class PartWriter:
         task = _Task(self, context.partitionId() if context else 0)
         for batch in batches:
             task.add(batch)
-        rows = [part.model_dump() | {"etags": json.dumps(part.etags)} for part in task.finish()]
+        rows = task.finish()
         if rows:
             yield pa.RecordBatch.from_pylist(rows)
+
+
+class Target(Protocol):
+    """Where the bytes of one file go."""
+
+    size: int
+
+    def write(self, data: bytes) -> None:
+        """Adds bytes."""
+
+    def finish(self) -> dict[str, object]:
+        """Ends the file; what is to be told of it."""
 
 
 @dataclass
@@ -90,8 +107,8 @@ class _Task:
 
     writer: PartWriter
     number: int
-    open: dict[str, _Part] = field(default_factory=dict)
-    staged: list[StagedPart] = field(default_factory=list)
+    open: dict[str, _File] = field(default_factory=dict)
+    staged: list[dict[str, object]] = field(default_factory=list)
     count: int = 0
 
     @cached_property
@@ -99,73 +116,149 @@ class _Task:
         return client()
 
     def add(self, batch: pa.RecordBatch) -> None:
-        directories = batch.column(0).to_pylist()
-        lines = batch.column(1).to_pylist()
-        hashes = batch.column(2).to_pylist()
-        for directory, line, digest in zip(directories, lines, hashes, strict=True):
-            part = self.open.get(directory) or self._begin(directory)
-            part.add(line, digest)
-            if part.size >= self.writer.roll_bytes:
-                self.staged.append(self.open.pop(directory).finish())
+        if self.writer.format == LINES:
+            self._add_lines(batch)
+        else:
+            self._add_columns(batch)
 
-    def finish(self) -> list[StagedPart]:
-        self.staged.extend(part.finish() for part in self.open.values())
+    def _add_lines(self, batch: pa.RecordBatch) -> None:
+        columns = (batch.column(name).to_pylist() for name in ("_directory", "_line", "_hash"))
+        for directory, line, digest in zip(*columns, strict=True):
+            self._file(directory).encoder.add(line)
+            self._added(directory, 1, digest)
+
+    def _add_columns(self, batch: pa.RecordBatch) -> None:
+        import pyarrow.compute as pc
+
+        directories = batch.column("_directory")
+        for directory in directories.unique().to_pylist():
+            rows = batch.filter(pc.equal(directories, directory))
+            file = self._file(directory)
+            file.encoder.add(rows.drop_columns(["_directory", "_hash"]))
+            self._added(directory, rows.num_rows, sum(rows.column("_hash").to_pylist()))
+
+    def _added(self, directory: str, rows: int, digest: int) -> None:
+        file = self.open[directory]
+        file.rows += rows
+        file.digest += digest
+        if file.target.size >= self.writer.roll_bytes:
+            self.staged.append(self.open.pop(directory).finish())
+
+    def finish(self) -> list[dict[str, object]]:
+        self.staged.extend(file.finish() for file in self.open.values())
         return self.staged
 
-    def _begin(self, directory: str) -> _Part:
+    def _file(self, directory: str) -> _File:
+        if directory not in self.open:
+            target = self._chunk() if self.writer.chunks else self._upload(directory)
+            encoder = JsonLines(target) if self.writer.format == LINES else Parquet(target, self.writer.roll_bytes)
+            self.open[directory] = _File(directory, target, encoder)
+        return self.open[directory]
+
+    def _upload(self, directory: str) -> Upload:
         name = f"{self.writer.stem}-{self.number:03d}-{self.count:03d}{self.writer.suffix}"
         self.count += 1
         key = "/".join(part for part in (self.writer.folder, directory, name) if part)
-        self.open[directory] = _Part(self.s3, self.writer.bucket, key)
-        return self.open[directory]
+        return Upload(self.s3, self.writer.bucket, key, CONTENT_TYPES[self.writer.format], uuid.uuid4().hex)
+
+    def _chunk(self) -> _Object:
+        # A task that runs again must not write over what another run of it has told of.
+        name = f"{self.writer.stem}-{self.number:03d}-{self.count:03d}-{uuid.uuid4().hex[:8]}{self.writer.suffix}"
+        self.count += 1
+        return _Object(self.s3, self.writer.bucket, f"{self.writer.folder}/{name}")
 
 
-class _Part:
-    """One multipart upload, begun with its first piece."""
+@dataclass
+class _File:
+    """One file that is being written."""
+
+    directory: str
+    target: Target
+    encoder: Any
+    rows: int = 0
+    digest: int = 0
+
+    def finish(self) -> dict[str, object]:
+        self.encoder.finish()
+        told = self.target.finish()
+        return {"directory": self.directory, **told, "rows": self.rows, "bytes": self.target.size, "digest": wrapped(self.digest)}
+
+
+class Upload:
+    """One multipart upload, left open when it is finished.
+
+    Args:
+        s3: a client.
+        bucket: name of the bucket.
+        key: of the object.
+        content_type: of the object.
+        token: its metadata.
+
+    Attributes:
+        id: of the upload.
+        etags: of its pieces, in their order.
+        size: in bytes, without what was copied.
+    """
+
+    def __init__(self, s3: S3Client, bucket: str, key: str, content_type: str, token: str) -> None:
+        self._s3 = s3
+        self._bucket = bucket
+        self._key = key
+        self._token = token
+        self.id = s3.create_multipart_upload(Bucket=bucket, Key=key, ContentType=content_type, Metadata={TOKEN: token})["UploadId"]
+        self.etags: list[str] = []
+        self._piece = bytearray()
+        self.size = 0
+
+    def write(self, data: bytes) -> None:
+        """Adds bytes."""
+        self._piece += data
+        self.size += len(data)
+        if len(self._piece) >= PIECE_BYTES:
+            self._send()
+
+    def copy(self, bucket: str, key: str) -> None:
+        """Adds the bytes of another object, of at least 5 MiB, without reading them. What was written before comes after it."""
+        answer = self._s3.upload_part_copy(
+            Bucket=self._bucket,
+            Key=self._key,
+            UploadId=self.id,
+            PartNumber=len(self.etags) + 1,
+            CopySource={"Bucket": bucket, "Key": key},
+        )
+        self.etags.append(answer["CopyPartResult"]["ETag"])
+
+    def finish(self) -> dict[str, object]:
+        """Sends what is left; key, upload, token and the pieces' tags."""
+        if self._piece:
+            self._send()
+        return {"key": self._key, "upload_id": self.id, "token": self._token, "etags": json.dumps(self.etags)}
+
+    def _send(self) -> None:
+        answer = self._s3.upload_part(
+            Bucket=self._bucket, Key=self._key, UploadId=self.id, PartNumber=len(self.etags) + 1, Body=bytes(self._piece)
+        )
+        self.etags.append(answer["ETag"])
+        self._piece.clear()
+
+
+class _Object:
+    """One object, put when it is finished."""
 
     def __init__(self, s3: S3Client, bucket: str, key: str) -> None:
         self._s3 = s3
         self._bucket = bucket
         self._key = key
-        self._token = uuid.uuid4().hex
-        self._upload = s3.create_multipart_upload(
-            Bucket=bucket, Key=key, ContentType="application/x-ndjson", Metadata={TOKEN: self._token}
-        )["UploadId"]
-        self._etags: list[str] = []
-        self._piece = bytearray()
-        self._rows = 0
-        self._digest = 0
+        self._body = bytearray()
         self.size = 0
 
-    def add(self, line: str, digest: int) -> None:
-        data = line.encode()
-        self._piece += data
-        self._piece += b"\n"
-        self.size += len(data) + 1
-        self._rows += 1
-        self._digest += digest
-        if len(self._piece) >= PIECE_BYTES:
-            self._send()
+    def write(self, data: bytes) -> None:
+        self._body += data
+        self.size += len(data)
 
-    def finish(self) -> StagedPart:
-        if self._piece:
-            self._send()
-        return StagedPart(
-            key=self._key,
-            upload_id=self._upload,
-            token=self._token,
-            etags=tuple(self._etags),
-            rows=self._rows,
-            bytes=self.size,
-            digest=wrapped(self._digest),
-        )
-
-    def _send(self) -> None:
-        answer = self._s3.upload_part(
-            Bucket=self._bucket, Key=self._key, UploadId=self._upload, PartNumber=len(self._etags) + 1, Body=bytes(self._piece)
-        )
-        self._etags.append(answer["ETag"])
-        self._piece.clear()
+    def finish(self) -> dict[str, object]:
+        self._s3.put_object(Bucket=self._bucket, Key=self._key, Body=bytes(self._body))
+        return {"key": self._key.rsplit("/", 1)[-1], "upload_id": "", "token": "", "etags": "[]"}
 
 
 def wrapped(total: int) -> int:

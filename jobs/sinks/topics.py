@@ -1,6 +1,7 @@
-"""Kafka topics as sinks.
+"""Kafka topics as sinks, written by Spark's own writer.
 
-Guarantee: at least once. A micro-batch that is run again writes its records again, under the same keys. Cost: none beyond the write.
+Guarantee: at least once. A micro-batch that is run again writes its records again, under the same keys: a reader of a compacted topic, or
+one that keeps the last record of a key, sees no difference. Cost: none beyond the write.
 """
 
 from __future__ import annotations
@@ -8,10 +9,12 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from pyspark.sql import DataFrame
-from pyspark.sql import functions as F
 
-from jobs.brokers import MAX_RECORD_BYTES
-from jobs.streams import ENVELOPE
+from jobs.kafka_access import KafkaAccess
+from jobs.sinks.kafka_records import records
+from jobs.sinks.sink import Batch
+from jobs.spec import KafkaSink
+from jobs.topics import MAX_RECORD_BYTES
 
 
 @dataclass(frozen=True)
@@ -19,20 +22,24 @@ class Topic:
     """A topic to write.
 
     Args:
-        name: of the topic.
-        brokers: ``host:port``, several with commas.
+        sink: of the spec.
+        brokers: how to reach them.
     """
 
-    name: str
-    brokers: str
+    sink: KafkaSink
+    brokers: KafkaAccess
 
-    def write(self, records: DataFrame) -> None:
-        """Writes records with the columns ``key`` and ``value``."""
-        options = {"kafka.bootstrap.servers": self.brokers, "kafka.max.request.size": str(MAX_RECORD_BYTES), "topic": self.name}
-        records.write.format("kafka").options(**options).save()
+    def check(self) -> None:
+        """The topic is there, or Spark's own error says that it is not."""
 
-    def write_rows(self, rows: DataFrame) -> None:
-        """Writes data rows as JSON, without a key."""
-        fields = [name for name in rows.columns if name not in ENVELOPE]
-        line = F.to_json(F.struct(*fields), {"ignoreNullFields": "false"})
-        self.write(rows.select(F.lit(None).cast("string").alias("key"), line.alias("value")))
+    def idle(self, now_ms: int) -> None:
+        """Nothing is held back."""
+
+    def write(self, rows: DataFrame, batch: Batch) -> None:
+        """Writes the rows of a micro-batch, as `jobs.sinks.kafka_records.records` says.
+
+        Raises:
+            BadDeclaration: JOB-004.
+        """
+        options = {**self.brokers.spark_options(), "kafka.max.request.size": str(MAX_RECORD_BYTES), "topic": self.sink.topic}
+        records(self.sink, rows).write.format("kafka").options(**options).save()

@@ -1,48 +1,52 @@
-"""JSON values: records to columns, and the reason for each record that is no row."""
+"""JSON values: one object, and nothing after it.
+
+Spark's parser takes what follows the first object for no concern of its own: of two objects in one record the second would be lost. So it
+is given the value as the first element of an array that is closed by a mark of ours; what does not end where it should does not get there.
+
+A field that the schema does not have is left out, one that is not there is null, and one of another type makes the value no row; but a
+STRING takes any JSON value, as its text.
+"""
 
 from __future__ import annotations
 
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
-from pyspark.sql.types import StringType, StructField, StructType
+from pyspark.sql.types import ArrayType, BooleanType, StringType, StructField, StructType
 
-_CORRUPT = "_corrupt"
+_CORRUPT, _ROWS, _END = "_corrupt", "_rows", "_penstock_end"
+_OPTIONS = {"mode": "PERMISSIVE", "columnNameOfCorruptRecord": _CORRUPT, "allowSingleQuotes": "false"}
 
 
-def parsed(records: DataFrame, schema: StructType, time_field: str | None, event_time: Column | None) -> DataFrame:
-    """Records with their fields, and a reason where they have none.
+def parsed(records: DataFrame, schema: StructType) -> DataFrame:
+    """Records with the struct ``_value`` and what is ``_wrong`` with it.
 
     Args:
-        records: Kafka's columns; `value` is binary.
-        schema: fields of the value; one that is not nullable has to be there.
-        time_field: the field of the event time, for the reason's text.
-        event_time: the event time from the struct ``_value``; null where it can't be read.
-
-    Returns:
-        The records with ``_value`` (struct of `schema`), ``_time`` and ``_reason`` (null for a row).
+        records: as `jobs.sources.records` has them.
+        schema: fields of the value.
     """
     text = F.col("value").cast("string")
-    lenient = StructType([StructField(f.name, f.dataType, True) for f in schema.fields] + [StructField(_CORRUPT, StringType())])
-    options = {"mode": "PERMISSIVE", "columnNameOfCorruptRecord": _CORRUPT}
-    frame = records.withColumn("_value", F.when(F.is_valid_utf8(text), F.from_json(text, lenient, options)))
-    frame = frame.withColumn("_time", event_time if event_time is not None else F.lit(None).cast("timestamp"))
-    frame = frame.withColumn("_reason", _reason(text, schema, time_field))
-    # What is no row has no time: it must not move the watermark.
-    return frame.withColumn("_time", F.when(F.col("_reason").isNull(), F.col("_time")))
+    fields = [StructField(field.name, field.dataType, True) for field in schema.fields]
+    row = StructType([*fields, StructField(_END, BooleanType())])
+    lenient = StructType([StructField(_ROWS, ArrayType(row)), StructField(_CORRUPT, StringType())])
+    closed = F.concat(F.lit(f'{{"{_ROWS}":['), text, F.lit(f',{{"{_END}":true}}]}}'))
+    frame = records.withColumn("_json", F.when(F.is_valid_utf8(text), F.from_json(closed, lenient, _OPTIONS)))
+    return frame.withColumn("_value", F.col("_json")[_ROWS][0]).withColumn("_wrong", _wrong(text, schema)).drop("_json")
 
 
-def _reason(text: Column, schema: StructType, time_field: str | None) -> Column:
-    """The first thing that is wrong with a record."""
-    value = F.col("_value")
-    reason = (
-        F.when(F.col("value").isNull(), F.lit("the record has no value"))
-        .when(~F.is_valid_utf8(text), F.lit("the value is not UTF-8"))
-        .when(value.isNull() | value[_CORRUPT].isNotNull(), F.lit("the value is not JSON of the source's schema"))
+def _wrong(text: Column, schema: StructType) -> Column:
+    """The first thing that is wrong with a value."""
+    rows, value = F.col("_json")[_ROWS], F.col("_value")
+    whole = (F.size(rows) == 2) & value.isNotNull() & F.coalesce(rows[1][_END], F.lit(False))
+    retyped = F.coalesce(*(_retyped(text, value, field) for field in schema.fields), F.lit(""))
+    other = "the value is not JSON of the source's schema"
+    return (
+        F.when(~F.is_valid_utf8(text), F.lit("the value is not UTF-8"))
+        .when(~F.coalesce(whole, F.lit(False)), F.lit(other))
+        .when(F.col("_json")[_CORRUPT].isNotNull(), F.concat(F.lit(other), retyped))
     )
-    for field in schema.fields:
-        if not field.nullable:
-            reason = reason.when(value[field.name].isNull(), F.lit(f"{field.name} is missing"))
-    if time_field:
-        reason = reason.when(value[time_field].isNull(), F.lit(f"{time_field} is missing"))
-        reason = reason.when(F.col("_time").isNull(), F.lit(f"{time_field} is not ISO-8601 with an offset"))
-    return reason
+
+
+def _retyped(text: Column, value: Column, field: StructField) -> Column:
+    """Says which field is of another type. Computed for values alone that are known not to fit."""
+    told = F.get_json_object(text, f"$['{field.name}']")
+    return F.when(value[field.name].isNull() & told.isNotNull(), F.lit(f": {field.name} is not {field.dataType.simpleString()}"))

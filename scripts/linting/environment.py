@@ -6,9 +6,12 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from infra import environment as environments
+from infra.plans import plans
+from infra.pool_limits import limited, pool_limits
 from jobs.document import Document, Path_, dotted, read
 from scripts.planning import where as where_of
 from sizing.cluster import Cluster, PodPlace
+from sizing.errors import PenstockError
 from sizing.lint.subject import LintedPods, LintedPool, LintedVersions, Role, Where
 from sizing.placement.node_pool_manifests import NodePool
 from sizing.placement.selection import ManifestToleration
@@ -37,7 +40,7 @@ class LintedEnvironment:
         """Its NodePools; none without a cluster."""
         if self.cluster is None:
             return ()
-        return tuple(self._pool(index, pool) for index, pool in enumerate(self.cluster.node_pools))
+        return tuple(self._pool(index, pool) for index, pool in enumerate(self._deployed(self.cluster).node_pools))
 
     @property
     def driver(self) -> LintedPods:
@@ -62,6 +65,18 @@ class LintedEnvironment:
             where=self._where("spec", "eks"),
             fields=fields,
         )
+
+    def _deployed(self, cluster: Cluster) -> Cluster:
+        """The cluster with the limits that the stacks give to pools without any, where the environment's jobs can be planned."""
+        environment = self.there.environment
+        if environment.spec.nodes is None or not environment.spec.jobs:
+            return cluster
+        try:
+            jobs = {job.name: job.plan for job in plans(environment).jobs}
+            return limited(cluster, pool_limits(jobs, cluster, environment.spec.nodes.limit_headroom))
+        except PenstockError:
+            # A job that can't be planned is told by what plans it; without its plan no limit is known.
+            return cluster
 
     def _pool(self, index: int, pool: NodePool) -> LintedPool:
         root = (*_POOLS, index)

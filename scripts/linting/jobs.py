@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from jobs.document import Document
-from jobs.spec import Source, SpecFile
+from jobs.spec import KafkaSource, Source, SpecFile
 from scripts.linting.environment import LintedEnvironment, where
 from scripts.planning import planned_job
 from sizing.lint.subject import LintedConf, LintedJob, LintedPods, LintedSource, Where
@@ -100,7 +100,12 @@ def _job(spec_file: SpecFile, asked: Targets, planned: Plan) -> LintedJob:
         upgrade_mode=spec.upgrade_mode,
         bounded=spec.trigger == "availableNow",
         has_load=spec.load is not None,
-        sources=tuple(_source(name, source, planned) for name, source in spec.sources.items()),
+        sources=tuple(
+            _source(name, source, source.kafka, topic, planned)
+            for name, source in spec.sources.items()
+            if source.kafka
+            for topic in source.kafka.named
+        ),
         stateful_operators=len(asked.stateful_operators),
         state_backend=spec.state.backend,
         where=where(document, ("spec",)),
@@ -108,12 +113,12 @@ def _job(spec_file: SpecFile, asked: Targets, planned: Plan) -> LintedJob:
     )
 
 
-def _source(name: str, source: Source, planned: Plan) -> LintedSource:
-    kafka, time = source.kafka, source.time
+def _source(name: str, source: Source, kafka: KafkaSource, topic: str, planned: Plan) -> LintedSource:
+    time = source.time
     return LintedSource(
         name=name,
-        topic=kafka.topic,
-        partitions=planned.kafka.topics.get(kafka.topic) or kafka.partitions or planned.parallelism.value,
+        topic=topic,
+        partitions=planned.kafka.topics.get(topic) or kafka.partitions or planned.parallelism.value,
         starting_offsets=kafka.starting_offsets,
         max_offsets_per_trigger=kafka.max_offsets_per_trigger,
         has_time=time is not None,

@@ -1,13 +1,13 @@
 """A driver that kills itself at a chosen point: ``python -m tests.chaos.doomed_driver``, with the arguments of `jobs.runtime`.
 
-``PENSTOCK_TEST_DOOM`` is JSON: ``point`` (one of `POINTS`), ``call`` (at which of its calls, from 1) and ``sink`` (`CARELESS`, or nothing).
+``PENSTOCK_TEST_DOOM`` is JSON: ``point`` (one of `POINTS` or `WORKER_POINTS`), ``call`` (at which of its calls, from 1) and ``sink``
+(`CARELESS`, or nothing).
 """
 
 from __future__ import annotations
 
 import itertools
 import json
-import math
 import os
 import signal
 import sys
@@ -17,12 +17,18 @@ from dataclasses import dataclass
 from typing import Any
 
 from botocore.client import BaseClient
-from pyspark.sql import DataFrame
+from confluent_kafka import Producer
 
 from jobs import runtime
 from jobs.checkpoint import Checkpoint
-from jobs.sinks.files import ROWS_A_TASK, Files, Manifest, _staged
-from jobs.sinks.parts import STAGED_SCHEMA, PartWriter, wrapped
+from jobs.micro_batch import MicroBatches
+from jobs.sinks import building, exactly_once_topics
+from jobs.sinks.exactly_once_topics import ExactlyOnceTopic
+from jobs.sinks.files import Files, _Staged
+from jobs.sinks.part_log import Manifest
+from jobs.sinks.publishing import Publisher
+from jobs.sinks.sink import Batch
+from jobs.sinks.transactions import TransactionWriter
 
 VARIABLE = "PENSTOCK_TEST_DOOM"
 CARELESS = "careless"
@@ -38,46 +44,87 @@ class Point:
     counts: Callable[..., bool] = lambda *_: True
 
 
-def _manifest(*arguments: Any) -> bool:
-    """The checkpoint's identity is written once too."""
-    return bool(arguments[1].startswith("sinks/"))
+def _decision(*arguments: Any) -> bool:
+    """The checkpoint's identity and the topic's manifests are written once too."""
+    return bool(arguments[1].startswith("sinks/out/log/"))
+
+
+def _share(*arguments: Any) -> bool:
+    return bool(arguments[1].startswith("sinks/topic/"))
+
+
+def _with_files(*arguments: Any) -> bool:
+    return bool(arguments[1] or arguments[2])
 
 
 POINTS = {
-    "before the manifest": Point(Checkpoint, "put_once", counts=_manifest),
-    "after the manifest": Point(Checkpoint, "put_once", after=True, counts=_manifest),
-    "between two completions": Point(Files, "_complete", after=True),
+    "before the sinks": Point(MicroBatches, "_write"),
+    "before the manifest": Point(Checkpoint, "put_once", counts=_decision),
+    "after the manifest": Point(Checkpoint, "put_once", after=True, counts=_decision),
+    "before the files are published": Point(Publisher, "publish", counts=_with_files),
+    "between two files": Point(Publisher, "compose", after=True),
+    "before the chunks are taken away": Point(Publisher, "forget"),
+    "after the topic's manifest": Point(Checkpoint, "put_once", after=True, counts=_share),
+    "after the topic": Point(ExactlyOnceTopic, "write", after=True),
+    "after the sinks": Point(MicroBatches, "_write", after=True),
     "before the record": Point(Checkpoint, "record"),
     "after the record": Point(Checkpoint, "record", after=True),
     "before a call of S3": Point(BaseClient, "_make_api_call"),
     "after a call of S3": Point(BaseClient, "_make_api_call", after=True),
 }
+WORKER_POINTS = {"in a transaction": False, "after a transaction": True}
 
 
 class Careless(Files):
     """A sink as one would write it without thinking of crashes: each try publishes files of its own, then notes that it has."""
 
-    def _stage(self, lines: DataFrame, batch: int, count: int) -> Manifest:
-        stem = f"{self.sink.prefix}{self._stem(batch)}-{uuid.uuid4().hex[:8]}"
-        writer = PartWriter(self.bucket, self.sink.path, stem, f".{self.sink.format}", self.sink.roll.size)
-        tasks = max(1, math.ceil(count / ROWS_A_TASK))
-        parts = tuple(_staged(row.asDict()) for row in lines.coalesce(tasks).mapInArrow(writer, STAGED_SCHEMA).collect())
-        self._publish(parts)
-        rows, digest = sum(part.rows for part in parts), wrapped(sum(part.digest for part in parts))
-        manifest = Manifest(batch=batch, rows=rows, digest=digest, parts=parts)
-        self.checkpoint.put_once(self._manifest_name(batch), manifest.model_dump_json())
-        return manifest
+    def _stem(self, batch: int) -> str:
+        return f"{super()._stem(batch)}-{uuid.uuid4().hex[:8]}"
+
+    def _decision(self, last: Manifest | None, staged: _Staged, batch: Batch) -> Manifest:
+        decided = super()._decision(last, staged, batch)
+        self._publisher.publish(decided.parts, decided.composed)
+        return decided
+
+
+@dataclass(frozen=True)
+class DoomedWriter(TransactionWriter):
+    """A task that takes its driver with it."""
+
+    driver: int = 0
+    after: bool = False
+
+    def _commit(self, producer: Producer, task: int) -> None:
+        if self.after:
+            super()._commit(producer, task)
+        os.kill(self.driver, signal.SIGKILL)
+        # Without a word to the brokers.
+        os.kill(os.getpid(), signal.SIGKILL)
 
 
 def main() -> int:
     """Arms the driver and runs it."""
     doom = json.loads(os.environ[VARIABLE])
     if doom.get("sink") == CARELESS:
-        # By setattr, for the name is the runtime's own import.
-        setattr(runtime, "Files", Careless)  # noqa: B010
-    if "point" in doom:
-        _arm(POINTS[doom["point"]], doom["call"])
+        # By setattr, for the name is the module's own import.
+        setattr(building, "Files", Careless)  # noqa: B010
+    point = doom.get("point")
+    if point in WORKER_POINTS:
+        _arm_worker(doom["call"], after=WORKER_POINTS[point])
+    elif point:
+        _arm(POINTS[point], doom["call"])
     return runtime.main(sys.argv[1:])
+
+
+def _arm_worker(call: int, *, after: bool) -> None:
+    calls = itertools.count(1)
+
+    def writer(**named: Any) -> TransactionWriter:
+        if next(calls) == call:
+            return DoomedWriter(**named, driver=os.getpid(), after=after)
+        return TransactionWriter(**named)
+
+    setattr(exactly_once_topics, "TransactionWriter", writer)  # noqa: B010
 
 
 def _arm(point: Point, call: int) -> None:

@@ -6,6 +6,7 @@ import json
 import os
 import random
 import signal
+from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -13,17 +14,22 @@ from typing import TYPE_CHECKING, Any
 
 import boto3
 import pytest
+import redis
 import yaml
 
 from jobs.local.recording import Record
 from jobs.runtime_configuration import RuntimeConfiguration
 from scripts import kafka_topics, layout, recorded_run
-from scripts.emulated_aws import EmulatedAws
+from scripts.emulation.emulated_aws import EmulatedAws
 from scripts.errors import DriverDied
 from scripts.kafka_broker import KafkaBroker
 from scripts.local_driver import LocalDriver
+from scripts.local_servers.postgres_server import PostgresServer
+from scripts.local_servers.redis_server import RedisServer
 from tests.chaos.bucket_reader import BucketReader
 from tests.chaos.doomed_driver import CARELESS, VARIABLE
+from tests.chaos.s3_gate import S3Gate, Trap
+from tests.chaos.topic_reader import TopicReader
 
 if TYPE_CHECKING:
     from mypy_boto3_s3 import S3Client
@@ -31,7 +37,7 @@ if TYPE_CHECKING:
 CHECKPOINTS, OUTPUT = "chaos-checkpoints", "chaos-output"
 # No driver says nothing for this long where all is well.
 PATIENCE_S = 120
-COPY_ROWS, PAIRS = "tests.jobs.spark.apps.copy_rows", "tests.jobs.spark.apps.pairs"
+PAIRS, EVERYWHERE = "tests.jobs.spark.apps.pairs", "tests.chaos.everywhere"
 
 
 class DoomedDriver(LocalDriver):
@@ -74,6 +80,8 @@ class Job:
     s3: S3Client
     folder: Path
     ends: dict[str, int] = field(default_factory=dict)
+    connections: dict[str, str] = field(default_factory=dict)
+    endpoint: str = ""
     starts: int = 0
 
     def source(self, name: str, records: list[bytes]) -> None:
@@ -83,8 +91,8 @@ class Job:
         kafka_topics.feed(self.kafka.address, topic, 1, [Record(value, partition=0) for value in records], lambda _: None)
         self.ends[topic] = len(records)
 
-    def specify(self, records_a_trigger: int) -> None:
-        """Writes the spec, once all sources are filled."""
+    def specify(self, records_a_trigger: int, **sinks: Any) -> None:
+        """Writes the spec, once all sources are filled; sinks are those beside `out`."""
         kafka_topics.create(self.kafka.address, {f"{self.name}-{sink}": 1 for sink in ("errors", "late")})
         clock = {"field": "at", "outOfOrderness": "10s"}
         kafka = {"startingOffsets": "earliest", "maxOffsetsPerTrigger": records_a_trigger}
@@ -100,9 +108,10 @@ class Job:
                 "trigger": "1ms",
                 "sources": {name: {"kafka": {"topic": f"{self.name}-{name}", **kafka}, "time": clock} for name in names},
                 "sinks": {
-                    "out": {"files": {"path": self.name, "roll": {"size": "2k"}}},
+                    "out": {"files": {"path": self.name, "bucketBy": "none", "roll": {"size": "2k"}}},
                     "errors": {"kafka": {"topic": f"{self.name}-errors"}},
                     "late": {"kafka": {"topic": f"{self.name}-late"}},
+                    **sinks,
                 },
             },
         }
@@ -131,6 +140,7 @@ class Job:
             brokers=self.kafka.address,
             checkpoint=f"s3a://{CHECKPOINTS}/{self.name}/1",
             output_bucket=OUTPUT,
+            connections=self.connections,
             spark_conf={
                 "spark.driver.extraClassPath": os.pathsep.join(str(jar) for jar in layout.spark_jars()),
                 "spark.driver.memory": "1g",
@@ -141,7 +151,7 @@ class Job:
                 "spark.local.dir": str(folder / "local"),
                 "spark.sql.shuffle.partitions": "2",
                 "spark.sql.streaming.noDataProgressEventInterval": "0",
-                "spark.hadoop.fs.s3a.endpoint": self.aws.endpoint,
+                "spark.hadoop.fs.s3a.endpoint": self.endpoint or self.aws.endpoint,
                 "spark.hadoop.fs.s3a.endpoint.region": "us-east-1",
                 "spark.hadoop.fs.s3a.path.style.access": "true",
                 "spark.hadoop.fs.s3a.connection.ssl.enabled": "false",
@@ -193,18 +203,20 @@ def _event(name: str, second: int) -> bytes:
     return json.dumps({"key": name, "at": at, "name": name}).encode()
 
 
-def _copying(new_job: NewJob) -> Job:
-    """600 rows and 12 broken records in micro-batches of 100, three files each."""
-    job = new_job(COPY_ROWS)
+ROWS = {f"row-{number}" for number in range(600)}
+
+
+def _everywhere(new_job: NewJob, guarantee: str, **sinks: Any) -> Job:
+    """600 rows and 12 broken records in micro-batches of 50 into files, a topic of three partitions, and what else is asked for."""
+    job = new_job(EVERYWHERE)
     rows = [_event(f"row-{number}", number) for number in range(600)]
     for place in range(0, 612, 51):
         rows.insert(place, b"broken")
     job.source("a", rows)
-    job.specify(records_a_trigger=100)
+    topic = f"{job.name}-topic"
+    kafka_topics.create(job.kafka.address, {topic: 3})
+    job.specify(50, topic={"kafka": {"topic": topic, "partitions": 3, "key": ["name"], "guarantee": guarantee}}, **sinks)
     return job
-
-
-ROWS = {f"row-{number}" for number in range(600)}
 
 
 def _faults(job: Job, reader: BucketReader, expected: set[str], named: str) -> list[str]:
@@ -220,31 +232,83 @@ def _faults(job: Job, reader: BucketReader, expected: set[str], named: str) -> l
     return faults
 
 
-@pytest.mark.parametrize(
-    ("point", "call"),
-    [
-        ("before the manifest", 3),
-        ("after the manifest", 3),
-        # Four micro-batches have three files each; the fifth is cut off once its first file is there.
-        ("between two completions", 13),
-        ("before the record", 3),
-        ("after the record", 3),
+@dataclass(frozen=True)
+class Kill:
+    """One end of a driver: a point of the driver's own, or a write of Spark's log."""
+
+    point: str = ""
+    log: str = ""
+    after: bool = False
+    call: int = 2
+
+
+# Each in the order of a micro-batch; every driver lives for a micro-batch or two.
+KILLS = {
+    "Spark's logs and Penstock's record": [
+        Kill(log="offsets"),
+        Kill(log="offsets", after=True),
+        Kill("before the sinks"),
+        Kill("after the sinks"),
+        Kill("before the record"),
+        Kill("after the record"),
+        Kill(log="commits"),
+        Kill(log="commits", after=True),
     ],
-)
-def test_a_driver_killed_at_a_point_and_started_again_loses_nothing_and_doubles_nothing(new_job: NewJob, point: str, call: int) -> None:
-    job = _copying(new_job)
-    with BucketReader(job.s3, OUTPUT, job.name, "name") as reader:
-        with job.driver(point=point, call=call) as doomed:
-            assert doomed.end() == -signal.SIGKILL
-        before = {row["name"] for row in job.output()}
-        assert before and before < ROWS, "it was killed midway"
-        with job.driver() as driver:
-            driver.until_read(job.ends)
-    assert _faults(job, reader, ROWS, "name") == []
+    "files": [
+        Kill("before the manifest"),
+        Kill("after the manifest"),
+        Kill("before the files are published"),
+        Kill("between two files"),
+        Kill("before the chunks are taken away"),
+    ],
+    "the topic": [
+        Kill("after the topic's manifest"),
+        Kill("in a transaction"),
+        Kill("after a transaction"),
+        Kill("after the topic"),
+    ],
+}
+
+
+@pytest.mark.parametrize("where", KILLS)
+def test_a_driver_killed_at_every_point_loses_nothing_and_doubles_nothing_in_any_sink(
+    new_job: NewJob, tmp_path: Path, aws: EmulatedAws, where: str
+) -> None:
+    """One job, killed at one point after another, with readers that never look away."""
+    with S3Gate(aws.endpoint) as gate, PostgresServer(tmp_path / "postgres") as postgres, RedisServer(tmp_path / "redis") as cache:
+        postgres.run("CREATE TABLE rows (name text PRIMARY KEY, length int NOT NULL)")
+        table = {"postgres": {"connection": "shop", "table": "rows", "key": ["name"]}}
+        hashes = {"redis": {"connection": "cache", "key": ["name"], "prefix": "row:"}}
+        job = _everywhere(new_job, "exactly-once", table=table, hashes=hashes)
+        job.endpoint, job.connections = gate.endpoint, {"shop": postgres.url, "cache": cache.url}
+        with (
+            BucketReader(job.s3, OUTPUT, job.name, "name") as files,
+            TopicReader(job.kafka.address, f"{job.name}-topic", "name") as topic,
+        ):
+            for kill in KILLS[where]:
+                _killed(job, gate, kill)
+            assert 0 < len(topic.rows) < len(ROWS), "it was killed midway"
+            gate.open(None)
+            with job.driver() as driver:
+                driver.until_read(job.ends)
+        assert _faults(job, files, ROWS, "name") == []
+        assert topic.faults == [] and topic.rows == Counter(ROWS)
+        assert sorted(str(row["name"]) for row in postgres.rows("rows")) == sorted(ROWS)
+        with redis.from_url(cache.url, decode_responses=True) as client:
+            assert {key.removeprefix("row:") for key in client.scan_iter("row:*")} == ROWS
     assert recorded_run.set_aside(job.kafka.address, f"{job.name}-errors") == 12
     assert kafka_topics.read(job.kafka.address, f"{job.name}-late") == []
     assert job.open_uploads() == 0
-    assert reader.looks > 10
+    assert files.looks > 10
+
+
+def _killed(job: Job, gate: S3Gate, kill: Kill) -> None:
+    """Runs a driver up to its end."""
+    doom = {"point": kill.point, "call": kill.call} if kill.point else {}
+    with job.driver(**doom) as doomed:
+        pid = doomed.pid
+        gate.open(Trap(kill.log, kill.call, kill.after, lambda: os.kill(pid, signal.SIGKILL)) if kill.log else None)
+        assert doomed.end() == -signal.SIGKILL, kill
 
 
 @pytest.mark.parametrize("seed", [1])
@@ -269,15 +333,20 @@ def test_a_join_killed_three_times_anywhere_makes_each_pair_once(new_job: NewJob
     assert job.open_uploads() == 0
 
 
-def test_a_sink_that_publishes_before_it_decides_is_caught(new_job: NewJob) -> None:
-    """The same harness on a sink that is known to be bad: it has to say so, or it proves nothing of the good one."""
-    job = _copying(new_job)
-    with BucketReader(job.s3, OUTPUT, job.name, "name") as reader:
-        with job.driver(sink=CARELESS, point="before the manifest", call=3) as doomed:
-            assert doomed.end() == -signal.SIGKILL
+def test_sinks_that_are_known_to_be_bad_are_caught(new_job: NewJob) -> None:
+    """The same harness on files published before they are decided and on a topic at least once: it has to say so, or it proves nothing."""
+    job = _everywhere(new_job, "at-least-once")
+    with (
+        BucketReader(job.s3, OUTPUT, job.name, "name") as files,
+        TopicReader(job.kafka.address, f"{job.name}-topic", "name") as topic,
+    ):
+        for point in ("before the manifest", "after the sinks"):
+            with job.driver(sink=CARELESS, point=point, call=3) as doomed:
+                assert doomed.end() == -signal.SIGKILL
         with job.driver(sink=CARELESS) as driver:
             driver.until_read(job.ends)
-    faults = _faults(job, reader, ROWS, "name")
+    faults = _faults(job, files, ROWS, "name")
     assert any("was seen twice" in fault for fault in faults)
     assert any(fault.endswith("rows lie there twice") for fault in faults)
-    assert not any("is lost" in fault for fault in faults)
+    assert any("was seen twice" in fault for fault in topic.faults)
+    assert not any("is lost" in fault for fault in faults) and set(topic.rows) == ROWS

@@ -28,6 +28,7 @@ from scripts.layout import ROOT
 from sizing.catalog.catalog import shipped
 from sizing.planned import Plan
 from sizing.together import Together
+from tests.infra.environments import BARE
 
 PAGES = [*sorted(ROOT.glob("*.md")), *sorted((ROOT / "docs").rglob("*.md")), ROOT / "requirements/README.md"]
 README, CONTRIBUTING, JOB_SPEC = ROOT / "README.md", ROOT / "CONTRIBUTING.md", ROOT / "docs/job-spec.md"
@@ -126,8 +127,10 @@ def desk(tmp_path_factory: pytest.TempPathFactory) -> Path:
         (folder / name).symlink_to(ROOT / name)
     production = (FOLDER / "production.yaml").read_text(encoding="utf-8")
     (folder / "prod.yaml").write_text(production, encoding="utf-8")
-    assert production.count('limits: {cpu: "1000",') == 1
-    (folder / "small.yaml").write_text(production.replace('limits: {cpu: "1000",', 'limits: {cpu: "8",'), encoding="utf-8")
+    executors = "        expireAfter: 720h\n"
+    assert production.count(executors) == 1
+    limits = '        limits: {cpu: "8", memory: 8000Gi}\n'
+    (folder / "small.yaml").write_text(production.replace(executors, limits + executors), encoding="utf-8")
     (folder / "catalog.us-east-1.json").write_text(shipped().model_dump_json(), encoding="utf-8")
     return folder
 
@@ -341,7 +344,7 @@ def test_the_transcript_in_the_readme_has_both_jobs_and_their_verdicts() -> None
     assert "/tmp/" not in found[1]
     for spec in ("jobs/specs/user_credit.yaml", "jobs/specs/flights.yaml"):
         # On one machine the plan ends with its pods.
-        assert _penstock("size", spec, "--environment", "local").stdout in found[1]
+        assert _penstock("size", spec, "--environment", BARE).stdout in found[1]
 
 
 def test_the_example_of_the_readme_is_complete_and_valid(example: Path) -> None:

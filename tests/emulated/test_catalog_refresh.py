@@ -16,7 +16,7 @@ import boto3
 import pytest
 from botocore.exceptions import ClientError
 
-from scripts.emulated_aws import EmulatedAws
+from scripts.emulation.emulated_aws import EmulatedAws
 from sizing.catalog import catalog
 from sizing.catalog.catalog import Catalog, shipped
 from sizing.catalog.instance_type import InstanceType

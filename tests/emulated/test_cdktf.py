@@ -1,33 +1,22 @@
+"""cdktf itself, as a platform team calls it, with two of the stacks; the tier chaos has it deploy and destroy all of them."""
+
 from __future__ import annotations
 
-import json
-import os
-import subprocess
-from pathlib import Path
+from collections.abc import Iterator
 
 import pytest
 
-from infra.__main__ import ENVIRONMENT_VARIABLE
-from scripts import layout
-from scripts.errors import NotSetUp
+from tests.emulated.cdktf_deployment import LIMIT_S, Deployed, deployed
+
+pytestmark = pytest.mark.timeout(LIMIT_S)
 
 
-def test_cdktf_itself_synthesizes_the_stacks(tmp_path: Path) -> None:
-    try:
-        command = layout.cdktf()
-    except NotSetUp as error:
-        pytest.skip(error.render())
-    environment = {**os.environ, ENVIRONMENT_VARIABLE: "local", "CHECKPOINT_DISABLE": "1", "CI": "1"}
-    ran = subprocess.run(
-        [command, "synth", "--output", tmp_path / "out"],
-        cwd=layout.ROOT,
-        env=environment,
-        capture_output=True,
-        text=True,
-        timeout=300,
-        check=False,
-    )
-    assert ran.returncode == 0, ran.stdout + ran.stderr
-    manifest = json.loads((tmp_path / "out/manifest.json").read_text())
-    assert list(manifest["stacks"]) == ["checkpoints"]
-    assert (tmp_path / "out/stacks/checkpoints/cdk.tf.json").exists()
+@pytest.fixture(scope="module")
+def stacks(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Deployed]:
+    with deployed(tmp_path_factory.mktemp("cdktf"), ("checkpoints", "registry")) as running:
+        yield running
+
+
+def test_it_deploys_what_it_is_asked_for_and_nothing_is_left_to_change(stacks: Deployed) -> None:
+    assert stacks.states() == {"checkpoints", "registry"}
+    assert stacks.differing() == []

@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 
 from infra.environment import Environment, load
+from tests.infra.environments import BARE
 
 Synthesized = dict[str, Any]
 
@@ -49,8 +50,7 @@ def local(synthesize: Callable[[Environment], Synthesized]) -> Synthesized:
 @pytest.fixture(scope="session")
 def protected(synthesize: Callable[[Environment], Synthesized]) -> Synthesized:
     """The checkpoints stack of an environment on AWS that protects what it holds."""
-    data = load("local").model_dump(by_alias=True, exclude_none=True)
-    del data["spec"]["endpoints"]
+    data = load(BARE).model_dump(by_alias=True, exclude_none=True)
     data["metadata"]["name"] = "protected"
     data["spec"].update(protect=True, region="eu-central-1", account="123456789012", tags={"team": "data"})
     return synthesize(Environment.model_validate(data))

@@ -10,12 +10,16 @@ import yaml
 
 from infra.environment import FOLDER, Environment, load
 
+# An environment without a cluster.
+BARE = str(Path(__file__).parent / "bare.yaml")
+
 Change = Callable[[dict[str, Any]], None]
 
 
 def written(folder: Path, change: Change | None = None) -> Path:
     """The production environment as a file in a folder, its spec changed."""
     document: dict[str, Any] = yaml.safe_load((FOLDER / "production.yaml").read_text("utf-8"))
+    document["spec"]["jobs"] = [str((FOLDER / path).resolve()) for path in document["spec"]["jobs"]]
     if change is not None:
         change(document["spec"])
     path = folder / "environment.yaml"

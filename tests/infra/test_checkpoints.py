@@ -8,7 +8,8 @@ from typing import Any
 
 import pytest
 
-from infra.constructs.provider import SERVICES
+from infra.environment import Environment, load
+from infra.stacks.checkpoints import access_logs_bucket
 
 SNAPSHOT = Path(__file__).parent / "snapshots/checkpoints.json"
 BUCKETS = ("checkpoints", "output")
@@ -36,7 +37,7 @@ def test_a_bucket_takes_requests_over_tls_only_for_itself_and_its_objects(local:
         "Sid": "TlsOnly",
         "Effect": "Deny",
         "Principal": "*",
-        "Action": "s3:*",
+        "Action": ["s3:*"],
         "Resource": [arn, f"{arn}/*"],
         "Condition": {"Bool": {"aws:SecureTransport": "false"}},
     }
@@ -61,7 +62,7 @@ def test_the_key_is_rotated_and_left_to_the_accounts_own_policies(local: Stack) 
     key = _of(local, "aws_kms_key", "key")
     assert key["enable_key_rotation"] is True
     (statement,) = json.loads(key["policy"])["Statement"]
-    assert statement["Principal"] == {"AWS": "arn:${data.aws_partition.partition.partition}:iam::000000000000:root"}
+    assert statement["Principal"] == {"AWS": "arn:${data.aws_partition.key-partition.partition}:iam::000000000000:root"}
 
 
 def test_unfinished_uploads_end_and_old_versions_of_checkpoints_expire(local: Stack) -> None:
@@ -77,8 +78,8 @@ def test_unfinished_uploads_end_and_old_versions_of_checkpoints_expire(local: St
 
 
 def test_nothing_that_is_there_now_expires(local: Stack) -> None:
-    for _, _, resource in (entry for entry in _resources(local) if entry[0] == "aws_s3_bucket_lifecycle_configuration"):
-        for rule in resource["rule"]:
+    for bucket in BUCKETS:
+        for rule in _of(local, "aws_s3_bucket_lifecycle_configuration", bucket)["rule"]:
             assert all(set(expiration) == {"expired_object_delete_marker"} for expiration in rule.get("expiration", []))
 
 
@@ -115,12 +116,33 @@ def test_every_resource_is_tagged_with_its_environment_and_the_environments_tags
     assert provider["default_tags"] == [{"tags": {"penstock:environment": "protected", "team": "data"}}]
 
 
-def test_every_service_of_the_stack_is_asked_at_the_emulator(local: Stack) -> None:
-    (provider,) = local["provider"]["aws"]
-    (endpoints,) = provider["endpoints"]
-    used = {kind.split("_")[1] for kind, _, _ in _resources(local)} | {"sts"}
-    assert used == set(SERVICES) == set(endpoints)
-    assert set(endpoints.values()) == {"http://127.0.0.1:4566"}
+def test_who_reads_a_bucket_is_logged_in_one_that_keeps_the_logs_for_a_year(local: Stack) -> None:
+    for bucket in BUCKETS:
+        logging = _of(local, "aws_s3_bucket_logging", bucket)
+        assert (logging["target_bucket"], logging["target_prefix"]) == ("${aws_s3_bucket.access-logs.bucket}", f"{bucket}/")
+        assert logging["depends_on"] == ["aws_s3_bucket_policy.access-logs"]
+    rules = {rule["id"]: rule for rule in _of(local, "aws_s3_bucket_lifecycle_configuration", "access-logs")["rule"]}
+    assert rules["expire"]["expiration"] == [{"days": 365}]
+
+
+def test_only_s3_itself_for_this_account_delivers_access_logs(local: Stack) -> None:
+    statements = json.loads(_of(local, "aws_s3_bucket_policy", "access-logs")["policy"])["Statement"]
+    (delivery,) = [statement for statement in statements if statement["Effect"] == "Allow"]
+    assert delivery["Principal"] == {"Service": "logging.s3.amazonaws.com"}
+    assert delivery["Action"] == ["s3:PutObject"]
+    assert delivery["Condition"] == {"StringEquals": {"aws:SourceAccount": "000000000000"}}
+    assert [statement["Sid"] for statement in statements if statement["Effect"] == "Deny"] == ["TlsOnly"]
+
+
+def test_the_bucket_of_the_access_logs_has_a_name_that_no_other_account_and_region_has() -> None:
+    local = load("local")
+    assert access_logs_bucket(local) == "penstock-logs-local-000000000000-us-east-1"
+    data = local.model_dump(by_alias=True, exclude_none=True)
+    data["metadata"]["name"] = "a" * 32
+    name = access_logs_bucket(Environment.model_validate(data))
+    assert len(name) <= 63
+    data["spec"]["buckets"]["accessLogs"] = "our-own-logs"
+    assert access_logs_bucket(Environment.model_validate(data)) == "our-own-logs"
 
 
 def test_the_stack_gives_names_and_arns_to_the_others(local: Stack) -> None:

@@ -13,7 +13,7 @@ from sizing.catalog.catalog import Catalog, shipped
 from sizing.cluster import Cluster
 from sizing.cost import prices as price_lists
 from sizing.errors import PenstockError
-from tests.infra.environments import Change, pool, read, written
+from tests.infra.environments import BARE, Change, pool, read, written
 
 
 def found(folder: Path, change: Change | None = None, catalog: Catalog | None = None) -> Cluster:
@@ -33,7 +33,7 @@ def of_region(region: str) -> Catalog:
 
 
 def test_an_environment_without_a_cluster_has_none() -> None:
-    assert cluster(load("local")) is None
+    assert cluster(load(BARE)) is None
 
 
 def test_production_is_what_its_file_says() -> None:

@@ -110,7 +110,28 @@ def test_both_faults_come_at_once(tmp_path: Path) -> None:
 
 def test_calls_of_stateful_blocks_are_counted(tmp_path: Path) -> None:
     text = "from jobs import joins\ndef build(job):\n    joins.interval_join(interval_join(1, 2), 3)\n"
-    assert read_text(tmp_path, text).stateful_calls == 2
+    assert read_text(tmp_path, text).stateful_calls == ("interval_join", "interval_join")
+
+
+def test_a_block_is_counted_under_any_name_and_what_is_only_called_like_one_is_not(tmp_path: Path) -> None:
+    text = """\
+import psycopg, jobs.joins
+from jobs.keyed.process import process as each
+from jobs import windows
+from elsewhere import pattern
+
+
+def connect(url): ...
+
+
+def build(job):
+    each(jobs.joins.interval_join(job.source("a"), 1), 2)
+    windows.salted(3)
+    psycopg.connect(connect(pattern(job.process())))
+"""
+    found = read_text(tmp_path, text)
+    assert sorted(found.stateful_calls) == ["interval_join", "process", "salted"]
+    assert sorted(found.stateful_operators) == ["join", "other", "other", "other"]
 
 
 @pytest.mark.parametrize(

@@ -124,7 +124,6 @@ def test_all_the_faults_of_a_spec_come_at_once(tmp_path: Path) -> None:
     assert faults(tmp_path, text) == [
         ("SPEC-006", 6, "spec.parallelism"),
         ("SPEC-007", 7, "spec.executor.memory"),
-        ("SPEC-005", 10, "spec.sources.a.kafka.topic"),
         ("SPEC-004", 10, "spec.sources.a.kafka.topc"),
     ]
 

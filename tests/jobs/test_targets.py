@@ -53,7 +53,37 @@ def test_without_one_in_the_code_the_specs_parallelism_holds(tmp_path: Path) -> 
 def test_operators_the_app_does_not_name_are_counted_and_explained(tmp_path: Path) -> None:
     operators = targets_of(tmp_path, "def build(job):\n    interval_join(1, 2)\n").operators
     assert operators.count == 2 + 1 + 2
-    assert operators.counted_from == "2 sources + 1 calls of interval_join in the app + 2 sinks, at least 1"
+    assert operators.counted_from == "2 sources + 1 x interval_join in the app + 2 sinks, at least 1"
+
+
+def test_slots_follow_from_the_stage_with_the_most_tasks(tmp_path: Path) -> None:
+    planned = plan(targets_of(tmp_path, more="  stages: {source: 4, stateless: 12, stateful: 26}\n"))
+    assert (planned.parallelism.value, planned.parallelism.source, planned.totals.executors) == (26, "spec", 2)
+    tasks = {stage.name: stage.tasks for stage in planned.stages}
+    assert tasks == {"read a": 4, "read b": 4, "rows before the state": 12, "each stage after a shuffle": 26}
+    # A topic that has no number of partitions gets one for each task that reads it.
+    assert (planned.kafka.topics["a"], planned.kafka.topics["b"]) == (4, 3)
+    assert planned.spark_conf["spark.sql.shuffle.partitions"] == "26"
+    told = "slots for the greatest of the stages, 26: source 4, stateless 12, stateful 26"
+    assert any(note.startswith(told) for note in planned.notes)
+    assert planned.feasible
+
+
+def test_a_stage_that_is_not_given_has_the_parallelism(tmp_path: Path) -> None:
+    planned = plan(targets_of(tmp_path, more="  stages: {stateful: 3}\n"))
+    assert planned.parallelism.value == 7
+    assert planned.spark_conf["spark.sql.shuffle.partitions"] == "3"
+    told = "slots for the greatest of the stages, 7: source 7 (the parallelism), stateless 7 (the parallelism), stateful 3"
+    assert any(note.startswith(told) for note in planned.notes)
+
+
+def test_a_setting_that_contradicts_a_stage_is_refused(tmp_path: Path) -> None:
+    more = "  stages: {source: 4, stateful: 3}\n  sparkConf: {spark.sql.shuffle.partitions: 4}\n"
+    spec = SPEC.replace("{kafka: {topic: a}", "{kafka: {topic: a, minPartitions: 5}")
+    with pytest.raises(PenstockError) as raised:
+        targets_of(tmp_path, more=more, spec=spec)
+    needs = [error.need for error in raised.value.errors]
+    assert needs == ["stages.stateful: 3, which says this", "stages.source: 4, which says this of all sources"]
 
 
 def test_operators_that_the_app_names_are_kept(tmp_path: Path) -> None:
@@ -116,7 +146,7 @@ def test_an_app_may_lie_on_the_app_path(tmp_path: Path) -> None:
     assert targets(load(path), [elsewhere]).parallelism.value == 2
 
 
-@pytest.mark.parametrize(("name", "executors", "subtasks"), [("user_credit", 2, 40), ("flights", 2, 16)])
+@pytest.mark.parametrize(("name", "executors", "subtasks"), [("user_credit", 2, 50), ("flights", 2, 16)])
 def test_the_shipped_jobs_have_plans(name: str, executors: int, subtasks: int) -> None:
     planned = plan(targets(load(SPECS / f"{name}.yaml")))
     assert (planned.feasible, planned.totals.executors, planned.totals.subtasks) == (True, executors, subtasks)

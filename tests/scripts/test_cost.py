@@ -12,6 +12,7 @@ import pytest
 
 from scripts.cost import compared
 from scripts.errors import WrongUsage
+from tests.infra.environments import BARE
 
 ROOT = Path(__file__).resolve().parents[2]
 SPEC = "jobs/specs/user_credit.yaml"
@@ -122,7 +123,7 @@ def test_a_wrong_call_ends_with_2_and_without_a_traceback(words: tuple[str, ...]
 
 
 def test_an_environment_without_a_cluster_has_nothing_to_price() -> None:
-    done = cost(SPEC, "--environment", "local")
+    done = cost(SPEC, "--environment", BARE)
     assert done.returncode == 2
     assert "an environment with a cluster" in done.stderr
 

@@ -18,11 +18,13 @@ from hypothesis import strategies as st
 from infra.environment import FOLDER, names
 from scripts.command import main
 from sizing.lint.lint import RULES
+from tests.infra.environments import BARE
 
 ROOT = Path(__file__).resolve().parents[2]
 TODAY = ("--today", "2026-11-21")
 SPECS = sorted(str(path) for path in (ROOT / "jobs/specs").glob("*.yaml"))
 HEAVY = ("pyspark", "py4j", "cdktf", "constructs", "jsii", "boto3", "botocore", "moto", "pandas", "numpy", "confluent_kafka")
+JOBS = "".join(["  jobs:\n", *(f"    - {ROOT}/jobs/specs/{name}.yaml\n" for name in ("user_credit", "flights"))])
 SPEC = """\
 apiVersion: penstock/v1
 kind: StreamingJob
@@ -105,7 +107,7 @@ def manifest(tmp_path: Path) -> Path:
 @pytest.fixture
 def environment(tmp_path: Path) -> Path:
     path = tmp_path / "mine.yaml"
-    path.write_text((FOLDER / "production.yaml").read_text())
+    path.write_text((FOLDER / "production.yaml").read_text().replace("../../jobs", str(ROOT / "jobs")))
     return path
 
 
@@ -184,7 +186,8 @@ def test_faults_of_a_spec_are_found_on_their_line(spec: Path, old: str, new: str
         ("karpenterVersion: 1.14.1", "karpenterVersion: 1.8.0", "LINT-063", "karpenterVersion"),
         ("values: [on-demand]}", "values: [spot, on-demand]}", "LINT-020", "nodeSelector: {penstock.dev/role: driver}"),
         ("values: [m, r]}", "values: [mm]}", "LINT-006", "values: [mm]"),
-        ('        limits: {cpu: "64", memory: 256Gi}\n', "", "LINT-010", "name: drivers"),
+        # Without jobs nothing gives the pools limits.
+        (JOBS, "", "LINT-010", "name: drivers"),
         ("nodeSelector: {penstock.dev/role: driver}", "nodeSelector: {penstock.dev/role: drivers}", "LINT-001", "role: drivers}"),
         ("operator: Equal, value: driver", "operator: Equal, value: drive", "LINT-002", "value: drive,"),
         ("expireAfter: 720h", "expireAfter: 2h", "LINT-014", "expireAfter: 2h"),
@@ -204,7 +207,7 @@ def test_an_environment_is_named_as_a_person_here_would_name_it(spec: Path) -> N
 
 
 def test_an_environment_without_a_cluster_says_nothing_of_nodes(spec: Path) -> None:
-    assert found(replaced(spec, "spark.decommission.enabled: true", "spark.ui.enabled: true"), "--environment", "local") == []
+    assert found(replaced(spec, "spark.decommission.enabled: true", "spark.ui.enabled: true"), "--environment", BARE) == []
 
 
 def test_warnings_count_where_strict_is_asked_for(spec: Path) -> None:

@@ -14,6 +14,7 @@ import pytest
 
 from scripts import place
 from sizing.errors import PenstockError
+from tests.infra.environments import BARE
 from tests.sizing.placement.test_decisions import claims, recorded
 from tests.sizing.placement.worlds import FAMILY, needs, pods, pool, scenario
 
@@ -167,7 +168,7 @@ def test_the_environment_gives_the_nodes(small: str, tmp_path: Path) -> None:
 
 
 def test_an_environment_without_a_cluster_gives_no_nodes(small: str) -> None:
-    done = run(small, "--environment", "local")
+    done = run(small, "--environment", BARE)
     assert (done.returncode, done.stderr.splitlines()[0]) == (2, "error[USE-001]: wrong usage")
 
 

@@ -8,7 +8,7 @@ import pytest
 
 from scripts.planning import planned_job, where
 from sizing.errors import PenstockError
-from tests.infra.environments import written
+from tests.infra.environments import BARE, written
 
 ROOT = Path(__file__).resolve().parents[2]
 SPEC = ROOT / "jobs/specs/user_credit.yaml"
@@ -22,7 +22,7 @@ def test_an_environment_is_found_by_its_name_and_by_its_path(tmp_path: Path) -> 
 
 
 def test_an_environment_without_a_cluster_plans_pods_alone() -> None:
-    there = where("local")
+    there = where(BARE)
     assert there.cluster is None
     job = planned_job(SPEC, there)
     assert (job.name, job.plan.nodes, job.plan.cost) == ("user-credit", None, None)

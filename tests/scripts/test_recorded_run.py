@@ -11,9 +11,7 @@ import boto3
 import pytest
 
 from jobs.local.recording import RecordedBatch
-from jobs.spec import load
-from scripts.emulated_aws import EmulatedAws
-from scripts.layout import ROOT
+from scripts.emulation.emulated_aws import EmulatedAws
 from scripts.recorded_run import OutputFile, _batches, _ends, output_files, output_rows, starts_by_topic
 
 if TYPE_CHECKING:
@@ -55,9 +53,8 @@ def test_a_source_without_news_since_the_query_began_has_a_dash_and_no_ends() ->
 
 
 def test_first_offsets_are_told_by_source_and_recorded_by_topic() -> None:
-    spec = load(ROOT / "jobs" / "specs" / "user_credit.yaml")
-    told = {"a": {"0": 5, "10": 0}, "b": {"0": 2}}
-    assert starts_by_topic(spec.job, told) == {"events-a": {0: 5, 10: 0}, "events-b": {0: 2}}
+    told = {"a": {"events-a": {"0": 5, "10": 0}}, "b": {"events-b": {"0": 2}}}
+    assert starts_by_topic(told) == {"events-a": {0: 5, 10: 0}, "events-b": {0: 2}}
 
 
 @pytest.mark.emulated

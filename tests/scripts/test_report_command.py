@@ -10,6 +10,7 @@ import pytest
 
 from scripts import report
 from scripts.errors import NoPage, ReportNotWritten
+from tests.infra.environments import BARE
 from tests.scripts.planned_samples import SPEC
 
 TOO_LARGE = """\
@@ -73,7 +74,7 @@ def test_an_infeasible_plan_has_a_page_too(tmp_path: Path, capsys: pytest.Captur
 
 def test_an_environment_without_a_cluster_leaves_nodes_and_cost_out(tmp_path: Path) -> None:
     out = tmp_path / "local.html"
-    assert run(str(SPEC), "--environment", "local", "--out", str(out)) == 0
+    assert run(str(SPEC), "--environment", BARE, "--out", str(out)) == 0
     assert out.read_text().count('class="missing"') >= 2
 
 

@@ -41,7 +41,7 @@ FAKES = {
         [ "$1" != --version ] || { echo 'npm warn Unknown user config "x". node 1.2.3' >&2; echo 10.9.0; exit; }
         mkdir -p node_modules/.bin && printf '#!/bin/sh\\necho 0.21.0\\n' >node_modules/.bin/cdktf && chmod +x node_modules/.bin/cdktf
     """,
-    "terraform": "echo 'Warning: Unable to open CLI configuration file' >&2; echo Terraform v1.9.8; echo on linux_amd64",
+    "terraform": "echo 'Warning: Unable to open CLI configuration file' >&2; echo Terraform v1.11.4; echo on linux_amd64",
     "python3": """
         case "$*" in
         *'penstock finds'*) echo "penstock finds 3.12.1" ;;

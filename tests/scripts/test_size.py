@@ -12,7 +12,7 @@ import pytest
 import yaml
 
 from sizing.catalog.catalog import shipped
-from tests.infra.environments import pool, written
+from tests.infra.environments import BARE, pool, written
 
 ROOT = Path(__file__).resolve().parents[2]
 SPEC = "jobs/specs/user_credit.yaml"
@@ -59,12 +59,18 @@ def test_the_shipped_job_is_two_executors_and_three_pods() -> None:
         "pods": 3,
         "executorMemoryMib": 32768,
         "executorCpuMillicores": 8000,
-        "subtasks": 40,
+        "subtasks": 50,
     }
     assert document["schemaVersion"] == 1
     assert document["parallelism"] == {"value": 10, "source": "spec"}
     assert document["feasible"] is True
-    assert document["kafka"]["topics"] == {"events-a": 10, "events-b": 10, "user-credit-errors": 1, "user-credit-late": 1}
+    assert document["kafka"]["topics"] == {
+        "events-a": 10,
+        "events-b": 10,
+        "user-credit-errors": 1,
+        "user-credit-late": 1,
+        "user-credit-alerts": 1,
+    }
     assert "explain" not in document
 
 
@@ -75,7 +81,7 @@ def test_yaml_says_the_same_as_json() -> None:
 
 
 def test_the_table_for_people() -> None:
-    done = size(SPEC, "--environment", "local")
+    done = size(SPEC, "--environment", BARE)
     assert (done.returncode, done.stderr) == (0, "")
     assert done.stdout == (
         "user-credit: 2 executors x 5 slots run 10 tasks at a time\n"
@@ -88,9 +94,9 @@ def test_the_table_for_people() -> None:
         "  per slot  3,276 MiB and 0.8 cores\n"
         "  in Spark  10 tasks at a time, stage after stage: read events-a 10, read events-b 10, each stage\n"
         "            after a shuffle 10\n"
-        "  in Flink  40 subtasks: 4 operators x a parallelism of 10\n"
+        "  in Flink  50 subtasks: 5 operators x a parallelism of 10\n"
         "  topics    events-a 10 partitions, events-b 10 partitions, user-credit-errors 1 partition,\n"
-        "            user-credit-late 1 partition\n"
+        "            user-credit-late 1 partition, user-credit-alerts 1 partition\n"
         "  state     10 stores in rocksdb; 224,640 PUT requests a day for the checkpoint\n"
     )
 
@@ -354,7 +360,7 @@ def test_a_flink_deployment_becomes_a_spec_that_can_be_sized(tmp_path: Path) -> 
         ((SPEC, "--from-flink", "flink.yaml"), "USE-001"),
         ((SPEC, "--out", "spec.yaml"), "USE-001"),
         ((SPEC, SPEC), "USE-001"),
-        ((SPEC, "jobs/specs/flights.yaml", "--environment", "local"), "USE-001"),
+        ((SPEC, "jobs/specs/flights.yaml", "--environment", BARE), "USE-001"),
         ((SPEC, "--environment", "prod"), "INF-001"),
         ((SPEC, "--catalog", "none.json"), "SPEC-001"),
         ((SPEC, "--nodes", "3"), "USE-001"),

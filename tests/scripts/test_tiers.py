@@ -80,6 +80,14 @@ def test_a_tier_without_tests_says_so_and_is_no_error(tree: Tree) -> None:
     assert said.splitlines()[-1] == "1 passed, 0 failed, 0 skipped"
 
 
+def test_localstack_is_a_short_name_of_its_tier(tree: Tree) -> None:
+    tree.write("tests/localstack/test_folder.py", "def test_folder(): pass\n")
+    code, said = tree.run("--localstack")
+    assert code == 0, said
+    assert re.search(r"^localstack +[\d.]+ s  1 passed, 0 failed, 0 skipped$", said, re.MULTILINE)
+    assert said.splitlines()[-1] == "1 passed, 0 failed, 0 skipped"
+
+
 def test_a_run_without_any_test_is_an_error(tree: Tree) -> None:
     code, said = tree.run("--tier", "fast", "--", "-k", "nothing_of_this_name")
     assert code == 1

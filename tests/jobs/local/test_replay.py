@@ -128,3 +128,9 @@ def test_only_what_the_run_read_is_judged() -> None:
         {"t": records}, {"t": 1}, [RecordedBatch(0, 0, 0, {"t": {0: 2}}), RecordedBatch(1, 1, 89, {"t": {0: 3}})], {"t": {0: 1}}
     )
     assert [_told(event) for event in judge(recording, {"t": _clock()})] == [("100", "in time"), ("95", "in time")]
+
+
+def test_a_record_that_does_not_move_the_watermark_is_judged_by_it_all_the_same() -> None:
+    clock = Clock(_time_ms, BOUND_MS, FOREVER_MS, moves=lambda record: record.value != b"500")
+    recording = _recording([{"t": [(0, "100"), (0, "500")]}, {"t": [(0, "89"), (0, "90"), (0, "500")]}], {"t": 1}, watermarks_ms={1: 89})
+    assert [_told(event)[1] for event in judge(recording, {"t": clock})] == ["in time", "in time", "late", "in time", "in time"]

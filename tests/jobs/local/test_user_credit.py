@@ -122,7 +122,7 @@ def test_all_16_pairs_of_the_worked_example_are_expected() -> None:
     expected = user_credit.expect(
         Recording(records, dict.fromkeys(TOPICS, 1), [RecordedBatch(0, 0, 0, ends)], {topic: {0: 0} for topic in TOPICS})
     )
-    assert (expected.rows, expected.quarantined, expected.late) == (16, 0, 0)
+    assert (expected.rows, expected.quarantined, expected.late, expected.aside) == (16, 0, 0, {"failed": 0})
     assert expected.exact is not None
     found = {(json.loads(row)["a_timestamp"], json.loads(row)["b_timestamp"]) for row in expected.exact}
     a, b = ([f"2025-04-05T{time}+00:00" for time in user_credit.WORKED_EXAMPLE[topic].values()] for topic in TOPICS)
@@ -137,13 +137,22 @@ def test_what_is_expected_is_what_a_loop_over_all_pairs_gives() -> None:
 
     a = [
         event("t", "12:00:00Z", user_id="u", amount=1.5),
-        event("t", "12:01:00.001Z"),
-        event("other", "12:00:00Z"),
-        event("t", "12:02:00Z"),
+        event("t", "12:01:00.001Z", amount=20),
+        event("other", "12:00:00Z", amount=20),
+        event("t", "12:02:00Z", amount=20),
     ]
-    b = [event("t", "12:01:00Z", credit_limit=9.0), event("t", "17:29:00+05:30"), event(None, "12:00:00Z"), b"{", event("t", "12:02:00Z")]
+    limit = {"credit_limit": 9.0}
+    b = [
+        event("t", "12:01:00Z", **limit),
+        event("t", "17:29:00+05:30", **limit),
+        event(None, "12:00:00Z", **limit),
+        b"{",
+        event("t", "12:02:00Z", **limit),
+    ]
     # In force for the second micro-batch is 12:02:00 less 10 s: the first of these equals it, the second is older by a millisecond.
-    a_later, b_later = [event("t", "12:01:50Z"), event("t", "12:01:49.999Z")], [event("t", "12:03:00Z")]
+    # Of the pairs of the first of these, each asks too much of its limit.
+    a_later = [event("t", "12:01:50Z", amount=90.1), event("t", "12:01:49.999Z", amount=20)]
+    b_later = [event("t", "12:03:00Z", **limit)]
     in_force_ms = 1743854510000
     recording = Recording(
         {"events-a": _recorded([Record(value) for value in a + a_later]), "events-b": _recorded([Record(value) for value in b + b_later])},
@@ -155,7 +164,7 @@ def test_what_is_expected_is_what_a_loop_over_all_pairs_gives() -> None:
         {topic: {0: 0} for topic in TOPICS},
     )
     expected = user_credit.expect(recording)
-    assert (expected.quarantined, expected.late) == (2, 1)
+    assert (expected.quarantined, expected.late, expected.aside) == (2, 1, {"failed": 2})
     assert expected.exact is not None and expected.rows == expected.exact.total()
     pairs = sorted((row["a_timestamp"][11:], row["b_timestamp"][11:]) for row in map(json.loads, expected.exact))
     assert pairs == [
@@ -163,14 +172,36 @@ def test_what_is_expected_is_what_a_loop_over_all_pairs_gives() -> None:
         ("12:00:00Z", "17:29:00+05:30"),
         ("12:01:00.001Z", "12:01:00Z"),
         ("12:01:00.001Z", "12:02:00Z"),
-        ("12:01:50Z", "12:01:00Z"),
-        ("12:01:50Z", "12:02:00Z"),
         ("12:02:00Z", "12:01:00Z"),
         ("12:02:00Z", "12:02:00Z"),
         ("12:02:00Z", "12:03:00Z"),
     ]
+    assert {(row["user_id"], row["amount"], row["new_limit"]) for row in map(json.loads, expected.exact)} == {
+        ("u", 1.5, 8.85),
+        (None, 20, 7.0),
+    }
     first = json.loads(min(expected.exact))
-    assert set(first) == {"token", "user_id", "amount", "credit_limit", "a_timestamp", "b_timestamp"}
+    assert set(first) == {"token", "user_id", "amount", "credit_limit", "new_limit", "a_timestamp", "b_timestamp"}
+
+
+def _asked(key: str, **pair: object) -> tuple[int, object]:
+    body = json.dumps({"token": "t", "user_id": "u", **pair}).encode()
+    return user_credit.credit_service("POST", "/limits", {"idempotency-key": key}, body)
+
+
+def test_the_credit_service_answers_the_same_to_the_same_request() -> None:
+    assert _asked("k", amount=1.5, credit_limit=9.0) == _asked("k", amount=1.5, credit_limit=9.0) == (200, {"new_limit": 8.85})
+    assert _asked("k", amount=90.0, credit_limit=9.0) == (200, {"new_limit": 0.0})
+    assert _asked("k", amount=90.1, credit_limit=9.0)[0] == _asked("k", amount=None, credit_limit=9.0)[0] == 422
+    assert user_credit.credit_service("GET", "/", {}, b"")[0] == 404
+
+
+def test_the_credit_service_is_busy_once_for_some_pairs_and_never_there_for_others() -> None:
+    answers: Counter[tuple[int, ...]] = Counter()
+    for number in range(4_000):
+        answers[tuple(_asked(f"busy-{number}", amount=1.0, credit_limit=9.0)[0] for _ in range(3))] += 1
+    assert set(answers) == {(200, 200, 200), (503, 200, 200), (503, 503, 503)}
+    assert 40 < answers[503, 200, 200] < 160 and 1 <= answers[503, 503, 503] < 30
 
 
 def _recorded(records: list[Record]) -> list[Recorded]:

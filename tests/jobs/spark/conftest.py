@@ -14,7 +14,7 @@ from pyspark.sql import SparkSession
 from jobs import session as spark_session
 from jobs.spec import State
 from scripts import layout
-from scripts.emulated_aws import EmulatedAws
+from scripts.emulation.emulated_aws import EmulatedAws
 from scripts.kafka_broker import KafkaBroker
 from tests.jobs.spark.running import CHECKPOINTS, OUTPUT, Surroundings
 

@@ -55,7 +55,8 @@ class Surroundings:
                 "trigger": "1ms",
                 "sources": {s: {"kafka": {"topic": topics[s], "startingOffsets": "earliest"}, "time": clock} for s in sources},
                 "sinks": {
-                    "out": {"files": {"path": name, "prefix": "part-"}},
+                    # Files that do not stay open: what a micro-batch writes can be read once it is committed.
+                    "out": {"files": {"path": name, "prefix": "part-", "roll": {"interval": "1ms"}}},
                     "errors": {"kafka": {"topic": f"{name}-errors"}},
                     "late": {"kafka": {"topic": f"{name}-late"}},
                 },
@@ -79,6 +80,7 @@ class TestedJob:
     topics: Mapping[str, str]
     checkpoints: str = CHECKPOINTS
     output: str = OUTPUT
+    connections: dict[str, str] = field(default_factory=dict)
 
     def edit(self, change: Callable[[dict[str, Any]], object]) -> TestedJob:
         """The same job once more, after what lies below `spec` in its document was changed."""
@@ -96,6 +98,7 @@ class TestedJob:
             brokers=self.around.brokers,
             checkpoint=f"s3a://{self.checkpoints}/{self.name}/1",
             output_bucket=self.output,
+            connections=self.connections,
         )
         running = Running(self)
         driver = Driver(configuration, running.stop, running.hear)

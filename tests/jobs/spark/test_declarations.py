@@ -75,7 +75,7 @@ DECLARATIONS = {
     ),
     "a side output into files": (
         'job.side_output("out")',
-        ('job.side_output("out")', "a Kafka sink"),
+        ('job.side_output("out")', "a Kafka sink or a webhook"),
     ),
     "no output": (
         f'job.source("a", {SCHEMA})\njob.side_output("errors")',

@@ -12,6 +12,7 @@ from pyspark.sql import DataFrame
 
 from jobs.event_time import observation
 from jobs.event_time.engine import Engine, in_force, put_in_force
+from jobs.event_time.watermark import Seen
 from jobs.micro_batch import MicroBatches
 from scripts.recorded_run import _batches
 from tests.jobs.spark.running import CHECKPOINTS, Surroundings, TestedJob
@@ -29,8 +30,8 @@ def _seen_inside(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[dict[str, Any
     seen: list[dict[str, Any]] = []
     write = MicroBatches._write
 
-    def looking(batches: MicroBatches, batch: DataFrame, number: int, tags: Any) -> None:
-        write(batches, batch, number, tags)
+    def looking(batches: MicroBatches, batch: DataFrame, count: int, number: int) -> None:
+        write(batches, batch, count, number)
         engine = batches.engine
         execution = engine._execution()
         seen.append(
@@ -75,7 +76,8 @@ def test_the_observed_metrics_are_those_of_the_micro_batch_before_it_is_committe
     with _seen_inside(monkeypatch) as seen, job.running() as running:
         running.until_read({"a": [0, 3]})
     observed = seen[0]["observed"]
-    assert observed == {"last_partition": 1, "rows_0": 0, "greatest_0": None, "rows_1": 3, "greatest_1": 1743856200000}
+    counted = {"rows_0": 0, "greatest_0": None, "rows_1": 3, "greatest_1": 1743856200000}
+    assert observed == {"last_partition": 1, **counted, "late": 0, "tolerated": 0}
     assert seen[0]["unknown"] == {}
     assert seen[0]["classes"] == [f"{PACKAGE}.{name}" for name in ("MicroBatchExecution", "WatermarkTracker", "IncrementalExecution")]
     assert {number: time_ms for number, (time_ms, _) in _logged(job).items()} == {one["batch"]: one["time_ms"] for one in seen}
@@ -92,8 +94,7 @@ def test_an_empty_micro_batch_observes_nothing(surroundings: Surroundings, monke
     assert empty, "there was one"
     for one in empty:
         metrics = one["observed"]
-        assert observation.seen(metrics, 1)[0].rows == 0
-        assert observation.seen(metrics, 1)[0].greatest_ms is None
+        assert observation.seen(metrics, ["a-0"]) == {"a-0": Seen(rows=0, greatest_ms=None)}
         assert not observation.grown(metrics, 1)
     assert running.batches[-1]["watermarks"]["inForceMs"] == 1743856190000
 
@@ -126,8 +127,10 @@ def test_the_watermark_in_force_reaches_the_tasks_and_is_read_anew_each_time(sur
     found = []
     for watermark_ms in (None, 0, 1743856190000, -5, None):
         put_in_force(session, watermark_ms)
-        found.append([row["_in_force"] for row in frame.collect()])
-    assert found == [[None], [0], [1743856190000], [-5], [None]]
+        found.append([tuple(row) for row in frame.collect()])
+    assert found == [[(moment, moment)] for moment in (None, 0, 1743856190000, -5, None)]
+    put_in_force(session, 7, cleared_ms=-3)
+    assert [tuple(row) for row in frame.collect()] == [(7, -3)]
 
 
 def test_an_engine_finds_its_own_query_among_several(surroundings: Surroundings) -> None:

@@ -130,7 +130,8 @@ def _random_event(random_: random.Random, source: str, step: int, number: int) -
 
 def _recording(job: TestedJob, running: Running, counts: dict[str, list[int]]) -> Recording:
     fed = {job.topics[source]: Fed(len(ends), sum(ends), dict(enumerate(ends)), frozenset()) for source, ends in counts.items()}
-    starts = {job.topics[source]: {int(n): first for n, first in ends.items()} for source, ends in running.reading["offsets"].items()}
+    read = running.reading["offsets"].values()
+    starts = {topic: {int(n): first for n, first in ends.items()} for topics in read for topic, ends in topics.items()}
     return recorded_run.recording(job.around.s3, job.around.brokers, (CHECKPOINTS, f"{job.name}/1"), fed, starts)
 
 

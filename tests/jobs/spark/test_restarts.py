@@ -14,6 +14,7 @@ from confluent_kafka.cimpl import NewPartitions
 from jobs.checkpoint import Checkpoint
 from jobs.errors import CheckpointDamaged, ReplayDiffers
 from jobs.sinks.files import Files
+from jobs.sinks.publishing import Publisher
 from tests.jobs.spark.running import CHECKPOINTS, OUTPUT, Surroundings, TestedJob
 
 
@@ -40,7 +41,7 @@ def _after(owner: type, method: str) -> tuple[type, str, bool]:
 POINTS = {
     "before anything is staged": _before(Files, "write"),
     "after the rows are staged, before the manifest": _before(Checkpoint, "put_once"),
-    "after the manifest, before any file is there": _before(Files, "_publish"),
+    "after the manifest, before any file is there": _before(Publisher, "publish"),
     "after the files are there, before the record": _before(Checkpoint, "record"),
     "after the record, before Spark's commit": _after(Checkpoint, "record"),
 }

@@ -28,7 +28,7 @@ def test_a_record_that_does_not_parse_goes_to_quarantine_with_reason_and_place(s
         b'{"key": "k", "at": "2025-04-05T12:30:00"}': "at is not ISO-8601 with an offset",
         b'{"key": "k", "at": "2025-13-05T12:30:00Z"}': "at is not ISO-8601 with an offset",
         b'{"key": "k", "at": "2025-04-05"}': "at is not ISO-8601 with an offset",
-        b'{"key": "k", "at": "%s", "amount": "much"}' % TIME.encode(): "the value is not JSON of the source's schema",
+        b'{"key": "k", "at": "%s", "amount": "much"}' % TIME.encode(): "the value is not JSON of the source's schema: amount is not double",
         b"[" * 10_000: "the value is not JSON of the source's schema",
         # As large as a broker takes by default, and twice that once its quotes are escaped.
         b'"' * 1_000_000: "the value is not JSON of the source's schema",

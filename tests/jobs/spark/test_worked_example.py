@@ -5,12 +5,17 @@ Source: "Working with Spark & Flink" (2025-04-05), "Understanding Watermarks and
 
 from __future__ import annotations
 
+import json
 from datetime import UTC, datetime
 from itertools import product
 
 import pytest
 
-from tests.jobs.spark.running import Surroundings, TestedJob
+from jobs.local.recording import Recording
+from jobs.local.replay import Clock, judge, moment_ms
+from scripts import recorded_run
+from scripts.kafka_topics import Fed
+from tests.jobs.spark.running import CHECKPOINTS, Surroundings, TestedJob
 
 DAY = "2025-04-05"
 # In the order of arrival: stream, event, timestamp, and the stream's own watermark after it.
@@ -85,3 +90,51 @@ def test_pairs_are_made_up_to_the_bounds_and_not_beyond(surroundings: Surroundin
     with job.running() as running:
         running.until_read({"a": [1], "b": [6]})
     assert [row["right"] for row in job.rows()] == others[1:4]
+
+
+# The document's second example, in the order of arrival: event, timestamp, and the watermark after it. It calls L1 still in time; by its
+# own numbers it is not.
+LATE_ARRIVALS = [
+    ("E2", "12:30:10", "12:30:00"),
+    ("E4", "12:30:20", "12:30:10"),
+    ("L1", "12:30:08", "12:30:10"),
+    ("E6", "12:30:30", "12:30:20"),
+    ("L2", "12:30:05", "12:30:20"),
+    ("E7", "12:30:35", "12:30:25"),
+]
+# After it all windows of the example are over, with and without lateness.
+FLUSH = ("flush", "12:31:00", "12:30:50")
+
+
+@pytest.mark.parametrize(
+    ("lateness", "late", "windows"),
+    [
+        pytest.param({}, ["L1", "L2"], ["E2", "E4", "E6 E7"], id="without lateness"),
+        pytest.param({"allowedLateness": "10s"}, ["L2"], ["L1", "E2", "E4", "E6 E7"], id="with a lateness of 10 s"),
+    ],
+)
+def test_late_events_are_kept_in_their_side_output_and_count_within_an_allowed_lateness(
+    surroundings: Surroundings, lateness: dict[str, str], late: list[str], windows: list[str]
+) -> None:
+    time = {"field": "at", "outOfOrderness": "10s", **lateness}
+    job = surroundings.job("tests.jobs.spark.apps.counts", sources={"a": 1}, time=time)
+    with job.running() as running:
+        for count, (name, moment, watermark) in enumerate([*LATE_ARRIVALS, FLUSH], start=1):
+            job.feed("a", _event(name, moment))
+            batches = running.until_read({"a": [count]})
+            assert batches[-1]["watermarks"]["inForceMs"] == _clock(watermark), f"after {name}"
+    assert [json.loads(record["value"])["name"] for record in job.aside("late")] == late
+    assert [record["reason"] for record in job.aside("late")][-1] == "older than the watermark by ms: 15000"
+    assert [row["names"] for row in sorted(job.rows(), key=lambda row: row["window_start"])] == windows
+    assert running.batches[-1]["totalTolerated"] == {"a": 2 - len(late)}
+    assert running.batches[-1]["totalLate"] == {"a": len(late)}
+    clock = Clock(lambda record: moment_ms(json.loads(record.value or b"")["at"]), 10_000, None, 10_000 if lateness else 0)
+    judged = list(judge(_recording(job), {job.topics["a"]: clock}, strict=False))
+    assert [json.loads(one.record.value or b"")["name"] for one in judged if one.late] == late
+
+
+def _recording(job: TestedJob) -> Recording:
+    count = len(LATE_ARRIVALS) + 1
+    fed = {topic: Fed(1, count, {0: count}, frozenset()) for topic in job.topics.values()}
+    starts = {topic: {0: 0} for topic in fed}
+    return recorded_run.recording(job.around.s3, job.around.brokers, (CHECKPOINTS, f"{job.name}/1"), fed, starts)

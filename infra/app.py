@@ -1,0 +1,175 @@
+"""All the stacks of an environment, each with what it takes of the others."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import cached_property
+from typing import TYPE_CHECKING
+
+from constructs import Construct
+
+from infra.environment import Environment
+from infra.errors import UnknownStack
+from infra.plans import EnvironmentPlans
+
+if TYPE_CHECKING:
+    from infra.stacks.checkpoints import CheckpointsStack
+    from infra.stacks.cluster import ClusterStack
+    from infra.stacks.jobs import JobsStack
+    from infra.stacks.jobs_charts import JobsChartsStack
+    from infra.stacks.kafka import KafkaStack
+    from infra.stacks.karpenter import KarpenterStack
+    from infra.stacks.karpenter_charts import KarpenterChartsStack
+    from infra.stacks.network import NetworkStack
+    from infra.stacks.observability import ObservabilityStack
+    from infra.stacks.observability_charts import ObservabilityChartsStack
+    from infra.stacks.registry import RegistryStack
+
+# In the order in which they can be applied, one after another.
+AWS = ("network", "checkpoints", "kafka", "cluster", "karpenter", "registry", "jobs", "observability")
+CHARTS = ("karpenter-charts", "jobs-charts", "observability-charts")
+# What needs no cluster.
+_WITHOUT_CLUSTER = ("checkpoints",)
+
+
+def stack_names(environment: Environment) -> tuple[str, ...]:
+    """The stacks that an environment has, in the order in which they can be applied.
+
+    An emulated cluster has no Kubernetes API, so there are no charts to be released on it.
+
+    Args:
+        environment: whose stacks they are.
+    """
+    if environment.spec.eks is None:
+        return _WITHOUT_CLUSTER
+    return AWS if environment.spec.endpoints else AWS + CHARTS
+
+
+def add_stacks(app: Construct, environment: Environment, plans: EnvironmentPlans, only: Sequence[str] = ()) -> None:
+    """Adds the stacks to an app. What one takes of another decides the order in which they are applied.
+
+    Args:
+        app: the cdktf app.
+        environment: whose stacks they are.
+        plans: of its jobs.
+        only: the names of those that are wanted; what they take of others brings these along. None named: all of them.
+
+    Raises:
+        UnknownStack: INF-007.
+    """
+    names = stack_names(environment)
+    for name in only:
+        if name not in names:
+            raise UnknownStack(path="stack", given=name, need=f"one of {', '.join(names)}", fix="name one of them")
+    stacks = Stacks(app, environment, plans)
+    for name in only or names:
+        getattr(stacks, name.replace("-", "_"))
+
+
+class Stacks:
+    """The stacks by name; one comes into being, with those that it takes something of, when it is first asked for.
+
+    Args:
+        app: the cdktf app.
+        environment: whose stacks they are.
+        plans: of its jobs.
+    """
+
+    def __init__(self, app: Construct, environment: Environment, plans: EnvironmentPlans) -> None:
+        self._app = app
+        self._environment = environment
+        self._plans = plans
+
+    # The modules are imported where they are used: each loads bindings, and a run on this machine needs but one stack.
+
+    @cached_property
+    def checkpoints(self) -> CheckpointsStack:
+        """Buckets for checkpoints, savepoints and output."""
+        from infra.stacks.checkpoints import CheckpointsStack
+
+        return CheckpointsStack(self._app, self._environment)
+
+    @cached_property
+    def registry(self) -> RegistryStack:
+        """The registry of the jobs' image."""
+        from infra.stacks.registry import RegistryStack
+
+        return RegistryStack(self._app, self._environment)
+
+    @cached_property
+    def network(self) -> NetworkStack:
+        """The VPC."""
+        from infra.stacks.network import NetworkStack
+
+        return NetworkStack(self._app, self._environment)
+
+    @cached_property
+    def kafka(self) -> KafkaStack:
+        """The brokers."""
+        from infra.stacks.kafka import KafkaStack
+
+        return KafkaStack(self._app, self._environment, self.network.outputs, self._plans)
+
+    @cached_property
+    def cluster(self) -> ClusterStack:
+        """EKS."""
+        from infra.stacks.cluster import ClusterStack
+
+        return ClusterStack(self._app, self._environment, self.network.outputs)
+
+    @cached_property
+    def karpenter(self) -> KarpenterStack:
+        """What Karpenter needs of AWS."""
+        from infra.stacks.karpenter import KarpenterStack
+
+        return KarpenterStack(self._app, self._environment, self.cluster.outputs)
+
+    @cached_property
+    def jobs(self) -> JobsStack:
+        """What the jobs may do on AWS."""
+        from infra.stacks.jobs import JobsStack
+
+        return JobsStack(self._app, self._environment, self._plans, self.checkpoints.outputs, self.kafka.outputs, self.cluster.outputs)
+
+    @cached_property
+    def observability(self) -> ObservabilityStack:
+        """Logs, alarms and budgets."""
+        from infra.stacks.observability import ObservabilityStack
+
+        return ObservabilityStack(
+            self._app, self._environment, self._plans, self.network.outputs, self.cluster.outputs, self.karpenter.outputs
+        )
+
+    @cached_property
+    def karpenter_charts(self) -> KarpenterChartsStack:
+        """Karpenter itself, its NodePools and node classes."""
+        from infra.stacks.karpenter_charts import KarpenterChartsStack
+
+        return KarpenterChartsStack(self._app, self._environment, self._plans, self.cluster.outputs, self.karpenter.outputs)
+
+    @cached_property
+    def jobs_charts(self) -> JobsChartsStack:
+        """The jobs. Their pods need nodes, so the node pools go first."""
+        from infra.stacks.jobs_charts import JobsChartsStack
+
+        stack = JobsChartsStack(
+            self._app,
+            self._environment,
+            self._plans,
+            self.cluster.outputs,
+            self.checkpoints.outputs,
+            self.kafka.outputs,
+            self.registry.outputs,
+            self.jobs.outputs,
+        )
+        stack.add_dependency(self.karpenter_charts)
+        return stack
+
+    @cached_property
+    def observability_charts(self) -> ObservabilityChartsStack:
+        """What carries logs and metrics away."""
+        from infra.stacks.observability_charts import ObservabilityChartsStack
+
+        stack = ObservabilityChartsStack(self._app, self._environment, self._plans, self.cluster.outputs, self.observability.outputs)
+        stack.add_dependency(self.karpenter_charts)
+        return stack

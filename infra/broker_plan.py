@@ -1,0 +1,156 @@
+"""Which brokers the Kafka stack makes: those of the plans, or the least where no job gives a load."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from infra.environment import Environment
+from infra.errors import BrokersNotOverZones, FewerBrokers, TooFewZones
+from infra.parts.kafka import Kafka
+from infra.plans import EnvironmentPlans
+from sizing.errors import PenstockError, raise_all
+from sizing.kafka.broker_types import UNMEASURED
+from sizing.kafka.brokers import KafkaOption, cheapest, option_of
+from sizing.kafka.demand import MAX_STORAGE_GIB_PER_BROKER, KafkaDemand
+from sizing.kafka.partitions import most_partitions
+
+# Source: Amazon MSK Developer Guide, "Create a provisioned cluster": subnets in two or three zones, for Express in three.
+MOST_ZONES = 3
+# Three copies of a record need three brokers, and two of them must go on while the third is patched.
+LEAST_BROKERS = 3
+# Volumes grow and never shrink, so the start is small; 100 GiB take the quarantine of a bad day without the pause of six hours that MSK
+# makes between two steps.
+LEAST_STORAGE_GIB = 100
+# What a volume may grow to by itself, over its start, unless the environment says.
+GROWTH = 4
+
+
+@dataclass(frozen=True)
+class BrokerPlan:
+    """The brokers of a provisioned cluster.
+
+    Args:
+        broker_type: as MSK calls it.
+        brokers: how many, a multiple of the zones.
+        zones: in how many zones they lie, 2 or 3.
+        storage_gib: of each broker at the start; None: Express, which manages its storage itself.
+        max_storage_gib: up to which it grows by itself.
+        provisioned_mibps: storage throughput of each broker above a volume's own; 0: none.
+    """
+
+    broker_type: str
+    brokers: int
+    zones: int
+    storage_gib: int | None
+    max_storage_gib: int | None
+    provisioned_mibps: int
+
+
+def broker_plan(environment: Environment, kafka: Kafka, plans: EnvironmentPlans) -> BrokerPlan:
+    """The brokers of an environment with standard or Express brokers.
+
+    Args:
+        environment: whose they are.
+        kafka: its Kafka.
+        plans: of its jobs; without a load among them the partitions alone count.
+
+    Raises:
+        PenstockError: INF-040, INF-041; SIZ-040 or SIZ-042 where no cluster of this kind, or none of this type, is known.
+    """
+    zones = _zones(environment, kafka)
+    option = _option(kafka, plans, zones)
+    needed = option.brokers if option else -(-LEAST_BROKERS // zones) * zones
+    brokers = kafka.brokers or max(needed, -(-kafka.replication // zones) * zones)
+    raise_all(_uneven(brokers, zones))
+    storage_gib = None if kafka.kind == "express" else _storage_gib(kafka, option, brokers)
+    return BrokerPlan(
+        broker_type=kafka.broker_type or (option.broker_type if option else ""),
+        brokers=brokers,
+        zones=zones,
+        storage_gib=storage_gib,
+        max_storage_gib=None if storage_gib is None else _max_storage_gib(kafka, storage_gib),
+        provisioned_mibps=option.provisioned_mibps if option else 0,
+    )
+
+
+def refuse_fewer_brokers(applied: int, wanted: int) -> None:
+    """Nothing where a cluster keeps its brokers or gets more.
+
+    Args:
+        applied: brokers that it has.
+        wanted: brokers that it would have.
+
+    Raises:
+        FewerBrokers: INF-042.
+    """
+    if wanted < applied:
+        need = f"{applied} or more, as it has: brokers that hold partitions are not taken away"
+        fix = f"kafka.brokers: {applied} in the environment, or a cluster of another environment with fewer"
+        raise FewerBrokers(path="kafka.brokers", given=str(wanted), need=need, fix=fix)
+
+
+def fewer_brokers(plan: Mapping[str, Any]) -> list[PenstockError]:
+    """INF-042 for each cluster that would get fewer brokers.
+
+    Args:
+        plan: what ``terraform show -json`` says of a plan.
+    """
+    faults: list[PenstockError] = []
+    for resource in plan.get("resource_changes", []):
+        before, after = resource["change"].get("before"), resource["change"].get("after")
+        if resource["type"] == "aws_msk_cluster" and before and after:
+            try:
+                refuse_fewer_brokers(before["number_of_broker_nodes"], after["number_of_broker_nodes"])
+            except FewerBrokers as fault:
+                faults.append(fault)
+    return faults
+
+
+def _zones(environment: Environment, kafka: Kafka) -> int:
+    found = len(environment.spec.network.zones) if environment.spec.network else 0
+    if kafka.kind == "express" and found < MOST_ZONES:
+        need = f"{MOST_ZONES} zones or more for Express brokers"
+        raise TooFewZones(path="spec.network.zones", given=str(found), need=need, fix="name more zones of the region, or kind: standard")
+    return min(found, MOST_ZONES)
+
+
+def _option(kafka: Kafka, plans: EnvironmentPlans, zones: int) -> KafkaOption | None:
+    """The cluster that the loads ask for; without a load the least that takes the partitions; None for a type without known limits."""
+    together = plans.together
+    if together is not None and together.kafka is not None and together.kafka.cluster is not None:
+        return together.kafka.cluster
+    if kafka.broker_type in UNMEASURED:
+        return None
+    demand = KafkaDemand(
+        peak_in_mibps=0.0,
+        partitions=sum(most_partitions(job.plan.kafka.topics for job in plans.jobs).values()),
+        replication=kafka.replication,
+        zones=3 if zones == MOST_ZONES else 2,
+    )
+    if kafka.broker_type is not None:
+        return option_of(demand, kafka.broker_type)
+    return cheapest(demand, "express" if kafka.kind == "express" else "standard")
+
+
+def _uneven(brokers: int, zones: int) -> list[PenstockError]:
+    if brokers % zones == 0:
+        return []
+    more = -(-brokers // zones) * zones
+    fault = BrokersNotOverZones(
+        path="spec.kafka.brokers", given=str(brokers), need=f"a multiple of the {zones} zones", fix=f"brokers: {more}"
+    )
+    return [fault]
+
+
+def _storage_gib(kafka: Kafka, option: KafkaOption | None, brokers: int) -> int:
+    if kafka.storage_gib is not None:
+        return kafka.storage_gib
+    stored = math.ceil(option.storage.ebs_gib / brokers) if option else 0
+    return min(MAX_STORAGE_GIB_PER_BROKER, max(LEAST_STORAGE_GIB, stored))
+
+
+def _max_storage_gib(kafka: Kafka, storage_gib: int) -> int:
+    return kafka.max_storage_gib or min(MAX_STORAGE_GIB_PER_BROKER, GROWTH * storage_gib)

@@ -1,0 +1,61 @@
+"""An IAM role with what it may do."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from constructs import Construct
+
+from infra.aws_bindings import aws
+from infra.policies import Statement, document, trust
+
+# What a pod of the cluster takes a role through. Source: Amazon EKS User Guide, "EKS Pod Identity role".
+POD_IDENTITY_SERVICE = "pods.eks.amazonaws.com"
+POD_IDENTITY_ACTIONS = ("sts:AssumeRole", "sts:TagSession")
+# Source: IAM User Guide, "IAM and AWS STS quotas".
+MAX_NAME = 64
+
+
+class Role(Construct):
+    """A role, its own policy and the managed ones.
+
+    Args:
+        scope: the stack.
+        id: the construct's id and the logical id of its resources.
+        name: of the role, at most 64 characters.
+        trusted: who may take it, a statement of `infra.policies.trust`.
+        statements: what it may do; none: only what the managed policies say.
+        managed: ARNs of managed policies, by the id that each attachment gets.
+
+    `policies` are the resources that give the role its permissions: what uses the role depends on them, to come after and go before.
+    """
+
+    def __init__(
+        self, scope: Construct, id: str, *, name: str, trusted: Statement, statements: Sequence[Statement] = (), managed: Sequence[str] = ()
+    ) -> None:
+        super().__init__(scope, id)
+        role = aws.iam_role.IamRole(self, "role", name=name, assume_role_policy=document([trusted]))
+        role.override_logical_id(id)
+        self.arn: str = role.arn
+        self.name: str = role.name
+        self.policies: list[Any] = [self._attached(id, arn) for arn in managed]
+        if statements:
+            own = aws.iam_role_policy.IamRolePolicy(self, "policy", name=name, role=role.name, policy=document(statements))
+            own.override_logical_id(id)
+            self.policies.append(own)
+
+    def _attached(self, id: str, policy: str) -> Any:
+        name = f"{id}-{policy.rpartition('/')[2]}"
+        attached = aws.iam_role_policy_attachment.IamRolePolicyAttachment(self, name, role=self.name, policy_arn=policy)
+        attached.override_logical_id(name)
+        return attached
+
+
+def pod_identity_trust(account: str) -> Statement:
+    """Lets EKS Pod Identity take a role, for pods of clusters of one account.
+
+    Args:
+        account: its 12 digits.
+    """
+    return trust(POD_IDENTITY_SERVICE, {"StringEquals": {"aws:SourceAccount": account}}, POD_IDENTITY_ACTIONS)

@@ -1,0 +1,136 @@
+"""The nodes of the system's own pods: a managed node group, always on demand."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from cdktf import TerraformResourceLifecycle
+from constructs import Construct
+
+from infra.aws_bindings import aws
+from infra.constructs.role import Role
+from infra.environment import Environment
+from infra.parts.eks import SystemNodes as Asked
+from infra.parts.eks import arm
+from infra.policies import trust
+
+# What a node does before any pod of ours runs on it: join the cluster, pull images, be reached by SSM instead of SSH. The VPC CNI plugin
+# has a role of its own, so that no other pod of a node can change addresses.
+NODE_POLICIES = ("AmazonEKSWorkerNodePolicy", "AmazonEC2ContainerRegistryPullOnly", "AmazonSSMManagedInstanceCore")
+# The label and the taint keep other pods off: a node full of executors would have no room for Karpenter, which makes room. CoreDNS, the EBS
+# driver and Karpenter's chart tolerate this taint by default.
+ROLE_LABEL = "penstock.dev/role"
+SYSTEM_ROLE = "system"
+TAINT = "CriticalAddonsOnly"
+# EKS's own default, enough for the images of the system's pods. Source: Amazon EKS API reference, CreateNodegroup, diskSize.
+VOLUME_GIB = 20
+# Bottlerocket's system has a volume of its own, which stays small. Source: Bottlerocket's documentation, "Default Volumes".
+BOTTLEROCKET_SYSTEM_GIB = 4
+# EKS's names of the images. Source: Amazon EKS API reference, Nodegroup, amiType.
+_IMAGES = {
+    ("AL2023", False): "AL2023_x86_64_STANDARD",
+    ("AL2023", True): "AL2023_ARM_64_STANDARD",
+    ("Bottlerocket", False): "BOTTLEROCKET_x86_64",
+    ("Bottlerocket", True): "BOTTLEROCKET_ARM_64",
+}
+
+
+class SystemNodes(Construct):
+    """A role, a launch template and a managed node group.
+
+    Args:
+        scope: the stack.
+        id: the construct's id.
+        environment: whose nodes they are.
+        cluster: that they join, with whose version they go along.
+        subnet_ids: private ones, one a zone.
+        partition: of AWS.
+        dns_suffix: of the partition.
+        after: what a node needs of the cluster before it is ready.
+    """
+
+    def __init__(
+        self,
+        scope: Construct,
+        id: str,
+        environment: Environment,
+        *,
+        cluster: Any,
+        subnet_ids: Sequence[str],
+        partition: str,
+        dns_suffix: str,
+        after: Sequence[Any],
+    ) -> None:
+        super().__init__(scope, id)
+        spec = environment.spec
+        if spec.eks is None or spec.nodes is None:
+            raise ValueError(f"{environment.name} has no cluster")
+        self._name = f"{environment.prefix}-{SYSTEM_ROLE}"
+        self._family = spec.nodes.ami_family
+        self._tags = {"Name": self._name, "penstock:environment": environment.name, **spec.tags}
+        managed = [f"arn:{partition}:iam::aws:policy/{policy}" for policy in NODE_POLICIES]
+        self._role = Role(self, f"{id}-role", name=self._name, trusted=trust(f"ec2.{dns_suffix}"), managed=managed)
+        self.group = self._group(spec.eks.system_nodes, cluster, subnet_ids, after)
+        self.group.override_logical_id(id)
+
+    def _group(self, asked: Asked, cluster: Any, subnet_ids: Sequence[str], after: Sequence[Any]) -> Any:
+        """Made anew before the old one goes where EKS can't change it, as for other instance types: hence a prefix for its name."""
+        module = aws.eks_node_group
+        template = self._template()
+        return module.EksNodeGroup(
+            self,
+            "group",
+            cluster_name=cluster.name,
+            version=cluster.version,
+            node_group_name_prefix=f"{SYSTEM_ROLE}-",
+            node_role_arn=self._role.arn,
+            subnet_ids=list(subnet_ids),
+            ami_type=_IMAGES[self._family, arm(asked.instance_types[0])],
+            capacity_type="ON_DEMAND",
+            instance_types=asked.instance_types,
+            launch_template=module.EksNodeGroupLaunchTemplate(id=template.id, version=f"${{{template.fqn}.latest_version}}"),
+            scaling_config=module.EksNodeGroupScalingConfig(min_size=asked.min, max_size=asked.max, desired_size=asked.min),
+            update_config=module.EksNodeGroupUpdateConfig(max_unavailable=1),
+            labels={ROLE_LABEL: SYSTEM_ROLE},
+            taint=[module.EksNodeGroupTaint(key=TAINT, value="true", effect="NO_SCHEDULE")],
+            # A node without the policies of its role never joins.
+            depends_on=[*after, *self._role.policies],
+            # Nodes that somebody added by hand stay.
+            lifecycle=TerraformResourceLifecycle(create_before_destroy=True, ignore_changes=["scaling_config[0].desired_size"]),
+        )
+
+    def _template(self) -> Any:
+        """Pods of these nodes can't ask for the node's own credentials: their request is one hop too far."""
+        module = aws.launch_template
+        template = module.LaunchTemplate(
+            self,
+            "template",
+            name=self._name,
+            update_default_version=True,
+            metadata_options=module.LaunchTemplateMetadataOptions(
+                http_endpoint="enabled", http_tokens="required", http_put_response_hop_limit=1, instance_metadata_tags="disabled"
+            ),
+            block_device_mappings=[_volume(device, gib) for device, gib in _volumes(self._family)],
+            tag_specifications=[_tagged(kind, self._tags) for kind in ("instance", "volume", "network-interface")],
+        )
+        template.override_logical_id(f"{self.node.id}-template")
+        return template
+
+
+def _volumes(family: str) -> list[tuple[str, int]]:
+    if family == "Bottlerocket":
+        return [("/dev/xvda", BOTTLEROCKET_SYSTEM_GIB), ("/dev/xvdb", VOLUME_GIB)]
+    return [("/dev/xvda", VOLUME_GIB)]
+
+
+def _volume(device: str, gib: int) -> Any:
+    """Encrypted with the account's own key for EBS: nothing of a job's is on these nodes."""
+    module = aws.launch_template
+    ebs = module.LaunchTemplateBlockDeviceMappingsEbs(volume_size=gib, volume_type="gp3", encrypted="true", delete_on_termination="true")
+    return module.LaunchTemplateBlockDeviceMappings(device_name=device, ebs=ebs)
+
+
+def _tagged(kind: str, tags: Mapping[str, str]) -> Any:
+    """A template's instances don't get the provider's default tags."""
+    return aws.launch_template.LaunchTemplateTagSpecifications(resource_type=kind, tags=dict(tags))

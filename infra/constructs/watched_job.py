@@ -1,0 +1,77 @@
+"""A job as CloudWatch sees it: its log group, the metrics that are read from it, and its alarms."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from constructs import Construct
+
+from infra.aws_bindings import aws
+from infra.environment import Environment
+from infra.job_alarms import JOB_DIMENSION, JOB_FIELD, METRICS, Alarm, namespace
+
+
+class WatchedJob(Construct):
+    """The log group, metric filters and alarms of one job.
+
+    Args:
+        scope: the stack.
+        id: the job's name.
+        environment: where it runs.
+        log_group: the group's name.
+        key_arn: the KMS key's ARN.
+        alarms: of the job.
+        topic_arn: of SNS, where alarms go.
+    """
+
+    def __init__(
+        self, scope: Construct, id: str, *, environment: Environment, log_group: str, key_arn: str, alarms: Sequence[Alarm], topic_arn: str
+    ) -> None:
+        super().__init__(scope, id)
+        self._job = id
+        self._namespace = namespace(environment.name)
+        group = aws.cloudwatch_log_group.CloudwatchLogGroup(
+            self,
+            "logs",
+            name=log_group,
+            retention_in_days=environment.spec.observability.log_retention_days,
+            # Not protected: its records pass with their retention in any case, and a job that the environment drops must not stop a deploy.
+            kms_key_id=key_arn,
+        )
+        group.override_logical_id(id)
+        self.log_group_arn: str = group.arn
+        self._filters(group.name)
+        for alarm in alarms:
+            self._alarm(alarm, environment.prefix, topic_arn)
+
+    def _filters(self, log_group: str) -> None:
+        module = aws.cloudwatch_log_metric_filter
+        for metric in METRICS:
+            id = f"{self._job}-{metric.name}"
+            # With a dimension there can be no default value: a record that does not match counts for nothing.
+            transformation = module.CloudwatchLogMetricFilterMetricTransformation(
+                name=metric.name, namespace=self._namespace, value=metric.value, dimensions={JOB_DIMENSION: f"$.{JOB_FIELD}"}
+            )
+            module.CloudwatchLogMetricFilter(
+                self, metric.name, name=id, log_group_name=log_group, pattern=metric.pattern, metric_transformation=transformation
+            ).override_logical_id(id)
+
+    def _alarm(self, alarm: Alarm, prefix: str, topic_arn: str) -> None:
+        id = f"{self._job}-{alarm.kind}"
+        aws.cloudwatch_metric_alarm.CloudwatchMetricAlarm(
+            self,
+            alarm.kind,
+            alarm_name=f"{prefix}-{id}",
+            alarm_description=f"{self._job}: {alarm.description}",
+            namespace=self._namespace,
+            metric_name=alarm.metric.name,
+            dimensions={JOB_DIMENSION: self._job},
+            statistic=alarm.statistic,
+            period=alarm.period_s,
+            evaluation_periods=alarm.periods,
+            comparison_operator=alarm.comparison,
+            threshold=alarm.threshold,
+            treat_missing_data=alarm.missing,
+            alarm_actions=[topic_arn],
+            ok_actions=[topic_arn],
+        ).override_logical_id(id)

@@ -1,0 +1,84 @@
+"""What an environment has to have before anything of it is deployed, beyond what its plans need.
+
+These depend on the date or on the region's catalog, so that the document alone can't tell: a version of EKS may be out of support today
+that was not yesterday. An environment that is only used for sizing may be without them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from infra.environment import Environment
+from infra.errors import EksVersionUnknown, EksVersionUnsupported, NoAdministrator, ZoneUnknown
+from infra.parts.eks import Eks
+from jobs.document import Document, Path_, dotted
+from sizing.cluster import Cluster
+from sizing.errors import PenstockError, raise_all
+from sizing.lint.versions import EksVersion, eks_versions
+
+
+def refuse_undeployable(environment: Environment, cluster: Cluster | None, *, today: str, document: Document | None = None) -> None:
+    """Raises what stands against a deploy of an environment, all of it together.
+
+    Args:
+        environment: that is to be deployed.
+        cluster: what sizing knows of it; None: it has no cluster, and nothing is checked.
+        today: ISO text, as ``2026-11-21``.
+        document: that the environment was read from; with it each fault has its line.
+
+    Raises:
+        PenstockError: INF-020 to INF-023; several come as `Faults`.
+    """
+    if environment.spec.eks is None or cluster is None:
+        return
+    found = [*_versions(environment.spec.eks, today), *_administrators(environment), *_zones(cluster)]
+    for path, fault in found:
+        fault.path = dotted(path)
+        if document is not None:
+            document.locate(fault, path)
+    raise_all(fault for _, fault in found)
+
+
+def _versions(eks: Eks, today: str) -> Iterator[tuple[Path_, PenstockError]]:
+    """Source: Amazon EKS User Guide, Kubernetes versions. A version above all that are known here may have come since."""
+    path: Path_ = ("spec", "eks", "version")
+    known = eks_versions()
+    dates = known.get(eks.version)
+    fix = _fix(known, today)
+    if dates is None:
+        if _minor(eks.version) < max(map(_minor, known)):
+            yield path, EksVersionUnknown(given=eks.version, need=f"one of {', '.join(known)}", fix=fix)
+    elif today > dates.extended_until:
+        need = f"a version in support; extended support of this one ended on {dates.extended_until}"
+        yield path, EksVersionUnsupported(given=eks.version, need=need, fix=fix)
+    elif today > dates.standard_until and not eks.extended_support:
+        need = f"a version in standard support; that of this one ended on {dates.standard_until}"
+        extended = f"{fix}; or extendedSupport: true, at six times the price, until {dates.extended_until}"
+        yield path, EksVersionUnsupported(given=eks.version, need=need, fix=extended)
+
+
+def _fix(known: dict[str, EksVersion], today: str) -> str:
+    supported = [version for version, dates in known.items() if dates.standard_until >= today]
+    newest = max(supported, key=_minor, default="")
+    return f'version: "{newest}", in standard support until {known[newest].standard_until}' if newest else "take one that EKS supports"
+
+
+def _minor(version: str) -> int:
+    return int(version.partition(".")[2])
+
+
+def _administrators(environment: Environment) -> Iterator[tuple[Path_, PenstockError]]:
+    """An emulated cluster has no Kubernetes that someone could be let into."""
+    spec = environment.spec
+    if spec.eks is not None and not spec.eks.admins and spec.endpoints is None:
+        need = "at least the role that deploys: whoever makes the cluster gets no access to it by that alone"
+        yield ("spec", "eks", "admins"), NoAdministrator(need=need, fix=f"admins: [arn:aws:iam::{spec.account}:role/NAME]")
+
+
+def _zones(cluster: Cluster) -> Iterator[tuple[Path_, PenstockError]]:
+    known = sorted({zone for instance in cluster.catalog.types for zone in instance.zones})
+    for index, zone in enumerate(cluster.zones):
+        if known and zone not in known:
+            need = f"one of {', '.join(known)}"
+            fix = "take one of them, or fetch a newer catalog with `penstock catalog refresh`"
+            yield ("spec", "network", "zones", index), ZoneUnknown(given=zone, need=need, fix=fix)

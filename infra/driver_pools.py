@@ -1,0 +1,63 @@
+"""Whether Karpenter leaves the nodes of drivers alone.
+
+A driver that loses its node restarts its query: state is loaded anew, and what the batch had done is done again. An executor that goes is
+one of many. So nothing but a lost machine may move a driver, unless the environment has said when.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+
+from infra.errors import DriversDisturbed
+from infra.manifests.node_pool import duration
+from infra.parts.nodes import Disruption, Pool
+from sizing.errors import raise_all
+from sizing.job_pods import DRIVER
+from sizing.planned_nodes import NodesPlan
+
+_NEVER = "Never"
+_UNDERUTILIZED, _DRIFTED = "Underutilized", "Drifted"
+_NONE_AT_A_TIME = ("0", "0%")
+_FIX = (
+    'budgets: [{nodes: "1", reasons: [Empty]}, {nodes: "0", reasons: [Underutilized, Drifted]}], the second with a schedule and a '
+    "duration where there is a time for it"
+)
+
+
+def leave_drivers_alone(pools: Iterable[Pool], nodes: NodesPlan) -> None:
+    """Refuses pools that drivers go to and whose nodes Karpenter may take away while they run.
+
+    Args:
+        pools: of the environment.
+        nodes: of all its jobs.
+
+    Raises:
+        DriversDisturbed: INF-031; several come as `Faults`.
+    """
+    placed = (*nodes.one_batch.groups, *nodes.staged.groups)
+    used = {group.node_pool for group in placed if any(pods.group.split("/")[-1] == DRIVER for pods in group.pods)}
+    raise_all(fault for index, pool in enumerate(pools) if pool.name in used for fault in _faults(index, pool))
+
+
+def _faults(index: int, pool: Pool) -> Iterator[DriversDisturbed]:
+    path = f"spec.nodes.pools[{index}] ({pool.name})"
+    if pool.expire_after != _NEVER:
+        need = "Never: an old node is drained whatever the budgets say, and drivers go to this pool"
+        given = duration(pool.expire_after)
+        yield DriversDisturbed(path=f"{path}.expireAfter", given=given, need=need, fix="expireAfter: Never, and a new node with an upgrade")
+    for reason in _allowed(pool.disruption):
+        need = f'a budget of nodes "0" for {reason}: drivers go to this pool, and no driver may be moved for that'
+        yield DriversDisturbed(path=f"{path}.disruption.budgets", given=_text(pool.disruption), need=need, fix=_FIX)
+
+
+def _allowed(disruption: Disruption) -> list[str]:
+    """For what reasons nodes with pods on them may go. A budget with a schedule leaves the rest of the time, as it was written to."""
+    consolidates = disruption.consolidation_policy != "WhenEmpty" and disruption.consolidate_after != _NEVER
+    held = [budget for budget in disruption.budgets if budget.nodes in _NONE_AT_A_TIME]
+    reasons = (*((_UNDERUTILIZED,) if consolidates else ()), _DRIFTED)
+    return [reason for reason in reasons if not any(not budget.reasons or reason in budget.reasons for budget in held)]
+
+
+def _text(disruption: Disruption) -> str:
+    budgets = (f"{budget.nodes} for {', '.join(budget.reasons) or 'any reason'}" for budget in disruption.budgets)
+    return "; ".join(budgets) or "none: a tenth of the nodes at a time, for any reason"

@@ -1,0 +1,9 @@
+"""The driver's program as a file, for ``spark-submit`` and the Apache operator, which start files and not modules."""
+
+from __future__ import annotations
+
+import sys
+
+from jobs.runtime import main
+
+sys.exit(main(sys.argv[1:]))

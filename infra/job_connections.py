@@ -1,0 +1,65 @@
+"""The connections that a job gets of its environment: those that its spec names, and no others."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+
+from infra.environment import Environment
+from infra.errors import ConnectionNotGiven, ConnectionOfAnotherKind
+from infra.parts.connections import Connection
+from infra.plans import JobPlan
+from jobs.document import dotted
+from jobs.spec import NamedConnection, SpecFile, connection_names, named_connections
+from sizing.errors import PenstockError, raise_all
+
+
+def connections_of(job: SpecFile, environment: Environment) -> dict[str, Connection]:
+    """Name -> connection of a job whose names are all known.
+
+    Args:
+        job: its spec.
+        environment: where it runs.
+    """
+    return {name: environment.spec.connections[name] for name in connection_names(job.job.spec)}
+
+
+def urls(connections: Mapping[str, Connection]) -> dict[str, str]:
+    """Name -> URL, of those that have one outside of their secret."""
+    return {name: one.url for name, one in connections.items() if one.url is not None}
+
+
+def secrets(connections: Mapping[str, Connection]) -> dict[str, str]:
+    """Name -> ARN of its secret, of those that have one."""
+    return {name: one.secret for name, one in connections.items() if one.secret is not None}
+
+
+def ports(connections: Mapping[str, Connection]) -> tuple[int, ...]:
+    """The ports that they are reached by, each once, sorted."""
+    return tuple(sorted({one.port for one in connections.values()}))
+
+
+def refuse_unknown_connections(jobs: Iterable[JobPlan], environment: Environment) -> None:
+    """Refuses jobs that name connections which the environment does not have, or has as something else.
+
+    Raises:
+        PenstockError: INF-070 and INF-071 with their lines; several come as `Faults`.
+    """
+    known = environment.spec.connections
+    raise_all(
+        job.spec.document.locate(fault, one.place)
+        for job in jobs
+        for one in named_connections(job.spec.job.spec)
+        if (fault := _fault(one, known, environment)) is not None
+    )
+
+
+def _fault(one: NamedConnection, known: Mapping[str, Connection], environment: Environment) -> PenstockError | None:
+    path = dotted(one.place)
+    if one.name not in known:
+        need = f"a connection of the environment {environment.name}: {', '.join(known) or 'it has none'}"
+        fix = f"add {one.name} to the environment's connections, or mend the name"
+        return ConnectionNotGiven(path=path, given=one.name, need=need, fix=fix)
+    if known[one.name].kind != one.kind:
+        need = f"a connection of kind {one.kind}; in the environment {environment.name} it is {known[one.name].kind}"
+        return ConnectionOfAnotherKind(path=path, given=one.name, need=need, fix="mend the environment's connection, or name another one")
+    return None

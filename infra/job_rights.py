@@ -1,0 +1,224 @@
+"""What a job may do on AWS: read and write below its own folders, and use its own topics and consumer groups. Nothing else.
+
+Source: AWS Service Authorization Reference for Amazon S3, AWS KMS and Apache Kafka APIs for Amazon MSK clusters.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from infra.errors import OutputsOverlap
+from infra.parts.connections import Connection
+from infra.plans import JobPlan
+from infra.policies import Condition, Statement, allow
+from jobs.document import dotted
+from jobs.spec import SpecFile
+from sizing.errors import PenstockError, raise_all
+
+# The signs of a regular expression; before the first of them a pattern of topics is plain text.
+_SIGNS = re.compile(r"[\\.^$*+?{}\[\]|()]")
+
+
+@dataclass(frozen=True)
+class Buckets:
+    """Where jobs keep and write.
+
+    Args:
+        checkpoints_arn: of the bucket of the checkpoints.
+        output_arn: of the bucket of the output.
+        key_arn: of the KMS key of both.
+        service: S3 in this region as KMS knows it, ``s3.us-east-1.amazonaws.com``.
+    """
+
+    checkpoints_arn: str
+    output_arn: str
+    key_arn: str
+    service: str
+
+
+@dataclass(frozen=True)
+class Brokers:
+    """A cluster that knows its clients by IAM.
+
+    Args:
+        cluster_arn: of the cluster.
+        topics_arn: what an ARN of a topic of it begins with.
+        groups_arn: likewise of a consumer group.
+        transactions_arn: likewise of a transactional id.
+    """
+
+    cluster_arn: str
+    topics_arn: str
+    groups_arn: str
+    transactions_arn: str
+
+
+def statements(
+    job: SpecFile, buckets: Buckets, brokers: Brokers | None, connections: Mapping[str, Connection] | None = None
+) -> list[Statement]:
+    """What the role of a job allows.
+
+    Args:
+        job: its spec.
+        buckets: where it keeps and writes.
+        brokers: None where they don't ask IAM.
+        connections: name -> those that the job names; None: it names none.
+    """
+    kept = [*_checkpoints(job, buckets), *_input(job, buckets), *_output(job, buckets), _key(job, buckets)]
+    return [*kept, *(_kafka(job, brokers) if brokers else ()), *_secrets(connections or {})]
+
+
+def output_folders(job: SpecFile) -> list[str]:
+    """The folders of the output bucket that a job writes to, sorted."""
+    return sorted({sink.files.path for sink in job.job.spec.sinks.values() if sink.files})
+
+
+def refuse_shared_folders(jobs: Sequence[JobPlan]) -> None:
+    """Refuses two jobs that could write over each other.
+
+    Raises:
+        PenstockError: INF-051 for each such sink.
+    """
+    owners: list[tuple[str, str]] = []
+    faults: list[PenstockError] = []
+    for job in jobs:
+        faults += [_overlap(job, name, path, other) for name, path, other in _taken(job.spec, owners)]
+        owners += [(folder, job.name) for folder in output_folders(job.spec)]
+    raise_all(faults)
+
+
+def _taken(job: SpecFile, owners: Sequence[tuple[str, str]]) -> list[tuple[str, str, tuple[str, str]]]:
+    sinks = {name: sink.files.path for name, sink in job.job.spec.sinks.items() if sink.files}
+    return [(name, path, owner) for name, path in sinks.items() for owner in owners if _one_in_the_other(path, owner[0])]
+
+
+def _one_in_the_other(one: str, other: str) -> bool:
+    return f"{one}/".startswith(f"{other}/") or f"{other}/".startswith(f"{one}/")
+
+
+def _overlap(job: JobPlan, sink: str, path: str, owner: tuple[str, str]) -> PenstockError:
+    place = ("spec", "sinks", sink, "files", "path")
+    folder, name = owner
+    need = f"a folder of its own; the job {name} writes to {folder}"
+    return job.spec.document.locate(OutputsOverlap(path=dotted(place), given=path, need=need, fix=f"path: {job.name}"), place)
+
+
+def _checkpoints(job: SpecFile, buckets: Buckets) -> list[Statement]:
+    folder = job.job.metadata.name
+    return [
+        _list("ListOwnCheckpoints", buckets.checkpoints_arn, [folder]),
+        # Checkpoints, savepoints and Penstock's own records. Spark and s3a delete and replace what they have written.
+        allow(
+            "UseOwnCheckpoints",
+            ["s3:GetObject", "s3:PutObject", "s3:DeleteObject", "s3:AbortMultipartUpload"],
+            [f"{buckets.checkpoints_arn}/{folder}/*"],
+        ),
+    ]
+
+
+def _input(job: SpecFile, buckets: Buckets) -> list[Statement]:
+    """Files that the job reads. In a bucket of another key, that key has to let the job's role use it."""
+    folders: dict[str, list[str]] = {}
+    for source in job.job.spec.sources.values():
+        if source.files:
+            arn = _bucket_arn(source.files.bucket, buckets)
+            folders.setdefault(arn, []).append(source.files.path)
+    lists = [_list(f"ListInput{number}", arn, sorted(paths)) for number, (arn, paths) in enumerate(sorted(folders.items()), start=1)]
+    objects = sorted(f"{arn}/{path}/*" for arn, paths in folders.items() for path in paths)
+    return [*lists, allow("ReadInput", ["s3:GetObject"], objects)] if objects else []
+
+
+def _bucket_arn(name: str | None, buckets: Buckets) -> str:
+    if name is None:
+        return buckets.output_arn
+    return f"arn:{buckets.output_arn.split(':')[1]}:s3:::{name}"
+
+
+def _output(job: SpecFile, buckets: Buckets) -> list[Statement]:
+    folders = output_folders(job)
+    if not folders:
+        return []
+    return [
+        _list("ListOwnOutput", buckets.output_arn, folders),
+        # It knows no condition on a folder. It tells the names of what others write just now, and gives no right on it.
+        allow("ListUnfinishedUploads", ["s3:ListBucketMultipartUploads"], [buckets.output_arn]),
+        # No DeleteObject: what is published stays.
+        allow(
+            "WriteOwnOutput",
+            ["s3:GetObject", "s3:PutObject", "s3:AbortMultipartUpload"],
+            [f"{buckets.output_arn}/{folder}/*" for folder in folders],
+        ),
+    ]
+
+
+def _list(sid: str, bucket_arn: str, folders: Sequence[str]) -> Statement:
+    return allow(sid, ["s3:ListBucket"], [bucket_arn], {"StringLike": {"s3:prefix": [f"{folder}/*" for folder in folders]}})
+
+
+def _key(job: SpecFile, buckets: Buckets) -> Statement:
+    """By way of S3 and for these buckets alone. S3 gives the bucket's ARN as the context where it has a bucket key, else the object's."""
+    read = any(source.files and source.files.bucket is None for source in job.job.spec.sources.values())
+    arns = [buckets.checkpoints_arn, *([buckets.output_arn] if output_folders(job) or read else [])]
+    condition: Condition = {
+        "StringEquals": {"kms:ViaService": buckets.service},
+        "StringLike": {"kms:EncryptionContext:aws:s3:arn": [context for arn in arns for context in (arn, f"{arn}/*")]},
+    }
+    return allow("UseKeyByS3", ["kms:Decrypt", "kms:GenerateDataKey"], [buckets.key_arn], condition)
+
+
+def _kafka(job: SpecFile, brokers: Brokers) -> list[Statement]:
+    spec = job.job.spec
+    own = f"penstock.{job.job.metadata.name}"
+    kafka = [source.kafka for source in spec.sources.values() if source.kafka]
+    patterns = {f"{_SIGNS.split(source.pattern)[0]}*" for source in kafka if source.pattern is not None}
+    read = sorted({*job.job.read_topics(), *patterns})
+    # Spark's readers: named by this and something random, they commit nothing. The default lies below the job's own.
+    readers = sorted({f"{source.group_id_prefix}-*" for source in kafka if source.group_id_prefix is not None})
+    written = sorted({sink.kafka.topic for sink in spec.sinks.values() if sink.kafka})
+    connect = ["kafka-cluster:Connect", *(["kafka-cluster:WriteDataIdempotently"] if written else [])]
+    found = [allow("ConnectToBrokers", connect, [brokers.cluster_arn])]
+    if read:
+        found += [
+            allow("ReadOwnTopics", ["kafka-cluster:DescribeTopic", "kafka-cluster:ReadData"], _of(brokers.topics_arn, read)),
+        ]
+    # What a transaction has written is marked by a group's offsets.
+    if read or any(sink.kafka and sink.kafka.guarantee == "exactly-once" for sink in spec.sinks.values()):
+        found += [
+            allow(
+                "UseOwnGroups",
+                ["kafka-cluster:DescribeGroup", "kafka-cluster:AlterGroup"],
+                # A job's name has no dot, so that no other job's groups begin with it and one.
+                _of(brokers.groups_arn, [own, f"{own}.*", *readers]),
+            ),
+        ]
+    if written:
+        transactions = ["kafka-cluster:DescribeTransactionalId", "kafka-cluster:AlterTransactionalId"]
+        found += [
+            allow("WriteOwnTopics", ["kafka-cluster:DescribeTopic", "kafka-cluster:WriteData"], _of(brokers.topics_arn, written)),
+            allow("UseOwnTransactions", transactions, _of(brokers.transactions_arn, [own, f"{own}.*"])),
+        ]
+    return found
+
+
+def _secrets(connections: Mapping[str, Connection]) -> list[Statement]:
+    """By way of Secrets Manager, and for these secrets alone."""
+    secrets = {one.secret: one.key for one in connections.values() if one.secret is not None}
+    if not secrets:
+        return []
+    found = [allow("ReadOwnSecrets", ["secretsmanager:GetSecretValue"], sorted(secrets))]
+    keys = sorted({key for key in secrets.values() if key is not None})
+    if keys:
+        encrypted = sorted(secret for secret, key in secrets.items() if key is not None)
+        regions = sorted({secret.split(":")[3] for secret in encrypted})
+        condition: Condition = {
+            "StringLike": {"kms:ViaService": [f"secretsmanager.{region}.*" for region in regions]},
+            "StringEquals": {"kms:EncryptionContext:SecretARN": encrypted},
+        }
+        found.append(allow("UseKeysOfSecrets", ["kms:Decrypt"], keys, condition))
+    return found
+
+
+def _of(arn: str, names: Sequence[str]) -> list[str]:
+    return [f"{arn}/{name}" for name in names]

@@ -1,0 +1,106 @@
+"""Spark's settings of client mode inside a pod: what the deployment adds to a plan's.
+
+Source: Spark's documentation, "Running Spark on Kubernetes", client mode, and deploy/k8s/Config.scala of 4.3.0's own jar.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from infra.manifests.deployed_job import BLOCK_MANAGER_PORT, DRIVER_PORT, UI_PORT, DeployedJob
+from infra.manifests.pod_security import LOCAL_DIRS, TEMPORARY
+
+MASTER = "k8s://https://kubernetes.default.svc"
+# The folder of the job's ConfigMap in the driver's pod.
+CONFIGURATION_FOLDER = "/etc/penstock"
+EXECUTOR_TEMPLATE = "executor.yaml"
+EXECUTOR_CONTAINER = "spark-kubernetes-executor"
+_VOLUME_CLAIMS = "spark.kubernetes.executor.volumes.persistentVolumeClaim."
+
+# Better than Spark's own where a spec does not say otherwise.
+DEFAULTS = {
+    # An executor whose node is about to go ends its tasks and hands on its blocks instead of just stopping.
+    "spark.decommission.enabled": "true",
+    "spark.storage.decommission.enabled": "true",
+    # A JVM without memory that limps on is worse than one that is started again.
+    "spark.driver.extraJavaOptions": "-XX:+ExitOnOutOfMemoryError",
+    "spark.executor.extraJavaOptions": "-XX:+ExitOnOutOfMemoryError",
+}
+
+
+def client_mode_conf(job: DeployedJob) -> dict[str, str]:
+    """All settings that the driver is started with: the plan's, and the deployment's, which win."""
+    return {**DEFAULTS, **job.plan.spark_conf, **owned_conf(job)}
+
+
+def owned_conf(job: DeployedJob) -> dict[str, str]:
+    """The settings that are the deployment's alone: a spec that says otherwise would run somewhere else than it was planned for."""
+    return {**deployment_conf(job), **_client_mode(job)}
+
+
+def deployment_conf(job: DeployedJob) -> dict[str, str]:
+    """What of it holds in Spark's cluster mode as well."""
+    return {**_kubernetes(job), **_network(), **_storage(job), **_unneeded_rights(job)}
+
+
+def claims_volumes(conf: Mapping[str, str]) -> bool:
+    """Whether executors ask for persistent volumes, which the driver claims for them."""
+    return any(key.startswith(_VOLUME_CLAIMS) for key in conf)
+
+
+def _kubernetes(job: DeployedJob) -> dict[str, str]:
+    return {
+        "spark.kubernetes.namespace": job.namespace,
+        "spark.kubernetes.container.image": job.image,
+        "spark.kubernetes.container.image.pullPolicy": "IfNotPresent",
+        "spark.kubernetes.authenticate.executor.serviceAccountName": job.service_account("executor"),
+        "spark.kubernetes.executor.podTemplateContainerName": EXECUTOR_CONTAINER,
+    }
+
+
+def _client_mode(job: DeployedJob) -> dict[str, str]:
+    """What in cluster mode is Spark's own to say, or its submitter's."""
+    return {
+        "spark.submit.deployMode": "client",
+        "spark.driver.host": job.driver_address,
+        "spark.driver.bindAddress": "0.0.0.0",
+        # Executors would else be told the address that the driver binds to. Source: spark-kubernetes 4.3.0, whose default is true.
+        "spark.kubernetes.executor.useDriverPodIP": "false",
+        "spark.kubernetes.executor.podTemplateFile": f"{CONFIGURATION_FOLDER}/{EXECUTOR_TEMPLATE}",
+    }
+
+
+def _network() -> dict[str, str]:
+    return {
+        "spark.driver.port": str(DRIVER_PORT),
+        # Of the driver and of the executors.
+        "spark.blockManager.port": str(BLOCK_MANAGER_PORT),
+        "spark.driver.blockManager.port": str(BLOCK_MANAGER_PORT),
+        "spark.ui.port": str(UI_PORT),
+        # The network policy knows these ports and no others, so that the next one would be found open and never be reached.
+        "spark.port.maxRetries": "0",
+        "spark.ui.killEnabled": "false",
+    }
+
+
+def _storage(job: DeployedJob) -> dict[str, str]:
+    return {
+        "spark.local.dir": LOCAL_DIRS,
+        "spark.hadoop.hadoop.tmp.dir": TEMPORARY,
+        "spark.sql.warehouse.dir": f"{TEMPORARY}/warehouse",
+        "spark.hadoop.fs.s3a.endpoint.region": job.region,
+        "spark.executorEnv.AWS_REGION": job.region,
+        "spark.executorEnv.AWS_DEFAULT_REGION": job.region,
+    }
+
+
+def _unneeded_rights(job: DeployedJob) -> dict[str, str]:
+    """What Spark would ask of the API, and needs not: executors get their settings from the driver, and the service is the chart's."""
+    spared = {
+        "spark.kubernetes.executor.disableConfigMap": "true",
+        "spark.kubernetes.driver.service.deleteOnTermination": "false",
+    }
+    if not claims_volumes(job.plan.spark_conf):
+        spared["spark.kubernetes.driver.ownPersistentVolumeClaim"] = "false"
+        spared["spark.kubernetes.driver.reusePersistentVolumeClaim"] = "false"
+    return spared

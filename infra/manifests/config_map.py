@@ -1,0 +1,68 @@
+"""What a driver reads when it starts: the spec, its configuration and the template of its executors' pods."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from typing import Any
+
+from infra.manifests.client_mode_conf import CONFIGURATION_FOLDER, EXECUTOR_TEMPLATE, MASTER, client_mode_conf
+from infra.manifests.deployed_job import DeployedJob
+from infra.manifests.executor_pod_template import executor_pod_template
+from jobs.runtime_configuration import RuntimeConfiguration
+
+SPEC = "job.yaml"
+RUNTIME = "runtime.json"
+# Where a team's own image has its apps, beside Penstock's.
+APPS = "/opt/penstock/app"
+
+
+def config_map(job: DeployedJob) -> dict[str, Any]:
+    """The ConfigMap, mounted at `CONFIGURATION_FOLDER`."""
+    return {
+        "apiVersion": "v1",
+        "kind": "ConfigMap",
+        "metadata": {"name": job.driver_name, "namespace": job.namespace, "labels": job.labels("driver")},
+        "data": _files(job),
+    }
+
+
+def runtime_configuration(job: DeployedJob) -> RuntimeConfiguration:
+    """What `python -m jobs.runtime` is started with."""
+    return RuntimeConfiguration(
+        spec=f"{CONFIGURATION_FOLDER}/{SPEC}",
+        app_path=(APPS,),
+        master=MASTER,
+        brokers=job.brokers,
+        kafka_security=job.kafka_security,
+        region=job.region,
+        checkpoint=job.checkpoint,
+        output_bucket=job.output_bucket,
+        connections=dict(job.connections),
+        secrets=dict(job.secrets),
+        spark_conf=client_mode_conf(job),
+    )
+
+
+def fingerprint(job: DeployedJob) -> str:
+    """Changes when what the driver reads changes, less what only Terraform knows.
+
+    Returns:
+        16 hexadecimal digits.
+    """
+    text = json.dumps(_files(job), sort_keys=True)
+    for outside in sorted((job.image, *outside_values(job).values()), key=len, reverse=True):
+        text = text.replace(outside, "")
+    return hashlib.sha256(text.encode()).hexdigest()[:16]
+
+
+def outside_values(job: DeployedJob) -> dict[str, str]:
+    """What of its configuration the driver takes from other stacks, by a name of each."""
+    return {"brokers": job.brokers, "checkpoint": job.checkpoint, "output-bucket": job.output_bucket}
+
+
+def _files(job: DeployedJob) -> dict[str, str]:
+    # JSON is YAML, and its writer adds nothing to what is written.
+    template = json.dumps(executor_pod_template(job), indent=2)
+    runtime = runtime_configuration(job).model_dump_json(by_alias=True, indent=2)
+    return {**job.schemas, SPEC: job.spec_text, RUNTIME: runtime, EXECUTOR_TEMPLATE: template}

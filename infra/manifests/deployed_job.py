@@ -1,0 +1,134 @@
+"""A job as it is put into a cluster, and the names that everything of it bears."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Literal
+
+from infra.parts.nodes import PodPlace
+from sizing.planned import Plan
+
+Component = Literal["driver", "executor"]
+
+# Ports are the same in every pod, so that a network policy can name them. Source: Spark, the defaults of the driver's service in cluster
+# mode (7078, 7079) and of spark.ui.port.
+DRIVER_PORT = 7078
+BLOCK_MANAGER_PORT = 7079
+UI_PORT = 4040
+
+JOB_LABEL = "penstock.dev/job"
+COMPONENT_LABEL = "app.kubernetes.io/component"
+# Where Prometheus and Fluent Bit run.
+OBSERVABILITY_NAMESPACE = "observability"
+
+
+@dataclass(frozen=True, kw_only=True)
+class DeployedJob:
+    """A job, its plan, and where it runs. Texts may be another stack's values, which nobody knows before Terraform runs.
+
+    Args:
+        name: of the job, a spec's ``metadata.name``.
+        spec_text: the spec as it was written.
+        plan: what it needs.
+        image: of driver and executors, with its tag.
+        brokers: ``host:port``, several with commas.
+        kafka_security: how clients talk to them.
+        broker_ports: all of their ports, sorted.
+        checkpoint: ``s3a://bucket/folder`` of this generation of the job.
+        output_bucket: where its file sinks write.
+        region: AWS region of all of that.
+        trigger_s: from one micro-batch to the next; None: a bounded run, which ends by itself when it has read what there is.
+        driver: where its pod goes.
+        executor: where theirs go.
+        role_arn: the IAM role of its pods; None: they have none.
+        schemas: name -> text of the files that lie beside the spec: Avro schemas, and an app in SQL.
+        connections: name -> URL without credentials.
+        secrets: name of a connection -> ARN of the secret with its credentials.
+        connection_ports: that they are reached by, sorted.
+    """
+
+    name: str
+    spec_text: str
+    plan: Plan
+    image: str
+    brokers: str
+    kafka_security: Literal["iam", "tls", "plaintext"]
+    broker_ports: tuple[int, ...]
+    checkpoint: str
+    output_bucket: str
+    region: str
+    trigger_s: float | None
+    driver: PodPlace = field(default_factory=PodPlace)
+    executor: PodPlace = field(default_factory=PodPlace)
+    role_arn: str | None = None
+    schemas: Mapping[str, str] = field(default_factory=dict)
+    connections: Mapping[str, str] = field(default_factory=dict)
+    secrets: Mapping[str, str] = field(default_factory=dict)
+    connection_ports: tuple[int, ...] = ()
+
+    @property
+    def bounded(self) -> bool:
+        """Whether it ends by itself."""
+        return self.trigger_s is None
+
+    @property
+    def namespace(self) -> str:
+        """The job's own."""
+        return namespace(self.name)
+
+    @property
+    def driver_name(self) -> str:
+        """Of the driver's controller and of its headless service."""
+        return f"{self.name}-driver"
+
+    @property
+    def driver_host_name(self) -> str:
+        """Of the driver's pod in that service: what a StatefulSet calls its first pod."""
+        return f"{self.driver_name}-0"
+
+    @property
+    def driver_address(self) -> str:
+        """Where executors find the driver, whatever its pod's IP is this time."""
+        return f"{self.driver_host_name}.{self.driver_name}.{self.namespace}.svc"
+
+    def service_account(self, component: Component) -> str:
+        """The service account of the driver or of the executors."""
+        return service_account(self.name, component)
+
+    def labels(self, component: Component | None = None) -> dict[str, str]:
+        """What every object of the job is marked with.
+
+        Args:
+            component: whose the object is; None: the whole job's.
+        """
+        labels = {
+            "app.kubernetes.io/name": "penstock-job",
+            "app.kubernetes.io/instance": self.name,
+            "app.kubernetes.io/part-of": "penstock",
+            JOB_LABEL: self.name,
+        }
+        return labels if component is None else {**labels, COMPONENT_LABEL: component}
+
+    def selector(self, component: Component) -> dict[str, str]:
+        """Labels that tell the pods of the driver, or of the executors, from all others of the namespace."""
+        return {JOB_LABEL: self.name, COMPONENT_LABEL: component}
+
+
+def namespace(job: str) -> str:
+    """The namespace of a job; the prefix keeps a job called ``default`` or ``kube-system`` out of those.
+
+    Args:
+        job: its name, at most 45 characters, so that this has at most the 63 of a label.
+    """
+    return f"job-{job}"
+
+
+def service_account(job: str, component: Component) -> str:
+    """The service account of a job's driver or of its executors; their pod identities are associated with these.
+
+    Args:
+        job: its name.
+        component: which of the two.
+    """
+    return f"{job}-{component}"

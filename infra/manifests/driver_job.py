@@ -1,0 +1,28 @@
+"""The Job of a bounded run's driver."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from infra.manifests.config_map import fingerprint
+from infra.manifests.deployed_job import DeployedJob
+from infra.manifests.driver_pod import driver_pod
+
+RETRIES = 3
+
+
+def driver_job(job: DeployedJob) -> dict[str, Any]:
+    """The Job. Its template can't be changed, so that a changed one has another name."""
+    return {
+        "apiVersion": "batch/v1",
+        "kind": "Job",
+        "metadata": {"name": f"{job.driver_name}-{fingerprint(job)[:8]}", "namespace": job.namespace, "labels": job.labels("driver")},
+        "spec": {
+            "completions": 1,
+            "parallelism": 1,
+            "backoffLimit": RETRIES,
+            # The next pod waits for the end of the one before: two drivers never write one checkpoint.
+            "podReplacementPolicy": "Failed",
+            "template": driver_pod(job, "Never"),
+        },
+    }

@@ -1,0 +1,129 @@
+"""The pod of a driver: one container with Python and, started by it, Spark's JVM."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+from infra.manifests.client_mode_conf import CONFIGURATION_FOLDER
+from infra.manifests.config_map import RUNTIME, fingerprint, outside_values
+from infra.manifests.deployed_job import UI_PORT, DeployedJob
+from infra.manifests.pod import placed
+from infra.manifests.pod_security import (
+    LOCAL_DIRS,
+    TEMPORARY,
+    WORK,
+    container_security_context,
+    pod_security_context,
+    writable,
+)
+from infra.manifests.service import PORTS
+from jobs.runtime_configuration import POD_NAME_VARIABLE, READY_FILE_VARIABLE
+from sizing.planned import PlannedPod
+
+CONTAINER = "driver"
+PYTHON = "/opt/venv/bin/python"
+# The runtime makes this file when its query reads, and takes it away when the query ends.
+READY_FILE = f"{TEMPORARY}/reading"
+# Beside two triggers: the micro-batch that runs is let to its end, and Spark's own stop takes seconds.
+STOP_S = 120
+# A bounded run has no trigger to tell how long its micro-batches are.
+BOUNDED_STOP_S = 600
+# Brokers and a bucket are asked, a JVM starts; an image of a gigabyte is pulled before that clock starts.
+STARTUP_S = 300
+_PERIOD_S = 5
+
+
+def driver_pod(job: DeployedJob, restart_policy: str) -> dict[str, Any]:
+    """The pod's template.
+
+    Args:
+        job: whose driver it is.
+        restart_policy: ``Always`` in a StatefulSet, ``Never`` in a Job.
+    """
+    volumes, mounts = writable({"tmp": TEMPORARY, "work": WORK, "spark-local-dir-1": LOCAL_DIRS})
+    configuration, mount = configuration_volume(job)
+    spec: dict[str, Any] = {
+        "serviceAccountName": job.service_account("driver"),
+        "automountServiceAccountToken": True,
+        "enableServiceLinks": False,
+        "hostname": job.driver_host_name,
+        "subdomain": job.driver_name,
+        "restartPolicy": restart_policy,
+        "terminationGracePeriodSeconds": stop_s(job),
+        "securityContext": pod_security_context(),
+        "containers": [_container(job, [*mounts, mount])],
+        "volumes": [*volumes, configuration],
+        **placed(job.driver),
+    }
+    return {"metadata": {"labels": {**job.labels("driver"), "spark-role": "driver"}, "annotations": driver_annotations(job)}, "spec": spec}
+
+
+def stop_s(job: DeployedJob) -> int:
+    """How long a driver that is told to stop may take, in seconds."""
+    return BOUNDED_STOP_S if job.trigger_s is None else STOP_S + math.ceil(2 * job.trigger_s)
+
+
+def resources(pod: PlannedPod) -> dict[str, dict[str, str]]:
+    """Requests and limits of a planned pod: its memory is both, and its CPU has a limit only if the plan has one."""
+    memory = f"{pod.memory_mib}Mi"
+    limits = {"memory": memory}
+    if pod.limit_cpu_millicores is not None:
+        limits["cpu"] = f"{pod.limit_cpu_millicores}m"
+    return {"requests": {"cpu": f"{pod.request_cpu_millicores}m", "memory": memory}, "limits": limits}
+
+
+def driver_annotations(job: DeployedJob) -> dict[str, str]:
+    """A change of any of them starts the driver anew: it reads its configuration once."""
+    # MSK names three of its brokers, other ones from time to time: that is no reason for a restart.
+    outside = {f"penstock.dev/{name}": value for name, value in outside_values(job).items() if name != "brokers"}
+    return {"karpenter.sh/do-not-disrupt": "true", "penstock.dev/configuration": fingerprint(job), **outside}
+
+
+def _container(job: DeployedJob, mounts: list[dict[str, Any]]) -> dict[str, Any]:
+    return {
+        "name": CONTAINER,
+        "image": job.image,
+        "imagePullPolicy": "IfNotPresent",
+        # tini hands signals on and reaps what the JVM leaves.
+        "command": ["/usr/bin/tini", "--", PYTHON, "-m", "jobs.runtime", f"{CONFIGURATION_FOLDER}/{RUNTIME}"],
+        "env": [_pod_name(), *driver_environment(job)],
+        "ports": [{"name": name, "containerPort": port, "protocol": "TCP"} for name, port in PORTS.items()],
+        "resources": resources(job.plan.pods.driver),
+        "securityContext": container_security_context(),
+        "volumeMounts": mounts,
+        **_probes(),
+    }
+
+
+def driver_environment(job: DeployedJob) -> list[dict[str, Any]]:
+    """Variables of the driver's container."""
+    values = {
+        "AWS_REGION": job.region,
+        "AWS_DEFAULT_REGION": job.region,
+        "HOME": TEMPORARY,
+        READY_FILE_VARIABLE: READY_FILE,
+    }
+    return [{"name": name, "value": value} for name, value in values.items()]
+
+
+def configuration_volume(job: DeployedJob) -> tuple[dict[str, Any], dict[str, Any]]:
+    """The job's ConfigMap as a volume, and where a container mounts it."""
+    volume = {"name": "configuration", "configMap": {"name": job.driver_name, "defaultMode": 0o444}}
+    return volume, {"name": "configuration", "mountPath": CONFIGURATION_FOLDER, "readOnly": True}
+
+
+def _pod_name() -> dict[str, Any]:
+    """Executors go with the pod of this name: it owns theirs."""
+    return {"name": POD_NAME_VARIABLE, "valueFrom": {"fieldRef": {"apiVersion": "v1", "fieldPath": "metadata.name"}}}
+
+
+def _probes() -> dict[str, Any]:
+    answers = {"httpGet": {"path": "/api/v1/version", "port": UI_PORT}, "timeoutSeconds": 5}
+    return {
+        "startupProbe": {**answers, "periodSeconds": _PERIOD_S, "failureThreshold": STARTUP_S // _PERIOD_S},
+        # Two minutes without an answer of the JVM: a long collection is not the end of it, a deadlock is.
+        "livenessProbe": {**answers, "periodSeconds": 20, "failureThreshold": 6},
+        # A release is done when its query reads.
+        "readinessProbe": {"exec": {"command": ["test", "-e", READY_FILE]}, "periodSeconds": _PERIOD_S, "failureThreshold": 1},
+    }

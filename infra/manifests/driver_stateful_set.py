@@ -1,0 +1,27 @@
+"""The StatefulSet of a job's driver: Kubernetes lets at most one pod of it run, which is what a checkpoint needs."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from infra.manifests.deployed_job import DeployedJob
+from infra.manifests.driver_pod import driver_pod
+
+
+def driver_stateful_set(job: DeployedJob) -> dict[str, Any]:
+    """The StatefulSet of a job that runs until it is stopped."""
+    return {
+        "apiVersion": "apps/v1",
+        "kind": "StatefulSet",
+        "metadata": {"name": job.driver_name, "namespace": job.namespace, "labels": job.labels("driver")},
+        "spec": {
+            "replicas": 1,
+            "serviceName": job.driver_name,
+            "selector": {"matchLabels": job.selector("driver")},
+            # OrderedReady would wait for a pod that never becomes ready before it takes a corrected template.
+            "podManagementPolicy": "Parallel",
+            "updateStrategy": {"type": "RollingUpdate"},
+            "revisionHistoryLimit": 5,
+            "template": driver_pod(job, "Always"),
+        },
+    }

@@ -1,0 +1,25 @@
+"""The template of executor pods: what Spark has no settings for. Sizes, image and names are Spark's to fill in."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from infra.manifests.client_mode_conf import EXECUTOR_CONTAINER
+from infra.manifests.deployed_job import DeployedJob
+from infra.manifests.pod import placed
+from infra.manifests.pod_security import TEMPORARY, WORK, container_security_context, pod_security_context, writable
+
+
+def executor_pod_template(job: DeployedJob) -> dict[str, Any]:
+    """The template, a Pod. Spark adds its scratch folder, a volume of its own, at spark.local.dir."""
+    volumes, mounts = writable({"tmp": TEMPORARY, "work": WORK})
+    container = {"name": EXECUTOR_CONTAINER, "securityContext": container_security_context(), "volumeMounts": mounts}
+    pod: dict[str, Any] = {
+        "automountServiceAccountToken": False,
+        "enableServiceLinks": False,
+        "securityContext": pod_security_context(),
+        "containers": [container],
+        "volumes": volumes,
+        **placed(job.executor),
+    }
+    return {"apiVersion": "v1", "kind": "Pod", "metadata": {"labels": job.labels("executor")}, "spec": pod}

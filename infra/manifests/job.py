@@ -1,0 +1,45 @@
+"""A job in a cluster: every object of it."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from infra.manifests.config_map import config_map
+from infra.manifests.deployed_job import DeployedJob
+from infra.manifests.driver_job import driver_job
+from infra.manifests.driver_stateful_set import driver_stateful_set
+from infra.manifests.namespace import namespace
+from infra.manifests.network_policy import network_policies
+from infra.manifests.rbac import role, role_binding
+from infra.manifests.resource_quota import limit_range, resource_quota
+from infra.manifests.service import driver_service
+from infra.manifests.service_account import service_account
+
+
+def job_manifests(job: DeployedJob) -> list[dict[str, Any]]:
+    """The objects of a job that runs without an operator, in an order in which they can be applied one by one.
+
+    Everything lies in the job's own namespace, which is the first. A pure function: what it is given decides what comes out, to the byte.
+
+    Args:
+        job: the job; see `DeployedJob` for its fields. ``plan`` is what `sizing.plan.plan` makes of a spec, ``trigger_s=None`` makes a
+            bounded run: a Job in place of the StatefulSet.
+
+    Returns:
+        Namespace, quota, limits, service accounts, RBAC, network policies, ConfigMap, headless Service, and the driver's StatefulSet or
+        Job, each as the Kubernetes API takes it.
+    """
+    driver = driver_job(job) if job.bounded else driver_stateful_set(job)
+    return [*foundation(job), role(job), role_binding(job), config_map(job), driver_service(job), driver]
+
+
+def foundation(job: DeployedJob) -> list[dict[str, Any]]:
+    """What a job needs whoever starts its driver: namespace, quota, service accounts and network policies."""
+    return [
+        namespace(job),
+        resource_quota(job),
+        limit_range(job),
+        service_account(job, "driver"),
+        service_account(job, "executor"),
+        *network_policies(job),
+    ]

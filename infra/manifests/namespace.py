@@ -1,0 +1,19 @@
+"""The namespace of a job."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from infra.manifests.deployed_job import DeployedJob
+
+# Source: Kubernetes, "Pod Security Standards" and "Enforce Pod Security Standards with Namespace Labels".
+RESTRICTED = {f"pod-security.kubernetes.io/{mode}": "restricted" for mode in ("enforce", "audit", "warn")}
+
+
+def namespace(job: DeployedJob) -> dict[str, Any]:
+    """It refuses a pod that asks for more rights than a job's need."""
+    return {
+        "apiVersion": "v1",
+        "kind": "Namespace",
+        "metadata": {"name": job.namespace, "labels": {**job.labels(), **RESTRICTED}},
+    }

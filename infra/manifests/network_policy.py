@@ -1,0 +1,95 @@
+"""Whom the pods of a job may talk to: each other, DNS, the brokers, its connections, AWS and the Kubernetes API by HTTPS; who may talk to
+them: Prometheus.
+
+Source: Kubernetes, "Network Policies"; Amazon EKS User Guide, "EKS Pod Identity agent" (169.254.170.23, port 80).
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from infra.manifests.deployed_job import (
+    BLOCK_MANAGER_PORT,
+    DRIVER_PORT,
+    JOB_LABEL,
+    OBSERVABILITY_NAMESPACE,
+    UI_PORT,
+    Component,
+    DeployedJob,
+)
+
+_HTTPS = 443
+_DNS = 53
+# IPv4 alone, as the network and the cluster are.
+_POD_IDENTITY_AGENT = "169.254.170.23/32"
+_POD_IDENTITY_PORT = 80
+_ANYWHERE = "0.0.0.0/0"
+# The metadata service of the node: what it says of the node's own role is no pod's business.
+_METADATA = "169.254.169.254/32"
+
+
+def network_policies(job: DeployedJob) -> list[dict[str, Any]]:
+    """Nothing is allowed but what these say."""
+    return [_deny(job), _driver(job), _executors(job), _outside(job)]
+
+
+def _deny(job: DeployedJob) -> dict[str, Any]:
+    return _policy(job, "default-deny", {"podSelector": {}, "policyTypes": ["Ingress", "Egress"]})
+
+
+def _driver(job: DeployedJob) -> dict[str, Any]:
+    executors = _pods(job, "executor")
+    scrapers = {"namespaceSelector": {"matchLabels": {"kubernetes.io/metadata.name": OBSERVABILITY_NAMESPACE}}}
+    ingress = [
+        {"from": [executors], "ports": _tcp(DRIVER_PORT, BLOCK_MANAGER_PORT)},
+        {"from": [scrapers], "ports": _tcp(UI_PORT)},
+    ]
+    egress = [{"to": [executors], "ports": _tcp(BLOCK_MANAGER_PORT)}]
+    return _policy(job, "driver", {"podSelector": {"matchLabels": job.selector("driver")}, **_rules(ingress, egress)})
+
+
+def _executors(job: DeployedJob) -> dict[str, Any]:
+    driver, executors = _pods(job, "driver"), _pods(job, "executor")
+    ingress = [{"from": [driver, executors], "ports": _tcp(BLOCK_MANAGER_PORT)}]
+    egress = [
+        {"to": [driver], "ports": _tcp(DRIVER_PORT, BLOCK_MANAGER_PORT)},
+        {"to": [executors], "ports": _tcp(BLOCK_MANAGER_PORT)},
+    ]
+    return _policy(job, "executors", {"podSelector": {"matchLabels": job.selector("executor")}, **_rules(ingress, egress)})
+
+
+def _outside(job: DeployedJob) -> dict[str, Any]:
+    """What driver and executors need of the world. S3 and the API server have no addresses that a policy could know beforehand."""
+    anywhere = [{"ipBlock": {"cidr": _ANYWHERE, "except": [_METADATA]}}]
+    dns = {
+        "namespaceSelector": {"matchLabels": {"kubernetes.io/metadata.name": "kube-system"}},
+        "podSelector": {"matchLabels": {"k8s-app": "kube-dns"}},
+    }
+    egress = [
+        {"to": [dns], "ports": [{"protocol": protocol, "port": _DNS} for protocol in ("UDP", "TCP")]},
+        {"to": anywhere, "ports": _tcp(*sorted({_HTTPS, *job.broker_ports, *job.connection_ports}))},
+        {"to": [{"ipBlock": {"cidr": _POD_IDENTITY_AGENT}}], "ports": _tcp(_POD_IDENTITY_PORT)},
+    ]
+    everyone = {"matchLabels": {JOB_LABEL: job.name}}
+    return _policy(job, "outside", {"podSelector": everyone, "policyTypes": ["Egress"], "egress": egress})
+
+
+def _rules(ingress: list[dict[str, Any]], egress: list[dict[str, Any]]) -> dict[str, Any]:
+    return {"policyTypes": ["Ingress", "Egress"], "ingress": ingress, "egress": egress}
+
+
+def _pods(job: DeployedJob, component: Component) -> dict[str, Any]:
+    return {"podSelector": {"matchLabels": job.selector(component)}}
+
+
+def _tcp(*ports: int) -> list[dict[str, Any]]:
+    return [{"protocol": "TCP", "port": port} for port in ports]
+
+
+def _policy(job: DeployedJob, name: str, spec: dict[str, Any]) -> dict[str, Any]:
+    return {
+        "apiVersion": "networking.k8s.io/v1",
+        "kind": "NetworkPolicy",
+        "metadata": {"name": name, "namespace": job.namespace, "labels": job.labels()},
+        "spec": spec,
+    }

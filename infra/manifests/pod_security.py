@@ -1,0 +1,50 @@
+"""What the pods of a job may do on their node: nothing that they do not need, as the restricted Pod Security Standard has it."""
+
+from __future__ import annotations
+
+from typing import Any
+
+# Source: the user `spark` of the official Spark image.
+SPARK_UID = 185
+# The root file system is read-only; these folders are written to.
+TEMPORARY = "/tmp"
+WORK = "/opt/spark/work-dir"
+LOCAL_DIRS = "/var/data/spark"
+
+
+def pod_security_context() -> dict[str, Any]:
+    """Of a pod."""
+    return {
+        "runAsNonRoot": True,
+        "runAsUser": SPARK_UID,
+        "runAsGroup": SPARK_UID,
+        "fsGroup": SPARK_UID,
+        "fsGroupChangePolicy": "OnRootMismatch",
+        "seccompProfile": {"type": "RuntimeDefault"},
+    }
+
+
+def container_security_context() -> dict[str, Any]:
+    """Of a container."""
+    return {
+        "allowPrivilegeEscalation": False,
+        "privileged": False,
+        "readOnlyRootFilesystem": True,
+        "runAsNonRoot": True,
+        "runAsUser": SPARK_UID,
+        "capabilities": {"drop": ["ALL"]},
+        "seccompProfile": {"type": "RuntimeDefault"},
+    }
+
+
+def writable(folders: dict[str, str]) -> tuple[list[dict[str, Any]], list[dict[str, Any]]]:
+    """Volumes that live as long as their pod, and where a container mounts them.
+
+    Args:
+        folders: name of the volume -> path.
+
+    Returns:
+        The volumes and the mounts.
+    """
+    volumes: list[dict[str, Any]] = [{"name": name, "emptyDir": {}} for name in folders]
+    return volumes, [{"name": name, "mountPath": path} for name, path in folders.items()]

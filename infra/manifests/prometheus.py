@@ -1,0 +1,328 @@
+"""Prometheus in the cluster: it reads the metrics of drivers, of their executors and of Fluent Bit, and says what is wrong with them.
+
+A driver has a name in DNS that outlives its pods, so that a list of the environment's jobs is all that has to be known: nothing is asked of
+the Kubernetes API, and a driver that is not there is seen as one that does not answer. Its executors' metrics are its own to tell: they
+serve none themselves.
+
+Source: Prometheus' documentation, "Configuration", "Alerting rules"; Spark's, "Monitoring", for the paths and names of metrics.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from infra.manifests import fluent_bit
+from infra.manifests.deployed_job import OBSERVABILITY_NAMESPACE, UI_PORT
+from infra.manifests.namespace import RESTRICTED
+from infra.parts.observability import Alarms
+
+NAME = "prometheus"
+NAMESPACE = OBSERVABILITY_NAMESPACE
+SERVICE_ACCOUNT = NAME
+IMAGE = "quay.io/prometheus/prometheus:v3.13.5"
+PORT = 9090
+CONFIGURATION, RULES = "prometheus.yaml", "rules.yaml"
+# The user `nobody` of the image.
+UID = 65_534
+# What it keeps by itself; a workspace keeps more, and outlives the pod. 2 GiB of memory carry some hundred thousand series.
+RETENTION, RETENTION_SIZE, VOLUME = "24h", "8GB", "10Gi"
+REQUESTS = {"cpu": "250m", "memory": "1Gi"}
+LIMITS = {"memory": "2Gi"}
+SCRAPE_INTERVAL = "30s"
+JOB_LABEL = "penstock_job"
+
+# What Spark's servlet makes of the gauges of jobs/lag.py and of a streaming query, in the namespace `penstock` that jobs/session.py
+# sets: dots become underscores, and each gauge comes twice, as _Number and as _Value. Measured on PySpark 4.3.0.
+_PREFIX = "metrics_penstock_driver_"
+RENAMED = {
+    f"{_PREFIX}DAGScheduler_penstock_lagRecords_Value": "penstock_lag_records",
+    f"{_PREFIX}DAGScheduler_penstock_startedSeconds_Value": "penstock_started_seconds",
+    f"{_PREFIX}spark_streaming_.+_inputRate_total_Value": "penstock_input_rows_per_second",
+    f"{_PREFIX}spark_streaming_.+_processingRate_total_Value": "penstock_processed_rows_per_second",
+    f"{_PREFIX}spark_streaming_.+_latency_Value": "penstock_batch_milliseconds",
+    f"{_PREFIX}spark_streaming_.+_eventTime_watermark_Value": "penstock_watermark_milliseconds",
+    f"{_PREFIX}spark_streaming_.+_states_rowsTotal_Value": "penstock_state_rows",
+    f"{_PREFIX}spark_streaming_.+_states_usedBytes_Value": "penstock_state_bytes",
+}
+# Four failures of one task fail its micro-batch. Source: Spark's configuration, spark.task.maxFailures.
+TASK_FAILURES = 4
+
+
+@dataclass(frozen=True)
+class ScrapedJob:
+    """A job whose driver is asked for metrics.
+
+    Args:
+        name: of the job.
+        driver_address: of its driver in the cluster's DNS, whatever its pod is.
+        bounded: whether it ends by itself, so that its driver's absence means nothing.
+    """
+
+    name: str
+    driver_address: str
+    bounded: bool
+
+
+@dataclass(frozen=True)
+class Monitoring:
+    """What Prometheus is to do.
+
+    Args:
+        environment: its name.
+        region: AWS region of the workspace.
+        jobs: whose drivers are asked.
+        alarms: the environment's limits.
+        workspace: URL of a workspace of Amazon Managed Service for Prometheus; None: what it has goes with its pod.
+        node_selector: labels of the nodes that it may run on.
+        tolerations: of these nodes' taints, as the Kubernetes API takes them.
+    """
+
+    environment: str
+    region: str
+    jobs: Sequence[ScrapedJob]
+    alarms: Alarms
+    workspace: str | None
+    node_selector: Mapping[str, str]
+    tolerations: Sequence[Mapping[str, Any]]
+
+
+def prometheus(monitoring: Monitoring) -> list[dict[str, Any]]:
+    """Every object of it, in an order in which they can be applied."""
+    # JSON is YAML too.
+    files = {
+        CONFIGURATION: json.dumps(configuration(monitoring), indent=2),
+        RULES: json.dumps(rules(monitoring.alarms), indent=2),
+    }
+    return [
+        {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": NAMESPACE, "labels": {**_labels(), **RESTRICTED}}},
+        {"apiVersion": "v1", "kind": "ServiceAccount", "metadata": _metadata(), "automountServiceAccountToken": False},
+        {"apiVersion": "v1", "kind": "ConfigMap", "metadata": _metadata(), "data": files},
+        _service(),
+        _network_policy(),
+        _deployment(monitoring, files),
+    ]
+
+
+def configuration(monitoring: Monitoring) -> dict[str, Any]:
+    """Prometheus' configuration."""
+    written: dict[str, Any] = {
+        "global": {
+            "scrape_interval": SCRAPE_INTERVAL,
+            "evaluation_interval": SCRAPE_INTERVAL,
+            "external_labels": {"environment": monitoring.environment},
+        },
+        "rule_files": [f"/etc/{NAME}/{RULES}"],
+        "scrape_configs": [
+            _drivers("drivers", "/metrics/prometheus/", monitoring.jobs),
+            _drivers("executors", "/metrics/executors/prometheus/", monitoring.jobs),
+            _fluent_bit(),
+        ],
+    }
+    if monitoring.workspace is not None:
+        # Signed with the pod's own role.
+        url = f"{monitoring.workspace}api/v1/remote_write"
+        queue = {"max_samples_per_send": 1000, "max_shards": 10}
+        written["remote_write"] = [{"url": url, "sigv4": {"region": monitoring.region}, "queue_config": queue}]
+    return written
+
+
+def rules(alarms: Alarms) -> dict[str, Any]:
+    """The alerting rules: those that CloudWatch has too, from the same limits, and what only the metrics show."""
+    silent_minutes = alarms.silent // 60_000
+    tasks = f"sum by ({JOB_LABEL}) (increase(metrics_executor_failedTasks_total[5m]))"
+    return {
+        "groups": [
+            {
+                "name": "penstock-jobs",
+                "rules": [
+                    _alert("PenstockLag", f"penstock_lag_records > {alarms.lag_records}", "15m", "page", "is {{ $value }} records behind"),
+                    _alert(
+                        "PenstockDriverSilent", 'up{job="drivers", bounded="false"} == 0', f"{silent_minutes}m", "page", "has no driver"
+                    ),
+                    _alert(
+                        "PenstockRestarts",
+                        f"changes(penstock_started_seconds[1h]) > {alarms.restarts}",
+                        None,
+                        "page",
+                        "has begun anew {{ $value }} times within an hour",
+                    ),
+                    _alert(
+                        "PenstockFailedTasks",
+                        f"{tasks} >= {TASK_FAILURES * alarms.failed_batches}",
+                        None,
+                        "page",
+                        "has {{ $value }} failed tasks within 5 minutes, enough to fail its micro-batches",
+                    ),
+                ],
+            },
+            {
+                "name": "penstock-logs",
+                "rules": [
+                    _alert(
+                        "PenstockLogsLost",
+                        "sum by (name) (increase(fluentbit_output_retries_failed_total[15m])) > 0",
+                        None,
+                        "page",
+                        "loses logs at {{ $labels.name }}",
+                        who="Fluent Bit",
+                    )
+                ],
+            },
+        ]
+    }
+
+
+def _alert(
+    name: str, expr: str, lasting: str | None, severity: str, what: str, who: str = f"{{{{ $labels.{JOB_LABEL} }}}}"
+) -> dict[str, Any]:
+    waiting = {} if lasting is None else {"for": lasting}
+    return {"alert": name, "expr": expr, **waiting, "labels": {"severity": severity}, "annotations": {"summary": f"{who} {what}"}}
+
+
+def _drivers(name: str, path: str, jobs: Sequence[ScrapedJob]) -> dict[str, Any]:
+    targets = [
+        {
+            "targets": [f"{job.driver_address}:{UI_PORT}"],
+            "labels": {JOB_LABEL: job.name, "bounded": str(job.bounded).lower()},
+        }
+        for job in jobs
+    ]
+    renamed = [
+        {"source_labels": ["__name__"], "regex": regex, "target_label": "__name__", "replacement": replacement}
+        for regex, replacement in RENAMED.items()
+    ]
+    # Each gauge comes twice, with the same value.
+    twice = {"source_labels": ["__name__"], "regex": f"{_PREFIX}.+_Number", "action": "drop"}
+    # Spark tells no type that Prometheus would know, and its own name for a run, which would make each restart a series of its own.
+    own = {"regex": "application_id|application_name", "action": "labeldrop"}
+    return {
+        "job_name": name,
+        "metrics_path": path,
+        # Spark names no format in its answer.
+        "fallback_scrape_protocol": "PrometheusText0.0.4",
+        "static_configs": targets,
+        "metric_relabel_configs": [twice, *renamed, own],
+    }
+
+
+def _fluent_bit() -> dict[str, Any]:
+    name = f"{fluent_bit.DAEMON_SET}.{fluent_bit.NAMESPACE}.svc"
+    return {
+        "job_name": "fluent-bit",
+        "metrics_path": "/api/v2/metrics/prometheus",
+        "fallback_scrape_protocol": "PrometheusText0.0.4",
+        "dns_sd_configs": [{"names": [name], "type": "A", "port": fluent_bit.PORT}],
+    }
+
+
+def _service() -> dict[str, Any]:
+    ports = [{"name": "http", "port": PORT, "targetPort": PORT, "protocol": "TCP"}]
+    return {"apiVersion": "v1", "kind": "Service", "metadata": _metadata(), "spec": {"selector": _selector(), "ports": ports}}
+
+
+def _network_policy() -> dict[str, Any]:
+    """Nobody of the cluster talks to it but by `kubectl port-forward`; it talks to DNS, to what it reads, and to AWS."""
+    kube_system = {"namespaceSelector": {"matchLabels": {"kubernetes.io/metadata.name": "kube-system"}}}
+    logging = {"namespaceSelector": {"matchLabels": {"kubernetes.io/metadata.name": fluent_bit.NAMESPACE}}}
+    drivers = {
+        "namespaceSelector": {"matchExpressions": [{"key": "penstock.dev/job", "operator": "Exists"}]},
+        "podSelector": {"matchLabels": {"app.kubernetes.io/component": "driver"}},
+    }
+    agent = [{"ipBlock": {"cidr": cidr}} for cidr in ("169.254.170.23/32", "fd00:ec2::23/128")]
+    spec = {
+        "podSelector": {},
+        "policyTypes": ["Ingress", "Egress"],
+        "egress": [
+            {"to": [kube_system], "ports": [{"protocol": protocol, "port": 53} for protocol in ("UDP", "TCP")]},
+            {"to": [drivers], "ports": [{"protocol": "TCP", "port": UI_PORT}]},
+            {"to": [logging], "ports": [{"protocol": "TCP", "port": fluent_bit.PORT}]},
+            {"ports": [{"protocol": "TCP", "port": 443}]},
+            {"to": agent, "ports": [{"protocol": "TCP", "port": 80}]},
+        ],
+    }
+    return {"apiVersion": "networking.k8s.io/v1", "kind": "NetworkPolicy", "metadata": _metadata(), "spec": spec}
+
+
+def _deployment(monitoring: Monitoring, files: Mapping[str, str]) -> dict[str, Any]:
+    # It reads its configuration once: another one is another pod. The workspace's URL is known to Terraform alone, and stands for itself.
+    text = "\0".join(files[name].replace(monitoring.workspace or "\0", "") for name in sorted(files))
+    annotations = {"penstock.dev/configuration": hashlib.sha256(text.encode()).hexdigest()[:16]}
+    if monitoring.workspace is not None:
+        annotations["penstock.dev/workspace"] = monitoring.workspace
+    pod: dict[str, Any] = {
+        "serviceAccountName": SERVICE_ACCOUNT,
+        "automountServiceAccountToken": False,
+        "enableServiceLinks": False,
+        "securityContext": {
+            "runAsNonRoot": True,
+            "runAsUser": UID,
+            "runAsGroup": UID,
+            "fsGroup": UID,
+            "seccompProfile": {"type": "RuntimeDefault"},
+        },
+        "tolerations": [dict(toleration) for toleration in monitoring.tolerations],
+        "nodeSelector": dict(monitoring.node_selector),
+        "containers": [_container()],
+        "volumes": [
+            {"name": "configuration", "configMap": {"name": NAME, "defaultMode": 0o444}},
+            {"name": "data", "emptyDir": {"sizeLimit": VOLUME}},
+        ],
+    }
+    return {
+        "apiVersion": "apps/v1",
+        "kind": "Deployment",
+        "metadata": _metadata(),
+        "spec": {
+            "replicas": 1,
+            "strategy": {"type": "Recreate"},
+            "selector": {"matchLabels": _selector()},
+            "template": {"metadata": {"labels": _labels(), "annotations": annotations}, "spec": pod},
+        },
+    }
+
+
+def _container() -> dict[str, Any]:
+    arguments = [
+        f"--config.file=/etc/{NAME}/{CONFIGURATION}",
+        f"--storage.tsdb.path=/{NAME}",
+        f"--storage.tsdb.retention.time={RETENTION}",
+        f"--storage.tsdb.retention.size={RETENTION_SIZE}",
+    ]
+    return {
+        "name": NAME,
+        "image": IMAGE,
+        "imagePullPolicy": "IfNotPresent",
+        "args": arguments,
+        "ports": [{"name": "http", "containerPort": PORT, "protocol": "TCP"}],
+        "resources": {"requests": dict(REQUESTS), "limits": dict(LIMITS)},
+        "securityContext": {
+            "allowPrivilegeEscalation": False,
+            "privileged": False,
+            "readOnlyRootFilesystem": True,
+            "runAsNonRoot": True,
+            "runAsUser": UID,
+            "capabilities": {"drop": ["ALL"]},
+        },
+        "livenessProbe": {"httpGet": {"path": "/-/healthy", "port": PORT}, "timeoutSeconds": 5, "periodSeconds": 15},
+        "readinessProbe": {"httpGet": {"path": "/-/ready", "port": PORT}, "timeoutSeconds": 5, "periodSeconds": 5},
+        "volumeMounts": [
+            {"name": "configuration", "mountPath": f"/etc/{NAME}", "readOnly": True},
+            {"name": "data", "mountPath": f"/{NAME}"},
+        ],
+    }
+
+
+def _metadata() -> dict[str, Any]:
+    return {"name": NAME, "namespace": NAMESPACE, "labels": _labels()}
+
+
+def _selector() -> dict[str, str]:
+    return {"app.kubernetes.io/name": NAME}
+
+
+def _labels() -> dict[str, str]:
+    return {**_selector(), "app.kubernetes.io/part-of": "penstock"}

@@ -1,0 +1,48 @@
+"""What a job's namespace may take: what was planned for the job, and what a restart takes on top; and what one container may."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from infra.manifests.client_mode_conf import claims_volumes
+from infra.manifests.deployed_job import DeployedJob
+
+# While the executors of a driver that is gone are still ending, those of the next one start.
+EXECUTORS_AT_A_RESTART = 2
+
+
+def resource_quota(job: DeployedJob) -> dict[str, Any]:
+    """The quota: one driver, and the executors twice."""
+    driver, executor = job.plan.pods.driver, job.plan.pods.executor
+    executors = EXECUTORS_AT_A_RESTART * executor.count
+    memory = f"{driver.memory_mib + executors * executor.memory_mib}Mi"
+    hard = {
+        "requests.cpu": f"{driver.request_cpu_millicores + executors * executor.request_cpu_millicores}m",
+        "requests.memory": memory,
+        "limits.memory": memory,
+        "pods": str(1 + executors),
+        "services": "1",
+        "services.loadbalancers": "0",
+        "services.nodeports": "0",
+        "secrets": "0",
+    }
+    if not claims_volumes(job.plan.spark_conf):
+        hard["persistentvolumeclaims"] = "0"
+    return {"apiVersion": "v1", "kind": "ResourceQuota", "metadata": _metadata(job), "spec": {"hard": hard}}
+
+
+def limit_range(job: DeployedJob) -> dict[str, Any]:
+    """No container is larger than the largest that was planned; one that asks for nothing, as a debugging one, gets a little."""
+    largest_mib = max(job.plan.pods.driver.memory_mib, job.plan.pods.executor.memory_mib)
+    little = f"{min(256, largest_mib)}Mi"
+    limit = {
+        "type": "Container",
+        "max": {"memory": f"{largest_mib}Mi"},
+        "default": {"memory": little},
+        "defaultRequest": {"memory": little, "cpu": "100m"},
+    }
+    return {"apiVersion": "v1", "kind": "LimitRange", "metadata": _metadata(job), "spec": {"limits": [limit]}}
+
+
+def _metadata(job: DeployedJob) -> dict[str, Any]:
+    return {"name": "planned", "namespace": job.namespace, "labels": job.labels()}

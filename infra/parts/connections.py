@@ -1,0 +1,77 @@
+"""The connections of an environment: databases and endpoints that jobs name."""
+
+from __future__ import annotations
+
+from typing import Annotated, Self
+from urllib.parse import parse_qs, urlsplit
+
+from pydantic import Field, model_validator
+
+from infra.parts.part import Arn, Part
+from jobs.connections import kind_of, port_of, schemes
+from jobs.spec import ConnectionKind
+
+# Source: AWS Secrets Manager API reference, GetSecretValue: the whole ARN, with the six characters that AWS puts behind the name.
+SECRET_PATTERN = r"^arn:aws(-[a-z]+)*:secretsmanager:[a-z0-9-]+:[0-9]{12}:secret:[A-Za-z0-9/_+=.@-]+-[A-Za-z0-9]{6}$"
+_HTTPS = 443
+# Source: PostgreSQL's documentation, libpq, sslmode: the others may go on without TLS.
+_TLS_MODES = ("require", "verify-ca", "verify-full")
+
+
+class Connection(Part):
+    """A database or an endpoint.
+
+    Args:
+        kind: what it is.
+        url: where it is, without credentials: ``postgresql://host:5432/bank?sslmode=verify-full``, ``rediss://host:6379/0``,
+            ``https://host/path``, ``tcp://host:9999``. An HTTP endpoint whose URL is its secret has none here.
+        secret: ARN of the secret in AWS Secrets Manager with its user and password, or with the whole URL.
+        key: ARN of the KMS key that the secret is encrypted with; None: AWS's own for secrets.
+        plaintext: whether it may be talked to without TLS.
+    """
+
+    kind: ConnectionKind
+    url: Annotated[str, Field(min_length=1, max_length=2000)] | None = None
+    secret: Annotated[str, Field(pattern=SECRET_PATTERN)] | None = None
+    key: Arn | None = None
+    plaintext: bool = False
+
+    @property
+    def port(self) -> int:
+        """The port that a job's pods have to reach."""
+        return (port_of(self.url) if self.url else None) or _HTTPS
+
+    @model_validator(mode="after")
+    def _somewhere(self) -> Self:
+        if self.url is None and (self.kind != "http" or self.secret is None):
+            raise ValueError("a url; only an http connection may have it in its secret alone")
+        if self.key is not None and self.secret is None:
+            raise ValueError("a key with a secret, and only with it")
+        return self
+
+    @model_validator(mode="after")
+    def _of_its_kind(self) -> Self:
+        if self.url is None:
+            return self
+        parts = urlsplit(self.url)
+        if kind_of(self.url) != self.kind or not parts.hostname:
+            raise ValueError(f"a url that begins with {' or '.join(f'{scheme}://' for scheme in schemes(self.kind))} and a host")
+        if parts.username is not None or parts.password is not None or "password" in parse_qs(parts.query):
+            raise ValueError("a url without user and password: they belong into a secret of AWS Secrets Manager, named by `secret`")
+        if port_of(self.url) is None:
+            raise ValueError("a url with a port, for its scheme has none of its own")
+        return self
+
+    @model_validator(mode="after")
+    def _behind_tls(self) -> Self:
+        if self.url is not None and not self.plaintext and not _by_tls(self.url, self.kind):
+            need = {"postgres": f"?sslmode={'|'.join(_TLS_MODES)}", "redis": "rediss://", "http": "https://"}.get(self.kind, "another kind")
+            raise ValueError(f"TLS ({need}), or plaintext: true")
+        return self
+
+
+def _by_tls(url: str, kind: ConnectionKind) -> bool:
+    parts = urlsplit(url)
+    if kind == "postgres":
+        return parse_qs(parts.query).get("sslmode", [""])[-1] in _TLS_MODES
+    return parts.scheme in ("rediss", "https")

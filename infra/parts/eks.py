@@ -1,0 +1,162 @@
+"""The EKS cluster of an environment."""
+
+from __future__ import annotations
+
+import re
+from ipaddress import IPv4Network, IPv6Network, ip_network
+from typing import Annotated, Literal, Self
+
+from pydantic import AfterValidator, BeforeValidator, Field, model_validator
+
+from infra.parts.part import Part, RetentionDays
+
+VERSION_PATTERN = r"^1\.[0-9]{1,3}$"
+# An access entry is of a role or a user. Source: Amazon EKS API reference, CreateAccessEntry: no session of a role, no root user.
+PRINCIPAL_PATTERN = r"^arn:aws(-[a-z]+)*:iam::[0-9]{12}:(role|user)/[A-Za-z0-9+=,.@_/-]+$"
+INSTANCE_TYPE_PATTERN = r"^[a-z][a-z0-9-]*\.[a-z0-9-]+$"
+# Source: Amazon EKS User Guide, "View Amazon EKS service quotas": public endpoint access CIDR ranges per cluster.
+MAX_PUBLIC_CIDRS = 40
+# The widest range that one owner has. A wider one is most of the Internet in one line, as 0.0.0.0/1 would be.
+WIDEST_PREFIX = {4: 8, 6: 16}
+# EKS refuses them: nobody comes from there over the Internet. Source: RFC 1918, 6598, 1122, 3927; RFC 4193 and 4291 for IPv6.
+NEVER_PUBLIC = tuple(
+    map(
+        ip_network,
+        ("10.0.0.0/8", "172.16.0.0/12", "192.168.0.0/16", "100.64.0.0/10", "127.0.0.0/8", "169.254.0.0/16", "fc00::/7", "fe80::/10"),
+    )
+)
+# A year, as most rules on audit ask for.
+DEFAULT_RETENTION_DAYS: RetentionDays = 365
+
+AddOn = Literal["vpc-cni", "coredns", "kube-proxy", "eks-pod-identity-agent", "aws-ebs-csi-driver"]
+
+
+def _version(value: object) -> object:
+    """YAML reads 1.30 as the number 1.3."""
+    if isinstance(value, float):
+        raise ValueError('the version in quotes, as "1.35"')
+    return value
+
+
+def _range(cidr: str) -> IPv4Network | IPv6Network:
+    try:
+        return ip_network(cidr)
+    except ValueError:
+        pass
+    try:
+        meant = ip_network(cidr, strict=False)
+    except ValueError:
+        raise ValueError(f"a range as 203.0.113.0/24, not {cidr}") from None
+    raise ValueError(f"the first address of the range: {meant}, not {cidr}")
+
+
+def _named(cidr: str) -> str:
+    """A range that somebody in particular has."""
+    found = _range(cidr)
+    widest = WIDEST_PREFIX[found.version]
+    if found.prefixlen < widest:
+        raise ValueError(f"ranges that you know, a /{widest} at the widest: {cidr} opens the API server to all the world, or to much of it")
+    return str(found)
+
+
+def _public(cidr: str) -> str:
+    found = _range(_named(cidr))
+    if any(found.version == never.version and found.overlaps(never) for never in NEVER_PUBLIC):
+        raise ValueError(f"addresses as the Internet sees them, not the private ones of {cidr}; from the network itself it is open anyway")
+    return str(found)
+
+
+def _each_once(values: list[str]) -> list[str]:
+    twice = sorted({value for value in values if values.count(value) > 1})
+    if twice:
+        raise ValueError(f"each once; {', '.join(twice)} stands twice")
+    return values
+
+
+def _one_architecture(types: list[str]) -> list[str]:
+    arms = {arm(name) for name in types}
+    if len(arms) > 1:
+        raise ValueError("instance types of one architecture: a node group has one image, for x86 or for Graviton")
+    return _each_once(types)
+
+
+def _administrators(arns: list[str]) -> list[str]:
+    """Distinct, and with distinct names in the stack."""
+    first: dict[str, str] = {}
+    for arn in _each_once(arns):
+        before = first.setdefault(principal_id(arn), arn)
+        if before != arn:
+            raise ValueError(f"names that differ by a letter or a digit: {before} and {arn} would have one address in the stack")
+    return arns
+
+
+def principal_id(arn: str) -> str:
+    """What a stack calls an IAM role or user: its account and name, in letters, digits and hyphens.
+
+    Args:
+        arn: of the role or user.
+    """
+    return re.sub("[^A-Za-z0-9]+", "-", arn.partition("iam::")[2])
+
+
+def arm(instance_type: str) -> bool:
+    """Whether an instance type has a Graviton processor: its family says so by a g after the generation, as in m7g or c6gn.
+
+    Args:
+        instance_type: as ``m7g.large``.
+    """
+    family = instance_type.partition(".")[0]
+    return family == "a1" or re.match(r"^[a-z]+[0-9]+g", family) is not None
+
+
+class SystemNodes(Part):
+    """The managed node group of the system's own pods and of Karpenter, always on demand.
+
+    Args:
+        instance_types: that it may have, of one architecture.
+        min: of its nodes; with one alone Karpenter stands still while that is replaced.
+        max: of its nodes.
+    """
+
+    instance_types: Annotated[
+        list[Annotated[str, Field(pattern=INSTANCE_TYPE_PATTERN)]], Field(min_length=1, max_length=20), AfterValidator(_one_architecture)
+    ] = ["m7i.large", "m6i.large"]
+    min: Annotated[int, Field(ge=1, le=20)] = 2
+    max: Annotated[int, Field(ge=1, le=20)] = 3
+
+    @model_validator(mode="after")
+    def _min_below_max(self) -> Self:
+        if self.min > self.max:
+            raise ValueError(f"a min of at most max, {self.max}; it is {self.min}")
+        return self
+
+
+class Eks(Part):
+    """The EKS cluster.
+
+    Args:
+        version: of Kubernetes, as ``1.35``.
+        extended_support: whether it stays on that version, for a price, when standard support ends; otherwise EKS upgrades it then.
+        karpenter_version: of Karpenter, as ``1.14.1``.
+        public_access_cidrs: from where the API server may be reached over the Internet; none: from within the network alone.
+        private_access_cidrs: ranges behind a VPN or a peering from where it may be reached too; the VPC itself always may.
+        admins: ARNs of the IAM roles and users that administrate the cluster, among them the one that deploys.
+        log_retention_days: for how long the control plane's logs are kept.
+        system_nodes: what the system's own pods run on.
+        add_on_versions: of add-ons that are to have a certain version, as ``{coredns: v1.12.4-eksbuild.1}``; others have EKS's default.
+        spark_operator: whether jobs are deployed as a SparkApplication, for an Apache Spark Kubernetes Operator that is there already,
+            instead of a StatefulSet of the driver.
+    """
+
+    version: Annotated[str, BeforeValidator(_version), Field(pattern=VERSION_PATTERN)]
+    extended_support: bool = False
+    karpenter_version: Annotated[str, Field(pattern=r"^[0-9]+\.[0-9]+\.[0-9]+$")] = "1.14.1"
+    public_access_cidrs: Annotated[
+        list[Annotated[str, AfterValidator(_public)]], Field(max_length=MAX_PUBLIC_CIDRS), AfterValidator(_each_once)
+    ] = []
+    private_access_cidrs: Annotated[list[Annotated[str, AfterValidator(_named)]], AfterValidator(_each_once)] = []
+    admins: Annotated[list[Annotated[str, Field(pattern=PRINCIPAL_PATTERN)]], AfterValidator(_administrators)] = []
+    log_retention_days: RetentionDays = DEFAULT_RETENTION_DAYS
+    system_nodes: SystemNodes = SystemNodes()
+    add_on_versions: dict[AddOn, Annotated[str, Field(pattern=r"^v[0-9]+\.[0-9]+\.[0-9]+-eksbuild\.[0-9]+$")]] = {}
+    spark_operator: bool = False

@@ -1,0 +1,81 @@
+"""The Kafka of an environment."""
+
+from __future__ import annotations
+
+from typing import Annotated, Literal, Self
+
+from pydantic import AfterValidator, Field, model_validator
+
+from infra.address_plan import network
+from infra.parts.part import DurationMs, Part, RetentionDays
+
+
+def _cidr(cidr: str) -> str:
+    network(cidr)
+    return cidr
+
+
+class Kafka(Part):
+    """The Kafka of the environment.
+
+    Args:
+        kind: MSK's kinds, or ``external`` for one that is not part of the stacks.
+        broker_type: as ``kafka.m7g.large``; None: the cheapest that carries the jobs.
+        brokers: how many; None: as few as carry the jobs.
+        replication: copies of each partition.
+        retention: of the topics, in ms.
+        rack_aware: whether consumers read from the copy in their own zone.
+        version: of Kafka, as MSK names it; None: the stacks' own choice.
+        storage_gib: of each broker at the start; None: what the plans store, at least 100.
+        max_storage_gib: up to which a broker's storage grows by itself; None: four times the start.
+        bootstrap_servers: of an external one: ``host:port``, several with commas.
+        security: how clients of an external one talk to it, by default over TLS; the stacks' own take IAM over TLS.
+        client_cidrs: from where the stacks' brokers may be reached beside the cluster's nodes, as by the runner that applies topics; none:
+            from within the VPC. IAM decides behind it.
+        monitoring: which of MSK's metrics go to CloudWatch; those of each partition have a price of their own.
+        log_retention_days: for how long the brokers' logs are kept.
+        tiered_storage: whether old segments may lie in MSK's low-cost tier, which a topic then asks for; without effect on the plan and
+            the bill so far.
+    """
+
+    kind: Literal["standard", "express", "serverless", "external"] = "standard"
+    broker_type: Annotated[str, Field(pattern=r"^(kafka|express)\.[a-z0-9]+\.[a-z0-9]+$")] | None = None
+    brokers: Annotated[int, Field(ge=1, le=90)] | None = None
+    replication: Annotated[int, Field(ge=1, le=5)] = 3
+    retention: DurationMs = 86_400_000
+    rack_aware: bool = False
+    tiered_storage: bool = False
+    version: Annotated[str, Field(pattern=r"^[0-9]+\.[0-9]+\.(x|[0-9]+)(\.kraft|\.tiered)?$")] | None = None
+    storage_gib: Annotated[int, Field(ge=1, le=16_384)] | None = None
+    max_storage_gib: Annotated[int, Field(ge=1, le=16_384)] | None = None
+    bootstrap_servers: Annotated[str, Field(pattern=r"^[A-Za-z0-9.-]+:[0-9]{1,5}(,[A-Za-z0-9.-]+:[0-9]{1,5})*$")] | None = None
+    security: Literal["tls", "plaintext"] | None = None
+    log_retention_days: RetentionDays = 365
+    client_cidrs: list[Annotated[str, AfterValidator(_cidr)]] = []
+    monitoring: Literal["DEFAULT", "PER_BROKER", "PER_TOPIC_PER_BROKER", "PER_TOPIC_PER_PARTITION"] = "PER_TOPIC_PER_PARTITION"
+
+    @property
+    def client_security(self) -> Literal["iam", "tls", "plaintext"]:
+        """How clients talk to the brokers."""
+        return (self.security or "tls") if self.kind == "external" else "iam"
+
+    @model_validator(mode="after")
+    def _type_of_the_kind(self) -> Self:
+        family = {"standard": "kafka.", "express": "express."}.get(self.kind)
+        if self.broker_type is not None and family is not None and not self.broker_type.startswith(family):
+            raise ValueError(f"a broker type that begins with {family}, for kind: {self.kind}")
+        return self
+
+    @model_validator(mode="after")
+    def _external_alone(self) -> Self:
+        if self.kind == "external" and self.client_cidrs:
+            raise ValueError("no clientCidrs for kind: external: who may reach those brokers is decided where they are")
+        if self.kind != "external" and (self.bootstrap_servers is not None or self.security is not None):
+            raise ValueError(f"bootstrapServers and security for kind: external alone; {self.kind} brokers are the stacks' own, with IAM")
+        return self
+
+    @model_validator(mode="after")
+    def _storage_grows(self) -> Self:
+        if self.storage_gib is not None and self.max_storage_gib is not None and self.max_storage_gib < self.storage_gib:
+            raise ValueError(f"maxStorageGib of {self.storage_gib} or more: storage grows and never shrinks")
+        return self

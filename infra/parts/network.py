@@ -1,0 +1,222 @@
+"""The network of an environment."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from typing import Annotated, Self
+
+from pydantic import AfterValidator, Field, ValidationInfo, field_validator, model_validator
+
+from infra.address_plan import (
+    MAX_PREFIX,
+    MAX_PRIVATE_PREFIX,
+    MAX_VPC_PREFIX,
+    MAX_ZONES,
+    MIN_PREFIX,
+    PRIVATE_RANGES,
+    AddressPlan,
+    address_plan,
+    network,
+    subnet_faults,
+)
+from infra.parts.part import Part, RetentionDays
+
+ZONE_PATTERN = r"^[a-z]{2,4}(-[a-z]+)+-[1-9][0-9]?[a-z]$"
+VPC_PATTERN = r"^vpc-[0-9a-f]{8,17}$"
+SUBNET_PATTERN = r"^subnet-[0-9a-f]{8,17}$"
+# The last part of an endpoint service's name, as in com.amazonaws.eu-central-1.ecr.api.
+ENDPOINT_SERVICE_PATTERN = r"^[a-z0-9]+([.-][a-z0-9]+)*$"
+DEFAULT_CIDR = "10.0.0.0/16"
+# EKS takes subnets in two zones or more. Source: Amazon EKS User Guide, "VPC and subnet requirements".
+MIN_ZONES = 2
+# What the nodes, the system's pods and the jobs ask of AWS, so that it does not pass a NAT gateway.
+INTERFACE_ENDPOINTS = ("ec2", "ecr.api", "ecr.dkr", "eks", "eks-auth", "kms", "logs", "sqs", "sts")
+# Where there is no way out: what nodes and Karpenter can't do without. Source: Amazon EKS User Guide, "private clusters"; Karpenter's
+# documentation, "Private Clusters". S3 has its gateway endpoint.
+NEEDED_WITHOUT_NAT = ("ec2", "ecr.api", "ecr.dkr", "eks", "eks-auth", "sqs", "ssm", "sts")
+# A year, as most rules on audit ask for.
+DEFAULT_RETENTION_DAYS = 365
+
+Zone = Annotated[str, Field(pattern=ZONE_PATTERN)]
+SubnetId = Annotated[str, Field(pattern=SUBNET_PATTERN)]
+
+
+def _refuse(faults: Sequence[str]) -> None:
+    """Raises all that is wrong with one field.
+
+    Raises:
+        ValueError: which becomes SPEC-006 with its line.
+    """
+    if faults:
+        raise ValueError("; ".join(dict.fromkeys(faults)))
+
+
+def _zones(zones: list[str]) -> list[str]:
+    for zone in zones:
+        if not re.fullmatch(ZONE_PATTERN, zone):
+            raise ValueError(f'zones as us-east-1a, not "{zone}"')
+    if len(set(zones)) != len(zones):
+        raise ValueError("each zone once")
+    return zones
+
+
+def _cidr(cidr: str) -> str:
+    """The addresses of a VPC that is to be made: private ones, for public ones would hide those that have them on the Internet."""
+    addresses = network(cidr)
+    if not MIN_PREFIX <= addresses.prefixlen <= MAX_VPC_PREFIX:
+        raise ValueError(f"a /{MIN_PREFIX} to a /{MAX_VPC_PREFIX}, whose private subnets have room for pods; not a /{addresses.prefixlen}")
+    if not any(addresses.subnet_of(private) for private in PRIVATE_RANGES):
+        raise ValueError(f"private addresses, in {', '.join(map(str, PRIVATE_RANGES))}; not {cidr}")
+    return cidr
+
+
+def _existing_cidr(cidr: str) -> str:
+    if not MIN_PREFIX <= network(cidr).prefixlen <= MAX_PREFIX:
+        raise ValueError(f"a /{MIN_PREFIX} to a /{MAX_PREFIX}, as VPCs have; not {cidr}")
+    return cidr
+
+
+def _each_once(names: list[str]) -> list[str]:
+    twice = sorted({name for name in names if names.count(name) > 1})
+    if twice:
+        raise ValueError(f"each once; {', '.join(twice)} stands twice")
+    return names
+
+
+class ExistingNetwork(Part):
+    """A VPC that is there already; the stacks tag its private subnets for Karpenter, and change nothing else of it.
+
+    Args:
+        vpc_id: its id.
+        cidr: its addresses.
+        private_subnet_ids: one a zone, in the order of the zones.
+        public_subnet_ids: none, or one a zone.
+    """
+
+    vpc_id: Annotated[str, Field(pattern=VPC_PATTERN)]
+    cidr: Annotated[str, AfterValidator(_existing_cidr)]
+    private_subnet_ids: Annotated[list[SubnetId], AfterValidator(_each_once)]
+    public_subnet_ids: Annotated[list[SubnetId], AfterValidator(_each_once)] = []
+
+
+class Network(Part):
+    """The VPC.
+
+    Args:
+        zones: availability zones with a private subnet each.
+        nat_gateways: how many, one a zone at most; 0: nothing in the VPC reaches the Internet, and there are no public subnets.
+        cidr: the VPC's addresses; None: 10.0.0.0/16.
+        private_subnets: CIDRs, one a zone; none given: an eighth of the VPC each.
+        public_subnets: likewise, for NAT gateways and load balancers; none given: a sixty-fourth of the VPC each.
+        flow_log_retention_days: for how long the VPC's flow logs are kept; None: a year.
+        interface_endpoints: AWS services that are reached without a NAT gateway, by the last part of the endpoint service's name; None:
+            `INTERFACE_ENDPOINTS`, and without a NAT gateway `NEEDED_WITHOUT_NAT` too.
+        existing: a VPC that is there already; none is made then.
+    """
+
+    zones: Annotated[list[str], Field(min_length=MIN_ZONES, max_length=MAX_ZONES), AfterValidator(_zones)]
+    nat_gateways: Annotated[int, Field(ge=0, le=MAX_ZONES)] = 1
+    cidr: Annotated[str, AfterValidator(_cidr)] | None = None
+    private_subnets: list[str] = []
+    public_subnets: list[str] = []
+    flow_log_retention_days: RetentionDays | None = None
+    interface_endpoints: Annotated[list[Annotated[str, Field(pattern=ENDPOINT_SERVICE_PATTERN)]], AfterValidator(_each_once)] | None = None
+    existing: ExistingNetwork | None = None
+
+    # A validator sees the fields above its own that are right, so that each fault has the line of its field.
+
+    @field_validator("nat_gateways")
+    @classmethod
+    def _one_a_zone(cls, count: int, info: ValidationInfo) -> int:
+        zones = info.data.get("zones")
+        if zones is not None and count > len(zones):
+            raise ValueError(f"at most one NAT gateway a zone: {len(zones)}")
+        return count
+
+    @field_validator("private_subnets")
+    @classmethod
+    def _private(cls, subnets: list[str], info: ValidationInfo) -> list[str]:
+        if subnets:
+            faults = subnet_faults(subnets, within=_within(info), max_prefix=MAX_PRIVATE_PREFIX)
+            _refuse([*_count_faults(subnets, info), *faults])
+        return subnets
+
+    @field_validator("public_subnets")
+    @classmethod
+    def _public(cls, subnets: list[str], info: ValidationInfo) -> list[str]:
+        if subnets:
+            useless = ["none where natGateways is 0: nothing would be in them"] if info.data.get("nat_gateways") == 0 else []
+            taken = info.data.get("private_subnets", [])
+            faults = subnet_faults(subnets, within=_within(info), max_prefix=MAX_PREFIX, taken=taken)
+            _refuse([*useless, *_count_faults(subnets, info), *faults])
+        return subnets
+
+    @field_validator("interface_endpoints")
+    @classmethod
+    def _endpoints(cls, services: list[str] | None, info: ValidationInfo) -> list[str] | None:
+        if services is not None:
+            gateway = ["s3 left out: it is reached through a gateway endpoint, which costs nothing"] if "s3" in services else []
+            missing = [service for service in NEEDED_WITHOUT_NAT if service not in services] if info.data.get("nat_gateways") == 0 else []
+            closed = [f"without a NAT gateway also {', '.join(missing)}: nodes can't start without them"] if missing else []
+            _refuse([*gateway, *closed])
+        return services
+
+    @field_validator("existing")
+    @classmethod
+    def _existing(cls, existing: ExistingNetwork | None, info: ValidationInfo) -> ExistingNetwork | None:
+        if existing is not None:
+            own = ("cidr", "private_subnets", "public_subnets", "flow_log_retention_days", "interface_endpoints")
+            given = [_camel(name) for name in own if info.data.get(name)]
+            beside = [f"nothing beside it that only a new VPC has: {', '.join(given)}"] if given else []
+            public = existing.public_subnet_ids
+            faults = [*beside, *_count_faults(existing.private_subnet_ids, info), *(_count_faults(public, info) if public else [])]
+            _refuse([*faults, *_in_both(existing)])
+        return existing
+
+    @model_validator(mode="after")
+    def _by_hand_or_computed(self) -> Self:
+        if self.nat_gateways and bool(self.private_subnets) != bool(self.public_subnets):
+            raise ValueError("privateSubnets and publicSubnets together, or neither: computed ones might overlap given ones")
+        return self
+
+    @property
+    def addresses(self) -> str:
+        """The CIDR of the VPC, made or existing."""
+        return self.existing.cidr if self.existing else self.cidr or DEFAULT_CIDR
+
+    @property
+    def subnets(self) -> AddressPlan:
+        """The CIDRs of the subnets of a VPC that is to be made; public ones only where there are NAT gateways."""
+        computed = address_plan(self.addresses, len(self.zones))
+        public = tuple(self.public_subnets) or computed.public
+        return AddressPlan(tuple(self.private_subnets) or computed.private, public if self.nat_gateways else ())
+
+    @property
+    def endpoint_services(self) -> tuple[str, ...]:
+        """The AWS services that get an interface endpoint in a VPC that is to be made, sorted."""
+        if self.interface_endpoints is not None:
+            return tuple(sorted(self.interface_endpoints))
+        return tuple(sorted({*INTERFACE_ENDPOINTS, *(() if self.nat_gateways else NEEDED_WITHOUT_NAT)}))
+
+
+def _within(info: ValidationInfo) -> str | None:
+    """The VPC's CIDR; None where what is given is wrong, for then it is told already."""
+    return (info.data["cidr"] or DEFAULT_CIDR) if "cidr" in info.data else None
+
+
+def _count_faults(subnets: Sequence[str], info: ValidationInfo) -> list[str]:
+    zones = info.data.get("zones")
+    if zones is None or len(subnets) == len(zones):
+        return []
+    return [f"one subnet a zone, in the order of the zones: {len(zones)}, not {len(subnets)}"]
+
+
+def _in_both(existing: ExistingNetwork) -> list[str]:
+    both = sorted(set(existing.private_subnet_ids) & set(existing.public_subnet_ids))
+    return [f"a subnet either private or public, not both as {', '.join(both)}"] if both else []
+
+
+def _camel(name: str) -> str:
+    first, *rest = name.split("_")
+    return first + "".join(part.capitalize() for part in rest)

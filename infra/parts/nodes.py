@@ -1,0 +1,231 @@
+"""The nodes that Karpenter may start, and what runs on every one of them."""
+
+from __future__ import annotations
+
+import re
+from typing import Annotated, Any, Literal, Self
+
+from pydantic import AfterValidator, BaseModel, Field, ValidationError, model_validator
+
+from infra.parts.part import LABEL_NAME, DurationMs, DurationMsOrNever, MemoryMib, Millicores, Part
+from sizing.placement.pod_manifests import PodSpec
+from sizing.placement.selection import ManifestToleration
+
+LATEST = "latest"
+# How the families name their releases. Source: the tags of awslabs/amazon-eks-ami and of bottlerocket-os/bottlerocket.
+AMI_VERSIONS = {"AL2023": (r"v20[0-9]{6}", "v20260903"), "Bottlerocket": (r"v[0-9]{1,3}\.[0-9]{1,3}\.[0-9]{1,3}", "v1.55.0")}
+# Source: Karpenter 1.14.1's CRD of the EC2NodeClass: gp3 volumes of up to 16,384 GiB.
+MAX_VOLUME_MIB = 16 * 1024 * 1024
+
+
+def _node_selector(labels: dict[str, str]) -> dict[str, str]:
+    for label, value in labels.items():
+        _as_kubernetes(PodSpec, {"containers": [{"name": "any"}], "nodeSelector": {label: value}}, f"{label}: {value}")
+    return labels
+
+
+def _as_kubernetes(kind: type[BaseModel], manifest: dict[str, Any], given: str) -> None:
+    """Refuses what Kubernetes would refuse.
+
+    Raises:
+        ValueError: which becomes SPEC-006 with its line.
+    """
+    try:
+        kind.model_validate(manifest)
+    except ValidationError as invalid:
+        first = invalid.errors(include_url=False)[0]
+        need = (first.get("ctx") or {}).get("need") or first["msg"]
+        raise ValueError(f"{need}; not {given}") from None
+
+
+NodeSelector = Annotated[dict[str, str], AfterValidator(_node_selector)]
+
+
+class Requirement(Part):
+    """One requirement of a NodePool, as Karpenter writes it.
+
+    Args:
+        key: a label, as ``karpenter.k8s.aws/instance-category``.
+        operator: as Karpenter's.
+        values: none for Exists and DoesNotExist, one for the comparisons.
+        min_values: how many different values a node claim must keep open.
+    """
+
+    key: str
+    operator: Literal["In", "NotIn", "Exists", "DoesNotExist", "Gt", "Lt", "Gte", "Lte"]
+    values: list[str] = []
+    min_values: Annotated[int, Field(ge=1, le=50)] | None = None
+
+
+class Taint(Part):
+    """A taint of a NodePool's nodes."""
+
+    key: str
+    value: str = ""
+    effect: Literal["NoSchedule", "PreferNoSchedule", "NoExecute"]
+
+
+class Toleration(Part):
+    """A toleration of a pod, as Kubernetes writes it; without a key and with Exists it tolerates everything."""
+
+    key: str | None = None
+    operator: Literal["Equal", "Exists"] = "Equal"
+    value: str | None = None
+    effect: Literal["NoSchedule", "PreferNoSchedule", "NoExecute"] | None = None
+
+    @model_validator(mode="after")
+    def _kubernetes_takes_it(self) -> Self:
+        written = self.model_dump(by_alias=True, exclude_none=True)
+        _as_kubernetes(ManifestToleration, written, f"{self.key or 'no key'}, {self.operator}, {self.value or 'no value'}")
+        return self
+
+
+class Budget(Part):
+    """How many nodes of a pool may be disrupted at a time.
+
+    Args:
+        nodes: a number or a share, as ``10%``.
+        reasons: Underutilized, Empty or Drifted; none: all of them.
+        schedule: a cron expression in UTC from when it holds.
+        duration: for how long it then holds, as ``8h``.
+    """
+
+    nodes: Annotated[str, Field(pattern=r"^((100|[0-9]{1,2})%|[0-9]+)$")]
+    reasons: list[Literal["Underutilized", "Empty", "Drifted"]] = []
+    schedule: str | None = None
+    duration: Annotated[str, Field(pattern=r"^([0-9]+(m|h)){1,2}$")] | None = None
+
+    @model_validator(mode="after")
+    def _both(self) -> Self:
+        if (self.schedule is None) != (self.duration is None):
+            raise ValueError("schedule and duration together, or neither")
+        return self
+
+
+class Disruption(Part):
+    """When Karpenter may take nodes of a pool away by itself.
+
+    Args:
+        consolidation_policy: as Karpenter's.
+        consolidate_after: how long a node has to be of little use before, in ms, or ``Never``.
+        budgets: how many at a time.
+    """
+
+    consolidation_policy: Literal["WhenEmpty", "WhenEmptyOrUnderutilized", "Balanced"] = "WhenEmpty"
+    consolidate_after: DurationMsOrNever = 300_000
+    budgets: list[Budget] = []
+
+
+class Pool(Part):
+    """A NodePool.
+
+    Args:
+        name: of the pool.
+        weight: the pool with the greatest is tried first.
+        labels: of its nodes.
+        taints: of its nodes.
+        requirements: on its nodes.
+        limits: on all of its nodes together: cpu, memory, nodes, as Kubernetes quantities. Without any the stacks take them from the plans
+            of the environment's jobs.
+        disruption: when nodes may be taken away.
+        expire_after: the age at which a node is replaced, in ms, or ``Never``.
+    """
+
+    name: Annotated[str, Field(pattern=LABEL_NAME)]
+    weight: Annotated[int, Field(ge=1, le=100)] | None = None
+    labels: dict[str, str] = {}
+    taints: list[Taint] = []
+    requirements: list[Requirement]
+    limits: dict[Literal["cpu", "memory", "nodes"], str] = {}
+    disruption: Disruption = Disruption()
+    expire_after: DurationMsOrNever = 2_592_000_000
+
+
+def _distinct(pools: list[Pool]) -> list[Pool]:
+    names = [pool.name for pool in pools]
+    twice = sorted({name for name in names if names.count(name) > 1})
+    if twice:
+        raise ValueError(f"pools with different names; {', '.join(twice)} stands twice")
+    return pools
+
+
+class DaemonSetRequest(Part):
+    """What a DaemonSet takes from every node: its pod's requests.
+
+    Args:
+        name: of the DaemonSet.
+        cpu: requested, in millicores; 0: none.
+        memory: requested, in MiB; 0: none.
+        node_selector: labels of the nodes that it runs on; none: all.
+        tolerations: of its pod; by default it tolerates every taint.
+    """
+
+    name: Annotated[str, Field(pattern=LABEL_NAME)]
+    cpu: Millicores = 0
+    memory: MemoryMib = 0
+    node_selector: NodeSelector = {}
+    tolerations: list[Toleration] = [Toleration.model_validate({"operator": "Exists"})]
+
+
+class PodPlace(Part):
+    """Where the pods of one kind go: labels that a node must have, and taints that they tolerate."""
+
+    node_selector: NodeSelector = {}
+    tolerations: list[Toleration] = []
+
+
+class PodPlaces(Part):
+    """Where drivers and executors go. Selectors of a job's own sparkConf come on top."""
+
+    driver: PodPlace = PodPlace()
+    executor: PodPlace = PodPlace()
+
+
+def _whole_gib(mib: int) -> int:
+    if mib % 1024:
+        raise ValueError(f"whole GiB, as EBS has them; {mib // 1024}Gi or {mib // 1024 + 1}Gi")
+    return mib
+
+
+class Nodes(Part):
+    """The nodes that Karpenter may start.
+
+    Args:
+        ami_family: the nodes' system.
+        ami_version: its release, as ``v20260903`` of AL2023 or ``v1.55.0`` of Bottlerocket; ``latest`` follows each release, and nodes
+            that run an older one are replaced as the pools' budgets let them.
+        max_pods: the kubelet's maxPods; None: as many as the network interfaces have addresses.
+        reserved_enis: network interfaces that pods get no address of.
+        vm_memory_overhead_percent: share of a type's memory that the hypervisor takes, Karpenter's own setting.
+        root_volume: of a node, in MiB, whole GiB.
+        measured_capacity: instance type -> memory in MiB that a registered node of it has shown.
+        pools: the NodePools.
+        daemon_sets: what runs on every node.
+        pods: where drivers and executors go.
+        spot_ratio: spot price as a share of the on-demand price, assumed where the catalog knows no spot price.
+        boot: from a node claim to a node that takes pods, in ms.
+        limit_headroom: share of what the plans' pods ask for that a pool's limits, where they come from the plans, allow on top.
+        spot_service_role: whether the stacks make EC2 Spot's service-linked role, or the account has it: it is one an account.
+    """
+
+    ami_family: Literal["AL2023", "Bottlerocket"] = "AL2023"
+    ami_version: str = LATEST
+    max_pods: Annotated[int, Field(ge=1, le=1000)] | None = None
+    reserved_enis: Annotated[int, Field(ge=0, le=15)] = 0
+    vm_memory_overhead_percent: Annotated[float, Field(ge=0, lt=1)] = 0.075
+    root_volume: Annotated[MemoryMib, Field(ge=1024, le=MAX_VOLUME_MIB), AfterValidator(_whole_gib)] = 51_200
+    measured_capacity: dict[str, Annotated[MemoryMib, Field(ge=1)]] = {}
+    pools: Annotated[list[Pool], Field(min_length=1), AfterValidator(_distinct)]
+    daemon_sets: list[DaemonSetRequest] = []
+    pods: PodPlaces = PodPlaces()
+    spot_ratio: Annotated[float, Field(gt=0, le=2)] = 0.4
+    boot: DurationMs = 60_000
+    limit_headroom: Annotated[float, Field(ge=0, le=10)] = 0.5
+    spot_service_role: Literal["create", "existing"] = "create"
+
+    @model_validator(mode="after")
+    def _release_of_the_family(self) -> Self:
+        pattern, example = AMI_VERSIONS[self.ami_family]
+        if self.ami_version != LATEST and not re.fullmatch(pattern, self.ami_version):
+            raise ValueError(f"amiVersion {LATEST}, or a release of {self.ami_family} as {example}; not {self.ami_version}")
+        return self

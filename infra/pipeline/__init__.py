@@ -1,0 +1,1 @@
+"""Pipelines that deploy environments: one description, written out for Concourse and for GitHub Actions."""

@@ -1,0 +1,101 @@
+"""The pipeline as a workflow of GitHub Actions.
+
+Source: GitHub's documentation, "Workflow syntax for GitHub Actions", "Configuring OpenID Connect in Amazon Web Services".
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from infra.pipeline.steps import CHECK, COST_FILE, DEPLOY, TARGETS, Step, Target
+
+# Each is pinned by the commit of the release beside it: a tag can be moved.
+ACTIONS = {
+    "actions/checkout": ("08c6903cd8c0fde910a37f88322edcfb5dd907a8", "v5.0.0"),
+    "actions/setup-python": ("e797f83bcb11b83ae66e0230d6156d7c80228e7c", "v6.0.0"),
+    "actions/setup-java": ("dded0888837ed1f317902acf8a20df0ad188d165", "v5.0.0"),
+    "actions/setup-node": ("2028fbc5c25fe9cf00d9f06a71cc4710d4507903", "v6.0.0"),
+    "hashicorp/setup-terraform": ("b9cd54a3c349d3f38e8881555d616ced269862dd", "v3.1.2"),
+    "aws-actions/configure-aws-credentials": ("a03048d87541d1d9fcf2ecf528a4a65ba9bd7838", "v5.0.0"),
+}
+# An environment's variables of GitHub's: the role to take, the region, and a runner that reaches the brokers and the API server.
+ROLE, REGION = "${{ vars.PENSTOCK_ROLE_ARN }}", "${{ vars.AWS_REGION }}"
+CHECK_RUNNER = "ubuntu-24.04"
+DEPLOY_RUNNER = "${{ vars.PENSTOCK_RUNNER || 'ubuntu-24.04' }}"
+# A first deploy makes a cluster and brokers, which takes the better part of an hour; the role's session must last as long.
+CHECK_MINUTES, DEPLOY_MINUTES = 60, 120
+
+
+def workflow() -> dict[str, Any]:
+    """The workflow. Its triggers stand under a key that YAML 1.1 would read as true, so that it has to be written in quotes."""
+    deploys: dict[str, Any] = {}
+    needed = "check"
+    for target in TARGETS:
+        deploys[_job_name(target)] = _deploy(target, needed)
+        needed = _job_name(target)
+    return {
+        "name": "penstock",
+        "on": {"pull_request": {"branches": ["main"]}, "push": {"branches": ["main"]}},
+        # Nothing unless a job says so.
+        "permissions": {},
+        "defaults": {"run": {"shell": "bash"}},
+        "jobs": {"check": _check(), **deploys},
+    }
+
+
+def _check() -> dict[str, Any]:
+    base = "${{ github.event.pull_request.base.sha || github.event.before }}"
+    summary = {"name": "Show the cost difference", "if": "always()", "run": f'cat {COST_FILE} >> "$GITHUB_STEP_SUMMARY" || true'}
+    return {
+        "runs-on": CHECK_RUNNER,
+        "timeout-minutes": CHECK_MINUTES,
+        "permissions": {"contents": "read"},
+        # A newer change of the same branch ends the check of the older one.
+        "concurrency": {"group": "penstock-check-${{ github.ref }}", "cancel-in-progress": True},
+        "env": {"PENSTOCK_ENVIRONMENT": TARGETS[-1].environment, "PENSTOCK_BASE": base},
+        "steps": [*_tools(), *(_step(step) for step in CHECK), summary],
+    }
+
+
+def _deploy(target: Target, needed: str) -> dict[str, Any]:
+    """GitHub asks the reviewers of an environment of its own before the job starts, where it has any: an approved target must have."""
+    role = _uses(
+        "aws-actions/configure-aws-credentials",
+        **{"role-to-assume": ROLE, "aws-region": REGION, "role-duration-seconds": DEPLOY_MINUTES * 60, "mask-aws-account-id": True},
+    )
+    return {
+        "needs": [needed],
+        "if": "github.event_name == 'push'",
+        "runs-on": DEPLOY_RUNNER,
+        "timeout-minutes": DEPLOY_MINUTES,
+        "environment": target.environment,
+        "permissions": {"contents": "read", "id-token": "write"},
+        # Two deploys never run at once, and none is broken off: the next one waits.
+        "concurrency": {"group": f"penstock-deploy-{target.environment}", "cancel-in-progress": False},
+        "env": {"PENSTOCK_ENVIRONMENT": target.environment, "PENSTOCK_IMAGE_TAG": "${{ github.sha }}"},
+        "steps": [*_tools(), role, *(_step(step) for step in DEPLOY)],
+    }
+
+
+def _job_name(target: Target) -> str:
+    return f"deploy-{target.environment}"
+
+
+def _tools() -> list[dict[str, Any]]:
+    """What ./scripts/setup wants to find. The history is there for the cost difference, and the token is not left on the disk."""
+    return [
+        _uses("actions/checkout", **{"fetch-depth": 0, "persist-credentials": False}),
+        _uses("actions/setup-python", **{"python-version": "3.11"}),
+        _uses("actions/setup-java", distribution="temurin", **{"java-version": "17"}),
+        _uses("actions/setup-node", **{"node-version": "22"}),
+        _uses("hashicorp/setup-terraform", terraform_version="1.11.4", terraform_wrapper=False),
+    ]
+
+
+def _step(step: Step) -> dict[str, Any]:
+    return {"name": step.title, "id": step.name, "run": step.script}
+
+
+def _uses(action: str, **given: Any) -> dict[str, Any]:
+    commit, _ = ACTIONS[action]
+    return {"uses": f"{action}@{commit}", "with": given}

@@ -1,0 +1,46 @@
+"""The pipelines as files."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from infra.pipeline import concourse, github_actions
+
+FOLDER = Path(__file__).parent
+_HEAD = "# Written by `python -m infra.pipeline` from infra/pipeline/*.py, where it is changed; docs/pipeline.md says what it needs.\n"
+
+
+class _Dumper(yaml.SafeDumper):
+    """Scripts stand as blocks, and nothing is written as an alias."""
+
+    def ignore_aliases(self, data: Any) -> bool:
+        return True
+
+
+def _text(dumper: yaml.SafeDumper, text: str) -> yaml.Node:
+    return dumper.represent_scalar("tag:yaml.org,2002:str", text, style="|" if "\n" in text else None)
+
+
+_Dumper.add_representer(str, _text)
+
+
+def files() -> dict[Path, str]:
+    """Path -> text of each pipeline."""
+    return {
+        FOLDER / "concourse.yaml": _HEAD + _yaml(concourse.pipeline()),
+        FOLDER / "github-actions.yaml": _HEAD + _with_versions(_yaml(github_actions.workflow())),
+    }
+
+
+def _yaml(document: dict[str, Any]) -> str:
+    return yaml.dump(document, Dumper=_Dumper, sort_keys=False, width=140)
+
+
+def _with_versions(text: str) -> str:
+    """The release beside each commit: tools that raise versions read it there, and so do people."""
+    for action, (commit, version) in github_actions.ACTIONS.items():
+        text = text.replace(f"{action}@{commit}\n", f"{action}@{commit} # {version}\n")
+    return text

@@ -1,0 +1,103 @@
+"""The plans of all the jobs that an environment runs: what its stacks are sized by."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import NamedTuple
+
+from infra.cluster import cluster
+from infra.environment import Environment
+from infra.errors import JobNamedTwice
+from jobs.spec import SpecFile, load
+from jobs.targets import targets
+from jobs.topics import asked_topics
+from sizing.cluster import Cluster
+from sizing.errors import PenstockError, raise_all, violation
+from sizing.kafka.partitions import most_partitions
+from sizing.plan import plan
+from sizing.planned import Plan
+from sizing.targets import Targets
+from sizing.together import Together, plan_together
+
+
+class JobPlan(NamedTuple):
+    """A job of the environment.
+
+    Args:
+        spec: with its document.
+        targets: what sizing took of it.
+        plan: what it needs.
+    """
+
+    spec: SpecFile
+    targets: Targets
+    plan: Plan
+
+    @property
+    def name(self) -> str:
+        """The job's name."""
+        return self.spec.job.metadata.name
+
+
+class EnvironmentPlans(NamedTuple):
+    """The jobs of an environment.
+
+    Args:
+        jobs: in the environment's order.
+        together: what they take together; None: there are no jobs, or the environment has no cluster.
+        cluster: what sizing knows of the environment; None: it has none.
+    """
+
+    jobs: tuple[JobPlan, ...]
+    together: Together | None
+    cluster: Cluster | None
+
+
+def plans(environment: Environment) -> EnvironmentPlans:
+    """The plans of an environment's jobs, alone and together.
+
+    Args:
+        environment: whose jobs they are.
+
+    Raises:
+        PenstockError: INF-006 for a name used twice, SPEC-013 for a topic that two jobs want differently, whatever is wrong in a spec,
+            and sizing's own errors where a plan can't be met; all the faults come as `Faults`.
+    """
+    specs = [load(Path(path)) for path in environment.spec.jobs]
+    raise_all(_named_twice(specs))
+    # Two jobs that want one topic differently are told here, before anything is sized by it.
+    asked_topics(specs)
+    there = cluster(environment)
+    jobs = tuple(_planned(spec, there) for spec in specs)
+    raise_all(violation(found) for job in jobs for found in job.plan.violations)
+    if there is None or not jobs:
+        return EnvironmentPlans(jobs, None, there)
+    together = plan_together({job.name: job.plan for job in jobs}, there)
+    raise_all(violation(found) for found in together.violations)
+    return EnvironmentPlans(jobs, together, there)
+
+
+def _planned(spec: SpecFile, there: Cluster | None) -> JobPlan:
+    found = targets(spec)
+    return JobPlan(spec, found, plan(found, there))
+
+
+def _named_twice(specs: list[SpecFile]) -> list[PenstockError]:
+    first: dict[str, SpecFile] = {}
+    faults: list[PenstockError] = []
+    for spec in specs:
+        before = first.setdefault(spec.job.metadata.name, spec)
+        if before is not spec:
+            need = f"a name of its own; {before.path} has this one"
+            fault = JobNamedTwice(given=spec.job.metadata.name, need=need, fix="rename one of the two")
+            faults.append(spec.document.locate(fault, ("metadata", "name")))
+    return faults
+
+
+def partitions(planned: EnvironmentPlans) -> dict[str, int]:
+    """The topics of the jobs, by name, with their partitions.
+
+    Args:
+        planned: the jobs.
+    """
+    return dict(sorted(most_partitions(job.plan.kafka.topics for job in planned.jobs).items()))

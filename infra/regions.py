@@ -1,0 +1,48 @@
+"""The regions of AWS, as the installed botocore knows them."""
+
+from __future__ import annotations
+
+import difflib
+import importlib.util
+import json
+from functools import cache
+from pathlib import Path
+
+
+def known_regions() -> tuple[str, ...]:
+    """Every region of every partition, sorted; none where botocore is not installed.
+
+    Source: botocore's data/partitions.json. It is read as a file: botocore itself takes a quarter of a second to import.
+    """
+    return _known()
+
+
+def known_region(region: str) -> str:
+    """A region that AWS has.
+
+    Args:
+        region: as ``eu-central-1``.
+
+    Returns:
+        The same region.
+
+    Raises:
+        ValueError: it is not known, which becomes SPEC-006 with its line; the nearest that are known are named.
+    """
+    known = known_regions()
+    if not known or region in known:
+        return region
+    nearest = difflib.get_close_matches(region, known, n=3)
+    meant = f"; did you mean {' or '.join(nearest)}?" if nearest else ""
+    raise ValueError(f"a region of AWS that the installed botocore knows{meant} A newer botocore knows newer regions")
+
+
+@cache
+def _known() -> tuple[str, ...]:
+    package = importlib.util.find_spec("botocore")
+    if package is None or not package.submodule_search_locations:
+        return ()
+    file = Path(package.submodule_search_locations[0], "data", "partitions.json")
+    partitions = json.loads(file.read_text(encoding="utf-8"))["partitions"]
+    # Beside the regions there is an entry for services without one, as aws-global.
+    return tuple(sorted(region for partition in partitions for region in partition["regions"] if not region.endswith("-global")))

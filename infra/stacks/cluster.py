@@ -1,0 +1,274 @@
+"""The cluster stack: EKS, who may reach and administrate it, its add-ons and the nodes of its own pods."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+from constructs import Construct
+
+from infra.aws_bindings import aws
+from infra.constructs.aws_stack import AwsStack
+from infra.constructs.encryption_key import EncryptionKey
+from infra.constructs.role import Role, pod_identity_trust
+from infra.constructs.system_nodes import SystemNodes
+from infra.environment import Environment
+from infra.log_encryption import log_group_arn, logs_service
+from infra.parts.eks import AddOn, Eks, principal_id
+from infra.policies import allow, trust
+from infra.stacks.network import DISCOVERY_TAG, HTTPS
+
+STACK = "cluster"
+EKS_SERVICE = "eks.amazonaws.com"
+CLUSTER_POLICY = "AmazonEKSClusterPolicy"
+# Source: Amazon EKS User Guide, "Send control plane logs to CloudWatch Logs".
+LOG_TYPES = ("api", "audit", "authenticator", "controllerManager", "scheduler")
+# What EKS does with the key of the cluster's secrets. Source: Amazon EKS User Guide, "Enabling secret encryption".
+SECRETS_ACTIONS = ("kms:Encrypt", "kms:Decrypt", "kms:ListGrants", "kms:DescribeKey")
+# Source: Amazon EKS User Guide, "Review access policy permissions".
+ADMIN_POLICY = "eks::aws:cluster-access-policy/AmazonEKSClusterAdminPolicy"
+TOKEN_AUDIENCE = "sts.amazonaws.com"
+SYSTEM_NAMESPACE = "kube-system"
+# A node is ready only with these, so they come before it; the others have pods that wait for a node, and come after.
+NODE_ADD_ONS: tuple[AddOn, ...] = ("vpc-cni", "kube-proxy", "eks-pod-identity-agent")
+POD_ADD_ONS: tuple[AddOn, ...] = ("coredns", "aws-ebs-csi-driver")
+# Add-ons whose pods call AWS: their service account, and the managed policy that AWS wrote for them. Source: Amazon EKS User Guide, "AWS
+# add-ons".
+ADD_ON_ROLES: dict[AddOn, tuple[str, str]] = {
+    "vpc-cni": ("aws-node", "AmazonEKS_CNI_Policy"),
+    "aws-ebs-csi-driver": ("ebs-csi-controller-sa", "service-role/AmazonEBSCSIDriverPolicy"),
+}
+# Without this a NetworkPolicy is written down and not held. Source: Amazon EKS User Guide, "Limit Pod traffic with network policies".
+ADD_ON_VALUES: dict[AddOn, dict[str, str]] = {"vpc-cni": {"enableNetworkPolicy": "true"}}
+
+
+class Network(Protocol):
+    """What of the network stack's outputs this stack needs."""
+
+    @property
+    def vpc_id(self) -> str:
+        """The VPC."""
+
+    @property
+    def vpc_cidr(self) -> str:
+        """Its addresses."""
+
+    @property
+    def private_subnet_ids(self) -> tuple[str, ...]:
+        """One a zone."""
+
+
+@dataclass(frozen=True)
+class ClusterOutputs:
+    """What other stacks take from this one.
+
+    Args:
+        cluster_name: of the EKS cluster.
+        cluster_arn: its ARN.
+        cluster_endpoint: URL of its API server.
+        cluster_ca: the API server's certificate authority, in Base64.
+        cluster_security_group_id: the group of the control plane and of every node.
+        oidc_issuer: URL of the issuer of its service accounts' tokens.
+        oidc_provider_arn: of the same, for IAM.
+        configure_kubectl: the command that lets kubectl reach it.
+    """
+
+    cluster_name: str
+    cluster_arn: str
+    cluster_endpoint: str
+    cluster_ca: str
+    cluster_security_group_id: str
+    oidc_issuer: str
+    oidc_provider_arn: str
+    configure_kubectl: str
+
+
+class ClusterStack(AwsStack):
+    """An EKS cluster that is reached from within the network and administrated by those that the environment names, and nobody else.
+
+    Args:
+        scope: the app.
+        environment: whose cluster it is; it has one.
+        network: where it goes.
+    """
+
+    def __init__(self, scope: Construct, environment: Environment, network: Network) -> None:
+        super().__init__(scope, STACK, environment)
+        if environment.spec.eks is None:
+            raise ValueError(f"{environment.name} has no cluster")
+        self._eks: Eks = environment.spec.eks
+        self._subnets = list(network.private_subnet_ids)
+        found = aws.data_aws_partition.DataAwsPartition(self, "partition")
+        self._partition: str = found.partition
+        self._dns_suffix: str = found.dns_suffix
+        cluster = self._cluster(network)
+        self._name: str = cluster.name
+        self._administrators()
+        self._nodes_and_add_ons(cluster)
+        self.outputs = self._outputs(cluster)
+        self.export(self.outputs)
+
+    def _cluster(self, network: Network) -> Any:
+        """The control plane, with its log group made before it: EKS would make one without a key, and keep its content for ever."""
+        name = self.environment.prefix
+        logs = f"/aws/eks/{name}/cluster"
+        service = logs_service(self.environment, self._dns_suffix, log_group_arn(self.environment, self._partition, logs))
+        key = EncryptionKey(self, "key", self.environment, description=f"Secrets and logs of the EKS cluster {name}", services=[service])
+        days = self._eks.log_retention_days
+        group = aws.cloudwatch_log_group.CloudwatchLogGroup(self, "logs", name=logs, retention_in_days=days, kms_key_id=key.arn)
+        role = self._cluster_role(key.arn)
+        module = aws.eks_cluster
+        public = self._eks.public_access_cidrs
+        return module.EksCluster(
+            self,
+            "cluster",
+            name=name,
+            version=self._eks.version,
+            role_arn=role.arn,
+            vpc_config=module.EksClusterVpcConfig(
+                subnet_ids=self._subnets,
+                security_group_ids=[self._api_group(network)],
+                endpoint_private_access=True,
+                endpoint_public_access=bool(public),
+                public_access_cidrs=public or None,
+            ),
+            # Whoever makes the cluster would else administrate it for ever, and stand in no document.
+            access_config=module.EksClusterAccessConfig(authentication_mode="API", bootstrap_cluster_creator_admin_permissions=False),
+            encryption_config=module.EksClusterEncryptionConfig(
+                provider=module.EksClusterEncryptionConfigProvider(key_arn=key.arn), resources=["secrets"]
+            ),
+            enabled_cluster_log_types=list(LOG_TYPES),
+            upgrade_policy=module.EksClusterUpgradePolicy(support_type="EXTENDED" if self._eks.extended_support else "STANDARD"),
+            # The add-ons below are EKS's own; without this each would find one of Kubernetes' in its place.
+            bootstrap_self_managed_addons=False,
+            depends_on=[group, *role.policies],
+        )
+
+    def _cluster_role(self, key_arn: str) -> Role:
+        """What EKS does in the account for this cluster. Source: Amazon EKS User Guide, "Cross-service confused deputy prevention"."""
+        spec, name = self.environment.spec, self.environment.prefix
+        arn = f"arn:{self._partition}:eks:{spec.region}:{spec.account}:cluster/{name}"
+        condition = {"StringEquals": {"aws:SourceAccount": spec.account}, "ArnLike": {"aws:SourceArn": arn}}
+        return Role(
+            self,
+            "cluster-role",
+            name=f"{name}-cluster",
+            trusted=trust(EKS_SERVICE, condition),
+            statements=[allow("EncryptSecrets", SECRETS_ACTIONS, [key_arn])],
+            managed=[self._managed(CLUSTER_POLICY)],
+        )
+
+    def _api_group(self, network: Network) -> str:
+        """Who reaches the API server beside the nodes: the VPC and what is said to lie behind it. No node has this group."""
+        name = f"{self.environment.prefix}-api"
+        group = aws.security_group.SecurityGroup(
+            self, "api", name=name, description="The API server of the EKS cluster", vpc_id=network.vpc_id, tags={"Name": name}
+        )
+        for id, cidr in [("api-from-vpc", network.vpc_cidr), *((_from(each), each) for each in self._eks.private_access_cidrs)]:
+            aws.vpc_security_group_ingress_rule.VpcSecurityGroupIngressRule(
+                self,
+                id,
+                security_group_id=group.id,
+                description="The API server of the EKS cluster",
+                **({"cidr_ipv6": cidr} if ":" in cidr else {"cidr_ipv4": cidr}),
+                ip_protocol="tcp",
+                from_port=HTTPS,
+                to_port=HTTPS,
+            )
+        found: str = group.id
+        return found
+
+    def _administrators(self) -> None:
+        module = aws.eks_access_policy_association
+        for arn in self._eks.admins:
+            id = f"admin-{principal_id(arn)}"
+            entry = aws.eks_access_entry.EksAccessEntry(self, id, cluster_name=self._name, principal_arn=arn, type="STANDARD")
+            module.EksAccessPolicyAssociation(
+                self,
+                f"{id}-policy",
+                cluster_name=self._name,
+                principal_arn=arn,
+                policy_arn=f"arn:{self._partition}:{ADMIN_POLICY}",
+                access_scope=module.EksAccessPolicyAssociationAccessScope(type="cluster"),
+                depends_on=[entry],
+            )
+
+    def _nodes_and_add_ons(self, cluster: Any) -> None:
+        before = [self._add_on(name, ()) for name in NODE_ADD_ONS]
+        nodes = SystemNodes(
+            self,
+            "system",
+            self.environment,
+            cluster=cluster,
+            subnet_ids=self._subnets,
+            partition=self._partition,
+            dns_suffix=self._dns_suffix,
+            after=before,
+        )
+        for name in POD_ADD_ONS:
+            self._add_on(name, [nodes.group])
+
+    def _add_on(self, name: AddOn, after: Sequence[Any]) -> Any:
+        """An add-on as EKS runs it; what was changed of it in the cluster by hand is put back."""
+        values = ADD_ON_VALUES.get(name)
+        identity = [self._add_on_identity(name)] if name in ADD_ON_ROLES else []
+        return aws.eks_addon.EksAddon(
+            self,
+            name,
+            cluster_name=self._name,
+            addon_name=name,
+            addon_version=self._eks.add_on_versions.get(name),
+            configuration_values=json.dumps(values) if values else None,
+            resolve_conflicts_on_create="OVERWRITE",
+            resolve_conflicts_on_update="OVERWRITE",
+            depends_on=[*after, *identity] or None,
+        )
+
+    def _add_on_identity(self, name: AddOn) -> Any:
+        """The role of an add-on's pods, which is no other pod's."""
+        account, policy = ADD_ON_ROLES[name]
+        role = Role(
+            self,
+            f"{name}-role",
+            name=f"{self.environment.prefix}-{name}",
+            trusted=pod_identity_trust(self.environment.spec.account),
+            managed=[self._managed(policy)],
+        )
+        module = aws.eks_pod_identity_association
+        return module.EksPodIdentityAssociation(
+            self,
+            f"{name}-identity",
+            cluster_name=self._name,
+            namespace=SYSTEM_NAMESPACE,
+            service_account=account,
+            role_arn=role.arn,
+            depends_on=role.policies,
+        )
+
+    def _managed(self, policy: str) -> str:
+        return f"arn:{self._partition}:iam::aws:policy/{policy}"
+
+    def _outputs(self, cluster: Any) -> ClusterOutputs:
+        issuer = cluster.identity.get(0).oidc.get(0).issuer
+        module = aws.iam_openid_connect_provider
+        oidc = module.IamOpenidConnectProvider(self, "oidc", url=issuer, client_id_list=[TOKEN_AUDIENCE])
+        group = cluster.vpc_config.cluster_security_group_id
+        # Karpenter gives its nodes the group with this tag, and refuses two.
+        aws.ec2_tag.Ec2Tag(self, "discovery", resource_id=group, key=DISCOVERY_TAG, value=self.environment.prefix)
+        return ClusterOutputs(
+            cluster_name=cluster.name,
+            cluster_arn=cluster.arn,
+            cluster_endpoint=cluster.endpoint,
+            cluster_ca=cluster.certificate_authority.get(0).data,
+            cluster_security_group_id=group,
+            oidc_issuer=issuer,
+            oidc_provider_arn=oidc.arn,
+            configure_kubectl=f"aws eks update-kubeconfig --region {self.environment.spec.region} --name {self.environment.prefix}",
+        )
+
+
+def _from(cidr: str) -> str:
+    """A construct's id that says whom it is about, so that one more or less moves no other."""
+    return "api-from-" + cidr.replace(":", "_").replace(".", "-").replace("/", "-")

@@ -1,0 +1,160 @@
+"""The jobs stack: what each job may do on AWS."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal, Protocol
+
+from cdktf import Fn
+from constructs import Construct
+
+from infra.aws_bindings import aws
+from infra.constructs.aws_stack import AwsStack
+from infra.constructs.role import MAX_NAME, Role, pod_identity_trust
+from infra.environment import Environment
+from infra.job_connections import connections_of, refuse_unknown_connections
+from infra.job_rights import Brokers, Buckets, refuse_shared_folders, statements
+from infra.manifests.deployed_job import Component, namespace, service_account
+from infra.plans import EnvironmentPlans, JobPlan
+from infra.short_names import shortened
+from infra.stacks.kafka import IAM_PORT
+
+STACK = "jobs"
+# Source: Amazon MSK Developer Guide, "Port information".
+BROKER_PORTS = {"iam": IAM_PORT, "tls": 9094, "plaintext": 9092}
+_COMPONENTS: tuple[Component, ...] = ("driver", "executor")
+
+
+class Checkpoints(Protocol):
+    """What of the checkpoints stack's outputs this stack needs."""
+
+    @property
+    def checkpoints_bucket_arn(self) -> str:
+        """Of the bucket of the checkpoints."""
+
+    @property
+    def output_bucket_arn(self) -> str:
+        """Of the bucket of the output."""
+
+    @property
+    def key_arn(self) -> str:
+        """Of the KMS key of both."""
+
+
+class Kafka(Protocol):
+    """What of the kafka stack's outputs this stack needs."""
+
+    @property
+    def cluster_arn(self) -> str | None:
+        """Of the MSK cluster; None: the brokers are not the stacks'."""
+
+    @property
+    def security_group_id(self) -> str | None:
+        """Of the brokers; None: likewise."""
+
+    @property
+    def security(self) -> Literal["iam", "tls", "plaintext"]:
+        """How clients talk to them."""
+
+
+class Cluster(Protocol):
+    """What of the cluster stack's outputs this stack needs."""
+
+    @property
+    def cluster_name(self) -> str:
+        """Of the EKS cluster."""
+
+    @property
+    def cluster_security_group_id(self) -> str:
+        """Of its nodes and pods."""
+
+
+@dataclass(frozen=True)
+class JobsOutputs:
+    """What other stacks take from this one.
+
+    Args:
+        role_arns: job -> the role of its pods.
+    """
+
+    role_arns: dict[str, str]
+
+
+class JobsStack(AwsStack):
+    """A role for each job, for the pods of its two service accounts and no others; and the brokers open to the cluster.
+
+    Args:
+        scope: the app.
+        environment: whose jobs they are.
+        plans: of the jobs.
+        checkpoints: where they keep and write.
+        kafka: what they read.
+        cluster: where they run.
+
+    Raises:
+        PenstockError: INF-051, INF-070 and INF-071; several come as `Faults`.
+    """
+
+    def __init__(
+        self, scope: Construct, environment: Environment, plans: EnvironmentPlans, checkpoints: Checkpoints, kafka: Kafka, cluster: Cluster
+    ) -> None:
+        super().__init__(scope, STACK, environment)
+        refuse_shared_folders(plans.jobs)
+        refuse_unknown_connections(plans.jobs, environment)
+        self._cluster = cluster
+        suffix: str = aws.data_aws_partition.DataAwsPartition(self, "partition").dns_suffix
+        buckets = Buckets(
+            checkpoints_arn=checkpoints.checkpoints_bucket_arn,
+            output_arn=checkpoints.output_bucket_arn,
+            key_arn=checkpoints.key_arn,
+            service=f"s3.{environment.spec.region}.{suffix}",
+        )
+        brokers = _brokers(kafka)
+        self.outputs = JobsOutputs({job.name: self._role(job, buckets, brokers) for job in plans.jobs})
+        if kafka.security_group_id is not None:
+            self._open_brokers(kafka.security_group_id, BROKER_PORTS[kafka.security])
+        self.export(self.outputs)
+
+    def _role(self, job: JobPlan, buckets: Buckets, brokers: Brokers | None) -> str:
+        """The role's ARN."""
+        role = Role(
+            self,
+            f"job-{job.name}",
+            name=shortened(f"{self.environment.prefix}-job-{job.name}", MAX_NAME),
+            trusted=pod_identity_trust(self.environment.spec.account),
+            statements=statements(job.spec, buckets, brokers, connections_of(job.spec, self.environment)),
+        )
+        for component in _COMPONENTS:
+            account = service_account(job.name, component)
+            module = aws.eks_pod_identity_association
+            module.EksPodIdentityAssociation(
+                self,
+                f"identity-{account}",
+                cluster_name=self._cluster.cluster_name,
+                namespace=namespace(job.name),
+                service_account=account,
+                role_arn=role.arn,
+            ).override_logical_id(f"job-{account}")
+        return role.arn
+
+    def _open_brokers(self, group: str, port: int) -> None:
+        aws.vpc_security_group_ingress_rule.VpcSecurityGroupIngressRule(
+            self,
+            "brokers",
+            description="Jobs of the cluster",
+            security_group_id=group,
+            referenced_security_group_id=self._cluster.cluster_security_group_id,
+            ip_protocol="tcp",
+            from_port=port,
+            to_port=port,
+        )
+
+
+def _brokers(kafka: Kafka) -> Brokers | None:
+    if kafka.security != "iam" or kafka.cluster_arn is None:
+        return None
+    # arn:aws:kafka:<region>:<account>:cluster/<name>/<id>, and the same with topic, group or transactional-id.
+    topics, groups, transactions = (
+        Fn.replace(kafka.cluster_arn, ":cluster/", f":{kind}/") for kind in ("topic", "group", "transactional-id")
+    )
+    return Brokers(cluster_arn=kafka.cluster_arn, topics_arn=topics, groups_arn=groups, transactions_arn=transactions)

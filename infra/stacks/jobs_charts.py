@@ -1,0 +1,173 @@
+"""The jobs-charts stack: the jobs themselves, a release each."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from typing import Literal, Protocol
+
+from constructs import Construct
+
+from infra.constructs.charts_stack import RELEASES_NAMESPACE, ChartsStack, Cluster
+from infra.constructs.local_chart import DEFAULT_TIMEOUT_S, LocalChart
+from infra.environment import Environment
+from infra.errors import SettingOfDeployment
+from infra.image_tag import image_tag
+from infra.job_connections import connections_of, ports, refuse_unknown_connections, secrets, urls
+from infra.manifests.client_mode_conf import deployment_conf, owned_conf
+from infra.manifests.deployed_job import DeployedJob
+from infra.manifests.driver_pod import stop_s
+from infra.manifests.job import job_manifests
+from infra.manifests.spark_application import operated_manifests
+from infra.parts.nodes import PodPlaces
+from infra.plans import EnvironmentPlans, JobPlan
+from infra.stacks.jobs import BROKER_PORTS
+from jobs.app_module import sql_beside
+from jobs.avro_schemas import avro_schemas
+from jobs.document import dotted, text_of
+from sizing.errors import PenstockError, raise_all
+
+STACK = "jobs-charts"
+# Of the job's state. A new one begins where a job starts anew.
+FIRST_GENERATION = 1
+
+
+class Checkpoints(Protocol):
+    """What of the checkpoints stack's outputs this stack needs."""
+
+    @property
+    def checkpoints_bucket(self) -> str:
+        """Name of the bucket of the checkpoints."""
+
+    @property
+    def output_bucket(self) -> str:
+        """Name of the bucket of the output."""
+
+
+class Kafka(Protocol):
+    """What of the kafka stack's outputs this stack needs."""
+
+    @property
+    def bootstrap_brokers(self) -> str:
+        """``host:port``, several with commas."""
+
+    @property
+    def security(self) -> Literal["iam", "tls", "plaintext"]:
+        """How clients talk to them."""
+
+
+class Registry(Protocol):
+    """What of the registry stack's outputs this stack needs."""
+
+    @property
+    def repository_url(self) -> str:
+        """Host and name, without a tag."""
+
+
+class Jobs(Protocol):
+    """What of the jobs stack's outputs this stack needs."""
+
+    @property
+    def role_arns(self) -> Mapping[str, str]:
+        """Job -> the role of its pods."""
+
+
+class JobsChartsStack(ChartsStack):
+    """Each job with its namespace, in a release of its own: one that fails to start leaves the others alone.
+
+    Args:
+        scope: the app.
+        environment: whose jobs they are; it has a cluster.
+        plans: of the jobs.
+        cluster: where the releases go.
+        checkpoints: where the jobs keep and write.
+        kafka: what they read.
+        registry: where their image is.
+        jobs: what they may do.
+
+    Raises:
+        PenstockError: INF-050, INF-052, INF-070 and INF-071; several come as `Faults`.
+    """
+
+    def __init__(
+        self,
+        scope: Construct,
+        environment: Environment,
+        plans: EnvironmentPlans,
+        cluster: Cluster,
+        checkpoints: Checkpoints,
+        kafka: Kafka,
+        registry: Registry,
+        jobs: Jobs,
+    ) -> None:
+        super().__init__(scope, STACK, environment, cluster)
+        spec = environment.spec
+        assert spec.eks is not None and spec.nodes is not None
+        refuse_unknown_connections(plans.jobs, environment)
+        image = f"{registry.repository_url}:{image_tag(environment)}"
+        deployed = [_deployed(job, environment, spec.nodes.pods, image, checkpoints, kafka, jobs.role_arns[job.name]) for job in plans.jobs]
+        owned, manifests = (deployment_conf, operated_manifests) if spec.eks.spark_operator else (owned_conf, job_manifests)
+        raise_all(fault for plan, job in zip(plans.jobs, deployed, strict=True) for fault in setting_faults(plan, owned(job)))
+        for job in deployed:
+            # The driver that runs has its time to stop before the next one may start.
+            timeout_s = DEFAULT_TIMEOUT_S + stop_s(job)
+            name = job.namespace
+            LocalChart(self, name, name=name, namespace=RELEASES_NAMESPACE, manifests=manifests(job), timeout_s=timeout_s)
+
+
+def setting_faults(plan: JobPlan, owned: Mapping[str, str]) -> list[PenstockError]:
+    """INF-052 for each setting of a spec that the deployment gives, and gives another value.
+
+    Args:
+        plan: the job.
+        owned: what the deployment gives.
+    """
+    faults: list[PenstockError] = []
+    for key, value in owned.items():
+        given = plan.targets.spark_conf.get(key)
+        if given is not None and given != value:
+            place = ("spec", "sparkConf", key)
+            fault = SettingOfDeployment(
+                path=dotted(place), given=given, need="it is left to the deployment", fix="take it out of sparkConf"
+            )
+            faults.append(plan.spec.document.locate(fault, place))
+    return faults
+
+
+def broker_ports(environment: Environment, security: Literal["iam", "tls", "plaintext"]) -> tuple[int, ...]:
+    """The ports that the brokers listen on, sorted.
+
+    Args:
+        environment: whose brokers they are; external ones are named there.
+        security: how clients talk to them.
+    """
+    kafka = environment.spec.kafka
+    if kafka is not None and kafka.bootstrap_servers:
+        return tuple(sorted({int(port) for port in re.findall(r":([0-9]+)(?:,|$)", kafka.bootstrap_servers)}))
+    return (BROKER_PORTS[security],)
+
+
+def _deployed(
+    job: JobPlan, environment: Environment, places: PodPlaces, image: str, checkpoints: Checkpoints, kafka: Kafka, role_arn: str
+) -> DeployedJob:
+    connections = connections_of(job.spec, environment)
+    return DeployedJob(
+        name=job.name,
+        spec_text=text_of(job.spec.path),
+        plan=job.plan,
+        image=image,
+        brokers=kafka.bootstrap_brokers,
+        kafka_security=kafka.security,
+        broker_ports=broker_ports(environment, kafka.security),
+        checkpoint=f"s3a://{checkpoints.checkpoints_bucket}/{job.name}/checkpoints/{FIRST_GENERATION}",
+        output_bucket=checkpoints.output_bucket,
+        region=environment.spec.region,
+        trigger_s=None if job.spec.job.spec.trigger == "availableNow" else job.spec.job.spec.trigger / 1000,
+        driver=places.driver,
+        executor=places.executor,
+        role_arn=role_arn,
+        schemas={**avro_schemas(job.spec), **sql_beside(job.spec.job.spec.app, job.spec.path.parent)},
+        connections=urls(connections),
+        secrets=secrets(connections),
+        connection_ports=ports(connections),
+    )

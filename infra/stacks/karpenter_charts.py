@@ -1,0 +1,115 @@
+"""The karpenter-charts stack: Karpenter's controller, and the pools from which it starts nodes."""
+
+from __future__ import annotations
+
+import json
+from typing import Any, Protocol
+
+from constructs import Construct
+
+from infra.constructs.charts_stack import ChartsStack, Cluster
+from infra.constructs.local_chart import LocalChart
+from infra.constructs.system_nodes import ROLE_LABEL, SYSTEM_ROLE
+from infra.driver_pools import leave_drivers_alone
+from infra.environment import Environment
+from infra.helm_bindings import helm
+from infra.karpenter_settings import Place, controller_values
+from infra.manifests.node_class import node_class
+from infra.manifests.node_pool import node_pool
+from infra.parts.eks import Eks
+from infra.parts.nodes import Nodes
+from infra.plans import EnvironmentPlans
+from infra.pool_limits import pool_limits
+from infra.stacks.karpenter import NAMESPACE, isolated
+
+STACK = "karpenter-charts"
+REPOSITORY = "oci://public.ecr.aws/karpenter"
+# The deletion of a pool waits until its nodes are drained and gone.
+POOLS_TIMEOUT_S = 1800
+
+
+class Karpenter(Protocol):
+    """What of the karpenter stack's outputs this stack needs."""
+
+    @property
+    def interruption_queue(self) -> str:
+        """Name of the queue that the controller reads."""
+
+    @property
+    def node_role_name(self) -> str:
+        """The role of the machines that it makes."""
+
+
+class KarpenterChartsStack(ChartsStack):
+    """Three releases, one after another: Karpenter's CRDs, its controller, and the NodePools with their EC2NodeClass.
+
+    The CRDs have a chart of their own, for Helm never changes those that a chart carries beside its templates.
+
+    Args:
+        scope: the app.
+        environment: whose nodes they are; it has a cluster.
+        plans: of its jobs: they decide on the limits of pools that have none.
+        cluster: where the releases go.
+        karpenter: the AWS side.
+
+    Raises:
+        PenstockError: INF-030 and INF-031; several come as `Faults`.
+    """
+
+    def __init__(self, scope: Construct, environment: Environment, plans: EnvironmentPlans, cluster: Cluster, karpenter: Karpenter) -> None:
+        super().__init__(scope, STACK, environment, cluster)
+        spec = environment.spec
+        assert spec.eks is not None and spec.nodes is not None
+        crds = self._release("karpenter-crd", spec.eks)
+        place = Place(
+            region=spec.region,
+            cluster_name=environment.prefix,
+            interruption_queue=karpenter.interruption_queue,
+            node_selector={"kubernetes.io/os": "linux", ROLE_LABEL: SYSTEM_ROLE},
+            isolated=isolated(environment),
+        )
+        values = controller_values(spec.nodes, spec.eks, place)
+        controller = self._release("karpenter", spec.eks, values=[json.dumps(values)], skip_crds=True, depends_on=[crds])
+        machines = node_class(
+            spec.nodes,
+            cluster_name=environment.prefix,
+            role=karpenter.node_role_name,
+            tags={"penstock:environment": environment.name, **spec.tags},
+            isolated=place.isolated,
+        )
+        LocalChart(
+            self,
+            "node-pools",
+            name="node-pools",
+            namespace=NAMESPACE,
+            manifests=[machines, *_node_pools(spec.nodes, plans)],
+            timeout_s=POOLS_TIMEOUT_S,
+            depends_on=[controller],
+        )
+
+    def _release(self, chart: str, eks: Eks, **how: Any) -> Any:
+        release = helm.release.Release
+        return release(
+            self,
+            chart,
+            name=chart,
+            namespace=NAMESPACE,
+            repository=REPOSITORY,
+            chart=chart,
+            version=eks.karpenter_version,
+            create_namespace=False,
+            atomic=True,
+            wait=True,
+            max_history=10,
+            **how,
+        )
+
+
+def _node_pools(nodes: Nodes, plans: EnvironmentPlans) -> list[dict[str, Any]]:
+    """The pools of the environment, those without limits with what its jobs take."""
+    limits = {}
+    if plans.cluster is not None:
+        limits = pool_limits({job.name: job.plan for job in plans.jobs}, plans.cluster, nodes.limit_headroom)
+    if plans.together is not None:
+        leave_drivers_alone(nodes.pools, plans.together.nodes)
+    return [node_pool(pool, limits[pool.name].quantities if pool.name in limits else None) for pool in nodes.pools]

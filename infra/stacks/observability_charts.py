@@ -1,0 +1,111 @@
+"""The observability-charts stack: Fluent Bit on every node, and Prometheus."""
+
+from __future__ import annotations
+
+from typing import Protocol
+
+from constructs import Construct
+
+from infra.constructs.charts_stack import RELEASES_NAMESPACE, ChartsStack, Cluster
+from infra.constructs.local_chart import LocalChart
+from infra.constructs.system_nodes import ROLE_LABEL, SYSTEM_ROLE, TAINT
+from infra.environment import Environment
+from infra.errors import DaemonSetNotSized
+from infra.manifests.deployed_job import namespace
+from infra.manifests.fluent_bit import DAEMON_SET, Logging, Search, fluent_bit
+from infra.manifests.prometheus import Monitoring, ScrapedJob, prometheus
+from infra.parts.nodes import DaemonSetRequest
+from infra.plans import EnvironmentPlans
+
+STACK = "observability-charts"
+
+
+class Observability(Protocol):
+    """What of the observability stack's outputs this stack needs."""
+
+    @property
+    def log_group(self) -> str:
+        """What the names of the jobs' log groups begin with."""
+
+    @property
+    def open_search_endpoint(self) -> str | None:
+        """Host of what searches the logs."""
+
+    @property
+    def prometheus_endpoint(self) -> str | None:
+        """URL of the workspace that Prometheus writes to."""
+
+
+class ObservabilityChartsStack(ChartsStack):
+    """Two releases of the local chart.
+
+    Args:
+        scope: the app.
+        environment: whose logs and metrics they bring; it has a cluster.
+        plans: of its jobs.
+        cluster: where the releases go.
+        observability: the AWS side.
+
+    Raises:
+        PenstockError: INF-061 and INF-062.
+    """
+
+    def __init__(
+        self, scope: Construct, environment: Environment, plans: EnvironmentPlans, cluster: Cluster, observability: Observability
+    ) -> None:
+        super().__init__(scope, STACK, environment, cluster)
+        self._chart("fluent-bit", fluent_bit(_logging(environment, plans, observability)))
+        if environment.spec.observability.prometheus != "none":
+            self._chart("prometheus", prometheus(_monitoring(environment, plans, observability)))
+
+    def _chart(self, name: str, manifests: list[dict[str, object]]) -> None:
+        LocalChart(self, name, name=name, namespace=RELEASES_NAMESPACE, manifests=manifests)
+
+
+def _logging(environment: Environment, plans: EnvironmentPlans, observability: Observability) -> Logging:
+    return Logging(
+        environment=environment.name,
+        region=environment.spec.region,
+        jobs=tuple(job.name for job in plans.jobs),
+        log_group=observability.log_group,
+        search=_search(environment, observability),
+        request=_request(environment),
+    )
+
+
+def _search(environment: Environment, observability: Observability) -> Search | None:
+    """Where requests go, and whether they are signed: they are where the domain is AWS's."""
+    asked = environment.spec.observability.open_search
+    if asked is None or observability.open_search_endpoint is None:
+        return None
+    if asked.endpoint is None:
+        return Search(observability.open_search_endpoint)
+    host, _, port = asked.endpoint.removeprefix("https://").rstrip("/").partition(":")
+    return Search(host, int(port or 443), signed=asked.domain_arn is not None)
+
+
+def _request(environment: Environment) -> DaemonSetRequest:
+    sized = environment.spec.nodes.daemon_sets if environment.spec.nodes is not None else []
+    found = next((one for one in sized if one.name == DAEMON_SET), None)
+    if found is None:
+        need = f"{DAEMON_SET} among nodes.daemonSets: it runs on every node, so that every node is sized with it"
+        fix = f"- {{name: {DAEMON_SET}, cpu: 100m, memory: 128Mi}}"
+        raise DaemonSetNotSized(path="nodes.daemonSets", given=", ".join(one.name for one in sized) or "none", need=need, fix=fix)
+    return found
+
+
+def _monitoring(environment: Environment, plans: EnvironmentPlans, observability: Observability) -> Monitoring:
+    return Monitoring(
+        environment=environment.name,
+        region=environment.spec.region,
+        jobs=tuple(ScrapedJob(job.name, _driver_address(job.name), job.spec.job.spec.trigger == "availableNow") for job in plans.jobs),
+        alarms=environment.spec.observability.alarms,
+        workspace=observability.prometheus_endpoint,
+        node_selector={ROLE_LABEL: SYSTEM_ROLE},
+        tolerations=[{"key": TAINT, "operator": "Exists"}],
+    )
+
+
+def _driver_address(job: str) -> str:
+    """As `infra.manifests.deployed_job.DeployedJob.driver_address`, of which more than the name has to be known."""
+    return f"{job}-driver-0.{job}-driver.{namespace(job)}.svc"

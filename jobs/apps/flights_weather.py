@@ -1,0 +1,38 @@
+"""flights_weather: each plane that leaves, with the newest weather of its airport at that moment.
+
+The weather is a table that changes hourly: its row for an airport is valid until the next one. A departure is held until no weather that
+could still be its own can come.
+"""
+
+from jobs.job import Job
+from jobs.joins import Side, temporal_join
+from jobs.streams import Tag
+
+OPERATORS = ("read-departures", "read-weather", "weather-at-departure", "write-departures")
+
+DEPARTURES = "id BIGINT NOT NULL, carrier STRING, origin STRING NOT NULL, dest STRING, dep_delay BIGINT, told_at STRING"
+WEATHER = "origin STRING NOT NULL, time_hour STRING, temp DOUBLE, visib DOUBLE, wind_speed DOUBLE"
+
+
+def build(job: Job) -> None:
+    """Declares the job."""
+    departures = job.source("departures", DEPARTURES).filter("dep_delay is not null")
+    weather = job.source("weather", WEATHER)
+    found = temporal_join(Side("d", departures, "origin"), Side("w", weather, "origin"), how="left")
+    job.write(
+        found.select(
+            id="d.id",
+            carrier="d.carrier",
+            origin="d.origin",
+            dest="d.dest",
+            told_at="d.told_at",
+            dep_delay="d.dep_delay",
+            weather_hour="w.time_hour",
+            temp="w.temp",
+            visib="w.visib",
+            wind_speed="w.wind_speed",
+        ),
+        "out",
+    )
+    job.side_output("errors")
+    job.side_output("late", Tag.LATE)

@@ -1,0 +1,24 @@
+"""region_impressions: impressions by region in windows; the spec's parameter `window` says of which kind.
+
+``tumbling``: five minutes. ``sliding``: the last ten minutes, anew every minute. ``sessions``: what a session token did until it was
+silent for thirty minutes.
+"""
+
+from jobs.job import Job
+from jobs.streams import Tag
+from jobs.windows import TimeWindow, aggregate, session, sliding, tumbling
+
+OPERATORS = ("read-impressions", "sum-by-window", "write-windows")
+
+SCHEMA = "region_code STRING NOT NULL, unique_session_token STRING NOT NULL, impressions BIGINT NOT NULL, at STRING"
+
+
+def build(job: Job) -> None:
+    """Declares the job."""
+    impressions = job.source("impressions", SCHEMA)
+    kinds: dict[str, TimeWindow] = {"tumbling": tumbling("5m"), "sliding": sliding("10m", every="1m"), "sessions": session("30m")}
+    kind = str(job.parameters.get("window", "tumbling"))
+    key = "unique_session_token" if kind == "sessions" else "region_code"
+    job.write(aggregate(impressions, kinds[kind], keys=[key], events="count(*)", total_impressions="sum(impressions)"), "out")
+    job.side_output("errors")
+    job.side_output("late", Tag.LATE)

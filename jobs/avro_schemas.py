@@ -1,0 +1,29 @@
+"""The Avro schemas that lie beside a spec."""
+
+from __future__ import annotations
+
+from jobs.errors import AvroSchemaUnread
+from jobs.spec import SpecFile
+from sizing.errors import PenstockError, raise_all
+
+
+def avro_schemas(spec: SpecFile) -> dict[str, str]:
+    """File's name -> its text, for the schemas that the sources of a spec name.
+
+    Raises:
+        PenstockError: SPEC-030 with the line of the spec, for each that can't be read; several come as `Faults`.
+    """
+    found: dict[str, str] = {}
+    faults: list[PenstockError] = []
+    for name, source in spec.job.spec.sources.items():
+        if source.kafka is None or source.kafka.avro is None:
+            continue
+        file = source.kafka.avro.schema_file
+        try:
+            found[file] = (spec.path.parent / file).read_text(encoding="utf-8")
+        except (OSError, UnicodeDecodeError) as error:
+            told = error.strerror if isinstance(error, OSError) else "not UTF-8"
+            fault = AvroSchemaUnread(given=file, need=f"a file beside the spec; {told}", fix="check the name")
+            faults.append(spec.document.locate(fault, ("spec", "sources", name, "kafka", "avro", "schemaFile")))
+    raise_all(faults)
+    return found

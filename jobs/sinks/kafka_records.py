@@ -1,0 +1,66 @@
+"""From rows to the records of a Kafka topic."""
+
+from __future__ import annotations
+
+from pyspark.sql import Column, DataFrame
+from pyspark.sql import functions as F
+
+from jobs.errors import BadDeclaration
+from jobs.spec import KafkaSink
+from jobs.streams import DELETED, ENVELOPE, TIME
+
+
+def records(sink: KafkaSink, rows: DataFrame) -> DataFrame:
+    """The records that rows are written as.
+
+    The key is the text of the one column that the sink names, or a JSON object of several; null where it names none. The value is the row
+    as JSON with its nulls, or null (a tombstone) where the sink writes deletes and the row's `DELETED` is true. Rows with the columns
+    ``key`` and ``value`` alone, as a side output has them, are written as they are.
+
+    Where the sink writes deletes, the last record of a key says whether it is there. So the rows of a key are put in the order of their
+    event times, and of one moment what is gone before what is there: a row that moves, as in a join, is both. That costs a shuffle by key.
+
+    Args:
+        sink: of the spec.
+        rows: data columns, with the envelope beside them.
+
+    Returns:
+        Columns ``key`` and ``value``, both text.
+
+    Raises:
+        BadDeclaration: JOB-004, the rows lack a column that the sink names.
+    """
+    if rows.columns == ["key", "value"]:
+        return rows.select(F.col("key").cast("string").alias("key"), F.col("value").cast("string").alias("value"))
+    _must_have(sink, rows)
+    fields = [name for name in rows.columns if name not in ENVELOPE and not (sink.deletes and name == DELETED)]
+    value = _json(fields)
+    if not sink.deletes:
+        return rows.select(_key(sink.key).alias("key"), value.alias("value"))
+    there = ~F.coalesce(F.col(DELETED), F.lit(False))
+    moment = F.col(TIME) if TIME in rows.columns else F.lit(None).cast("timestamp")
+    told = rows.select(_key(sink.key).alias("key"), F.when(there, value).alias("value"), moment.alias("_moment"), there.alias("_there"))
+    # The value comes last, so that a replay has the same order.
+    ordered = told.repartition("key").sortWithinPartitions("_moment", "_there", "value")
+    return ordered.select("key", "value")
+
+
+def _key(columns: list[str] | None) -> Column:
+    if not columns:
+        return F.lit(None).cast("string")
+    if len(columns) == 1:
+        return F.col(columns[0]).cast("string")
+    return _json(columns)
+
+
+def _json(fields: list[str]) -> Column:
+    return F.to_json(F.struct(*fields), {"ignoreNullFields": "false"})
+
+
+def _must_have(sink: KafkaSink, rows: DataFrame) -> None:
+    wanted = [*(sink.key or []), *([DELETED] if sink.deletes else [])]
+    missing = [name for name in wanted if name not in rows.columns]
+    if missing:
+        there = ", ".join(name for name in rows.columns if name not in ENVELOPE)
+        fix = "name columns of the rows in the sink's key" if DELETED not in missing else "set deletes: false, or give the rows a _deleted"
+        raise BadDeclaration(path=f"topic {sink.topic}", given=", ".join(missing), need=f"columns of the rows: {there}", fix=fix)

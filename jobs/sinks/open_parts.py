@@ -1,0 +1,84 @@
+"""Part files that stay open over micro-batches: which chunks each is made of, and when it is closed."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+from pydantic import BaseModel, ConfigDict
+
+from jobs.spec import Roll
+
+
+class Chunk(BaseModel):
+    """Rows of one directory that a task has kept, as an object of their own.
+
+    Args:
+        name: of the object, among the sink's chunks.
+        rows: in it.
+        bytes: size of it.
+    """
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    name: str
+    rows: int
+    bytes: int
+
+
+class OpenPart(BaseModel):
+    """A part file in the making.
+
+    Args:
+        directory: below the sink's path; may be empty.
+        shape: format and columns; chunks of another shape can't be joined to it.
+        opened_ms: time of the micro-batch that opened it, in epoch milliseconds.
+        touched_ms: when it last got rows, in epoch milliseconds by the clock.
+        chunks: what it is made of, in the order in which they came.
+    """
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    directory: str
+    shape: str
+    opened_ms: int
+    touched_ms: int
+    chunks: tuple[Chunk, ...]
+
+    @property
+    def bytes(self) -> int:
+        """Size of its chunks."""
+        return sum(chunk.bytes for chunk in self.chunks)
+
+    def due(self, roll: Roll, now_ms: int) -> bool:
+        """Whether it is to be closed, by its size, its age, or the time since it got rows."""
+        old = now_ms - self.opened_ms >= roll.interval or now_ms - self.touched_ms >= roll.inactivity
+        return old or self.bytes >= roll.size
+
+
+def extended(
+    parts: Sequence[OpenPart], chunks: Iterable[tuple[str, Chunk]], roll: Roll, shape: str, began_ms: int, now_ms: int
+) -> list[OpenPart]:
+    """Open parts with the chunks of a micro-batch: each directory's go to its open part until that is full, then to a new one.
+
+    Args:
+        parts: that are open.
+        chunks: each with its directory.
+        roll: limits of a part.
+        shape: of the chunks.
+        began_ms: time of the micro-batch in epoch milliseconds.
+        now_ms: epoch milliseconds by the clock.
+
+    Returns:
+        All parts, among them those that are due now.
+    """
+    grown = list(parts)
+    places = {part.directory: place for place, part in enumerate(grown) if part.shape == shape and part.bytes < roll.size}
+    for directory, chunk in chunks:
+        if directory not in places:
+            places[directory] = len(grown)
+            grown.append(OpenPart(directory=directory, shape=shape, opened_ms=began_ms, touched_ms=now_ms, chunks=()))
+        part = grown[places[directory]]
+        grown[places[directory]] = part.model_copy(update={"chunks": (*part.chunks, chunk), "touched_ms": now_ms})
+        if grown[places[directory]].bytes >= roll.size:
+            del places[directory]
+    return grown

@@ -1,0 +1,290 @@
+"""Tables of PostgreSQL as sinks, written by upsert.
+
+Guarantee: each key has the values of its last row, exactly once for any reader. A micro-batch that is run again writes the same values over
+the same keys. Of several rows with one key in a micro-batch the newest by event time, or by the sink's `version`, is written. Each task
+writes in one transaction: a reader sees all of its rows or none, and may see some tasks' rows before others'.
+
+What it asks: the key is a primary key or a unique constraint, and none of its columns is null. Without a `version` the row written last
+stands, so a driver that was cut off and comes back while another runs could put older values over newer ones; with one it cannot, nor can a
+rewind, and a row that comes late changes nothing. With `deletes` the newest row of a micro-batch is told by event time, not by the version,
+for a tombstone has none; it deletes what is there, and the version goes with the row.
+
+Cost: a shuffle by key, a connection and a transaction a task, and a task's rows in memory until they are committed. A database that is away
+is waited for (`jobs.patience`); after that the job fails with JOB-053, the micro-batch uncommitted.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+from pyspark.sql import DataFrame
+
+from jobs.connections import redacted, the_url
+from jobs.errors import DatabaseUnreachable, RowsRefused, TableDoesNotFit
+from jobs.patience import PATIENCE_S, patiently
+from jobs.sinks.sink import Batch, SinkContext
+from jobs.sinks.text_rows import fields_of, last_of_each_key
+from jobs.spec import PostgresSink
+from jobs.streams import DELETED
+
+if TYPE_CHECKING:
+    import psycopg
+    import pyarrow as pa
+    from psycopg.sql import Composed
+
+_OUTCOME = "rows long, away string, refused string"
+_STAGED = "penstock_rows"
+# A server that is gone without a word is noticed after this long. Source: PostgreSQL's documentation, libpq, tcp_user_timeout.
+_SILENCE_MS = 30_000
+_CONNECT_S = 10
+
+
+@dataclass(frozen=True)
+class PostgresTable:
+    """A table to write.
+
+    Args:
+        name: of the sink in the spec.
+        sink: as the spec has it.
+        url: of the database, credentials included.
+        patience_s: for how long a database that is away is waited for.
+    """
+
+    name: str
+    sink: PostgresSink
+    url: str = field(repr=False)
+    patience_s: float = PATIENCE_S
+
+    @classmethod
+    def of(cls, name: str, sink: PostgresSink, context: SinkContext) -> PostgresTable:
+        """The sink of a spec. Raises JOB-050 and JOB-051."""
+        return cls(name, sink, the_url(context.connections, sink.connection, "postgres", f"spec.sinks.{name}"))
+
+    def check(self) -> None:
+        """Looks whether the table is there and its key is unique.
+
+        Raises:
+            DatabaseUnreachable: JOB-053.
+            TableDoesNotFit: JOB-054.
+        """
+        columns, keys = self._described()
+        if not columns:
+            raise self._unfit(f"a table {self.sink.table} that the job's user may read and write", "create it, and grant the rights")
+        wanted = [*self.sink.key, *([self.sink.version] if self.sink.version else [])]
+        self._have(columns, wanted)
+        if sorted(self.sink.key) not in keys:
+            need = f"a primary key or unique constraint on exactly {', '.join(self.sink.key)}"
+            found = "; ".join(", ".join(key) for key in keys) or "none"
+            raise self._unfit(f"{need}; there is {found}", f"ALTER TABLE {self.sink.table} ADD UNIQUE ({', '.join(self.sink.key)})")
+
+    def idle(self, now_ms: int) -> None:
+        """Nothing is held back."""
+
+    def write(self, rows: DataFrame, batch: Batch) -> None:
+        """Upserts the rows of a micro-batch.
+
+        Raises:
+            DatabaseUnreachable: JOB-053.
+            TableDoesNotFit: JOB-054.
+            RowsRefused: JOB-055.
+        """
+        if not batch.rows:
+            return
+        fields = fields_of(rows)
+        own = [name for name in fields if not (self.sink.deletes and name == DELETED)]
+        if self.sink.deletes and DELETED not in fields:
+            raise self._unfit(f"rows with a column {DELETED}", "tombstones: delete at the source, or deletes: false")
+        missing = [name for name in (*self.sink.key, *([self.sink.version] if self.sink.version else [])) if name not in own]
+        if missing:
+            raise self._unfit(f"rows with the columns {', '.join(missing)}; they have {', '.join(own)}", "select them in the app")
+        newest = None if self.sink.deletes else self.sink.version
+        texts = last_of_each_key(rows, fields, self.sink.key, batch.rows, newest)
+        task = Upsert(self.url, self.sink.table, tuple(fields), tuple(self.sink.key), self.sink.version, self.sink.deletes, self.patience_s)
+        for outcome in texts.mapInArrow(task, _OUTCOME).collect():
+            if outcome["away"] is not None:
+                raise self._away(outcome["away"])
+            if outcome["refused"] is not None:
+                self._have(self._described()[0], own)
+                fix = "divert such rows in the app before they are written, or mend the table; then the job goes on with this micro-batch"
+                raise RowsRefused(path=f"sink {self.name}", given=outcome["refused"], need=f"rows that {self.sink.table} takes", fix=fix)
+
+    def _described(self) -> tuple[list[str], list[list[str]]]:
+        """Columns of the table, and the columns of each of its unique keys, sorted."""
+        import psycopg
+
+        try:
+            return patiently(lambda: _described(self.url, self.sink.table), is_away, self.patience_s)
+        except psycopg.Error as error:
+            raise self._away(words(error)) from None
+
+    def _have(self, columns: Sequence[str], wanted: Sequence[str]) -> None:
+        missing = [name for name in wanted if name not in columns]
+        if missing:
+            need = f"the columns {', '.join(missing)}; it has {', '.join(columns)}"
+            raise self._unfit(need, "add them, or select other columns in the app")
+
+    def _unfit(self, need: str, fix: str) -> TableDoesNotFit:
+        return TableDoesNotFit(path=f"sink {self.name}", given=f"{self.sink.table} at {redacted(self.url)}", need=need, fix=fix)
+
+    def _away(self, given: str) -> DatabaseUnreachable:
+        need = f"an answer of {redacted(self.url)} within {self.patience_s:g} s"
+        return DatabaseUnreachable(path=f"sink {self.name}", given=given, need=need, fix="see the database; the job goes on where it was")
+
+
+@dataclass(frozen=True)
+class Upsert:
+    """What a task does with its rows; sent to the tasks.
+
+    Args:
+        url: of the database.
+        table: with its schema where it needs one.
+        fields: the rows' columns.
+        key: those of them that a row is known by.
+        version: that of them that says which of two rows is newer.
+        deletes: whether `DELETED` is one of the fields and tells which rows go.
+        patience_s: for how long a database that is away is waited for.
+    """
+
+    url: str = field(repr=False)
+    table: str
+    fields: tuple[str, ...]
+    key: tuple[str, ...]
+    version: str | None
+    deletes: bool
+    patience_s: float
+
+    def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        """Writes rows of text, and gives back how that went, as `_OUTCOME` has it."""
+        import psycopg
+        import pyarrow as pa
+
+        kept = [batch for batch in batches if batch.num_rows]
+        if not kept:
+            return
+        outcome: dict[str, Any] = {"rows": sum(batch.num_rows for batch in kept), "away": None, "refused": None}
+        null = next((name for name in self.key for batch in kept if batch.column(self.fields.index(name)).null_count), None)
+        if null is not None:
+            outcome["refused"] = f"rows whose key {null} is null"
+        else:
+            try:
+                patiently(lambda: self._write(kept), is_away, self.patience_s)
+            except psycopg.Error as error:
+                outcome["away" if is_away(error) else "refused"] = words(error)
+        yield pa.RecordBatch.from_pylist([outcome], pa.schema([("rows", pa.int64()), ("away", pa.string()), ("refused", pa.string())]))
+
+    def _write(self, batches: Sequence[pa.RecordBatch]) -> None:
+        with connected(self.url) as connection, connection.transaction(), connection.cursor() as cursor:
+            cursor.execute(self._stage())
+            with cursor.copy(self._copy()) as copy:
+                for batch in batches:
+                    for row in zip(*(column.to_pylist() for column in batch.columns), strict=True):
+                        copy.write_row(row)
+            cursor.execute(self._merge())
+            if self.deletes:
+                cursor.execute(self._delete())
+
+    @property
+    def _own(self) -> list[str]:
+        return [name for name in self.fields if not (self.deletes and name == DELETED)]
+
+    def _stage(self) -> Composed:
+        """The table's own types, so that the server reads the texts as it would in an INSERT."""
+        from psycopg.sql import SQL
+
+        flag = SQL(", false AS {}").format(_names([DELETED])) if self.deletes else SQL("")
+        text = "CREATE TEMPORARY TABLE {} ON COMMIT DROP AS SELECT {}{} FROM {} WITH NO DATA"
+        return SQL(text).format(_names([_STAGED]), _names(self._own), flag, _table(self.table))
+
+    def _copy(self) -> Composed:
+        from psycopg.sql import SQL
+
+        return SQL("COPY {} ({}) FROM STDIN").format(_names([_STAGED]), _names(self.fields))
+
+    def _merge(self) -> Composed:
+        """In the keys' order, so that no two writers wait for each other in a circle."""
+        from psycopg.sql import SQL
+
+        rest = [name for name in self._own if name not in self.key]
+        sets = SQL(", ").join(SQL("{0} = EXCLUDED.{0}").format(_names([name])) for name in rest)
+        update = SQL("UPDATE SET {}{}").format(sets, self._unless_newer("EXCLUDED")) if rest else SQL("NOTHING")
+        where = SQL(" WHERE {} IS NOT TRUE").format(_names([DELETED])) if self.deletes else SQL("")
+        return SQL("INSERT INTO {} AS t ({}) SELECT {} FROM {}{} ORDER BY {} ON CONFLICT ({}) DO {}").format(
+            _table(self.table), _names(self._own), _names(self._own), _names([_STAGED]), where, _names(self.key), _names(self.key), update
+        )
+
+    def _delete(self) -> Composed:
+        from psycopg.sql import SQL
+
+        same = SQL(" AND ").join(SQL("t.{0} = gone.{0}").format(_names([name])) for name in self.key)
+        # A tombstone has no version; what it deletes is deleted.
+        return SQL("DELETE FROM {} AS t USING {} AS gone WHERE gone.{} AND {}").format(
+            _table(self.table), _names([_STAGED]), _names([DELETED]), same
+        )
+
+    def _unless_newer(self, other: str) -> Composed:
+        from psycopg.sql import SQL
+
+        if self.version is None:
+            return SQL("").format()
+        text = " WHERE t.{0} IS NULL OR t.{0} <= {1}.{0}"
+        return SQL(text).format(_names([self.version]), SQL(other))
+
+
+def connected(url: str) -> psycopg.Connection[tuple[Any, ...]]:
+    """A connection that reads times as UTC, leaves nothing prepared behind, and notices a server that is gone."""
+    import psycopg
+
+    silence = {"tcp_user_timeout": _SILENCE_MS, "keepalives_idle": 10, "keepalives_interval": 5, "keepalives_count": 3}
+    options = {"connect_timeout": _CONNECT_S, "application_name": "penstock", "client_encoding": "utf-8", **silence}
+    connection = psycopg.connect(url, prepare_threshold=None, autocommit=True, **options)  # type: ignore[arg-type]
+    connection.execute("SET TIME ZONE 'UTC'")
+    return connection
+
+
+def is_away(error: Exception) -> bool:
+    """Whether an error is the server's absence or hurry, and goes away by itself: no answer, a restart, a failover, a deadlock."""
+    import psycopg
+
+    return isinstance(error, psycopg.OperationalError | psycopg.InterfaceError | psycopg.errors.ReadOnlySqlTransaction)
+
+
+def words(error: psycopg.Error) -> str:
+    """What the server said, in one line and without the values of rows."""
+    said = error.diag.message_primary or str(error).strip()
+    return " ".join(said.split()) + (f" (SQLSTATE {error.sqlstate})" if error.sqlstate else "")
+
+
+def _described(url: str, table: str) -> tuple[list[str], list[list[str]]]:
+    columns = (
+        "SELECT attname FROM pg_attribute WHERE attrelid = to_regclass(%s) AND attnum > 0 AND NOT attisdropped "
+        "AND has_table_privilege(attrelid, 'SELECT') AND has_table_privilege(attrelid, 'INSERT') "
+        "AND has_table_privilege(attrelid, 'UPDATE') ORDER BY attnum"
+    )
+    # An index on a part of the rows or on expressions is none that ON CONFLICT (columns) can use.
+    keys = (
+        "SELECT i.indexrelid, a.attname FROM pg_index i JOIN pg_attribute a ON a.attrelid = i.indrelid "
+        "AND a.attnum = ANY ((i.indkey::int2[])[0:i.indnkeyatts - 1]) WHERE i.indrelid = to_regclass(%s) "
+        "AND i.indisunique AND i.indisvalid AND i.indpred IS NULL AND i.indexprs IS NULL ORDER BY 1, 2"
+    )
+    from psycopg.sql import SQL
+
+    with connected(url) as connection:
+        name = _table(table).as_string(connection)
+        found = [str(row[0]) for row in connection.execute(columns, (name,))]
+        indexed = connection.execute(SQL(keys), (name,)).fetchall()
+    return found, [[str(column) for _, column in group] for _, group in itertools.groupby(indexed, key=lambda row: row[0])]
+
+
+def _table(name: str) -> Composed:
+    from psycopg.sql import SQL, Identifier
+
+    return SQL("{}").format(Identifier(*name.split(".")))
+
+
+def _names(names: Sequence[str]) -> Composed:
+    from psycopg.sql import SQL, Identifier
+
+    return SQL(", ").join(Identifier(name) for name in names)

@@ -1,0 +1,111 @@
+"""Avro values, read by the schema that they were written with.
+
+Avro says nothing about itself: a value that was written with another schema may decode to something. So the value is read as the first
+field of a record whose second is a mark of ours; where the mark is not found whole, the value has other bytes than its schema takes.
+"""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from typing import Any
+
+from py4j.protocol import Py4JJavaError  # type: ignore[import-untyped]
+from pyspark.errors import PySparkException
+from pyspark.sql import Column, DataFrame
+from pyspark.sql import functions as F
+from pyspark.sql.avro.functions import from_avro
+from pyspark.sql.types import DataType, StructField, StructType
+
+from jobs.errors import BadDeclaration
+from jobs.spec import Avro
+
+_END = b"penstock"
+# Confluent's wire format: a zero and the schema's number in four bytes, the greatest first.
+_FRAME_BYTES = 5
+# Type of the file -> types of the app's schema that lose nothing.
+_WIDER = {"int": {"bigint", "double"}, "float": {"double"}}
+
+
+@dataclass(frozen=True)
+class AvroSchema:
+    """A writer's schema and how values are framed.
+
+    Args:
+        text: of the ``.avsc`` file.
+        avro: as the spec has it.
+    """
+
+    text: str
+    avro: Avro
+
+
+def parsed(records: DataFrame, schema: StructType, avro: AvroSchema, where: str) -> DataFrame:
+    """Records with the struct ``_value`` and what is ``_wrong`` with it.
+
+    Args:
+        records: as `jobs.sources.records` has them.
+        schema: fields of the app, each by its name in the writer's schema.
+        avro: the writer's schema.
+        where: the source in the app, for errors.
+
+    Raises:
+        BadDeclaration: JOB-004, no Avro schema, or one without a field of the app, or with another type for it.
+    """
+    framed = avro.avro.framing == "confluent"
+    datum = F.substring("value", _FRAME_BYTES + 1, 2**31 - 1) if framed else F.col("value")
+    try:
+        read = from_avro(F.concat(datum, F.lit(_END)), json.dumps(_closed(avro.text)), {"mode": "PERMISSIVE"})
+        frame = records.withColumn("_avro", read)
+        found = frame.schema["_avro"].dataType
+    except (PySparkException, Py4JJavaError, ValueError) as error:
+        told = str(error.java_exception.getMessage()) if isinstance(error, Py4JJavaError) else str(error)
+        need = f"an Avro schema; {told.splitlines()[0]}"
+        raise BadDeclaration(path=where, given=avro.avro.schema_file, need=need, fix="mend the schema") from None
+    assert isinstance(found, StructType)
+    fields = _fields(schema, found["value"].dataType, avro.avro.schema_file, where)
+    frame = frame.withColumn("_value", F.struct(*fields))
+    return frame.withColumn("_wrong", _wrong(avro.avro)).drop("_avro")
+
+
+def _closed(text: str) -> dict[str, Any]:
+    end = {"type": "fixed", "name": "penstock_end", "size": len(_END)}
+    return {
+        "type": "record",
+        "name": "penstock_closed",
+        "fields": [{"name": "value", "type": json.loads(text)}, {"name": "end", "type": end}],
+    }
+
+
+def _wrong(avro: Avro) -> Column:
+    file = avro.schema_file
+    end = F.col("_avro")["end"]
+    wrong = F.when(end.isNull(), F.lit(f"the value is not Avro of {file}"))
+    wrong = wrong.when(end != F.lit(_END), F.lit(f"the value has more bytes than {file} takes"))
+    return F.coalesce(_badly_framed(avro), wrong) if avro.framing == "confluent" else wrong
+
+
+def _badly_framed(avro: Avro) -> Column:
+    head = F.hex(F.substring("value", 1, _FRAME_BYTES))
+    wrong = F.when(~head.startswith("00") | (F.length(head) < 2 * _FRAME_BYTES), F.lit("the value has no frame of a schema registry"))
+    if avro.schema_id is None:
+        return wrong
+    number = F.conv(F.substring(head, 3, 8), 16, 10)
+    return wrong.when(number != str(avro.schema_id), F.concat(F.lit(f"the schema's number is not {avro.schema_id}: "), number))
+
+
+def _fields(schema: StructType, found: DataType, file: str, where: str) -> list[Column]:
+    if not isinstance(found, StructType):
+        raise BadDeclaration(path=where, given=found.simpleString(), need=f"a record in {file}", fix="name the schema of a record")
+    return [_field(field, found, file, where) for field in schema.fields]
+
+
+def _field(field: StructField, found: StructType, file: str, where: str) -> Column:
+    if field.name not in found.names:
+        need = f"a field of {file}: {', '.join(found.names)}"
+        raise BadDeclaration(path=where, given=field.name, need=need, fix="mend the name, or take it out of the app's schema")
+    asked, there = field.dataType.simpleString(), found[field.name].dataType.simpleString()
+    if asked != there and asked not in _WIDER.get(there, set()):
+        need = f"{field.name} {there.upper()}, as {file} has it"
+        raise BadDeclaration(path=where, given=f"{field.name} {asked.upper()}", need=need, fix="mend the type in the app's schema")
+    return F.col("_avro")["value"][field.name].cast(field.dataType).alias(field.name)

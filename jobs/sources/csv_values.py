@@ -1,0 +1,48 @@
+"""CSV values: one line, its columns in the order of the schema, quotes doubled inside of quotes (RFC 4180)."""
+
+from __future__ import annotations
+
+from pyspark.sql import Column, DataFrame
+from pyspark.sql import functions as F
+from pyspark.sql.types import StringType, StructField, StructType
+
+from jobs.spec import Csv
+
+_CORRUPT = "_corrupt"
+# Spark 4.3.0, CSVOptions.maxColumns: 20,480 by default. A line with more makes its parser fail, whatever the mode, and the query with it.
+_MAX_SEPARATORS = 20_000
+
+
+def parsed(records: DataFrame, schema: StructType, csv: Csv) -> DataFrame:
+    """Records with the struct ``_value`` and what is ``_wrong`` with it.
+
+    Args:
+        records: as `jobs.sources.records` has them.
+        schema: fields of the value; an empty column that is not quoted is null.
+        csv: separator and quote.
+    """
+    text = F.rtrim(F.col("value").cast("string"), F.lit("\r\n"))
+    fields = [StructField(field.name, field.dataType, True) for field in schema.fields]
+    lenient = StructType([*fields, StructField(_CORRUPT, StringType())])
+    options = {
+        "mode": "PERMISSIVE",
+        "columnNameOfCorruptRecord": _CORRUPT,
+        "sep": csv.separator,
+        "quote": csv.quote,
+        "escape": csv.quote,
+    }
+    separators, quotes = _count(text, csv.separator), _count(text, csv.quote)
+    readable = F.is_valid_utf8(text) & (separators <= _MAX_SEPARATORS)
+    frame = records.withColumn("_value", F.when(readable, F.from_csv(text, lenient.toDDL(), options)))
+    value = F.col("_value")
+    wrong = (
+        F.when(~F.is_valid_utf8(text), F.lit("the value is not UTF-8"))
+        .when(F.length(text) == 0, F.lit("the value is empty"))
+        .when(quotes % 2 == 1, F.lit("the value is not CSV: a quote is not closed"))
+        .when(value.isNull() | value[_CORRUPT].isNotNull(), F.lit("the value is not CSV of the source's schema"))
+    )
+    return frame.withColumn("_wrong", wrong)
+
+
+def _count(text: Column, sign: str) -> Column:
+    return F.length(text) - F.length(F.replace(text, F.lit(sign), F.lit("")))

@@ -1,0 +1,85 @@
+"""Files on S3 as a source: each file once, each of its lines a record.
+
+A file is read when it is there as a whole, which on S3 it is from the first moment; one that is written again under the same name is not
+read again. Of the files that have come between two micro-batches the oldest are read first. What lies below the path counts, folders
+included; names that begin with ``_`` or ``.`` don't.
+
+A record of a file has the file's address for a topic and the time of its last change for a timestamp. Files have one lane in all: rows may
+be out of order by as much as the files are.
+"""
+
+from __future__ import annotations
+
+from pyspark.sql import Column, DataFrame
+from pyspark.sql import functions as F
+from pyspark.sql.streaming.readwriter import DataStreamReader
+from pyspark.sql.types import StructField, StructType
+
+from jobs.sources import records
+from jobs.sources.lanes import lanes
+from jobs.sources.records import HEADERS, LANE, Input
+from jobs.sources.values import VALUE, Values
+from jobs.spec import FilesSource
+from jobs.streams import REASON, Stream
+
+
+def stream(given: Input, bucket: str) -> Stream:
+    """The lines, or the rows, of files as a stream.
+
+    Args:
+        given: the source.
+        bucket: where the files lie unless the source names another.
+
+    Raises:
+        BadDeclaration: JOB-004, a schema that such values can't have.
+    """
+    files = given.source.files
+    assert files is not None
+    if files.format == "parquet":
+        return records.of_fields(given, _rows(given, files, bucket), lanes(given.name, {}))
+    values = Values(files.format, csv=files.csv)
+    return records.stream(given, values, _lines(given, files, bucket), lanes(given.name, {}))
+
+
+def _lines(given: Input, files: FilesSource, bucket: str) -> DataFrame:
+    lines = _reader(given, files).text(_address(files, bucket))
+    if files.format != "text":
+        # An empty line at a file's end, or between two parts that were put together, is no record.
+        lines = lines.where(F.trim("value") != "")
+    return lines.select(F.col("value").cast("binary").alias("value"), *_place())
+
+
+def _rows(given: Input, files: FilesSource, bucket: str) -> DataFrame:
+    """The rows of Parquet files; a file whose columns are of other types stops the job."""
+    lenient = StructType([StructField(field.name, field.dataType, True) for field in given.schema.fields])
+    rows = _reader(given, files).schema(lenient).parquet(_address(files, bucket))
+    frame = rows.select(F.struct(*given.schema.names).alias(VALUE), *_place())
+    # What a row looked like matters for those alone that go aside.
+    value = F.to_json(VALUE, {"ignoreNullFields": "false"}).cast("binary")
+    row = F.col(VALUE)
+    missing = [F.when(row[field.name].isNull(), F.lit(f"{field.name} is missing")) for field in given.schema.fields if not field.nullable]
+    return frame.withColumn("value", value).withColumn(REASON, F.coalesce(*missing, F.lit(None).cast("string")))
+
+
+def _place() -> list[Column]:
+    """Where a record comes from, in the words of Kafka's records."""
+    file = F.col("_metadata")
+    return [
+        F.lit(None).cast("binary").alias("key"),
+        file["file_path"].alias("topic"),
+        F.lit(None).cast("int").alias("partition"),
+        F.lit(None).cast("bigint").alias("offset"),
+        file["file_modification_time"].alias("timestamp"),
+        F.lit(None).cast(HEADERS).alias("headers"),
+        F.lit(0).alias(LANE),
+    ]
+
+
+def _reader(given: Input, files: FilesSource) -> DataStreamReader:
+    # Without the look-up in folders Spark would take dt=2025-04-05 for a column.
+    reader = given.session.readStream.option("recursiveFileLookup", "true")
+    return reader.option("maxFilesPerTrigger", files.max_files_per_trigger) if files.max_files_per_trigger else reader
+
+
+def _address(files: FilesSource, bucket: str) -> str:
+    return f"s3a://{files.bucket or bucket}/{files.path}"

@@ -1,0 +1,50 @@
+"""Keys: what the key of a record without a value says of the row that is gone."""
+
+from __future__ import annotations
+
+from pyspark.sql import Column
+from pyspark.sql import functions as F
+from pyspark.sql.types import StringType, StructField, StructType
+
+from jobs.errors import BadDeclaration
+from jobs.spec import KafkaKey
+
+
+def key_columns(key: KafkaKey, schema: StructType, where: str) -> tuple[Column, Column]:
+    """The row of a tombstone.
+
+    Args:
+        key: how the key is read.
+        schema: fields of the source.
+        where: the source in the app, for errors.
+
+    Returns:
+        A struct of `schema` whose fields are null but for those of the key, and what is wrong with the key (null: nothing).
+
+    Raises:
+        BadDeclaration: JOB-004, the schema has not all the fields of the key.
+    """
+    gone = [name for name in key.fields if name not in schema.names]
+    if gone:
+        need = f"the fields of the source's key: {', '.join(key.fields)}"
+        raise BadDeclaration(path=where, given=schema.simpleString(), need=need, fix=f"add {', '.join(gone)}, or mend the key in the spec")
+    text = F.col("key").cast("string")
+    known = _as_text(text, schema[key.fields[0]]) if key.format == "text" else _as_json(text, key, schema)
+    columns = {field.name: F.lit(None).cast(field.dataType) for field in schema.fields} | known
+    row = F.struct(*(column.alias(name) for name, column in columns.items()))
+    wrong = F.when(F.col("key").isNull(), F.lit("the record has neither value nor key")).when(
+        ~F.is_valid_utf8(text), F.lit("the key is not UTF-8")
+    )
+    for name, column in known.items():
+        wrong = wrong.when(column.isNull(), F.lit(f"the key has no {name} of type {schema[name].dataType.simpleString()}"))
+    return row, wrong
+
+
+def _as_text(text: Column, field: StructField) -> dict[str, Column]:
+    return {field.name: text if isinstance(field.dataType, StringType) else text.try_cast(field.dataType)}
+
+
+def _as_json(text: Column, key: KafkaKey, schema: StructType) -> dict[str, Column]:
+    fields = StructType([StructField(name, schema[name].dataType) for name in key.fields])
+    found = F.from_json(text, fields, {"mode": "PERMISSIVE", "allowSingleQuotes": "false"})
+    return {name: found[name] for name in key.fields}

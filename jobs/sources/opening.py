@@ -1,0 +1,71 @@
+"""From a source of the spec to its stream."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from pyspark.sql import SparkSession
+from pyspark.sql.types import StructType
+
+from jobs.connections import the_url
+from jobs.kafka_access import KafkaAccess
+from jobs.sources import files, kafka, socket
+from jobs.sources.avro_values import AvroSchema
+from jobs.sources.records import Input
+from jobs.sources.values import Values
+from jobs.spec import KafkaSource, StreamingJob
+from jobs.streams import Stream
+
+# Topic -> partition -> offset.
+Offsets = Mapping[str, Mapping[int, int]]
+
+
+@dataclass(frozen=True)
+class Reading:
+    """What sources are opened with.
+
+    Args:
+        session: Spark's session.
+        brokers: how to reach them.
+        connections: name -> URL.
+        spec: the job's spec.
+        bucket: where files lie whose source names no bucket.
+        schemas: name -> text of the Avro schemas beside the spec.
+    """
+
+    session: SparkSession
+    brokers: KafkaAccess
+    connections: Mapping[str, str]
+    spec: StreamingJob
+    bucket: str
+    schemas: Mapping[str, str] = field(default_factory=dict)
+
+
+def open_source(reading: Reading, name: str, schema: StructType, offsets: Offsets, record: str | None) -> Stream:
+    """The stream of a source.
+
+    Args:
+        reading: what it is opened with.
+        name: of the source.
+        schema: fields of the value.
+        offsets: where a query without a checkpoint begins, for Kafka.
+        record: name of the field that has the record itself; None: without.
+
+    Raises:
+        BadDeclaration: JOB-004, a schema that the source's values can't have.
+        PenstockError: JOB-050, JOB-051, a connection that the environment does not have, or not of this kind.
+    """
+    given = Input(reading.session, name, reading.spec.spec.sources[name], schema, record, reading.spec.spec.stages)
+    if given.source.files:
+        return files.stream(given, reading.bucket)
+    if given.source.socket:
+        return socket.stream(given, the_url(reading.connections, given.source.socket.connection, "socket", f"spec.sources.{name}.socket"))
+    assert given.source.kafka is not None
+    values = _values(reading, given.source.kafka)
+    return kafka.stream(given, values, reading.brokers, offsets, reading.spec.metadata.name)
+
+
+def _values(reading: Reading, source: KafkaSource) -> Values:
+    avro = AvroSchema(reading.schemas[source.avro.schema_file], source.avro) if source.avro else None
+    return Values(source.value, csv=source.csv, avro=avro, deletes=source.key)

@@ -1,0 +1,48 @@
+"""A TCP server's lines of text as a source, for a first look.
+
+The server sends each line once. Spark keeps those that it has not processed in the driver's memory alone, so whatever ends the driver loses
+them; what has been written stays written. Spark's source can't go on from a checkpoint (4.3.0: "Offsets committed out of order"), so the
+driver refuses to, with JOB-021.
+"""
+
+from __future__ import annotations
+
+from urllib.parse import urlsplit
+
+from pyspark.sql import functions as F
+
+from jobs.errors import BadDeclaration
+from jobs.sources import records
+from jobs.sources.lanes import lanes
+from jobs.sources.records import HEADERS, LANE, Input
+from jobs.sources.values import Values
+from jobs.streams import Stream
+
+
+def stream(given: Input, url: str) -> Stream:
+    """The lines of a server as a stream of one text field.
+
+    Args:
+        given: the source.
+        url: ``tcp://host:port``.
+
+    Raises:
+        BadDeclaration: JOB-004, a schema of more than a text, or no such address.
+    """
+    socket = given.source.socket
+    assert socket is not None
+    server = urlsplit(url)
+    if server.scheme != "tcp" or server.hostname is None or server.port is None:
+        raise BadDeclaration(path=f"connection {socket.connection}", need="tcp://host:port", fix="mend it in the environment")
+    lines = given.session.readStream.format("socket").options(host=server.hostname, port=server.port, includeTimestamp=True).load()
+    read = lines.select(
+        F.lit(None).cast("binary").alias("key"),
+        F.col("value").cast("binary").alias("value"),
+        F.lit(socket.connection).alias("topic"),
+        F.lit(None).cast("int").alias("partition"),
+        F.lit(None).cast("bigint").alias("offset"),
+        "timestamp",
+        F.lit(None).cast(HEADERS).alias("headers"),
+        F.lit(0).alias(LANE),
+    )
+    return records.stream(given, Values("text"), read, lanes(given.name, {}))

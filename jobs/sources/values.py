@@ -1,0 +1,100 @@
+"""Values: what stands in a source's records, as the fields of the app's schema or as a reason why not.
+
+No record stops a job: whatever is wrong with one is its reason, and the record goes to quarantine with it.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+
+from pyspark.sql import Column, DataFrame
+from pyspark.sql import functions as F
+from pyspark.sql.types import BinaryType, StringType, StructType
+
+from jobs.errors import BadDeclaration
+from jobs.sources import avro_values, csv_values, json_values
+from jobs.sources.avro_values import AvroSchema
+from jobs.sources.keys import key_columns
+from jobs.spec import Csv, KafkaKey
+from jobs.streams import DELETED, REASON
+
+# The fields as a struct; null with a reason.
+VALUE = "_value"
+# What is wrong with a value that is there; a kind of values adds it beside `VALUE`.
+WRONG = "_wrong"
+
+
+@dataclass(frozen=True)
+class Values:
+    """How values are read.
+
+    Args:
+        form: ``json``, ``avro``, ``csv``, ``text`` or ``bytes``.
+        csv: for CSV.
+        avro: for Avro.
+        deletes: what the key of a tombstone says, where tombstones delete; None: a record without a value is an error.
+    """
+
+    form: Literal["json", "avro", "csv", "text", "bytes"]
+    csv: Csv | None = None
+    avro: AvroSchema | None = None
+    deletes: KafkaKey | None = None
+
+
+def read(records: DataFrame, values: Values, schema: StructType, where: str) -> DataFrame:
+    """Records with their fields, and a reason where they have none.
+
+    Args:
+        records: as `jobs.sources.records` has them.
+        values: how they are read.
+        schema: fields of the value; one that is not nullable has to be there.
+        where: the source in the app, for errors.
+
+    Returns:
+        The records with ``_value`` (struct of `schema`; null for what is no row), ``_reason`` (null for a row) and, where tombstones
+        delete, ``_deleted``.
+
+    Raises:
+        BadDeclaration: JOB-004, a schema that such values can't have.
+    """
+    frame = _parsed(records, values, schema, where)
+    reason = F.when(F.col("value").isNull(), F.lit("the record has no value")).otherwise(F.col(WRONG))
+    value = F.col(VALUE)
+    missing = [F.when(value[field.name].isNull(), F.lit(f"{field.name} is missing")) for field in schema.fields if not field.nullable]
+    frame = frame.withColumn(REASON, F.coalesce(reason, *missing))
+    # What is no row shows nothing of itself to the app's expressions, which could fail of it.
+    fields = F.when(F.col(REASON).isNull(), F.struct(*(value[name].alias(name) for name in schema.names)))
+    if values.deletes is None:
+        return frame.withColumn(VALUE, fields).drop(WRONG)
+    gone = F.col("value").isNull()
+    key, wrong = key_columns(values.deletes, schema, where)
+    return (
+        frame.withColumn(REASON, F.when(gone, wrong).otherwise(F.col(REASON)))
+        .withColumn(VALUE, F.when(gone, F.when(wrong.isNull(), key)).otherwise(fields))
+        .withColumn(DELETED, gone)
+        .drop(WRONG)
+    )
+
+
+def _parsed(records: DataFrame, values: Values, schema: StructType, where: str) -> DataFrame:
+    if values.form == "json":
+        return json_values.parsed(records, schema)
+    if values.form == "csv":
+        return csv_values.parsed(records, schema, values.csv or Csv())
+    if values.form == "avro":
+        assert values.avro is not None
+        return avro_values.parsed(records, schema, values.avro, where)
+    return _plain(records, values.form, schema, where)
+
+
+def _plain(records: DataFrame, form: str, schema: StructType, where: str) -> DataFrame:
+    """The whole value as the one field."""
+    kind = StringType() if form == "text" else BinaryType()
+    if [field.dataType for field in schema.fields] != [kind]:
+        need = f"one field, of type {kind.simpleString().upper()}, for values as {form}"
+        raise BadDeclaration(path=where, given=schema.simpleString(), need=need, fix="mend the schema, or the source's values in the spec")
+    text = F.col("value").cast("string")
+    value: Column = text if form == "text" else F.col("value")
+    wrong = F.when(~F.is_valid_utf8(text), F.lit("the value is not UTF-8")) if form == "text" else F.lit(None).cast("string")
+    return records.withColumn(VALUE, F.struct(value.alias(schema.names[0]))).withColumn(WRONG, wrong)

@@ -1,0 +1,58 @@
+"""Which connections a spec names."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from jobs.spec.job import ConnectionKind, JobSpec
+from jobs.spec.sinks import Sink
+
+# Which field of a sink names a connection of which kind.
+_OF_SINKS: dict[str, ConnectionKind] = {"postgres": "postgres", "redis": "redis", "webhook": "http"}
+
+
+@dataclass(frozen=True)
+class NamedConnection:
+    """A connection where a spec names it.
+
+    Args:
+        name: of the connection.
+        kind: what it has to be there.
+        place: of the name in the document.
+    """
+
+    name: str
+    kind: ConnectionKind
+    place: tuple[str, ...]
+
+
+def named_connections(spec: JobSpec) -> list[NamedConnection]:
+    """All connections that a spec names, in its order; one that stands in two places comes twice."""
+    return [
+        *(NamedConnection(name, kind, ("spec", "connections", name)) for name, kind in spec.connections.items()),
+        *_of_sources(spec),
+        *(
+            NamedConnection(table.postgres.connection, "postgres", ("spec", "tables", name, "postgres", "connection"))
+            for name, table in spec.tables.items()
+        ),
+        *(found for name, sink in spec.sinks.items() for found in _of_sink(name, sink)),
+    ]
+
+
+def connection_names(spec: JobSpec) -> list[str]:
+    """The names of all connections of a spec, each once, sorted."""
+    return sorted({found.name for found in named_connections(spec)})
+
+
+def _of_sources(spec: JobSpec) -> Iterator[NamedConnection]:
+    for name, source in spec.sources.items():
+        if source.socket:
+            yield NamedConnection(source.socket.connection, "socket", ("spec", "sources", name, "socket", "connection"))
+
+
+def _of_sink(name: str, sink: Sink) -> Iterator[NamedConnection]:
+    for field, kind in _OF_SINKS.items():
+        part = getattr(sink, field)
+        if part is not None:
+            yield NamedConnection(part.connection, kind, ("spec", "sinks", name, field, "connection"))

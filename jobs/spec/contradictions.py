@@ -1,0 +1,267 @@
+"""Fields that are each right and can't all hold."""
+
+from __future__ import annotations
+
+import re
+
+from jobs.document import Document, dotted
+from jobs.errors import BadValue, Contradiction, MissingField
+from jobs.spec.connections import connection_names, named_connections
+from jobs.spec.job import StreamingJob
+from jobs.spec.sources import KafkaSource
+from jobs.spec.topics import TopicSettings
+from sizing.errors import PenstockError
+
+# Settings that a field of `topics` says.
+_FIELD_OF_CONFIG = {"retention.ms": "retention", "cleanup.policy": "cleanupPolicy"}
+
+
+def contradictions(document: Document, job: StreamingJob) -> list[PenstockError]:
+    """All of a document's contradictions, each with its line."""
+    return [
+        *_neither_or_both(document, job),
+        *_executor_without_memory(document, job),
+        *_topics_that_disagree(document, job),
+        *_sinks_that_disagree(document, job),
+        *_topics_of_nobody(document, job),
+        *_partitions_that_disagree(document, job),
+        *_settings_that_have_a_field(document, job),
+        *_stages_that_disagree(document, job),
+        *_fewer_copies_than_in_sync(document, job),
+        *_inputs_without_a_topic(document, job),
+        *_paths_that_leave_the_bucket(document, job),
+        *_paths_in_one_another(document, job),
+        *_deletes_without_a_key(document, job),
+        *_bounded_runs_of_nothing(document, job),
+        *_clocks_that_never_run(document, job),
+        *_connections_that_disagree(document, job),
+        *_local_connections_of_nobody(document, job),
+    ]
+
+
+def _neither_or_both(document: Document, job: StreamingJob) -> list[PenstockError]:
+    spec = job.spec
+    if spec.parallelism is None and spec.load is None:
+        fault: PenstockError = MissingField(
+            path="spec.parallelism", need="parallelism, or load, from which it follows", fix="add one of the two"
+        )
+        return [document.locate(fault, ("spec", "parallelism"))]
+    if spec.parallelism is not None and spec.load is not None:
+        need = f"one of the two: parallelism: {spec.parallelism}, or the one that follows from the load"
+        return [document.locate(Contradiction(given="parallelism and load", need=need, fix="take one of them out"), ("spec", "load"))]
+    return []
+
+
+def _executor_without_memory(document: Document, job: StreamingJob) -> list[PenstockError]:
+    executor = job.spec.executor
+    if job.spec.load is not None or executor.memory is not None or executor.heap is not None:
+        return []
+    need = "exactly one of memory and heap, where no load says what an executor needs; neither is given"
+    return [document.locate(BadValue(need=need, fix='for example memory: "16g"'), ("spec", "executor"))]
+
+
+def _topics_that_disagree(document: Document, job: StreamingJob) -> list[PenstockError]:
+    faults: list[PenstockError] = []
+    seen: dict[str, tuple[str, int | None]] = {}
+    written = {sink.kafka.topic for sink in job.spec.sinks.values() if sink.kafka}
+    for name, kafka, topic in _topics_read(job):
+        first, partitions = seen.setdefault(topic, (name, kafka.partitions))
+        if partitions != kafka.partitions:
+            path = ("spec", "sources", name, "kafka", "partitions")
+            need = f"as many partitions as source {first} gives to topic {topic}: {partitions or 'none given'}"
+            faults.append(document.locate(Contradiction(need=need, fix="give the same number twice"), path))
+    for name, kafka, topic in _topics_read(job):
+        if topic in written:
+            path = ("spec", "sources", name, "kafka", "topic" if kafka.topic else "topics")
+            fault = Contradiction(need="a topic that the job does not write itself", fix="read or write another topic")
+            faults.append(document.locate(fault, path))
+    return faults
+
+
+def _topics_read(job: StreamingJob) -> list[tuple[str, KafkaSource, str]]:
+    """Source, its Kafka part, and each topic that it names."""
+    return [(name, source.kafka, topic) for name, source in job.spec.sources.items() if source.kafka for topic in source.kafka.named]
+
+
+def _sinks_that_disagree(document: Document, job: StreamingJob) -> list[PenstockError]:
+    faults: list[PenstockError] = []
+    seen: dict[str, tuple[str, int]] = {}
+    for name, sink in job.spec.sinks.items():
+        if sink.kafka is None:
+            continue
+        first, partitions = seen.setdefault(sink.kafka.topic, (name, sink.kafka.partitions))
+        if partitions != sink.kafka.partitions:
+            need = f"as many partitions as sink {first} gives to topic {sink.kafka.topic}: {partitions}"
+            fault = Contradiction(need=need, fix="give the same number twice")
+            faults.append(document.locate(fault, ("spec", "sinks", name, "kafka", "partitions")))
+    return faults
+
+
+def _topics_of_nobody(document: Document, job: StreamingJob) -> list[PenstockError]:
+    known = job.topics()
+    need = f"a topic that the job reads or writes: {', '.join(known) or 'it has none'}"
+    fault = Contradiction(need=need, fix="mend the name, or take it out")
+    return [document.locate(fault, ("spec", "topics", topic)) for topic in job.spec.topics if topic not in known]
+
+
+def _partitions_that_disagree(document: Document, job: StreamingJob) -> list[PenstockError]:
+    faults: list[PenstockError] = []
+    read = [(f"source {name}", topic, kafka.partitions) for name, kafka, topic in _topics_read(job)]
+    written = [
+        (f"sink {name}", sink.kafka.topic, sink.kafka.partitions)
+        for name, sink in job.spec.sinks.items()
+        if sink.kafka and "partitions" in sink.kafka.model_fields_set
+    ]
+    for whose, topic, given in [*read, *written]:
+        asked = job.spec.topics.get(topic, TopicSettings()).partitions
+        if asked is not None and given is not None and asked != given:
+            fault = Contradiction(need=f"as many partitions as {whose} gives to the topic: {given}", fix="give the number once")
+            faults.append(document.locate(fault, ("spec", "topics", topic, "partitions")))
+    return faults
+
+
+def _settings_that_have_a_field(document: Document, job: StreamingJob) -> list[PenstockError]:
+    return [
+        document.locate(
+            Contradiction(need=f"the field {field}, which says this", fix=f"{field}: ..., beside config"),
+            ("spec", "topics", topic, "config", name),
+        )
+        for topic, settings in job.spec.topics.items()
+        for name, field in _FIELD_OF_CONFIG.items()
+        if name in settings.config
+    ]
+
+
+def _stages_that_disagree(document: Document, job: StreamingJob) -> list[PenstockError]:
+    """What a stage's field says, said otherwise beside it."""
+    spec, faults = job.spec, []
+    key = "spark.sql.shuffle.partitions"
+    if spec.stages.stateful is not None and str(spec.spark_conf.get(key, spec.stages.stateful)) != str(spec.stages.stateful):
+        fault = Contradiction(need=f"stages.stateful: {spec.stages.stateful}, which says this", fix="take one of the two out")
+        faults.append(document.locate(fault, ("spec", "sparkConf", key)))
+    if spec.stages.source is None:
+        return list(faults)
+    for name, source in spec.sources.items():
+        if source.kafka and source.kafka.min_partitions not in (None, spec.stages.source):
+            fault = Contradiction(
+                need=f"stages.source: {spec.stages.source}, which says this of all sources", fix="take one of the two out"
+            )
+            faults.append(document.locate(fault, ("spec", "sources", name, "kafka", "minPartitions")))
+    return list(faults)
+
+
+def _fewer_copies_than_in_sync(document: Document, job: StreamingJob) -> list[PenstockError]:
+    """Nothing could be written to a topic with fewer copies than have to agree."""
+    faults: list[PenstockError] = []
+    for topic, settings in job.spec.topics.items():
+        in_sync = str(settings.config.get("min.insync.replicas", ""))
+        if settings.replication is not None and in_sync.isdigit() and int(in_sync) > settings.replication:
+            need = f"at most replication: {settings.replication}, or nothing could be written"
+            fault = Contradiction(need=need, fix=f"min.insync.replicas: {max(1, settings.replication - 1)}")
+            faults.append(document.locate(fault, ("spec", "topics", topic, "config", "min.insync.replicas")))
+    return faults
+
+
+def _inputs_without_a_topic(document: Document, job: StreamingJob) -> list[PenstockError]:
+    files = [source.files.path for source in job.spec.sources.values() if source.files]
+    patterns = [source.kafka.pattern for source in job.spec.sources.values() if source.kafka and source.kafka.pattern]
+    topics = [*(topic for _, _, topic in _topics_read(job)), *files]
+    need = f"a topic or a path of files that the job reads: {', '.join(topics) or 'it reads none'}"
+    return [
+        document.locate(
+            Contradiction(path=f"spec.local.input.{topic}", need=need, fix="name the topic, not the source"),
+            ("spec", "local", "input", topic),
+        )
+        for topic in job.spec.local.input
+        if topic not in topics and not any(re.fullmatch(pattern, topic) for pattern in patterns)
+    ]
+
+
+def _paths_that_leave_the_bucket(document: Document, job: StreamingJob) -> list[PenstockError]:
+    faults: list[PenstockError] = []
+    for name, sink in job.spec.sinks.items():
+        if sink.files and any(re.fullmatch(r"\.{1,2}", part) for part in sink.files.path.split("/")):
+            fault = Contradiction(need="a path below the output bucket, without . and ..", fix="write it out")
+            faults.append(document.locate(fault, ("spec", "sinks", name, "files", "path")))
+    return faults
+
+
+def _paths_in_one_another(document: Document, job: StreamingJob) -> list[PenstockError]:
+    """A reader of the one would find the files of the other, and both would give their files the same names."""
+    faults: list[PenstockError] = []
+    taken: list[tuple[str, str]] = []
+    for name, sink in job.spec.sinks.items():
+        if sink.files is None:
+            continue
+        path = sink.files.path
+        for other, folder in taken:
+            if f"{path}/".startswith(f"{folder}/") or f"{folder}/".startswith(f"{path}/"):
+                fault = Contradiction(given=path, need=f"a folder of its own; sink {other} writes to {folder}", fix="name another path")
+                faults.append(document.locate(fault, ("spec", "sinks", name, "files", "path")))
+        taken.append((name, path))
+    return faults
+
+
+def _deletes_without_a_key(document: Document, job: StreamingJob) -> list[PenstockError]:
+    """A tombstone without a key deletes nothing."""
+    return [
+        document.locate(
+            Contradiction(need="a key, by which a tombstone deletes", fix="key: [...]"), ("spec", "sinks", name, "kafka", "deletes")
+        )
+        for name, sink in job.spec.sinks.items()
+        if sink.kafka and sink.kafka.deletes and not sink.kafka.key
+    ]
+
+
+def _bounded_runs_of_nothing(document: Document, job: StreamingJob) -> list[PenstockError]:
+    """A bounded run ends at what is there when it begins, so one that begins at the latest offset reads nothing."""
+    if job.spec.trigger != "availableNow":
+        return []
+    need = "earliest or committed-or-earliest, for trigger: availableNow reads up to the latest offset and ends"
+    return [
+        document.locate(Contradiction(need=need, fix="startingOffsets: earliest"), ("spec", "sources", name, "kafka", "startingOffsets"))
+        for name, source in job.spec.sources.items()
+        if source.kafka and source.kafka.starting_offsets.endswith("latest")
+    ]
+
+
+def _connections_that_disagree(document: Document, job: StreamingJob) -> list[PenstockError]:
+    """One name for two things, or another kind of server on this machine than the spec uses."""
+    faults: list[PenstockError] = []
+    first = {found.name: found for found in reversed(named_connections(job.spec))}
+    for found in named_connections(job.spec):
+        known = first[found.name]
+        if found.kind != known.kind:
+            need = f"a connection of one kind; {dotted(known.place)} has it for {known.kind}, this for {found.kind}"
+            faults.append(document.locate(Contradiction(need=need, fix="name another connection"), found.place))
+    for name, local in job.spec.local.connections.items():
+        if name in first and first[name].kind != local.kind:
+            need = f"{first[name].kind}, as {dotted(first[name].place)} uses it"
+            fault = Contradiction(given=local.kind, need=need, fix=f"{first[name].kind}: {local.function}")
+            faults.append(document.locate(fault, ("spec", "local", "connections", name)))
+    return faults
+
+
+def _local_connections_of_nobody(document: Document, job: StreamingJob) -> list[PenstockError]:
+    known = connection_names(job.spec)
+    need = f"a connection that the job uses: {', '.join(known) or 'it uses none'}"
+    return [
+        document.locate(
+            Contradiction(given=name, need=need, fix=f"connections: {{{name}: {local.kind}}} below spec, if the app itself takes it"),
+            ("spec", "local", "connections", name),
+        )
+        for name, local in job.spec.local.connections.items()
+        if name not in known
+    ]
+
+
+def _clocks_that_never_run(document: Document, job: StreamingJob) -> list[PenstockError]:
+    """The clock takes over once every input is idle, and an input without idleness never is."""
+    if job.spec.when_idle != "clock":
+        return []
+    need = "idleness for every input with a time, for whenIdle: clock lets the clock take over once all of them are idle"
+    return [
+        document.locate(Contradiction(need=need, fix="idleness: 2m"), ("spec", "sources", name, "time"))
+        for name, source in job.spec.sources.items()
+        if source.time and source.time.kind != "processing" and source.time.idleness is None
+    ]

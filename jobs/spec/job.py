@@ -1,0 +1,179 @@
+"""The whole document."""
+
+from __future__ import annotations
+
+from typing import Annotated, Literal, Self, get_args
+
+from pydantic import BeforeValidator, ConfigDict, Field, WithJsonSchema, model_validator
+
+from jobs.spec.part import Name, Part, Topic, exactly_one
+from jobs.spec.resources import Driver, Executor, Load, State
+from jobs.spec.sinks import COLUMN_PATTERN, Sink
+from jobs.spec.sources import Source, Table
+from jobs.spec.topics import TopicSettings
+from sizing.units import DURATION_PATTERN, duration_ms
+
+# A module, or a .sql file beside the spec.
+APP_PATTERN = r"^([A-Za-z_][A-Za-z0-9_]*(\.[A-Za-z_][A-Za-z0-9_]*)*|[A-Za-z0-9_-][A-Za-z0-9._-]*\.sql)$"
+FUNCTION_PATTERN = r"^[A-Za-z_][A-Za-z0-9_.]*:[A-Za-z_][A-Za-z0-9_]*$"
+REFERENCE_PATTERN = r"^([A-Za-z_][A-Za-z0-9_.]*:[A-Za-z_][A-Za-z0-9_]*|.+\.jsonl)$"
+
+
+def _trigger(value: object) -> object:
+    return value if value == "availableNow" else duration_ms(value)
+
+
+Trigger = Annotated[
+    int | Literal["availableNow"],
+    BeforeValidator(_trigger),
+    WithJsonSchema({"anyOf": [{"const": "availableNow"}, {"type": "string", "pattern": DURATION_PATTERN}]}),
+]
+
+
+class Metadata(Part):
+    """Names the job; every resource's name is built from it."""
+
+    name: Name
+
+
+Function = Annotated[str, Field(pattern=FUNCTION_PATTERN)]
+
+
+# What a connection leads to. ``http`` is any endpoint, ``socket`` a TCP server that sends lines of text.
+ConnectionKind = Literal["postgres", "redis", "http", "socket"]
+
+
+class LocalConnection(Part):
+    """What ``penstock up`` starts for a connection of the job; each a real server on a free port.
+
+    Args:
+        postgres: ``module:function`` that gives the SQL which fills an empty PostgreSQL database.
+        redis: ``module:function`` that gives hashes, key -> field -> value, for an empty Redis.
+        http: ``module:function`` that answers a request: (method, path, headers, body) -> (status, body).
+        socket: ``module:function`` that gives the lines of text which a TCP server sends to whoever connects.
+    """
+
+    postgres: Function | None = None
+    redis: Function | None = None
+    http: Function | None = None
+    socket: Function | None = None
+
+    @model_validator(mode="after")
+    def _one_kind(self) -> Self:
+        exactly_one(**{kind: getattr(self, kind) for kind in type(self).model_fields})
+        return self
+
+    @property
+    def kind(self) -> ConnectionKind:
+        """Which of them it is."""
+        kinds: tuple[ConnectionKind, ...] = get_args(ConnectionKind)
+        return next(kind for kind in kinds if getattr(self, kind) is not None)
+
+    @property
+    def function(self) -> str:
+        """Its ``module:function``."""
+        return str(getattr(self, self.kind))
+
+
+class Local(Part):
+    """What ``penstock up`` feeds and what must come out.
+
+    Args:
+        input: topic or files' path -> ``module:function`` that yields records, or a ``.jsonl`` file beside the spec with one value a line.
+        connections: name of a connection -> the server that stands for it.
+        expect: ``module:function`` that computes from the recorded input what must come out.
+    """
+
+    input: dict[str, Annotated[str, Field(pattern=REFERENCE_PATTERN)]] = Field(default_factory=dict)
+    connections: dict[Name, LocalConnection] = Field(default_factory=dict)
+    expect: Annotated[str, Field(pattern=REFERENCE_PATTERN)] | None = None
+
+
+class QuarantineLimit(Part):
+    """When bad records stop a job. Without it they never do.
+
+    Args:
+        share: of a micro-batch's records, above which the job stops; the micro-batch is not committed.
+        records: in quarantine at least, before the share counts.
+    """
+
+    share: Annotated[float, Field(gt=0, lt=1)]
+    records: Annotated[int, Field(ge=1)] = 100
+
+
+class Stages(Part):
+    """Tasks of each kind of stage, where they differ from the parallelism; slots are planned for the greatest.
+
+    Args:
+        source: tasks that read, at least (Spark's minPartitions).
+        stateless: tasks between the sources and the first stateful operator; needs a shuffle.
+        stateful: tasks of each stateful operator (``spark.sql.shuffle.partitions``), fixed while the checkpoint lives.
+    """
+
+    source: Annotated[int, Field(ge=1, le=32_768)] | None = None
+    stateless: Annotated[int, Field(ge=1, le=32_768)] | None = None
+    stateful: Annotated[int, Field(ge=1, le=32_768)] | None = None
+
+
+class JobSpec(Part):
+    """Everything below ``spec``; exactly one of parallelism and load.
+
+    Args:
+        when_idle: what becomes of the watermark while all inputs are idle: ``stand``, or go on by the ``clock``, so that windows close.
+        connections: name -> kind of those that the app itself takes from ``job.connections``, beside what sources, tables and sinks name.
+        tables: that rows are looked up in.
+        parameters: what the app is given as ``job.parameters``.
+    """
+
+    model_config = ConfigDict(json_schema_extra={"oneOf": [{"required": ["parallelism"]}, {"required": ["load"]}]})
+
+    app: Annotated[str, Field(pattern=APP_PATTERN)]
+    parallelism: Annotated[int, Field(ge=1, le=32_768)] | None = None
+    stages: Stages = Stages()
+    load: Load | None = None
+    upgrade_mode: Literal["last-state", "savepoint", "stateless"] = "last-state"
+    executor: Executor
+    driver: Driver = Driver()
+    trigger: Trigger = 10_000
+    when_idle: Literal["stand", "clock"] = "stand"
+    sources: dict[Name, Source] = Field(default_factory=dict)
+    connections: dict[Name, ConnectionKind] = Field(default_factory=dict)
+    tables: dict[Name, Table] = Field(default_factory=dict)
+    sinks: dict[Name, Sink] = Field(default_factory=dict)
+    topics: dict[Topic, TopicSettings] = Field(default_factory=dict)
+    quarantine: QuarantineLimit | None = None
+    state: State = State()
+    parameters: dict[Annotated[str, Field(pattern=COLUMN_PATTERN)], str | int | float | bool] = Field(default_factory=dict)
+    spark_conf: dict[str, str | int | float | bool] = Field(default_factory=dict)
+    local: Local = Local()
+
+
+class StreamingJob(Part):
+    """The whole document."""
+
+    api_version: Literal["penstock/v1"]
+    kind: Literal["StreamingJob"]
+    metadata: Metadata
+    spec: JobSpec
+
+    def topics(self) -> dict[str, int | None]:
+        """Topic -> partitions, sources first; None where the spec leaves them to the plan."""
+        return {**self.read_topics(), **self.written_topics()}
+
+    def read_topics(self) -> dict[str, int | None]:
+        """Topic that the job reads -> partitions asked for."""
+        kafka = [source.kafka for source in self.spec.sources.values() if source.kafka]
+        read = {topic: source.partitions for source in kafka for topic in source.named}
+        return {topic: asked or self._settings(topic).partitions for topic, asked in read.items()}
+
+    def written_topics(self) -> dict[str, int]:
+        """Topic that the job writes -> partitions; the sink's own number, else that of `topics`, else 1."""
+        written: dict[str, int] = {}
+        for sink in self.spec.sinks.values():
+            if sink.kafka:
+                own = sink.kafka.partitions if "partitions" in sink.kafka.model_fields_set else None
+                written[sink.kafka.topic] = own or self._settings(sink.kafka.topic).partitions or sink.kafka.partitions
+        return written
+
+    def _settings(self, topic: str) -> TopicSettings:
+        return self.spec.topics.get(topic, TopicSettings())

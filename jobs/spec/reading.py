@@ -1,0 +1,41 @@
+"""From a file to a spec."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+from pydantic import BaseModel, ConfigDict
+
+from jobs.document import Document, read
+from jobs.spec.contradictions import contradictions
+from jobs.spec.job import StreamingJob
+from sizing.errors import raise_all
+
+
+class SpecFile(BaseModel):
+    """A spec with the document that it was read from, so that later findings can name a line."""
+
+    model_config = ConfigDict(frozen=True, arbitrary_types_allowed=True)
+
+    path: Path
+    document: Document
+    job: StreamingJob
+
+
+def load(path: Path) -> SpecFile:
+    """Reads a job spec.
+
+    Raises:
+        PenstockError: SPEC-001 to SPEC-008 and SPEC-011; several come as `Faults`.
+    """
+    document = read(path)
+    job = document.parse(StreamingJob)
+    raise_all(contradictions(document, job))
+    return SpecFile(path=path, document=document, job=job)
+
+
+def json_schema() -> dict[str, Any]:
+    """The JSON Schema of the document, for editors."""
+    schema = StreamingJob.model_json_schema(by_alias=True)
+    return {"$schema": "https://json-schema.org/draft/2020-12/schema", "title": "Penstock streaming job", **schema}

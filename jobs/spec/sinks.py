@@ -1,0 +1,165 @@
+"""What a job writes."""
+
+from __future__ import annotations
+
+from typing import Annotated, Literal, Self
+
+from pydantic import Field, model_validator
+
+from jobs.spec.part import PATH_PATTERN, DurationMs, Name, Part, SizeBytes, Topic, Zone, exactly_one
+
+PREFIX_PATTERN = r"^[A-Za-z0-9._-]*$"
+COLUMN_PATTERN = r"^[A-Za-z_][A-Za-z0-9_]*$"
+TABLE_PATTERN = r"^[A-Za-z_][A-Za-z0-9_]*(\.[A-Za-z_][A-Za-z0-9_]*)?$"
+
+Column = Annotated[str, Field(pattern=COLUMN_PATTERN)]
+Columns = Annotated[list[Column], Field(min_length=1)]
+
+
+class Roll(Part):
+    """When a part file is closed: at a size in bytes, at an age in ms, or after a time without rows in ms.
+
+    A part file that none of them has closed stays open over micro-batches; its rows are seen when it is closed.
+    """
+
+    size: SizeBytes = 128 * 1024 * 1024
+    interval: DurationMs = 300_000
+    inactivity: DurationMs = 60_000
+
+
+class FileSink(Part):
+    """Files on S3.
+
+    Args:
+        path: below the environment's output bucket.
+        format: JSON lines or Parquet.
+        prefix: of each part file's name.
+        suffix: of each part file's name; by default ``.json`` or ``.parquet``.
+        bucket_by: ``event-date`` puts a row below ``dt=yyyy-MM-dd`` of its event time; ``none`` puts all rows together; a list of columns
+            puts it below ``column=value`` of each.
+        zone: the zone of that date.
+        roll: when a part file is closed.
+    """
+
+    path: Annotated[str, Field(pattern=PATH_PATTERN)]
+    format: Literal["json", "parquet"] = "json"
+    prefix: Annotated[str, Field(pattern=PREFIX_PATTERN)] = "part-"
+    suffix: Annotated[str, Field(pattern=PREFIX_PATTERN)] | None = None
+    bucket_by: Literal["event-date", "none"] | Columns = "event-date"
+    zone: Zone = "UTC"
+    roll: Roll = Roll()
+
+
+class KafkaSink(Part):
+    """A Kafka topic to write.
+
+    Args:
+        topic: the topic's name.
+        partitions: of the topic, 1 by default.
+        key: the columns that a record's key is made of, as JSON; one column alone is its text; None: no key.
+        guarantee: ``exactly-once`` writes each micro-batch in transactions, for readers with ``isolation.level=read_committed``.
+        transaction_timeout: for how long the brokers keep a transaction open, in ms; with exactly-once.
+        deletes: whether a row with ``_deleted`` true is written as a tombstone; its key must be given.
+    """
+
+    topic: Topic
+    partitions: Annotated[int, Field(ge=1, le=10_000)] = 1
+    key: Columns | None = None
+    guarantee: Literal["at-least-once", "exactly-once"] = "at-least-once"
+    transaction_timeout: DurationMs = 600_000
+    deletes: bool = False
+
+
+class PostgresSink(Part):
+    """A table of a PostgreSQL database, written by upsert.
+
+    Args:
+        connection: the environment's name of the database.
+        table: with its schema where it needs one.
+        key: the columns of a primary key or unique constraint.
+        version: a column of both the rows and the table that grows with each change of a row, as its event time: a row of the table with a
+            greater one is kept. None: the row written last stands.
+        deletes: whether a row with ``_deleted`` true takes the row with its key out of the table.
+    """
+
+    connection: Name
+    table: Annotated[str, Field(pattern=TABLE_PATTERN)]
+    key: Columns
+    version: Column | None = None
+    deletes: bool = False
+
+
+class RedisSink(Part):
+    """Hashes in Redis, one a row, written by overwriting.
+
+    Args:
+        connection: the environment's name of the server.
+        key: columns that the hash's key is made of, joined with ``:``.
+        prefix: of the key.
+        ttl: for how long a hash stays after it was written, in ms; None: for ever.
+        deletes: whether a row with ``_deleted`` true takes its hash away.
+    """
+
+    connection: Name
+    key: Columns
+    prefix: Annotated[str, Field(pattern=r"^[A-Za-z0-9._:-]*$")] = ""
+    ttl: DurationMs | None = None
+    deletes: bool = False
+
+
+class WebhookSink(Part):
+    """An HTTP endpoint that gets the rows of a micro-batch as a JSON array by POST: for alerts.
+
+    Args:
+        connection: the environment's name of the endpoint.
+        rows: a request at most.
+        timeout: of a request in ms.
+        attempts: of a request before the job fails.
+    """
+
+    connection: Name
+    rows: Annotated[int, Field(ge=1, le=10_000)] = 100
+    timeout: DurationMs = 10_000
+    attempts: Annotated[int, Field(ge=1, le=100)] = 5
+
+
+class ConsoleSink(Part):
+    """Rows on the driver's log, for a look at what passes: at least once.
+
+    Args:
+        rows: a micro-batch at most.
+    """
+
+    rows: Annotated[int, Field(ge=1, le=1000)] = 20
+
+
+class FunctionSink(Part):
+    """A function of the app's module, called as ``function(rows, batch)`` once for each micro-batch that it has not done already.
+
+    Args:
+        name: of the function.
+    """
+
+    name: Column
+
+
+class Sink(Part):
+    """One output of the job."""
+
+    files: FileSink | None = None
+    kafka: KafkaSink | None = None
+    postgres: PostgresSink | None = None
+    redis: RedisSink | None = None
+    webhook: WebhookSink | None = None
+    console: ConsoleSink | None = None
+    function: FunctionSink | None = None
+
+    @model_validator(mode="after")
+    def _one_kind(self) -> Self:
+        exactly_one(**{kind: getattr(self, kind) for kind in type(self).model_fields})
+        return self
+
+    @property
+    def exactly_once(self) -> bool:
+        """Whether it is exactly-once by replay, so that a micro-batch must give the same rows each time."""
+        return self.files is not None or (self.kafka is not None and self.kafka.guarantee == "exactly-once")

@@ -1,0 +1,264 @@
+"""What a job reads."""
+
+from __future__ import annotations
+
+import re
+from datetime import datetime
+from typing import Annotated, Literal, Self
+
+from pydantic import AfterValidator, Field, WithJsonSchema, model_validator
+
+from jobs.spec.part import PATH_PATTERN, DurationMs, Name, Part, Topic, exactly_one
+
+# What `startingOffsets` may be beside a point in time.
+STARTING_OFFSETS = ("committed-or-latest", "committed-or-earliest", "earliest", "latest")
+# ISO 8601 with an offset.
+DATE_TIME_PATTERN = r"^[0-9]{4}-[0-9]{2}-[0-9]{2}[T ][0-9]{2}:[0-9]{2}(:[0-9]{2}(\.[0-9]+)?)?(Z|[+-][0-9]{2}:[0-9]{2})$"
+# Kafka, GroupCoordinator: a group's id is not empty and has at most 249 characters where it names metrics; Spark adds a UUID.
+GROUP_PATTERN = r"^[A-Za-z0-9._-]{1,180}$"
+# Beside the spec: a pod has both in one ConfigMap, whose keys take no slash.
+SCHEMA_PATTERN = r"^[A-Za-z0-9._-]+\.avsc$"
+
+
+def _starting_offsets(value: str) -> str:
+    if value in STARTING_OFFSETS:
+        return value
+    try:
+        moment = datetime.fromisoformat(value)
+    except ValueError:
+        moment = None
+    if moment is None or moment.tzinfo is None:
+        raise ValueError(f"one of {', '.join(STARTING_OFFSETS)}, or a time as 2026-11-21T12:00:00+05:30")
+    return value
+
+
+def _topic_regex(value: str) -> str:
+    try:
+        re.compile(value)
+    except re.error as error:
+        raise ValueError(f"a regular expression; {error}") from None
+    return value
+
+
+StartingOffsets = Annotated[
+    str,
+    AfterValidator(_starting_offsets),
+    WithJsonSchema({"anyOf": [{"enum": list(STARTING_OFFSETS)}, {"type": "string", "format": "date-time", "pattern": DATE_TIME_PATTERN}]}),
+]
+
+
+class Avro(Part):
+    """How Avro values are read.
+
+    Args:
+        schema_file: the writer's schema, an ``.avsc`` file beside the spec.
+        framing: ``none``: the value is the datum; ``confluent``: five bytes of a schema registry come before it.
+        schema_id: with ``confluent`` the registry's number of that schema; values with another go to quarantine. None takes them all.
+    """
+
+    schema_file: Annotated[str, Field(pattern=SCHEMA_PATTERN)]
+    framing: Literal["none", "confluent"] = "none"
+    schema_id: Annotated[int, Field(ge=0, le=2**31 - 1)] | None = None
+
+    @model_validator(mode="after")
+    def _id_of_a_frame(self) -> Self:
+        if self.schema_id is not None and self.framing == "none":
+            raise ValueError("schemaId with framing: confluent alone")
+        return self
+
+
+class Csv(Part):
+    """How CSV values are read: the columns in the order of the app's schema.
+
+    Args:
+        separator: between two fields, one character.
+        quote: around a field that has separators in it, one character; twice inside of such a field it stands for itself (RFC 4180).
+    """
+
+    separator: Annotated[str, Field(min_length=1, max_length=1)] = ","
+    quote: Annotated[str, Field(min_length=1, max_length=1)] = '"'
+
+
+class KafkaKey(Part):
+    """What a record's key says, for rows of tombstones: the value that said it is gone.
+
+    Args:
+        fields: of the schema that stand in the key.
+        format: ``text``: the key is the one field as text; ``json``: the key is an object with the fields.
+    """
+
+    fields: Annotated[list[str], Field(min_length=1)]
+    format: Literal["text", "json"] = "text"
+
+    @model_validator(mode="after")
+    def _one_field_of_a_text(self) -> Self:
+        if self.format == "text" and len(self.fields) > 1:
+            raise ValueError("one field with format: text; several with format: json")
+        return self
+
+
+class KafkaSource(Part):
+    """A Kafka topic to read, or several of one kind.
+
+    Args:
+        topic: the topic's name; brokers come from the environment.
+        topics: several instead, read as one input.
+        pattern: a regular expression instead, for the topics that are there when the query starts.
+        partitions: of the topic, or of each of them; by default the plan's parallelism.
+        starting_offsets: where a job without a checkpoint starts. ``committed-or-...`` takes the consumer group's offsets where there are
+            any; a point in time takes the first records that are not older.
+        value: how a record's value is read; ``text`` gives it as the one field of the schema, ``bytes`` likewise.
+        avro: needed for Avro values.
+        csv: for CSV values.
+        tombstones: what a record without a value is: ``quarantine`` an error, ``delete`` a row whose fields are null but for those of the
+            key, with ``_deleted`` true. All rows of the source have the field ``_deleted`` then. The event time of a tombstone is the
+            record's timestamp, which moves no watermark.
+        key: the fields that stand in the key; needed with ``tombstones: delete`` alone.
+        max_offsets_per_trigger: records a micro-batch at most; None takes all there is.
+        min_partitions: tasks that read at least; None: one a partition.
+        group_id_prefix: how the ids of Spark's own consumer groups begin; by default ``penstock.<job>.spark``.
+        commit_offsets: whether what has been read is committed to the group ``penstock.<job>``, for tools that show lag.
+    """
+
+    topic: Topic | None = None
+    topics: Annotated[list[Topic], Field(min_length=1)] | None = None
+    pattern: Annotated[str, AfterValidator(_topic_regex), Field(min_length=1, max_length=1000)] | None = None
+    partitions: Annotated[int, Field(ge=1, le=10_000)] | None = None
+    starting_offsets: StartingOffsets = "committed-or-latest"
+    value: Literal["json", "avro", "csv", "text", "bytes"] = "json"
+    avro: Avro | None = None
+    csv: Csv | None = None
+    tombstones: Literal["quarantine", "delete"] = "quarantine"
+    key: KafkaKey | None = None
+    max_offsets_per_trigger: Annotated[int, Field(ge=1)] | None = None
+    min_partitions: Annotated[int, Field(ge=1, le=100_000)] | None = None
+    group_id_prefix: Annotated[str, Field(pattern=GROUP_PATTERN)] | None = None
+    commit_offsets: bool = False
+
+    @model_validator(mode="after")
+    def _one_naming(self) -> Self:
+        exactly_one(topic=self.topic, topics=self.topics, pattern=self.pattern)
+        if (self.value == "avro") != (self.avro is not None):
+            raise ValueError("avro: {schemaFile: ...} with value: avro, and only with it")
+        if self.csv is not None and self.value != "csv":
+            raise ValueError("csv only with value: csv")
+        if (self.tombstones == "delete") != (self.key is not None):
+            raise ValueError("key: {fields: [...]} with tombstones: delete, and only with it")
+        return self
+
+    @property
+    def named(self) -> tuple[str, ...]:
+        """The topics that the spec names; none where it has a pattern."""
+        return (self.topic,) if self.topic is not None else tuple(self.topics or ())
+
+
+class FilesSource(Part):
+    """Files on S3 to read, each once.
+
+    Args:
+        path: below the environment's output bucket, or below `bucket`.
+        bucket: another bucket.
+        format: of the files; ``text`` gives a line as the one field of the schema.
+        csv: for CSV files, which have no line of names.
+        max_files_per_trigger: files a micro-batch at most; None takes all there are.
+    """
+
+    path: Annotated[str, Field(pattern=PATH_PATTERN)]
+    bucket: Annotated[str, Field(pattern=r"^[a-z0-9][a-z0-9.-]{1,61}[a-z0-9]$")] | None = None
+    format: Literal["json", "csv", "text", "parquet"] = "json"
+    csv: Csv | None = None
+    max_files_per_trigger: Annotated[int, Field(ge=1)] | None = None
+
+    @model_validator(mode="after")
+    def _csv_of_its_format(self) -> Self:
+        if self.csv is not None and self.format != "csv":
+            raise ValueError("csv only with format: csv")
+        return self
+
+
+class SocketSource(Part):
+    """Lines of text from a TCP server: for a first look. Nothing can be read twice, so a restart loses what was under way.
+
+    Args:
+        connection: the environment's name of the server.
+    """
+
+    connection: Name
+
+
+class EventTime(Part):
+    """How event time is read and how far rows may be out of order.
+
+    Args:
+        kind: ``event``: from the field; ``ingestion``: when the broker took the record, its own timestamp; ``processing``: when the
+            micro-batch was begun. Nothing else of a job changes with it.
+        field: field of the value with the event time; needed with ``event`` alone.
+        format: of that field.
+        out_of_orderness: the watermark's bound in ms.
+        idleness: a partition without new rows for this long holds nothing back, in ms; None waits for ever.
+        allowed_lateness: for this long after the watermark a row still counts, in ms; windows and joins keep their state for it.
+        max_ahead: a row further ahead of the micro-batch's clock than this goes to quarantine and moves no watermark, in ms.
+    """
+
+    kind: Literal["event", "ingestion", "processing"] = "event"
+    field: str | None = None
+    format: Literal["iso-8601", "epoch-seconds", "epoch-millis", "epoch-micros"] = "iso-8601"
+    out_of_orderness: DurationMs = 0
+    idleness: DurationMs | None = None
+    allowed_lateness: DurationMs = 0
+    max_ahead: DurationMs = 3_600_000
+
+    @model_validator(mode="after")
+    def _field_of_its_kind(self) -> Self:
+        if (self.kind == "event") != (self.field is not None):
+            raise ValueError("field with kind: event, and only with it")
+        return self
+
+
+class Source(Part):
+    """One input of the job."""
+
+    kafka: KafkaSource | None = None
+    files: FilesSource | None = None
+    socket: SocketSource | None = None
+    time: EventTime | None = None
+
+    @model_validator(mode="after")
+    def _one_kind(self) -> Self:
+        exactly_one(kafka=self.kafka, files=self.files, socket=self.socket)
+        return self
+
+
+class PostgresTable(Part):
+    """A table of a database.
+
+    Args:
+        connection: the environment's name of the database.
+        table: with its schema where it needs one, ``bank.accounts``.
+        key: the columns that a row is found by.
+        columns: those that are read.
+    """
+
+    connection: Name
+    table: Annotated[str, Field(pattern=r"^[A-Za-z_][A-Za-z0-9_]*(\.[A-Za-z_][A-Za-z0-9_]*)?$")]
+    key: Annotated[list[str], Field(min_length=1)]
+    columns: Annotated[list[str], Field(min_length=1)]
+
+
+class Cache(Part):
+    """What a task remembers of a lookup table.
+
+    Args:
+        ttl: for how long an answer, or that there is none, may be used again, in ms.
+        entries: at most, the longest unused go first.
+    """
+
+    ttl: DurationMs = 60_000
+    entries: Annotated[int, Field(ge=0, le=100_000_000)] = 10_000
+
+
+class Table(Part):
+    """A table that rows are looked up in."""
+
+    postgres: PostgresTable
+    cache: Cache = Cache()

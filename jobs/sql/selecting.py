@@ -1,0 +1,240 @@
+"""SELECT, its joins and its windows."""
+
+from __future__ import annotations
+
+import itertools
+import re
+from typing import Literal
+
+from jobs.sql.cursor import Cursor
+from jobs.sql.statements import Explode, Group, How, Item, Join, Ref, Select, Window
+from jobs.sql.tokens import Fragment, Token
+
+_JOINS: dict[tuple[str, ...], How] = {
+    ("JOIN",): "inner",
+    ("INNER", "JOIN"): "inner",
+    ("LEFT", "JOIN"): "left",
+    ("LEFT", "OUTER", "JOIN"): "left",
+    ("FULL", "JOIN"): "full",
+    ("FULL", "OUTER", "JOIN"): "full",
+}
+_WINDOWS = ("TUMBLE", "HOP", "SESSION", "CUMULATE", "ROWS")
+_CLAUSES = (
+    ("WHERE",),
+    ("GROUP", "BY"),
+    ("HAVING",),
+    ("EMIT",),
+    ("UNION", "ALL"),
+    ("LATERAL", "VIEW"),
+    ("ORDER", "BY"),
+    ("LIMIT",),
+    ("UNION",),
+)
+_IN_WINDOW = tuple(("IN", name, "(") for name in _WINDOWS)
+_JOIN_WAYS = "WITHIN '-1m' AND '1m', IN TUMBLE('5m'), EMIT CHANGES or EMIT CURRENT; or JOIN VERSIONS OF, JOIN BROADCAST, JOIN TABLE"
+# They would take what goes aside away.
+_GENERATORS = frozenset({"explode", "explode_outer", "posexplode", "posexplode_outer", "inline", "inline_outer", "stack"})
+# What Spark's SQL has and a stream has not, or not in this form; with what to write instead.
+_NOT_HERE = {
+    ("DISTINCT",): "DEDUPLICATE view BY ... WITHIN ...",
+    ("ORDER", "BY"): "TOP n OF view ORDER BY ...",
+    ("LIMIT",): "TOP n OF view ORDER BY ...",
+    ("UNION",): "UNION ALL",
+}
+
+
+def select(cursor: Cursor) -> Select:
+    """Reads a SELECT; a UNION ALL behind it is left."""
+    cursor.expect("SELECT")
+    _refuse(cursor, ("DISTINCT",))
+    items = tuple(_item(one) for one in cursor.split(("FROM",)).by_comma())
+    cursor.expect("FROM")
+    left = _ref(cursor)
+    join, explode = _join(cursor, left), _explode(cursor)
+    where = cursor.until(*_CLAUSES) if cursor.accept("WHERE") else None
+    group = _group(cursor)
+    having = cursor.until(*_CLAUSES) if group and cursor.accept("HAVING") else None
+    if group is not None:
+        group = Group(group.keys, group.window, _emit(cursor) or group.emit, group.place)
+    for words in (("ORDER", "BY"), ("LIMIT",)):
+        _refuse(cursor, words)
+    if cursor.sees("UNION") and not cursor.sees("UNION", "ALL"):
+        _refuse(cursor, ("UNION",))
+    return Select(items, left, join, explode, where, group, having)
+
+
+def window(cursor: Cursor) -> Window:
+    """Reads a window."""
+    kind = next((name for name in _WINDOWS if cursor.sees(name)), None)
+    if kind is None:
+        raise cursor.refused(f"a window: {', '.join(_WINDOWS)}")
+    place = cursor.name()
+    inside = cursor.brackets()
+    size = str(inside.whole()) if kind == "ROWS" else inside.string()
+    step, offset = None, "0"
+    if kind in ("HOP", "ROWS", "CUMULATE"):
+        word = "STEP" if kind == "CUMULATE" else "EVERY"
+        if inside.accept(word):
+            step = str(inside.whole()) if kind == "ROWS" else inside.string()
+        elif kind != "ROWS":
+            raise inside.refused(f"{word} '1m'")
+    if kind in ("TUMBLE", "HOP", "CUMULATE") and inside.accept("OFFSET"):
+        offset = inside.string()
+    inside.end()
+    kinds: dict[str, Literal["tumble", "hop", "session", "cumulate", "rows"]] = {
+        "TUMBLE": "tumble", "HOP": "hop", "SESSION": "session", "CUMULATE": "cumulate", "ROWS": "rows",
+    }  # fmt: skip
+    return Window(kinds[kind], size, step, offset, Fragment(f"{kind}('{size}')", place.line))
+
+
+def _refuse(cursor: Cursor, words: tuple[str, ...]) -> None:
+    if cursor.sees(*words):
+        raise cursor.refused(f"no {' '.join(words)}, which has no end on a stream", f"write {_NOT_HERE[words]}")
+
+
+def _item(cursor: Cursor) -> Item:
+    found = cursor.left()
+    _only_a_row(cursor, found)
+    if len(found) == 1 and found[0].text == "*":
+        return Item(cursor.rest(), "*")
+    if len(found) > 2 and found[-2].text.upper() == "AS" and found[-1].kind in ("word", "quoted"):
+        name = found[-1].text.strip("`")
+        return Item(_without_name(cursor), name)
+    expression = cursor.rest()
+    if re.fullmatch(r"(?:\w+\s*\.\s*)*`?[\w-]+`?", expression.text):
+        return Item(expression, expression.text.split(".")[-1].strip().strip("`"))
+    if re.fullmatch(r"\w+\s*\.\s*\*", expression.text):
+        return Item(expression, "*")
+    raise cursor.script.refused(expression, "a name for the column", "write AS name behind it")
+
+
+def _without_name(cursor: Cursor) -> Fragment:
+    *tokens, _, _ = cursor.left()
+    return Cursor(cursor.script, tokens).rest()
+
+
+def _only_a_row(cursor: Cursor, found: list[Token]) -> None:
+    """Refuses what would look at other rows."""
+    for token, after in itertools.pairwise(found):
+        if token.text.upper() == "OVER" and after.text == "(":
+            raise cursor.script.refused(
+                token, "no OVER, which looks at all the rows that there will ever be", "write TOP, DEDUPLICATE or MATCH"
+            )
+        if token.text.lower() in _GENERATORS and after.text == "(":
+            raise cursor.script.refused(token, "one value a row", "write FROM ... LATERAL VIEW explode(...) AS name")
+        if token.text == "(" and after.text.upper() == "SELECT":
+            raise cursor.script.refused(after, "no SELECT within an expression", "make it a view and join it")
+
+
+def _ref(cursor: Cursor) -> Ref:
+    if cursor.sees("("):
+        raise cursor.refused("the name of a view", "CREATE VIEW of it first")
+    view = cursor.name()
+    unique: tuple[str, ...] = ()
+    if cursor.accept("UNIQUE"):
+        inside = cursor.brackets()
+        unique = inside.names()
+        inside.end()
+    alias = cursor.name().text if cursor.accept("AS") else view.text
+    if cursor.sees(","):
+        raise cursor.refused("one view, or two with JOIN", "write a JOIN")
+    return Ref(view, alias, unique)
+
+
+def _join(cursor: Cursor, left: Ref) -> Join | None:
+    how = next((how for words, how in _JOINS.items() if cursor.accept(*words)), None)
+    if how is None:
+        return None
+    kind = "temporal" if cursor.accept("VERSIONS", "OF") else "broadcast" if cursor.accept("BROADCAST") else ""
+    kind = kind or ("lookup" if cursor.accept("TABLE") else "")
+    right = _ref(cursor)
+    cursor.expect("ON")
+    on = cursor.split(*_CLAUSES, *_JOINS, *_IN_WINDOW, ("WITHIN",), ("KEPT",))
+    keys, condition = _keys(on.left(), left.alias, right.alias), on.rest()
+    if not keys and kind != "broadcast":
+        need = f"fields of both sides: {left.alias}.field = {right.alias}.field, several with AND"
+        raise cursor.script.refused(condition, need, "compute a key in a view before")
+    bounds, within, emit, kept = None, None, None, None
+    if not kind:
+        kind, bounds, within, emit, kept = _way(cursor)
+    for words in _JOINS:
+        if cursor.sees(*words):
+            raise cursor.refused("one join in a view", "make a view of this join, and join that")
+    if how == "full" and kind in ("temporal", "broadcast", "lookup"):
+        raise cursor.script.refused(right.view, "INNER or LEFT", "the other side has no rows of its own to tell")
+    return Join(kind, how, right, keys, condition, bounds, within, emit or "changes", kept)
+
+
+_Way = tuple[str, tuple[str, str] | None, Window | None, Literal["changes", "current"] | None, str | None]
+
+
+def _way(cursor: Cursor) -> _Way:
+    """How long the rows of a plain JOIN wait for each other."""
+    if cursor.accept("WITHIN"):
+        lower = cursor.string()
+        cursor.expect("AND")
+        return "interval", (lower, cursor.string()), None, None, None
+    if cursor.accept("IN"):
+        return "window", None, window(cursor), None, None
+    kept = cursor.string() if cursor.accept("KEPT") else None
+    if cursor.accept("EMIT", "CHANGES"):
+        return "regular", None, None, "changes", kept
+    if cursor.accept("EMIT", "CURRENT"):
+        return "regular", None, None, "current", kept
+    raise cursor.refused(f"how long rows wait for each other: {_JOIN_WAYS}", "say it behind the ON")
+
+
+def _keys(found: list[Token], left: str, right: str) -> tuple[tuple[str, str], ...]:
+    """Pairs of fields of ``left.a = right.b AND ...``; nothing if it is anything else."""
+    texts = [token.text.strip("`") for token in found]
+    pairs: list[tuple[str, str]] = []
+    while len(texts) >= 7 and texts[1] == "." and texts[3] in ("=", "==") and texts[5] == ".":
+        one, other = (texts[0], texts[2]), (texts[4], texts[6])
+        if one[0] != left:
+            one, other = other, one
+        if (one[0], other[0]) != (left, right):
+            return ()
+        pairs.append((one[1], other[1]))
+        texts = texts[7:]
+        if not texts:
+            return tuple(pairs)
+        if texts.pop(0).upper() != "AND":
+            return ()
+    return ()
+
+
+def _explode(cursor: Cursor) -> Explode | None:
+    if not cursor.accept("LATERAL", "VIEW"):
+        return None
+    cursor.expect("EXPLODE")
+    array = cursor.brackets().rest()
+    cursor.expect("AS")
+    return Explode(array, cursor.name().text)
+
+
+def _group(cursor: Cursor) -> Group | None:
+    if not cursor.sees("GROUP", "BY"):
+        return None
+    cursor.expect("GROUP", "BY")
+    place = Fragment("GROUP BY", cursor.script.line(cursor.left()[0].start) if cursor.more else 1)
+    keys: list[str] = []
+    within: Window | None = None
+    while True:
+        if any(cursor.sees(name, "(") for name in _WINDOWS):
+            within = window(cursor)
+        else:
+            keys.append(cursor.name().text)
+        if not cursor.accept(","):
+            break
+    if cursor.sees("(") or cursor.sees("."):
+        raise cursor.refused("names of columns, and a window", "compute the key in a view before")
+    return Group(tuple(keys), within, "final", place)
+
+
+def _emit(cursor: Cursor) -> Literal["final", "updates"] | None:
+    if not cursor.accept("EMIT"):
+        return None
+    if cursor.accept("UPDATES"):
+        return "updates"
+    cursor.expect("FINAL")
+    return "final"

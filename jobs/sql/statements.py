@@ -1,0 +1,264 @@
+"""What an SQL app can say, once it is read.
+
+Names that are used are kept with their place, so that every fault has its line.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+
+from jobs.sql.tokens import Fragment
+
+How = Literal["inner", "left", "full"]
+# Each kind of join and the block that it is.
+JOIN_BLOCKS = {
+    "interval": "interval_join",
+    "window": "window_join",
+    "temporal": "temporal_join",
+    "regular": "regular_join",
+    "broadcast": "broadcast_join",
+    "lookup": "lookup_join",
+}
+# Of these the blocks that keep no state, as `jobs.app_module.STATEFUL_BLOCKS` has it.
+_STATELESS = {"lookup_join"}
+
+
+@dataclass(frozen=True)
+class Window:
+    """``TUMBLE('5m')``, ``HOP('10m' EVERY '1m')``, ``SESSION('30m')``, ``CUMULATE('1h' STEP '10m')`` or ``ROWS(10 EVERY 1)``."""
+
+    kind: Literal["tumble", "hop", "session", "cumulate", "rows"]
+    size: str
+    step: str | None
+    offset: str
+    place: Fragment
+
+
+@dataclass(frozen=True)
+class Item:
+    """A column of a SELECT; of a star the name is ``*``."""
+
+    expression: Fragment
+    name: str
+
+
+@dataclass(frozen=True)
+class Ref:
+    """A view or source in a FROM, by what it goes and what its rows are known by."""
+
+    view: Fragment
+    alias: str
+    unique: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class Join:
+    """The other side of a FROM.
+
+    Args:
+        kind: of `JOIN_BLOCKS`.
+        how: which rows without partner are told.
+        right: the other side; of a lookup the table.
+        keys: pairs of a field of the left and one of the right side.
+        condition: what stands behind ON.
+        bounds: of an interval join.
+        window: of a window join.
+        emit: of a regular join, ``changes`` or ``current``.
+        kept: how long a regular join keeps rows.
+    """
+
+    kind: str
+    how: How
+    right: Ref
+    keys: tuple[tuple[str, str], ...]
+    condition: Fragment
+    bounds: tuple[str, str] | None = None
+    window: Window | None = None
+    emit: Literal["changes", "current"] = "changes"
+    kept: str | None = None
+
+
+@dataclass(frozen=True)
+class Group:
+    """GROUP BY with its window and when its results are told."""
+
+    keys: tuple[str, ...]
+    window: Window | None
+    emit: Literal["final", "updates"]
+    place: Fragment
+
+
+@dataclass(frozen=True)
+class Explode:
+    """``LATERAL VIEW explode(array) AS name``."""
+
+    array: Fragment
+    name: str
+
+
+@dataclass(frozen=True)
+class Select:
+    """``SELECT items FROM ...``."""
+
+    items: tuple[Item, ...]
+    left: Ref
+    join: Join | None = None
+    explode: Explode | None = None
+    where: Fragment | None = None
+    group: Group | None = None
+    having: Fragment | None = None
+
+    @property
+    def uses(self) -> tuple[Fragment, ...]:
+        """The views that it reads."""
+        if self.join is None or self.join.kind == "lookup":
+            return (self.left.view,)
+        return (self.left.view, self.join.right.view)
+
+    @property
+    def blocks(self) -> tuple[str, ...]:
+        """The blocks that keep state for it."""
+        joined = JOIN_BLOCKS[self.join.kind] if self.join else ""
+        found = [joined] if joined and joined not in _STATELESS else []
+        return (*found, *(["aggregate"] if self.group else []))
+
+    @property
+    def is_route(self) -> bool:
+        """Whether it gives rows of a view as they are, all or those for which a condition holds."""
+        plain = self.join is None and self.group is None and self.explode is None
+        return plain and [item.name for item in self.items] == ["*"]
+
+
+@dataclass(frozen=True)
+class Union:
+    """``SELECT ... UNION ALL SELECT ...``."""
+
+    parts: tuple[Select, ...]
+
+    @property
+    def uses(self) -> tuple[Fragment, ...]:
+        """The views that it reads."""
+        return tuple(name for part in self.parts for name in part.uses)
+
+    @property
+    def blocks(self) -> tuple[str, ...]:
+        """The blocks that keep state for it."""
+        return tuple(block for part in self.parts for block in part.blocks)
+
+
+@dataclass(frozen=True)
+class Deduplicate:
+    """``DEDUPLICATE view BY keys WITHIN '10m' [KEEP FIRST]``."""
+
+    view: Fragment
+    keys: tuple[str, ...]
+    within: str
+    keep: Literal["any", "first"]
+    blocks: tuple[str, ...] = ("deduplicate",)
+
+    @property
+    def uses(self) -> tuple[Fragment, ...]:
+        """The view that it reads."""
+        return (self.view,)
+
+
+@dataclass(frozen=True)
+class Top:
+    """``TOP n OF view [PER keys] ORDER BY expression [ASC | DESC] [IN window] [EMIT UPDATES]``."""
+
+    n: int
+    view: Fragment
+    keys: tuple[str, ...]
+    by: Fragment
+    order: Literal["asc", "desc"]
+    window: Window | None
+    emit: Literal["final", "updates"]
+    blocks: tuple[str, ...] = ("top",)
+
+    @property
+    def uses(self) -> tuple[Fragment, ...]:
+        """The view that it reads."""
+        return (self.view,)
+
+
+@dataclass(frozen=True)
+class MatchStep:
+    """``name [TIMES n] [NEXT] WHEN condition``."""
+
+    name: str
+    times: int
+    next: bool
+    when: Fragment
+
+
+@dataclass(frozen=True)
+class Match:
+    """``MATCH view BY keys WITHIN '10m' STEPS (step, ...) [UNLESS condition]``."""
+
+    view: Fragment
+    keys: tuple[str, ...]
+    within: str
+    steps: tuple[MatchStep, ...]
+    unless: Fragment | None
+    blocks: tuple[str, ...] = ("pattern",)
+
+    @property
+    def uses(self) -> tuple[Fragment, ...]:
+        """The view that it reads."""
+        return (self.view,)
+
+
+@dataclass(frozen=True)
+class Divert:
+    """``DIVERT view TO tag WHEN condition BECAUSE expression``."""
+
+    view: Fragment
+    tag: str
+    when: Fragment
+    reason: Fragment
+    blocks: tuple[str, ...] = ()
+
+    @property
+    def uses(self) -> tuple[Fragment, ...]:
+        """The view that it reads."""
+        return (self.view,)
+
+
+Query = Select | Union | Deduplicate | Top | Match | Divert
+
+
+@dataclass(frozen=True)
+class CreateSource:
+    """``CREATE SOURCE name (schema) [RECORD AS field]``."""
+
+    name: Fragment
+    schema: Fragment
+    record: str | None
+
+
+@dataclass(frozen=True)
+class CreateView:
+    """``CREATE VIEW name AS query``."""
+
+    name: Fragment
+    query: Query
+
+
+@dataclass(frozen=True)
+class Insert:
+    """``INSERT INTO sink query``."""
+
+    sink: Fragment
+    query: Query
+
+
+@dataclass(frozen=True)
+class SideOutput:
+    """``SIDE OUTPUT sink [FOR tag]``."""
+
+    sink: Fragment
+    tag: str
+
+
+Statement = CreateSource | CreateView | Insert | SideOutput

@@ -1,0 +1,113 @@
+"""The words of an SQL app, each with its place."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from pathlib import Path
+
+from jobs.errors import SqlRefused
+from sizing.errors import Place
+
+# Longer ones first. What is between tokens has no name.
+_TOKEN = re.compile(
+    r"(?:\s+|--[^\n]*|/\*.*?\*/)"
+    r"|(?P<string>'(?:[^'\\]|\\.|'')*'|\"(?:[^\"\\]|\\.|\"\")*\")"
+    r"|(?P<quoted>`[^`\n]+`)"
+    r"|(?P<number>\d+(?:\.\d+)?(?:[eE][+-]?\d+)?\w*)"
+    r"|(?P<word>[A-Za-z_]\w*)"
+    r"|(?P<symbol><=>|<>|!=|<=|>=|==|->|\|\||::|.)",
+    re.DOTALL,
+)
+_CLOSES = {")": "(", "]": "["}
+# A file is a page or ten, as a module is.
+MAX_BYTES = 1_000_000
+
+
+@dataclass(frozen=True)
+class Token:
+    """A word, a text in quotes, a number or a symbol.
+
+    Args:
+        kind: ``word``, ``string``, ``quoted``, ``number`` or ``symbol``.
+        text: as it stands in the file.
+        start: index of its first character.
+        depth: how many brackets are open around it.
+    """
+
+    kind: str
+    text: str
+    start: int
+    depth: int
+
+    @property
+    def end(self) -> int:
+        """Index behind its last character."""
+        return self.start + len(self.text)
+
+
+@dataclass(frozen=True)
+class Fragment:
+    """A piece of the file, as it stands there.
+
+    Args:
+        text: the piece.
+        line: its first one, from 1.
+    """
+
+    text: str
+    line: int
+
+
+@dataclass(frozen=True)
+class Script:
+    """The whole file."""
+
+    path: Path
+    text: str
+
+    def line(self, index: int) -> int:
+        """The line of a character, from 1."""
+        return self.text.count("\n", 0, index) + 1
+
+    def refused(self, where: Token | Fragment | int, need: str, fix: str, *, given: str = "") -> SqlRefused:
+        """The error for what stands at a place."""
+        if isinstance(where, Fragment):
+            return SqlRefused(at=Place(file=str(self.path), line=where.line), given=given or short(where.text), need=need, fix=fix)
+        index = where.start if isinstance(where, Token) else where
+        column = index - (self.text.rfind("\n", 0, index) + 1) + 1
+        place = Place(file=str(self.path), line=self.line(index), column=column)
+        return SqlRefused(at=place, given=given or (short(where.text) if isinstance(where, Token) else ""), need=need, fix=fix)
+
+
+def short(text: str) -> str:
+    """A piece of text on one line, cut if it is long."""
+    line = " ".join(text.split())
+    return line if len(line) <= 60 else f"{line[:57]}..."
+
+
+def tokens(script: Script) -> list[Token]:
+    """All tokens of a file; what is within brackets is deeper than the brackets.
+
+    Raises:
+        SqlRefused: SPEC-045 for a text, a comment or a bracket without its other end.
+    """
+    found: list[Token] = []
+    opened: list[Token] = []
+    for match in _TOKEN.finditer(script.text):
+        if match.lastgroup is None:
+            continue
+        token = Token(match.lastgroup, match.group(), match.start(), len(opened))
+        if token.text in _CLOSES:
+            if not opened or opened[-1].text != _CLOSES[token.text]:
+                raise script.refused(token, f"a {_CLOSES[token.text]} before it", "take it out, or open it")
+            opened.pop()
+            token = Token(token.kind, token.text, token.start, len(opened))
+        found.append(token)
+        if token.text in _CLOSES.values():
+            opened.append(token)
+        if token.kind == "symbol" and (token.text in ("'", '"', "`") or script.text.startswith("/*", token.start)):
+            raise script.refused(token, "its other end", "close it", given=script.text[token.start : token.start + 2].strip())
+    if opened:
+        raise script.refused(opened[-1], "its other end", "close the bracket")
+    return found

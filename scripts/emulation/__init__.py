@@ -1,0 +1,1 @@
+"""The emulated AWS: moto as a process of its own, completed by what it lacks."""

@@ -1,0 +1,31 @@
+"""Where moto's EC2 is set right, which is LocalStack's too: nothing but moto is imported, so that LocalStack's Python can do it."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from moto.ec2.models.launch_templates import LaunchTemplate, LaunchTemplateBackend
+from moto.ec2.models.security_groups import SecurityGroupRule
+
+
+def apply() -> None:
+    """Corrects EC2 in this process."""
+    _keep_tags_out_of_templates()
+    _describe_rules()
+
+
+def _keep_tags_out_of_templates() -> None:
+    """A launch template's own tags are not among those that it gives to instances; moto lists them there, which Terraform would undo."""
+    create = LaunchTemplateBackend.create_launch_template
+
+    def create_launch_template(backend: LaunchTemplateBackend, name: str, about: str, data: dict[str, Any], tags: Any) -> LaunchTemplate:
+        given = [one for one in data.pop("TagSpecifications", []) if one["ResourceType"] != "launch-template"]
+        return create(backend, name, about, {**data, **({"TagSpecifications": given} if given else {})}, tags)
+
+    setattr(LaunchTemplateBackend, "create_launch_template", create_launch_template)  # noqa: B010
+
+
+def _describe_rules() -> None:
+    """A rule for another security group has a description as one for a range of addresses has; moto reads it of a range alone."""
+    described = property(lambda rule: (rule.ip_range or {}).get("Description") or (rule.source_group or {}).get("Description"))
+    setattr(SecurityGroupRule, "description", described)  # noqa: B010

@@ -1,0 +1,190 @@
+"""An AWS on this machine: moto on a loopback port, in a process that ends with this one."""
+
+from __future__ import annotations
+
+import os
+import re
+import sys
+import time
+from collections.abc import Mapping
+from pathlib import Path
+from types import TracebackType
+from typing import Self
+
+from scripts.errors import EmulatorDied, EmulatorNotReady, PortInUse
+from scripts.layout import ROOT
+from scripts.leash import Leash
+
+# moto's import takes one to two seconds on a quiet machine.
+START_LIMIT_S = 120
+# How often the log is read while the emulator starts.
+POLL_S = 0.02
+
+# Policies that AWS manages are there as on AWS; nothing here is asked by a browser from another origin.
+_SETTINGS = {"MOTO_IAM_LOAD_MANAGED_POLICIES": "true", "MOTO_DISABLE_GLOBAL_CORS": "true"}
+# Read by `scripts.emulation.msk.clusters` and `scripts.emulation.neighbours`, which import moto and so are not imported here.
+_BROKERS, _NEIGHBOURS = "PENSTOCK_EMULATED_BROKERS", "PENSTOCK_EMULATED_NEIGHBOURS"
+_READY = re.compile(r"^penstock emulated aws ready on port (\d+)$", re.MULTILINE)
+_PORT_IN_USE = re.compile(r"^penstock emulated aws cannot have port \d+: (.*)$", re.MULTILINE)
+
+
+class EmulatedAws:
+    """A running emulated AWS; what it holds is gone when it ends.
+
+    Args:
+        log: the file that gets what the emulator writes.
+        port: a loopback port, 1 to 65535, or 0 for a free one.
+        port_option: what the user chose the port by, for the error message.
+        account: the account's 12 digits.
+        region: the region that `environment` names; the emulator serves them all.
+        brokers: the address that MSK gives for the brokers of every cluster, ``host:port``, several with commas; names as MSK's where
+            nobody listens by default.
+        neighbours: the URL of the emulator that has the networks, roles, keys and logs that EKS and MSK are made of; this one by default.
+        start_limit_s: how long it may take to start.
+    """
+
+    def __init__(
+        self,
+        *,
+        log: Path,
+        port: int = 0,
+        port_option: str = "--aws-port",
+        account: str = "000000000000",
+        region: str = "us-east-1",
+        brokers: str | None = None,
+        neighbours: str | None = None,
+        start_limit_s: float = START_LIMIT_S,
+    ) -> None:
+        self.log = log
+        self.region = region
+        self._asked_port = port
+        self._port_option = port_option
+        self._start_limit_s = start_limit_s
+        self._port: int | None = None
+        self._log_start = 0
+        self._leash = Leash(
+            [sys.executable, "-m", "scripts.emulation.moto_server", str(port)],
+            env={**_own_environment(brokers, neighbours), "MOTO_ACCOUNT_ID": account},
+            log=log,
+            grace_s=5,
+        )
+
+    def __enter__(self) -> Self:
+        return self.start()
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+        self.stop()
+
+    @property
+    def port(self) -> int:
+        """The port that it listens on."""
+        if self._port is None:
+            raise ValueError("the emulated AWS has not been started")
+        return self._port
+
+    @property
+    def endpoint(self) -> str:
+        """The URL of every service."""
+        return f"http://127.0.0.1:{self.port}"
+
+    @property
+    def pid(self) -> int:
+        """The emulator's process id."""
+        return self._leash.pid
+
+    def environment(self, base: Mapping[str, str] | None = None) -> dict[str, str]:
+        """The variables that send boto3, the AWS command line and Terraform to the emulator, and to nowhere else.
+
+        Args:
+            base: an environment to lay them over, less whatever it says of AWS; nothing by default.
+
+        Returns:
+            A new environment with dummy keys; no profile or file of the user's is read.
+        """
+        own = {
+            "AWS_ACCESS_KEY_ID": "emulated",
+            "AWS_SECRET_ACCESS_KEY": "emulated",
+            "AWS_REGION": self.region,
+            "AWS_DEFAULT_REGION": self.region,
+            "AWS_ENDPOINT_URL": self.endpoint,
+            "AWS_EC2_METADATA_DISABLED": "true",
+            "AWS_CONFIG_FILE": os.devnull,
+            "AWS_SHARED_CREDENTIALS_FILE": os.devnull,
+        }
+        return {**_without(base or {}, "AWS_"), **own}
+
+    def start(self) -> Self:
+        """Starts it and waits until it listens.
+
+        Raises:
+            PortInUse: RUN-002.
+            EmulatorDied: RUN-003, with the end of its log.
+            EmulatorNotReady: RUN-004.
+        """
+        self._log_start = self.log.stat().st_size if self.log.exists() else 0
+        self._leash.start()
+        try:
+            self._port = self._wait_for_port()
+        except BaseException:
+            self.stop()
+            raise
+        return self
+
+    def alive(self) -> bool:
+        """Whether it still runs."""
+        return self._leash.alive()
+
+    def check(self) -> None:
+        """Nothing while it runs.
+
+        Raises:
+            EmulatorDied: RUN-003, with the end of its log.
+        """
+        if not self.alive():
+            given = f"it ended with code {self._leash.returncode}; the end of {self.log}:\n{_indented(self._leash.tail())}"
+            raise EmulatorDied(path="moto", given=given, need="an emulator that runs until the end", fix="see its log, and run again")
+
+    def stop(self) -> None:
+        """Ends it; does nothing the second time."""
+        self._leash.stop()
+
+    def _wait_for_port(self) -> int:
+        until_s = time.monotonic() + self._start_limit_s
+        while time.monotonic() < until_s:
+            alive = self.alive()
+            said = self._said()
+            if ready := _READY.search(said):
+                return int(ready[1])
+            if refused := _PORT_IN_USE.search(said):
+                fix = f"stop what listens there, or choose another with {self._port_option}; 0 takes a free one"
+                raise PortInUse(path=f"127.0.0.1:{self._asked_port}", given=refused[1], need="a free port for the emulated AWS", fix=fix)
+            if not alive:
+                self.check()
+            time.sleep(POLL_S)
+        need = f"to listen within {self._start_limit_s:g} s"
+        raise EmulatorNotReady(path="moto", given=self._leash.tail() or "an empty log", need=need, fix=f"see {self.log}, and run again")
+
+    def _said(self) -> str:
+        """What this emulator wrote; the log may hold an earlier one's words too."""
+        with self.log.open("rb") as file:
+            file.seek(self._log_start)
+            return file.read().decode("utf-8", "replace")
+
+
+def _own_environment(brokers: str | None, neighbours: str | None) -> dict[str, str]:
+    """The emulator's variables; what it is told of its surroundings comes from the arguments alone."""
+    told = {_BROKERS: brokers, _NEIGHBOURS: neighbours}
+    return {
+        **_without(os.environ, "AWS_", "MOTO_", *told),
+        **_SETTINGS,
+        **{name: value for name, value in told.items() if value},
+        "PYTHONPATH": str(ROOT),
+    }
+
+
+def _without(base: Mapping[str, str], *prefixes: str) -> dict[str, str]:
+    return {name: value for name, value in base.items() if not name.startswith(prefixes)}
+
+
+def _indented(text: str) -> str:
+    return "\n".join(f"       {line}" for line in text.splitlines()) or "       (empty)"

@@ -1,0 +1,190 @@
+"""LocalStack on this machine, in host mode and without Docker: a process that ends with this one.
+
+4.14.0 is the last release that starts without a token. Its packages and its Python, 3.13, are other than Penstock's: it has an environment
+of its own, made when it is first used. It has no EKS, MSK and ECR: those stay with `scripts.emulation.emulated_aws`, which then takes the
+networks, roles and keys that they are made of from here.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import socket
+import time
+import urllib.error
+import urllib.request
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from types import TracebackType
+from typing import Any, Self
+
+from scripts.emulation.errors import LocalStackNotReached
+from scripts.emulation.localstack_python import NAME, VARIABLE, find
+from scripts.errors import EmulatorDied, EmulatorNotReady, MissingTool
+from scripts.layout import ROOT
+from scripts.leash import Leash
+from scripts.tool_environment import ToolEnvironment
+
+# Where a user's own LocalStack answers: one in Docker, or of a later release with a token.
+ENDPOINT_VARIABLE = "LOCALSTACK_ENDPOINT"
+# What the stacks use of what the free edition has, by the names of Terraform's provider.
+# CloudWatch is not among them: it forgets the tags of an alarm, which Terraform would add on every plan.
+SERVICES = ("ec2", "events", "iam", "kms", "logs", "s3", "sns", "sqs", "sts")
+# It imports for 3 s on a quiet machine.
+START_LIMIT_S = 180
+ASK_LIMIT_S = 10
+POLL_S = 0.1
+
+_READY = re.compile(r"^Ready\.$", re.MULTILINE)
+_SETTINGS = {
+    # No word to its makers, no certificate from them, and no name server.
+    "DISABLE_EVENTS": "1",
+    "SKIP_SSL_CERT_DOWNLOAD": "1",
+    "DNS_ADDRESS": "0",
+}
+
+Progress = Callable[[str], None]
+
+
+class LocalStack:
+    """A running LocalStack, started here, or the user's own where LOCALSTACK_ENDPOINT says so.
+
+    Args:
+        folder: its data, removed at the end; made if it is not there.
+        log: the file that gets what it writes.
+        progress: called with what its installation says.
+        start_limit_s: how long it may take to start, without its installation.
+        environment: the variables that say where the user's own is, and where Pythons are.
+    """
+
+    def __init__(
+        self,
+        *,
+        folder: Path,
+        log: Path,
+        progress: Progress = lambda said: None,
+        start_limit_s: float = START_LIMIT_S,
+        environment: Mapping[str, str] = os.environ,
+    ) -> None:
+        self.log = log
+        self._folder = folder.absolute()
+        self._progress = progress
+        self._start_limit_s = start_limit_s
+        self._environment = environment
+        self._endpoint: str | None = None
+        self._leash: Leash | None = None
+        self._log_start = 0
+
+    def __enter__(self) -> Self:
+        return self.start()
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+        self.stop()
+
+    @property
+    def endpoint(self) -> str:
+        """The URL of every service that it has."""
+        if self._endpoint is None:
+            raise ValueError("LocalStack has not been started")
+        return self._endpoint
+
+    @property
+    def services(self) -> dict[str, str]:
+        """The URL of each service that the stacks use of it, for `Environment.at`."""
+        return dict.fromkeys(SERVICES, self.endpoint)
+
+    def start(self) -> Self:
+        """Starts it, or looks whether the user's own is there.
+
+        Raises:
+            PenstockError: TOOL-001, TOOL-024, RUN-001, RUN-003, RUN-004, EMU-001.
+        """
+        if named := self._environment.get(ENDPOINT_VARIABLE):
+            self._endpoint = _checked(named.rstrip("/"))
+            return self
+        python = ToolEnvironment("localstack", python=_python(self._environment)).ensure(self._progress) / "python"
+        self._log_start = self.log.stat().st_size if self.log.exists() else 0
+        port = _free_port()
+        command = [str(python), "-m", "scripts.emulation.localstack_main"]
+        self._leash = Leash(command, env=self._variables(port), log=self.log, remove=self._folder, grace_s=10)
+        self._folder.mkdir(parents=True, exist_ok=True)
+        self._leash.start()
+        try:
+            self._wait(self._leash)
+            self._endpoint = _checked(f"http://127.0.0.1:{port}")
+        except BaseException:
+            self.stop()
+            raise
+        return self
+
+    def stop(self) -> None:
+        """Ends what was started here; does nothing the second time."""
+        if self._leash is not None:
+            self._leash.stop()
+
+    def _variables(self, port: int) -> dict[str, str]:
+        """All that it is told; nothing of the user's AWS, and no folder but its own."""
+        kept = {name: self._environment[name] for name in ("PATH", "LANG", "TMPDIR") if name in self._environment}
+        own = {
+            "GATEWAY_LISTEN": f"127.0.0.1:{port}",
+            "FILESYSTEM_ROOT": str(self._folder),
+            "HOME": str(self._folder),
+            "PYTHONPATH": str(ROOT),
+        }
+        return {**kept, **_SETTINGS, **own}
+
+    def _wait(self, leash: Leash) -> None:
+        until_s = time.monotonic() + self._start_limit_s
+        while time.monotonic() < until_s:
+            alive = leash.alive()
+            if _READY.search(self._said()):
+                return
+            if not alive:
+                given = f"it ended with code {leash.returncode}; the end of {self.log}:\n{leash.tail()}"
+                fix = "see its log, and run again"
+                raise EmulatorDied(path="localstack", given=given, need="an emulator that runs until the end", fix=fix)
+            time.sleep(POLL_S)
+        given = leash.tail() or "an empty log"
+        raise EmulatorNotReady(path="localstack", given=given, need=f"to be ready within {self._start_limit_s:g} s", fix=f"see {self.log}")
+
+    def _said(self) -> str:
+        """What this LocalStack wrote; the log may hold an earlier one's words too."""
+        with self.log.open("rb") as file:
+            file.seek(self._log_start)
+            return file.read().decode("utf-8", "replace")
+
+
+def _python(environment: Mapping[str, str]) -> str:
+    python = find(environment)
+    if python is None:
+        need = "Python 3.13, which LocalStack's host mode runs on and no other"
+        fix = f"install it, or name one in {VARIABLE}; or run LocalStack yourself and name its URL in {ENDPOINT_VARIABLE}"
+        raise MissingTool(path=NAME, need=need, fix=fix)
+    return python
+
+
+def _checked(endpoint: str) -> str:
+    """The endpoint, if what answers there is a LocalStack with the services that the stacks use."""
+    try:
+        with urllib.request.urlopen(f"{endpoint}/_localstack/health", timeout=ASK_LIMIT_S) as answer:
+            told: dict[str, Any] = json.load(answer)["services"]
+    except (OSError, ValueError, KeyError, TypeError, urllib.error.URLError) as error:
+        raise _not_reached(endpoint, f"{type(error).__name__}: {error}") from error
+    missing = [service for service in SERVICES if told.get(service) not in ("available", "running", "starting", "initialized")]
+    if missing:
+        raise _not_reached(endpoint, f"it has no {', '.join(missing)}")
+    return endpoint
+
+
+def _not_reached(endpoint: str, given: str) -> LocalStackNotReached:
+    need = f"a LocalStack with {', '.join(SERVICES)}"
+    fix = f"start it, for example with 'localstack start', or unset {ENDPOINT_VARIABLE}: then one is started here"
+    return LocalStackNotReached(path=endpoint, given=given, need=need, fix=fix)
+
+
+def _free_port() -> int:
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        port: int = probe.getsockname()[1]
+        return port

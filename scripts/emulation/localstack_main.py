@@ -1,0 +1,17 @@
+"""LocalStack with its EC2 set right: ``python -m scripts.emulation.localstack_main``, run by LocalStack's own Python."""
+
+from __future__ import annotations
+
+import runpy
+
+from scripts.emulation import ec2_corrections
+
+
+def main() -> None:
+    """Runs LocalStack until SIGTERM."""
+    ec2_corrections.apply()
+    runpy.run_module("localstack.runtime.main", run_name="__main__")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,22 @@
+"""MSK in the place of moto's, whose clusters are being created for ever, and which has no configurations and no bootstrap brokers."""
+
+from __future__ import annotations
+
+from moto.kafka.models import kafka_backends
+
+from scripts.emulation.checked_service import CheckedService
+from scripts.emulation.msk import changes, clusters, configurations, sharing
+from scripts.emulation.msk.state import Msk
+
+SERVICE = CheckedService(
+    "kafka",
+    hosts=r"https?://kafka\.(.+)\.amazonaws\.com",
+    operations={**clusters.OPERATIONS, **changes.OPERATIONS, **configurations.OPERATIONS, **sharing.OPERATIONS},
+    state=Msk,
+    malformed="BadRequestException",
+)
+
+
+def add() -> None:
+    """Answers MSK here in this process."""
+    SERVICE.take_over(kafka_backends)

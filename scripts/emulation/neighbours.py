@@ -1,0 +1,168 @@
+"""What the other services hold of what a request names: networks, roles, keys and the like, asked as any client would ask.
+
+They are in this process, where moto answers without a connection, or behind the URL in `VARIABLE`: another emulator that stands beside
+this one. What a service makes elsewhere, as EKS a security group, it makes there.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cache
+from typing import Any
+from urllib.parse import unquote
+
+import boto3
+from botocore.config import Config
+from botocore.exceptions import ClientError
+from moto.core.models import botocore_stubber
+
+from scripts.emulation.checked_service import Place
+
+# The URL of the emulator that has EC2, IAM, KMS and CloudWatch Logs, where it is not this one.
+VARIABLE = "PENSTOCK_EMULATED_NEIGHBOURS"
+_CONFIG = Config(connect_timeout=5, read_timeout=30, retries={"total_max_attempts": 1})
+
+
+@dataclass(frozen=True)
+class Subnet:
+    """A subnet that exists.
+
+    Args:
+        id: its id.
+        vpc: its VPC's id.
+        zone: its availability zone.
+    """
+
+    id: str
+    vpc: str
+    zone: str
+
+
+def join() -> None:
+    """Makes this process's own services reachable without a connection; to be called once, before the first request."""
+    if not os.environ.get(VARIABLE):
+        botocore_stubber.enabled = True
+
+
+def subnets(place: Place, ids: Sequence[str]) -> dict[str, Subnet]:
+    """The subnets that exist, by id."""
+    return {id: found for id in ids if (found := _subnet(place, id))}
+
+
+def _subnet(place: Place, id: str) -> Subnet | None:
+    found = _one(lambda: _client("ec2", place).describe_subnets(SubnetIds=[id])["Subnets"])
+    return Subnet(id, found["VpcId"], found["AvailabilityZone"]) if found else None
+
+
+def vpc_cidr(place: Place, id: str) -> str | None:
+    """A VPC's first range; None where there is no such VPC."""
+    found = _one(lambda: _client("ec2", place).describe_vpcs(VpcIds=[id])["Vpcs"])
+    return found["CidrBlock"] if found else None
+
+
+def security_group_vpc(place: Place, id: str) -> str | None:
+    """The VPC of a security group; None where there is no such group."""
+    found = _one(lambda: _client("ec2", place).describe_security_groups(GroupIds=[id])["SecurityGroups"])
+    return found["VpcId"] if found else None
+
+
+def make_security_group(place: Place, *, vpc: str, name: str, description: str, tags: Mapping[str, str]) -> str:
+    """Makes a security group whose members reach each other and everything else, as EKS does.
+
+    Returns:
+        Its id.
+    """
+    ec2 = _client("ec2", place)
+    tagged = [{"Key": key, "Value": value} for key, value in tags.items()]
+    specification = [{"ResourceType": "security-group", "Tags": tagged}]
+    group: str = ec2.create_security_group(GroupName=name, Description=description, VpcId=vpc, TagSpecifications=specification)["GroupId"]
+    ec2.authorize_security_group_ingress(GroupId=group, IpPermissions=[{"IpProtocol": "-1", "UserIdGroupPairs": [{"GroupId": group}]}])
+    return group
+
+
+def drop_security_group(place: Place, id: str) -> None:
+    """Deletes a security group, if it is still there."""
+    _one(lambda: [_client("ec2", place).delete_security_group(GroupId=id)])
+
+
+def instance_architecture(place: Place, kind: str) -> str | None:
+    """``x86_64`` or ``arm64``; None where there is no such instance type."""
+    found = _one(lambda: _client("ec2", place).describe_instance_types(InstanceTypes=[kind])["InstanceTypes"])
+    if found is None:
+        return None
+    known = found["ProcessorInfo"]["SupportedArchitectures"]
+    return "arm64" if "arm64" in known else "x86_64"
+
+
+def launch_template(place: Place, asked: Mapping[str, str]) -> dict[str, str] | None:
+    """A launch template's id and name.
+
+    Args:
+        place: where it is.
+        asked: its ``id`` or its ``name``.
+
+    Returns:
+        Both; None where there is no such template.
+    """
+    named = {"LaunchTemplateIds": [asked["id"]]} if "id" in asked else {"LaunchTemplateNames": [asked.get("name", "")]}
+    found = _one(lambda: _client("ec2", place).describe_launch_templates(**named)["LaunchTemplates"])
+    return {"id": found["LaunchTemplateId"], "name": found["LaunchTemplateName"]} if found else None
+
+
+def trust_policy(place: Place, role_arn: str) -> dict[str, Any] | None:
+    """The policy that says who may take a role; None where there is no such role."""
+    found = _one(lambda: [_client("iam", place).get_role(RoleName=role_arn.rpartition("/")[2])["Role"]])
+    if found is None or found["Arn"] != role_arn:
+        return None
+    policy = found["AssumeRolePolicyDocument"]
+    trust: dict[str, Any] = json.loads(unquote(policy)) if isinstance(policy, str) else policy
+    return trust
+
+
+def user_exists(place: Place, user_arn: str) -> bool:
+    """Whether there is an IAM user."""
+    found = _one(lambda: [_client("iam", place).get_user(UserName=user_arn.rpartition("/")[2])["User"]])
+    return found is not None and found["Arn"] == user_arn
+
+
+def key_exists(place: Place, key_arn: str) -> bool:
+    """Whether there is a KMS key that can be used."""
+    found = _one(lambda: [_client("kms", place).describe_key(KeyId=key_arn)["KeyMetadata"]])
+    return bool(found and found["Enabled"])
+
+
+def log_group_exists(place: Place, name: str) -> bool:
+    """Whether there is a group of CloudWatch Logs."""
+    groups = _client("logs", place).describe_log_groups(logGroupNamePrefix=name)["logGroups"]
+    return any(group["logGroupName"] == name for group in groups)
+
+
+def bucket_exists(place: Place, name: str) -> bool:
+    """Whether there is a bucket."""
+    return _one(lambda: [_client("s3", place).head_bucket(Bucket=name)]) is not None
+
+
+def _one(ask: Callable[[], Sequence[Any]]) -> Any:
+    """The one thing that was asked for; None where AWS says that it is not there."""
+    try:
+        found = ask()
+    except ClientError:
+        return None
+    return found[0] if found else None
+
+
+@cache
+def _client(service: str, place: Place) -> Any:
+    # The service's name is no literal, which boto3's types want.
+    make: Any = boto3.client
+    return make(
+        service,
+        region_name=place.region,
+        endpoint_url=os.environ.get(VARIABLE) or None,
+        aws_access_key_id="emulated",
+        aws_secret_access_key="emulated",
+        config=_CONFIG,
+    )

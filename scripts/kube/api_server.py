@@ -1,0 +1,237 @@
+"""A real Kubernetes API on this machine: etcd and kube-apiserver on loopback ports, in processes that end with this one.
+
+There is no controller, no scheduler and no kubelet: what is applied is checked, admitted and kept, and nobody acts on it. That is what
+makes it a judge of manifests: every object goes through the API's own schema, the CRDs' rules, RBAC, Pod Security, quotas and limits.
+"""
+
+from __future__ import annotations
+
+import http.client
+import json
+import os
+import shutil
+import socket
+import ssl
+import time
+from contextlib import ExitStack
+from pathlib import Path
+from types import TracebackType
+from typing import Self
+
+from scripts.kube import binaries
+from scripts.kube.binaries import Progress
+from scripts.kube.certificates import Authority, Pair
+from scripts.kube.errors import ServerDied, ServerNotReady
+from scripts.leash import Leash
+
+# Measured on 2 cores: some 6 s. Two minutes are for a machine that is busy with something else.
+START_LIMIT_S = 120
+POLL_S = 0.1
+_ANSWER_S = 5.0
+_PORT_TRIES = 5
+_TAKEN = "address already in use"
+# As on EKS where the VPC lies in 10.0.0.0/8.
+_SERVICES = "172.20.0.0/16"
+_SERVICE_ADDRESS = "172.20.0.1"
+ISSUER = "https://kubernetes.default.svc"
+_GRACE_S = 10
+# Of the environment the programs need no more; a KUBECONFIG or a proxy of the user's is none of theirs.
+_KEPT = ("PATH", "HOME", "TMPDIR", "LANG")
+
+
+class ApiServer:
+    """A running API; what it holds is gone when it ends.
+
+    Args:
+        folder: an empty or missing folder for its data, keys and kubeconfig, removed at the end.
+        logs: a folder for ``etcd.log`` and ``kube-apiserver.log``.
+        progress: gets a line now and then while a program has to be built.
+        start_limit_s: how long it may take to start, once it is built.
+    """
+
+    def __init__(self, *, folder: Path, logs: Path, progress: Progress = lambda _: None, start_limit_s: float = START_LIMIT_S) -> None:
+        self._folder = folder.absolute()
+        self._logs = logs
+        self._progress = progress
+        self._start_limit_s = start_limit_s
+        self._port = 0
+        self._etcd: Leash | None = None
+        self._server: Leash | None = None
+
+    def __enter__(self) -> Self:
+        return self.start()
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+        self.stop()
+
+    @property
+    def url(self) -> str:
+        """``https://127.0.0.1:port``."""
+        return f"https://127.0.0.1:{self._port}"
+
+    @property
+    def ca(self) -> Path:
+        """The PEM file of the authority that signed the server's certificate."""
+        return self._folder / "keys" / "ca.crt"
+
+    @property
+    def admin(self) -> Pair:
+        """The certificate and the key of a user who may do everything."""
+        return Pair(self._folder / "keys" / "admin.crt", self._folder / "keys" / "admin.key")
+
+    @property
+    def kubeconfig(self) -> Path:
+        """A kubeconfig of that user; it names files, so that it is of use while the server runs."""
+        return self._folder / "kubeconfig"
+
+    @property
+    def pids(self) -> tuple[int, int]:
+        """The process ids of etcd and of the API server."""
+        assert self._etcd is not None and self._server is not None
+        return self._etcd.pid, self._server.pid
+
+    def start(self) -> Self:
+        """Builds what is not built yet, starts both, and waits until the API says that it is ready.
+
+        Raises:
+            ToolMissing: KUBE-001, KUBE-002, KUBE-003, KUBE-006.
+            NotBuilt: KUBE-004.
+            BuildTooLong: KUBE-005.
+            ServerDied: KUBE-010, with the end of the log.
+            ServerNotReady: KUBE-011.
+        """
+        etcd, server = (binaries.built(program, self._progress) for program in (binaries.ETCD, binaries.API_SERVER))
+        for last in (*[False] * (_PORT_TRIES - 1), True):
+            try:
+                self._start_on(etcd, server, *_free_ports(3))
+                break
+            except ServerDied as died:
+                # A free port is chosen before the server takes it, and another process may be quicker.
+                if last or _TAKEN not in died.given:
+                    raise
+        return self
+
+    def stop(self) -> None:
+        """Ends both and removes their data; does nothing the second time."""
+        for leash in (self._server, self._etcd):
+            if leash is not None:
+                leash.stop()
+        shutil.rmtree(self._folder, ignore_errors=True)
+
+    def check(self) -> None:
+        """Nothing while both run.
+
+        Raises:
+            ServerDied: KUBE-010.
+        """
+        for leash in (self._etcd, self._server):
+            if leash is not None and not leash.alive():
+                given = f"{Path(leash.argv[0]).name} ended with code {leash.returncode}; its log, {leash.log}, ends with:\n{leash.tail()}"
+                raise ServerDied(path="kubernetes", given=given, need="an API that runs until the end", fix="see the log, and run again")
+
+    def _start_on(self, etcd: Path, server: Path, client_port: int, peer_port: int, port: int) -> None:
+        self._port = port
+        try:
+            self._folder.mkdir(parents=True, exist_ok=True, mode=0o700)
+            authority = Authority(self._folder / "keys")
+            self._write_kubeconfig(authority)
+            self._etcd = self._leash([etcd, *_etcd_flags(self._folder / "etcd", client_port, peer_port)], remove=True)
+            self._server = self._leash([server, *self._server_flags(authority, client_port)], remove=False)
+            self._wait_until_ready()
+        except BaseException:
+            self.stop()
+            raise
+
+    def _leash(self, command: list[str | Path], *, remove: bool) -> Leash:
+        log = self._logs / f"{Path(command[0]).name}.log"
+        environment = {name: value for name, value in os.environ.items() if name in _KEPT}
+        folder = self._folder if remove else None
+        return Leash(command, env=environment, log=log, remove=folder, grace_s=_GRACE_S).start()
+
+    def _server_flags(self, authority: Authority, etcd_port: int) -> list[str]:
+        tls = authority.server("kube-apiserver", ["127.0.0.1", _SERVICE_ADDRESS], ["localhost", "kubernetes.default.svc"])
+        tokens = authority.signing_key("service-account")
+        return [
+            f"--etcd-servers=http://127.0.0.1:{etcd_port}",
+            "--bind-address=127.0.0.1",
+            "--advertise-address=127.0.0.1",
+            # It would write the loopback address into the endpoints of the service `kubernetes`, which the API refuses.
+            "--endpoint-reconciler-type=none",
+            f"--secure-port={self._port}",
+            f"--service-cluster-ip-range={_SERVICES}",
+            f"--tls-cert-file={tls.certificate}",
+            f"--tls-private-key-file={tls.key}",
+            f"--client-ca-file={authority.certificate}",
+            "--authorization-mode=RBAC",
+            # Fluent Bit and the CNI are such pods on EKS; a namespace's Pod Security level is what forbids it.
+            "--allow-privileged=true",
+            f"--service-account-issuer={ISSUER}",
+            f"--service-account-key-file={tokens.certificate}",
+            f"--service-account-signing-key-file={tokens.key}",
+            "--profiling=false",
+        ]
+
+    def _write_kubeconfig(self, authority: Authority) -> None:
+        # Kubernetes' own group of those who may do everything.
+        pair = authority.client("admin", ["system:masters"])
+        cluster = {"server": self.url, "certificate-authority": str(authority.certificate)}
+        user = {"client-certificate": str(pair.certificate), "client-key": str(pair.key)}
+        config = {
+            "apiVersion": "v1",
+            "kind": "Config",
+            "clusters": [{"name": "local", "cluster": cluster}],
+            "users": [{"name": "admin", "user": user}],
+            "contexts": [{"name": "local", "context": {"cluster": "local", "user": "admin"}}],
+            "current-context": "local",
+        }
+        # JSON is YAML.
+        self.kubeconfig.write_text(json.dumps(config, indent=2), encoding="utf-8")
+
+    def _wait_until_ready(self) -> None:
+        until_s = time.monotonic() + self._start_limit_s
+        said = "no answer"
+        while time.monotonic() < until_s:
+            self.check()
+            said = self._readiness()
+            if said == "ok":
+                return
+            time.sleep(POLL_S)
+        need = f"the answer ok from /readyz within {self._start_limit_s:g} s"
+        raise ServerNotReady(path=self.url, given=said, need=need, fix=f"see the logs in {self._logs}, and run again")
+
+    def _readiness(self) -> str:
+        """What the API says of itself: ``ok``, or what it still waits for."""
+        context = ssl.create_default_context(cafile=str(self.ca))
+        context.load_cert_chain(self.admin.certificate, self.admin.key)
+        connection = http.client.HTTPSConnection("127.0.0.1", self._port, timeout=_ANSWER_S, context=context)
+        try:
+            connection.request("GET", "/readyz")
+            return connection.getresponse().read().decode("utf-8", "replace").strip()
+        except (OSError, http.client.HTTPException) as error:
+            return f"{type(error).__name__}: {error}"
+        finally:
+            connection.close()
+
+
+def _etcd_flags(data: Path, client_port: int, peer_port: int) -> list[str]:
+    client, peer = (f"http://127.0.0.1:{port}" for port in (client_port, peer_port))
+    return [
+        f"--data-dir={data}",
+        f"--listen-client-urls={client}",
+        f"--advertise-client-urls={client}",
+        f"--listen-peer-urls={peer}",
+        f"--initial-advertise-peer-urls={peer}",
+        f"--initial-cluster=default={peer}",
+        # Nobody needs the data after a crash.
+        "--unsafe-no-fsync",
+        "--log-level=warn",
+    ]
+
+
+def _free_ports(count: int) -> list[int]:
+    """Free loopback ports, held at once, so that they differ."""
+    with ExitStack() as held:
+        listeners = [held.enter_context(socket.socket()) for _ in range(count)]
+        for listener in listeners:
+            listener.bind(("127.0.0.1", 0))
+        return [int(listener.getsockname()[1]) for listener in listeners]

@@ -1,0 +1,254 @@
+"""The programs of the Kubernetes tests, built from Go modules and kept in the user's cache folder.
+
+``modules/go.mod`` names what is wanted, ``modules/go.sum`` pins all of it by hash. What was built lies in
+``$XDG_CACHE_HOME/penstock/kube/<hash>/`` (``~/.cache`` by default), where the hash is that of both files, of Go's version and of the flags:
+a new version of anything is built beside the old one. A program appears there whole, by a rename, so that a build that was broken off is
+simply run again; Go's own cache keeps what it had compiled.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import hashlib
+import os
+import re
+import shutil
+import subprocess
+import time
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from scripts.kube.errors import BuildTooLong, CacheNotWritable, GoMissing, GoUnfit, ModulesNotFetched, NotBuilt
+from scripts.leash import Leash
+
+MODULE = Path(__file__).with_name("modules")
+# As in go.mod: the version of EKS that environments name, and the Helm that its provider for Terraform is made of.
+KUBERNETES = "v1.35.4"
+HELM_VERSION = "v3.19.5"
+
+# Measured on 2 shared cores: kube-apiserver takes some minutes, the others about one. Half an hour is for a machine that is busy.
+BUILD_LIMIT_S = 1800
+# 150 MB of source, over a network of any kind.
+FETCH_LIMIT_S = 900
+_VERSION_LIMIT_S = 120
+POLL_S = 0.2
+# How often the progress is told.
+TELL_S = 10.0
+
+# Two packages at a time: another one would take another GiB of memory.
+_FLAGS = ("-trimpath", "-buildvcs=false", "-p=2")
+# Without symbols kube-apiserver is a third smaller.
+_STRIPPED = "-s -w"
+_SETTINGS = {"CGO_ENABLED": "0", "GOFLAGS": "-mod=readonly", "GOWORK": "off"}
+
+Progress = Callable[[str], None]
+
+
+@dataclass(frozen=True)
+class Program:
+    """A program and where it comes from.
+
+    Args:
+        name: of the program's file.
+        package: the Go package that it is made of.
+        module: the folder whose go.mod and go.sum pin it.
+        said: Go variable -> value, by which the program knows its own version.
+    """
+
+    name: str
+    package: str
+    module: Path = MODULE
+    said: Mapping[str, str] = field(default_factory=dict)
+
+
+_MAJOR, _MINOR, _ = KUBERNETES.lstrip("v").split(".")
+ETCD = Program("etcd", "go.etcd.io/etcd/server/v3")
+API_SERVER = Program(
+    "kube-apiserver",
+    "k8s.io/kubernetes/cmd/kube-apiserver",
+    # Source: the Makefiles of Kubernetes and of Helm give these variables their values.
+    said={
+        "k8s.io/component-base/version.gitVersion": KUBERNETES,
+        "k8s.io/component-base/version.gitMajor": _MAJOR,
+        "k8s.io/component-base/version.gitMinor": _MINOR,
+    },
+)
+HELM = Program(
+    "helm",
+    "helm.sh/helm/v3/cmd/helm",
+    said={
+        "helm.sh/helm/v3/internal/version.version": HELM_VERSION,
+        # What `helm template` holds a chart's kubeVersion against.
+        "helm.sh/helm/v3/pkg/chartutil.k8sVersionMajor": _MAJOR,
+        "helm.sh/helm/v3/pkg/chartutil.k8sVersionMinor": _MINOR,
+        "helm.sh/helm/v3/pkg/lint/rules.k8sVersionMajor": _MAJOR,
+        "helm.sh/helm/v3/pkg/lint/rules.k8sVersionMinor": _MINOR,
+    },
+)
+# In the order in which they are built: what one has compiled the next one need not.
+PROGRAMS = (ETCD, API_SERVER, HELM)
+
+
+def cache_folder(environment: Mapping[str, str] = os.environ) -> Path:
+    """Where the programs are kept, outside of the checkout, so that every checkout of a user shares them."""
+    # Source: XDG Base Directory Specification: a relative path there is to be ignored.
+    base = Path(environment.get("XDG_CACHE_HOME", ""))
+    return (base if base.is_absolute() else Path.home() / ".cache") / "penstock" / "kube"
+
+
+def built(program: Program, progress: Progress = lambda _: None, *, limit_s: float = BUILD_LIMIT_S) -> Path:
+    """The program's file, built where it is not there yet.
+
+    Args:
+        program: what is wanted, one of `PROGRAMS`.
+        progress: gets a line now and then while something is built.
+        limit_s: how long the build may take, beside `FETCH_LIMIT_S` for fetching the modules.
+
+    Returns:
+        The absolute path of a file that can be executed.
+
+    Raises:
+        GoMissing: KUBE-001.
+        GoUnfit: KUBE-002.
+        ModulesNotFetched: KUBE-003.
+        NotBuilt: KUBE-004.
+        BuildTooLong: KUBE-005.
+        CacheNotWritable: KUBE-006.
+    """
+    build = _Build(program, _go(), progress)
+    file = build.file
+    if not file.exists():
+        # Whoever waits here for another process's build finds it done.
+        with _alone(file.parent, progress):
+            if not file.exists():
+                build.run(limit_s)
+    return file
+
+
+class _Build:
+    """One program's way into the cache."""
+
+    def __init__(self, program: Program, go: str, progress: Progress) -> None:
+        self._program = program
+        self._go = go
+        self._progress = progress
+        self._module = program.module
+        self._environment = {**os.environ, **_SETTINGS}
+        self.file = cache_folder() / self._key() / program.name
+
+    def run(self, limit_s: float) -> None:
+        began_s = time.monotonic()
+        self._progress(f"{self._program.name}: fetching its Go modules")
+        packages = self._fetch()
+        partial = self.file.with_name(f".{self._program.name}.partial")
+        self._compile(partial, packages, limit_s)
+        partial.replace(self.file)
+        size_mib, took_s = self.file.stat().st_size / 2**20, time.monotonic() - began_s
+        self._progress(f"{self._program.name}: built in {took_s:.0f} s, {size_mib:.0f} MiB, kept in {self.file.parent}")
+
+    def _key(self) -> str:
+        pinned = [(self._module / name).read_bytes() for name in ("go.mod", "go.sum")]
+        said = "\0".join((self._version(), *self._flags(), *sorted(_SETTINGS.values())))
+        return hashlib.sha256(b"\0".join([*pinned, said.encode()])).hexdigest()[:16]
+
+    def _flags(self) -> list[str]:
+        said = [f"-X {variable}={value}" for variable, value in self._program.said.items()]
+        return [*_FLAGS, f"-ldflags={' '.join((_STRIPPED, *said))}"]
+
+    def _version(self) -> str:
+        """Go's version and what it builds for, as seen from the module's folder: Go may fetch a newer one of itself if it is allowed to."""
+        command = [self._go, "env", "GOVERSION", "GOOS", "GOARCH"]
+        need, fix = f"Go {self._needed()} or newer", "install the Go that is needed, or a newer one"
+        try:
+            said = subprocess.run(
+                command, cwd=self._module, env=self._environment, capture_output=True, text=True, timeout=_VERSION_LIMIT_S, check=False
+            )
+        except (OSError, subprocess.TimeoutExpired) as error:
+            raise GoUnfit(path=self._go, given=str(error), need=need, fix=fix) from None
+        version = " ".join(said.stdout.split())
+        if said.returncode != 0 or _numbers(version) < _numbers(self._needed()):
+            raise GoUnfit(path=self._go, given=version or said.stderr.strip()[-400:], need=need, fix=fix)
+        return version
+
+    def _needed(self) -> str:
+        lines = (self._module / "go.mod").read_text("utf-8").splitlines()
+        return next(line.split()[1] for line in lines if line.startswith("go "))
+
+    def _fetch(self) -> int:
+        """Fetches what the program is made of; how many packages that is."""
+        log = self.file.with_name(f"{self._program.name}-fetch.log")
+        names = self.file.with_name(f".{self._program.name}.packages")
+        # The shell only keeps the list apart from what Go says of its fetching.
+        script = 'exec "$0" list -deps -f "{{.ImportPath}}" "$1" > "$2"'
+        code = self._leashed(["sh", "-c", script, self._go, self._program.package, str(names)], log, FETCH_LIMIT_S, lambda: "fetching")
+        if code != 0:
+            fix = "see that Go reaches its module proxy (go env GOPROXY), and run again; nothing here was changed"
+            raise ModulesNotFetched(path=self._program.name, given=_end_of(log), need="the modules of go.mod, as go.sum has them", fix=fix)
+        count = len(names.read_text("utf-8").split())
+        names.unlink()
+        return count
+
+    def _compile(self, target: Path, packages: int, limit_s: float) -> None:
+        log = self.file.with_name(f"{self._program.name}-build.log")
+
+        def state() -> str:
+            return f"{len(log.read_text('utf-8').splitlines())} of at most {packages} packages compiled"
+
+        command = ["nice", self._go, "build", "-v", *self._flags(), "-o", str(target), self._program.package]
+        if self._leashed(command, log, limit_s, state) != 0:
+            need = f"{self._program.package} as a program"
+            raise NotBuilt(path=self._program.name, given=_end_of(log), need=need, fix=f"see {log}, and run again")
+
+    def _leashed(self, command: list[str], log: Path, limit_s: float, state: Callable[[], str]) -> int | None:
+        """Runs a command to its end, which comes at the latest with this process's own."""
+        began_s = told_s = time.monotonic()
+        log.unlink(missing_ok=True)
+        with Leash(command, env=self._environment, cwd=self._module, log=log) as leash:
+            while leash.alive():
+                now_s = time.monotonic()
+                if now_s - began_s > limit_s:
+                    fix = "run again: it goes on from where it was stopped"
+                    raise BuildTooLong(path=self._program.name, given=state(), need=f"at most {limit_s:g} s", fix=fix)
+                if now_s - told_s >= TELL_S:
+                    told_s = now_s
+                    self._progress(f"{self._program.name}: {state()}, {now_s - began_s:.0f} s")
+                time.sleep(POLL_S)
+            return leash.returncode
+
+
+def _go() -> str:
+    found = shutil.which("go")
+    if found is None:
+        fix = "install Go (https://go.dev/doc/install), and see that `go version` works"
+        raise GoMissing(path="go", given="not in PATH", need="Go, which builds etcd, kube-apiserver and helm", fix=fix)
+    return found
+
+
+@contextmanager
+def _alone(folder: Path, progress: Progress) -> Iterator[None]:
+    """Holds the folder's lock, which the system takes back from a process that ends in whatever way."""
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        lock = (folder / ".lock").open("w")
+    except OSError as error:
+        fix = "make it writable, or set XDG_CACHE_HOME to a folder that is"
+        raise CacheNotWritable(path=str(folder), given=error.strerror or "", need="a folder to keep programs in", fix=fix) from None
+    with lock:
+        try:
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            progress(f"waiting for another process that builds in {folder}")
+            fcntl.flock(lock, fcntl.LOCK_EX)
+        yield
+
+
+def _numbers(version: str) -> list[int]:
+    """The numbers of ``1.25.0`` or of ``go1.26.8 linux amd64``; the least there are where there is none."""
+    found = re.search(r"[0-9]+(?:\.[0-9]+)+", version)
+    return [int(number) for number in found.group().split(".")] if found else []
+
+
+def _end_of(log: Path) -> str:
+    return log.read_text("utf-8", "replace").strip()[-800:] if log.exists() else ""

@@ -1,0 +1,36 @@
+"""Files that a job reads, written to the bucket from the local input."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from jobs.local.recording import Record, Recorded
+from jobs.spec import FilesSource, SpecFile
+
+if TYPE_CHECKING:
+    from mypy_boto3_s3 import S3Client
+
+# As few as show that a job reads several.
+_FILES = 3
+
+
+def source_of(spec: SpecFile, path: str) -> FilesSource | None:
+    """The source of files that has a path; None for a topic."""
+    return next((source.files for source in spec.job.spec.sources.values() if source.files and source.files.path == path), None)
+
+
+def write(s3: S3Client, bucket: str, source: FilesSource, records: list[Record]) -> list[Recorded]:
+    """Writes records as the lines of a few files.
+
+    Returns:
+        The records as a recording has them; a file counts as a partition.
+    """
+    extension = {"json": "json", "csv": "csv", "text": "txt"}[source.format]
+    written: list[Recorded] = []
+    for number in range(_FILES):
+        lines = [record.value or b"" for record in records[number::_FILES]]
+        s3.put_object(
+            Bucket=source.bucket or bucket, Key=f"{source.path}/{number}.{extension}", Body=b"".join(line + b"\n" for line in lines)
+        )
+        written += [Recorded(number, offset, None, line, flush=False) for offset, line in enumerate(lines)]
+    return written

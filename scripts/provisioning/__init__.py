@@ -1,0 +1,1 @@
+"""Terraform on this machine: stacks synthesized, applied and destroyed."""

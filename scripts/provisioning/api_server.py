@@ -1,0 +1,82 @@
+"""Whether this machine reaches the cluster's API server: asked before any chart is applied, for Helm would wait for minutes."""
+
+from __future__ import annotations
+
+import base64
+import binascii
+import socket
+import ssl
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+from urllib.parse import urlsplit
+
+from infra.environment import Environment
+from scripts.provisioning.errors import ApiServerNotReached
+
+# A private endpoint drops the packets of a machine outside of the VPC: nothing comes back at all.
+REACH_LIMIT_S = 8.0
+
+
+@dataclass(frozen=True)
+class ClusterAddress:
+    """A cluster's API server.
+
+    Args:
+        name: of the cluster.
+        endpoint: its URL.
+        ca_pem: the certificate authority's certificate.
+    """
+
+    name: str
+    endpoint: str
+    ca_pem: str
+
+
+def cluster_address(outputs: Mapping[str, Any]) -> ClusterAddress | None:
+    """The API server by the cluster stack's outputs; None: they are not there, for the stack is not applied."""
+    named = [outputs.get(name) for name in ("cluster_name", "cluster_endpoint", "cluster_ca")]
+    if not all(named):
+        return None
+    name, endpoint, ca = (str(value) for value in named)
+    try:
+        return ClusterAddress(name, endpoint, base64.b64decode(ca).decode("utf-8"))
+    except (binascii.Error, UnicodeDecodeError):
+        return ClusterAddress(name, endpoint, "")
+
+
+def reach(address: ClusterAddress, environment: Environment, limit_s: float = REACH_LIMIT_S) -> None:
+    """Nothing where the API server is reached by TCP and shows a certificate of its own authority.
+
+    Args:
+        address: of the API server.
+        environment: whose it is, for the message.
+        limit_s: how long it may take.
+
+    Raises:
+        ApiServerNotReached: DEP-007, with the two ways out.
+    """
+    url = urlsplit(address.endpoint)
+    host, port = url.hostname or "", url.port or 443
+    try:
+        context = ssl.create_default_context(cadata=address.ca_pem or None)
+        with socket.create_connection((host, port), timeout=limit_s) as plain, context.wrap_socket(plain, server_hostname=host):
+            return
+    except ssl.SSLCertVerificationError as error:
+        why = f"its certificate is not the cluster's: {error.verify_message}"
+    except TimeoutError:
+        why = f"no answer within {limit_s:g} s"
+    except (OSError, ValueError) as error:
+        why = str(error)
+    raise _not_reached(address, environment, why)
+
+
+def _not_reached(address: ClusterAddress, environment: Environment, why: str) -> ApiServerNotReached:
+    eks = environment.spec.eks
+    cidrs = ", ".join(eks.public_access_cidrs) if eks else ""
+    open_to = f"it is open to {cidrs}, and this machine is not of them" if cidrs else "its endpoint is private"
+    fix = (
+        f"either add this machine's address to spec.eks.publicAccessCidrs ({open_to}) and deploy the stack cluster,\n"
+        "       or run this from within the VPC, over a VPN or from a runner that is peered with it"
+    )
+    return ApiServerNotReached(path=address.endpoint, given=why, need=f"the API server of {address.name} in reach", fix=fix)

@@ -1,0 +1,71 @@
+"""How far an apply or a destroy is: a bar on a terminal, elsewhere a line now and then, for a log without one looks dead."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from typing import Any
+
+from rich.console import Console
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
+
+from scripts.steps import Steps
+
+# Between two lines where there is no terminal.
+LINE_EVERY_S = 30.0
+
+
+class ApplyProgress:
+    """What is done of how much, and what is waited for.
+
+    Args:
+        stack: the stack's id.
+        total: how many resources are to be done.
+        steps: gets the lines where there is no terminal.
+    """
+
+    def __init__(self, stack: str, total: int, steps: Steps) -> None:
+        self._stack = stack
+        self._total = total
+        self._steps = steps
+        self._done = 0
+        self._waiting: dict[str, int] = {}
+        self._said_s = time.monotonic()
+        self._bar: tuple[Progress, Any] | None = None
+
+    @contextmanager
+    def shown(self) -> Iterator[ApplyProgress]:
+        """Shows a bar meanwhile, where there is a terminal."""
+        console = Console(stderr=True)
+        if not console.is_terminal:
+            yield self
+            return
+        texts = (TextColumn("  {task.description}"), TextColumn("{task.fields[at]}"))
+        with Progress(texts[0], BarColumn(20), MofNCompleteColumn(), TimeElapsedColumn(), texts[1], console=console, transient=True) as bar:
+            self._bar = (bar, bar.add_task(self._stack, total=self._total, at=""))
+            yield self
+
+    def take(self, event: Mapping[str, Any]) -> None:
+        """Takes in an event of Terraform's."""
+        hook = event.get("hook") or {}
+        address = hook.get("resource", {}).get("addr", "")
+        kind = event.get("type")
+        if kind in ("apply_start", "apply_progress"):
+            self._waiting[address] = int(hook.get("elapsed_seconds", 0))
+        elif kind in ("apply_complete", "apply_errored"):
+            self._waiting.pop(address, None)
+            self._done += kind == "apply_complete" and hook.get("action") != "read"
+        else:
+            return
+        self._show()
+
+    def _show(self) -> None:
+        longest = max(self._waiting, key=lambda address: self._waiting[address], default="")
+        at = f"{longest} ({self._waiting[longest]} s)" if longest else ""
+        if self._bar is not None:
+            bar, task = self._bar
+            bar.update(task, completed=self._done, at=at)
+        elif time.monotonic() - self._said_s >= LINE_EVERY_S:
+            self._said_s = time.monotonic()
+            self._steps.line(f"{self._stack} ", f"{self._done} of {self._total} done; {at}")

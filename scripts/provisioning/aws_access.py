@@ -1,0 +1,196 @@
+"""AWS as an environment has it: the account, the region, an emulator's endpoints; and what boto3 raises, in our terms."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Any
+
+import boto3
+from botocore.config import Config
+from botocore.exceptions import (
+    BotoCoreError,
+    ClientError,
+    CredentialRetrievalError,
+    NoCredentialsError,
+    PartialCredentialsError,
+    ProfileNotFound,
+    SSOError,
+    TokenRetrievalError,
+)
+
+from infra.environment import Environment
+from scripts.errors import AwsNotReached, AwsRefused, CredentialsMissing
+from scripts.provisioning.errors import CredentialsRefused, OtherAccount
+
+# AWS answers within a second; an endpoint that takes a connection and never answers is told after this.
+CONNECT_LIMIT_S = 5.0
+READ_LIMIT_S = 20.0
+ATTEMPTS = 3
+
+# What boto3 raises where it finds no credentials, or none that it can use.
+NO_CREDENTIALS = (NoCredentialsError, PartialCredentialsError, ProfileNotFound, CredentialRetrievalError, SSOError, TokenRetrievalError)
+# Source: AWS STS and IAM, "Common errors", and what S3, EC2 and the JSON services say for the same.
+_EXPIRED = {"ExpiredToken", "ExpiredTokenException", "RequestExpired"}
+_WRONG = {
+    "InvalidClientTokenId",
+    "UnrecognizedClientException",
+    "InvalidAccessKeyId",
+    "SignatureDoesNotMatch",
+    "AuthFailure",
+    "InvalidToken",
+    "IncompleteSignature",
+    "InvalidSignatureException",
+    "MissingAuthenticationToken",
+}
+SIGN_IN = "sign in (aws sso login, or set AWS_PROFILE or AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY)"
+
+
+@dataclass(frozen=True)
+class Caller:
+    """Who AWS takes this machine for.
+
+    Args:
+        account: 12 digits.
+        arn: of the user or the role's session.
+    """
+
+    account: str
+    arn: str
+
+
+class AwsAccess:
+    """AWS of one environment.
+
+    Args:
+        environment: whose account, region and endpoints.
+        base: the variables of this process.
+        read_limit_s: how long an answer may take.
+    """
+
+    def __init__(self, environment: Environment, base: Mapping[str, str] | None = None, *, read_limit_s: float = READ_LIMIT_S) -> None:
+        self.environment = environment
+        self._base = dict(os.environ if base is None else base)
+        self._config = Config(
+            connect_timeout=CONNECT_LIMIT_S,
+            read_timeout=read_limit_s,
+            retries={"mode": "standard", "max_attempts": 1 if environment.spec.endpoints else ATTEMPTS},
+            s3={"addressing_style": "path"} if environment.spec.endpoints else None,
+        )
+
+    @property
+    def variables(self) -> dict[str, str]:
+        """The variables that Terraform and the AWS command line run with.
+
+        An emulated AWS gets keys that are none, so that no real key is ever used on it; its account is that of a key of 12 digits.
+        """
+        if self.environment.spec.endpoints is None:
+            return {**self._base, "AWS_REGION": self.environment.spec.region}
+        return {**{name: value for name, value in self._base.items() if not name.startswith("AWS_")}, **self._emulated()}
+
+    def client(self, service: str) -> Any:
+        """A boto3 client.
+
+        Args:
+            service: by its name in boto3.
+
+        Raises:
+            CredentialsMissing: TOOL-030.
+        """
+        spec = self.environment.spec
+        with translated(f"{service} in {spec.region}"):
+            session: Any = boto3.Session(region_name=spec.region)
+            if spec.endpoints is None:
+                return session.client(service, config=self._config)
+            keys = {"aws_access_key_id": spec.account, "aws_secret_access_key": "emulated"}
+            return session.client(service, endpoint_url=spec.endpoints.of(service), config=self._config, **keys)
+
+    def caller(self) -> Caller:
+        """Who this machine is to AWS.
+
+        Raises:
+            CredentialsMissing: TOOL-030.
+            CredentialsRefused: DEP-001.
+            AwsRefused: RUN-020.
+            AwsNotReached: RUN-021.
+        """
+        with translated(self._place()):
+            said = self.client("sts").get_caller_identity()
+        return Caller(said["Account"], said["Arn"])
+
+    def check_account(self) -> Caller:
+        """Who this machine is to AWS, in the environment's account.
+
+        Raises:
+            OtherAccount: DEP-002.
+            PenstockError: as `caller`.
+        """
+        caller = self.caller()
+        if caller.account != self.environment.spec.account:
+            need = f"credentials of {self.environment.spec.account}, the account of the environment {self.environment.name}"
+            fix = "export AWS_PROFILE=NAME with a profile of that account, or mend spec.account"
+            raise OtherAccount(path="AWS", given=f"{caller.account} ({caller.arn})", need=need, fix=fix)
+        return caller
+
+    def _place(self) -> str:
+        endpoints = self.environment.spec.endpoints
+        return endpoints.of("sts") if endpoints else f"AWS in {self.environment.spec.region}"
+
+    def _emulated(self) -> dict[str, str]:
+        spec = self.environment.spec
+        return {
+            "AWS_ACCESS_KEY_ID": spec.account,
+            "AWS_SECRET_ACCESS_KEY": "emulated",
+            "AWS_REGION": spec.region,
+            "AWS_DEFAULT_REGION": spec.region,
+            "AWS_EC2_METADATA_DISABLED": "true",
+            "AWS_CONFIG_FILE": os.devnull,
+            "AWS_SHARED_CREDENTIALS_FILE": os.devnull,
+        }
+
+
+@contextmanager
+def translated(place: str) -> Iterator[None]:
+    """What boto3 raises, in our terms.
+
+    Args:
+        place: what was asked, for the message.
+
+    Raises:
+        CredentialsMissing: TOOL-030.
+        CredentialsRefused: DEP-001.
+        AwsRefused: RUN-020.
+        AwsNotReached: RUN-021.
+    """
+    try:
+        yield
+    except NO_CREDENTIALS as error:
+        raise CredentialsMissing(path="AWS", given=one_line(error), need="credentials for AWS", fix=f"{SIGN_IN}, and run again") from None
+    except ClientError as error:
+        raise _refused(error, place) from None
+    except BotoCoreError as error:
+        fix = "see that this machine reaches it, and that it answers; then run again"
+        raise AwsNotReached(path=place, given=one_line(error), need="an answer", fix=fix) from None
+
+
+def code_of(error: ClientError) -> str:
+    """AWS's code of a refusal."""
+    return str(error.response.get("Error", {}).get("Code", ""))
+
+
+def _refused(error: ClientError, place: str) -> CredentialsRefused | AwsRefused:
+    code, said = code_of(error), error.response.get("Error", {}).get("Message", "")
+    given = f"{code}: {said}"
+    if code in _EXPIRED:
+        return CredentialsRefused(path="AWS", given=given, need="credentials that have not expired", fix=f"{SIGN_IN} anew, and run again")
+    if code in _WRONG:
+        return CredentialsRefused(path="AWS", given=given, need="credentials that AWS knows", fix=f"{SIGN_IN}, and run again")
+    need = "the right to do this, in a region that the account has enabled"
+    return AwsRefused(path=f"{error.operation_name} at {place}", given=given, need=need, fix="see the policies of who runs this")
+
+
+def one_line(error: Exception) -> str:
+    """What an error says, in one line."""
+    return " ".join(str(error).split())

@@ -1,0 +1,67 @@
+"""What is in a bucket: whether anything is, and how it is emptied for good."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from botocore.exceptions import ClientError
+
+from scripts.errors import AwsRefused
+from scripts.provisioning.aws_access import AwsAccess, code_of, translated
+
+# Source: Amazon S3 API reference, DeleteObjects: at most 1,000 keys a request.
+BATCH = 1000
+
+
+def holds_data(aws: AwsAccess, bucket: str) -> bool:
+    """Whether a bucket has an object, or the old version of one.
+
+    Args:
+        aws: of the environment.
+        bucket: its name.
+
+    Raises:
+        PenstockError: TOOL-030, DEP-001, RUN-020 or RUN-021.
+    """
+    with translated(f"bucket {bucket}"):
+        try:
+            said = aws.client("s3").list_object_versions(Bucket=bucket, MaxKeys=1)
+        except ClientError as error:
+            if code_of(error) == "NoSuchBucket":
+                return False
+            raise
+    return bool(said.get("Versions") or said.get("DeleteMarkers"))
+
+
+def empty(aws: AwsAccess, bucket: str) -> int:
+    """Deletes every version of every object.
+
+    Args:
+        aws: of the environment.
+        bucket: its name.
+
+    Returns:
+        How many versions and delete markers there were.
+
+    Raises:
+        AwsRefused: RUN-020, also where S3 refuses single objects.
+        PenstockError: TOOL-030, DEP-001 or RUN-021.
+    """
+    s3 = aws.client("s3")
+    count = 0
+    with translated(f"bucket {bucket}"):
+        for page in s3.get_paginator("list_object_versions").paginate(Bucket=bucket, PaginationConfig={"PageSize": BATCH}):
+            found = [*page.get("Versions", ()), *page.get("DeleteMarkers", ())]
+            for start in range(0, len(found), BATCH):
+                count += _delete(s3, bucket, found[start : start + BATCH])
+    return count
+
+
+def _delete(s3: Any, bucket: str, found: list[Mapping[str, Any]]) -> int:
+    objects = [{"Key": one["Key"], "VersionId": one["VersionId"]} for one in found]
+    said = s3.delete_objects(Bucket=bucket, Delete={"Objects": objects, "Quiet": True})
+    for error in said.get("Errors", ()):
+        given = f"{error.get('Code')}: {error.get('Message')}"
+        raise AwsRefused(path=f"s3://{bucket}/{error.get('Key')}", given=given, need="s3:DeleteObjectVersion", fix="see the bucket's locks")
+    return len(objects)

@@ -1,0 +1,258 @@
+"""A deploy: every stack is planned, what must not happen is refused, and each is applied after those that it depends on."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from infra.broker_plan import fewer_brokers
+from infra.errors import UnknownStack
+from scripts.provisioning import adoption, planned_changes
+from scripts.provisioning.api_server import ClusterAddress, cluster_address, reach
+from scripts.provisioning.apply_progress import ApplyProgress
+from scripts.provisioning.aws_access import AwsAccess
+from scripts.provisioning.errors import ApiServerNotReached
+from scripts.provisioning.planned_changes import StackChanges
+from scripts.provisioning.stacks import Stack
+from scripts.provisioning.terraform import APPLY_LIMIT_S, Applied, Terraform
+from scripts.steps import Steps
+from sizing.errors import PenstockError, raise_all
+
+# MSK's brokers take up to an hour, EKS a quarter of one; the provider's own limits end before it.
+AWS_APPLY_LIMIT_S = 3 * 3600
+PLAN_FILE = "penstock.tfplan"
+
+# Looks at a stack's plan, as ``terraform show -json`` has it; an error for each thing that must not be done.
+Check = Callable[[Mapping[str, Any]], Sequence[PenstockError]]
+
+
+@dataclass(frozen=True)
+class Deferred:
+    """A stack that can't be planned yet.
+
+    Args:
+        stack: its id.
+        waits_for: what has to be there before.
+        resources: how many it is made of.
+    """
+
+    stack: str
+    waits_for: str
+    resources: int
+
+    def __str__(self) -> str:
+        return f"{self.resources} resources, planned once {self.waits_for}"
+
+
+@dataclass(frozen=True)
+class DeployedStack:
+    """What became of one stack.
+
+    Args:
+        stack: its id.
+        changes: what was planned.
+        applied: what was done; None: there was nothing to do.
+    """
+
+    stack: str
+    changes: StackChanges
+    applied: Applied | None
+
+
+@dataclass
+class Deployment:
+    """The stacks of an environment on their way.
+
+    Args:
+        stacks: in the order in which they are to be applied, with all that each depends on.
+        aws: of the environment, whose credentials have been checked.
+        steps: gets a line for each thing done.
+        limit_s: of each call of Terraform; None: each has its own.
+        allowed_losses: resources that hold data and may go all the same: ``STACK/ADDRESS``.
+        checks: of each plan, beside that of what holds data.
+        look_only: whether nothing is written, no mark in a state either.
+    """
+
+    stacks: Sequence[Stack]
+    aws: AwsAccess
+    steps: Steps
+    limit_s: float | None = None
+    allowed_losses: Collection[str] = ()
+    checks: Sequence[Check] = (fewer_brokers,)
+    look_only: bool = False
+    planned: dict[str, StackChanges | Deferred] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        limit_s = APPLY_LIMIT_S if self.aws.environment.spec.endpoints else AWS_APPLY_LIMIT_S
+        self.stacks = in_order(self.stacks)
+        self._terraform = {
+            stack.name: Terraform(stack.folder, environment=self.aws.variables, limit_s=self.limit_s, apply_limit_s=limit_s)
+            for stack in self.stacks
+        }
+        self._applied: set[str] = set()
+
+    def terraform(self, stack: str) -> Terraform:
+        """Terraform on one of the stacks."""
+        return self._terraform[stack]
+
+    def plan(self) -> dict[str, StackChanges | Deferred]:
+        """Plans all that can be planned before anything is applied.
+
+        Returns:
+            By stack, in order.
+
+        Raises:
+            StatefulLoss: DEP-005; several come as `Faults`.
+            FewerBrokers: INF-042.
+            PenstockError: what Terraform says, or the AWS that it asks.
+        """
+        for stack in self.stacks:
+            waits_for = self._waits_for(stack)
+            if waits_for is not None:
+                self.planned[stack.name] = Deferred(stack.name, waits_for, len(stack.resources()))
+                self.steps.line(f"{stack.name} ", str(self.planned[stack.name]))
+            else:
+                self.planned[stack.name] = self._planned(stack)
+        changes = [found for found in self.planned.values() if isinstance(found, StackChanges)]
+        raise_all(planned_changes.losses(changes, self.allowed_losses))
+        return self.planned
+
+    @property
+    def nothing_to_do(self) -> bool:
+        """Whether all is planned, and nothing would change."""
+        return all(isinstance(found, StackChanges) and found.empty for found in self.planned.values())
+
+    def apply(self) -> list[DeployedStack]:
+        """Applies what was planned; a stack whose plan rests on another that was applied meanwhile is planned anew.
+
+        Raises:
+            StatefulLoss: DEP-005.
+            ApiServerNotReached: DEP-007, before the first of the charts.
+            PenstockError: what Terraform says.
+        """
+        return [self._deployed(stack) for stack in self.stacks]
+
+    def _deployed(self, stack: Stack) -> DeployedStack:
+        changes = self.planned[stack.name]
+        if isinstance(changes, Deferred) or self._rests_on_applied(stack):
+            if stack.on_kubernetes:
+                self._reach()
+            changes = self._planned(stack)
+            raise_all(planned_changes.losses([changes], self.allowed_losses))
+        if changes.empty:
+            return DeployedStack(stack.name, changes, None)
+        terraform = self._terraform[stack.name]
+        progress = ApplyProgress(stack.name, len(changes.changes), self.steps)
+        with progress.shown():
+            applied = terraform.apply_plan(stack.folder / PLAN_FILE, progress.take)
+        adoption.write(stack.folder, {})
+        self._applied.add(stack.name)
+        self.steps.line(f"{stack.name} ", str(applied))
+        return DeployedStack(stack.name, changes, applied)
+
+    def _planned(self, stack: Stack) -> StackChanges:
+        adoption.write(stack.folder, {})
+        with self.steps.at(f"{stack.name} ", "planning") as step:
+            changes = self._read(stack)
+            unfinished = self._unfinished(changes)
+            if unfinished and self.look_only:
+                # They would be completed, not replaced; to say so in the state is for a deploy.
+                changes = replace(changes, changes=tuple(one for one in changes.changes if one.address not in unfinished))
+            elif unfinished:
+                for address in unfinished:
+                    self._terraform[stack.name].untaint(address)
+                changes = self._read(stack)
+            adopted = {} if stack.on_kubernetes else adoption.adoptable(self.aws, changes.changes)
+            if adopted:
+                adoption.write(stack.folder, adopted)
+                changes = self._read(stack)
+            step.said = str(changes)
+        return changes
+
+    def _unfinished(self, changes: StackChanges) -> list[str]:
+        """What holds data and was cut short while it was made; what is named as a loss is replaced, as asked."""
+        cut_short = [change.address for change in changes.changes if change.loses_state and change.tainted]
+        return [address for address in cut_short if f"{changes.stack}/{address}" not in self.allowed_losses]
+
+    def _read(self, stack: Stack) -> StackChanges:
+        plan = self._terraform[stack.name].plan_to(stack.folder / PLAN_FILE)
+        raise_all(error for check in self.checks for error in check(plan))
+        return planned_changes.read(stack.name, plan)
+
+    def _waits_for(self, stack: Stack) -> str | None:
+        """What has to be done before the stack can be planned; None: nothing."""
+        for other, outputs in stack.needed_outputs().items():
+            before = self.planned[other]
+            if isinstance(before, Deferred) or not outputs <= before.outputs:
+                return f"{other} is applied"
+        if stack.on_kubernetes:
+            try:
+                self._reach()
+            except ApiServerNotReached:
+                return "the Kubernetes API server is reached"
+        return None
+
+    def _rests_on_applied(self, stack: Stack) -> bool:
+        return any(name in self._applied for name in _all_dependencies(stack, self.stacks))
+
+    def _reach(self) -> None:
+        address = self.cluster()
+        if address is not None:
+            reach(address, self.aws.environment)
+
+    def cluster(self) -> ClusterAddress | None:
+        """Where the Kubernetes API server is, by the outputs of the stack that has it; None: there is none."""
+        for stack in self.stacks:
+            if "cluster_endpoint" in stack.content().get("output", {}):
+                return cluster_address(self._terraform[stack.name].output())
+        return None
+
+
+def in_order(stacks: Iterable[Stack]) -> list[Stack]:
+    """AWS first, then the charts; each in the order of their dependencies."""
+    return sorted(stacks, key=lambda stack: stack.on_kubernetes)
+
+
+def wanted(stacks: Sequence[Stack], names: Sequence[str]) -> list[Stack]:
+    """The stacks of these names, with all that they depend on.
+
+    Args:
+        stacks: all of the environment.
+        names: of those that are wanted; none: all.
+
+    Raises:
+        UnknownStack: INF-007.
+    """
+    known = [stack.name for stack in stacks]
+    raise_all(
+        UnknownStack(path="STACK", given=name, need=f"one of {', '.join(known)}", fix="penstock synth ENV lists them")
+        for name in names
+        if name not in known
+    )
+    if not names:
+        return list(stacks)
+    taken = {*names, *(other for stack in stacks if stack.name in names for other in _all_dependencies(stack, stacks))}
+    return [stack for stack in stacks if stack.name in taken]
+
+
+def _all_dependencies(stack: Stack, stacks: Sequence[Stack]) -> set[str]:
+    by_name = {other.name: other for other in stacks}
+    found: set[str] = set()
+    open_ends = list(stack.dependencies)
+    while open_ends:
+        name = open_ends.pop()
+        if name not in found:
+            found.add(name)
+            open_ends.extend(by_name[name].dependencies)
+    return found
+
+
+def outputs(deployment: Deployment) -> dict[str, dict[str, Any]]:
+    """The outputs of each stack, without those that cdktf makes for other stacks."""
+    found: dict[str, dict[str, Any]] = {}
+    for stack in deployment.stacks:
+        if any(not name.startswith("cross-stack-") for name in stack.content().get("output", {})):
+            said = deployment.terraform(stack.name).output()
+            found[stack.name] = {name: value for name, value in said.items() if not name.startswith("cross-stack-")}
+    return found

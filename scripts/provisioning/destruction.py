@@ -1,0 +1,164 @@
+"""A destroy in order: the jobs, the nodes, the charts, then AWS from the last stack to the network; what holds data stays."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import dataclass
+from functools import partial
+
+from scripts.provisioning import adoption, bucket_data, keeping, planned_changes, repository_images
+from scripts.provisioning.api_server import ClusterAddress, cluster_address, reach
+from scripts.provisioning.apply_progress import ApplyProgress
+from scripts.provisioning.aws_access import AwsAccess
+from scripts.provisioning.deployment import AWS_APPLY_LIMIT_S, PLAN_FILE, in_order
+from scripts.provisioning.errors import StatefulLoss
+from scripts.provisioning.keeping import Fate, StackState
+from scripts.provisioning.stacks import Stack
+from scripts.provisioning.terraform import APPLY_LIMIT_S, Applied, Terraform
+from scripts.steps import Steps
+
+# What AWS deletes only when it is empty, and how that is done.
+_EMPTYING: Mapping[str, Callable[[AwsAccess, str], int]] = {
+    "aws_s3_bucket": bucket_data.empty,
+    "aws_ecr_repository": repository_images.empty,
+}
+
+
+@dataclass(frozen=True)
+class DestroyedStack:
+    """What became of one stack.
+
+    Args:
+        stack: its id.
+        applied: what was done; None: there was nothing to destroy.
+    """
+
+    stack: str
+    applied: Applied | None
+
+
+class Destruction:
+    """The stacks of an environment on their way out.
+
+    Args:
+        stacks: of the environment.
+        aws: of the environment, whose credentials have been checked.
+        steps: gets a line for each thing done.
+        buckets: names of the buckets that are to go with their data.
+        others: ``STACK/ADDRESS`` of what is protected and is to go.
+        limit_s: of each call of Terraform; None: each has its own.
+    """
+
+    def __init__(
+        self,
+        stacks: Sequence[Stack],
+        aws: AwsAccess,
+        steps: Steps,
+        *,
+        buckets: Collection[str] = (),
+        others: Collection[str] = (),
+        limit_s: float | None = None,
+    ) -> None:
+        self._stacks = in_order(stacks)
+        self._aws = aws
+        self._steps = steps
+        self._buckets = buckets
+        self._others = others
+        apply_limit_s = APPLY_LIMIT_S if aws.environment.spec.endpoints else AWS_APPLY_LIMIT_S
+        self._terraform = {
+            stack.name: Terraform(stack.folder, environment=aws.variables, limit_s=limit_s, apply_limit_s=apply_limit_s)
+            for stack in self._stacks
+        }
+
+    def fates(self) -> list[Fate]:
+        """What would become of each stack, in the order of their dependencies; nothing is changed.
+
+        Raises:
+            NothingOfThatName: DEP-012.
+            PenstockError: what Terraform or AWS says.
+        """
+        states = [self._state(stack) for stack in self._stacks]
+        holds_data = partial(bucket_data.holds_data, self._aws)
+        return keeping.fates(states, buckets=self._buckets, others=self._others, holds_data=holds_data)
+
+    def drain(self, fates: Sequence[Fate]) -> None:
+        """Ends jobs and nodes, where there is a cluster that is to go.
+
+        Raises:
+            ApiServerNotReached: DEP-007.
+            StillThere: DEP-011.
+            KubernetesRefused: DEP-010.
+        """
+        address = self._cluster(fates)
+        if address is None:
+            return
+        # Only here, for an environment without a cluster needs no client for one.
+        from scripts.provisioning.draining import drain
+        from scripts.provisioning.kubernetes_access import connected, eks_token
+
+        reach(address, self._aws.environment)
+        with connected(address, partial(eks_token, self._aws, address.name)) as api:
+            drain(api, self._steps)
+
+    def destroy(self, fates: Sequence[Fate]) -> list[DestroyedStack]:
+        """Destroys, from the last stack to the first.
+
+        Raises:
+            StatefulLoss: DEP-005, Terraform would take away what is kept.
+            PenstockError: what Terraform or AWS says.
+        """
+        return [self._destroyed(fate) for fate in reversed(fates)]
+
+    def _state(self, stack: Stack) -> StackState:
+        with self._steps.at(f"{stack.name} ", "reading its state") as step:
+            adoption.write(stack.folder, {})
+            resources = tuple(self._terraform[stack.name].resources())
+            step.said = f"{len(resources)} resources"
+        return StackState(stack, resources, keeping.protected(stack), stack.stood_on())
+
+    def _cluster(self, fates: Sequence[Fate]) -> ClusterAddress | None:
+        """The API server of a cluster that is there and goes; None: there is none, or it stays."""
+        for fate in fates:
+            if any(one.type == "aws_eks_cluster" and one.address not in fate.kept for one in fate.state.resources):
+                return cluster_address(self._terraform[fate.name].output()) if self._aws.environment.spec.endpoints is None else None
+        return None
+
+    def _destroyed(self, fate: Fate) -> DestroyedStack:
+        if not fate.destroyed:
+            return DestroyedStack(fate.name, None)
+        self._empty_named(fate)
+        unprotect(fate.state.stack)
+        terraform, file = self._terraform[fate.name], fate.state.stack.folder / PLAN_FILE
+        targets = fate.destroyed if fate.kept else ()
+        changes = planned_changes.read(fate.name, terraform.plan_to(file, destroy=True, targets=targets))
+        self._check(fate, changes)
+        progress = ApplyProgress(fate.name, len(changes.changes), self._steps)
+        with progress.shown():
+            applied = terraform.apply_plan(file, progress.take)
+        self._steps.line(f"{fate.name} ", str(applied))
+        return DestroyedStack(fate.name, applied)
+
+    def _empty_named(self, fate: Fate) -> None:
+        for one in fate.state.resources:
+            empty = _EMPTYING.get(one.type)
+            named = one.bucket in self._buckets or f"{fate.name}/{one.address}" in self._others
+            if empty is not None and named and one.address not in fate.kept:
+                with self._steps.at(f"{fate.name} ", f"emptying {one.whole}") as step:
+                    step.said = f"{one.whole} emptied of {empty(self._aws, str(one.whole)):,}"
+
+    def _check(self, fate: Fate, changes: planned_changes.StackChanges) -> None:
+        """Nothing where the plan leaves what is kept; dependencies that Terraform knows and we don't would show here."""
+        for change in changes.changes:
+            if change.address in fate.kept or change.action != "destroy":
+                place = f"{fate.name}/{change.address}"
+                raise StatefulLoss(path=place, given=change.action, need="that it stays", fix="report this, with the stack's cdk.tf.json")
+
+
+def unprotect(stack: Stack) -> None:
+    """Takes the protection out of a synthesized stack: what stays is decided by what is destroyed, and a next synth protects again."""
+    content = stack.content()
+    for named in content.get("resource", {}).values():
+        for arguments in named.values():
+            arguments.get("lifecycle", {}).pop("prevent_destroy", None)
+    (stack.folder / "cdk.tf.json").write_text(json.dumps(content, indent=2), encoding="utf-8")

@@ -1,0 +1,180 @@
+"""A cluster made empty before its network goes: the jobs end first, then the nodes that Karpenter has started for them."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import partial
+from typing import Any
+
+from kubernetes import client
+from kubernetes.client.exceptions import ApiException
+
+from scripts.provisioning.errors import StillThere
+from scripts.provisioning.kubernetes_access import REQUEST_LIMIT_S, asked
+from scripts.steps import Steps
+
+# What every object of a job is marked with; infra/manifests/deployed_job.py sets it.
+OF_PENSTOCK = "app.kubernetes.io/part-of=penstock"
+_NODE_POOLS = {"group": "karpenter.sh", "version": "v1", "plural": "nodepools"}
+_NODE_CLAIMS = {"group": "karpenter.sh", "version": "v1", "plural": "nodeclaims"}
+_SPARK_APPLICATIONS = {"group": "spark.apache.org", "version": "v1", "plural": "sparkapplications"}
+_ABSENT = 404
+# Beside a pod's own grace: for the kubelet to tell, and for the executors to follow their driver.
+POD_MARGIN_S = 90.0
+# Karpenter evicts what is left on a node, ends the instance and waits until EC2 says so.
+NODES_LIMIT_S = 1200.0
+LOOK_EVERY_S = 2.0
+
+
+@dataclass(frozen=True)
+class Drained:
+    """What was ended.
+
+    Args:
+        jobs: ``namespace/name`` of each driver that ran.
+        node_pools: names.
+        node_claims: how many nodes there were.
+    """
+
+    jobs: tuple[str, ...]
+    node_pools: tuple[str, ...]
+    node_claims: int
+
+
+def drain(api: client.ApiClient, steps: Steps, *, nodes_limit_s: float = NODES_LIMIT_S, pod_margin_s: float = POD_MARGIN_S) -> Drained:
+    """Ends the jobs, each at the end of its micro-batch, and then the nodes.
+
+    Args:
+        api: of the cluster.
+        steps: gets a line for each.
+        nodes_limit_s: how long the nodes may take.
+        pod_margin_s: how much longer than its own grace a pod may take.
+
+    Raises:
+        StillThere: DEP-011.
+        KubernetesRefused: DEP-010.
+        ApiServerNotReached: DEP-007.
+    """
+    with steps.at("jobs", "the drivers end their micro-batch and stop") as step:
+        jobs = stop_jobs(api, pod_margin_s)
+        step.said = f"stopped: {', '.join(jobs)}" if jobs else "none runs"
+    with steps.at("nodes", "Karpenter takes its nodes away") as step:
+        pools, claims = drain_nodes(api, nodes_limit_s)
+        step.said = f"{claims} nodes of {len(pools)} pools are gone"
+    return Drained(jobs, pools, claims)
+
+
+def stop_jobs(api: client.ApiClient, pod_margin_s: float = POD_MARGIN_S) -> tuple[str, ...]:
+    """Tells every driver to stop, and waits until none of the jobs' pods is left.
+
+    A driver that is told ends the micro-batch that it is in, within the grace of its pod: nothing is written half.
+
+    Returns:
+        ``namespace/name`` of what was told.
+
+    Raises:
+        StillThere: DEP-011, with the pods.
+        KubernetesRefused: DEP-010.
+        ApiServerNotReached: DEP-007.
+    """
+    with asked("the jobs"):
+        grace_s = max((pod.spec.termination_grace_period_seconds or 0 for pod in _pods(api)), default=0)
+        told = [*_scale_down(api), *_delete_runs(api), *_delete_applications(api)]
+    _wait(lambda: [_name(pod) for pod in _pods(api)], grace_s + pod_margin_s, "pods", "kubectl logs, and kubectl delete pod where it hangs")
+    return tuple(told)
+
+
+def drain_nodes(api: client.ApiClient, limit_s: float = NODES_LIMIT_S) -> tuple[tuple[str, ...], int]:
+    """Deletes the NodePools, and waits until Karpenter has ended the last of their nodes.
+
+    Returns:
+        The pools' names, and how many node claims there were.
+
+    Raises:
+        StillThere: DEP-011, with the node claims.
+        KubernetesRefused: DEP-010.
+        ApiServerNotReached: DEP-007.
+    """
+    custom = client.CustomObjectsApi(api)
+    with asked("the node pools"):
+        claims = len(_listed(custom, _NODE_CLAIMS))
+        pools = tuple(pool["metadata"]["name"] for pool in _listed(custom, _NODE_POOLS))
+        for pool in pools:
+            _gone_is_fine(partial(custom.delete_cluster_custom_object, **_NODE_POOLS, name=pool, _request_timeout=REQUEST_LIMIT_S))
+    hint = "kubectl describe nodeclaim says what holds it: a pod that may not be evicted, or the controller"
+    _wait(lambda: [claim["metadata"]["name"] for claim in _listed(custom, _NODE_CLAIMS)], limit_s, "nodes", hint)
+    return pools, claims
+
+
+def _pods(api: client.ApiClient) -> Sequence[Any]:
+    core = client.CoreV1Api(api)
+    pods = core.list_pod_for_all_namespaces(label_selector=OF_PENSTOCK, _request_timeout=REQUEST_LIMIT_S).items
+    # One that has ended holds nothing back; a bounded run leaves it for its log.
+    return [pod for pod in pods if pod.status.phase not in ("Succeeded", "Failed")]
+
+
+def _scale_down(api: client.ApiClient) -> list[str]:
+    apps = client.AppsV1Api(api)
+    sets = apps.list_stateful_set_for_all_namespaces(label_selector=OF_PENSTOCK, _request_timeout=REQUEST_LIMIT_S).items
+    running = [found for found in sets if found.spec.replicas != 0]
+    for found in running:
+        apps.patch_namespaced_stateful_set_scale(
+            found.metadata.name, found.metadata.namespace, {"spec": {"replicas": 0}}, _request_timeout=REQUEST_LIMIT_S
+        )
+    return [_name(found) for found in running]
+
+
+def _delete_runs(api: client.ApiClient) -> list[str]:
+    batch = client.BatchV1Api(api)
+    runs = batch.list_job_for_all_namespaces(label_selector=OF_PENSTOCK, _request_timeout=REQUEST_LIMIT_S).items
+    for run in runs:
+        place = {"name": run.metadata.name, "namespace": run.metadata.namespace}
+        _gone_is_fine(partial(batch.delete_namespaced_job, **place, propagation_policy="Background", _request_timeout=REQUEST_LIMIT_S))
+    return [_name(run) for run in runs]
+
+
+def _delete_applications(api: client.ApiClient) -> list[str]:
+    custom = client.CustomObjectsApi(api)
+    found = [one["metadata"] for one in _listed(custom, _SPARK_APPLICATIONS, label_selector=OF_PENSTOCK)]
+    for one in found:
+        place = {"namespace": one["namespace"], "name": one["name"]}
+        _gone_is_fine(partial(custom.delete_namespaced_custom_object, **_SPARK_APPLICATIONS, **place, _request_timeout=REQUEST_LIMIT_S))
+    return [f"{one['namespace']}/{one['name']}" for one in found]
+
+
+def _listed(custom: client.CustomObjectsApi, kind: dict[str, str], **asked_for: str) -> list[dict[str, Any]]:
+    """The objects of a kind; none where the cluster does not know the kind."""
+    try:
+        found: list[dict[str, Any]] = custom.list_cluster_custom_object(**kind, **asked_for, _request_timeout=REQUEST_LIMIT_S)["items"]
+    except ApiException as error:
+        if error.status == _ABSENT:
+            return []
+        raise
+    return found
+
+
+def _gone_is_fine(delete: Callable[[], object]) -> None:
+    try:
+        delete()
+    except ApiException as error:
+        if error.status != _ABSENT:
+            raise
+
+
+def _wait(left: Callable[[], list[str]], limit_s: float, what: str, fix: str) -> None:
+    until_s = time.monotonic() + limit_s
+    while True:
+        with asked(what):
+            names = left()
+        if not names:
+            return
+        if time.monotonic() > until_s:
+            shown = ", ".join(names[:10]) + (f" and {len(names) - 10} more" if len(names) > 10 else "")
+            raise StillThere(path=what, given=shown, need=f"none left within {limit_s:g} s", fix=f"{fix}; then run it again")
+        time.sleep(LOOK_EVERY_S)
+
+
+def _name(found: Any) -> str:
+    return f"{found.metadata.namespace}/{found.metadata.name}"

@@ -1,0 +1,37 @@
+"""How a verb that changes AWS begins: it says where this goes, and can be interrupted from then on."""
+
+from __future__ import annotations
+
+import signal
+from types import FrameType
+from typing import NoReturn
+
+from infra.environment import Environment
+from scripts.provisioning.aws_access import AwsAccess
+from scripts.steps import Steps
+
+
+def introduce(environment: Environment, aws: AwsAccess, steps: Steps) -> None:
+    """Says account, region and environment, once AWS has said that these are the right credentials.
+
+    Args:
+        environment: that is worked on.
+        aws: of it.
+        steps: gets the lines.
+
+    Raises:
+        PenstockError: TOOL-030, DEP-001, DEP-002, RUN-020 or RUN-021.
+    """
+    spec = environment.spec
+    where = f"at {spec.endpoints.aws}, an emulated AWS" if spec.endpoints else "on AWS"
+    steps.title(f"environment {environment.name}, account {spec.account}, region {spec.region}, {where}")
+    steps.line("caller", aws.check_account().arn)
+
+
+def end_in_order() -> None:
+    """Makes SIGTERM do what Ctrl-C does: Terraform is asked to end, and writes its state."""
+    signal.signal(signal.SIGTERM, _interrupt)
+
+
+def _interrupt(number: int, frame: FrameType | None) -> NoReturn:
+    raise KeyboardInterrupt

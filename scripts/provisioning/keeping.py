@@ -1,0 +1,135 @@
+"""What a destroy leaves where it is: buckets that hold data, what is protected, and all that these need."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+
+from scripts.provisioning.errors import NothingOfThatName
+from scripts.provisioning.stacks import Stack
+from scripts.provisioning.state_resource import StateResource
+
+_BUCKET = "aws_s3_bucket"
+_REPOSITORY = "aws_ecr_repository"
+# A key is kept for what it encrypts, and goes with the last of it; AWS deletes it only weeks later.
+_KEY = "aws_kms_key"
+
+
+@dataclass(frozen=True)
+class StackState:
+    """What there is of a stack.
+
+    Args:
+        stack: as synthesized.
+        resources: of its state.
+        protected: addresses that the stack forbids to destroy.
+        stood_on: the other stacks that a resource was made with, by its address.
+    """
+
+    stack: Stack
+    resources: tuple[StateResource, ...]
+    protected: frozenset[str]
+    stood_on: Mapping[str, frozenset[str]] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class Fate:
+    """What becomes of a stack.
+
+    Args:
+        state: what there is.
+        kept: addresses that stay.
+        why: the reason for each that stays for its own sake, by address; the others are needed by these.
+    """
+
+    state: StackState
+    kept: frozenset[str]
+    why: Mapping[str, str]
+
+    @property
+    def name(self) -> str:
+        """The stack's id."""
+        return self.state.stack.name
+
+    @property
+    def destroyed(self) -> tuple[str, ...]:
+        """Addresses that go."""
+        return tuple(resource.address for resource in self.state.resources if resource.address not in self.kept)
+
+
+def protected(stack: Stack) -> frozenset[str]:
+    """Addresses that a stack forbids to destroy."""
+    return frozenset(address for address, arguments in stack.resources() if arguments.get("lifecycle", {}).get("prevent_destroy"))
+
+
+def fates(
+    states: Sequence[StackState], *, buckets: Collection[str], others: Collection[str], holds_data: Callable[[str], bool]
+) -> list[Fate]:
+    """What becomes of each stack.
+
+    Args:
+        states: of all stacks, in the order of their dependencies.
+        buckets: names of the buckets that are to go with their data.
+        others: ``STACK/ADDRESS`` of what is protected and is to go.
+        holds_data: whether there is anything in a bucket.
+
+    Raises:
+        NothingOfThatName: DEP-012.
+    """
+    _check_names(states, buckets, others)
+    decided: dict[str, Fate] = {}
+    needed: set[str] = set()
+    # From the last to the first: what is kept needs the stacks that it stands on.
+    for state in reversed(states):
+        why = _kept_for_itself(state, buckets, others, holds_data)
+        kept = _with_needs(state.resources, why, buckets)
+        if state.stack.name in needed:
+            kept = frozenset(resource.address for resource in state.resources)
+        needed.update(other for address in kept for other in state.stood_on.get(address, ()))
+        decided[state.stack.name] = Fate(state, kept, why)
+    return [decided[state.stack.name] for state in states]
+
+
+def _check_names(states: Iterable[StackState], buckets: Collection[str], others: Collection[str]) -> None:
+    known_buckets = {one.bucket for state in states for one in state.resources if one.type == _BUCKET}
+    known = {f"{state.stack.name}/{one.address}" for state in states for one in state.resources}
+    for option, given, there in (("--delete-bucket", buckets, known_buckets), ("--delete", others, known)):
+        for name in given:
+            if name not in there:
+                need = f"one of {', '.join(sorted(filter(None, there)))}" if there else "something that the stacks have made"
+                raise NothingOfThatName(path=option, given=name, need=need, fix="leave it out where it is gone already")
+
+
+def _kept_for_itself(
+    state: StackState, buckets: Collection[str], others: Collection[str], holds_data: Callable[[str], bool]
+) -> dict[str, str]:
+    why: dict[str, str] = {}
+    for one in state.resources:
+        place = f"{state.stack.name}/{one.address}"
+        if one.type == _BUCKET:
+            name = str(one.bucket)
+            if name not in buckets and (one.address in state.protected or holds_data(name)):
+                reason = "it holds data" if one.address not in state.protected else "the environment protects it"
+                why[one.address] = f"{reason}; --delete-bucket {name}"
+        elif one.address in state.protected and one.type != _KEY and place not in others:
+            why[one.address] = f"the environment protects it; --delete {place}"
+    return why
+
+
+def _with_needs(resources: Sequence[StateResource], roots: Iterable[str], buckets: Collection[str]) -> frozenset[str]:
+    """What is kept, with the settings of each kept bucket or repository and all that these were made of."""
+    by_address = {one.address: one for one in resources}
+    going = {one.address for one in resources if one.type == _BUCKET and one.bucket in buckets}
+    kept: set[str] = set()
+    open_ends = [address for address in roots if address in by_address]
+    while open_ends:
+        address = open_ends.pop()
+        if address in kept:
+            continue
+        kept.add(address)
+        one = by_address[address]
+        open_ends += [other for other in one.depends_on if other in by_address]
+        if one.type in (_BUCKET, _REPOSITORY):
+            settings = (other for other in resources if other.whole == one.whole)
+            open_ends += [other.address for other in settings if not going & set(other.depends_on)]
+    return frozenset(kept)

@@ -1,0 +1,110 @@
+"""The Kubernetes API of an environment's cluster, with a token of the caller's own AWS credentials."""
+
+from __future__ import annotations
+
+import base64
+import tempfile
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+from kubernetes import client
+from kubernetes.client.exceptions import ApiException
+from urllib3.exceptions import HTTPError
+
+from scripts.provisioning.api_server import ClusterAddress
+from scripts.provisioning.aws_access import AwsAccess, translated
+from scripts.provisioning.errors import ApiServerNotReached, KubernetesRefused
+
+# Source: aws-iam-authenticator, "API Authorization from Outside a Cluster": the prefix, the header that the URL is signed with, and the
+# time that the URL is good for; EKS takes the token for 15 minutes.
+_PREFIX = "k8s-aws-v1."
+_CLUSTER_HEADER = "x-k8s-aws-id"
+_URL_GOOD_FOR_S = 60
+RENEW_AFTER_S = 600
+# Of one request.
+REQUEST_LIMIT_S = 30
+
+Token = Callable[[], str]
+
+
+def eks_token(aws: AwsAccess, cluster: str) -> str:
+    """A token that EKS takes for the caller's own AWS identity: a question to STS, signed and not yet sent.
+
+    Args:
+        aws: of the environment.
+        cluster: its name.
+
+    Raises:
+        PenstockError: TOOL-030.
+    """
+    sts = aws.client("sts")
+
+    def keep_cluster(params: dict[str, Any], context: dict[str, Any], **_: Any) -> None:
+        context[_CLUSTER_HEADER] = params.pop("Cluster", None)
+
+    def add_cluster(request: Any, **_: Any) -> None:
+        request.headers[_CLUSTER_HEADER] = request.context[_CLUSTER_HEADER]
+
+    sts.meta.events.register("provide-client-params.sts.GetCallerIdentity", keep_cluster)
+    sts.meta.events.register("before-sign.sts.GetCallerIdentity", add_cluster)
+    with translated("STS"):
+        url = sts.generate_presigned_url("get_caller_identity", Params={"Cluster": cluster}, ExpiresIn=_URL_GOOD_FOR_S, HttpMethod="GET")
+    return _PREFIX + base64.urlsafe_b64encode(url.encode()).decode().rstrip("=")
+
+
+@contextmanager
+def connected(address: ClusterAddress, token: Token) -> Iterator[client.ApiClient]:
+    """A client of the Kubernetes API.
+
+    Args:
+        address: of the API server.
+        token: makes a new token; asked again before the last one is too old.
+    """
+    with tempfile.NamedTemporaryFile("w", suffix=".pem", encoding="utf-8") as ca:
+        ca.write(address.ca_pem)
+        ca.flush()
+        with client.ApiClient(_configuration(address, token, Path(ca.name))) as api:
+            yield api
+
+
+def _configuration(address: ClusterAddress, token: Token, ca: Path) -> client.Configuration:
+    configuration = client.Configuration(host=address.endpoint)
+    configuration.ssl_ca_cert = str(ca)
+    configuration.retries = 2
+    made_s = 0.0
+
+    def renew(asked: client.Configuration) -> None:
+        nonlocal made_s
+        if not made_s or time.monotonic() - made_s > RENEW_AFTER_S:
+            asked.api_key["authorization"] = token()
+            asked.api_key_prefix["authorization"] = "Bearer"
+            made_s = time.monotonic()
+
+    configuration.refresh_api_key_hook = renew
+    renew(configuration)
+    return configuration
+
+
+@contextmanager
+def asked(what: str) -> Iterator[None]:
+    """What the client raises, in our terms.
+
+    Args:
+        what: is asked, for the message.
+
+    Raises:
+        KubernetesRefused: DEP-010.
+        ApiServerNotReached: DEP-007.
+    """
+    try:
+        yield
+    except ApiException as error:
+        given = f"{error.status} {error.reason}"
+        fix = "see that spec.eks.admins has the role that this runs as, and run again"
+        raise KubernetesRefused(path=what, given=given, need="the right to do this in the cluster", fix=fix) from None
+    except HTTPError as error:
+        fix = "run it again; it goes on from there"
+        raise ApiServerNotReached(path=what, given=" ".join(str(error).split()), need="an answer of the API server", fix=fix) from None

@@ -1,0 +1,166 @@
+"""What stays in the account when the stacks are gone, for no stack has made it or AWS keeps it for a while."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from scripts.provisioning.adoption import TAG
+from scripts.provisioning.aws_access import AwsAccess, translated
+from scripts.provisioning.keeping import Fate
+from scripts.provisioning.state_resource import StateResource
+from sizing.errors import PenstockError
+
+# Source: Karpenter 1.14, what it tags instances and launch templates with; EBS CSI driver, "k8s-tag-cluster-id".
+_NODE_POOL_TAG = "karpenter.sh/nodepool"
+_LAUNCH_TEMPLATE_TAG = "karpenter.k8s.aws/cluster"
+_ALIVE = ["pending", "running", "stopping", "stopped"]
+
+
+@dataclass(frozen=True)
+class Orphan:
+    """Something that the destroy does not take away.
+
+    Args:
+        kind: what it is.
+        id: which.
+        why: why it stays, and what becomes of it.
+    """
+
+    kind: str
+    id: str
+    why: str
+
+
+def found(aws: AwsAccess, fates: Sequence[Fate]) -> list[Orphan]:
+    """What would be orphaned.
+
+    Args:
+        aws: of the environment.
+        fates: of its stacks.
+
+    Returns:
+        One each; a look that AWS refuses is one, too, for then nobody knows.
+    """
+    known = [resource for fate in fates for resource in fate.state.resources]
+    return [*_keys(fates), *_state_bucket(aws), *(orphan for look in _LOOKS for orphan in _looked(look, aws, known))]
+
+
+Look = Callable[[AwsAccess, Sequence[StateResource]], Iterable[Orphan]]
+
+
+def _looked(look: Look, aws: AwsAccess, known: Sequence[StateResource]) -> list[Orphan]:
+    what = look.__name__.strip("_").replace("_", " ")
+    try:
+        with translated(what):
+            return list(look(aws, known))
+    except PenstockError as error:
+        return [Orphan(what, "unknown", f"not looked for: {' '.join(error.given.split())[:120]}")]
+
+
+def _keys(fates: Sequence[Fate]) -> Iterator[Orphan]:
+    for fate in fates:
+        gone = set(fate.destroyed)
+        for one in fate.state.resources:
+            if one.type == "aws_kms_key" and one.address in gone:
+                days = one.values.get("deletion_window_in_days") or 30
+                why = f"of {fate.name}; deleted {days} days later, until then it can be saved"
+                yield Orphan("KMS key", str(one.values.get("key_id", "")), why)
+
+
+def _state_bucket(aws: AwsAccess) -> Iterator[Orphan]:
+    state = aws.environment.spec.state
+    if state is not None:
+        yield Orphan("state bucket", state.bucket, "it keeps what Terraform knows; delete it by hand when nothing is left")
+
+
+def _instances(aws: AwsAccess, known: Sequence[StateResource]) -> Iterator[Orphan]:
+    filters = [{"Name": "tag-key", "Values": [_NODE_POOL_TAG]}, _of_cluster(aws), {"Name": "instance-state-name", "Values": _ALIVE}]
+    for page in _pages(aws, "describe_instances", Filters=filters):
+        for reservation in page["Reservations"]:
+            for instance in reservation["Instances"]:
+                yield Orphan("instance", instance["InstanceId"], "of Karpenter; it goes when its node pool is drained")
+
+
+def _launch_templates(aws: AwsAccess, known: Sequence[StateResource]) -> Iterator[Orphan]:
+    filters = [{"Name": f"tag:{_LAUNCH_TEMPLATE_TAG}", "Values": [aws.environment.prefix]}]
+    for page in _pages(aws, "describe_launch_templates", Filters=filters):
+        for template in page["LaunchTemplates"]:
+            yield Orphan("launch template", template["LaunchTemplateId"], "of Karpenter; it goes with its node class, and costs nothing")
+
+
+def _volumes(aws: AwsAccess, known: Sequence[StateResource]) -> Iterator[Orphan]:
+    for page in _pages(aws, "describe_volumes", Filters=[_of_cluster(aws), {"Name": "status", "Values": ["available"]}]):
+        for volume in page["Volumes"]:
+            yield Orphan("EBS volume", volume["VolumeId"], f"{volume['Size']} GiB of a claim that kept it; on the bill until it is deleted")
+
+
+def _security_groups(aws: AwsAccess, known: Sequence[StateResource]) -> Iterator[Orphan]:
+    vpc, ours = _vpc(known), _ids(known)
+    for page in _pages(aws, "describe_security_groups", Filters=[{"Name": "vpc-id", "Values": [vpc]}]) if vpc else ():
+        for group in page["SecurityGroups"]:
+            # EKS makes its own, and takes it away with the cluster.
+            own = group["GroupName"] == "default" or group["GroupName"].startswith("eks-cluster-sg-") or group["GroupId"] in ours
+            if not own:
+                yield Orphan("security group", group["GroupId"], f"{group['GroupName']}; the VPC can't go before it")
+
+
+def _network_interfaces(aws: AwsAccess, known: Sequence[StateResource]) -> Iterator[Orphan]:
+    vpc, ours = _vpc(known), _ids(known)
+    filters = [{"Name": "vpc-id", "Values": [vpc]}, {"Name": "status", "Values": ["available"]}]
+    for page in _pages(aws, "describe_network_interfaces", Filters=filters) if vpc else ():
+        for interface in page["NetworkInterfaces"]:
+            if interface["NetworkInterfaceId"] not in ours:
+                yield Orphan("network interface", interface["NetworkInterfaceId"], "nobody uses it; its subnet can't go before it")
+
+
+def _log_groups(aws: AwsAccess, known: Sequence[StateResource]) -> Iterator[Orphan]:
+    ours = {one.values.get("name") for one in known if one.type == "aws_cloudwatch_log_group"}
+    prefix = aws.environment.prefix
+    logs = aws.client("logs")
+    own = (f"/{prefix}/", f"/penstock/{aws.environment.name}/")
+    for start in (f"/aws/eks/{prefix}/", f"/aws/msk/{prefix}/", f"/aws/containerinsights/{prefix}/", *own):
+        for page in logs.get_paginator("describe_log_groups").paginate(logGroupNamePrefix=start):
+            for group in page["logGroups"]:
+                if group["logGroupName"] not in ours:
+                    yield Orphan("log group", group["logGroupName"], "AWS made it; on the bill until it is deleted or its logs expire")
+
+
+def _tagged_resources(aws: AwsAccess, known: Sequence[StateResource]) -> Iterator[Orphan]:
+    """What bears the environment's tag and stands in no state: left behind by an apply that was killed."""
+    arns = {value for one in known for name, value in one.values.items() if name in ("arn", "id") and isinstance(value, str)}
+    ids = {arn.rpartition("/")[2] for arn in arns} | _ids(known)
+    pages = aws.client("resourcegroupstaggingapi").get_paginator("get_resources")
+    for page in pages.paginate(TagFilters=[{"Key": TAG, "Values": [aws.environment.name]}]):
+        for one in page["ResourceTagMappingList"]:
+            arn = one["ResourceARN"]
+            if arn not in arns and arn.rpartition("/")[2] not in ids and arn.rpartition(":")[2] not in ids:
+                yield Orphan("tagged resource", arn, "no state knows it: of a deploy that was cut short, or kept by AWS for a while")
+
+
+def _of_cluster(aws: AwsAccess) -> dict[str, Any]:
+    return {"Name": f"tag:kubernetes.io/cluster/{aws.environment.prefix}", "Values": ["owned"]}
+
+
+def _pages(aws: AwsAccess, operation: str, **asked: Any) -> Iterator[Any]:
+    yield from aws.client("ec2").get_paginator(operation).paginate(**asked)
+
+
+def _vpc(known: Sequence[StateResource]) -> str | None:
+    return next((str(one.values["id"]) for one in known if one.type == "aws_vpc"), None)
+
+
+def _ids(known: Sequence[StateResource]) -> set[str]:
+    return {str(one.values["id"]) for one in known if one.values.get("id")}
+
+
+_LOOKS: tuple[Look, ...] = (
+    _instances,
+    _launch_templates,
+    _volumes,
+    _security_groups,
+    _network_interfaces,
+    _log_groups,
+    _tagged_resources,
+)

@@ -1,0 +1,30 @@
+"""The images of a repository, deleted: ECR does not delete a repository that holds any."""
+
+from __future__ import annotations
+
+from scripts.provisioning.aws_access import AwsAccess, translated
+
+# Source: Amazon ECR API reference, BatchDeleteImage: at most 100 images a request.
+BATCH = 100
+
+
+def empty(aws: AwsAccess, repository: str) -> int:
+    """Deletes every image.
+
+    Args:
+        aws: of the environment.
+        repository: its name.
+
+    Returns:
+        How many tags and digests there were.
+
+    Raises:
+        PenstockError: TOOL-030, DEP-001, RUN-020 or RUN-021.
+    """
+    ecr = aws.client("ecr")
+    with translated(f"repository {repository}"):
+        pages = ecr.get_paginator("list_images").paginate(repositoryName=repository)
+        images = [image for page in pages for image in page["imageIds"]]
+        for start in range(0, len(images), BATCH):
+            ecr.batch_delete_image(repositoryName=repository, imageIds=images[start : start + BATCH])
+    return len(images)

@@ -1,0 +1,184 @@
+"""The stacks of an environment, synthesized by cdktf in a process of its own."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import signal
+import subprocess
+import sys
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from infra.environment import Environment
+from scripts.errors import SynthFailed
+from scripts.layout import ROOT
+from sizing.errors import PenstockError, raise_all, told
+
+# The first synth on a machine unpacks the bindings, 34 MB, which takes 10 s; later ones take 4 s.
+SYNTH_LIMIT_S = 300
+
+_REMOTE_OUTPUT = re.compile(r"data\.terraform_remote_state\.cross-stack-reference-input-([\w-]+)\.outputs\.([\w-]+)")
+
+
+@dataclass(frozen=True)
+class Stack:
+    """A synthesized stack.
+
+    Args:
+        name: its id.
+        folder: with its cdk.tf.json.
+        dependencies: ids of the stacks whose outputs it takes.
+    """
+
+    name: str
+    folder: Path
+    dependencies: tuple[str, ...]
+
+    def content(self) -> dict[str, Any]:
+        """What Terraform is given."""
+        content: dict[str, Any] = json.loads((self.folder / "cdk.tf.json").read_text(encoding="utf-8"))
+        return content
+
+    @property
+    def on_kubernetes(self) -> bool:
+        """Whether it is applied through the Kubernetes API."""
+        return "helm" in self.content().get("provider", {})
+
+    def needed_outputs(self) -> dict[str, set[str]]:
+        """The outputs that it takes of each other stack, by the stack's id."""
+        needed: dict[str, set[str]] = {}
+        for stack, output in _REMOTE_OUTPUT.findall(json.dumps(self.content())):
+            needed.setdefault(stack, set()).add(output)
+        return needed
+
+    def stood_on(self) -> dict[str, frozenset[str]]:
+        """The other stacks that each resource takes something of, by its address; without those that take nothing."""
+        found = {address: frozenset(stack for stack, _ in _REMOTE_OUTPUT.findall(json.dumps(one))) for address, one in self.resources()}
+        return {address: stacks for address, stacks in found.items() if stacks}
+
+    def resources(self) -> list[tuple[str, Mapping[str, Any]]]:
+        """The resources that it is made of: address and arguments."""
+        return [
+            (f"{kind}.{name}", arguments) for kind, named in self.content().get("resource", {}).items() for name, arguments in named.items()
+        ]
+
+
+def synthesize(
+    environment: Environment,
+    folder: Path,
+    *,
+    only: Sequence[str] = (),
+    base: Mapping[str, str] | None = None,
+    limit_s: float = SYNTH_LIMIT_S,
+) -> list[Path]:
+    """Synthesizes the stacks of an environment. Their state goes to ``folder/state``, where it goes into files.
+
+    Args:
+        environment: the environment.
+        folder: where the stacks go; made if it is not there.
+        only: the names of the stacks, with which come those that they take something of; none named: all of them.
+        base: the variables that cdktf runs with; this process's by default.
+        limit_s: how long it may take.
+
+    Returns:
+        A folder a stack, in the order in which they are to be applied.
+
+    Raises:
+        PenstockError: what is wrong with the environment or the plans of its jobs; RUN-006 for a synth that fails otherwise.
+    """
+    state = folder.absolute() / "state"
+    return [stack.folder for stack in synthesized(environment, folder, only=only, state=state, base=base, limit_s=limit_s)]
+
+
+def synthesized(
+    environment: Environment,
+    folder: Path,
+    *,
+    only: Sequence[str] = (),
+    state: Path | None = None,
+    base: Mapping[str, str] | None = None,
+    limit_s: float = SYNTH_LIMIT_S,
+) -> list[Stack]:
+    """Synthesizes all the stacks of an environment.
+
+    Args:
+        environment: the environment.
+        folder: where the stacks go; made if it is not there.
+        only: the names of the stacks, with which come those that they take something of; none named: all of them.
+        state: where their state goes, where it goes into files; None: where cdktf by itself would have it.
+        base: the variables that cdktf runs with; this process's by default.
+        limit_s: how long it may take.
+
+    Returns:
+        The stacks in the order in which they are to be applied.
+
+    Raises:
+        PenstockError: what is wrong with the environment or the plans of its jobs; RUN-006 for a synth that fails otherwise.
+    """
+    folder = folder.absolute()
+    folder.mkdir(parents=True, exist_ok=True)
+    file = folder / "environment.yaml"
+    file.write_text(environment.text(), encoding="utf-8")
+    own = {"PENSTOCK_ENVIRONMENT": str(file), "CDKTF_OUTDIR": str(folder), "PYTHONPATH": str(ROOT)}
+    own["PENSTOCK_STACKS"] = ",".join(only)
+    if state is not None:
+        own["PENSTOCK_TERRAFORM_STATE"] = str(state)
+    errors = folder / "errors.json"
+    errors.unlink(missing_ok=True)
+    _run_app({**(os.environ if base is None else base), **own, "PENSTOCK_ERRORS": str(errors)}, limit_s, errors)
+    manifest = json.loads((folder / "manifest.json").read_text(encoding="utf-8"))
+    return [Stack(one["name"], folder / one["workingDirectory"], tuple(one["dependencies"])) for one in _in_order(manifest["stacks"])]
+
+
+def _run_app(environment: Mapping[str, str], limit_s: float, errors: Path) -> None:
+    app = subprocess.Popen(
+        [sys.executable, "-m", "infra"],
+        env=dict(environment),
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        start_new_session=True,
+    )
+    try:
+        said = app.communicate(timeout=limit_s)[0].decode("utf-8", "replace")
+    except subprocess.TimeoutExpired:
+        need = f"an end within {limit_s:g} s"
+        raise SynthFailed(path="python -m infra", given="it still ran", need=need, fix="run it again on a quieter machine") from None
+    finally:
+        _end(app)
+    if app.returncode != 0:
+        # What is wrong with an environment is told as what it is, not as a synth that failed.
+        raise_all(_told(errors))
+        given = "\n".join(f"       {line}" for line in said.splitlines()[-20:])
+        raise SynthFailed(path="python -m infra", given=f"exit code {app.returncode}:\n{given}", need="stacks", fix="mend what it says")
+
+
+def _told(errors: Path) -> list[PenstockError]:
+    if not errors.is_file():
+        return []
+    found = [told(document) for document in json.loads(errors.read_text(encoding="utf-8"))]
+    return [error for error in found if error is not None]
+
+
+def _end(app: subprocess.Popen[bytes]) -> None:
+    """Ends the app and its Node.js, where they still run."""
+    if app.poll() is None:
+        os.killpg(app.pid, signal.SIGKILL)
+        app.communicate()
+
+
+def _in_order(stacks: Mapping[str, Mapping[str, Any]]) -> list[Mapping[str, Any]]:
+    """The stacks, each after those that it depends on."""
+    ordered: dict[str, Mapping[str, Any]] = {}
+
+    def add(name: str) -> None:
+        for dependency in stacks[name]["dependencies"]:
+            add(dependency)
+        ordered.setdefault(name, stacks[name])
+
+    for name in stacks:
+        add(name)
+    return list(ordered.values())

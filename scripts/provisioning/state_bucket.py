@@ -1,0 +1,268 @@
+"""The bucket of Terraform's state: made, held to what it should be, and looked for before it is needed."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from botocore.exceptions import ClientError
+
+from infra.environment import Environment
+from scripts.provisioning.aws_access import AwsAccess, code_of, translated
+from scripts.provisioning.errors import BucketOfAnother, StateBucketMissing, StatePlaceUnfit
+
+# A state is a few hundred KiB and is written at each apply: old ones are for mending a mistake, not for ever.
+EXPIRE_OLD_STATES_AFTER_DAYS = 90
+ABORT_UPLOADS_AFTER_DAYS = 7
+# Source: Amazon S3 API reference, CreateBucket: the one region that may not be named.
+_NAMELESS_REGION = "us-east-1"
+_NOT_SET = {
+    "ServerSideEncryptionConfigurationNotFoundError",
+    "NoSuchPublicAccessBlockConfiguration",
+    "OwnershipControlsNotFoundError",
+    "NoSuchBucketPolicy",
+    "NoSuchLifecycleConfiguration",
+    "NoSuchTagSet",
+}
+_ENCRYPTION = {"ApplyServerSideEncryptionByDefault": {"SSEAlgorithm": "AES256"}}
+_PRIVATE = dict.fromkeys(("BlockPublicAcls", "IgnorePublicAcls", "BlockPublicPolicy", "RestrictPublicBuckets"), True)
+
+
+@dataclass(frozen=True)
+class Setting:
+    """One thing that the bucket has to have.
+
+    Args:
+        name: what people call it.
+        now: asks what it is; None: nothing.
+        wanted: from what it is, what it should be.
+        put: sets it.
+    """
+
+    name: str
+    now: Callable[[], Any]
+    wanted: Callable[[Any], Any]
+    put: Callable[[Any], object]
+
+
+@dataclass(frozen=True)
+class Bootstrapped:
+    """What was done.
+
+    Args:
+        bucket: its name.
+        created: whether it was not there before.
+        corrected: names of the settings that were otherwise, of one that was there before.
+    """
+
+    bucket: str
+    created: bool
+    corrected: tuple[str, ...]
+
+    def __str__(self) -> str:
+        if self.created:
+            return f"{self.bucket} made: private, versioned, encrypted, for TLS only"
+        return f"{self.bucket} is there; " + (f"corrected: {', '.join(self.corrected)}" if self.corrected else "nothing to correct")
+
+
+def name(environment: Environment) -> str:
+    """The bucket's name.
+
+    Raises:
+        StatePlaceUnfit: DEP-014, the state is in local files.
+    """
+    if environment.spec.state is None:
+        fix = "add spec.state.bucket to the environment file"
+        raise StatePlaceUnfit(path="spec.state", given=environment.name, need="the name of a bucket for Terraform's state", fix=fix)
+    return environment.spec.state.bucket
+
+
+def bootstrap(aws: AwsAccess) -> Bootstrapped:
+    """Makes the bucket, or corrects what is otherwise; run again it does nothing.
+
+    Args:
+        aws: of the environment, whose credentials have been checked.
+
+    Raises:
+        BucketOfAnother: DEP-004.
+        StatePlaceUnfit: DEP-014.
+        PenstockError: TOOL-030, DEP-001, RUN-020 or RUN-021.
+    """
+    bucket = name(aws.environment)
+    s3 = aws.client("s3")
+    with translated(f"bucket {bucket}"):
+        created = not _there(s3, aws.environment, bucket)
+        if created:
+            _create(s3, aws.environment, bucket)
+        corrected = tuple(setting.name for setting in _settings(s3, aws.environment, bucket) if _hold(setting))
+    return Bootstrapped(bucket, created, () if created else corrected)
+
+
+def check(aws: AwsAccess) -> None:
+    """Nothing where the state is in files, or its bucket is there and ours.
+
+    Raises:
+        StateBucketMissing: DEP-003.
+        BucketOfAnother: DEP-004.
+        PenstockError: TOOL-030, DEP-001, RUN-020 or RUN-021.
+    """
+    state = aws.environment.spec.state
+    if state is None:
+        return
+    with translated(f"bucket {state.bucket}"):
+        there = _there(aws.client("s3"), aws.environment, state.bucket)
+    if not there:
+        fix = f"penstock bootstrap {aws.environment.name}"
+        raise StateBucketMissing(path="spec.state.bucket", given=state.bucket, need="the bucket of Terraform's state", fix=fix)
+
+
+def _there(s3: Any, environment: Environment, bucket: str) -> bool:
+    try:
+        said = s3.head_bucket(Bucket=bucket, ExpectedBucketOwner=environment.spec.account)
+    except ClientError as error:
+        if code_of(error) in ("404", "NoSuchBucket"):
+            return False
+        if code_of(error) in ("403", "301", "AccessDenied"):
+            raise _of_another(environment, bucket, f"S3 answers {code_of(error)}") from None
+        raise
+    region = said.get("BucketRegion") or environment.spec.region
+    if region != environment.spec.region:
+        raise _of_another(environment, bucket, f"it is in {region}")
+    return True
+
+
+def _create(s3: Any, environment: Environment, bucket: str) -> None:
+    region = environment.spec.region
+    where = {} if region == _NAMELESS_REGION else {"CreateBucketConfiguration": {"LocationConstraint": region}}
+    try:
+        s3.create_bucket(Bucket=bucket, **where)
+    except ClientError as error:
+        if code_of(error) == "BucketAlreadyExists":
+            raise _of_another(environment, bucket, "S3 answers BucketAlreadyExists") from None
+        if code_of(error) != "BucketAlreadyOwnedByYou":
+            raise
+
+
+def _of_another(environment: Environment, bucket: str, given: str) -> BucketOfAnother:
+    need = f"a bucket of account {environment.spec.account} in {environment.spec.region}, that these credentials may use"
+    return BucketOfAnother(path="spec.state.bucket", given=f"{bucket}: {given}", need=need, fix="give it another name, or see the rights")
+
+
+def _hold(setting: Setting) -> bool:
+    """Sets a setting where it is otherwise; whether it was."""
+    now = _asked(setting.now)
+    wanted = setting.wanted(now)
+    if now == wanted:
+        return False
+    setting.put(wanted)
+    return True
+
+
+def _asked(now: Callable[[], Any]) -> Any:
+    try:
+        return now()
+    except ClientError as error:
+        if code_of(error) in _NOT_SET:
+            return None
+        raise
+
+
+def _settings(s3: Any, environment: Environment, bucket: str) -> Sequence[Setting]:
+    it = {"Bucket": bucket}
+    rules = {"Rules": [{"ObjectOwnership": "BucketOwnerEnforced"}]}
+    return (
+        # First what keeps others out.
+        Setting(
+            "public access",
+            lambda: s3.get_public_access_block(**it)["PublicAccessBlockConfiguration"],
+            lambda now: _PRIVATE,
+            lambda wanted: s3.put_public_access_block(**it, PublicAccessBlockConfiguration=wanted),
+        ),
+        Setting(
+            "ownership of objects",
+            lambda: {"Rules": s3.get_bucket_ownership_controls(**it)["OwnershipControls"]["Rules"]},
+            lambda now: rules,
+            lambda wanted: s3.put_bucket_ownership_controls(**it, OwnershipControls=wanted),
+        ),
+        Setting(
+            "versions",
+            lambda: s3.get_bucket_versioning(**it).get("Status"),
+            lambda now: "Enabled",
+            lambda wanted: s3.put_bucket_versioning(**it, VersioningConfiguration={"Status": wanted}),
+        ),
+        Setting(
+            "encryption",
+            lambda: _encryption(s3.get_bucket_encryption(**it)),
+            lambda now: now or [_ENCRYPTION],
+            lambda wanted: s3.put_bucket_encryption(**it, ServerSideEncryptionConfiguration={"Rules": wanted}),
+        ),
+        Setting(
+            "TLS-only policy",
+            lambda: json.loads(s3.get_bucket_policy(**it)["Policy"]),
+            lambda now: _policy(now, environment, bucket),
+            lambda wanted: s3.put_bucket_policy(**it, Policy=json.dumps(wanted)),
+        ),
+        Setting(
+            "lifecycle",
+            lambda: s3.get_bucket_lifecycle_configuration(**it)["Rules"],
+            _lifecycle,
+            lambda wanted: s3.put_bucket_lifecycle_configuration(**it, LifecycleConfiguration={"Rules": wanted}),
+        ),
+        Setting(
+            "tags",
+            lambda: {tag["Key"]: tag["Value"] for tag in s3.get_bucket_tagging(**it)["TagSet"]},
+            lambda now: {**(now or {}), "penstock:state": "terraform", **environment.spec.tags},
+            lambda wanted: s3.put_bucket_tagging(**it, Tagging={"TagSet": [{"Key": key, "Value": value} for key, value in wanted.items()]}),
+        ),
+    )
+
+
+def _encryption(said: Mapping[str, Any]) -> Any:
+    """The rules of a bucket's encryption; whatever key a team has chosen is left."""
+    return said["ServerSideEncryptionConfiguration"]["Rules"]
+
+
+def _policy(now: Mapping[str, Any] | None, environment: Environment, bucket: str) -> dict[str, Any]:
+    """The bucket's policy with ours in it; what a team has added is left."""
+    partition = "aws-cn" if environment.spec.region.startswith("cn-") else "aws-us-gov" if "-gov-" in environment.spec.region else "aws"
+    arn = f"arn:{partition}:s3:::{bucket}"
+    tls_only = {
+        "Sid": "TlsOnly",
+        "Effect": "Deny",
+        "Principal": "*",
+        "Action": "s3:*",
+        "Resource": [arn, f"{arn}/*"],
+        "Condition": {"Bool": {"aws:SecureTransport": "false"}},
+    }
+    statements = (now or {}).get("Statement", [])
+    others = [statement for statement in _listed(statements) if statement.get("Sid") != "TlsOnly"]
+    ours = next((statement for statement in _listed(statements) if statement == tls_only), None)
+    return dict(now) if now and ours else {"Version": "2012-10-17", "Statement": [*others, tls_only]}
+
+
+def _listed(statements: Any) -> list[Mapping[str, Any]]:
+    return [statements] if isinstance(statements, Mapping) else list(statements)
+
+
+def _lifecycle(now: Sequence[Mapping[str, Any]] | None) -> list[Mapping[str, Any]]:
+    """The rules with ours among them; those that a team has added are left."""
+    ours: list[Mapping[str, Any]] = [
+        {
+            "ID": "expire-old-states",
+            "Status": "Enabled",
+            "Filter": {"Prefix": ""},
+            "NoncurrentVersionExpiration": {"NoncurrentDays": EXPIRE_OLD_STATES_AFTER_DAYS},
+        },
+        {
+            "ID": "abort-unfinished-uploads",
+            "Status": "Enabled",
+            "Filter": {"Prefix": ""},
+            "AbortIncompleteMultipartUpload": {"DaysAfterInitiation": ABORT_UPLOADS_AFTER_DAYS},
+        },
+    ]
+    kept = list(now or [])
+    missing = [rule for rule in ours if rule not in kept]
+    names = {rule["ID"] for rule in missing}
+    return [*(rule for rule in kept if rule.get("ID") not in names), *missing]

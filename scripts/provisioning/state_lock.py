@@ -1,0 +1,31 @@
+"""Who holds the lock of a stack's state, in Terraform's own words."""
+
+from __future__ import annotations
+
+import re
+
+from scripts.provisioning.errors import StateLocked
+
+# Source: Terraform 1.11, the summary of the diagnostic, and the fields of its lock (internal/states/statemgr/locker.go, LockInfo).
+LOCKED = "Error acquiring the state lock"
+_FIELD = re.compile(r"^\s*(ID|Path|Operation|Who|Version|Created):[ \t]*(.*?)\s*$", re.MULTILINE)
+_OPERATIONS = {"OperationTypeApply": "an apply or a destroy", "OperationTypePlan": "a plan", "OperationTypeRefresh": "a refresh"}
+
+
+def locked(stack: str, detail: str) -> StateLocked:
+    """The error of a lock that somebody else holds.
+
+    Args:
+        stack: the stack's id.
+        detail: of Terraform's diagnostic.
+    """
+    lock = dict(_FIELD.findall(detail))
+    if "Who" not in lock:
+        # The backend could not say: what it said instead is all there is.
+        given = " ".join(detail.split())[:500]
+        return StateLocked(path=f"stack {stack}", given=given, need="the lock of its state", fix="run it again when the other is done")
+    what = _OPERATIONS.get(lock.get("Operation", ""), lock.get("Operation", ""))
+    given = f"{lock['Who']} has been at {what} since {lock.get('Created', '?')}, lock {lock.get('ID', '?')}"
+    fix = "wait for its end and run it again; only where it is known to be dead: "
+    fix += f"penstock deploy ENV {stack} --plan-only --unlock {lock.get('ID', 'ID')}"
+    return StateLocked(path=f"stack {stack}", given=given, need="one deploy or destroy at a time", fix=fix)

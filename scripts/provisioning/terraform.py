@@ -1,0 +1,440 @@
+"""Terraform on a synthesized stack: each call with a time limit, with progress, and with Terraform's own words where it fails."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import signal
+import threading
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from scripts.errors import MissingTool, ProviderNotFound, TerraformFailed, TerraformStopped, TerraformTimeout
+from scripts.leash import Leash
+from scripts.provisioning.errors import StateMoved, StateNotWritten
+from scripts.provisioning.provider_mirror import CONFIGURATION_VARIABLE, VARIABLE, Search, address, find
+from scripts.provisioning.state_lock import LOCKED, locked
+from scripts.provisioning.state_resource import StateResource, state_resources
+from sizing.errors import RunFailed, raise_all
+
+# The registry's archive of the provider has 150 MB.
+INIT_LIMIT_S = 900
+# A backend that answers nothing is polled by the provider for many minutes, a resource at a time.
+APPLY_LIMIT_S = 900
+PLAN_LIMIT_S = 300
+OUTPUT_LIMIT_S = 60
+UNLOCK_LIMIT_S = 120
+# Asked to stop, Terraform waits for what the provider has begun, and writes its state.
+STOP_GRACE_S = 30
+POLL_S = 0.05
+
+# Source: Terraform's documentation, "plan -detailed-exitcode".
+_PLAN_HAS_CHANGES = 2
+# The calls that would ask a person.
+_ASKING = ("init", "plan", "apply", "destroy")
+_NO_PROVIDER = ("Failed to query available provider packages", "Failed to install provider", "Inconsistent dependency lock file")
+# Where Terraform leaves a state that it could not write to its place, as when credentials have expired meanwhile.
+_UNWRITTEN = "errored.tfstate"
+_STATE_MOVED = "Backend configuration changed"
+
+Progress = Callable[[str], None]
+# What Terraform's machine-readable output says, an event at a time.
+Watch = Callable[[Mapping[str, Any]], None]
+
+
+@dataclass(frozen=True)
+class Change:
+    """What was done to one resource.
+
+    Args:
+        address: the resource's, as ``aws_s3_bucket.output``.
+        action: create, update or delete.
+        duration_s: in whole seconds.
+    """
+
+    address: str
+    action: str
+    duration_s: int
+
+
+@dataclass(frozen=True)
+class Applied:
+    """What an apply or a destroy did.
+
+    Args:
+        changes: the resources, in the order in which they were done.
+        outputs: the stack's outputs by name; empty after a destroy.
+        duration_s: of the whole call, with a first init.
+    """
+
+    changes: tuple[Change, ...]
+    outputs: Mapping[str, Any]
+    duration_s: float
+
+    def count(self, action: str) -> int:
+        """How many resources an action was done to."""
+        return sum(change.action == action for change in self.changes)
+
+    def __str__(self) -> str:
+        words = (("create", "created"), ("update", "changed"), ("delete", "destroyed"))
+        done = ", ".join(f"{self.count(action)} {word}" for action, word in words if self.count(action))
+        return f"{done or 'nothing to do'} in {self.duration_s:.0f} s"
+
+
+class Terraform:
+    """One stack.
+
+    A call that is cut short, by its limit, by `stop` or by the end of this process, is one that Terraform was asked to end: it writes its
+    state. The whole of what it said is in ``terraform-<call>.log`` in the stack's folder.
+
+    Args:
+        folder: the stack's, with its cdk.tf.json.
+        environment: the variables that Terraform and the provider run with; credentials are among them.
+        limit_s: how long any one call may take; by default each has a limit of its own.
+        apply_limit_s: the limit of an apply or a destroy where `limit_s` is not given.
+    """
+
+    def __init__(
+        self, folder: Path, *, environment: Mapping[str, str], limit_s: float | None = None, apply_limit_s: float = APPLY_LIMIT_S
+    ) -> None:
+        self.folder = folder.absolute()
+        self._asked_environment = dict(environment)
+        self._limit_s = limit_s
+        self._apply_limit_s = apply_limit_s
+        self._search: Search | None = None
+        self._stop = threading.Event()
+        self._running = threading.Lock()
+
+    def init(self) -> None:
+        """Gets the provider ready; the other calls do it by themselves where it has not been done.
+
+        Raises:
+            ProviderNotFound: RUN-005, with the places where it was looked for.
+            PenstockError: TOOL-001, RUN-007 to RUN-009.
+        """
+        code, log = self._run("init", ["-no-color"], INIT_LIMIT_S)
+        if code == 0:
+            return
+        said = _text(log)
+        if any(words in said for words in _NO_PROVIDER):
+            raise self._no_provider()
+        if _STATE_MOVED in said:
+            raise self._state_moved()
+        raise self._failure("init", log)
+
+    def plan(self) -> bool:
+        """Whether the stack differs from what is applied.
+
+        Raises:
+            PenstockError: TOOL-001, RUN-005, RUN-007 to RUN-009.
+        """
+        self._ensure_init()
+        code, log = self._run("plan", ["-json", "-detailed-exitcode"], PLAN_LIMIT_S)
+        if code not in (0, _PLAN_HAS_CHANGES):
+            raise_all(self._failures("plan", log))
+        return code == _PLAN_HAS_CHANGES
+
+    def apply(self, progress: Progress = lambda address: None) -> Applied:
+        """Makes the stack what its folder says.
+
+        Args:
+            progress: called with the address of each resource that is done, in the thread of this call.
+
+        Raises:
+            PenstockError: TOOL-001, RUN-005, RUN-007 to RUN-009.
+        """
+        return self._change("apply", progress)
+
+    def destroy(self, progress: Progress = lambda address: None) -> Applied:
+        """Destroys all that the stack's state holds.
+
+        Args:
+            progress: as of `apply`.
+
+        Raises:
+            PenstockError: TOOL-001, RUN-005, RUN-007 to RUN-009.
+        """
+        return self._change("destroy", progress)
+
+    def plan_to(self, file: Path, *, destroy: bool = False, targets: Sequence[str] = ()) -> Mapping[str, Any]:
+        """Makes a plan that `apply_plan` takes.
+
+        Args:
+            file: where the plan goes.
+            destroy: whether it destroys.
+            targets: addresses of the resources that it is about, with what hangs on them; none: all.
+
+        Returns:
+            The plan as ``terraform show -json`` has it.
+
+        Raises:
+            PenstockError: TOOL-001, RUN-005, RUN-007 to RUN-009, DEP-006.
+        """
+        self._ensure_init()
+        options = ["-json", f"-out={file.absolute()}", *(["-destroy"] if destroy else []), *(f"-target={target}" for target in targets)]
+        code, log = self._run("plan", options, PLAN_LIMIT_S)
+        if code != 0:
+            raise_all(self._failures("plan", log))
+        return self._show([str(file.absolute())])
+
+    def apply_plan(self, file: Path, watch: Watch = lambda event: None) -> Applied:
+        """Does what a plan of `plan_to` says, and nothing else.
+
+        Args:
+            file: the plan.
+            watch: called with each event, in the thread of this call.
+
+        Raises:
+            PenstockError: TOOL-001, RUN-005, RUN-007 to RUN-009, DEP-006.
+        """
+        return self._change("apply", lambda address: None, ["-json", str(file.absolute())], watch)
+
+    def resources(self) -> list[StateResource]:
+        """What the state holds, less the data sources. Terraform's raw state is read: that needs no provider, which takes seconds to start.
+
+        Raises:
+            PenstockError: TOOL-001, RUN-005, RUN-007 to RUN-009.
+        """
+        self._ensure_init()
+        code, log = self._run("state", ["pull"], OUTPUT_LIMIT_S)
+        if code != 0:
+            raise self._failure("state", log)
+        return state_resources(_document(log))
+
+    def untaint(self, address: str) -> None:
+        """Takes a resource for whole whose making was cut short: the next plan completes it, where it would have replaced it.
+
+        Args:
+            address: of the resource.
+
+        Raises:
+            PenstockError: TOOL-001, RUN-005, RUN-007 to RUN-009.
+        """
+        code, log = self._run("untaint", ["-no-color", address], OUTPUT_LIMIT_S)
+        if code != 0:
+            raise self._failure("untaint", log)
+
+    def unlock(self, lock_id: str) -> None:
+        """Takes away a lock that nobody holds any more.
+
+        Args:
+            lock_id: as DEP-006 says it; another one is refused by Terraform.
+
+        Raises:
+            PenstockError: TOOL-001, RUN-005, RUN-007 to RUN-009.
+        """
+        self._ensure_init()
+        code, log = self._run("force-unlock", ["-force", lock_id], UNLOCK_LIMIT_S)
+        if code != 0:
+            raise self._failure("force-unlock", log)
+
+    def _show(self, options: list[str]) -> Mapping[str, Any]:
+        code, log = self._run("show", ["-json", "-no-color", *options], OUTPUT_LIMIT_S)
+        if code != 0:
+            raise self._failure("show", log)
+        return _document(log)
+
+    def output(self) -> dict[str, Any]:
+        """The outputs of what is applied, by name.
+
+        Raises:
+            PenstockError: TOOL-001, RUN-005, RUN-007 to RUN-009.
+        """
+        self._ensure_init()
+        code, log = self._run("output", ["-json", "-no-color"], OUTPUT_LIMIT_S)
+        if code != 0:
+            raise self._failure("output", log)
+        said = _text(log)
+        # Warnings go before.
+        outputs, _ = json.JSONDecoder().raw_decode(said, said.index("{"))
+        return {name: output["value"] for name, output in outputs.items()}
+
+    def stop(self) -> None:
+        """Ends the call that runs in another thread, which then raises RUN-009, and waits for its end. No call runs after it."""
+        self._stop.set()
+        with self._running:
+            pass
+
+    def _change(
+        self, verb: str, progress: Progress, options: Sequence[str] = ("-json", "-auto-approve"), watch: Watch | None = None
+    ) -> Applied:
+        started_s = time.monotonic()
+        self._ensure_init()
+        changes: list[Change] = []
+        outputs: dict[str, Any] = {}
+
+        def take(event: Mapping[str, Any]) -> None:
+            if watch is not None:
+                watch(event)
+            if event.get("type") == "apply_complete" and event["hook"]["action"] != "read":
+                hook = event["hook"]
+                changes.append(Change(hook["resource"]["addr"], hook["action"], int(hook.get("elapsed_seconds", 0))))
+                progress(changes[-1].address)
+            elif event.get("type") == "outputs":
+                outputs.update({name: output["value"] for name, output in event["outputs"].items() if "value" in output})
+
+        code, log = self._run(verb, list(options), self._apply_limit_s, take)
+        if code != 0:
+            raise_all(self._failures(verb, log))
+        return Applied(tuple(changes), outputs if verb == "apply" else {}, time.monotonic() - started_s)
+
+    def _ensure_init(self) -> None:
+        if (self.folder / _UNWRITTEN).exists():
+            raise self._unwritten()
+        ready = self.folder / ".terraform" / "penstock.json"
+        wanted = json.dumps(self._settings(), sort_keys=True)
+        if not ((self.folder / ".terraform.lock.hcl").exists() and ready.exists() and ready.read_text(encoding="utf-8") == wanted):
+            self.init()
+            ready.parent.mkdir(exist_ok=True)
+            ready.write_text(wanted, encoding="utf-8")
+
+    def _run(
+        self, verb: str, options: list[str], limit_s: float, take: Callable[[Mapping[str, Any]], None] = lambda event: None
+    ) -> tuple[int, Path]:
+        """Runs Terraform to its end: its exit code and its log."""
+        if self._stop.is_set():
+            raise self._stopped(verb)
+        environment = self._environment()
+        log = self.folder / f"terraform-{verb}.log"
+        log.unlink(missing_ok=True)
+        limit_s = self._limit_s or limit_s
+        options = ["-input=false", *options] if verb in _ASKING else options
+        # Terraform's provider plugins ignore SIGINT and leave it to Terraform to end them in order; SIGTERM would end them at once.
+        command = ["terraform", verb, *options]
+        leash = Leash(command, env=environment, log=log, cwd=self.folder, grace_s=STOP_GRACE_S, ask=signal.SIGINT)
+        with self._running, leash:
+            self._follow(leash, verb, limit_s, take)
+        code = leash.returncode
+        return (-1 if code is None else code), log
+
+    def _follow(self, leash: Leash, verb: str, limit_s: float, take: Callable[[Mapping[str, Any]], None]) -> None:
+        until_s = time.monotonic() + limit_s
+        events = _Events(leash.log)
+        alive = True
+        while alive:
+            alive = leash.alive()
+            for event in events.new():
+                take(event)
+            if self._stop.is_set():
+                raise self._stopped(verb)
+            if alive and time.monotonic() > until_s:
+                given = f"it still ran; the end of its log:{_below(leash.tail(5))}"
+                fix = f"see {leash.log}, and whether the AWS endpoint answers"
+                raise TerraformTimeout(path=self._call(verb), given=given, need=f"an end within {limit_s:g} s", fix=fix)
+            if alive:
+                time.sleep(POLL_S)
+
+    def _environment(self) -> dict[str, str]:
+        base = self._asked_environment
+        if shutil.which("terraform", path=base.get("PATH", os.defpath)) is None:
+            raise MissingTool(path="terraform", need="Terraform 1.11 or newer, in PATH", fix="install it, then run ./scripts/setup")
+        own = {"TF_IN_AUTOMATION": "1", "CHECKPOINT_DISABLE": "1"}
+        provider = self._provider()
+        self._search = self._search or (find(provider[1], base, provider=provider[0]) if provider else None)
+        if self._search and self._search.configuration is not None:
+            file = self.folder / "terraform.rc"
+            file.write_text(self._search.configuration, encoding="utf-8")
+            own[CONFIGURATION_VARIABLE] = str(file)
+        return {**base, **own}
+
+    def _provider(self) -> tuple[str, str] | None:
+        """Address and version of the provider that the stack asks for; None where it asks for none. A stack has one side, and so one."""
+        for required in self._settings().get("required_providers", {}).values():
+            return address(required["source"]), required["version"]
+        return None
+
+    def _settings(self) -> Mapping[str, Any]:
+        """The block of the stack that says what it runs with: its providers and the place of its state."""
+        stack = json.loads((self.folder / "cdk.tf.json").read_text(encoding="utf-8"))
+        settings: Mapping[str, Any] = stack["terraform"]
+        return settings
+
+    def _no_provider(self) -> ProviderNotFound:
+        searched = self._search.searched if self._search else ()
+        return ProviderNotFound(
+            path=" ".join(self._provider() or ()),
+            given="looked for in" + _below("\n".join(searched), lines=50),
+            need="Terraform's registry in reach, or a folder with the provider",
+            fix=f"export {VARIABLE}=DIR, where DIR is one that 'terraform providers mirror DIR' has filled on another machine",
+        )
+
+    def _state_moved(self) -> StateMoved:
+        there = f"terraform -chdir={self.folder} init"
+        fix = f"'{there} -migrate-state' takes the state along; '{there} -reconfigure' leaves it where it is, for one that is moved already"
+        given = "another place for its state than the last time"
+        return StateMoved(path=f"stack {self.folder.name}", given=given, need="one state", fix=fix)
+
+    def _unwritten(self) -> StateNotWritten:
+        file = self.folder / _UNWRITTEN
+        fix = f"'terraform -chdir={self.folder} state push {_UNWRITTEN}' with credentials that are current, then delete the file"
+        need = "the state where it belongs: until then Terraform does not know what the last apply has made"
+        return StateNotWritten(path=f"stack {self.folder.name}", given=str(file), need=need, fix=fix)
+
+    def _failures(self, verb: str, log: Path) -> list[RunFailed]:
+        """Terraform's own diagnostics, each an error; the end of the log where there are none."""
+        diagnostics = [event["diagnostic"] for event in _Events(log).new() if event.get("type") == "diagnostic"]
+        errors = [diagnostic for diagnostic in diagnostics if diagnostic.get("severity") == "error"]
+        return [self._diagnosed(verb, diagnostic, log) for diagnostic in errors] or [self._failure(verb, log)]
+
+    def _diagnosed(self, verb: str, diagnostic: Mapping[str, Any], log: Path) -> RunFailed:
+        if diagnostic["summary"] == LOCKED:
+            return locked(self.folder.name, diagnostic.get("detail", ""))
+        place = diagnostic.get("address") or self._call(verb)
+        given = diagnostic["summary"] + _below(diagnostic.get("detail", ""))
+        fix = f"see {log}; what was done is in the state, and the next call goes on from there"
+        return TerraformFailed(path=place, given=given, need=f"nothing in the way of {verb}", fix=fix)
+
+    def _failure(self, verb: str, log: Path) -> TerraformFailed:
+        given = f"the end of its log:{_below(_text(log))}"
+        return TerraformFailed(path=self._call(verb), given=given, need="an end without errors", fix=f"see {log}")
+
+    def _stopped(self, verb: str) -> TerraformStopped:
+        return TerraformStopped(path=self._call(verb), need="to run to its end", fix="run it again")
+
+    def _call(self, verb: str) -> str:
+        return f"terraform {verb} in {self.folder.name}"
+
+
+class _Events:
+    """The lines of Terraform's machine-readable output, as they are written."""
+
+    def __init__(self, log: Path) -> None:
+        self._log = log
+        self._read = 0
+
+    def new(self) -> Iterator[Mapping[str, Any]]:
+        """The events since the last call; what is no event is left out, as is a line that is not yet whole."""
+        with self._log.open("rb") as file:
+            file.seek(self._read)
+            lines = file.read()
+        whole = lines[: lines.rfind(b"\n") + 1]
+        self._read += len(whole)
+        for line in whole.splitlines():
+            try:
+                event = json.loads(line)
+            except ValueError:
+                continue
+            if isinstance(event, dict):
+                yield event
+
+
+def _document(log: Path) -> Mapping[str, Any]:
+    """The JSON in a log, below whatever Terraform warns of; none where there is nothing. It may hold what is secret and does not stay."""
+    said = _text(log)
+    log.unlink()
+    start = said.find("{")
+    document: Mapping[str, Any] = json.JSONDecoder().raw_decode(said, start)[0] if start >= 0 else {}
+    return document
+
+
+def _text(log: Path) -> str:
+    return log.read_text(encoding="utf-8", errors="replace")
+
+
+def _below(text: str, lines: int = 15) -> str:
+    """The end of a text, below the line of an error that it belongs to."""
+    return "".join(f"\n       {line}" for line in text.strip().splitlines()[-lines:])

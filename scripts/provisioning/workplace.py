@@ -1,0 +1,70 @@
+"""The folder in which an environment's stacks are worked on, by one command at a time."""
+
+from __future__ import annotations
+
+import argparse
+import fcntl
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+from datetime import UTC, datetime
+from pathlib import Path
+
+from scripts.provisioning.errors import StateLocked
+
+# Beside the states: Terraform's providers stay here from one deploy to the next.
+DEFAULT_FOLDER = Path(".penstock/stacks")
+_LOCK = "in-use"
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """``--out`` and ``--limit-s``."""
+    parser.add_argument("--out", type=Path, metavar="DIR", help=f"where the stacks are worked on (default: {DEFAULT_FOLDER}/ENV)")
+    parser.add_argument("--limit-s", type=_seconds, metavar="SECONDS", help="of each call of Terraform (default: each has its own)")
+
+
+def folder_of(environment_name: str, named: Path | None) -> Path:
+    """Where the stacks of an environment go.
+
+    Args:
+        environment_name: of the environment.
+        named: the user's choice; None: the usual place.
+    """
+    return (named or DEFAULT_FOLDER / environment_name).absolute()
+
+
+@contextmanager
+def held(folder: Path, verb: str) -> Iterator[Path]:
+    """The folder, for this process alone: Terraform's own lock would only say so once the files of the other were overwritten.
+
+    Args:
+        folder: made if it is not there.
+        verb: what is done, for whoever comes meanwhile.
+
+    Raises:
+        StateLocked: DEP-006, another process of this machine works there.
+    """
+    folder.mkdir(parents=True, exist_ok=True)
+    with (folder / _LOCK).open("a+", encoding="utf-8") as file:
+        try:
+            # The kernel takes it away when this process ends, in whatever way.
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            file.seek(0)
+            holder = file.read().strip() or "another process"
+            fix = "wait for its end and run it again"
+            raise StateLocked(path=str(folder), given=holder, need="one deploy or destroy at a time", fix=fix) from None
+        file.truncate(0)
+        file.write(f"process {os.getpid()} of this machine has been at 'penstock {verb}' since {datetime.now(UTC):%Y-%m-%d %H:%M:%S} UTC\n")
+        file.flush()
+        yield folder
+
+
+def _seconds(text: str) -> float:
+    try:
+        seconds = float(text)
+    except ValueError:
+        seconds = 0.0
+    if not 1 <= seconds <= 86_400:
+        raise argparse.ArgumentTypeError(f"{text!r} is no number of seconds from 1 to 86400")
+    return seconds

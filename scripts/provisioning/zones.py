@@ -1,0 +1,32 @@
+"""Whether the zones of an environment are there, for this account."""
+
+from __future__ import annotations
+
+from scripts.provisioning.aws_access import AwsAccess, translated
+from scripts.provisioning.errors import UnknownZone
+
+
+def check(aws: AwsAccess) -> tuple[str, ...]:
+    """The environment's zones, each of which AWS has for this account.
+
+    Args:
+        aws: of the environment.
+
+    Returns:
+        Their names; none for an environment without a network of its own.
+
+    Raises:
+        UnknownZone: DEP-009.
+        PenstockError: TOOL-030, DEP-001, RUN-020 or RUN-021.
+    """
+    network = aws.environment.spec.network
+    if network is None:
+        return ()
+    with translated(f"EC2 in {aws.environment.spec.region}"):
+        answers = aws.client("ec2").describe_availability_zones()["AvailabilityZones"]
+    there = sorted(answer["ZoneName"] for answer in answers if answer["State"] == "available")
+    strange = [zone for zone in network.zones if zone not in there]
+    if strange:
+        need = f"zones that {aws.environment.spec.region} has for this account: {', '.join(there)}"
+        raise UnknownZone(path="spec.network.zones", given=", ".join(strange), need=need, fix="name others")
+    return tuple(network.zones)

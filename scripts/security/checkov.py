@@ -1,0 +1,92 @@
+"""checkov, in an environment of its own, without a network."""
+
+from __future__ import annotations
+
+import json
+import os
+import time
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from scripts.leash import Leash
+from scripts.security.errors import ScannerFailed
+from scripts.security.finding import Finding
+from scripts.tool_environment import Progress, ToolEnvironment
+
+# Some hundred resources take it half a minute.
+SCAN_LIMIT_S = 600
+_POLL_S = 0.1
+# Nothing of what is scanned leaves the machine, and no mapping of rules is fetched.
+_OFFLINE = {"BC_SKIP_MAPPING": "TRUE", "CKV_IGNORE_HIDDEN_DIRECTORIES": "false", "LOG_LEVEL": "ERROR"}
+
+
+class Scan(NamedTuple):
+    """What a scan of one framework has seen.
+
+    Args:
+        findings: rules that fail; their paths begin with the scanned file's name without its ending.
+        resources: paths, of the same form, that any rule has looked at.
+        resource_count: of the resources that were read, those too that no rule is about.
+    """
+
+    findings: tuple[Finding, ...]
+    resources: frozenset[str]
+    resource_count: int
+
+
+def scan(folder: Path, frameworks: Sequence[str], progress: Progress = lambda said: None) -> Scan:
+    """Scans all the files of a folder.
+
+    Args:
+        folder: with what is to be scanned, and nothing else.
+        frameworks: checkov's names, as ``terraform_plan``.
+        progress: called with what is done.
+
+    Raises:
+        PenstockError: TOOL-001, TOOL-024, SEC-007.
+    """
+    checkov = ToolEnvironment("checkov").ensure(progress) / "checkov"
+    progress("checkov scans " + " and ".join(frameworks))
+    out = folder.parent / f"{folder.name}-report"
+    command = [str(checkov), "-d", str(folder), "--framework", *frameworks, "-o", "json", "--output-file-path", str(out)]
+    _run([*command, "--skip-download", "--compact", "--soft-fail"], folder.parent / "checkov.log")
+    report = out / "results_json.json"
+    if not report.is_file():
+        raise ScannerFailed(path="checkov", given=f"no report; see {folder.parent / 'checkov.log'}", need="a report", fix="run it again")
+    found = json.loads(report.read_text(encoding="utf-8"))
+    parts: list[dict[str, Any]] = found if isinstance(found, list) else [found]
+    return _read([part for part in parts if "results" in part])
+
+
+def _run(command: Sequence[str], log: Path) -> None:
+    log.unlink(missing_ok=True)
+    env = {**{name: value for name, value in os.environ.items() if name not in ("PYTHONPATH", "VIRTUAL_ENV")}, **_OFFLINE}
+    until_s = time.monotonic() + SCAN_LIMIT_S
+    with Leash(command, env=env, log=log, grace_s=5) as leash:
+        while leash.alive() and time.monotonic() < until_s:
+            time.sleep(_POLL_S)
+    if leash.returncode != 0:
+        given = f"code {leash.returncode}; the end of {log}:\n{leash.tail(8)}"
+        raise ScannerFailed(path="checkov", given=given, need=f"an end within {SCAN_LIMIT_S} s", fix="see its log, and run it again")
+
+
+def _read(parts: Sequence[dict[str, Any]]) -> Scan:
+    findings: list[Finding] = []
+    resources: set[str] = set()
+    for part in parts:
+        for outcome in ("passed_checks", "failed_checks"):
+            for check in part["results"].get(outcome, []):
+                path = _path(check)
+                resources.add(path)
+                if outcome == "failed_checks":
+                    findings.append(Finding(rule=check["check_id"], path=path, says=check["check_name"]))
+    # A rule may be told of twice, by the resource itself and by what it is connected with.
+    count = sum(part["summary"]["resource_count"] for part in parts)
+    return Scan(tuple(sorted(set(findings), key=lambda found: (found.path, found.rule))), frozenset(resources), count)
+
+
+def _path(check: dict[str, Any]) -> str:
+    file = Path(check["file_path"]).name
+    stem = file if file == "Dockerfile" else file.split(".", maxsplit=1)[0]
+    return f"{stem}/{check['resource']}".rstrip("/.")

@@ -1,0 +1,136 @@
+"""The gate: everything that an environment would make, scanned, less what is waived."""
+
+from __future__ import annotations
+
+import datetime
+import json
+import shutil
+from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import yaml
+
+from infra.environment import Environment
+from scripts.layout import ROOT
+from scripts.provisioning.stacks import Stack
+from scripts.security import checkov, offline_plan, waivers
+from scripts.security.chart_manifests import manifests
+from scripts.security.errors import NotScanned, UnwaivedFinding
+from scripts.security.finding import Finding
+from scripts.security.waivers import Waiver
+from sizing.errors import PenstockError
+
+WAIVERS = ROOT / "infra" / "waivers.toml"
+DOCKERFILE = ROOT / "infra" / "image" / "Dockerfile"
+# What the folders of a scan are named, and what checkov is to see in them.
+_PLANS, _MANIFESTS, _IMAGE = "plans", "manifests", "image"
+_FRAMEWORKS = {_PLANS: "terraform_plan", _MANIFESTS: "kubernetes", _IMAGE: "dockerfile"}
+
+_WORKLOADS = {"StatefulSet", "Deployment", "DaemonSet", "Job", "CronJob"}
+
+Progress = Callable[[str], None]
+
+
+class Scanned(NamedTuple):
+    """What the gate found.
+
+    Args:
+        resources: part -> how many resources or manifests of it were scanned.
+        findings: rules that fail and are not waived.
+        waived: with the waiver of each.
+        faults: what is wrong: findings, waivers, or the scan itself. None: the gate is passed.
+    """
+
+    resources: dict[str, int]
+    findings: tuple[Finding, ...]
+    waived: tuple[tuple[Finding, Waiver], ...]
+    faults: tuple[PenstockError, ...]
+
+
+def run(
+    environment: Environment,
+    folder: Path,
+    *,
+    waived: Sequence[Waiver],
+    today: datetime.date,
+    progress: Progress = lambda said: None,
+) -> Scanned:
+    """Scans an environment.
+
+    Args:
+        environment: the environment.
+        folder: an empty folder to work in.
+        waived: what is accepted.
+        today: the day.
+        progress: called with what is done.
+
+    Raises:
+        PenstockError: RUN-005 to RUN-009, TOOL-001, TOOL-024, SEC-007: it could not be scanned.
+    """
+    progress("synthesizing the stacks")
+    stacks = offline_plan.stacks_offline(environment, folder / "cdktf.out")
+    for name in _FRAMEWORKS:
+        (folder / name).mkdir()
+    expected = {stack.name: _prepared(stack, stacks, folder, progress) for stack in stacks}
+    shutil.copy(DOCKERFILE, folder / _IMAGE)
+    scans = {name: checkov.scan(folder / name, [framework], progress) for name, framework in _FRAMEWORKS.items()}
+    return judge(scans, expected, waived, today)
+
+
+def judge(scans: dict[str, checkov.Scan], expected: dict[str, int], waived: Sequence[Waiver], today: datetime.date) -> Scanned:
+    """What scans amount to.
+
+    Args:
+        scans: of the gate's folders.
+        expected: part -> how many resources or manifests it has.
+        waived: what is accepted.
+        today: the day.
+    """
+    found = [finding for scan in scans.values() for finding in scan.findings]
+    accepted = {finding: waiver for finding in found for waiver in waived if waiver.covers(finding)}
+    left = tuple(finding for finding in found if finding not in accepted)
+    faults: list[PenstockError] = [*_unseen(scans, expected), *(_unwaived(finding) for finding in left)]
+    faults += waivers.faults(waived, found, [*expected, "Dockerfile"], today)
+    return Scanned(expected, left, tuple(accepted.items()), tuple(faults))
+
+
+def _prepared(stack: Stack, stacks: Sequence[Stack], folder: Path, progress: Progress) -> int:
+    """Writes what is to be scanned of a stack; how many resources or manifests that is."""
+    if stack.on_kubernetes:
+        documents = _with_templates(manifests(stack, stacks))
+        text = yaml.safe_dump_all(documents, sort_keys=False)
+        (folder / _MANIFESTS / f"{stack.name}.yaml").write_text(text, encoding="utf-8")
+        # checkov counts the pod of a workload beside it.
+        return len(documents) + sum(document.get("kind") in _WORKLOADS for document in documents)
+    plan = offline_plan.plan(stack, progress)
+    (folder / _PLANS / f"{stack.name}.json").write_text(json.dumps(plan), encoding="utf-8")
+    return len(stack.resources())
+
+
+def _with_templates(documents: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
+    """The manifests, and the pod templates that lie in their config maps: Spark makes executors of them."""
+    return [*documents, *(template for document in documents for template in _templates(document))]
+
+
+def _templates(document: dict[str, Any]) -> Iterator[dict[str, Any]]:
+    if document.get("kind") != "ConfigMap":
+        return
+    for text in document.get("data", {}).values():
+        found = yaml.safe_load(text) if "kind: Pod" in text else None
+        if isinstance(found, dict) and found.get("kind") == "Pod":
+            metadata = {"name": f"{document['metadata']['name']}-template", **found.get("metadata", {})}
+            yield {**found, "metadata": {**metadata, "namespace": document["metadata"].get("namespace", "default")}}
+
+
+def _unseen(scans: dict[str, checkov.Scan], expected: dict[str, int]) -> Iterator[PenstockError]:
+    """checkov passes over what it can't read, and says nothing."""
+    resources, seen = sum(expected.values()), sum(scans[name].resource_count for name in (_PLANS, _MANIFESTS))
+    if resources != seen:
+        need = f"{resources} resources and manifests scanned, as many as were synthesized"
+        yield NotScanned(path="checkov", given=str(seen), need=need, fix="see what it can't read of the plans and manifests")
+
+
+def _unwaived(finding: Finding) -> UnwaivedFinding:
+    fix = f"mend it, or add a waiver with its reason and last day to {WAIVERS.relative_to(ROOT)}"
+    return UnwaivedFinding(path=finding.path, given=finding.rule, need=finding.says, fix=fix)

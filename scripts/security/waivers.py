@@ -1,0 +1,98 @@
+"""Waivers: findings that are accepted, each with its reason and its last day."""
+
+from __future__ import annotations
+
+import datetime
+import tomllib
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Annotated
+
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
+
+from scripts.security.errors import BadWaivers, ExpiredWaiver, UnusedWaiver, WaiverTwice
+from scripts.security.finding import Finding
+from sizing.errors import PenstockError, raise_all
+
+
+class Waiver(BaseModel):
+    """One accepted finding.
+
+    Args:
+        rule: the scanner's id.
+        path: what it is about: ``stack/address`` of a resource, ``stack/kind/namespace/name`` of a manifest, or a file. ``*`` at its end
+            stands for any end.
+        reason: why it is accepted.
+        expires: the last day on which it is.
+    """
+
+    model_config = ConfigDict(frozen=True, strict=True, extra="forbid")
+
+    rule: Annotated[str, Field(pattern=r"^CKV2?_[A-Z0-9]+_[0-9]+$")]
+    path: Annotated[str, Field(min_length=3)]
+    reason: Annotated[str, Field(min_length=20)]
+    expires: datetime.date
+
+    def covers(self, finding: Finding) -> bool:
+        """Whether it accepts a finding."""
+        if self.rule != finding.rule:
+            return False
+        return finding.path.startswith(self.path[:-1]) if self.path.endswith("*") else finding.path == self.path
+
+
+class _File(BaseModel):
+    model_config = ConfigDict(frozen=True, strict=True, extra="forbid")
+
+    waiver: list[Waiver] = []
+
+
+def read(file: Path) -> tuple[Waiver, ...]:
+    """The waivers of a file.
+
+    Raises:
+        BadWaivers: SEC-006, one for each fault.
+        WaiverTwice: SEC-005.
+    """
+    try:
+        waivers = _File.model_validate(tomllib.loads(file.read_text(encoding="utf-8"))).waiver
+    except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
+        raise BadWaivers(path=str(file), given=str(error), need="a file of [[waiver]] tables", fix="mend it") from None
+    except ValidationError as invalid:
+        raise_all(_bad(file, detail["loc"], str(detail["input"]), detail["msg"]) for detail in invalid.errors(include_url=False))
+        raise
+    raise_all(_twice(file, waivers))
+    return tuple(waivers)
+
+
+def faults(waivers: Sequence[Waiver], findings: Sequence[Finding], scanned: Sequence[str], today: datetime.date) -> list[PenstockError]:
+    """What is wrong with waivers, seen from a scan.
+
+    Args:
+        waivers: all there are.
+        findings: of the scan.
+        scanned: the parts that were scanned: a waiver of another is not unused.
+        today: the day.
+    """
+    return [fault for waiver in waivers for fault in _faults_of(waiver, findings, scanned, today)]
+
+
+def _faults_of(waiver: Waiver, findings: Sequence[Finding], scanned: Sequence[str], today: datetime.date) -> Iterator[PenstockError]:
+    what = f"{waiver.rule} {waiver.path}"
+    if waiver.expires < today:
+        fix = "mend what it waives, or look at its reason again and give it a new day"
+        yield ExpiredWaiver(path=what, given=str(waiver.expires), need=f"a day from {today} on", fix=fix)
+    if waiver.path.split("/")[0] in scanned and not any(waiver.covers(finding) for finding in findings):
+        yield UnusedWaiver(path=what, need="a finding that it accepts", fix="take the waiver out")
+
+
+def _bad(file: Path, place: tuple[int | str, ...], given: str, need: str) -> BadWaivers:
+    where = "".join(f"[{part}]" if isinstance(part, int) else f".{part}" for part in place).lstrip(".")
+    return BadWaivers(
+        path=f"{file}: {where}", given=given[:80], need=need, fix="rule, path, a reason of 20 characters or more, expires = YYYY-MM-DD"
+    )
+
+
+def _twice(file: Path, waivers: Sequence[Waiver]) -> Iterator[WaiverTwice]:
+    keys = [(waiver.rule, waiver.path) for waiver in waivers]
+    for rule, path in sorted({key for key in keys if keys.count(key) > 1}):
+        yield WaiverTwice(path=f"{file}: {rule} {path}", need="one waiver for it", fix="take the other out")

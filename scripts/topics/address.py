@@ -1,0 +1,65 @@
+"""Which brokers an environment has, and how clients are let in."""
+
+from __future__ import annotations
+
+from infra.environment import Environment
+from jobs.kafka_access import KafkaAccess, Security
+from scripts.topics.errors import KafkaClusterNotFound, NoBrokersNamed
+
+_BY_IAM = "BootstrapBrokerStringSaslIam"
+
+
+def access(environment: Environment, brokers: str | None, security: Security | None, ca_file: str | None) -> KafkaAccess:
+    """The brokers of an environment.
+
+    Args:
+        environment: whose they are.
+        brokers: ``host:port``, several with commas, in place of the environment's; asks AWS nothing.
+        security: of their listener, in place of the environment's.
+        ca_file: certificates in PEM that the brokers' are signed by.
+
+    Raises:
+        NoBrokersNamed: TOP-004.
+        KafkaClusterNotFound: TOP-005.
+        PenstockError: TOOL-030, DEP-001, RUN-020 or RUN-021, where MSK is asked.
+    """
+    address = brokers or _address(environment)
+    return KafkaAccess(address, security or _security(environment), environment.spec.region, ca_file)
+
+
+def _security(environment: Environment) -> Security:
+    kafka = environment.spec.kafka
+    if kafka is None or environment.spec.endpoints is not None:
+        # Brokers beside an emulated AWS are on this machine.
+        return "plaintext"
+    return kafka.client_security
+
+
+def _address(environment: Environment) -> str:
+    kafka = environment.spec.kafka
+    if kafka is None or (kafka.kind == "external" and kafka.bootstrap_servers is None):
+        need = "spec.kafka with brokers, or --brokers"
+        raise NoBrokersNamed(path=f"environment {environment.name}", need=need, fix="--brokers HOST:PORT")
+    if kafka.bootstrap_servers is not None and kafka.kind == "external":
+        return kafka.bootstrap_servers
+    return _of_msk(environment)
+
+
+def _of_msk(environment: Environment) -> str:
+    from scripts.provisioning.aws_access import AwsAccess, translated  # boto3 takes half a second, and only this needs it
+
+    name, region = environment.prefix, environment.spec.region
+    with translated(f"MSK in {region}"):
+        client = AwsAccess(environment).client("kafka")
+        pages = client.get_paginator("list_clusters_v2").paginate(ClusterNameFilter=name)
+        # The filter is a prefix.
+        found = [cluster for page in pages for cluster in page["ClusterInfoList"] if cluster["ClusterName"] == name]
+        if not found:
+            need = f"a cluster {name} in {region}, as the kafka stack makes it"
+            raise KafkaClusterNotFound(path=name, given="MSK has none of this name", need=need, fix=f"penstock deploy {environment.name}")
+        answer = client.get_bootstrap_brokers(ClusterArn=found[0]["ClusterArn"])
+    if _BY_IAM not in answer:
+        given = f"it is {found[0]['State']} and has no brokers for IAM"
+        need = "an active cluster with IAM"
+        raise KafkaClusterNotFound(path=name, given=given, need=need, fix="wait until it is ACTIVE, and see its authentication")
+    return str(answer[_BY_IAM])

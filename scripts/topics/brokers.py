@@ -1,0 +1,174 @@
+"""The brokers as ``penstock topics`` asks and changes them."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from concurrent.futures import Future
+from typing import Any
+
+from confluent_kafka import KafkaException
+from confluent_kafka.admin import AdminClient
+from confluent_kafka.admin._config import AlterConfigOpType, ConfigEntry, ConfigResource
+from confluent_kafka.admin._resource import ResourceType
+from confluent_kafka.cimpl import NewPartitions, NewTopic
+
+from jobs.kafka_access import KafkaAccess
+from jobs.kafka_security import client_settings
+from scripts.topics.difference import Action, FoundTopic, TopicChange
+from scripts.topics.errors import BrokersNotReached, ChangeNotSeen, ChangeRefused
+from sizing.errors import PenstockError
+
+# Creating some hundred partitions takes a busy cluster this long.
+ANSWER_S = 30.0
+# Metadata reaches the brokers one after another; seconds even on large clusters.
+SHOWN_S = 60.0
+
+
+class TopicBrokers:
+    """A cluster's topics.
+
+    Args:
+        access: to the brokers.
+        answer_s: how long an answer may take, in seconds.
+
+    Raises:
+        NoKafkaCredentials: JOB-010.
+    """
+
+    def __init__(self, access: KafkaAccess, answer_s: float = ANSWER_S) -> None:
+        self._access = access
+        self._answer_s = answer_s
+        self._said: list[str] = []
+        settings = {**client_settings(access), "log_level": 0, "error_cb": self._heard}
+        self._admin = AdminClient(settings)
+
+    def found(self, names: Iterable[str]) -> dict[str, FoundTopic]:
+        """Those of the topics that are there, as they are.
+
+        Raises:
+            BrokersNotReached: TOP-002.
+        """
+        wanted = list(names)
+        there = self._answer(lambda: self._admin.list_topics(timeout=self._answer_s).topics)
+        known = [name for name in wanted if name in there]
+        if not known:
+            return {}
+        asked = {name: ConfigResource(ResourceType.TOPIC, name) for name in known}
+        answers = self._admin.describe_configs(list(asked.values()), request_timeout=self._answer_s)
+        return {
+            name: FoundTopic(
+                partitions=len(there[name].partitions),
+                replication=min((len(partition.replicas) for partition in there[name].partitions.values()), default=0),
+                config=self._config(answers[asked[name]]),
+            )
+            for name in known
+        }
+
+    def refusals(self, changes: Sequence[TopicChange]) -> list[PenstockError]:
+        """What the brokers would refuse of the changes, topics with the same fault together; nothing is changed."""
+        found: dict[tuple[Action, str], list[str]] = {}
+        faults: dict[tuple[Action, str], PenstockError] = {}
+        for change in changes:
+            for action in change.actions:
+                fault = self._refusal(change, action, validate_only=True)
+                if fault is not None:
+                    faults[action, fault.given] = fault
+                    found.setdefault((action, fault.given), []).append(change.name)
+        for (action, given), names in found.items():
+            faults[action, given].path = f"{action} {', '.join(names)}"
+        return list(faults.values())
+
+    def do(self, change: TopicChange, action: Action) -> None:
+        """Does one thing to a topic and waits until the brokers show it.
+
+        Raises:
+            ChangeRefused: TOP-003.
+            ChangeNotSeen: TOP-006.
+            BrokersNotReached: TOP-002.
+        """
+        fault = self._refusal(change, action, validate_only=False)
+        if fault is not None:
+            raise fault
+        self._wait_until_seen(change, action)
+
+    def _refusal(self, change: TopicChange, action: Action, *, validate_only: bool) -> PenstockError | None:
+        asked = self._asked(change, action, validate_only=validate_only)
+        try:
+            asked.result()
+        except KafkaException as error:
+            return self._refused(change, action, error)
+        return None
+
+    def _asked(self, change: TopicChange, action: Action, *, validate_only: bool) -> Future[None]:
+        times = {"request_timeout": self._answer_s, "validate_only": validate_only}
+        if action == "configure":
+            (future,) = self._admin.incremental_alter_configs([_settings(change)], **times).values()
+        elif action == "grow":
+            grown = NewPartitions(change.name, int(change.partitions.after))
+            (future,) = self._admin.create_partitions([grown], operation_timeout=self._answer_s, **times).values()
+        else:
+            (future,) = self._admin.create_topics([_new(change)], operation_timeout=self._answer_s, **times).values()
+        asked: Future[None] = future
+        return asked
+
+    def _wait_until_seen(self, change: TopicChange, action: Action) -> None:
+        until_s = time.monotonic() + SHOWN_S
+        while time.monotonic() < until_s:
+            found = self.found([change.name]).get(change.name)
+            if found is not None and self._shows(found, change, action):
+                return
+        need = f"{action} of {change.name} seen within {SHOWN_S:g} s"
+        raise ChangeNotSeen(path=f"topic {change.name}", need=need, fix="run again: what is done already is left as it is")
+
+    def _shows(self, found: FoundTopic, change: TopicChange, action: Action) -> bool:
+        if action == "configure":
+            return all(found.config.get(name) == changed.after for name, changed in change.config.items())
+        return found.partitions >= int(change.partitions.after)
+
+    def _config(self, answer: Future[Any]) -> Mapping[str, str]:
+        entries = self._answer(answer.result)
+        return {name: str(entry.value) for name, entry in entries.items() if entry.value is not None}
+
+    def _answer(self, ask: Callable[[], Any]) -> Any:
+        try:
+            return ask()
+        except KafkaException as error:
+            raise self._unreached(error) from None
+
+    def _refused(self, change: TopicChange, action: Action, error: KafkaException) -> PenstockError:
+        fault = error.args[0]
+        if fault.code() < 0:
+            # The client's own codes are negative: no broker has said anything.
+            return self._unreached(error)
+        need = "a change that the brokers take"
+        return ChangeRefused(path=f"{action} {change.name}", given=fault.str(), need=need, fix=_way_out(fault.name()))
+
+    def _unreached(self, error: KafkaException) -> BrokersNotReached:
+        # The client tells why it can't connect only beside the call that waits.
+        self._admin.poll(0)
+        said = "; ".join(dict.fromkeys([error.args[0].str(), *self._said[-2:]]))
+        need = f"an answer within {self._answer_s:g} s over {self._access.security}"
+        fix = "see that the brokers run, that this machine reaches them (a private network: from inside it), and --security"
+        return BrokersNotReached(path="brokers", given=f"{self._access.address}: {said}", need=need, fix=fix)
+
+    def _heard(self, error: Any) -> None:
+        self._said.append(error.str())
+
+
+def _new(change: TopicChange) -> NewTopic:
+    config = {name: changed.after for name, changed in change.config.items()}
+    return NewTopic(
+        change.name, num_partitions=int(change.partitions.after), replication_factor=int(change.replication.after), config=config
+    )
+
+
+def _settings(change: TopicChange) -> ConfigResource:
+    entries = [ConfigEntry(name, changed.after, incremental_operation=AlterConfigOpType.SET) for name, changed in change.config.items()]
+    return ConfigResource(ResourceType.TOPIC, change.name, incremental_configs=entries)
+
+
+def _way_out(name: str | None) -> str:
+    if name and "AUTHORIZATION" in name:
+        return "give this identity the right to create and alter topics (kafka-cluster:CreateTopic, AlterTopic, *DynamicConfiguration)"
+    return "mend the spec's topics; replicas that none names are the environment's, or --replication"

@@ -1,0 +1,222 @@
+"""What has to be done to the topics that are there, so that they are as wanted. Pure: no brokers, no files.
+
+Topics are created and grow. They never shrink, are never deleted, and lose records only where that is allowed in so many words.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Literal
+
+from jobs.topics import CLEANUP_POLICY
+
+Action = Literal["create", "grow", "configure"]
+# Settings of which less means that records go which stayed before. Source: Apache Kafka, "Topic configs"; -1 is no limit.
+_KEEPING = ("retention.ms", "retention.bytes", "delete.retention.ms", "max.compaction.lag.ms")
+_UNLIMITED = -1.0
+
+
+@dataclass(frozen=True)
+class WantedTopic:
+    """A topic as the specs, the plans and the environment want it.
+
+    Args:
+        name: of the topic.
+        partitions: at least these.
+        partitions_asked: whether a spec names the number; else it follows from a plan.
+        replication: copies of each partition.
+        replication_asked: whether a spec names the number; else it is the environment's.
+        config: settings that it has to have.
+        at_creation: settings of a new topic alone; of one that is there they are someone's decision.
+        at_least: settings that are numbers and must not be less.
+    """
+
+    name: str
+    partitions: int
+    partitions_asked: bool = False
+    replication: int = 1
+    replication_asked: bool = False
+    config: Mapping[str, str] = field(default_factory=dict)
+    at_creation: Mapping[str, str] = field(default_factory=dict)
+    at_least: Mapping[str, int] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class FoundTopic:
+    """A topic as the brokers have it.
+
+    Args:
+        partitions: how many.
+        replication: the fewest copies of a partition.
+        config: every setting with the value in force, the brokers' defaults included.
+    """
+
+    partitions: int
+    replication: int
+    config: Mapping[str, str]
+
+
+@dataclass(frozen=True)
+class Changed:
+    """A value before and after; before is None where there is no topic yet."""
+
+    before: str | None
+    after: str
+
+
+@dataclass(frozen=True)
+class TopicChange:
+    """What becomes of one topic.
+
+    Args:
+        name: of the topic.
+        actions: what is done; none: it is as wanted, or what is wanted is refused.
+        partitions: before and after; equal where they stay.
+        replication: before and after.
+        config: setting -> before and after, those that change.
+        warnings: what follows from it that not everyone expects.
+        refused: what is wanted and not done, and how to go on, one text each: (given, need, fix).
+    """
+
+    name: str
+    actions: tuple[Action, ...]
+    partitions: Changed
+    replication: Changed
+    config: Mapping[str, Changed] = field(default_factory=dict)
+    warnings: tuple[str, ...] = ()
+    refused: tuple[tuple[str, str, str], ...] = ()
+
+
+def changes(wanted: Sequence[WantedTopic], found: Mapping[str, FoundTopic], *, lose_records: bool = False) -> tuple[TopicChange, ...]:
+    """What has to be done, a topic each, in the order wanted.
+
+    Args:
+        wanted: the topics; others on the brokers are nobody's business here.
+        found: topic -> as it is, of those wanted topics that are there.
+        lose_records: whether a setting may change so that records go.
+    """
+    return tuple(_changed(topic, found[topic.name], lose_records) if topic.name in found else _created(topic) for topic in wanted)
+
+
+def _created(topic: WantedTopic) -> TopicChange:
+    least = {name: str(value) for name, value in topic.at_least.items()}
+    config = {**topic.at_creation, **least, **topic.config}
+    return TopicChange(
+        name=topic.name,
+        actions=("create",),
+        partitions=Changed(None, str(topic.partitions)),
+        replication=Changed(None, str(topic.replication)),
+        config={name: Changed(None, value) for name, value in config.items()},
+    )
+
+
+def _changed(topic: WantedTopic, found: FoundTopic, lose_records: bool) -> TopicChange:
+    config = dict(_settings(topic, found))
+    losses = [] if lose_records else [name for name, change in config.items() if _loses(name, change)]
+    refused = (*_shrinks(topic, found), *_copies(topic, found), *(_loss(name, config[name]) for name in losses))
+    return TopicChange(
+        name=topic.name,
+        actions=() if refused else tuple(_actions(topic, found, config)),
+        partitions=Changed(str(found.partitions), str(max(topic.partitions, found.partitions))),
+        replication=Changed(str(found.replication), str(found.replication)),
+        config=config,
+        warnings=(*_growth(topic, found), *_kept(topic, found), *_lost(config)),
+        refused=refused,
+    )
+
+
+def _actions(topic: WantedTopic, found: FoundTopic, config: Mapping[str, Changed]) -> Iterator[Action]:
+    if topic.partitions > found.partitions:
+        yield "grow"
+    if config:
+        yield "configure"
+
+
+def _settings(topic: WantedTopic, found: FoundTopic) -> Iterator[tuple[str, Changed]]:
+    for name, value in topic.config.items():
+        before = found.config.get(name)
+        if before is None or not _same(name, before, value):
+            yield name, Changed(before, value)
+    for name, least in topic.at_least.items():
+        before = found.config.get(name)
+        if name not in topic.config and (before is None or (_number(before) or 0) < least):
+            yield name, Changed(before, str(least))
+
+
+def _same(name: str, one: str, other: str) -> bool:
+    if name == CLEANUP_POLICY:
+        return _policies(one) == _policies(other)
+    first, second = _number(one), _number(other)
+    return one == other if first is None or second is None else first == second
+
+
+def _policies(value: str) -> frozenset[str]:
+    return frozenset(part.strip() for part in value.split(",") if part.strip())
+
+
+def _number(text: str) -> float | None:
+    try:
+        return float(text)
+    except ValueError:
+        return None
+
+
+def _loses(name: str, change: Changed) -> bool:
+    """Whether records go that stayed before."""
+    if change.before is None:
+        return False
+    if name == CLEANUP_POLICY:
+        return bool(_policies(change.after) - _policies(change.before))
+    before, after = _number(change.before), _number(change.after)
+    if name not in _KEEPING or before is None or after is None:
+        return False
+    return _limit(after) < _limit(before)
+
+
+def _limit(value: float) -> float:
+    return math.inf if value == _UNLIMITED else value
+
+
+def _loss(name: str, change: Changed) -> tuple[str, str, str]:
+    need = f"{name} as it is, {change.before}, or more: with less the brokers drop records that they have"
+    return f"{name}: {change.after}", need, "--lose-records, if they may go; or take it out of the spec"
+
+
+def _lost(config: Mapping[str, Changed]) -> Iterator[str]:
+    for name, change in config.items():
+        if _loses(name, change):
+            yield f"{name} from {change.before} to {change.after}: the brokers drop records that they have"
+
+
+def _shrinks(topic: WantedTopic, found: FoundTopic) -> Iterator[tuple[str, str, str]]:
+    if topic.partitions_asked and topic.partitions < found.partitions:
+        need = f"{found.partitions} or more: a topic has no way to give partitions back"
+        yield f"{topic.partitions} partitions", need, f"partitions: {found.partitions}, or a topic of another name"
+
+
+def _copies(topic: WantedTopic, found: FoundTopic) -> Iterator[tuple[str, str, str]]:
+    more = topic.replication > found.replication
+    if more or (topic.replication_asked and topic.replication < found.replication):
+        need = f"{found.replication}, as the topic has: copies move between brokers, which is planned with their load in view"
+        fix = f"replication: {found.replication} in the spec's topics, or move them with Kafka's own kafka-reassign-partitions"
+        yield f"{topic.replication} replicas", need, fix
+
+
+def _growth(topic: WantedTopic, found: FoundTopic) -> Iterator[str]:
+    if topic.partitions <= found.partitions:
+        return
+    compacted = "compact" in topic.config.get(CLEANUP_POLICY, found.config.get(CLEANUP_POLICY, ""))
+    moves = f"from {found.partitions} to {topic.partitions} partitions: records of most keys go to another partition from now on"
+    if compacted:
+        yield f"{moves}, and a key's last record in the old one is never compacted away"
+    else:
+        yield f"{moves}, so the order of a key's records holds only within what comes before and what comes after"
+
+
+def _kept(topic: WantedTopic, found: FoundTopic) -> Iterator[str]:
+    if not topic.partitions_asked and topic.partitions < found.partitions:
+        yield f"{found.partitions} partitions are kept, where the plan needs {topic.partitions}"
+    if not topic.replication_asked and topic.replication < found.replication:
+        yield f"{found.replication} replicas are kept, where the environment has {topic.replication}"

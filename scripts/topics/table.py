@@ -1,0 +1,74 @@
+"""The plan of an environment's topics, for people and for programs."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+from scripts.aligned import aligned
+from scripts.topics.difference import Action, Changed, TopicChange
+
+_WORDS: dict[Action, str] = {"create": "create", "grow": "grow", "configure": "set"}
+_ARROW = "->"
+
+
+def render(changes: Sequence[TopicChange], headline: str) -> str:
+    """The plan as text: a row a topic, what follows from it, and a count.
+
+    Args:
+        changes: of all the topics.
+        headline: the environment and its brokers.
+    """
+    if not changes:
+        return f"{headline}: the jobs have no topics\n"
+    rows = [["", "topic", "partitions", "replicas", "settings"], *(_row(change) for change in changes)]
+    notes = [f"  {change.name}: {warning}" for change in changes for warning in change.warnings]
+    return (
+        "\n".join([f"{headline}:", "", *aligned(rows, indent="  "), "", *(["notes", *notes, ""] if notes else []), count(changes)]) + "\n"
+    )
+
+
+def count(changes: Sequence[TopicChange]) -> str:
+    """How many topics each thing is done to, in a line."""
+    done = {word: sum(action in change.actions for change in changes) for action, word in _WORDS.items()}
+    refused = sum(bool(change.refused) for change in changes)
+    same = sum(not change.actions and not change.refused for change in changes)
+    return f"{done['create']} to create, {done['grow']} to grow, {done['set']} to set, {same} as wanted, {refused} refused"
+
+
+def document(changes: Sequence[TopicChange]) -> list[dict[str, Any]]:
+    """The plan as programs read it."""
+    return [_topic(change) for change in changes]
+
+
+def _topic(change: TopicChange) -> dict[str, Any]:
+    return {
+        "name": change.name,
+        "actions": list(change.actions),
+        "partitions": _numbers(change.partitions),
+        "replication": _numbers(change.replication),
+        "config": {name: {"before": changed.before, "after": changed.after} for name, changed in change.config.items()},
+        "warnings": list(change.warnings),
+        "refused": [{"given": given, "need": need, "fix": fix} for given, need, fix in change.refused],
+    }
+
+
+def _numbers(changed: Changed) -> Mapping[str, int | None]:
+    return {"before": None if changed.before is None else int(changed.before), "after": int(changed.after)}
+
+
+def _row(change: TopicChange) -> list[str]:
+    word = "refused" if change.refused else ", ".join(_WORDS[action] for action in change.actions) or "-"
+    settings = ", ".join(f"{name} {_cell(changed)}" for name, changed in change.config.items())
+    return [word, change.name, _cell(change.partitions), _cell(change.replication), settings]
+
+
+def _cell(changed: Changed) -> str:
+    return changed.after if changed.before in (None, changed.after) else f"{changed.before} {_ARROW} {changed.after}"
+
+
+def refusals(changes: Sequence[TopicChange]) -> Iterator[tuple[str, tuple[str, str, str]]]:
+    """Topic and what is refused of it."""
+    for change in changes:
+        for refused in change.refused:
+            yield change.name, refused

@@ -1,0 +1,95 @@
+"""From an environment and the plans of its jobs to the topics that they want."""
+
+from __future__ import annotations
+
+from infra.environment import Environment
+from infra.parts.kafka import Kafka
+from infra.plans import EnvironmentPlans, JobPlan
+from jobs.topics import CLEANUP_POLICY, MAX_RECORD_BYTES, RETENTION, AskedTopic, asked_topics
+from scripts.topics.difference import WantedTopic
+from sizing.kafka.demand import EXPRESS_REPLICATION
+from sizing.kafka.partitions import most_partitions
+
+_MS_PER_H = 3_600_000
+MAX_MESSAGE_BYTES = "max.message.bytes"
+
+
+def wanted_topics(environment: Environment, plans: EnvironmentPlans, replication: int | None = None) -> tuple[WantedTopic, ...]:
+    """The topics of all the jobs, those that come first in the environment first.
+
+    Partitions are the plans', the most that any of them needs. What no spec says comes from the load that a job is planned for, else from
+    the environment.
+
+    Args:
+        environment: where they are.
+        plans: of its jobs.
+        replication: copies where no spec names a number; None: as many as the jobs' loads and the environment have.
+
+    Raises:
+        PenstockError: SPEC-013, two jobs disagree.
+    """
+    asked = asked_topics([job.spec for job in plans.jobs])
+    partitions = most_partitions(job.plan.kafka.topics for job in plans.jobs)
+    loads = _loads(plans)
+    kafka = environment.spec.kafka
+    # Beside an emulated AWS there is one broker, on this machine.
+    copies = 1 if replication is None and environment.spec.endpoints is not None else replication
+    return tuple(
+        _wanted(topic, partitions[name], loads.get(name), kafka, copies or _replication(loads.get(name), kafka))
+        for name, topic in asked.items()
+    )
+
+
+class _Load:
+    """What loads say of a topic: the longest retention and the most copies."""
+
+    def __init__(self) -> None:
+        self.retention_ms = 0
+        self.replication = 0
+
+    def take(self, job: JobPlan) -> None:
+        load = job.plan.kafka.load
+        if load is not None:
+            self.retention_ms = max(self.retention_ms, round(load.retention_h * _MS_PER_H))
+            self.replication = max(self.replication, load.replication)
+
+
+def _loads(plans: EnvironmentPlans) -> dict[str, _Load]:
+    """Topic that a job with a load reads -> what the loads say of it."""
+    found: dict[str, _Load] = {}
+    for job in plans.jobs:
+        if job.plan.kafka.load is not None:
+            for topic in job.targets.source_topics:
+                found.setdefault(topic, _Load()).take(job)
+    return found
+
+
+def _wanted(topic: AskedTopic, partitions: int, load: _Load | None, kafka: Kafka | None, replication: int) -> WantedTopic:
+    return WantedTopic(
+        name=topic.name,
+        partitions=partitions,
+        partitions_asked=topic.partitions is not None,
+        replication=topic.replication or replication,
+        replication_asked=topic.replication is not None,
+        config=topic.config,
+        at_creation=_at_creation(topic, load, kafka),
+        at_least={MAX_MESSAGE_BYTES: MAX_RECORD_BYTES} if topic.written and MAX_MESSAGE_BYTES not in topic.config else {},
+    )
+
+
+def _replication(load: _Load | None, kafka: Kafka | None) -> int:
+    if kafka is None:
+        return 1
+    # Express and serverless keep three copies, whatever is asked for.
+    if kafka.kind in ("express", "serverless"):
+        return EXPRESS_REPLICATION
+    return load.replication if load is not None else kafka.replication
+
+
+def _at_creation(topic: AskedTopic, load: _Load | None, kafka: Kafka | None) -> dict[str, str]:
+    """How long a new topic keeps its records: what the storage is planned for. A compacted topic keeps each key's last for ever."""
+    if RETENTION in topic.config or topic.config.get(CLEANUP_POLICY) == "compact":
+        return {}
+    if load is not None:
+        return {RETENTION: str(load.retention_ms)}
+    return {RETENTION: str(kafka.retention)} if kafka is not None else {}

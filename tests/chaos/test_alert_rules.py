@@ -1,0 +1,120 @@
+"""Prometheus' own tool reads the configuration and the alerting rules, and runs the rules over series that tests make up."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from infra.manifests.prometheus import IMAGE, Monitoring, ScrapedJob, configuration, rules
+from infra.parts.observability import Alarms
+from scripts.kube import binaries
+from scripts.kube.binaries import Program
+from sizing.errors import ToolMissing
+
+PROMTOOL = Program("promtool", "github.com/prometheus/prometheus/cmd/promtool", module=binaries.MODULE.with_name("promtool"))
+ALARMS = Alarms.model_validate({"lagRecords": 1000, "failedBatches": 1, "restarts": 3, "silent": "10m"})
+JOBS = (
+    ScrapedJob("user-credit", "user-credit-driver-0.user-credit-driver.job-user-credit.svc", bounded=False),
+    ScrapedJob("backfill", "backfill-driver-0.backfill-driver.job-backfill.svc", bounded=True),
+)
+MONITORING = Monitoring("production", "us-east-1", JOBS, ALARMS, "https://metrics.example/workspaces/ws-1/", {}, [])
+DRIVER = '{job="drivers", penstock_job="user-credit", bounded="false"}'
+# The first run fetches and compiles some thousand packages.
+pytestmark = pytest.mark.timeout(binaries.FETCH_LIMIT_S + binaries.BUILD_LIMIT_S)
+
+
+@pytest.fixture(scope="module")
+def promtool(tell: Callable[[str], None]) -> Path:
+    try:
+        return binaries.built(PROMTOOL, tell)
+    except ToolMissing as error:
+        pytest.skip(error.render())
+
+
+def _run(promtool: Path, *arguments: str) -> str:
+    ran = subprocess.run([str(promtool), *arguments], capture_output=True, text=True, timeout=60, check=False)
+    assert ran.returncode == 0, ran.stdout + ran.stderr
+    return ran.stdout
+
+
+def _fires(promtool: Path, folder: Path, series: dict[str, str], alert: str, at: Mapping[str, str | None]) -> None:
+    """Runs the rules over series with a sample a minute; `at` is time -> the job, or output, that the alert fires for then."""
+    (folder / "rules.yaml").write_text(json.dumps(rules(ALARMS)), encoding="utf-8")
+    expected = [_expected(time, alert, name) for time, name in at.items()]
+    found: dict[str, Any] = {
+        "rule_files": ["rules.yaml"],
+        "evaluation_interval": "1m",
+        "tests": [
+            {
+                "interval": "1m",
+                "input_series": [{"series": name, "values": values} for name, values in series.items()],
+                "promql_expr_test": expected,
+            }
+        ],
+    }
+    (folder / "test.yaml").write_text(json.dumps(found), encoding="utf-8")
+    _run(promtool, "test", "rules", str(folder / "test.yaml"))
+
+
+def _expected(time: str, alert: str, name: str | None) -> dict[str, Any]:
+    """Prometheus writes a series ALERTS for each alert; which labels else an alert has is no matter here."""
+    label = "name" if alert == "PenstockLogsLost" else "penstock_job"
+    expr = f'count by ({label}) (ALERTS{{alertname="{alert}", alertstate="firing"}})'
+    samples = [] if name is None else [{"labels": f'{{{label}="{name}"}}', "value": 1}]
+    return {"expr": expr, "eval_time": time, "exp_samples": samples}
+
+
+def test_prometheus_takes_the_configuration_and_the_rules(promtool: Path, tmp_path: Path) -> None:
+    (tmp_path / "rules.yaml").write_text(json.dumps(rules(ALARMS)), encoding="utf-8")
+    written = configuration(MONITORING) | {"rule_files": [str(tmp_path / "rules.yaml")]}
+    (tmp_path / "prometheus.yaml").write_text(json.dumps(written), encoding="utf-8")
+    assert "5 rules found" in _run(promtool, "check", "config", "--lint=all", "--lint-fatal", str(tmp_path / "prometheus.yaml"))
+
+
+def test_the_tool_is_of_the_version_that_is_deployed() -> None:
+    version = IMAGE.rpartition(":v")[2]
+    major, minor, patch = version.split(".")
+    wanted = f"github.com/prometheus/prometheus v0.{int(major)}{int(minor):02d}.{patch}"
+    assert wanted in (PROMTOOL.module / "go.mod").read_text(encoding="utf-8")
+
+
+def test_a_lag_that_lasts_fires_and_one_that_passes_does_not(promtool: Path, tmp_path: Path) -> None:
+    series = {f"penstock_lag_records{DRIVER}": "0x4 2000x10 0x4 2000x20"}
+    _fires(promtool, tmp_path, series, "PenstockLag", {"15m": None, "34m": None, "36m": "user-credit"})
+
+
+def test_a_driver_that_does_not_answer_fires_unless_it_may_have_ended(promtool: Path, tmp_path: Path) -> None:
+    bounded = '{job="drivers", penstock_job="backfill", bounded="true"}'
+    series = {f"up{DRIVER}": "1x4 0x30", f"up{bounded}": "1x4 0x30"}
+    _fires(promtool, tmp_path, series, "PenstockDriverSilent", {"10m": None, "16m": "user-credit"})
+
+
+def test_drivers_that_begin_anew_again_and_again_fire(promtool: Path, tmp_path: Path) -> None:
+    series = {f"penstock_started_seconds{DRIVER}": "100x9 200x9 300x9 400x9 500x9"}
+    _fires(promtool, tmp_path, series, "PenstockRestarts", {"35m": None, "45m": "user-credit"})
+
+
+def test_a_driver_that_is_deployed_anew_does_not_fire(promtool: Path, tmp_path: Path) -> None:
+    series = {f"penstock_started_seconds{DRIVER}": "100x9 200x50"}
+    _fires(promtool, tmp_path, series, "PenstockRestarts", {"30m": None})
+
+
+def test_tasks_that_fail_often_enough_to_fail_a_micro_batch_fire_whichever_executor_they_ran_on(promtool: Path, tmp_path: Path) -> None:
+    labels = '{{job="executors", penstock_job="user-credit", bounded="false", executor_id="{}"}}'
+    series = {f"metrics_executor_failedTasks_total{labels.format(number)}": "0x9 0+1x5 5x20" for number in (1, 2)}
+    _fires(promtool, tmp_path, series, "PenstockFailedTasks", {"5m": None, "14m": "user-credit"})
+
+
+def test_one_task_that_fails_does_not_fire(promtool: Path, tmp_path: Path) -> None:
+    series = {'metrics_executor_failedTasks_total{penstock_job="user-credit", executor_id="1"}': "0x9 1x20"}
+    _fires(promtool, tmp_path, series, "PenstockFailedTasks", {"12m": None})
+
+
+def test_logs_that_are_given_up_fire(promtool: Path, tmp_path: Path) -> None:
+    series = {'fluentbit_output_retries_failed_total{name="flights-cloudwatch"}': "0x9 1x20"}
+    _fires(promtool, tmp_path, series, "PenstockLogsLost", {"5m": None, "15m": "flights-cloudwatch"})

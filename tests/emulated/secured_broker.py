@@ -1,0 +1,146 @@
+"""A real broker with the listeners that MSK and other clusters have: TLS, and sign-in with an AWS identity."""
+
+from __future__ import annotations
+
+import base64
+import datetime
+import ipaddress
+import os
+import shutil
+import subprocess
+from contextlib import ExitStack
+from pathlib import Path
+
+import pytest
+from cryptography import x509
+from cryptography.hazmat.primitives import hashes, serialization
+from cryptography.hazmat.primitives.asymmetric import ec
+from cryptography.x509.oid import NameOID
+
+from scripts import layout
+from scripts.kafka_broker import KafkaBroker
+
+# MSK's Java library reads the region from the broker's name.
+REGION = "eu-central-1"
+HOST = f"b-1.{REGION}.penstock.test"
+JAVA_SOURCES = Path(__file__).parent / "java"
+_NAMES = ("TLS", "TOKENS", "JAVA")
+_LISTENERS = """
+listeners=PLAINTEXT://127.0.0.1:{plain},CONTROLLER://127.0.0.1:{controller},{bound}
+advertised.listeners=PLAINTEXT://127.0.0.1:{plain},{advertised}
+listener.security.protocol.map=PLAINTEXT:PLAINTEXT,CONTROLLER:PLAINTEXT,TLS:SSL,TOKENS:SASL_SSL,JAVA:SASL_SSL
+ssl.keystore.type=PEM
+ssl.keystore.location={keys}
+security.providers=MskListener
+listener.name.tokens.sasl.enabled.mechanisms=OAUTHBEARER
+listener.name.tokens.oauthbearer.sasl.jaas.config=org.apache.kafka.common.security.oauthbearer.OAuthBearerLoginModule required \
+unsecuredLoginStringClaim_sub="broker";
+listener.name.tokens.oauthbearer.sasl.server.callback.handler.class=MskListener$Tokens
+listener.name.java.sasl.enabled.mechanisms=AWS_MSK_IAM
+listener.name.java.aws_msk_iam.sasl.jaas.config=org.apache.kafka.common.security.plain.PlainLoginModule required;
+"""
+
+
+class SecuredBroker(KafkaBroker):
+    """A broker with three more listeners.
+
+    Args:
+        folder: for all that it needs, removed by whoever made it.
+    """
+
+    def __init__(self, folder: Path) -> None:
+        super().__init__(folder=folder / "data", log=folder / "kafka.log")
+        self.ca_file = folder / "ca.pem"
+        self.hosts_file = folder / "hosts"
+        self._keys = folder / "broker.pem"
+        self._sent = folder / "sent"
+        self.classes = folder / "classes"
+        self._secured: dict[str, int] = {}
+        _certify(self.ca_file, self._keys)
+        self.hosts_file.write_text(f"127.0.0.1 {HOST}\n")
+        _compile(self.classes)
+
+    @property
+    def tls(self) -> str:
+        """Where TLS is enough."""
+        return f"127.0.0.1:{self._secured['TLS']}"
+
+    @property
+    def tokens(self) -> str:
+        """Where a token of an AWS identity is asked for, as MSK does of clients that are not Java's."""
+        return f"127.0.0.1:{self._secured['TOKENS']}"
+
+    @property
+    def java(self) -> str:
+        """Where MSK's own way to sign in is asked for."""
+        return f"{HOST}:{self._secured['JAVA']}"
+
+    def sent(self) -> list[tuple[str, str]]:
+        """Mechanism and what a client has sent to be let in, in order."""
+        lines = self._sent.read_text().splitlines() if self._sent.exists() else []
+        return [(line.split()[0], base64.b64decode(line.split()[1]).decode()) for line in lines]
+
+    def _settings(self, controller_port: int) -> Path:
+        settings = super()._settings(controller_port)
+        with ExitStack() as held:
+            self._secured = {name: self._free(held, 0) for name in _NAMES}
+        bound = ",".join(f"{name}://127.0.0.1:{port}" for name, port in self._secured.items())
+        advertised = ",".join(f"{name}://{HOST if name == 'JAVA' else '127.0.0.1'}:{port}" for name, port in self._secured.items())
+        kept = [line for line in settings.read_text().splitlines() if "listeners=" not in line and "protocol.map" not in line]
+        more = _LISTENERS.format(plain=self._port, controller=controller_port, bound=bound, advertised=advertised, keys=self._keys)
+        settings.write_text("\n".join(kept) + more)
+        return settings
+
+    def _java(self, main: str, *arguments: str) -> list[str]:
+        command = super()._java(main, *arguments)
+        at = command.index("-cp") + 1
+        command[at] += f"{os.pathsep}{self.classes}"
+        return [*command[: at - 1], f"-Dpenstock.sent={self._sent}", *command[at - 1 :]]
+
+
+def _compile(folder: Path) -> None:
+    if shutil.which("javac") is None:
+        pytest.skip("javac is not in PATH: the broker's side of a sign-in with IAM is written in Java")
+    folder.mkdir()
+    sources = [str(source) for source in sorted(JAVA_SOURCES.glob("*.java"))]
+    command = ["javac", "-d", str(folder), "-cp", layout.kafka_classpath(), *sources]
+    compiled = subprocess.run(command, capture_output=True, text=True, timeout=120, check=False)
+    assert compiled.returncode == 0, compiled.stderr
+
+
+def _certify(ca_file: Path, keys: Path) -> None:
+    """A root of its own, and a certificate of the broker's by it."""
+    root_key, key = ec.generate_private_key(ec.SECP256R1()), ec.generate_private_key(ec.SECP256R1())
+    root_name = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, "root of a test")])
+    root = _certificate(root_name, root_name, root_key, root_key, authority=True)
+    names = x509.SubjectAlternativeName([x509.DNSName(HOST), x509.IPAddress(ipaddress.ip_address("127.0.0.1"))])
+    own = _certificate(x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, HOST)]), root_name, key, root_key, names=names)
+    pem = serialization.Encoding.PEM
+    ca_file.write_bytes(root.public_bytes(pem))
+    secret = key.private_bytes(pem, serialization.PrivateFormat.PKCS8, serialization.NoEncryption())
+    keys.write_bytes(secret + own.public_bytes(pem) + root.public_bytes(pem))
+
+
+def _certificate(
+    subject: x509.Name,
+    issuer: x509.Name,
+    key: ec.EllipticCurvePrivateKey,
+    issuer_key: ec.EllipticCurvePrivateKey,
+    *,
+    authority: bool = False,
+    names: x509.SubjectAlternativeName | None = None,
+) -> x509.Certificate:
+    now = datetime.datetime.now(datetime.UTC)
+    made = (
+        x509.CertificateBuilder()
+        .subject_name(subject)
+        .issuer_name(issuer)
+        .public_key(key.public_key())
+        .serial_number(x509.random_serial_number())
+        .not_valid_before(now - datetime.timedelta(hours=1))
+        .not_valid_after(now + datetime.timedelta(days=1))
+        .add_extension(x509.BasicConstraints(ca=authority, path_length=None), critical=True)
+    )
+    if names is not None:
+        made = made.add_extension(names, critical=False)
+    return made.sign(issuer_key, hashes.SHA256())

@@ -1,0 +1,54 @@
+from __future__ import annotations
+
+import argparse
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from infra.environment import Environment, load
+from scripts import doctor
+from scripts.emulation.emulated_aws import EmulatedAws
+from scripts.provisioning import state_bucket
+from scripts.provisioning.aws_access import AwsAccess
+from tests.emulated.small_stacks import environment
+
+
+def _run(tmp_path: Path, asked: Environment, capsys: pytest.CaptureFixture[str]) -> tuple[int, dict[str, Any]]:
+    file = tmp_path / "environment.yaml"
+    file.write_text(asked.text())
+    parser = argparse.ArgumentParser()
+    doctor.add_arguments(parser)
+    code = doctor.run(parser.parse_args([str(file), "-o", "json"]))
+    found = json.loads(capsys.readouterr().out)["findings"]
+    return code, {one["name"]: one for one in found if one["group"].startswith("environment")}
+
+
+def _zoned(asked: Environment, *zones: str) -> Environment:
+    production = load("production").model_dump(by_alias=True, exclude_none=True)["spec"]
+    data = asked.model_dump(by_alias=True, exclude_none=True)
+    data["spec"] |= {part: production[part] for part in ("network", "eks", "nodes", "kafka")}
+    data["spec"]["network"] |= {"zones": list(zones), "natGateways": 1}
+    return Environment.model_validate(data)
+
+
+def test_what_an_environment_lacks_on_aws_is_told_with_how_to_get_it(
+    aws: EmulatedAws, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    own = _zoned(environment(aws, "doc"), "us-east-1a", "us-east-1b", "us-east-1z")
+    code, found = _run(tmp_path, own, capsys)
+    assert code == 4
+    assert (found["credentials"]["state"], found["state bucket"]["state"], found["zones"]["state"]) == ("ok", "missing", "missing")
+    assert found["state bucket"]["fix"] == "penstock bootstrap doc"
+    assert "us-east-1z" in found["zones"]["said"]
+    state_bucket.bootstrap(AwsAccess(own))
+    _, found = _run(tmp_path, _zoned(own, "us-east-1a", "us-east-1b"), capsys)
+    assert {one["state"] for one in found.values()} == {"ok"}
+
+
+def test_without_an_answer_of_aws_nothing_else_is_asked(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    code, found = _run(tmp_path, load("local").at("http://127.0.0.1:1"), capsys)
+    assert code == 4
+    assert found["credentials"]["said"].startswith("RUN-021")
+    assert "zones" not in found

@@ -1,0 +1,121 @@
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import jsonschema
+import pytest
+
+from infra.environment import load, names
+from infra.manifests.node_class import DISCOVERY_TAG, node_class
+from infra.manifests.node_pool import node_pool
+from infra.parts.nodes import Nodes
+from infra.stacks.network import DISCOVERY_TAG as NETWORKS_TAG
+from sizing.errors import PenstockError
+from tests.infra.environments import read
+from tests.infra.manifests.karpenter_crds import hold
+
+
+def made(nodes: Nodes | None) -> dict[str, Any]:
+    assert nodes is not None
+    return node_class(nodes, cluster_name="penstock-x", role="penstock-x-karpenter-node", tags={"team": "data"})
+
+
+def changed(folder: Path, **fields: Any) -> dict[str, Any]:
+    return made(read(folder, lambda spec: spec["nodes"].update(fields)).spec.nodes)
+
+
+@pytest.mark.parametrize("name", [name for name in names() if load(name).spec.nodes])
+def test_the_node_class_of_every_shipped_environment_is_one_by_its_crd(name: str) -> None:
+    hold(made(load(name).spec.nodes))
+
+
+@pytest.mark.parametrize(
+    "fields", [{"amiFamily": "Bottlerocket", "amiVersion": "v1.55.0"}, {"amiVersion": "v20260903"}, {"maxPods": 110, "rootVolume": "16Ti"}]
+)
+def test_whatever_the_environment_says_is_a_node_class_by_its_crd(tmp_path: Path, fields: dict[str, Any]) -> None:
+    hold(changed(tmp_path, **fields))
+
+
+def test_the_guard_refuses_a_field_that_the_crd_does_not_have(tmp_path: Path) -> None:
+    manifest = changed(tmp_path)
+    manifest["spec"]["metadataOptions"]["httpToken"] = "required"
+    with pytest.raises(jsonschema.ValidationError, match="httpToken"):
+        hold(manifest)
+
+
+def test_the_metadata_service_wants_a_token_and_is_out_of_reach_of_pods(tmp_path: Path) -> None:
+    assert changed(tmp_path)["spec"]["metadataOptions"] == {
+        "httpEndpoint": "enabled",
+        "httpProtocolIPv6": "disabled",
+        "httpPutResponseHopLimit": 1,
+        "httpTokens": "required",
+    }
+
+
+def test_every_volume_is_encrypted_and_goes_with_its_machine(tmp_path: Path) -> None:
+    (root,) = changed(tmp_path, rootVolume="80Gi")["spec"]["blockDeviceMappings"]
+    assert root == {
+        "deviceName": "/dev/xvda",
+        "ebs": {"volumeType": "gp3", "volumeSize": "80Gi", "encrypted": True, "deleteOnTermination": True},
+    }
+
+
+def test_bottlerocket_keeps_its_system_apart_from_the_pods_volume(tmp_path: Path) -> None:
+    system, data = changed(tmp_path, amiFamily="Bottlerocket", rootVolume="80Gi")["spec"]["blockDeviceMappings"]
+    assert (system["deviceName"], system["ebs"]["volumeSize"]) == ("/dev/xvda", "4Gi")
+    assert (data["deviceName"], data["ebs"]["volumeSize"]) == ("/dev/xvdb", "80Gi")
+    assert all(volume["ebs"]["encrypted"] is True for volume in (system, data))
+
+
+def test_subnets_and_the_security_group_are_found_by_the_clusters_tag(tmp_path: Path) -> None:
+    spec = changed(tmp_path)["spec"]
+    discovered = [{"tags": {"karpenter.sh/discovery": "penstock-x"}}]
+    assert spec["subnetSelectorTerms"] == spec["securityGroupSelectorTerms"] == discovered
+    assert spec["associatePublicIPAddress"] is False
+    assert spec["role"] == "penstock-x-karpenter-node"
+    assert NETWORKS_TAG == DISCOVERY_TAG
+    assert spec["tags"] == {"team": "data"}
+
+
+@pytest.mark.parametrize(
+    ("fields", "alias"),
+    [
+        ({}, "al2023@latest"),
+        ({"amiVersion": "v20260903"}, "al2023@v20260903"),
+        ({"amiFamily": "Bottlerocket", "amiVersion": "v1.55.0"}, "bottlerocket@v1.55.0"),
+    ],
+)
+def test_the_image_is_the_latest_of_its_family_or_the_release_that_is_named(tmp_path: Path, fields: dict[str, Any], alias: str) -> None:
+    assert changed(tmp_path, **fields)["spec"]["amiSelectorTerms"] == [{"alias": alias}]
+
+
+def test_the_kubelet_is_told_of_its_pods_only_where_the_environment_says_how_many(tmp_path: Path) -> None:
+    assert "kubelet" not in changed(tmp_path)["spec"]
+    assert changed(tmp_path, maxPods=58)["spec"]["kubelet"] == {"maxPods": 58}
+
+
+def test_the_pools_name_this_node_class(tmp_path: Path) -> None:
+    environment = load("production")
+    assert environment.spec.nodes
+    named = {node_pool(pool)["spec"]["template"]["spec"]["nodeClassRef"]["name"] for pool in environment.spec.nodes.pools}
+    assert named == {changed(tmp_path)["metadata"]["name"]}
+
+
+@pytest.mark.parametrize(
+    ("fields", "need"),
+    [
+        ({"rootVolume": "1500m"}, "whole GiB"),
+        ({"rootVolume": "17Ti"}, "16777216"),
+        ({"amiVersion": "newest"}, "latest"),
+        ({"amiVersion": "v20260903@"}, "latest"),
+        ({"amiVersion": "v1.55.0"}, "AL2023 as v20260903"),
+        ({"amiVersion": "v20260903", "amiFamily": "Bottlerocket"}, "Bottlerocket as v1.55.0"),
+        ({"spotServiceRole": "maybe"}, "existing"),
+    ],
+)
+def test_what_aws_would_refuse_is_refused_with_its_line(tmp_path: Path, fields: dict[str, Any], need: str) -> None:
+    with pytest.raises(PenstockError, match=need) as raised:
+        changed(tmp_path, **fields)
+    (fault,) = raised.value.errors
+    assert fault.at is not None and fault.at.line is not None

@@ -1,0 +1,168 @@
+from __future__ import annotations
+
+import json
+import re
+from dataclasses import replace
+from typing import Any
+
+import kubernetes_validate
+import pytest
+
+from infra.manifests import fluent_bit
+from infra.manifests.deployed_job import OBSERVABILITY_NAMESPACE
+from infra.manifests.prometheus import (
+    NAMESPACE,
+    RENAMED,
+    Monitoring,
+    ScrapedJob,
+    configuration,
+    prometheus,
+    rules,
+)
+from infra.parts.nodes import DaemonSetRequest
+from infra.parts.observability import Alarms
+from jobs.lag import LAG_RECORDS, STARTED_S
+from jobs.session import FIXED
+
+JOBS = (
+    ScrapedJob("user-credit", "user-credit-driver-0.user-credit-driver.job-user-credit.svc", bounded=False),
+    ScrapedJob("backfill", "backfill-driver-0.backfill-driver.job-backfill.svc", bounded=True),
+)
+TOLERATIONS = ({"key": "CriticalAddonsOnly", "operator": "Exists"},)
+MONITORING = Monitoring("production", "us-east-1", JOBS, Alarms(), None, {"penstock.dev/role": "system"}, TOLERATIONS)
+WORKSPACE = "https://aps-workspaces.us-east-1.amazonaws.com/workspaces/ws-1/"
+
+
+def _object(kind: str, monitoring: Monitoring = MONITORING) -> dict[str, Any]:
+    (found,) = (manifest for manifest in prometheus(monitoring) if manifest["kind"] == kind)
+    return found
+
+
+def _pod(monitoring: Monitoring = MONITORING) -> dict[str, Any]:
+    template: dict[str, Any] = _object("Deployment", monitoring)["spec"]["template"]
+    return template
+
+
+def _scraped(name: str) -> dict[str, Any]:
+    (found,) = (one for one in configuration(MONITORING)["scrape_configs"] if one["job_name"] == name)
+    return dict(found)
+
+
+def _rule(name: str, alarms: Alarms) -> dict[str, Any]:
+    (found,) = (rule for group in rules(alarms)["groups"] for rule in group["rules"] if rule["alert"] == name)
+    return dict(found)
+
+
+@pytest.mark.parametrize("kind", [manifest["kind"] for manifest in prometheus(MONITORING)])
+def test_every_object_is_one_by_the_schema_of_kubernetes(kind: str) -> None:
+    kubernetes_validate.validate(_object(kind), "1.35", strict=True)
+
+
+def test_every_driver_is_asked_for_its_own_metrics_and_its_executors() -> None:
+    for name, path in (("drivers", "/metrics/prometheus/"), ("executors", "/metrics/executors/prometheus/")):
+        scraped = _scraped(name)
+        assert scraped["metrics_path"] == path
+        assert scraped["static_configs"] == [
+            {"targets": [f"{job.driver_address}:4040"], "labels": {"penstock_job": job.name, "bounded": str(job.bounded).lower()}}
+            for job in JOBS
+        ]
+
+
+def test_the_driver_serves_what_is_asked() -> None:
+    assert FIXED["spark.metrics.conf.*.sink.prometheusServlet.class"].endswith(".PrometheusServlet")
+    assert _scraped("drivers")["metrics_path"] == FIXED["spark.metrics.conf.*.sink.prometheusServlet.path"] + "/"
+    assert FIXED["spark.ui.prometheus.enabled"] == "true"
+    assert FIXED["spark.sql.streaming.metricsEnabled"] == "true"
+
+
+@pytest.mark.parametrize(("gauge", "metric"), [(LAG_RECORDS, "penstock_lag_records"), (STARTED_S, "penstock_started_seconds")])
+def test_the_drivers_own_gauges_are_found_under_the_name_that_spark_gives_them(gauge: str, metric: str) -> None:
+    spelled = re.sub(r"[^a-zA-Z0-9]", "_", f"{FIXED['spark.metrics.namespace']}.driver.DAGScheduler.{gauge}")
+    assert RENAMED[f"metrics_{spelled}_Value"] == metric
+
+
+def test_a_query_of_any_name_has_the_same_metrics() -> None:
+    spelled = "metrics_penstock_driver_spark_streaming_user_credit_states_rowsTotal_Value"
+    assert [new for regex, new in RENAMED.items() if re.fullmatch(regex, spelled)] == ["penstock_state_rows"]
+
+
+def test_every_pod_of_fluent_bit_is_asked() -> None:
+    request = DaemonSetRequest.model_validate({"name": "fluent-bit", "memory": "128Mi"})
+    manifests = fluent_bit.fluent_bit(fluent_bit.Logging("production", "us-east-1", (), "/group", None, request))
+    (service,) = (manifest for manifest in manifests if manifest["kind"] == "Service")
+    (found,) = _scraped("fluent-bit")["dns_sd_configs"]
+    assert found["names"] == [f"{service['metadata']['name']}.{service['metadata']['namespace']}.svc"]
+    assert service["spec"]["clusterIP"] == "None"
+    assert found["port"] == service["spec"]["ports"][0]["port"]
+
+
+def test_the_limits_of_the_alarms_are_those_of_the_alerts() -> None:
+    alarms = Alarms.model_validate({"lagRecords": 7, "failedBatches": 2, "restarts": 5, "silent": "20m"})
+    assert _rule("PenstockLag", alarms)["expr"] == "penstock_lag_records > 7"
+    assert _rule("PenstockRestarts", alarms)["expr"].endswith("> 5")
+    assert _rule("PenstockFailedTasks", alarms)["expr"].endswith(">= 8")
+    assert _rule("PenstockDriverSilent", alarms)["for"] == "20m"
+
+
+def test_without_a_workspace_nothing_is_written_anywhere() -> None:
+    assert "remote_write" not in configuration(MONITORING)
+
+
+def test_what_is_written_to_a_workspace_is_signed() -> None:
+    (written,) = configuration(replace(MONITORING, workspace=WORKSPACE))["remote_write"]
+    assert written["url"] == f"{WORKSPACE}api/v1/remote_write"
+    assert written["sigv4"] == {"region": "us-east-1"}
+
+
+def test_it_runs_where_the_systems_pods_run_and_the_kubernetes_api_is_asked_nothing() -> None:
+    spec = _pod()["spec"]
+    assert spec["nodeSelector"] == {"penstock.dev/role": "system"}
+    assert spec["tolerations"] == list(TOLERATIONS)
+    assert spec["automountServiceAccountToken"] is False
+    assert not [manifest["kind"] for manifest in prometheus(MONITORING) if "Role" in manifest["kind"]]
+
+
+def test_its_namespace_is_restricted_and_the_one_that_drivers_let_in() -> None:
+    metadata = _object("Namespace")["metadata"]
+    assert metadata["name"] == NAMESPACE == OBSERVABILITY_NAMESPACE
+    assert metadata["labels"]["pod-security.kubernetes.io/enforce"] == "restricted"
+    spec = _pod()["spec"]
+    (container,) = spec["containers"]
+    assert spec["securityContext"]["runAsNonRoot"] is True
+    assert spec["securityContext"]["seccompProfile"] == {"type": "RuntimeDefault"}
+    assert container["securityContext"]["capabilities"] == {"drop": ["ALL"]}
+    assert container["securityContext"]["readOnlyRootFilesystem"] is True
+    assert container["securityContext"]["allowPrivilegeEscalation"] is False
+
+
+def test_nobody_may_come_in_and_it_may_go_to_what_it_reads() -> None:
+    spec = _object("NetworkPolicy")["spec"]
+    assert spec["policyTypes"] == ["Ingress", "Egress"]
+    assert "ingress" not in spec
+    ports = sorted({port["port"] for rule in spec["egress"] for port in rule["ports"]})
+    assert ports == [53, 80, 443, 2020, 4040]
+
+
+def test_its_files_are_those_that_it_is_started_with() -> None:
+    data = _object("ConfigMap")["data"]
+    assert json.loads(data["prometheus.yaml"]) == configuration(MONITORING)
+    assert json.loads(data["rules.yaml"]) == rules(Alarms())
+    assert configuration(MONITORING)["rule_files"] == ["/etc/prometheus/rules.yaml"]
+    (container,) = _pod()["spec"]["containers"]
+    assert "--config.file=/etc/prometheus/prometheus.yaml" in container["args"]
+    folders = {mount["name"]: mount["mountPath"] for mount in container["volumeMounts"]}
+    assert folders == {"configuration": "/etc/prometheus", "data": "/prometheus"}
+
+
+def test_another_configuration_is_another_pod_but_a_url_that_only_terraform_knows_is_not_hashed() -> None:
+    def annotations(monitoring: Monitoring) -> dict[str, str]:
+        found: dict[str, str] = _pod(monitoring)["metadata"]["annotations"]
+        return found
+
+    key = "penstock.dev/configuration"
+    one, other = (replace(MONITORING, workspace=f"${{TfToken[TOKEN.{number}]}}") for number in (7, 9))
+    assert annotations(one)[key] == annotations(other)[key]
+    assert annotations(one)["penstock.dev/workspace"] == one.workspace
+    assert annotations(one)[key] != annotations(MONITORING)[key]
+    fewer = replace(MONITORING, alarms=Alarms.model_validate({"lagRecords": 7}))
+    assert annotations(fewer)[key] != annotations(MONITORING)[key]

@@ -1,0 +1,264 @@
+from __future__ import annotations
+
+import json
+import re
+import shlex
+import subprocess
+from collections.abc import Iterator
+from importlib import import_module
+from pathlib import Path
+from typing import Any
+
+import jsonschema
+import pytest
+import yaml
+from pydantic import ValidationError
+
+from infra.environment import names
+from infra.pipeline import written
+from infra.pipeline.concourse import VARIABLES
+from infra.pipeline.github_actions import ACTIONS
+from infra.pipeline.steps import CHECK, DEPLOY, TARGETS, Step, Target
+from scripts import command, tiers
+from scripts.errors import WrongUsage
+from scripts.layout import ROOT
+from tests.infra.pipeline.concourse_schema import Pipeline
+
+CONCOURSE = written.FOLDER / "concourse.yaml"
+GITHUB = written.FOLDER / "github-actions.yaml"
+ALL = (*CHECK, *DEPLOY)
+# What a script's variables stand for here.
+VALUES = {"PENSTOCK_ENVIRONMENT": "production", "before": "jobs/specs/user_credit.yaml", "spec": "jobs/specs/user_credit.yaml"}
+
+
+@pytest.fixture(scope="module")
+def pipeline() -> Pipeline:
+    return Pipeline.model_validate(yaml.safe_load(CONCOURSE.read_text("utf-8")))
+
+
+@pytest.fixture(scope="module")
+def workflow() -> dict[str, Any]:
+    found: dict[str, Any] = yaml.safe_load(GITHUB.read_text("utf-8"))
+    return found
+
+
+def _concourse_scripts(pipeline: Pipeline) -> dict[str, str]:
+    """Job -> the script of its one task."""
+    scripts: dict[str, str] = {}
+    for job in pipeline.jobs:
+        (task,) = job.tasks()
+        assert task.config is not None
+        assert task.config.run.args[0] == "-c"
+        scripts[job.name] = task.config.run.args[1]
+    return scripts
+
+
+def _github_steps(workflow: dict[str, Any], job: str) -> list[dict[str, Any]]:
+    return [step for step in workflow["jobs"][job]["steps"] if "id" in step]
+
+
+def _command_lines(script: str) -> Iterator[list[str]]:
+    """The words of each command of `penstock` in a script, its variables and patterns filled in as a shell would."""
+    for line in script.splitlines():
+        found = re.search(r"\.venv/bin/penstock (.+?)(?: \|.*| > .*)?$", line)
+        if found is None:
+            continue
+        words = shlex.split(re.sub(r"\$(\w+)", lambda name: VALUES[name[1]], found[1]))
+        yield [one for word in words for one in (sorted(str(path) for path in ROOT.glob(word)) if "*" in word else [word])]
+
+
+COMMANDS = [pytest.param(words, id=f"{step.name}-{words[0]}") for step in ALL for words in _command_lines(step.script)]
+
+
+@pytest.mark.parametrize("path", [CONCOURSE, GITHUB], ids=lambda path: path.name)
+def test_a_written_pipeline_is_what_its_description_says(path: Path) -> None:
+    assert path.read_text("utf-8") == written.files()[path], "run `python -m infra.pipeline`"
+
+
+def test_the_workflow_is_one_by_githubs_schema(workflow: dict[str, Any]) -> None:
+    package = pytest.importorskip("check_jsonschema")
+    schema = json.loads((Path(package.__file__).parent / "builtin_schemas/vendor/github-workflows.json").read_text("utf-8"))
+    jsonschema.validate(workflow, schema)
+    broken = {**workflow, "jobs": {**workflow["jobs"], "check": {**workflow["jobs"]["check"], "runs_on": "ubuntu"}}}
+    with pytest.raises(jsonschema.ValidationError):
+        jsonschema.validate(broken, schema)
+
+
+def test_the_guard_refuses_what_concourse_would(pipeline: Pipeline) -> None:
+    document = yaml.safe_load(CONCOURSE.read_text("utf-8"))
+    document["jobs"][1]["plan"][0]["passed"] = ["no-such-job"]
+    with pytest.raises(ValidationError, match="no-such-job"):
+        Pipeline.model_validate(document)
+    document["jobs"][1]["plan"][0] = {"get": "repository", "triggers": True}
+    with pytest.raises(ValidationError, match="triggers"):
+        Pipeline.model_validate(document)
+
+
+def test_both_pipelines_run_the_same_scripts_in_the_same_order(pipeline: Pipeline, workflow: dict[str, Any]) -> None:
+    jobs = ["check", *(f"deploy-{target.environment}" for target in TARGETS)]
+    assert [job.name for job in pipeline.jobs] == jobs == list(workflow["jobs"])
+    scripts = _concourse_scripts(pipeline)
+    for job in jobs:
+        steps = CHECK if job == "check" else DEPLOY
+        assert [(step["id"], step["run"]) for step in _github_steps(workflow, job)] == [(step.name, step.script) for step in steps]
+        parts = re.split(r"^echo .*== .*$", scripts[job], flags=re.MULTILINE)
+        assert [part.strip() for part in parts[1:]] == [step.script.strip() for step in steps]
+
+
+def test_jobs_follow_each_other(pipeline: Pipeline, workflow: dict[str, Any]) -> None:
+    before = {job.name: [name for get in job.gets() for name in get.passed] for job in pipeline.jobs}
+    assert before == {name: job.get("needs", []) for name, job in workflow["jobs"].items()}
+
+
+@pytest.mark.parametrize("words", COMMANDS)
+def test_every_command_line_is_one_that_penstock_takes(words: list[str]) -> None:
+    verb, *rest = words
+    assert verb in command.VERBS
+    parser = command._Parser(prog=f"penstock {verb}", allow_abbrev=False)
+    import_module(command.VERBS[verb].module).add_arguments(parser)
+    parser.parse_args(rest)
+
+
+@pytest.mark.parametrize("target", TARGETS, ids=lambda target: target.environment)
+@pytest.mark.parametrize("name", ["lint", "size"])
+def test_what_is_shipped_passes_the_check(name: str, target: Target, monkeypatch: pytest.MonkeyPatch) -> None:
+    (step,) = (step for step in CHECK if step.name == name)
+    monkeypatch.setitem(VALUES, "PENSTOCK_ENVIRONMENT", target.environment)
+    for words in _command_lines(step.script):
+        assert command.main(words) == 0
+
+
+def test_the_guard_refuses_an_option_that_a_verb_does_not_have() -> None:
+    parser = command._Parser(prog="penstock size", allow_abbrev=False)
+    import_module(command.VERBS["size"].module).add_arguments(parser)
+    with pytest.raises(WrongUsage, match="--no-such-option"):
+        parser.parse_args(["jobs/specs/user_credit.yaml", "--no-such-option"])
+
+
+def test_the_tests_are_run_by_options_that_they_have() -> None:
+    (step,) = (step for step in CHECK if step.name == "test")
+    tool, *options = shlex.split(step.script)
+    assert (ROOT / tool).is_file()
+    assert tiers._parse(options)[0] == ("fast",)
+
+
+def test_each_job_does_what_a_deploy_needs_in_order() -> None:
+    assert [step.name for step in CHECK] == ["setup", "lint", "size", "cost", "test", "synth", "scan"]
+    # A job's driver needs its image and its topics, and they need the registry and the brokers.
+    assert [step.name for step in DEPLOY] == ["setup", "state", "foundation", "image", "topics", "deploy"]
+
+
+def test_the_environments_are_shipped_ones_and_production_is_last_and_approved() -> None:
+    assert {target.environment for target in TARGETS} <= set(names())
+    assert [(target.environment, target.approved) for target in TARGETS] == [("dev", False), ("production", True)]
+
+
+@pytest.mark.parametrize("step", ALL, ids=lambda step: step.name)
+def test_every_script_is_one_for_bash(step: Step) -> None:
+    subprocess.run(["bash", "-n", "-c", step.script], check=True, timeout=10)
+
+
+def test_the_whole_scripts_are_ones_for_bash_and_stop_at_the_first_fault(pipeline: Pipeline, workflow: dict[str, Any]) -> None:
+    for script in _concourse_scripts(pipeline).values():
+        assert script.startswith("set -euo pipefail\n")
+        subprocess.run(["bash", "-n", "-c", script], check=True, timeout=10)
+    # By this GitHub runs each with -e and -o pipefail.
+    assert workflow["defaults"]["run"]["shell"] == "bash"
+
+
+def test_actions_are_pinned_by_their_commit_with_the_release_beside_it(workflow: dict[str, Any]) -> None:
+    used = {step["uses"] for job in workflow["jobs"].values() for step in job["steps"] if "uses" in step}
+    assert used == {f"{action}@{commit}" for action, (commit, _) in ACTIONS.items()}
+    for use in used:
+        assert re.fullmatch(r"[\w.-]+/[\w.-]+@[0-9a-f]{40}", use)
+    text = GITHUB.read_text("utf-8")
+    for line in (line for line in text.splitlines() if "uses:" in line):
+        assert re.search(r"@[0-9a-f]{40} # v\d+\.\d+\.\d+$", line)
+
+
+def test_a_job_has_no_right_that_it_does_not_need(workflow: dict[str, Any]) -> None:
+    assert workflow["permissions"] == {}
+    for name, job in workflow["jobs"].items():
+        assert job["permissions"] == {"contents": "read"} | ({"id-token": "write"} if name.startswith("deploy") else {})
+        assert job["timeout-minutes"] <= 120
+    for step in (step for job in workflow["jobs"].values() for step in job["steps"]):
+        if step.get("uses", "").startswith("actions/checkout@"):
+            assert step["with"]["persist-credentials"] is False
+
+
+def test_there_are_no_long_lived_keys(pipeline: Pipeline) -> None:
+    for path in (CONCOURSE, GITHUB):
+        assert not re.search(r"aws_(access_key_id|secret_access_key)|secrets\.", path.read_text("utf-8"), re.IGNORECASE)
+    (source,) = pipeline.var_sources
+    assert (source.type, source.config.audience, source.config.subject_scope) == ("idtoken", ["sts.amazonaws.com"], "job")
+
+
+def test_what_others_write_is_never_part_of_a_script(workflow: dict[str, Any]) -> None:
+    for job in workflow["jobs"].values():
+        assert not [step["run"] for step in job["steps"] if "${{" in step.get("run", "")]
+
+
+def test_a_change_that_is_only_proposed_is_checked_and_not_deployed(workflow: dict[str, Any]) -> None:
+    assert "pull_request_target" not in workflow["on"]
+    for name, job in workflow["jobs"].items():
+        assert job.get("if") == ("github.event_name == 'push'" if name.startswith("deploy") else None)
+
+
+def test_two_deploys_of_an_environment_never_run_at_once_and_none_is_broken_off(pipeline: Pipeline, workflow: dict[str, Any]) -> None:
+    jobs = {job.name: job for job in pipeline.jobs}
+    for target in TARGETS:
+        name = f"deploy-{target.environment}"
+        assert workflow["jobs"][name]["concurrency"] == {"group": f"penstock-deploy-{target.environment}", "cancel-in-progress": False}
+        assert jobs[name].serial
+        assert not jobs[name].interruptible
+
+
+def test_somebody_says_yes_before_production(pipeline: Pipeline, workflow: dict[str, Any]) -> None:
+    jobs = {job.name: job for job in pipeline.jobs}
+    for target in TARGETS:
+        name = f"deploy-{target.environment}"
+        # GitHub asks the reviewers of the environment; in Concourse somebody starts the job.
+        assert workflow["jobs"][name]["environment"] == target.environment
+        (get,) = jobs[name].gets()
+        assert get.trigger is not target.approved
+
+
+def test_the_variables_of_concourse_are_all_named() -> None:
+    found = set(re.findall(r"\(\(([\w-]+)\)\)", CONCOURSE.read_text("utf-8")))
+    assert found == set(VARIABLES)
+
+
+def test_a_cost_difference_is_of_the_specs_that_a_change_touches(tmp_path: Path) -> None:
+    """The step itself, in a repository with one change, and a `penstock` that says what it was asked."""
+    (step,) = (step for step in CHECK if step.name == "cost")
+    specs = tmp_path / "jobs/specs"
+    specs.mkdir(parents=True)
+    (tmp_path / ".venv/bin").mkdir(parents=True)
+    penstock = tmp_path / ".venv/bin/penstock"
+    penstock.write_text('#!/bin/sh\necho "$@"\ncat "$2" "$3"\n')
+    penstock.chmod(0o755)
+    environment = {"PATH": "/usr/bin:/bin", "HOME": str(tmp_path), "PENSTOCK_ENVIRONMENT": "production"}
+    environment |= {f"GIT_{who}_{what}": "a@example.com" for who in ("AUTHOR", "COMMITTER") for what in ("NAME", "EMAIL")}
+
+    def git(*words: str) -> None:
+        subprocess.run(["git", "-C", str(tmp_path), *words], check=True, timeout=20, capture_output=True, env=environment)
+
+    git("init", "-q")
+    for text in ("old", "new"):
+        (specs / "changed.yaml").write_text(f"{text}\n")
+        (specs / "same.yaml").write_text("same\n")
+        git("add", "jobs")
+        git("commit", "-q", "-m", text)
+    for base in ("HEAD^1", "0" * 40):
+        ran = subprocess.run(
+            ["bash", "-euo", "pipefail", "-c", step.script],
+            cwd=tmp_path,
+            env={**environment, "PENSTOCK_BASE": base},
+            capture_output=True,
+            text=True,
+            timeout=20,
+            check=True,
+        )
+        asked = "cost .penstock/before/changed.yaml jobs/specs/changed.yaml --environment production --app-path . -o markdown"
+        assert ran.stdout.splitlines() == [asked, "old", "new"]
+        assert (tmp_path / ".penstock/cost.md").read_text() == ran.stdout

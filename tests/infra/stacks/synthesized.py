@@ -1,0 +1,37 @@
+"""One stack, synthesized with stand-ins for what others give it."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+Content = dict[str, Any]
+CLUSTER = SimpleNamespace(cluster_name="the-cluster", cluster_endpoint="https://the-cluster.example", cluster_ca="Q0E=")
+KARPENTER = SimpleNamespace(interruption_queue="the-queue", node_role_name="the-node-role", controller_role_arn="the-controller-role")
+
+
+def content(folder: Path, name: str, add: Callable[[Any], object]) -> Content:
+    """A stack's cdk.tf.json.
+
+    Args:
+        folder: to synthesize into.
+        name: of the stack.
+        add: makes the stack in the app that it is given.
+    """
+    if shutil.which("node") is None:
+        pytest.skip("cdktf needs Node.js, and node is not in PATH")
+    os.environ.setdefault("JSII_SILENCE_WARNING_END_OF_LIFE_NODE_VERSION", "20")
+    from cdktf import App
+
+    app = App(outdir=str(folder))
+    add(app)
+    app.synth()
+    found: Content = json.loads((folder / "stacks" / name / "cdk.tf.json").read_text())
+    return found

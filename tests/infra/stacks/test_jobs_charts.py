@@ -1,0 +1,174 @@
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+import yaml
+
+from infra.environment import Environment, load
+from infra.errors import SettingOfDeployment
+from infra.image_tag import VARIABLE
+from infra.plans import plans
+from sizing.errors import PenstockError
+from tests.infra.environments import Change, read
+from tests.infra.manifests.jobs_in_cluster import hold, of_kind
+from tests.infra.stacks.synthesized import CLUSTER, Content, content
+
+SPECS = Path(__file__).resolve().parents[3] / "jobs/specs"
+CHECKPOINTS = SimpleNamespace(checkpoints_bucket="the-checkpoints", output_bucket="the-output")
+KAFKA = SimpleNamespace(bootstrap_brokers="b-1.example:9098,b-2.example:9098", security="iam")
+REGISTRY = SimpleNamespace(repository_url="registry.example/penstock-production/jobs")
+ROLES = "arn:aws:iam::111122223333:role/"
+
+
+@pytest.fixture(autouse=True)
+def _no_image_of_a_pipeline(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv(VARIABLE, raising=False)
+
+
+def synthesized(folder: Path, environment: Environment, kafka: Any = KAFKA) -> Content:
+    from infra.stacks.jobs_charts import JobsChartsStack
+
+    found = plans(environment)
+    roles = SimpleNamespace(role_arns={job.name: f"{ROLES}{job.name}" for job in found.jobs})
+
+    def add(app: Any) -> object:
+        return JobsChartsStack(app, environment, found, CLUSTER, CHECKPOINTS, kafka, REGISTRY, roles)
+
+    return content(folder, "jobs-charts", add)
+
+
+@pytest.fixture(scope="module")
+def stack(tmp_path_factory: pytest.TempPathFactory) -> Content:
+    """The stack of the production environment."""
+    return synthesized(tmp_path_factory.mktemp("jobs-charts"), load("production"))
+
+
+@pytest.fixture
+def with_job(tmp_path: Path) -> Callable[..., Content]:
+    """The stack of a production with one job, whose spec differs from the shipped one."""
+
+    def made(changes: dict[str, Any], change: Change | None = None, kafka: Any = KAFKA) -> Content:
+        document = yaml.safe_load((SPECS / "user_credit.yaml").read_text("utf-8"))
+        document["spec"].update(changes)
+        (tmp_path / "job.yaml").write_text(yaml.safe_dump(document), "utf-8")
+
+        def one_job(spec: dict[str, Any]) -> None:
+            spec["jobs"] = ["job.yaml"]
+            if change is not None:
+                change(spec)
+
+        return synthesized(tmp_path, read(tmp_path, one_job), kafka)
+
+    return made
+
+
+def manifests(stack: Content, job: str = "user-credit") -> list[dict[str, Any]]:
+    (text,) = stack["resource"]["helm_release"][f"job-{job}"]["values"]
+    found: list[dict[str, Any]] = json.loads(text)["manifests"]
+    return found
+
+
+def runtime(found: list[dict[str, Any]]) -> dict[str, Any]:
+    (config_map,) = of_kind(found, "ConfigMap")
+    configuration: dict[str, Any] = json.loads(config_map["data"]["runtime.json"])
+    return configuration
+
+
+def test_each_job_is_a_release_of_its_own(stack: Content) -> None:
+    releases = stack["resource"]["helm_release"]
+    assert set(releases) == {"job-user-credit", "job-flights"}
+    assert {release["namespace"] for release in releases.values()} == {"kube-system"}
+    # Source: Helm, a release's name has at most 53 characters; a job's 45.
+    assert max(len(name) for name in releases) <= 53
+
+
+def test_a_release_has_time_for_the_driver_that_stops_and_the_one_that_starts(stack: Content) -> None:
+    for job in ("user-credit", "flights"):
+        (driver,) = of_kind(manifests(stack, job), "StatefulSet")
+        grace_s = driver["spec"]["template"]["spec"]["terminationGracePeriodSeconds"]
+        assert stack["resource"]["helm_release"][f"job-{job}"]["timeout"] == 600 + grace_s
+
+
+@pytest.mark.parametrize("job", ["user-credit", "flights"])
+def test_every_manifest_is_one_by_kubernetes_own_schemas(stack: Content, job: str) -> None:
+    for manifest in manifests(stack, job):
+        hold(manifest)
+
+
+def test_a_job_is_told_what_the_other_stacks_have_made(stack: Content) -> None:
+    found = manifests(stack)
+    configuration = runtime(found)
+    assert configuration["brokers"] == KAFKA.bootstrap_brokers
+    assert configuration["kafkaSecurity"] == "iam"
+    assert configuration["checkpoint"] == "s3a://the-checkpoints/user-credit/checkpoints/1"
+    assert configuration["outputBucket"] == "the-output"
+    assert configuration["sparkConf"]["spark.kubernetes.container.image"] == "registry.example/penstock-production/jobs:0.1.0"
+    accounts = of_kind(found, "ServiceAccount")
+    assert {account["metadata"]["annotations"]["penstock.dev/role-arn"] for account in accounts} == {f"{ROLES}user-credit"}
+
+
+def test_the_spec_goes_along_as_it_was_written(stack: Content) -> None:
+    (config_map,) = of_kind(manifests(stack), "ConfigMap")
+    assert config_map["data"]["job.yaml"] == (SPECS / "user_credit.yaml").read_text("utf-8")
+
+
+def test_a_changed_parallelism_changes_executors_and_quota(with_job: Callable[..., Content], stack: Content) -> None:
+    def instances(found: list[dict[str, Any]]) -> tuple[str, str]:
+        (quota,) = of_kind(found, "ResourceQuota")
+        return runtime(found)["sparkConf"]["spark.executor.instances"], quota["spec"]["hard"]["pods"]
+
+    assert instances(manifests(stack)) == ("2", "5")
+    kafka = {name: {"kafka": {"topic": f"events-{name}", "partitions": 20}} for name in ("a", "b")}
+    assert instances(manifests(with_job({"parallelism": 20, "sources": kafka}))) == ("4", "9")
+
+
+def test_a_bounded_run_is_a_job(with_job: Callable[..., Content]) -> None:
+    sources = {name: {"kafka": {"topic": f"events-{name}", "partitions": 10, "startingOffsets": "earliest"}} for name in ("a", "b")}
+    found = manifests(with_job({"trigger": "availableNow", "sources": sources}))
+    assert of_kind(found, "Job") and not of_kind(found, "StatefulSet")
+
+
+def test_with_the_operator_a_job_is_a_spark_application(with_job: Callable[..., Content]) -> None:
+    found = manifests(with_job({}, lambda spec: spec["eks"].update(sparkOperator=True)))
+    assert of_kind(found, "SparkApplication") and not of_kind(found, "StatefulSet")
+
+
+def test_brokers_of_others_are_reached_at_their_own_ports(with_job: Callable[..., Content]) -> None:
+    servers = "b-1.example:9092,b-2.example:19092"
+
+    def external(spec: dict[str, Any]) -> None:
+        spec["kafka"] = {"kind": "external", "bootstrapServers": servers, "security": "tls"}
+
+    found = manifests(with_job({}, external, SimpleNamespace(bootstrap_brokers=servers, security="tls")))
+    (outside,) = [policy for policy in of_kind(found, "NetworkPolicy") if policy["metadata"]["name"] == "outside"]
+    ports = {port["port"] for rule in outside["spec"]["egress"] for port in rule["ports"]}
+    assert ports == {53, 80, 443, 9092, 19092}
+
+
+def test_a_setting_that_the_deployment_gives_is_refused_with_its_line(with_job: Callable[..., Content]) -> None:
+    conf = {"spark.kubernetes.namespace": "kube-system", "spark.driver.port": "7078"}
+    with pytest.raises(PenstockError) as raised:
+        with_job({"sparkConf": conf})
+    (fault,) = raised.value.errors
+    assert isinstance(fault, SettingOfDeployment)
+    assert fault.given == "kube-system"
+    assert "spark.kubernetes.namespace" in fault.path
+    assert fault.at is not None and fault.at.line
+
+
+def test_a_pipelines_image_is_the_one_that_runs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv(VARIABLE, "1.4.2")
+    for job in ("user-credit", "flights"):
+        (driver,) = of_kind(manifests(synthesized(tmp_path / job, load("production")), job), "StatefulSet")
+        (only,) = driver["spec"]["template"]["spec"]["containers"]
+        assert only["image"] == "registry.example/penstock-production/jobs:1.4.2"
+
+
+def test_two_synths_are_the_same_to_the_byte(stack: Content, tmp_path: Path) -> None:
+    again = synthesized(tmp_path, load("production"))
+    assert again["resource"]["helm_release"] == stack["resource"]["helm_release"]

@@ -1,0 +1,105 @@
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from infra.cluster import cluster
+from infra.deployable import refuse_undeployable
+from infra.environment import load
+from jobs.document import read as read_document
+from sizing.errors import PenstockError
+from tests.infra.environments import Change, written
+
+TODAY = "2026-11-21"
+ADMIN = "arn:aws:iam::111122223333:role/deploy"
+
+
+def _faults(folder: Path, change: Change, today: str = TODAY) -> list[PenstockError]:
+    def administrated(spec: dict[str, Any]) -> None:
+        spec["eks"]["admins"] = [ADMIN]
+        change(spec)
+
+    path = written(folder, administrated)
+    environment = load(path)
+    try:
+        refuse_undeployable(environment, cluster(environment), today=today, document=read_document(path))
+    except PenstockError as error:
+        return list(error.errors)
+    return []
+
+
+def _of_eks(**fields: Any) -> Change:
+    return lambda spec: spec["eks"].update(fields)
+
+
+def test_an_environment_on_a_supported_version_with_an_administrator_is_taken(tmp_path: Path) -> None:
+    assert _faults(tmp_path, _of_eks()) == []
+
+
+@pytest.mark.parametrize(
+    ("version", "extended", "today", "code"),
+    [
+        ("1.34", False, "2026-12-02", None),
+        ("1.34", False, "2026-12-03", "INF-020"),
+        ("1.34", True, "2026-12-03", None),
+        ("1.34", True, "2027-12-03", "INF-020"),
+        ("1.33", False, TODAY, "INF-020"),
+        ("1.33", True, TODAY, None),
+        ("1.30", True, TODAY, "INF-020"),
+        ("1.29", False, TODAY, "INF-021"),
+        ("1.36", False, TODAY, None),
+    ],
+)
+def test_a_version_is_held_against_the_date(tmp_path: Path, version: str, extended: bool, today: str, code: str | None) -> None:
+    faults = _faults(tmp_path, _of_eks(version=version, extendedSupport=extended), today)
+    assert [fault.code for fault in faults] == ([code] if code else [])
+
+
+def test_a_version_out_of_support_is_told_with_its_line_and_what_to_take(tmp_path: Path) -> None:
+    (fault,) = _faults(tmp_path, _of_eks(version="1.33"))
+    assert (fault.path, fault.given, fault.exit_code) == ("spec.eks.version", "1.33", 2)
+    assert "ended on 2026-07-29" in fault.need
+    assert fault.fix.startswith('version: "1.35", in standard support until 2027-03-27; or extendedSupport: true')
+    assert fault.at is not None
+    assert "version:" in (tmp_path / "environment.yaml").read_text().splitlines()[(fault.at.line or 0) - 1]
+
+
+def test_a_date_after_all_that_is_known_has_no_version_to_name(tmp_path: Path) -> None:
+    (fault,) = _faults(tmp_path, _of_eks(), "2030-01-01")
+    assert (fault.code, fault.fix) == ("INF-020", "take one that EKS supports")
+
+
+def test_a_cluster_that_nobody_may_administrate_is_refused(tmp_path: Path) -> None:
+    (fault,) = _faults(tmp_path, _of_eks(admins=[]))
+    assert (fault.code, fault.path) == ("INF-022", "spec.eks.admins")
+    assert fault.fix == "admins: [arn:aws:iam::111122223333:role/NAME]"
+
+
+def test_an_emulated_cluster_needs_no_administrator(tmp_path: Path) -> None:
+    def change(spec: dict[str, Any]) -> None:
+        spec["eks"]["admins"] = []
+        spec["endpoints"] = {"aws": "http://127.0.0.1:4566"}
+
+    assert _faults(tmp_path, change) == []
+
+
+def test_a_zone_in_which_nothing_is_sold_is_refused(tmp_path: Path) -> None:
+    (fault,) = _faults(tmp_path, lambda spec: spec["network"].update(zones=["us-east-1a", "us-east-1b", "us-east-1z"]))
+    assert (fault.code, fault.path, fault.given) == ("INF-023", "spec.network.zones[2]", "us-east-1z")
+    assert "us-east-1a" in fault.need
+    assert fault.at is not None
+
+
+def test_all_that_stands_against_a_deploy_is_told_at_once(tmp_path: Path) -> None:
+    def change(spec: dict[str, Any]) -> None:
+        spec["eks"].update(version="1.33", admins=[])
+        spec["network"]["zones"] = ["us-east-1a", "us-east-1b", "us-east-1z"]
+
+    assert [fault.code for fault in _faults(tmp_path, change)] == ["INF-020", "INF-022", "INF-023"]
+
+
+def test_an_environment_without_a_cluster_has_nothing_to_be_held_against() -> None:
+    environment = load(Path(__file__).parent / "bare.yaml")
+    refuse_undeployable(environment, cluster(environment), today=TODAY)

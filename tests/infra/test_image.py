@@ -1,0 +1,218 @@
+from __future__ import annotations
+
+import json
+import os
+import re
+import shlex
+import shutil
+import subprocess
+import sys
+from importlib.metadata import distribution
+from pathlib import Path
+
+import pytest
+
+from infra.manifests.config_map import APPS
+from infra.manifests.driver_pod import PYTHON, READY_FILE
+from infra.manifests.pod_security import SPARK_UID, WORK
+from infra.manifests.spark_application import PROGRAM, SPARK_VERSION
+from jobs.runtime_configuration import READY_FILE_VARIABLE
+from scripts.layout import ROOT
+from tests.infra.dockerfile import Stage, stages
+
+DOCKERFILE = ROOT / "infra/image/Dockerfile"
+# Distributions that Spark's own image has.
+IN_SPARK = {"pyspark", "py4j"}
+
+
+@pytest.fixture(scope="module")
+def built() -> dict[str | None, Stage]:
+    return {stage.name: stage for stage in stages(DOCKERFILE)}
+
+
+@pytest.fixture(scope="module")
+def image(built: dict[str | None, Stage]) -> Stage:
+    """The last stage, which is what runs."""
+    return built[None]
+
+
+def lock(name: str) -> dict[str, set[str]]:
+    """Package -> its lines of a lock file, one a version."""
+    text = (ROOT / "requirements" / name).read_text("utf-8")
+    found: dict[str, set[str]] = {}
+    for package, line in re.findall(r"^(([a-z0-9-]+)==.*?) \\$", text, re.MULTILINE):
+        found.setdefault(line, set()).add(package)
+    return found
+
+
+def environment(stage: Stage) -> dict[str, str]:
+    return dict(one.split("=", 1) for text in stage.of("ENV") for one in shlex.split(text))
+
+
+def test_every_base_has_a_version_and_may_be_given_by_digest(built: dict[str | None, Stage]) -> None:
+    for stage in built.values():
+        assert re.fullmatch(r"[a-z0-9/.-]+:[0-9][A-Za-z0-9._-]+", stage.base), stage.base
+    froms = re.findall(r"^FROM (\S+)", DOCKERFILE.read_text("utf-8"), re.MULTILINE)
+    assert all(re.fullmatch(r"\$\{([A-Z]+)_IMAGE\}:\$\{\1_TAG\}", base) for base in froms)
+
+
+def test_the_image_is_made_from_sparks_own_of_the_version_that_the_tests_run(built: dict[str | None, Stage], image: Stage) -> None:
+    assert image.base == built["python"].base
+    assert re.fullmatch(r"apache/spark:([0-9.]+)-scala2\.13-java17-ubuntu", image.base)
+    version = image.base.split(":")[1].split("-")[0]
+    assert version == SPARK_VERSION == distribution("pyspark").version
+
+
+def test_it_does_not_run_as_root(image: Stage) -> None:
+    assert image.of("USER")[-1] == str(SPARK_UID)
+    # The user comes after all that is written, so that what runs can't write to it.
+    keywords = [instruction.keyword for instruction in image.instructions]
+    assert not {"COPY", "ADD", "RUN"} & set(keywords[len(keywords) - keywords[::-1].index("USER") :])
+
+
+def test_all_that_is_copied_is_there_and_docker_is_given_it(built: dict[str | None, Stage]) -> None:
+    allowed = [line[1:] for line in (ROOT / ".dockerignore").read_text("utf-8").splitlines() if line.startswith("!")]
+    for stage in built.values():
+        assert not stage.of("ADD")
+        for text in stage.of("COPY"):
+            sources = [word for word in text.split()[:-1] if not word.startswith("--")]
+            if text.startswith("--from="):
+                assert text.split()[0].removeprefix("--from=") in built
+                continue
+            for source in sources:
+                assert (ROOT / source).exists()
+                assert any(Path(source).is_relative_to(path) for path in allowed), source
+
+
+def test_docker_is_given_nothing_that_is_not_named() -> None:
+    lines = [line for line in (ROOT / ".dockerignore").read_text("utf-8").splitlines() if line and not line.startswith("#")]
+    assert lines[0] == "*"
+
+
+def test_nothing_is_installed_but_what_a_lock_names(built: dict[str | None, Stage], image: Stage) -> None:
+    runs = [text for stage in built.values() for text in stage.of("RUN")]
+    assert not [
+        text for text in runs if re.search(r"\b(apt|apt-get|apk|curl|wget|pip3? install|npm)\b", text.replace("uv pip install", ""))
+    ]
+    (install,) = [text for text in built["python"].of("RUN") if "uv pip install" in text]
+    for flag in ("--require-hashes", "--no-deps", "--only-binary :all:", "-r /build/image.lock"):
+        assert flag in install
+    # Build tools stay in the stages before.
+    assert not [text for text in image.of("COPY") if "/uv" in text or ".m2" in text]
+
+
+def test_the_jars_are_those_of_the_set_up_with_their_checksums(built: dict[str | None, Stage], tmp_path: Path) -> None:
+    (run,) = built["jars"].of("RUN")
+    assert "-f spark-jars.pom.xml dependency:copy-dependencies" in run
+    checks = run[run.index("grep ") :]
+    shutil.copy(ROOT / "requirements/jars.sha256", tmp_path)
+
+    def checked() -> int:
+        return subprocess.run(["bash", "-ec", checks], cwd=tmp_path, capture_output=True, check=False).returncode
+
+    jars = ROOT / ".penstock/jars/spark"
+    if not jars.is_dir():
+        if os.environ.get("PENSTOCK_REQUIRE_ALL") == "1":
+            pytest.fail("the jars of the set-up are missing")
+        pytest.skip("the jars of the set-up are missing: ./scripts/setup")
+    (tmp_path / "spark").mkdir()
+    for jar in jars.glob("*.jar"):
+        os.link(jar, tmp_path / "spark" / jar.name) if jar.stat().st_dev == tmp_path.stat().st_dev else shutil.copy(jar, tmp_path / "spark")
+    assert checked() == 0
+    (tmp_path / "spark/other.jar").write_bytes(b"")
+    assert checked() != 0
+    (tmp_path / "spark/other.jar").unlink()
+    next((tmp_path / "spark").glob("hadoop-aws-*.jar")).unlink()
+    assert checked() != 0
+
+
+def test_no_jar_stands_in_the_way_of_one_of_sparks_own() -> None:
+    def bare(name: str) -> str:
+        return re.sub(r"-[0-9].*", "", name)
+
+    pyspark = Path(str(distribution("pyspark").locate_file("pyspark/jars")))
+    own = {bare(jar.name) for jar in pyspark.glob("*.jar")}
+    ours = {bare(line.split("/")[1]) for line in (ROOT / "requirements/jars.sha256").read_text().splitlines() if " spark/" in line}
+    assert ours and not ours & own
+
+
+def test_the_images_packages_are_those_of_the_jobs_as_the_tests_run_them() -> None:
+    image, main = lock("image.lock"), lock("main.lock")
+    assert image and all(lines <= main[package] for package, lines in image.items())
+    assert not IN_SPARK & set(image)
+
+
+def test_py4j_is_the_one_that_spark_brings(image: Stage) -> None:
+    (version,) = re.findall(r"py4j-([0-9.]+)-src\.zip", environment(image)["PYTHONPATH"])
+    assert version == distribution("py4j").version
+    assert list(Path(str(distribution("pyspark").locate_file("pyspark/python/lib"))).glob(f"py4j-{version}-src.zip"))
+
+
+def test_the_manifests_and_the_image_mean_the_same_paths(image: Stage) -> None:
+    variables = environment(image)
+    assert variables["PYSPARK_PYTHON"] == variables["PYSPARK_DRIVER_PYTHON"] == PYTHON
+    assert variables[READY_FILE_VARIABLE] == READY_FILE
+    assert APPS in variables["PYTHONPATH"].split(":")
+    assert image.of("WORKDIR") == [WORK]
+    assert PROGRAM == "local:///opt/penstock/run.py"
+    assert any(text.endswith("infra/image/run.py /opt/penstock/") for text in image.of("COPY"))
+    (health,) = image.of("HEALTHCHECK")
+    assert json.loads(health[health.index("[") :]) == ["test", "-e", READY_FILE]
+
+
+def test_sparks_entry_point_stays_for_the_executors(image: Stage) -> None:
+    assert not image.of("ENTRYPOINT")
+
+
+def test_what_is_in_the_image_starts_the_driver(image: Stage, tmp_path: Path) -> None:
+    """Of this interpreter's packages it may import those of the image's lock and Spark's; of this checkout what is copied."""
+    for text in image.of("COPY"):
+        source, target = text.split()[-2:]
+        if not text.startswith("--from=") and target.startswith("/opt/penstock"):
+            copied = tmp_path / target.lstrip("/")
+            if (ROOT / source).is_dir():
+                shutil.copytree(ROOT / source, copied, ignore=shutil.ignore_patterns("__pycache__"))
+            else:
+                copied.mkdir(parents=True, exist_ok=True)
+                shutil.copy(ROOT / source, copied)
+    root = tmp_path / "opt/penstock"
+    packages = sorted(IN_SPARK | set(lock("image.lock")))
+    guard = tmp_path / "guard.py"
+    guard.write_text(_GUARD, "utf-8")
+    command = [sys.executable, "-P", str(guard), json.dumps(packages), str(root), str(root / "run.py"), "--help"]
+    base = {"PATH": os.environ["PATH"], "HOME": str(tmp_path), "PYTHONDONTWRITEBYTECODE": "1"}
+    ran = subprocess.run(command, cwd=tmp_path, env=base, capture_output=True, text=True, timeout=120, check=False)
+    assert ran.returncode == 0, ran.stderr
+    assert "configuration" in ran.stdout
+
+
+_GUARD = """
+import json, runpy, sys
+from importlib.metadata import packages_distributions
+
+allowed, root, program = set(json.loads(sys.argv[1])), sys.argv[2], sys.argv[3]
+owners = packages_distributions()
+
+
+class Guard:
+    def find_spec(self, name, path=None, target=None):
+        owned = owners.get(name.partition(".")[0])
+        if owned and not {one.lower().replace("_", "-") for one in owned} & allowed:
+            raise ModuleNotFoundError(f"{name} is not in the image", name=name)
+        return None
+
+
+sys.path[:] = [root, *(path for path in sys.path if path and not path.startswith(sys.argv[0]))]
+sys.meta_path.insert(0, Guard())
+import jobs
+assert jobs.__file__.startswith(root), jobs.__file__
+import jobs.runtime, jobs.apps.user_credit, jobs.apps.flights, jobs.kafka_security
+try:
+    import moto
+except ModuleNotFoundError:
+    pass
+else:
+    raise AssertionError("the guard lets everything pass")
+sys.argv[:] = [program, *sys.argv[4:]]
+runpy.run_path(program, run_name="__main__")
+"""

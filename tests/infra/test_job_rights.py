@@ -1,0 +1,279 @@
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from infra.environment import load as load_environment
+from infra.errors import OutputsOverlap
+from infra.job_rights import Brokers, Buckets, output_folders, refuse_shared_folders, statements
+from infra.plans import EnvironmentPlans, plans
+from infra.policies import Statement
+from jobs.spec import SpecFile, load
+from sizing.errors import PenstockError
+from tests.infra.environments import read
+from tests.infra.iam_evaluation import allowed
+
+SPECS = Path(__file__).resolve().parents[2] / "jobs/specs"
+CHECKPOINTS, OUTPUT = "arn:aws:s3:::the-checkpoints", "arn:aws:s3:::the-output"
+KEY = "arn:aws:kms:us-east-1:111122223333:key/1"
+BUCKETS = Buckets(checkpoints_arn=CHECKPOINTS, output_arn=OUTPUT, key_arn=KEY, service="s3.us-east-1.amazonaws.com")
+KAFKA = "arn:aws:kafka:us-east-1:111122223333"
+BROKERS = Brokers(*(f"{KAFKA}:{kind}/the-brokers/uuid-1" for kind in ("cluster", "topic", "group", "transactional-id")))
+
+
+def spec(folder: Path, name: str, **changes: Any) -> SpecFile:
+    """The shipped job under another name, its output in a folder of that name."""
+    document = yaml.safe_load((SPECS / "user_credit.yaml").read_text("utf-8"))
+    document["metadata"]["name"] = name
+    document["spec"]["sinks"]["out"]["files"]["path"] = name
+    document["spec"].update(changes)
+    file = folder / f"{name}.yaml"
+    file.write_text(yaml.safe_dump(document), "utf-8")
+    return load(file)
+
+
+@pytest.fixture
+def rights() -> list[Statement]:
+    return statements(load(SPECS / "user_credit.yaml"), BUCKETS, BROKERS)
+
+
+def may(rights: list[Statement], action: str, resource: str, **context: str) -> bool:
+    return allowed(rights, action, resource, {key.replace("__", ":"): value for key, value in context.items()})
+
+
+def listed(rights: list[Statement], bucket: str, prefix: str | None) -> bool:
+    return allowed(rights, "s3:ListBucket", bucket, {} if prefix is None else {"s3:prefix": prefix})
+
+
+def by_sid(rights: list[Statement]) -> Mapping[str, Statement]:
+    found = {statement["Sid"]: statement for statement in rights}
+    assert len(found) == len(rights)
+    return found
+
+
+def test_these_are_all_the_statements_and_no_one_denies(rights: list[Statement]) -> None:
+    assert set(by_sid(rights)) == {
+        "ListOwnCheckpoints",
+        "UseOwnCheckpoints",
+        "ListOwnOutput",
+        "ListUnfinishedUploads",
+        "WriteOwnOutput",
+        "UseKeyByS3",
+        "ConnectToBrokers",
+        "ReadOwnTopics",
+        "UseOwnGroups",
+        "WriteOwnTopics",
+        "UseOwnTransactions",
+    }
+    assert {statement["Effect"] for statement in rights} == {"Allow"}
+
+
+def test_no_action_and_no_resource_is_a_wildcard_of_a_whole_service(rights: list[Statement]) -> None:
+    for statement in rights:
+        assert all(re.fullmatch(r"[a-z0-9-]+:[A-Za-z]+", action) for action in statement["Action"])
+        assert "*" not in statement["Resource"]
+        assert all(resource.startswith("arn:aws:") and "*" not in resource.split("/")[0] for resource in statement["Resource"])
+
+
+@pytest.mark.parametrize("action", ["s3:GetObject", "s3:PutObject", "s3:DeleteObject", "s3:AbortMultipartUpload"])
+def test_a_job_uses_its_own_checkpoints_and_no_others(rights: list[Statement], action: str) -> None:
+    assert may(rights, action, f"{CHECKPOINTS}/user-credit/checkpoints/1/offsets/0")
+    assert may(rights, action, f"{CHECKPOINTS}/user-credit/savepoints/2/metadata")
+    for other in ("flights/checkpoints/1/offsets/0", "user-credit-2/checkpoints/1/offsets/0", "user-credit", "x"):
+        assert not may(rights, action, f"{CHECKPOINTS}/{other}")
+
+
+@pytest.mark.parametrize("bucket", [CHECKPOINTS, OUTPUT])
+def test_a_job_lists_its_own_folder_and_no_others(rights: list[Statement], bucket: str) -> None:
+    assert listed(rights, bucket, "user-credit/")
+    assert listed(rights, bucket, "user-credit/checkpoints/1/commits/")
+    # None: a request that names no prefix would list everything. The last begins like this job's folder and is another's.
+    for other in (None, "", "flights/", "user-credit-2/", "user-credit"):
+        assert not listed(rights, bucket, other)
+
+
+@pytest.mark.parametrize("action", ["s3:GetObject", "s3:PutObject", "s3:AbortMultipartUpload"])
+def test_a_job_writes_its_own_output_and_no_others(rights: list[Statement], action: str) -> None:
+    assert may(rights, action, f"{OUTPUT}/user-credit/dt=2026-11-21/user-data-1.json")
+    for other in ("flights/part-1.json", "user-credit-2/part-1.json", "part-1.json"):
+        assert not may(rights, action, f"{OUTPUT}/{other}")
+
+
+def test_a_job_deletes_nothing_that_it_has_published(rights: list[Statement]) -> None:
+    assert not may(rights, "s3:DeleteObject", f"{OUTPUT}/user-credit/dt=2026-11-21/user-data-1.json")
+
+
+def test_a_job_finds_the_uploads_that_it_has_left_unfinished(rights: list[Statement]) -> None:
+    assert may(rights, "s3:ListBucketMultipartUploads", OUTPUT)
+    assert not may(rights, "s3:ListBucketMultipartUploads", CHECKPOINTS)
+
+
+@pytest.mark.parametrize(
+    "action",
+    [
+        "s3:GetObjectVersion",
+        "s3:DeleteObjectVersion",
+        "s3:PutObjectAcl",
+        "s3:PutBucketPolicy",
+        "s3:PutLifecycleConfiguration",
+        "s3:GetBucketPolicy",
+    ],
+)
+def test_a_job_neither_reaches_old_versions_nor_changes_a_bucket(rights: list[Statement], action: str) -> None:
+    for resource in (CHECKPOINTS, f"{CHECKPOINTS}/user-credit/x", OUTPUT, f"{OUTPUT}/user-credit/x"):
+        assert not may(rights, action, resource)
+
+
+@pytest.mark.parametrize("action", ["kms:Decrypt", "kms:GenerateDataKey"])
+def test_the_key_is_used_by_way_of_s3_and_for_these_buckets_alone(rights: list[Statement], action: str) -> None:
+    by_s3 = {"kms:ViaService": "s3.us-east-1.amazonaws.com"}
+    context = "kms:EncryptionContext:aws:s3:arn"
+    for arn in (CHECKPOINTS, OUTPUT, f"{CHECKPOINTS}/user-credit/checkpoints/1/offsets/0"):
+        assert allowed(rights, action, KEY, {**by_s3, context: arn})
+    assert not allowed(rights, action, KEY, {**by_s3, context: "arn:aws:s3:::another"})
+    assert not allowed(rights, action, KEY, by_s3)
+    assert not allowed(rights, action, KEY, {context: CHECKPOINTS})
+    assert not allowed(rights, action, KEY, {"kms:ViaService": "s3.eu-west-1.amazonaws.com", context: CHECKPOINTS})
+    assert not allowed(rights, action, f"{KEY}2", {**by_s3, context: CHECKPOINTS})
+
+
+@pytest.mark.parametrize("action", ["kms:Encrypt", "kms:CreateGrant", "kms:ScheduleKeyDeletion", "kms:PutKeyPolicy"])
+def test_the_key_is_used_for_nothing_else(rights: list[Statement], action: str) -> None:
+    assert not allowed(
+        rights, action, KEY, {"kms:ViaService": "s3.us-east-1.amazonaws.com", "kms:EncryptionContext:aws:s3:arn": CHECKPOINTS}
+    )
+
+
+def test_a_job_reads_its_sources_and_writes_its_sinks(rights: list[Statement]) -> None:
+    def topic(action: str, name: str) -> bool:
+        return may(rights, f"kafka-cluster:{action}", f"{KAFKA}:topic/the-brokers/uuid-1/{name}")
+
+    for source in ("events-a", "events-b"):
+        assert topic("ReadData", source) and topic("DescribeTopic", source)
+        assert not topic("WriteData", source)
+    for sink in ("user-credit-errors", "user-credit-late", "user-credit-alerts"):
+        assert topic("WriteData", sink) and topic("DescribeTopic", sink)
+        assert not topic("ReadData", sink)
+    for action in ("CreateTopic", "DeleteTopic", "AlterTopic", "AlterTopicDynamicConfiguration"):
+        assert not topic(action, "events-a") and not topic(action, "user-credit-late")
+    for other in ("flights", "events-a-2", "__consumer_offsets"):
+        assert not any(topic(action, other) for action in ("DescribeTopic", "ReadData", "WriteData"))
+
+
+def test_a_job_connects_to_its_cluster_and_alters_nothing_of_it(rights: list[Statement]) -> None:
+    for action in ("Connect", "WriteDataIdempotently"):
+        assert may(rights, f"kafka-cluster:{action}", BROKERS.cluster_arn)
+        assert not may(rights, f"kafka-cluster:{action}", f"{KAFKA}:cluster/other/uuid-2")
+    for action in ("AlterCluster", "AlterClusterDynamicConfiguration"):
+        assert not may(rights, f"kafka-cluster:{action}", BROKERS.cluster_arn)
+
+
+@pytest.mark.parametrize(("kind", "noun"), [("group", "Group"), ("transactional-id", "TransactionalId")])
+def test_groups_and_transactions_are_the_jobs_own(rights: list[Statement], kind: str, noun: str) -> None:
+    def own(name: str) -> bool:
+        return all(
+            may(rights, f"kafka-cluster:{verb}{noun}", f"{KAFKA}:{kind}/the-brokers/uuid-1/{name}") for verb in ("Describe", "Alter")
+        )
+
+    assert own("penstock.user-credit") and own("penstock.user-credit.1")
+    assert not own("penstock.flights") and not own("penstock.user-credit-2") and not own("penstock.user-credit-2.1")
+    # Readers that Spark names by a prefix and at random.
+    assert own("penstock.user-credit.spark-8f14e45f-1-executor") and not own("spark-kafka-source-8f14e45f-1-executor")
+    assert not may(rights, "kafka-cluster:DeleteGroup", f"{KAFKA}:group/the-brokers/uuid-1/penstock.user-credit")
+
+
+def test_topics_of_a_pattern_and_readers_of_a_prefix_are_the_jobs(tmp_path: Path) -> None:
+    kafka = {"pattern": "bank-(debits|credits)", "groupIdPrefix": "team.readers"}
+    rights = statements(spec(tmp_path, "patterns", sources={"a": {"kafka": kafka}}, local={}), BUCKETS, BROKERS)
+
+    def reads(topic: str) -> bool:
+        return may(rights, "kafka-cluster:ReadData", f"{KAFKA}:topic/the-brokers/uuid-1/{topic}")
+
+    assert reads("bank-debits") and reads("bank-credits") and not reads("banks") and not reads("events-a")
+    groups = f"{KAFKA}:group/the-brokers/uuid-1"
+    assert may(rights, "kafka-cluster:AlterGroup", f"{groups}/team.readers-8f14e45f-1-executor")
+    assert not may(rights, "kafka-cluster:AlterGroup", f"{groups}/team.other")
+
+
+def test_a_job_without_topics_to_read_may_mark_its_transactions(tmp_path: Path) -> None:
+    document = yaml.safe_load((SPECS / "keyword_lines.yaml").read_text("utf-8"))
+    document["spec"]["sinks"]["out"] = {"kafka": {"topic": "kept-lines", "guarantee": "exactly-once"}}
+    file = tmp_path / "lines.yaml"
+    file.write_text(yaml.safe_dump(document), "utf-8")
+    rights = statements(load(file), BUCKETS, BROKERS)
+    assert "ReadOwnTopics" not in by_sid(rights)
+    group = f"{BROKERS.groups_arn}/penstock.keyword-lines.0123abcd.out"
+    assert may(rights, "kafka-cluster:AlterGroup", group)
+    assert not may(rights, "kafka-cluster:AlterGroup", group.replace("keyword-lines", "another"))
+
+
+def test_files_are_read_where_they_lie_and_nowhere_else(tmp_path: Path) -> None:
+    sources = {"a": {"files": {"path": "in/a"}}, "b": {"files": {"path": "b", "bucket": "the-lake"}}}
+    rights = statements(spec(tmp_path, "reads-files", sources=sources, local={}), BUCKETS, BROKERS)
+    assert may(rights, "s3:GetObject", f"{OUTPUT}/in/a/dt=2025-04-05/x.jsonl") and may(rights, "s3:GetObject", "arn:aws:s3:::the-lake/b/x")
+    assert listed(rights, OUTPUT, "in/a/") and listed(rights, "arn:aws:s3:::the-lake", "b/")
+    assert not may(rights, "s3:GetObject", f"{OUTPUT}/in/ab/x") and not may(rights, "s3:GetObject", "arn:aws:s3:::the-lake/c/x")
+    assert not may(rights, "s3:PutObject", f"{OUTPUT}/in/a/x") and not may(rights, "s3:PutObject", "arn:aws:s3:::the-lake/b/x")
+    assert not listed(rights, "arn:aws:s3:::the-lake", "") and not listed(rights, "arn:aws:s3:::the-lake", None)
+
+
+def test_what_a_job_does_not_have_it_has_no_rights_for(tmp_path: Path) -> None:
+    topics = {name: {"kafka": {"topic": f"t-{name}"}} for name in ("out", "errors", "late")}
+    alone = by_sid(statements(spec(tmp_path, "topics-alone", sinks=topics), BUCKETS, BROKERS))
+    assert {"ListOwnOutput", "ListUnfinishedUploads", "WriteOwnOutput"}.isdisjoint(alone)
+    assert alone["UseKeyByS3"]["Condition"]["StringLike"]["kms:EncryptionContext:aws:s3:arn"] == [CHECKPOINTS, f"{CHECKPOINTS}/*"]
+    files = by_sid(statements(spec(tmp_path, "files-alone", sinks={"out": {"files": {"path": "files-alone"}}}), BUCKETS, BROKERS))
+    assert {"WriteOwnTopics", "UseOwnTransactions"}.isdisjoint(files)
+    assert files["ConnectToBrokers"]["Action"] == ["kafka-cluster:Connect"]
+
+
+def test_brokers_that_do_not_ask_iam_need_no_rights() -> None:
+    found = statements(load(SPECS / "user_credit.yaml"), BUCKETS, None)
+    assert not [action for statement in found for action in statement["Action"] if action.startswith("kafka")]
+
+
+def test_no_two_jobs_of_the_shipped_environments_touch_each_others_folders() -> None:
+    jobs = plans(load_environment("production")).jobs
+    refuse_shared_folders(jobs)
+    for job in jobs:
+        rights = statements(job.spec, BUCKETS, BROKERS)
+        for other in (other for other in jobs if other.name != job.name):
+            folders = [f"{CHECKPOINTS}/{other.name}", *(f"{OUTPUT}/{folder}" for folder in output_folders(other.spec))]
+            for action in ("s3:GetObject", "s3:PutObject", "s3:DeleteObject"):
+                assert not any(may(rights, action, f"{folder}/x") for folder in folders)
+
+
+def two_jobs(folder: Path, first: str, second: str) -> EnvironmentPlans:
+    """An environment with two jobs that write to these folders."""
+    for name, path in (("one", first), ("two", second)):
+        spec(
+            folder,
+            name,
+            sinks={
+                "out": {"files": {"path": path}},
+                "errors": {"kafka": {"topic": f"{name}-e"}},
+                "late": {"kafka": {"topic": f"{name}-l"}},
+            },
+        )
+    return plans(read(folder, lambda environment: environment.update(jobs=["one.yaml", "two.yaml"])))
+
+
+@pytest.mark.parametrize(("first", "second"), [("data", "data"), ("data", "data/two"), ("data/one", "data")])
+def test_two_jobs_that_write_to_one_folder_are_refused_with_the_line(tmp_path: Path, first: str, second: str) -> None:
+    with pytest.raises(PenstockError) as raised:
+        refuse_shared_folders(two_jobs(tmp_path, first, second).jobs)
+    (fault,) = raised.value.errors
+    assert isinstance(fault, OutputsOverlap)
+    assert fault.path == "spec.sinks.out.files.path"
+    assert fault.given == second
+    assert f"the job one writes to {first}" in fault.need
+    assert fault.at is not None and fault.at.file.endswith("two.yaml") and fault.at.line
+
+
+def test_folders_that_only_begin_alike_are_two(tmp_path: Path) -> None:
+    refuse_shared_folders(two_jobs(tmp_path, "data", "data-2").jobs)

@@ -1,0 +1,186 @@
+"""All the stacks of the shipped environments, synthesized as cdktf synthesizes them."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import shutil
+import subprocess
+import sys
+from collections.abc import Callable
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from infra.app import AWS, CHARTS, stack_names
+from infra.constructs.provider import SERVICES
+from infra.environment import FOLDER, load
+from scripts.layout import ROOT
+from tests.infra.environments import BARE, written
+
+SNAPSHOTS = Path(__file__).parent / "snapshots"
+Stacks = dict[str, dict[str, Any]]
+Synthesize = Callable[[str], Stacks]
+
+# The service that each kind of resource is asked of, by the longest beginning of its type.
+_SERVICE_OF = {
+    "aws_appautoscaling": "appautoscaling",
+    "aws_budgets": "budgets",
+    "aws_cloudwatch_event": "events",
+    "aws_cloudwatch_log": "logs",
+    "aws_cloudwatch_metric": "cloudwatch",
+    "aws_ecr": "ecr",
+    "aws_eks": "eks",
+    "aws_iam": "iam",
+    "aws_kms": "kms",
+    "aws_msk": "kafka",
+    "aws_opensearch": "opensearch",
+    "aws_prometheus": "amp",
+    "aws_s3": "s3",
+    "aws_sns": "sns",
+    "aws_sqs": "sqs",
+}
+
+
+def _ran(environment: str, folder: Path) -> subprocess.CompletedProcess[str]:
+    variables = {**os.environ, "PENSTOCK_ENVIRONMENT": environment, "CDKTF_OUTDIR": str(folder), "PYTHONPATH": str(ROOT)}
+    variables["PENSTOCK_TERRAFORM_STATE"] = str(folder / "state")
+    variables.pop("PENSTOCK_STACKS", None)
+    return subprocess.run([sys.executable, "-m", "infra"], env=variables, capture_output=True, text=True, timeout=300, check=False)
+
+
+@pytest.fixture(scope="module")
+def synthesize(tmp_path_factory: pytest.TempPathFactory) -> Synthesize:
+    """Synthesizes an environment, once."""
+    if shutil.which("node") is None:
+        pytest.skip("cdktf needs Node.js, and node is not in PATH")
+
+    @cache
+    def once(environment: str) -> Stacks:
+        folder = tmp_path_factory.mktemp("synth")
+        ran = _ran(environment, folder)
+        assert ran.returncode == 0, ran.stderr
+        return {path.parent.name: json.loads(path.read_text()) for path in sorted(folder.glob("stacks/*/cdk.tf.json"))}
+
+    return once
+
+
+def _addresses(stack: dict[str, Any]) -> list[str]:
+    return sorted(f"{kind}.{name}" for kind, named in stack.get("resource", {}).items() for name in named)
+
+
+def _paths(stack: dict[str, Any]) -> dict[str, str]:
+    """Address -> construct path."""
+    return {
+        f"{kind}.{name}": resource["//"]["metadata"]["path"]
+        for kind, named in sorted(stack.get("resource", {}).items())
+        for name, resource in sorted(named.items())
+    }
+
+
+@pytest.mark.parametrize("environment", ["local", "dev", "production"])
+def test_an_address_is_a_contract_with_what_is_deployed(synthesize: Synthesize, environment: str) -> None:
+    """A renamed construct is a resource that is destroyed and made anew.
+
+    Write the snapshots again with PENSTOCK_WRITE_SNAPSHOTS=1, and say in the changelog what a user has to move.
+    """
+    found = {name: _paths(stack) for name, stack in synthesize(environment).items()}
+    file = SNAPSHOTS / f"{environment}.json"
+    if os.environ.get("PENSTOCK_WRITE_SNAPSHOTS") == "1":
+        file.write_text(json.dumps(found, indent=1) + "\n", encoding="utf-8")
+    assert found == json.loads(file.read_text(encoding="utf-8"))
+
+
+def test_an_environment_on_aws_has_all_the_stacks(synthesize: Synthesize) -> None:
+    for environment in ("dev", "production"):
+        assert set(synthesize(environment)) == {*AWS, *CHARTS} == set(stack_names(load(environment)))
+
+
+def test_an_emulated_cluster_gets_no_charts(synthesize: Synthesize) -> None:
+    assert set(synthesize("local")) == set(AWS) == set(stack_names(load("local")))
+
+
+def test_an_environment_without_a_cluster_has_its_buckets(synthesize: Synthesize) -> None:
+    assert set(synthesize(BARE)) == {"checkpoints"}
+
+
+def test_a_stack_has_one_side(synthesize: Synthesize) -> None:
+    for name, stack in synthesize("production").items():
+        assert list(stack["provider"]) == ["helm" if name in CHARTS else "aws"]
+        kinds = {kind.split("_")[0] for kind in stack["resource"]}
+        assert kinds == {"helm" if name in CHARTS else "aws"}
+
+
+def test_no_stack_asks_anything_of_aws_before_it_is_applied(synthesize: Synthesize) -> None:
+    """A data source that needs a call would make an offline plan impossible; the partition is computed, and states are read."""
+    for environment in ("local", "production"):
+        kinds = {kind for stack in synthesize(environment).values() for kind in stack.get("data", {})}
+        assert kinds <= {"aws_partition", "terraform_remote_state"}
+
+
+def test_every_service_is_asked_at_the_emulator(synthesize: Synthesize) -> None:
+    used = set()
+    for stack in synthesize("local").values():
+        (provider,) = stack["provider"]["aws"]
+        (endpoints,) = provider["endpoints"]
+        assert set(endpoints) == set(SERVICES)
+        assert set(endpoints.values()) == {"http://127.0.0.1:4566"}
+        for kind in stack["resource"]:
+            known = [service for start, service in _SERVICE_OF.items() if kind.startswith(start)]
+            used |= set(known or ["ec2"])
+    assert used <= set(SERVICES)
+
+
+def test_no_stack_holds_credentials_or_a_path_of_this_machine(synthesize: Synthesize) -> None:
+    for environment in ("local", "dev", "production"):
+        for name, stack in synthesize(environment).items():
+            text = json.dumps(stack)
+            for provider in stack["provider"].get("aws", []):
+                assert not {"access_key", "secret_key", "token", "profile", "shared_credentials_files", "assume_role"} & set(provider)
+            assert not re.search(r"\b(AKIA|ASIA)[A-Z0-9]{16}\b", text), name
+            assert str(ROOT) not in text, name
+            assert str(Path.home()) + "/" not in text, name
+
+
+def test_every_stack_has_a_state_of_its_own(synthesize: Synthesize) -> None:
+    for environment in ("local", "production"):
+        backends = [json.dumps(stack["terraform"]["backend"], sort_keys=True) for stack in synthesize(environment).values()]
+        assert len(set(backends)) == len(backends)
+
+
+def test_an_infeasible_job_stops_the_synth_with_sizings_own_error(tmp_path: Path) -> None:
+    spec = yaml.safe_load((ROOT / "jobs/specs/user_credit.yaml").read_text(encoding="utf-8"))
+    spec["spec"]["executor"]["memory"] = "900g"
+    (tmp_path / "huge.yaml").write_text(yaml.safe_dump(spec), encoding="utf-8")
+    ran = _ran(str(written(tmp_path, lambda made: made.update(jobs=["huge.yaml"]))), tmp_path / "out")
+    assert ran.returncode == 3, ran.stderr
+    assert "error[SIZ-0" in ran.stderr
+    assert "huge.yaml:" in ran.stderr
+    assert "Traceback" not in ran.stderr
+    assert not (tmp_path / "out").exists()
+
+
+def test_two_jobs_of_one_name_are_told(tmp_path: Path) -> None:
+    for name in ("one.yaml", "two.yaml"):
+        (tmp_path / name).write_text((ROOT / "jobs/specs/user_credit.yaml").read_text(encoding="utf-8"), encoding="utf-8")
+    ran = _ran(str(written(tmp_path, lambda made: made.update(jobs=["one.yaml", "two.yaml"]))), tmp_path / "out")
+    assert ran.returncode == 2
+    assert "error[INF-006]" in ran.stderr
+    assert "two.yaml:" in ran.stderr
+
+
+def test_a_job_spec_that_is_not_there_is_told(tmp_path: Path) -> None:
+    ran = _ran(str(written(tmp_path, lambda made: made.update(jobs=["none.yaml"]))), tmp_path / "out")
+    assert ran.returncode == 2
+    assert "none.yaml" in ran.stderr
+    assert "Traceback" not in ran.stderr
+
+
+@pytest.mark.parametrize("environment", sorted(file.stem for file in FOLDER.glob("*.yaml")))
+def test_the_shipped_environments_run_the_jobs_of_the_quick_start(environment: str) -> None:
+    # The other shipped specs are examples of their own: what they read and what they connect to is a team's to name.
+    assert {Path(path).name for path in load(environment).spec.jobs} == {"user_credit.yaml", "flights.yaml"}

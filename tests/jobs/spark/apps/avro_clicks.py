@@ -1,0 +1,8 @@
+"""Avro values as they are."""
+
+from jobs.job import Job
+
+
+def build(job: Job) -> None:
+    job.write(job.source("a", "user STRING NOT NULL, n BIGINT"), "out")
+    job.side_output("errors")

@@ -1,0 +1,12 @@
+"""A compacted topic as it is, deletes and the record's own place included."""
+
+from jobs.job import Job
+
+
+def build(job: Job) -> None:
+    rows = job.source("a", "id INT NOT NULL, at STRING, name STRING", record="r")
+    place = "concat(split(r.topic, '-')[1], '/', r.partition, '/', r.offset)"
+    header = "cast(element_at(r.headers, 1).value as string)"
+    out = rows.select(id="id", name="name", gone="_deleted", place=place, header=header, key="cast(r.key as string)")
+    job.write(out, "out")
+    job.side_output("errors")

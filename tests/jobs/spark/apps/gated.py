@@ -1,0 +1,25 @@
+"""One input as it is, into files and into a sink that is as slow as the test wants: it ends a micro-batch only when it is let."""
+
+import queue
+import threading
+
+from pyspark.sql import DataFrame
+
+from jobs.job import Job
+from jobs.sinks.sink import Batch
+
+_PATIENCE_S = 120
+# The numbers of the micro-batches that the sink was given, and one permit for each that it may end.
+entered: "queue.Queue[int]" = queue.Queue()
+let = threading.Semaphore(0)
+
+
+def build(job: Job) -> None:
+    rows = job.source("a", "key STRING NOT NULL, at STRING")
+    job.write(rows.select(key="key"), {"out": None, "slow": None})
+    job.side_output("errors")
+
+
+def slow(rows: DataFrame, batch: Batch) -> None:
+    entered.put(batch.number)
+    assert let.acquire(timeout=_PATIENCE_S), "the test never let the micro-batch end"

@@ -1,0 +1,8 @@
+"""Lines of text as they are."""
+
+from jobs.job import Job
+
+
+def build(job: Job) -> None:
+    job.write(job.source("a", "line STRING"), "out")
+    job.side_output("errors")

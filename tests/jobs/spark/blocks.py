@@ -1,0 +1,264 @@
+"""A block run by a test: hand-made micro-batches in, the rows of each micro-batch out, on the tier's one Spark session and without Kafka.
+
+The streams have the envelope that sources give, the micro-batches are run by the driver's own `MicroBatches` with the watermark decided by
+Penstock, and the checkpoint lies on the emulated S3. Only the source (files of the test) and the sink (a list of the test) are not those of
+a job; both have tests of their own.
+
+    clicks = Input("user STRING, n INT", [[row("10", user="a", n=1)], [row("25", user="a", n=2), row("12", user="b", n=5)]])
+    ran = run(surroundings, {"clicks": clicks}, lambda streams: aggregate(streams["clicks"], tumbling("10s"), ...))
+    same(ran.rows, [{"user": "a", "window_start": at("10"), "n": 1}])
+
+Times are seconds or minutes past 2025-04-05 12:30, written as ``"10"``, ``"1:05"``, or whole ISO 8601. A row without a time (``None``) goes
+into quarantine. After the last micro-batch one more runs without rows where the watermark has moved, as in a job.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import uuid
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+from pyspark.errors import StreamingQueryException
+from pyspark.sql import DataFrame
+from pyspark.sql import functions as F
+
+from jobs.aside import Aside
+from jobs.checkpoint import Checkpoint
+from jobs.event_time import engine, observation
+from jobs.event_time.engine import Engine, put_in_force
+from jobs.event_time.watermark import InputTime
+from jobs.micro_batch import MicroBatches, Route
+from jobs.sinks.sink import Batch
+from jobs.streams import ENVELOPE, REASON, RECORD, TAG, TIME, Stream, Tag
+from tests.jobs.spark.running import CHECKPOINTS, Surroundings
+
+START = datetime(2025, 4, 5, 12, 30, tzinfo=UTC)
+
+
+def at(text: str) -> datetime:
+    """A moment: seconds or minutes:seconds past 12:30, or ISO 8601."""
+    if found := re.fullmatch(r"(?:(\d+):)?(\d+)(\.\d+)?", text):
+        minutes, seconds, part = found.groups()
+        return START + timedelta(minutes=int(minutes or 0), seconds=float(seconds + (part or "")))
+    return datetime.fromisoformat(text)
+
+
+def row(time: str | None, partition: int = 0, **fields: Any) -> dict[str, Any]:
+    """A row of an input: its event time, its partition, and its fields."""
+    return {"_at": None if time is None else at(time).isoformat(), "_p": partition, **fields}
+
+
+@dataclass(frozen=True)
+class Input:
+    """What one source brings, micro-batch by micro-batch; all inputs of a run have as many of them.
+
+    Args:
+        schema: of the fields, as Spark writes it.
+        batches: rows made by `row`.
+        bound_s: out-of-orderness in seconds.
+        idleness_s: after how many seconds a partition is left out.
+        partitions: of the topic that it stands for.
+        timed: whether the source has event time.
+    """
+
+    schema: str
+    batches: Sequence[Sequence[Mapping[str, Any]]]
+    bound_s: float = 0
+    idleness_s: float | None = None
+    partitions: int = 1
+    timed: bool = True
+
+
+@dataclass
+class Ran:
+    """What came out.
+
+    Args:
+        batches: data rows of each micro-batch, without the envelope; structs as mappings, times in UTC.
+        times: event times of the same rows.
+        aside: tag -> what a side output would hold, in the order of the micro-batches.
+        told: the driver's ``batch`` events.
+    """
+
+    batches: list[list[dict[str, Any]]] = field(default_factory=list)
+    times: list[list[datetime | None]] = field(default_factory=list)
+    aside: dict[str, list[dict[str, Any]]] = field(default_factory=dict)
+    told: list[dict[str, Any]] = field(default_factory=list)
+    failure: Exception | None = None
+
+    @property
+    def rows(self) -> list[dict[str, Any]]:
+        """The data rows of all micro-batches."""
+        return [row for batch in self.batches for row in batch]
+
+
+def run(
+    surroundings: Surroundings,
+    inputs: Mapping[str, Input],
+    build: Callable[[Mapping[str, Stream]], Stream],
+    *,
+    name: str | None = None,
+    conf: Mapping[str, str] | None = None,
+) -> Ran:
+    """Runs a block over the micro-batches of its inputs.
+
+    Args:
+        surroundings: of the tier.
+        inputs: name -> what it brings.
+        build: the block: streams by name in, the one output out.
+        name: of the run; the same name goes on with the checkpoint of the run before it, as a restarted job.
+        conf: settings of Spark's SQL for this run.
+    """
+    name = name or f"b{uuid.uuid4().hex[:8]}"
+    session = surroundings.session
+    before = {key: session.conf.get(key, None) for key in conf or {}}
+    for key, value in (conf or {}).items():
+        session.conf.set(key, value)
+    try:
+        return _run(surroundings, inputs, build, name)
+    finally:
+        for key, was in before.items():
+            session.conf.unset(key) if was is None else session.conf.set(key, was)
+
+
+def _run(surroundings: Surroundings, inputs: Mapping[str, Input], build: Callable[[Mapping[str, Stream]], Stream], name: str) -> Ran:
+    session, ran = surroundings.session, Ran()
+    checkpoint = Checkpoint(f"s3a://{CHECKPOINTS}/{name}/1")
+    out = build({source: _stream(surroundings, surroundings.folder / name / source, source, data) for source, data in inputs.items()})
+    batches = MicroBatches(
+        session=session,
+        engine=Engine(session, name),
+        checkpoint=checkpoint,
+        times={
+            source: InputTime(
+                bound_ms=int(data.bound_s * 1000), idleness_ms=None if data.idleness_s is None else int(data.idleness_s * 1000)
+            )
+            for source, data in inputs.items()
+            if data.timed
+        },
+        lanes={source: [f"{source}-{number}" for number in range(data.partitions)] for source, data in inputs.items()},
+        routes=[Route("out", _Kept(ran))],
+        side_outputs=_EveryTag(ran),
+        last=checkpoint.last_record(),
+        emit=lambda event, detail: ran.told.append(dict(detail)),
+        strict=out.strict,
+    )
+    put_in_force(session, batches.last.watermarks.in_force_ms, batches.last.watermarks.engine_ms)
+    Aside(checkpoint.uri).put_in_force(session)
+    writer = out.frame.writeStream.queryName(name).outputMode("update" if out.updates else "append").foreachBatch(batches)
+    with engine.ending_with_its_input(session, out.frame):
+        query = writer.trigger(availableNow=True).option("checkpointLocation", checkpoint.uri).start()
+    try:
+        query.awaitTermination()
+    except StreamingQueryException:
+        assert batches.failure is not None
+        raise batches.failure from None
+    return ran
+
+
+def _stream(surroundings: Surroundings, folder: Path, name: str, data: Input) -> Stream:
+    """The input's files as a stream with the envelope of a source."""
+    folder.mkdir(parents=True, exist_ok=True)
+    first = len(list(folder.iterdir()))
+    for number, rows in enumerate(data.batches, start=first):
+        path = folder / f"{number:05d}.txt"
+        path.write_text("".join(f"{json.dumps(dict(one))}\n" for one in rows), encoding="utf-8")
+        # The file source takes the oldest first.
+        os.utime(path, (1_700_000_000 + number, 1_700_000_000 + number))
+    session = surroundings.session
+    lines = session.readStream.option("maxFilesPerTrigger", 1).text(str(folder))
+    frame = lines.select(F.from_json("value", f"_at STRING, _p INT, {data.schema}").alias("_value"))
+    fields = [F.col("_value")[column].alias(column) for column in session.createDataFrame([], data.schema).columns]
+    moment = F.col("_value")["_at"].try_cast("timestamp") if data.timed else F.lit(None).cast("timestamp")
+    frame = frame.select(*fields, F.col("_value")["_p"].alias("_p"), moment.alias(TIME), F.col("_value").alias("_value"))
+    frame = observation.observe(frame, name, data.partitions, "_p", TIME)
+    late = F.lit(False)
+    if data.timed:
+        frame = frame.crossJoin(F.broadcast(engine.in_force(session)))
+        late = F.coalesce(F.unix_millis(TIME) < F.col("_in_force"), F.lit(False))
+    bad = F.col(TIME).isNull() if data.timed else F.lit(False)
+    tag = F.when(bad, Tag.QUARANTINED).when(late, Tag.LATE).otherwise(Tag.DATA)
+    frame = frame.withColumn(TAG, tag).withColumn(REASON, F.when(F.col(TAG) != Tag.DATA, F.col(TAG)))
+    raw = F.to_json("_value").cast("binary")
+    record = F.struct(
+        F.lit(name).alias("source"),
+        F.lit(name).alias("topic"),
+        F.col("_p").alias("partition"),
+        F.lit(0).cast("bigint").alias("offset"),
+        F.lit(None).cast("timestamp").alias("timestamp"),
+        F.lit(None).cast("binary").alias("key"),
+        raw.alias("value"),
+    )
+    frame = frame.withColumn(RECORD, F.when(F.col(TAG) != Tag.DATA, record)).withColumn(TIME, F.when(F.col(TAG) == Tag.DATA, F.col(TIME)))
+    frame = frame.drop("_p", "_value", "_in_force", "_cleared")
+    return Stream(engine.with_watermark(frame) if data.timed else frame, timed=data.timed)
+
+
+@dataclass
+class _Kept:
+    """A sink that keeps what it is given."""
+
+    ran: Ran
+    tag: str | None = None
+
+    def check(self) -> None:
+        pass
+
+    def idle(self, now_ms: int) -> None:
+        pass
+
+    def write(self, rows: DataFrame, batch: Batch) -> None:
+        found = [_plain(one.asDict(recursive=True)) for one in rows.collect()]
+        if self.tag is not None:
+            self.ran.aside.setdefault(self.tag, []).extend(json.loads(one["value"]) for one in found)
+            return
+        self.ran.times.append([one.get(TIME) for one in found])
+        self.ran.batches.append([{name: value for name, value in one.items() if name not in ENVELOPE} for one in found])
+
+
+class _EveryTag(dict[str, Any]):
+    """Tag -> sink, for whatever tags there are: every one that is not data is kept."""
+
+    def __init__(self, ran: Ran) -> None:
+        super().__init__({tag: _Kept(ran, tag) for tag in [*(tag.value for tag in Tag if tag != Tag.DATA), "aside", "alerts"]})
+
+
+def _plain(value: Any) -> Any:
+    """Times with their zone: the session's is UTC, and PySpark gives them in the zone of the machine."""
+    if isinstance(value, datetime) and value.tzinfo is None:
+        return value.astimezone(UTC)
+    if isinstance(value, dict):
+        return {name: _plain(inner) for name, inner in value.items()}
+    return [_plain(inner) for inner in value] if isinstance(value, list) else value
+
+
+def same(found: Iterable[Mapping[str, Any]], expected: Iterable[Mapping[str, Any]]) -> None:
+    """Fails with both side by side where the rows differ, whatever their order."""
+    ours, theirs = sorted(map(_line, found)), sorted(map(_line, expected))
+    if ours == theirs:
+        return
+    width = max((len(line) for line in theirs), default=0)
+    width = max(width, len("expected")) + 2
+    rows: list[str] = [f"   {'expected':<{width}}found"]
+    for line in sorted({*ours, *theirs}):
+        for wanted, got in _paired(theirs.count(line), ours.count(line)):
+            rows.append(f"{' ' if wanted and got else '!'}  {line if wanted else '':<{width}}{line if got else ''}")
+    raise AssertionError("\n" + "\n".join(rows))
+
+
+def _paired(wanted: int, got: int) -> list[tuple[bool, bool]]:
+    return [(number < wanted, number < got) for number in range(max(wanted, got))]
+
+
+def _line(one: Mapping[str, Any]) -> str:
+    return ", ".join(f"{name}={_short(value)}" for name, value in sorted(one.items()))
+
+
+def _short(value: Any) -> str:
+    return value.astimezone(UTC).strftime("%m-%d %H:%M:%S.%f")[:-3] if isinstance(value, datetime) else repr(value)

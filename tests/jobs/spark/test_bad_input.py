@@ -1,0 +1,234 @@
+"""Whatever stands in a record: a row, or a reason why it is none. The values alone, on a frame of records."""
+
+from __future__ import annotations
+
+import io
+import json
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import fastavro
+import pytest
+from pyspark.sql import SparkSession
+from pyspark.sql.types import StructType
+
+from jobs.errors import BadDeclaration
+from jobs.sources.avro_values import AvroSchema
+from jobs.sources.values import Values, read
+from jobs.spec import Avro, Csv, KafkaKey
+
+NOT_JSON, NOT_CSV = "the value is not JSON of the source's schema", "the value is not CSV of the source's schema"
+SCHEMA = "user STRING NOT NULL, n INT, x DOUBLE"
+AVSC = {
+    "type": "record",
+    "name": "Click",
+    "fields": [
+        {"name": "user", "type": "string"},
+        {"name": "n", "type": ["null", "int"]},
+        {"name": "tags", "type": {"type": "array", "items": "string"}},
+    ],
+}
+
+
+def _read(
+    session: SparkSession, values: Values, schema: str, records: Sequence[bytes | tuple[bytes | None, bytes | None] | None]
+) -> list[Any]:
+    """Of each record, keys before values: the reason why it is no row, or its fields that are not null."""
+    pairs = [record if isinstance(record, tuple) else (None, record) for record in records]
+    frame = session.createDataFrame([(place, *pair) for place, pair in enumerate(pairs)], "place INT, key BINARY, value BINARY")
+    fields = StructType.fromDDL(schema)
+    assert isinstance(fields, StructType)
+    found = read(frame.coalesce(1), values, fields, "here").orderBy("place").collect()
+    return [row["_reason"] or {name: value for name, value in row["_value"].asDict().items() if value is not None} for row in found]
+
+
+def _held(session: SparkSession, values: Values, schema: str, expected: Mapping[bytes, Any]) -> None:
+    found = dict(zip(expected, _read(session, values, schema, list(expected)), strict=True))
+    wrong = {value[:60]: (found[value], expected[value]) for value in expected if found[value] != expected[value]}
+    assert not wrong, "value: (found, expected)"
+
+
+def test_json_is_one_object_of_the_schema_and_nothing_after_it(session: SparkSession) -> None:
+    row = {"user": "u", "n": 1}
+    _held(
+        session,
+        Values("json"),
+        SCHEMA,
+        {
+            b'{"user": "u", "n": 1}': row,
+            b' {"n": 1, "user": "u"} \n': row,
+            b"": NOT_JSON,
+            b"null": NOT_JSON,
+            b"7": NOT_JSON,
+            b'[{"user": "u", "n": 1}]': NOT_JSON,
+            b'{"user": "u", "n": 1': NOT_JSON,
+            b"{'user': 'u', 'n': 1}": NOT_JSON,
+            # Spark's parser alone would take the first object of these, and lose the rest.
+            b'{"user": "u", "n": 1}{"user": "v", "n": 2}': NOT_JSON,
+            b'{"user": "u", "n": 1}\n{"user": "v", "n": 2}': NOT_JSON,
+            b'{"user": "u", "n": 1}, {"user": "v", "n": 2}': NOT_JSON,
+            b'{"user": "u", "n": 1} and more': NOT_JSON,
+            b'{"user": "u", "n": 1}}': NOT_JSON,
+            b'{"user": "u", "n": 1}]} and more': NOT_JSON,
+            b'{"user": "u", "n": 1}, {"user": "v"}]} and more': NOT_JSON,
+        },
+    )
+
+
+def test_poison_is_told_with_its_reason(session: SparkSession) -> None:
+    deep = b'{"user": "u", "other": ' + b'{"a": ' * 10_000 + b"1" + b"}" * 10_001
+    _held(
+        session,
+        Values("json"),
+        SCHEMA,
+        {
+            b'\xff\xfe{"user": "u"}': "the value is not UTF-8",
+            b'{"user": "caf\xe9"}': "the value is not UTF-8",
+            deep: NOT_JSON,
+            b"[" * 10_000 + b"]" * 10_000: NOT_JSON,
+            b'{"user": "' + b"u" * 1_000_000: NOT_JSON,
+            b"\x00" * 1_000_000: NOT_JSON,
+        },
+    )
+    whole = b'{"user": "' + b"u" * 1_000_000 + b'"}'
+    assert _read(session, Values("json"), SCHEMA, [whole, None]) == [{"user": "u" * 1_000_000}, "the record has no value"]
+
+
+def test_a_schema_that_drifts_loses_no_record(session: SparkSession) -> None:
+    _held(
+        session,
+        Values("json"),
+        SCHEMA,
+        {
+            # Added fields are left out, missing ones are null unless they have to be there.
+            b'{"user": "u", "n": 1, "new": {"a": [1, 2]}}': {"user": "u", "n": 1},
+            b'{"user": "u"}': {"user": "u"},
+            b'{"n": 1}': "user is missing",
+            b'{"user": null, "n": 1}': "user is missing",
+            # Those of another type are told by name.
+            b'{"user": "u", "n": "1"}': f"{NOT_JSON}: n is not int",
+            b'{"user": "u", "n": 1.5}': f"{NOT_JSON}: n is not int",
+            b'{"user": "u", "n": 99999999999}': f"{NOT_JSON}: n is not int",
+            b'{"user": "u", "x": "much"}': f"{NOT_JSON}: x is not double",
+            b'{"user": "u", "x": [1]}': f"{NOT_JSON}: x is not double",
+            # A STRING takes what there is, as its text.
+            b'{"user": 5}': {"user": "5"},
+            b'{"user": {"id": 5}}': {"user": '{"id":5}'},
+        },
+    )
+
+
+def test_csv_has_the_columns_of_the_schema(session: SparkSession) -> None:
+    _held(
+        session,
+        Values("csv"),
+        SCHEMA,
+        {
+            b"u,1,0.5": {"user": "u", "n": 1, "x": 0.5},
+            b"u,,\r\n": {"user": "u"},
+            b'"u, ""v""",1,': {"user": 'u, "v"', "n": 1},
+            b'"two\nlines",1,': {"user": "two\nlines", "n": 1},
+            b"": "the value is empty",
+            b"u,1": NOT_CSV,
+            b"u,1,0.5,more": NOT_CSV,
+            b"u,one,": NOT_CSV,
+            b"u,1,0.5\nv,2,0.5": NOT_CSV,
+            b'"u,1,0.5': "the value is not CSV: a quote is not closed",
+            b"\xffu,1,": "the value is not UTF-8",
+            b",1,": "user is missing",
+            b"," * 30_000: NOT_CSV,
+        },
+    )
+    assert _read(session, Values("csv", csv=Csv(separator="|", quote="'")), SCHEMA, [b"'u|v'|1|"]) == [{"user": "u|v", "n": 1}]
+
+
+def test_text_and_bytes_are_the_one_field(session: SparkSession) -> None:
+    assert _read(session, Values("text"), "line STRING", [b"a b", b"", b"\xff"]) == [
+        {"line": "a b"},
+        {"line": ""},
+        "the value is not UTF-8",
+    ]
+    assert _read(session, Values("bytes"), "raw BINARY", [b"\xff\x00", None]) == [
+        {"raw": bytearray(b"\xff\x00")},
+        "the record has no value",
+    ]
+    for form, schema in (("text", "a STRING, b STRING"), ("text", "a INT"), ("bytes", "a STRING")):
+        with pytest.raises(BadDeclaration, match="one field"):
+            _read(session, Values(form), schema, [])  # type: ignore[arg-type]
+
+
+def _avro(row: Mapping[str, Any], schema: Mapping[str, Any] = AVSC) -> bytes:
+    written = io.BytesIO()
+    fastavro.schemaless_writer(written, fastavro.parse_schema(json.loads(json.dumps(schema))), row)
+    return written.getvalue()
+
+
+def _avro_values(**avro: Any) -> Values:
+    return Values("avro", avro=AvroSchema(json.dumps(AVSC), Avro.model_validate({"schemaFile": "click.avsc", **avro})))
+
+
+def test_avro_is_read_by_the_schema_of_its_writer_and_to_its_end(session: SparkSession) -> None:
+    row = {"user": "u", "n": 1, "tags": ["a", "b"]}
+    wider = {**AVSC, "fields": [*AVSC["fields"], {"name": "new", "type": "string"}]}
+    not_avro = "the value is not Avro of click.avsc"
+    _held(
+        session,
+        _avro_values(),
+        "n BIGINT, user STRING NOT NULL, tags ARRAY<STRING>",
+        {
+            _avro(row): row,
+            _avro({"user": "u", "n": None, "tags": []}): {"user": "u", "tags": []},
+            b"": not_avro,
+            _avro(row)[:-2]: not_avro,
+            b"\xff" * 20: not_avro,
+            # A text of 2 GiB, and one of less than nothing.
+            b"\xfe\xff\xff\xff\x0f" + b"u" * 20: not_avro,
+            b"\xff\xff\xff\xff\x0f": not_avro,
+            # What another schema has written would decode to a row.
+            _avro(row | {"new": "more"}, wider): "the value has more bytes than click.avsc takes",
+        },
+    )
+
+
+def test_avro_of_a_schema_registry_has_its_frame(session: SparkSession) -> None:
+    datum = _avro({"user": "u", "n": 1, "tags": []})
+    _held(
+        session,
+        _avro_values(framing="confluent", schemaId=258),
+        "user STRING",
+        {
+            b"\x00\x00\x00\x01\x02" + datum: {"user": "u"},
+            b"\x00\x00\x00\x01\x03" + datum: "the schema's number is not 258: 259",
+            b"\x01\x00\x00\x01\x02" + datum: "the value has no frame of a schema registry",
+            b"\x00\x00": "the value has no frame of a schema registry",
+        },
+    )
+
+
+def test_an_app_asks_for_what_its_avro_schema_has(session: SparkSession) -> None:
+    with pytest.raises(BadDeclaration, match=r"a field of click\.avsc: user, n, tags"):
+        _read(session, _avro_values(), "usr STRING", [])
+    with pytest.raises(BadDeclaration, match="n INT, as"):
+        _read(session, _avro_values(), "n STRING", [])
+    broken = Values("avro", avro=AvroSchema('{"type": "recrd"}', Avro.model_validate({"schemaFile": "click.avsc"})))
+    with pytest.raises(BadDeclaration, match="an Avro schema"):
+        _read(session, broken, "n INT", [])
+
+
+def test_a_tombstone_is_a_row_of_its_key(session: SparkSession) -> None:
+    by_number = Values("json", deletes=KafkaKey(fields=["n"]))
+    assert _read(session, by_number, SCHEMA, [(b"7", None), (b"seven", None), (None, None), (b"\xff", None), (b"7", b'{"user": "u"}')]) == [
+        {"n": 7},
+        "the key has no n of type int",
+        "the record has neither value nor key",
+        "the key is not UTF-8",
+        {"user": "u"},
+    ]
+    by_both = Values("json", deletes=KafkaKey(fields=["user", "n"], format="json"))
+    assert _read(session, by_both, SCHEMA, [(b'{"user": "u", "n": 1}', None), (b'{"user": "u"}', None), (b"u", None)]) == [
+        {"user": "u", "n": 1},
+        "the key has no n of type int",
+        "the key has no user of type string",
+    ]
+    with pytest.raises(BadDeclaration, match="the fields of the source's key: other"):
+        _read(session, Values("json", deletes=KafkaKey(fields=["other"])), SCHEMA, [])

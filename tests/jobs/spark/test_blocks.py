@@ -1,0 +1,83 @@
+"""The harness of the blocks' tests, and what every block relies on: rows that go aside before a stateful operator."""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Mapping
+
+import pytest
+from pyspark.sql import functions as F
+
+from jobs.aside import withdrawn
+from jobs.streams import REASON, RECORD, RECORD_TYPE, TAG, TIME, Stream, Tag
+from tests.jobs.spark.blocks import Input, at, row, run, same
+from tests.jobs.spark.running import CHECKPOINTS, Surroundings
+
+
+def _count_by_ten_seconds(streams: Mapping[str, Stream]) -> Stream:
+    counted = withdrawn(streams["clicks"]).frame.groupBy(F.window(TIME, "10 seconds").alias("w"), "user").count()
+    frame = counted.select("user", F.col("w.start").alias("start"), "count", F.lit(Tag.DATA.value).alias(TAG))
+    nothing = [
+        F.lit(None).cast("string").alias(REASON),
+        F.lit(None).cast("timestamp").alias(TIME),
+        F.lit(None).cast(RECORD_TYPE).alias(RECORD),
+    ]
+    return Stream(frame.select("*", *nothing), timed=True)
+
+
+def test_rows_that_go_aside_before_an_aggregation_are_written_with_their_micro_batch(surroundings: Surroundings) -> None:
+    batches = [
+        [row("1", user="a"), row("5", user="a"), row(None, user="x")],
+        [row("19.999", user="b")],
+        [row("20", user="a"), row("9", user="late"), row(None, user="y")],
+    ]
+    name = f"aside{uuid.uuid4().hex[:8]}"
+    ran = run(surroundings, {"clicks": Input("user STRING", batches)}, _count_by_ten_seconds, name=name)
+    # A window closes with the first watermark that has reached its end: that of the micro-batch before.
+    assert [len(found) for found in ran.batches] == [0, 0, 1, 1]
+    same(ran.rows, [{"user": "a", "start": at("0"), "count": 2}, {"user": "b", "start": at("10"), "count": 1}])
+    assert [aside["value"].count('"x"') for aside in ran.aside[Tag.QUARANTINED]] == [1, 0]
+    assert ['"late"' in aside["value"] for aside in ran.aside[Tag.LATE]] == [True]
+    assert [batch["tags"] for batch in ran.told] == [
+        {"quarantined": 1},
+        {},
+        {"data": 1, "late": 1, "quarantined": 1},
+        {"data": 1},
+    ]
+    # What was staged is gone once it is written.
+    there = surroundings.s3.list_objects_v2(Bucket=CHECKPOINTS, Prefix=f"{name}/1/penstock/")["Contents"]
+    assert [item["Key"] for item in there if "/aside/" in item["Key"]] == []
+
+
+def test_rows_that_are_filtered_out_before_an_aggregation_are_counted(surroundings: Surroundings) -> None:
+    batches = [[row("1", user="a"), row("2", user="robot"), row(None, user="x")], [row("30", user="robot")]]
+
+    def build(streams: Mapping[str, Stream]) -> Stream:
+        return _count_by_ten_seconds({"clicks": streams["clicks"].filter("user <> 'robot'")})
+
+    ran = run(surroundings, {"clicks": Input("user STRING", batches)}, build)
+    same(ran.rows, [{"user": "a", "start": at("0"), "count": 1}])
+    assert [batch["tags"] for batch in ran.told] == [{"filtered": 1, "quarantined": 1}, {"filtered": 1}, {"data": 1}]
+
+
+def test_a_row_that_an_app_sends_aside_keeps_its_fields_and_its_reason(surroundings: Surroundings) -> None:
+    batches = [[row("1", user="a"), row("2", user="b")]]
+
+    def build(streams: Mapping[str, Stream]) -> Stream:
+        return streams["clicks"].divert("alerts", "user = 'b'", "concat('not ', user)").select(name="upper(user)")
+
+    ran = run(surroundings, {"clicks": Input("user STRING", batches)}, build)
+    same(ran.rows, [{"name": "A"}])
+    (alert,) = ran.aside["alerts"]
+    assert (alert["reason"], alert["source"], alert["value"]) == ("not b", "alerts", '{"user":"b"}')
+
+
+def test_a_difference_is_shown_side_by_side() -> None:
+    with pytest.raises(AssertionError) as raised:
+        same([{"a": 1}, {"a": 3}], [{"a": 1}, {"a": 2}])
+    assert str(raised.value).splitlines()[1:] == [
+        "   expected  found",
+        "   a=1       a=1",
+        "!  a=2       ",
+        "!            a=3",
+    ]

@@ -1,0 +1,259 @@
+"""Topics as sinks: keys, tombstones, and each record exactly once whatever happens in the midst of it."""
+
+from __future__ import annotations
+
+import json
+import uuid
+from collections import Counter
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from typing import Any
+
+import pytest
+from confluent_kafka import Consumer, KafkaException, Message, Producer, TopicPartition
+from pyspark.sql import DataFrame, Row
+from pyspark.sql import functions as F
+
+from jobs.checkpoint import Checkpoint
+from jobs.errors import BadDeclaration, MarksDisagree, MarksExpired, ReplayDiffers, TopicNotFound, TransactionsRefused
+from jobs.kafka_access import KafkaAccess
+from jobs.sinks import exactly_once_topics
+from jobs.sinks.exactly_once_topics import ExactlyOnceTopic
+from jobs.sinks.sink import Batch
+from jobs.sinks.topics import Topic
+from jobs.sinks.transactions import WRITTEN, producer_settings
+from jobs.spec import KafkaSink
+from scripts import kafka_topics
+from tests.jobs.spark.running import CHECKPOINTS, Surroundings
+
+
+class Killed(Exception):
+    """Stands for the end of the process at a chosen point."""
+
+
+@dataclass(frozen=True)
+class Target:
+    """A topic of three partitions, and what a reader finds there."""
+
+    around: Surroundings
+    topic: str = field(default_factory=lambda: f"t{uuid.uuid4().hex[:8]}")
+
+    @property
+    def access(self) -> KafkaAccess:
+        return KafkaAccess(self.around.brokers)
+
+    def sink(self, kind: type[Checkpoint] = Checkpoint, folder: str = "1", **settings: Any) -> ExactlyOnceTopic:
+        """A writer as one driver has it, already checked."""
+        spec = KafkaSink.model_validate({"topic": self.topic, "guarantee": "exactly-once", **settings})
+        checkpoint = kind(f"s3a://{CHECKPOINTS}/{self.topic}/{folder}")
+        made = ExactlyOnceTopic("out", spec, self.access, "job", "0123abcd", checkpoint)
+        made.check()
+        return made
+
+    def rows(self, *names: str, partitions: int = 2) -> DataFrame:
+        """Rows with a name and an amount."""
+        frame = self.around.session.createDataFrame([(name, len(name)) for name in names], "name string, amount int")
+        return frame.repartition(partitions, "name")
+
+    def write(self, sink: ExactlyOnceTopic, number: int, *names: str, partitions: int = 2) -> None:
+        """A micro-batch."""
+        sink.write(self.rows(*names, partitions=partitions), Batch(number, len(names), 0))
+
+    def names(self) -> list[str]:
+        """What a reader with read_committed finds, sorted."""
+        return sorted(json.loads(message.value() or b"")["name"] for message in self.messages())
+
+    def messages(self) -> list[Message]:
+        """The committed records, by partition and offset."""
+        return read_committed(self.around.brokers, self.topic)
+
+
+def read_committed(brokers: str, topic: str) -> list[Message]:
+    """All records of a topic that are committed: up to the last stable offsets, which no open transaction lies before."""
+    consumer = Consumer(
+        {
+            "bootstrap.servers": brokers,
+            "group.id": "penstock.reader",
+            "enable.auto.commit": False,
+            "enable.partition.eof": True,
+            "auto.offset.reset": "earliest",
+            "isolation.level": "read_committed",
+        }
+    )
+    try:
+        left = set(consumer.list_topics(topic, timeout=30).topics[topic].partitions)
+        consumer.assign([TopicPartition(topic, number, 0) for number in left])
+        found: list[Message] = []
+        while left:
+            messages = consumer.consume(1, timeout=30)
+            assert messages, "the end of the topic was not reached in time"
+            left -= {message.partition() for message in messages if message.error()}
+            found += [message for message in messages if not message.error()]
+        return sorted(found, key=lambda message: (message.partition() or 0, message.offset() or 0))
+    finally:
+        consumer.close()
+
+
+@pytest.fixture
+def target(surroundings: Surroundings) -> Target:
+    target = Target(surroundings)
+    kafka_topics.create(surroundings.brokers, {target.topic: 3})
+    return target
+
+
+@contextmanager
+def _killed(owner: object, name: str, *, after: bool = False) -> Iterator[None]:
+    """Ends the driver before or after a call, by an error that nothing catches, which leaves behind what a killed process leaves."""
+    original = getattr(owner, name)
+
+    def instead(*arguments: Any, **named: Any) -> None:
+        if after:
+            original(*arguments, **named)
+        raise Killed
+
+    with pytest.MonkeyPatch.context() as patch, pytest.raises(Killed):
+        patch.setattr(owner, name, instead)
+        yield
+
+
+NAMES = [f"name-{number}" for number in range(20)]
+
+
+def test_a_topic_gets_keys_nulls_and_tombstones(target: Target) -> None:
+    frame = target.around.session.createDataFrame(
+        [("one", 1, False), ("two", None, None), ("three", 3, True)], "name string, amount int, _deleted boolean"
+    )
+    for guarantee in ("at-least-once", "exactly-once"):
+        spec = KafkaSink.model_validate({"topic": target.topic, "key": ["name"], "deletes": True})
+        sink = Topic(spec, target.access) if guarantee == "at-least-once" else target.sink(key=["name"], deletes=True)
+        sink.write(frame, Batch(0, 3, 0))
+    found = Counter((message.partition(), message.key(), message.value()) for message in target.messages())
+    # Both sinks choose the same partition for a key.
+    assert {(key, value): count for (_, key, value), count in found.items()} == {
+        (b"one", b'{"name":"one","amount":1}'): 2,
+        (b"two", b'{"name":"two","amount":null}'): 2,
+        (b"three", None): 2,
+    }
+    with pytest.raises(BadDeclaration, match="JOB-004"):
+        target.sink(key=["nobody"]).write(frame, Batch(1, 3, 0))
+
+
+def test_records_of_one_key_keep_their_order(target: Target) -> None:
+    frame = target.around.session.range(300, numPartitions=1).select((F.col("id") % 3).alias("k"), "id")
+    sink = target.sink(key=["k"])
+    sink.write(frame, Batch(0, 300, 0))
+    told = [json.loads(message.value() or b"") for message in target.messages()]
+    for key in range(3):
+        assert [row["id"] for row in told if row["k"] == key] == list(range(key, 300, 3))
+
+
+def test_a_key_that_is_gone_and_there_again_at_one_moment_is_there(target: Target) -> None:
+    spec = KafkaSink.model_validate({"topic": target.topic, "key": ["name"], "deletes": True})
+    for letter, sink in (("a", Topic(spec, target.access)), ("b", target.sink(key=["name"], deletes=True))):
+        history = ((2, False, 5), (1, True, 5), (0, False, 4))
+        rows = [(f"{letter}{number}", amount, gone, second) for amount, gone, second in history for number in range(9)]
+        frame = target.around.session.createDataFrame(rows, "name string, amount int, _deleted boolean, second int")
+        sink.write(frame.repartition(4).withColumn("_time", F.timestamp_seconds("second")).drop("second"), Batch(0, len(rows), 0))
+    told: dict[str, list[int | None]] = {}
+    for message in target.messages():
+        key, value = message.key(), message.value()
+        assert isinstance(key, bytes)
+        told.setdefault(key.decode(), []).append(json.loads(value)["amount"] if value else None)
+    assert told == {f"{letter}{number}": [0, None, 2] for letter in "ab" for number in range(9)}
+
+
+def test_each_record_is_there_once_whatever_call_the_driver_dies_in(target: Target) -> None:
+    """One sink through all the fixed points, a micro-batch each; every restart is a new writer and cuts the rows another way."""
+    target.write(target.sink(), 0, *NAMES)
+    assert target.names() == sorted(NAMES)
+    points: list[tuple[object, str, bool]] = [
+        (Checkpoint, "put_once", False),
+        (Checkpoint, "put_once", True),
+        (ExactlyOnceTopic, "_judge", False),
+        (ExactlyOnceTopic, "write", True),
+    ]
+    for number, (owner, name, after) in enumerate(points, start=1):
+        wanted = [f"{name} of {number}" for name in NAMES]
+        with _killed(owner, name, after=after):
+            target.write(target.sink(), number, *wanted)
+        target.write(target.sink(), number, *wanted, partitions=3)
+        # Nor does a third try, as after a kill before the commit log.
+        target.write(target.sink(), number, *wanted, partitions=1)
+        assert [name for name in target.names() if name.endswith(f"of {number}")] == sorted(wanted)
+    assert len(target.names()) == len(set(target.names())) == 5 * len(NAMES)
+
+
+def test_a_share_that_was_committed_is_not_written_again_and_one_left_open_is_taken_over(target: Target, monkeypatch: Any) -> None:
+    """The driver dies when one of its tasks has committed and another has its records sent but not committed."""
+    sink = target.sink()
+    outcomes: list[list[Row]] = []
+    with _killed(exactly_once_topics, "_dealt"):
+        target.write(sink, 0, *NAMES)
+    manifest = json.loads(sink.checkpoint.get("sinks/out/0.json") or "")
+    first, second = manifest["shares"][0]["task"], manifest["shares"][1]["task"]
+    dealt = exactly_once_topics._dealt
+    with monkeypatch.context() as patch:
+        # Only the first task's rows come to a writer, and it commits them.
+        patch.setattr(exactly_once_topics, "_dealt", lambda rows, tasks: dealt(rows, tasks).where(F.col("task") == first))
+        patch.setattr(ExactlyOnceTopic, "_judge", lambda self, rows, manifest: outcomes.append(rows))
+        target.write(target.sink(), 0, *NAMES)
+    assert [(row["task"], row["outcome"]) for row in outcomes[0]] == [(first, WRITTEN)]
+    # The second one has an open transaction of a worker that still lives.
+    zombie = Producer(producer_settings(target.access, f"{sink.group}.{second}", 60_000))
+    zombie.init_transactions(30)
+    zombie.begin_transaction()
+    zombie.produce(target.topic, value=b'{"name": "of a zombie"}')
+    zombie.flush(30)
+    target.write(target.sink(), 0, *NAMES)
+    with pytest.raises(KafkaException):
+        zombie.commit_transaction(30)
+    target.write(target.sink(), 0, *NAMES)
+    assert target.names() == sorted(NAMES)
+
+
+def test_a_replay_with_other_rows_stops_the_job_and_writes_nothing(target: Target) -> None:
+    target.write(target.sink(), 0, *NAMES)
+    with pytest.raises(ReplayDiffers) as raised:
+        target.write(target.sink(), 0, *NAMES, "one more")
+    assert raised.value.need.startswith("the 20 rows that were decided for")
+    with pytest.raises(ReplayDiffers):
+        target.write(target.sink(), 0)
+    # Rows that change between the look at them and the writing of them: the task finds it and takes its transaction back.
+    changing = target.rows("a", "b").withColumn("name", F.udf(lambda _: uuid.uuid4().hex)("name"))
+    with pytest.raises(ReplayDiffers):
+        target.sink().write(changing, Batch(1, 2, 0))
+    assert target.names() == sorted(NAMES)
+
+
+def test_marks_of_another_copy_of_the_checkpoint_stop_the_job(target: Target) -> None:
+    target.write(target.sink(), 0, *NAMES)
+    with pytest.raises(MarksDisagree) as raised:
+        target.write(target.sink(folder="copy"), 0, *NAMES)
+    assert raised.value.code == "JOB-061" and "batch 0" in str(raised.value.given)
+    assert target.names() == sorted(NAMES)
+
+
+def test_a_micro_batch_cut_off_longer_ago_than_marks_are_kept_is_not_guessed_at(target: Target) -> None:
+    target.write(target.sink(), 0, *NAMES)
+    sink = target.sink()
+    sink.marks_kept_ms = -1
+    with pytest.raises(MarksExpired) as raised:
+        target.write(sink, 0, *NAMES)
+    assert raised.value.code == "JOB-063" and "20 rows" in raised.value.fix
+
+
+def test_what_the_brokers_do_not_allow_is_told_before_the_query_starts(target: Target) -> None:
+    with pytest.raises(TransactionsRefused) as raised:
+        target.sink(transactionTimeout="20m")
+    assert raised.value.code == "JOB-060"
+    assert raised.value.need == "at most the brokers' transaction.max.timeout.ms, 900000 ms"
+    with pytest.raises(TopicNotFound):
+        Target(target.around).sink()
+
+
+def test_readers_with_read_committed_see_nothing_of_an_empty_micro_batch_and_its_replay_is_empty_too(target: Target) -> None:
+    target.write(target.sink(), 0)
+    with pytest.raises(ReplayDiffers):
+        target.write(target.sink(), 0, "late")
+    assert target.messages() == []

@@ -1,0 +1,85 @@
+"""What a driver tells of its lag: in its events, and among Spark's own metrics for Prometheus."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+from pyspark.sql import SparkSession
+
+from infra.manifests.prometheus import RENAMED
+from jobs.lag import LAG_RECORDS, STARTED_S, Gauges
+from scripts.layout import ROOT
+from tests.jobs.spark.running import Surroundings
+
+# What the driver serves while a query runs.
+_DRIVER = """
+import json, pathlib, urllib.request
+from jobs import session
+from jobs.lag import Gauges
+
+here = {
+    "spark.ui.port": "0",
+    "spark.driver.host": "127.0.0.1",
+    "spark.driver.bindAddress": "127.0.0.1",
+    # The checkpoint is a folder of this machine.
+    "spark.sql.streaming.checkpointFileManagerClass":
+        "org.apache.spark.sql.execution.streaming.checkpointing.FileSystemBasedCheckpointFileManager",
+}
+spark = session.build("metrics", "local[1]", here)
+Gauges(spark).behind(17)
+pathlib.Path("input").mkdir()
+pathlib.Path("input/one.txt").write_text("one")
+writer = spark.readStream.text("input").writeStream.queryName("user-credit").format("noop")
+query = writer.option("checkpointLocation", "checkpoint").start()
+query.processAllAvailable()
+def read(path): return urllib.request.urlopen(spark.sparkContext.uiWebUrl + path, timeout=60).read().decode()
+told = {"driver": read("/metrics/prometheus/"), "executors": read("/metrics/executors/prometheus/")}
+query.stop()
+spark.stop()
+print(json.dumps(told))
+"""
+
+
+def _gauges(session: SparkSession) -> dict[str, Any]:
+    registry: Any = session._jsparkSession.sparkContext().dagScheduler().metricsSource().metricRegistry()
+    shown = registry.getGauges()
+    return {name: shown.get(name).getValue() for name in (LAG_RECORDS, STARTED_S)}
+
+
+def test_a_driver_tells_with_each_commit_how_far_it_is_behind_and_nothing_when_it_is_idle(surroundings: Surroundings) -> None:
+    job = surroundings.job("tests.jobs.spark.apps.copy_rows", sources={"a": 1})
+    job.feed("a", {"key": "one", "at": "2025-04-05T10:00:00Z", "name": "one"})
+    with job.running() as running:
+        committed = running.wait("committed")
+        assert committed["ends"] == {job.topics["a"]: {"0": 1}}
+        assert committed["lag"] == {job.topics["a"]: 0}
+        assert committed["lagRecords"] == 0
+        assert running.wait("idle") == {"lagRecords": 0}
+        assert _gauges(surroundings.session)[LAG_RECORDS] == 0
+
+
+def test_gauges_of_ours_stand_among_sparks_own_and_are_replaced_when_a_job_begins_anew(session: SparkSession) -> None:
+    Gauges(session).behind(17)
+    assert _gauges(session)[LAG_RECORDS] == 17
+    assert _gauges(session)[STARTED_S] > 1_700_000_000
+    Gauges(session)
+    assert _gauges(session)[LAG_RECORDS] == 0
+
+
+def test_prometheus_reads_the_gauges_of_the_driver_and_of_its_query_under_names_that_it_knows(tmp_path: Path) -> None:
+    """In a Spark of its own: those of other tests have no UI."""
+    environment = {**os.environ, "PYTHONPATH": str(ROOT)}
+    command = [sys.executable, "-c", _DRIVER]
+    ran = subprocess.run(command, cwd=tmp_path, env=environment, capture_output=True, text=True, timeout=300, check=True)
+    told = json.loads(ran.stdout.splitlines()[-1])
+    names = {line.partition("{")[0].partition(" ")[0] for line in told["driver"].splitlines() if line}
+    for regex in RENAMED:
+        assert [name for name in names if re.fullmatch(regex, name)], regex
+    assert re.search(r'^metrics_penstock_driver_DAGScheduler_penstock_lagRecords_Value\{type="gauges"\} 17$', told["driver"], re.MULTILINE)
+    assert re.search(r"^metrics_executor_failedTasks_total\{.*\} 0$", told["executors"], re.MULTILINE)

@@ -1,0 +1,151 @@
+"""Lookups in a real PostgreSQL: what is found, what a replay finds, and what happens while the database is away."""
+
+from __future__ import annotations
+
+import socket
+import threading
+import uuid
+from collections.abc import Callable, Iterator, Mapping
+from decimal import Decimal
+from typing import Any
+
+import pytest
+
+from jobs.errors import DatabaseUnreachable, LookupTableDoesNotFit
+from jobs.joins import lookup_join
+from jobs.lookups.table import LookupTable, open_table
+from jobs.spec import Table
+from jobs.streams import Stream, Tag
+from scripts.local_servers.postgres_server import PostgresServer
+from tests.jobs.spark.blocks import Input, at, row, run, same
+from tests.jobs.spark.running import CHECKPOINTS, Surroundings
+
+# Nothing is remembered: a row is what the table has when it is asked.
+NO_CACHE = {"entries": 0}
+
+BANK = """
+    CREATE SCHEMA bank;
+    CREATE TABLE bank.accounts (id int PRIMARY KEY, owner text, balance numeric(10, 2), opened timestamptz, tags text[], open bool);
+    INSERT INTO bank.accounts VALUES
+      (1, 'ann', 10.50, '2025-04-05 12:30:00+00', '{a,b}', true), (2, NULL, -1, NULL, NULL, false), (7, 'zoe', 0, NULL, NULL, true);
+    CREATE TABLE bank.rates (currency varchar(3), day date, rate numeric, PRIMARY KEY (currency, day));
+    INSERT INTO bank.rates VALUES ('EUR', '2025-04-05', 1.1), ('EUR', '2025-04-06', 1.2);
+    CREATE TABLE bank.devices (id uuid PRIMARY KEY, model text);
+    INSERT INTO bank.devices VALUES ('00000000-0000-0000-0000-00000000000a', 'x1');
+    CREATE TABLE bank.twice (id int, n int);
+    INSERT INTO bank.twice VALUES (1, 1), (1, 2);
+"""
+
+
+@pytest.fixture(scope="module")
+def bank(tmp_path_factory: pytest.TempPathFactory) -> Iterator[PostgresServer]:
+    with PostgresServer(tmp_path_factory.mktemp("bank") / "postgres") as server:
+        server.run(BANK)
+        yield server
+
+
+def _table(bank: PostgresServer, name: str, key: list[str], columns: list[str], **cache: Any) -> LookupTable:
+    table = {"postgres": {"connection": "bank", "table": f"bank.{name}", "key": key, "columns": columns}, "cache": cache or NO_CACHE}
+    return open_table(name, Table.model_validate(table), bank.url)
+
+
+def _block(*steps: Callable[[Stream], Stream]) -> Callable[[Mapping[str, Stream]], Stream]:
+    def build(streams: Mapping[str, Stream]) -> Stream:
+        stream = streams["in"]
+        for step in steps:
+            stream = step(stream)
+        return stream
+
+    return build
+
+
+def test_each_row_is_joined_with_the_row_of_its_key(surroundings: Surroundings, bank: PostgresServer) -> None:
+    accounts = _table(bank, "accounts", ["id"], ["owner", "balance", "opened", "tags", "open"], ttl="1m", entries=100)
+    rates = _table(bank, "rates", ["currency", "day"], ["rate"])
+    devices = _table(bank, "devices", ["id"], ["model"])
+    device = "00000000-0000-0000-0000-00000000000A"
+    batches = [
+        [row("1", a="1", c="EUR", d="2025-04-06", u=device), row(None, a="9", c="", d="", u="")],
+        [row("2", a="2", c="EURO", d="2025-04-05", u="not a uuid"), row("3", a="x", c="EUR", d=None, u="nul\0"), row("4", a="1", c="EUR")],
+        [row("5", a=None, c="EUR", d="2025-04-05", u=device)],
+    ]
+    steps = (
+        lambda stream: lookup_join(stream, accounts, "a", name="account"),
+        lambda stream: lookup_join(stream, rates, {"day": "d", "currency": "c"}),
+        lambda stream: lookup_join(stream, devices, "u"),
+        lambda stream: stream.select(a="a", account="account", rate="rates.rate", model="devices.model"),
+    )
+    ran = run(surroundings, {"in": Input("a STRING, c STRING, d STRING, u STRING", batches)}, _block(*steps))
+    ann = {"owner": "ann", "balance": Decimal("10.50"), "opened": at("0"), "tags": "{a,b}", "open": True}
+    two = {"owner": None, "balance": Decimal("-1.00"), "opened": None, "tags": None, "open": False}
+    same(
+        ran.rows,
+        [
+            {"a": "1", "account": ann, "rate": Decimal("1.200000000000000000"), "model": "x1"},
+            # No currency of the table has four letters, and no device such a number: these find nothing, and hold nothing up.
+            {"a": "2", "account": two, "rate": None, "model": None},
+            {"a": "x", "account": None, "rate": None, "model": None},
+            {"a": "1", "account": ann, "rate": None, "model": None},
+            {"a": None, "account": None, "rate": Decimal("1.100000000000000000"), "model": "x1"},
+        ],
+    )
+    assert ran.times[:3] == [[at("1")], [at("2"), at("3"), at("4")], [at("5")]]
+    assert len(ran.aside[Tag.QUARANTINED]) == 1
+
+
+def test_a_micro_batch_that_runs_again_finds_what_it_found(surroundings: Surroundings, bank: PostgresServer) -> None:
+    accounts = _table(bank, "accounts", ["id"], ["owner"])
+    name = f"found-{uuid.uuid4().hex[:8]}"
+    block = _block(lambda stream: lookup_join(stream, accounts, "a", "inner"), lambda stream: stream.select(a="a", owner="accounts.owner"))
+    rows = [row("1", a=7), row("1", a=8)]
+    first = run(surroundings, {"in": Input("a INT", [[row("1", a=7)], rows])}, block, name=name)
+    assert first.batches == [[{"a": 7, "owner": "zoe"}], [{"a": 7, "owner": "zoe"}]]
+    assert [batch["tags"] for batch in first.told] == [{Tag.DATA: 1}, {Tag.DATA: 1, Tag.UNMATCHED: 1}]
+
+    surroundings.s3.delete_object(Bucket=CHECKPOINTS, Key=f"{name}/1/commits/1")
+    bank.run("UPDATE bank.accounts SET owner = 'zora' WHERE id = 7; INSERT INTO bank.accounts VALUES (8, 'new')")
+    again = run(surroundings, {"in": Input("a INT", [rows])}, block, name=name)
+    assert [batch["batch"] for batch in again.told] == [1, 2]
+    assert again.batches[0] == [{"a": 7, "owner": "zoe"}]
+    same(again.batches[1], [{"a": 7, "owner": "zora"}, {"a": 8, "owner": "new"}])
+
+
+def test_a_database_that_goes_away_and_returns_loses_nothing(surroundings: Surroundings, bank: PostgresServer) -> None:
+    accounts = _table(bank, "accounts", ["id"], ["balance"])
+    name = f"away-{uuid.uuid4().hex[:8]}"
+
+    def block(patience: str) -> Callable[[Mapping[str, Stream]], Stream]:
+        return _block(lambda stream: lookup_join(stream, accounts, "a", patience=patience))
+
+    bank.kill()
+    with pytest.raises(DatabaseUnreachable) as raised:
+        run(surroundings, {"in": Input("a INT", [[row("1", a=1)], [row("1", a=2)]])}, block("500ms"), name=name)
+
+    # The job is started again, and the database comes back only after it was asked for.
+    returned = threading.Thread(target=_start_when_asked, args=(bank,))
+    returned.start()
+    ran = run(surroundings, {"in": Input("a INT", [[row("1", a=3)]])}, block("60s"), name=name)
+    returned.join()
+    assert raised.value.path == "spec.tables.accounts"
+    assert f"127.0.0.1:{bank.port}" in raised.value.need
+    assert bank.url not in str(raised.value)
+    assert [batch["batch"] for batch in ran.told] == [0, 1, 2]
+    found = [(one["a"], one["accounts"] and one["accounts"]["balance"]) for one in ran.rows]
+    assert found == [(1, Decimal("10.50")), (2, Decimal("-1.00")), (3, None)]
+
+
+def _start_when_asked(bank: PostgresServer) -> None:
+    with socket.create_server(("127.0.0.1", bank.port)) as listening:
+        listening.settimeout(120)
+        listening.accept()[0].close()
+    bank.start()
+
+
+def test_a_table_that_does_not_fit_is_told_before_or_when_it_is_seen(surroundings: Surroundings, bank: PostgresServer) -> None:
+    with pytest.raises(LookupTableDoesNotFit, match="a table that the job may read"):
+        _table(bank, "nowhere", ["id"], ["n"])
+    with pytest.raises(LookupTableDoesNotFit, match=r"m, o columns of bank\.twice: id, n"):
+        _table(bank, "twice", ["id", "m"], ["n", "o"])
+    twice = _table(bank, "twice", ["id"], ["n"])
+    with pytest.raises(LookupTableDoesNotFit, match=r"several rows for \[1\]"):
+        run(surroundings, {"in": Input("a INT", [[row("1", a=1)]])}, _block(lambda stream: lookup_join(stream, twice, "a")))

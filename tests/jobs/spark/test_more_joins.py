@@ -1,0 +1,460 @@
+"""Joins beside the interval join's inner and left forms, on hand-made micro-batches."""
+
+from __future__ import annotations
+
+import json
+import random
+import re
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from itertools import pairwise
+from typing import Any
+
+import pytest
+from pyspark.sql import functions as F
+from pyspark.sql.types import StructType
+
+from jobs.joins import (
+    Group,
+    Side,
+    broadcast_join,
+    co_group,
+    csv_file,
+    interval_join,
+    json_lines_file,
+    regular_join,
+    table_join,
+    temporal_join,
+    union,
+    window_join,
+)
+from jobs.joins.in_order import as_text, from_text
+from jobs.streams import Stream, Tag
+from jobs.windows import aggregate, session, tumbling
+from tests.jobs.spark.blocks import Input, Ran, at, row, run, same
+from tests.jobs.spark.running import CHECKPOINTS, OUTPUT, Surroundings
+
+Rows = Sequence[Mapping[str, Any]]
+# A row of a key of its own that moves the watermark.
+END = "59:00"
+
+
+def _cut(rows: Rows, *ends: int) -> list[Rows]:
+    """Rows in micro-batches that end before these places."""
+    return [rows[first:last] for first, last in pairwise([0, *ends, len(rows)])]
+
+
+def _pairs(ran: Ran, left: str = "l", right: str = "r") -> list[dict[str, Any]]:
+    """Names of the rows of each pair, and whatever else there is."""
+    return [
+        {**one, left: None if one[left] is None else one[left]["n"], right: None if one[right] is None else one[right]["n"]}
+        for one in ran.rows
+    ]
+
+
+def _sides(streams: Mapping[str, Stream], **more: Any) -> tuple[Side, Side]:
+    return Side("l", streams["l"], "k", **more), Side("r", streams["r"], "k", **more)
+
+
+def _two(left: Sequence[Rows], right: Sequence[Rows], schema: str = "k STRING, n STRING", **more: Any) -> dict[str, Input]:
+    return {"l": Input(schema, left, **more), "r": Input(schema, right, **more)}
+
+
+def test_a_full_interval_join_tells_rows_of_both_sides_without_partner_once(surroundings: Surroundings) -> None:
+    left = [[row("10", k="a", n="l10"), row("20", k="b", n="l20")], [row("30", k="a", n="l30")], [row(END, k="end", n="end")]]
+    right = [[row("12", k="a", n="r12"), row("14", k="c", n="r14")], [row("28", k="a", n="r28")], [row(END, k="end", n="end")]]
+    join = lambda streams: interval_join(*_sides(streams), lower="-5s", upper="5s", how="full")  # noqa: E731
+    same(
+        _pairs(run(surroundings, _two(left, right), join)),
+        [
+            {"l": "l10", "r": "r12"},
+            {"l": "l20", "r": None},
+            {"l": "l30", "r": "r28"},
+            {"l": None, "r": "r14"},
+            {"l": "end", "r": "end"},
+        ],
+    )
+
+
+def test_rows_without_partner_come_to_the_window_that_they_belong_to_after_an_interval_join(surroundings: Surroundings) -> None:
+    left = [
+        [row("1", k="a", n="l"), row("2", k="b", n="l"), row("9", k="b", n="l")],
+        [row("30", k="end", n="l")],
+        [row(END, k="end", n="l")],
+    ]
+    right = [[row("3", k="a", n="r")], [row("31", k="end", n="r")], [row(END, k="end", n="r")]]
+
+    def build(streams: Mapping[str, Stream]) -> Stream:
+        pairs = interval_join(*_sides(streams), lower="-5s", upper="5s", how="left").select(k="l.k", paired="r.n is not null")
+        return aggregate(pairs, tumbling("10s"), keys=["k"], n="count(*)", paired="count_if(paired)")
+
+    found = [{name: one[name] for name in ("k", "n", "paired")} for one in run(surroundings, _two(left, right), build).rows]
+    same([one for one in found if one["k"] != "end"], [{"k": "a", "n": 1, "paired": 1}, {"k": "b", "n": 2, "paired": 0}])
+
+
+def test_a_window_join_pairs_what_lies_in_one_window_and_tells_it_when_the_window_ends(surroundings: Surroundings) -> None:
+    left = [
+        [row("1", k="a", n="l1"), row("9.999", k="a", n="l9")],
+        [row("10", k="a", n="l10"), row("2", k=None, n="null")],
+        [row("12", k="b", n="l12")],
+    ]
+    right = [[row("10", k="a", n="r10")], [row("3", k="a", n="r3"), row("2", k=None, n="null")], [row(END, k="end", n="end")]]
+    inputs = _two([*left, [row(END, k="x", n="x")]], [*right, []], bound_s=10)
+    ran = run(surroundings, inputs, lambda streams: window_join(*_sides(streams), tumbling("10s"), how="full"))
+    first, second = {"window_start": at("0"), "window_end": at("10")}, {"window_start": at("10"), "window_end": at("20")}
+    same(
+        _pairs(ran),
+        [
+            {"l": "l1", "r": "r3", **first},
+            {"l": "l9", "r": "r3", **first},
+            {"l": "null", "r": None, **first},
+            {"l": None, "r": "null", **first},
+            {"l": "l10", "r": "r10", **second},
+            {"l": "l12", "r": None, **second},
+        ],
+    )
+    assert not any(ran.batches[:3]), "before the windows' end nothing is told"
+    inner = run(surroundings, inputs, lambda streams: window_join(*_sides(streams), tumbling("10s")))
+    assert sorted((one["l"], one["r"]) for one in _pairs(inner)) == [("l1", "r3"), ("l10", "r10"), ("l9", "r3")]
+    assert inner.told[-1]["totalTags"][Tag.UNMATCHED] == 3
+
+
+def _names(group: Group) -> Iterator[dict[str, Any]]:
+    yield {"k": group.key, "l": [one.n for one in group.left], "r": [one.n for one in group.right], "s": (group.end - group.start).seconds}
+
+
+def test_a_co_group_gives_a_function_the_rows_of_a_key_and_session_in_the_order_of_time(surroundings: Surroundings) -> None:
+    left = [[row("5", k="a", n="l5"), row("1", k="a", n="l1")], [row("20", k="a", n="l20")], [row(END, k="x", n="x")]]
+    right = [[row("3", k="a", n="r3"), row("4", k="b", n="r4")], [row("9", k="a", n="r9")], [row(END, k="x", n="x")]]
+    group = lambda streams: co_group(  # noqa: E731
+        *_sides(streams), session("6s"), _names, output="k STRING, l ARRAY<STRING>, r ARRAY<STRING>, s INT"
+    )
+    ran = run(surroundings, _two(left, right, bound_s=20), group)
+    same(
+        [{name: one[name] for name in ("k", "l", "r", "s", "window_start")} for one in ran.rows],
+        [
+            {"k": "a", "l": ["l1", "l5"], "r": ["r3", "r9"], "s": 14, "window_start": at("1")},
+            {"k": "b", "l": [], "r": ["r4"], "s": 6, "window_start": at("4")},
+            {"k": "a", "l": ["l20"], "r": [], "s": 6, "window_start": at("20")},
+        ],
+    )
+
+
+def test_a_temporal_join_takes_the_version_that_was_valid_then_whatever_came_first(surroundings: Surroundings) -> None:
+    rates = [
+        row("0", k="usd", n="r0"),
+        row("10", k="usd", n="r10"),
+        row("20", k="usd", n=None, _deleted=True),
+        row("30", k="usd", n="r30"),
+        row("5", k="eur", n="e5"),
+    ]
+    orders = [
+        row("9.999", k="usd", n="o9"),
+        row("10", k="usd", n="o10"),
+        row("25", k="usd", n="o25"),
+        row("31", k="usd", n="o31"),
+        row("4", k="eur", n="too early"),
+        row("6", k=None, n="no key"),
+    ]
+    expected: list[dict[str, Any]] = [
+        {"l": "o9", "r": "r0"},
+        {"l": "o10", "r": "r10"},
+        {"l": "o25", "r": None},
+        {"l": "o31", "r": "r30"},
+        {"l": "too early", "r": None},
+        {"l": "no key", "r": None},
+    ]
+    last = [row(END, k="x", n="x")]
+    left, right = (
+        [[orders[5], orders[3]], orders[:3], [*orders[4:5], *last], []],
+        [rates[3:], rates[:3], last, [row("29", k="usd", n="late")]],
+    )
+    inputs = {"l": Input("k STRING, n STRING", left, bound_s=60), "r": Input("k STRING, n STRING, _deleted BOOLEAN", right, bound_s=60)}
+    ran = run(surroundings, inputs, lambda streams: temporal_join(*_sides(streams), how="left"))
+    same(_pairs(ran), expected)
+    assert sorted(moment for batch in ran.times for moment in batch if moment) == sorted(at(one["_at"]) for one in orders)
+    assert len(ran.aside[Tag.LATE]) == 1
+
+
+def _plain_versions(left: Rows, right: Rows) -> list[dict[str, Any]]:
+    """The pairs of a temporal join by two loops."""
+    found = []
+    for one in left:
+        valid = [other for other in right if other["k"] == one["k"] and at(other["_at"]) <= at(one["_at"])]
+        newest = max(valid, key=lambda other: (other["_at"], other["v"]), default=None)
+        found.append({"l": one["n"], "r": None if newest is None or newest["_deleted"] else newest["n"]})
+    return found
+
+
+def test_random_versions_are_those_of_a_plain_loop_also_after_a_restart(surroundings: Surroundings) -> None:
+    random_ = random.Random(20250405)
+
+    def step(number: int, side: str) -> Rows:
+        """Rows of which none is late: a step is as long as the bound, and the next begins 10 s later."""
+        times = [10 * number + random_.randrange(30) for _ in range(15)]
+        deleted = [side == "r" and random_.random() < 0.2 for _ in times]
+        names = [f"{side}{number}-{place}" for place in range(15)]
+        return [
+            row(f"{t}", k=random_.choice("abc"), n=n, v=15 * number + v, _deleted=d)
+            for v, (t, n, d) in enumerate(zip(times, names, deleted, strict=True))
+        ]
+
+    orders, versions = ([step(number, side) for number in range(4)] for side in "lr")
+    last = row("5:00", k="end", n="end", v=0, _deleted=False)
+    expected = _plain_versions([one for rows in orders for one in rows], [one for rows in versions for one in rows])
+    assert 5 < sum(one["r"] is None for one in expected) < 50, "the case is worth something"
+    schema, name = "k STRING, n STRING, v BIGINT, _deleted BOOLEAN", surroundings.folder.name.replace("_", "-")
+    join = lambda streams: temporal_join(*_sides(streams, order="v"), how="left")  # noqa: E731
+    first = run(surroundings, _two(orders[:2], versions[:2], schema, bound_s=30), join, name=name)
+    then = run(surroundings, _two([*orders[2:], [last]], [*versions[2:], [last]], schema, bound_s=30), join, name=name)
+    same([*_pairs(first), *_pairs(then)], expected)
+    assert 0 < len(first.rows) < 60, "some are told before the restart and some after it"
+    assert not first.aside and not then.aside
+
+
+ORDERS = "o STRING, c STRING, n STRING, _deleted BOOLEAN"
+CUSTOMERS = "c STRING, n STRING, _deleted BOOLEAN"
+
+
+def _order(time: str, o: str, c: str | None, n: str | None, deleted: bool = False) -> dict[str, Any]:
+    return row(time, o=o, c=c, n=n, _deleted=deleted)
+
+
+def _customer(time: str, c: str, n: str | None, deleted: bool = False) -> dict[str, Any]:
+    return row(time, c=c, n=n, _deleted=deleted)
+
+
+def _tables(streams: Mapping[str, Stream]) -> tuple[Side, Side]:
+    return Side("l", streams["l"], "c", unique="o"), Side("r", streams["r"], "c", unique="c")
+
+
+CHANGES_OF_ORDERS = [
+    _order("1", "o1", "anna", "one"),
+    _order("2", "o2", "anna", "two"),
+    _order("3", "o3", None, "nobody"),
+    _order("6", "o1", "anna", "one more"),
+    _order("8", "o2", "bert", "two"),
+    _order("9", "o1", None, None, deleted=True),
+]
+CHANGES_OF_CUSTOMERS = [
+    _customer("4", "anna", "A"),
+    _customer("5", "bert", "B"),
+    _customer("7", "anna", "A2"),
+    _customer("10", "bert", None, deleted=True),
+]
+CHANGES = [
+    ("1", "+I", "one", None),
+    ("2", "+I", "two", None),
+    ("3", "+I", "nobody", None),
+    ("4", "-D", "one", None),
+    ("4", "-D", "two", None),
+    ("4", "+I", "one", "A"),
+    ("4", "+I", "two", "A"),
+    ("6", "-U", "one", "A"),
+    ("6", "+U", "one more", "A"),
+    ("7", "-U", "one more", "A"),
+    ("7", "-U", "two", "A"),
+    ("7", "+U", "one more", "A2"),
+    ("7", "+U", "two", "A2"),
+    ("8", "-D", "two", "A2"),
+    ("8", "+I", "two", "B"),
+    ("9", "-D", "one more", "A2"),
+    ("10", "-D", "two", "B"),
+    ("10", "+I", "two", None),
+]
+
+
+def _told(ran: Ran) -> list[dict[str, Any]]:
+    moments = [moment for batch in ran.times for moment in batch]
+    return [{**pair, "at": moment} for pair, moment in zip(_pairs(ran), moments, strict=True)]
+
+
+def test_a_regular_join_tells_each_change_of_two_tables_in_order_however_the_micro_batches_are_cut(surroundings: Surroundings) -> None:
+    expected = [{"at": at(time), "_op": op, "l": one, "r": other} for time, op, one, other in CHANGES]
+    ends = [_order(END, "x", "x", "x", deleted=True)], [_customer(END, "x", "x", deleted=True)]
+    orders, customers = CHANGES_OF_ORDERS, CHANGES_OF_CUSTOMERS
+    for left, right in (
+        ([orders, ends[0]], [customers, ends[1]]),
+        ([orders[:2], orders[2:], ends[0]], [customers[2:], customers[:2], ends[1]]),
+    ):
+        inputs = {"l": Input(ORDERS, left, bound_s=60), "r": Input(CUSTOMERS, right, bound_s=60)}
+        same(_told(run(surroundings, inputs, lambda streams: regular_join(*_tables(streams), how="left"))), expected)
+
+
+def test_current_values_of_a_regular_join_give_a_sink_that_upserts_the_tables_join(surroundings: Surroundings) -> None:
+    orders, customers = CHANGES_OF_ORDERS, CHANGES_OF_CUSTOMERS
+    left = [orders[:3], orders[3:5], [_order(END, "x", "x", "x", deleted=True)]]
+    right = [customers[:2], customers[2:3], [_customer(END, "x", "x", deleted=True)]]
+    inputs = {"l": Input(ORDERS, left), "r": Input(CUSTOMERS, right)}
+    told = run(surroundings, inputs, lambda streams: regular_join(*_tables(streams), emit="current"))
+    table: dict[str, tuple[str, str]] = {}
+    for one in told.rows:
+        if one["_deleted"]:
+            table.pop(one["l"]["o"], None)
+        else:
+            table[one["l"]["o"]] = (one["l"]["n"], one["r"]["n"])
+    assert table == {"o1": ("one more", "A2"), "o2": ("two", "B")}
+
+
+def test_rows_of_a_regular_join_that_only_grow_are_kept_so_long_as_asked(surroundings: Surroundings) -> None:
+    left = [
+        [row("0", k="a", n="l0"), row("0", k="a", n="l0"), row("5", k="a", n="l5")],
+        [row("30", k="x", n="x")],
+        [row(END, k="x", n="x")],
+    ]
+    right = [[row("9.999", k="a", n="r9")], [row("12", k="a", n="r12"), row("15", k="a", n="r15")], [row(END, k="y", n="y")]]
+    ran = run(surroundings, _two(left, right), lambda streams: regular_join(*_sides(streams), ttl="10s"))
+    same(
+        _pairs(ran),
+        [
+            {"l": "l0", "r": "r9", "_op": "+I"},
+            {"l": "l0", "r": "r9", "_op": "+I"},
+            {"l": "l5", "r": "r9", "_op": "+I"},
+            {"l": "l5", "r": "r12", "_op": "+I"},
+        ],
+    )
+
+
+def test_a_broadcast_join_holds_rows_against_a_small_table_by_key_and_by_a_condition(surroundings: Surroundings) -> None:
+    payments = [row("1", k="a", n=10), row("6", k="a", n=10), row("7", k="b", n=99), row("8", k="a", n=99), row("9", k=None, n=99)]
+    rules = [
+        row("0", k="a", n=50, _deleted=False),
+        row("5", k="b", n=5, _deleted=False),
+        row("7.5", k="b", n=None, _deleted=True),
+    ]
+    inputs = {
+        "l": Input("k STRING, n INT", [payments[2:], payments[:2], [row(END, k="x", n=0)]], bound_s=60),
+        "r": Input("k STRING, n INT, _deleted BOOLEAN", [rules, [], [row(END, k="x", n=0, _deleted=True)]], bound_s=60),
+    }
+    by_key = run(surroundings, inputs, lambda streams: broadcast_join(*_sides(streams)))
+    same(_pairs(by_key), [{"l": 10, "r": 50}, {"l": 10, "r": 50}, {"l": 99, "r": 5}, {"l": 99, "r": 50}])
+    above = run(surroundings, inputs, lambda streams: broadcast_join(*_sides(streams), on="l.n > r.n", how="left"))
+    expected = [(10, None), (10, 5), (99, 50), (99, 5), (99, 50), (99, 50)]
+    same(_pairs(above), [{"l": one, "r": other} for one, other in expected])
+
+
+def test_a_file_is_read_anew_for_every_micro_batch_and_the_same_on_a_replay(surroundings: Surroundings) -> None:
+    key = f"{surroundings.folder.name}/names"
+
+    def put(suffix: str, text: str) -> str:
+        surroundings.s3.put_object(Bucket=OUTPUT, Key=f"{key}.{suffix}", Body=text.encode())
+        return f"s3://{OUTPUT}/{key}.{suffix}"
+
+    uri = put("csv", "k,name,n\na,Anna,1\nb,Bert,\n")
+    stay = put("jsonl", json.dumps({"k": "a", "name": "Anna", "n": 1}) + "\n")
+    inputs = {"l": Input("k STRING", [[row("1", k="a"), row("2", k="c"), row(None, k="a")], [row("3", k="b")]])}
+
+    def named(streams: Mapping[str, Stream]) -> Stream:
+        return table_join(streams["l"], "names", csv_file(uri), "k STRING, name STRING, n INT", on="k", how="left")
+
+    name = surroundings.folder.name.replace("_", "-")
+    first = run(surroundings, inputs, named, name=name)
+    same(first.rows, [{"k": "a", "name": "Anna", "n": 1}, {"k": "c", "name": None, "n": None}, {"k": "b", "name": "Bert", "n": None}])
+    assert len(first.aside[Tag.QUARANTINED]) == 1
+    put("csv", "k,name,n\na,Antonia,2\n")
+    again = run(surroundings, {"l": Input("k STRING", [[row("4", k="a")]])}, named, name=name)
+    same(again.rows, [{"k": "a", "name": "Antonia", "n": 2}])
+    # The micro-batch is not committed, as after a crash, and runs again.
+    put("csv", "k,name,n\na,Alma,3\n")
+    surroundings.s3.delete_object(Bucket=CHECKPOINTS, Key=f"{name}/1/commits/2")
+    same(run(surroundings, {"l": Input("k STRING", [])}, named, name=name).rows, again.rows)
+    inner = run(
+        surroundings, inputs, lambda streams: table_join(streams["l"], "n", json_lines_file(stay), "k STRING, name STRING, n INT", on="k")
+    )
+    same(inner.rows, [{"k": "a", "name": "Anna", "n": 1}])
+    assert inner.told[-1]["totalTags"] == {Tag.DATA: 1, Tag.QUARANTINED: 1, Tag.UNMATCHED: 2}
+
+
+def test_a_union_puts_streams_of_one_kind_together_and_joins_follow_each_other(surroundings: Surroundings) -> None:
+    """The watermark stands at a window's end when the window is told: a join behind it must not take its row for an old one."""
+    inputs = {
+        "l": Input(
+            "k STRING, n STRING",
+            [[row("1", k="a", n="l1"), row("9", k="b", n="l9")], [row("10", k="a", n="l10")], [row("21", k="a", n="l20")]],
+        ),
+        "r": Input(
+            "k STRING, n STRING",
+            [[row("2", k="a", n="r2")], [row("10", k="a", n="r10"), row(None, k="a", n="bad")], [row("21", k="x", n="x")]],
+        ),
+        "m": Input("k STRING, n STRING", [[row("3", k="a", n="m3")], [row("10", k="c", n="m10")], [row("21", k="x", n="x")]]),
+        "v": Input("k STRING, n STRING", [[row("0", k="a", n="v0")], [row("12", k="a", n="v12")], [row("22", k="b", n="v22")]]),
+    }
+
+    def build(streams: Mapping[str, Stream]) -> Stream:
+        both = union(streams["l"], streams["r"])
+        pairs = window_join(Side("l", both, "k"), Side("m", streams["m"], "k"), tumbling("10s"), how="left")
+        return temporal_join(Side("p", pairs.select(k="l.k", one="l.n", other="m.n"), "k"), Side("v", streams["v"], "k"), how="left")
+
+    ran = run(surroundings, inputs, build)
+    same(
+        [{"one": one["p"]["one"], "other": one["p"]["other"], "v": one["v"] and one["v"]["n"]} for one in ran.rows],
+        [
+            {"one": "l1", "other": "m3", "v": "v0"},
+            {"one": "r2", "other": "m3", "v": "v0"},
+            {"one": "l9", "other": None, "v": None},
+            {"one": "l10", "other": None, "v": "v12"},
+            {"one": "r10", "other": None, "v": "v12"},
+        ],
+    )
+    assert len(ran.aside[Tag.QUARANTINED]) == 1
+
+
+def test_streams_that_do_not_fit_are_told_with_what_differs(surroundings: Surroundings) -> None:
+    """No query is started: a block says at once what is wrong with its call."""
+    spark = surroundings.session
+
+    def stream(schema: str, *, timed: bool = True) -> Stream:
+        frame = spark.createDataFrame([], f"{schema}, _tag STRING, _reason STRING, _time TIMESTAMP, _record STRING")
+        return Stream(frame, timed=timed)
+
+    text, number, untimed = stream("k STRING, n INT"), stream("k BIGINT, n INT"), stream("k STRING, n INT", timed=False)
+    deletes = stream("k STRING, _deleted BOOLEAN")
+    odd = stream("k STRING, m MAP<INT, STRING>")
+    a, b = Side("a", text, "k"), Side("b", text, "k")
+    calls: list[tuple[Callable[[], object], str]] = [
+        (lambda: temporal_join(a, Side("b", number, "k")), "the keys differ: a has string and b bigint"),
+        (lambda: temporal_join(a, Side("a", text, "k")), "both sides are called a"),
+        (lambda: temporal_join(a, Side("b", text, "q")), "b has no field q; it has k, n"),
+        (lambda: temporal_join(a, Side("b", untimed, "k")), "b has no event time"),
+        (lambda: window_join(a, Side("b", untimed, "k"), tumbling("5s")), "b has no event time"),
+        (lambda: regular_join(a, Side("b", deletes, "k")), "b has deletions, but not by which fields a row is known"),
+        (lambda: regular_join(a, b, ttl="soon"), 'ttl = "soon" is no duration'),
+        (lambda: regular_join(a, b, ttl=0), "ttl = 0 is not above zero"),
+        (lambda: temporal_join(a, Side("b", odd, "k")), "b has a map whose keys are not STRING"),
+        (lambda: broadcast_join(a, b, copies=9), "copies = 9, but there are 2 state partitions"),
+        (lambda: union(text, number), "stream 2 differs from the first in k"),
+        (lambda: union(text, untimed), "stream 2 has no event time, unlike the first"),
+        (lambda: table_join(text, "t", list, "k STRING, n INT", on="k"), "the stream has n as well"),
+        (lambda: table_join(text, "t", list, "k STRING", on="q"), "q has to be a field of both"),
+    ]
+    for call, said in calls:
+        with pytest.raises(ValueError, match=re.escape(said)):
+            call()
+
+
+def test_rows_come_out_of_the_state_as_they_went_in(surroundings: Surroundings) -> None:
+    values = {
+        "s": r"'a\u2028\"\\'",
+        "d": "12345678901234567.89BD",
+        "f": "double('NaN')",
+        "g": "0.1D",
+        "h": "1.1F",
+        "b": "X'00FF'",
+        "l": "9007199254740993L",
+        "t": "timestamp'2025-03-30T01:30:00.123456Z'",
+        "n": "timestamp_ntz'2025-03-30T02:30:00.000001'",
+        "o": "date'1969-12-31'",
+        "e": "array(named_struct('x', 1), null)",
+        "m": "map('k', timestamp'1969-12-31T23:59:59.999999Z')",
+        "z": "cast(null as int)",
+        "q": "true",
+    }
+    text = "named_struct(" + ", ".join(f"'{name}', {value}" for name, value in values.items()) + ")"
+    frame = surroundings.session.range(1).selectExpr(f"{text} as v")
+    of = frame.schema["v"].dataType
+    assert isinstance(of, StructType)
+    again = frame.select(F.col("v"), from_text(as_text(F.col("v"), of, "v"), of).alias("w"))
+    # Maps can't be compared in SQL, and NaN not in Python; their text can.
+    shown = again.selectExpr(
+        "to_json(v.m) = to_json(w.m) as maps", *(f"v.{name} <=> w.{name} as {name}" for name in of.names if name != "m")
+    )
+    assert {name for name, equal in shown.collect()[0].asDict().items() if not equal} == set()

@@ -1,0 +1,85 @@
+"""Apps in SQL: what Spark or a block refuses is told with its line, and several INSERTs are routes of one output."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import pytest
+from pyspark.sql import SparkSession
+
+from jobs.errors import BadDeclaration, SqlRefused
+from jobs.sql.building import declare
+from jobs.streams import RECORD_TYPE, TAG, TIME, Stream
+
+CLICKS = "CREATE SOURCE clicks (user STRING, n INT, tags ARRAY<STRING>);\n"
+
+
+class Declared:
+    """Stands for `jobs.job.Job`: sources of that schema without rows, and what is written."""
+
+    def __init__(self, session: SparkSession) -> None:
+        self._session = session
+        self.written: tuple[Stream, str | Mapping[str, str | None]] | None = None
+        self.side_outputs: dict[str, str] = {}
+
+    def source(self, name: str, schema: str, *, record: str | None = None) -> Stream:
+        if name == "unknown":
+            raise BadDeclaration(path='job.source("unknown")', need="a source of the spec: clicks", fix="mend the name")
+        rows = self._session.createDataFrame([], f"{schema}, {TAG} string, _reason string, {TIME} timestamp, _record {RECORD_TYPE}")
+        return Stream(rows, timed=True)
+
+    def table(self, name: str) -> Any:
+        raise BadDeclaration(path=f'job.table("{name}")', need="a table of the spec: it has none", fix="mend the name")
+
+    def write(self, stream: Stream, sinks: str | Mapping[str, str | None]) -> None:
+        self.written = stream, sinks
+
+    def side_output(self, sink: str, tag: str) -> None:
+        self.side_outputs[tag] = sink
+
+
+def declared(session: SparkSession, folder: Path, text: str) -> Declared:
+    job: Any = Declared(session)
+    (folder / "app.sql").write_text(text, encoding="utf-8")
+    declare(folder / "app.sql", job)
+    assert isinstance(job, Declared)
+    return job
+
+
+@pytest.mark.parametrize(
+    ("text", "line", "need"),
+    [
+        (f"{CLICKS}INSERT INTO out SELECT user\nFROM clicks\nWHERE usr = 'a'", 4, "usr"),
+        (f"{CLICKS}INSERT INTO out SELECT user,\n upper(user, n, 3) AS x FROM clicks", 3, "upper"),
+        (f"{CLICKS}INSERT INTO out SELECT user FROM clicks WHERE n > 1 extra words", 2, "words"),
+        (f"{CLICKS}INSERT INTO out SELECT user, count(*) AS n FROM clicks", 2, ""),
+        (f"{CLICKS}INSERT INTO out SELECT user, count(*) AS n FROM clicks GROUP BY user", 2, "a window, or EMIT UPDATES"),
+        (f"{CLICKS}INSERT INTO out SELECT usr, count(*) AS n FROM clicks GROUP BY usr, TUMBLE('5m')", 2, "usr"),
+        (f"{CLICKS}INSERT INTO out SELECT user, count(*) AS n FROM clicks GROUP BY user, TUMBLE('five')", 2, "five"),
+        (f"{CLICKS}INSERT INTO out SELECT user, window_end, n FROM clicks GROUP BY user, ROWS(5)", 2, ""),
+        (f"{CLICKS}INSERT INTO out SELECT user, upper(user) AS user FROM clicks", 2, "user stands twice"),
+        (f"{CLICKS}INSERT INTO out SELECT user FROM clicks LATERAL VIEW explode(n) AS one", 2, "n"),
+        (f"{CLICKS}INSERT INTO out DEDUPLICATE clicks BY usr WITHIN '5m'", 2, "usr"),
+        (f"{CLICKS}INSERT INTO out TOP 0 OF clicks ORDER BY n IN TUMBLE('5m')", 2, "n = 0"),
+        (f"{CLICKS}INSERT INTO out TOP 1 OF clicks ORDER BY n", 2, "name a window"),
+        (f"{CLICKS}INSERT INTO out MATCH clicks BY user WITHIN '1m' STEPS (a WHEN m > 1)", 2, "m"),
+        (f"{CLICKS}INSERT INTO out DIVERT clicks TO alerts WHEN n BECAUSE m", 2, "m"),
+        (f"{CLICKS}INSERT INTO out SELECT c.user FROM clicks AS c JOIN TABLE users ON c.user = users.name", 2, "a table of the spec"),
+        ("CREATE SOURCE unknown (n INT);\nINSERT INTO out SELECT n FROM unknown", 1, "a source of the spec: clicks"),
+    ],
+)  # fmt: skip
+def test_what_can_not_be_built_is_told_with_its_line(session: SparkSession, tmp_path: Path, text: str, line: int, need: str) -> None:
+    with pytest.raises(SqlRefused) as error:
+        declared(session, tmp_path, text)
+    assert error.value.at and error.value.at.line == line, error.value.render()
+    assert need in error.value.need and "SQLSTATE" not in error.value.need, error.value.render()
+
+
+def test_several_inserts_are_routes_of_one_output(session: SparkSession, tmp_path: Path) -> None:
+    text = f"{CLICKS}CREATE VIEW big AS SELECT * FROM clicks WHERE n > 5; INSERT INTO a SELECT * FROM big WHERE n < 9;"
+    job = declared(session, tmp_path, f"{text} INSERT INTO `b-c` SELECT * FROM big; SIDE OUTPUT errors; SIDE OUTPUT late FOR late")
+    assert job.written is not None and job.written[1] == {"a": "n < 9", "b-c": None}
+    assert job.written[0].fields == ["user", "n", "tags"]
+    assert job.side_outputs == {"quarantined": "errors", "late": "late"}

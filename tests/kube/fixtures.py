@@ -1,0 +1,103 @@
+"""An API server, helm and the production environment's charts for tests; a folder's conftest takes what it needs from here."""
+
+from __future__ import annotations
+
+import os
+import shutil
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+import yaml
+from kubernetes import config
+
+from infra.app import CHARTS
+from infra.environment import load
+from scripts.kube import binaries
+from scripts.kube.api_server import ApiServer
+from scripts.provisioning.stacks import synthesized
+from sizing.errors import ToolMissing
+from tests.infra.manifests.karpenter_crds import CRDS
+from tests.kube.charts import Release, ran, releases
+from tests.kube.objects import Object, Objects
+
+
+@pytest.fixture(scope="session")
+def tell(request: pytest.FixtureRequest) -> Callable[[str], None]:
+    """Says what is being built past pytest's capturing: a first run would be silent for minutes."""
+    capture = request.config.pluginmanager.getplugin("capturemanager")
+    reporter = request.config.pluginmanager.getplugin("terminalreporter")
+
+    def line(text: str) -> None:
+        with capture.global_and_fixture_disabled():
+            reporter.ensure_newline()
+            reporter.write_line(text)
+
+    return line
+
+
+@pytest.fixture(scope="session")
+def kube(tmp_path_factory: pytest.TempPathFactory, tell: Callable[[str], None]) -> Iterator[ApiServer]:
+    """A Kubernetes API: `.url`, `.ca`, `.admin` (certificate and key) and `.kubeconfig`."""
+    folder = tmp_path_factory.mktemp("kube")
+    server = ApiServer(folder=folder / "server", logs=folder, progress=tell)
+    try:
+        server.start()
+    except ToolMissing as error:
+        pytest.skip(error.render())
+    yield server
+    server.stop()
+
+
+@pytest.fixture(scope="session")
+def objects(kube: ApiServer) -> Iterator[Objects]:
+    """The objects of that API, for a user who may do everything."""
+    with config.new_client_from_config(config_file=str(kube.kubeconfig)) as client:
+        yield Objects(client)
+
+
+@pytest.fixture(scope="session")
+def crds(objects: Objects) -> list[Object]:
+    """The CRDs of Karpenter and of the Spark operator, served by the API."""
+    files = sorted(CRDS.glob("*.yaml"))
+    if not files:
+        pytest.skip(f"the CRDs are not in {CRDS.name}/ beside the checkout")
+    applied = [objects.apply(document) for file in files for document in yaml.safe_load_all(file.read_text("utf-8")) if document]
+    names = {one["metadata"]["name"] for one in applied}
+    objects.wait_for(applied[0], "", lambda found: names <= {one["metadata"]["name"] for one in found if _established(one)})
+    return applied
+
+
+def _established(crd: Object) -> bool:
+    conditions = crd.get("status", {}).get("conditions") or []
+    return any(condition["type"] == "Established" and condition["status"] == "True" for condition in conditions)
+
+
+@pytest.fixture(scope="session")
+def helm(tell: Callable[[str], None]) -> Path:
+    """The helm command."""
+    try:
+        return binaries.built(binaries.HELM, tell)
+    except ToolMissing as error:
+        pytest.skip(error.render())
+
+
+@pytest.fixture(scope="session")
+def charts(tmp_path_factory: pytest.TempPathFactory) -> list[Release]:
+    """The releases of local charts that the production environment has."""
+    if shutil.which("node") is None:
+        pytest.skip("cdktf needs Node.js, and node is not in PATH")
+    return releases(synthesized(load("production"), tmp_path_factory.mktemp("production"), only=CHARTS, base=os.environ))
+
+
+@pytest.fixture(scope="session")
+def released(
+    kube: ApiServer, crds: list[Object], helm: Path, charts: list[Release], tmp_path_factory: pytest.TempPathFactory
+) -> list[Release]:
+    """The same, released into the API."""
+    folder = tmp_path_factory.mktemp("values")
+    for release in charts:
+        values = release.values_file(folder)
+        options = ("--namespace", release.namespace, "--values", values, "--kubeconfig", kube.kubeconfig)
+        ran(helm, "install", release.name, release.chart, *options)
+    return charts

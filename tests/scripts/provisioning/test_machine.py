@@ -1,0 +1,66 @@
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+
+from scripts.errors import MissingTool
+from scripts.layout import ROOT
+from scripts.provisioning import machine
+from scripts.provisioning.finding import MISSING, OK, OPTIONAL, Finding
+
+
+def _tool(folder: Path, name: str, says: str) -> None:
+    (folder / name).write_text(f"#!/bin/sh\necho '{says}'\n")
+    (folder / name).chmod(0o755)
+
+
+def _look(folder: Path, also_needed: tuple[str, ...] = ()) -> dict[str, Finding]:
+    found = machine.look({"PATH": str(folder), "HOME": str(folder)}, also_needed=also_needed)
+    return {finding.name: finding for finding in found}
+
+
+def test_tools_that_are_missing_are_named_with_what_they_are_for_and_how_to_get_them(tmp_path: Path) -> None:
+    found = _look(tmp_path)
+    for tool in machine.TOOLS:
+        assert found[tool.name].state == (MISSING if tool.needed else OPTIONAL), tool.name
+        assert found[tool.name].said == "not in PATH"
+        assert found[tool.name].fix == tool.fix
+        assert found[tool.name].purpose == tool.purpose
+    assert found["python"].state == OK
+
+
+def test_a_tool_of_a_fit_version_is_ok_and_one_too_old_or_mute_is_not(tmp_path: Path) -> None:
+    _tool(tmp_path, "terraform", "Terraform v1.11.4")
+    _tool(tmp_path, "node", "v18.2.0")
+    _tool(tmp_path, "mvn", "sorry")
+    found = _look(tmp_path)
+    assert (found["terraform"].state, found["terraform"].said) == (OK, "1.11.4")
+    assert (found["node"].state, found["node"].said) == (MISSING, "18.2.0, older than 20")
+    assert (found["mvn"].state, found["mvn"].said) == (MISSING, "does not say its version: sorry")
+
+
+def test_what_an_environment_needs_beyond_the_rest_is_missing_not_optional(tmp_path: Path) -> None:
+    assert _look(tmp_path)["aws"].state == OPTIONAL
+    assert _look(tmp_path, also_needed=("aws",))["aws"].state == MISSING
+
+
+def test_the_least_versions_are_those_of_the_set_up() -> None:
+    setup = (ROOT / "scripts/setup").read_text()
+    for tool in machine.TOOLS:
+        if tool.needed:
+            (least,) = set(re.findall(rf"judge {tool.name} .* ([0-9.]+) \|\|", setup))
+            assert least == ".".join(str(part) for part in tool.least), tool.name
+
+
+def test_the_provider_is_the_one_that_the_bindings_are_pinned_to() -> None:
+    assert machine.AWS_PROVIDER_VERSION in (ROOT / "docs/decisions/0003-cdktf.md").read_text()
+
+
+def test_a_tool_that_something_needs_is_asked_for_by_name(tmp_path: Path) -> None:
+    with pytest.raises(MissingTool) as raised:
+        machine.require("aws", {"PATH": str(tmp_path)})
+    assert raised.value.exit_code == 4
+    _tool(tmp_path, "aws", "aws-cli/2.1")
+    machine.require("aws", {"PATH": str(tmp_path)})

@@ -1,0 +1,182 @@
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import threading
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from scripts.errors import MissingTool, ProviderNotFound, TerraformFailed, TerraformStopped, TerraformTimeout
+from scripts.provisioning.errors import StateMoved, StateNotWritten
+from scripts.provisioning.terraform import Applied, Change, Terraform
+from sizing.errors import Faults
+
+pytestmark = pytest.mark.emulated
+
+Stack = Callable[..., Terraform]
+
+
+@pytest.fixture
+def stack(tmp_path: Path) -> Stack:
+    """A stack of Terraform's own resource, which needs no provider: a command for each name."""
+    if shutil.which("terraform") is None:
+        pytest.skip("terraform is not in PATH")
+
+    def make(limit_s: float | None = None, **commands: str) -> Terraform:
+        folder = tmp_path / "stack"
+        folder.mkdir(exist_ok=True)
+        resources = {name: {"provisioner": {"local-exec": {"command": command, "quiet": True}}} for name, command in commands.items()}
+        content: dict[str, Any] = {
+            "terraform": {"backend": {"local": {"path": "state/terraform.tfstate"}}},
+            "resource": {"terraform_data": resources},
+            "output": {"greeting": {"value": "hello"}},
+        }
+        (folder / "cdk.tf.json").write_text(json.dumps(content))
+        return Terraform(folder, environment=os.environ, limit_s=limit_s)
+
+    return make
+
+
+def test_a_stack_is_applied_with_progress_read_back_and_destroyed(stack: Stack) -> None:
+    terraform = stack(one="true", two="true")
+    seen: list[str] = []
+    applied = terraform.apply(seen.append)
+    assert sorted(seen) == ["terraform_data.one", "terraform_data.two"]
+    assert sorted(change.address for change in applied.changes) == sorted(seen)
+    assert applied.count("create") == 2
+    assert applied.outputs == terraform.output() == {"greeting": "hello"}
+    assert not terraform.plan()
+    assert stack(one="true", two="true", three="true").plan()
+    assert stack(one="true", two="true").destroy().count("delete") == 2
+
+
+def test_what_was_applied_is_said_in_a_line() -> None:
+    changes = (Change("a", "create", 1), Change("b", "create", 0), Change("c", "update", 0), Change("d", "delete", 0))
+    assert str(Applied(changes, {}, 12.3)) == "2 created, 1 changed, 1 destroyed in 12 s"
+    assert str(Applied((), {}, 1.0)) == "nothing to do in 1 s"
+
+
+def test_what_terraform_says_is_wrong_is_told_with_the_resource(stack: Stack) -> None:
+    with pytest.raises(TerraformFailed) as raised:
+        stack(bad="echo no room >&2; exit 3").apply()
+    assert raised.value.path == "terraform_data.bad"
+    assert "exit status 3" in raised.value.given
+    assert raised.value.exit_code == 5
+
+
+def test_all_the_resources_that_failed_are_told(stack: Stack) -> None:
+    with pytest.raises(Faults) as raised:
+        stack(bad="exit 3", good="true", worse="exit 4").apply()
+    assert sorted(error.path for error in raised.value.errors) == ["terraform_data.bad", "terraform_data.worse"]
+
+
+def test_a_broken_stack_is_told_in_terraforms_words(stack: Stack) -> None:
+    terraform = stack()
+    (terraform.folder / "cdk.tf.json").write_text('{"terraform": {}, "resource": {"terraform_data": {"x": {"nonsense": 1}}}}')
+    with pytest.raises(TerraformFailed) as raised:
+        terraform.plan()
+    assert "nonsense" in raised.value.given
+
+
+def _holding(pipe: Path) -> str:
+    return f"exec 9>{pipe}; echo begun >&9; sleep 1000"
+
+
+def test_an_apply_beyond_its_limit_is_stopped_and_leaves_no_process(stack: Stack, tmp_path: Path) -> None:
+    pipe = tmp_path / "pipe"
+    os.mkfifo(pipe)
+    reader = os.open(pipe, os.O_RDONLY | os.O_NONBLOCK)
+    terraform = stack(slow=_holding(pipe))
+    terraform.init()
+    with pytest.raises(TerraformTimeout) as raised:
+        stack(limit_s=5, slow=_holding(pipe)).apply()
+    assert raised.value.need == "an end within 5 s"
+    os.set_blocking(reader, True)
+    with os.fdopen(reader, "rb") as file:
+        # The end of the pipe comes when nobody holds it any more; on a slow machine the command had not begun.
+        assert file.read() in (b"begun\n", b"")
+
+
+def test_a_call_is_stopped_from_another_thread_and_none_follows(stack: Stack, tmp_path: Path) -> None:
+    pipe = tmp_path / "pipe"
+    os.mkfifo(pipe)
+    terraform = stack(slow=_holding(pipe))
+    raised: list[BaseException] = []
+
+    def apply() -> None:
+        try:
+            terraform.apply()
+        except TerraformStopped as error:
+            raised.append(error)
+
+    thread = threading.Thread(target=apply)
+    thread.start()
+    with pipe.open("rb") as file:
+        assert file.readline() == b"begun\n"
+        terraform.stop()
+        assert file.read() == b""
+    thread.join()
+    assert [type(error) for error in raised] == [TerraformStopped]
+    with pytest.raises(TerraformStopped):
+        terraform.plan()
+
+
+def test_a_missing_terraform_is_named_with_how_to_get_it(stack: Stack, tmp_path: Path) -> None:
+    folder = stack().folder
+    with pytest.raises(MissingTool) as raised:
+        Terraform(folder, environment={"PATH": str(tmp_path)}).plan()
+    assert raised.value.path == "terraform"
+    assert "install" in raised.value.fix
+
+
+def test_a_provider_that_is_nowhere_is_named_with_the_places_that_were_searched(stack: Stack, tmp_path: Path) -> None:
+    terraform = stack()
+    provider = {"required_providers": {"aws": {"source": "aws", "version": "0.0.0"}}}
+    (terraform.folder / "cdk.tf.json").write_text(json.dumps({"terraform": provider, "resource": {"aws_s3_bucket": {"x": {}}}}))
+    own = {"HOME": str(tmp_path), "TF_REGISTRY_CLIENT_TIMEOUT": "2", "TF_REGISTRY_DISCOVERY_RETRY": "0"}
+    environment = {name: value for name, value in os.environ.items() if not name.startswith(("TF_", "PENSTOCK_"))}
+    with pytest.raises(ProviderNotFound) as raised:
+        Terraform(terraform.folder, environment={**environment, **own}).init()
+    assert "hashicorp/aws 0.0.0" in raised.value.path
+    assert "below /opt" in raised.value.given
+    assert "PENSTOCK_TERRAFORM_MIRROR" in raised.value.fix
+    assert raised.value.exit_code == 4
+
+
+def test_a_state_that_could_not_be_written_stops_what_would_not_know_of_it(stack: Stack) -> None:
+    terraform = stack(one="true")
+    (terraform.folder / "errored.tfstate").write_text("{}")
+    with pytest.raises(StateNotWritten) as raised:
+        terraform.plan()
+    assert f"terraform -chdir={terraform.folder} state push errored.tfstate" in raised.value.fix
+
+
+def test_a_state_in_another_place_than_before_is_not_left_behind_in_silence(stack: Stack) -> None:
+    stack(one="true").apply()
+    moved = stack(one="true")
+    content = json.loads((moved.folder / "cdk.tf.json").read_text())
+    content["terraform"]["backend"]["local"]["path"] = "elsewhere.tfstate"
+    (moved.folder / "cdk.tf.json").write_text(json.dumps(content))
+    with pytest.raises(StateMoved) as raised:
+        moved.plan()
+    assert "init -migrate-state" in raised.value.fix
+
+
+def test_what_is_planned_is_applied_and_nothing_else(stack: Stack, tmp_path: Path) -> None:
+    terraform = stack(one="true")
+    planned = terraform.plan_to(tmp_path / "plan")
+    assert [change["address"] for change in planned["resource_changes"]] == ["terraform_data.one"]
+    seen: list[Any] = []
+    later = stack(one="true", two="true")
+    assert later.apply_plan(tmp_path / "plan", lambda event: seen.append(event["type"])).count("create") == 1
+    assert {"apply_start", "apply_complete"} <= set(seen)
+    assert [resource.address for resource in later.resources()] == ["terraform_data.one"]
+    both = stack(one="true", two="true")
+    both.apply()
+    both.plan_to(tmp_path / "destroy", destroy=True, targets=["terraform_data.two"])
+    assert both.apply_plan(tmp_path / "destroy").count("delete") == 1
+    assert not [name for name in ("show", "state") if (both.folder / f"terraform-{name}.log").exists()]

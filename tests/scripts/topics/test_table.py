@@ -1,0 +1,49 @@
+"""The plan of topics as people read it."""
+
+from __future__ import annotations
+
+from scripts.topics.difference import FoundTopic, WantedTopic, changes
+from scripts.topics.table import count, document, render
+
+WANTED = [
+    WantedTopic("events", 10, config={"retention.ms": "604800000"}, replication=3),
+    WantedTopic("errors", 1, replication=3, at_creation={"retention.ms": "86400000"}),
+    WantedTopic("late", 1, replication=3),
+    WantedTopic("narrow", 2, True, replication=3),
+]
+FOUND = {
+    "events": FoundTopic(8, 3, {"retention.ms": "86400000", "cleanup.policy": "delete"}),
+    "late": FoundTopic(1, 3, {}),
+    "narrow": FoundTopic(4, 3, {}),
+}
+SHOWN = """\
+topics of production on b:9098:
+
+             topic   partitions  replicas  settings
+  grow, set  events  8 -> 10     3         retention.ms 86400000 -> 604800000
+  create     errors  1           3         retention.ms 86400000
+  -          late    1           3
+  refused    narrow  4           3
+
+notes
+  events: from 8 to 10 partitions: records of most keys go to another partition from now on, so the order of a key's records holds only \
+within what comes before and what comes after
+
+1 to create, 1 to grow, 1 to set, 1 as wanted, 1 refused
+"""
+
+
+def test_a_row_says_what_is_done_to_a_topic() -> None:
+    assert render(changes(WANTED, FOUND), "topics of production on b:9098") == SHOWN
+
+
+def test_jobs_without_topics_have_a_line() -> None:
+    assert render((), "topics of production on b:9098") == "topics of production on b:9098: the jobs have no topics\n"
+    assert count(()) == "0 to create, 0 to grow, 0 to set, 0 as wanted, 0 refused"
+
+
+def test_programs_read_numbers_and_reasons() -> None:
+    events, *_, narrow = document(changes(WANTED, FOUND))
+    assert events["partitions"] == {"before": 8, "after": 10}
+    assert events["config"] == {"retention.ms": {"before": "86400000", "after": "604800000"}}
+    assert narrow["actions"] == [] and narrow["refused"][0]["given"] == "2 partitions"

@@ -1,0 +1,94 @@
+from __future__ import annotations
+
+import datetime
+from pathlib import Path
+
+import pytest
+
+from scripts.security import waivers
+from scripts.security.errors import BadWaivers, ExpiredWaiver, UnusedWaiver, WaiverTwice
+from scripts.security.finding import Finding
+from scripts.security.gate import WAIVERS
+from scripts.security.waivers import Waiver
+from sizing.errors import Faults, PenstockError
+
+TODAY = datetime.date(2026, 11, 21)
+FINDING = Finding(rule="CKV_AWS_144", path="checkpoints/aws_s3_bucket.output", says="replication")
+WAIVER = """
+[[waiver]]
+rule = "CKV_AWS_144"
+path = "checkpoints/aws_s3_bucket.output"
+reason = "One region is what this environment promises."
+expires = 2027-11-21
+"""
+
+
+def _file(folder: Path, text: str) -> Path:
+    file = folder / "waivers.toml"
+    file.write_text(text, encoding="utf-8")
+    return file
+
+
+def _kinds(found: list[PenstockError]) -> list[type[PenstockError]]:
+    return [type(one) for one in found]
+
+
+def test_a_waiver_covers_its_rule_on_its_path_alone(tmp_path: Path) -> None:
+    (waiver,) = waivers.read(_file(tmp_path, WAIVER))
+    assert waiver.covers(FINDING)
+    assert not waiver.covers(FINDING.model_copy(update={"rule": "CKV_AWS_145"}))
+    assert not waiver.covers(FINDING.model_copy(update={"path": "checkpoints/aws_s3_bucket.output2"}))
+
+
+def test_a_star_stands_for_any_end(tmp_path: Path) -> None:
+    (waiver,) = waivers.read(_file(tmp_path, WAIVER.replace("aws_s3_bucket.output", "aws_s3_bucket.*")))
+    assert waiver.covers(FINDING)
+    assert not waiver.covers(FINDING.model_copy(update={"path": "kafka/aws_s3_bucket.output"}))
+
+
+def test_a_waiver_that_covers_nothing_is_a_fault_where_its_part_was_scanned(tmp_path: Path) -> None:
+    found = waivers.read(_file(tmp_path, WAIVER))
+    assert waivers.faults(found, [FINDING], ["checkpoints"], TODAY) == []
+    assert _kinds(waivers.faults(found, [], ["checkpoints"], TODAY)) == [UnusedWaiver]
+    # An environment without charts says nothing of the waivers of charts.
+    assert waivers.faults(found, [], ["network"], TODAY) == []
+
+
+@pytest.mark.parametrize(("day", "kinds"), [("2026-11-21", []), ("2026-11-20", [ExpiredWaiver])])
+def test_a_waiver_holds_up_to_its_last_day(tmp_path: Path, day: str, kinds: list[type[PenstockError]]) -> None:
+    found = waivers.read(_file(tmp_path, WAIVER.replace("2027-11-21", day)))
+    assert _kinds(waivers.faults(found, [FINDING], ["checkpoints"], TODAY)) == kinds
+
+
+def test_the_same_waiver_twice_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(WaiverTwice):
+        waivers.read(_file(tmp_path, WAIVER + WAIVER))
+
+
+def test_all_that_is_wrong_with_waivers_is_told_at_once(tmp_path: Path) -> None:
+    text = WAIVER.replace('"One region is what this environment promises."', '"why not"').replace("CKV_AWS_144", "S3.1")
+    with pytest.raises(Faults) as raised:
+        waivers.read(_file(tmp_path, text))
+    assert {type(fault) for fault in raised.value.errors} == {BadWaivers}
+    assert {fault.path.rsplit(".", 1)[-1] for fault in raised.value.errors} == {"rule", "reason"}
+
+
+def test_a_waiver_without_a_last_day_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(BadWaivers, match="expires"):
+        waivers.read(_file(tmp_path, "\n".join(line for line in WAIVER.splitlines() if "expires" not in line)))
+
+
+@pytest.mark.parametrize("text", ["[[waiver", "\xff\xfe".encode("latin-1").decode("latin-1") + "[[["])
+def test_a_file_that_is_no_toml_is_refused(tmp_path: Path, text: str) -> None:
+    with pytest.raises(BadWaivers):
+        waivers.read(_file(tmp_path, text))
+
+
+def test_a_missing_file_is_told(tmp_path: Path) -> None:
+    with pytest.raises(BadWaivers, match=r"none\.toml"):
+        waivers.read(tmp_path / "none.toml")
+
+
+def test_the_shipped_waivers_can_be_read_and_last_no_longer_than_a_year_and_a_half() -> None:
+    shipped: tuple[Waiver, ...] = waivers.read(WAIVERS)
+    assert all(waiver.expires <= TODAY + datetime.timedelta(days=550) for waiver in shipped)
