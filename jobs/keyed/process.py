@@ -78,7 +78,7 @@ def process(
         ValueError: columns that are not there, a key that is a timestamp, types or durations that are none, event time where the stream has
             none, a stream of updates, or a state backend that is not RocksDB.
     """
-    lives_by = _time(stream, ttl, time)
+    lives_by, lifetime_ms = _time(stream, ttl, time), ttl_ms(stream, ttl)
     frame = _ordered(stream, keys, tie)
     plan = Plan(
         keys=tuple(keys),
@@ -88,7 +88,7 @@ def process(
         states=typed(state or {}),
         time=lives_by,
         order=order,
-        ttl_ms=ttl_ms(stream, ttl) if lives_by and state else None,
+        ttl_ms=lifetime_ms if lives_by and state else None,
     )
     _check(stream, plan)
     out = frame.groupBy(*keys).transformWithState(

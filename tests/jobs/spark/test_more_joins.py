@@ -28,7 +28,7 @@ from jobs.joins import (
     window_join,
 )
 from jobs.joins.in_order import as_text, from_text
-from jobs.streams import Stream, Tag
+from jobs.streams import RECORD_TYPE, Stream, Tag
 from jobs.windows import aggregate, session, tumbling
 from tests.jobs.spark.blocks import Input, Ran, at, row, run, same
 from tests.jobs.spark.running import CHECKPOINTS, OUTPUT, Surroundings
@@ -403,7 +403,7 @@ def test_streams_that_do_not_fit_are_told_with_what_differs(surroundings: Surrou
     spark = surroundings.session
 
     def stream(schema: str, *, timed: bool = True) -> Stream:
-        frame = spark.createDataFrame([], f"{schema}, _tag STRING, _reason STRING, _time TIMESTAMP, _record STRING")
+        frame = spark.createDataFrame([], f"{schema}, _tag STRING, _reason STRING, _time TIMESTAMP, _record {RECORD_TYPE}")
         return Stream(frame, timed=timed)
 
     text, number, untimed = stream("k STRING, n INT"), stream("k BIGINT, n INT"), stream("k STRING, n INT", timed=False)
