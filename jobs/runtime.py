@@ -38,6 +38,7 @@ from jobs import connections
 from jobs import session as spark_session
 from jobs.app_module import find, is_sql
 from jobs.aside import Aside
+from jobs.async_io import journal
 from jobs.avro_schemas import avro_schemas
 from jobs.brokers import Brokers
 from jobs.checkpoint import Checkpoint
@@ -401,7 +402,8 @@ def _build(spec: SpecFile, app_path: Sequence[str], job: Job) -> ModuleType | No
         return None
     try:
         module = importlib.import_module(app)
-        module.build(job)
+        with journal.building():
+            module.build(job)
         return module
     except PenstockError:
         raise

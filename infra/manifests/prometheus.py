@@ -48,6 +48,18 @@ RENAMED = {
     f"{_PREFIX}spark_streaming_.+_states_rowsTotal_Value": "penstock_state_rows",
     f"{_PREFIX}spark_streaming_.+_states_usedBytes_Value": "penstock_state_bytes",
 }
+# Gauges of jobs/event_time/gauges.py and jobs/skew.py, one for each input, partition or observation: what it is of is the label `of`.
+RENAMED_BY_PART = {
+    f"{_PREFIX}DAGScheduler_penstock_{gauge}(?:_(.+))?_Value": metric
+    for gauge, metric in {
+        "watermarkMs": "penstock_event_time_watermark_milliseconds",
+        "rows": "penstock_batch_rows",
+        "lateRows": "penstock_late_rows",
+        "toleratedRows": "penstock_tolerated_rows",
+        "keyedRows": "penstock_keyed_rows",
+        "hottestKeyRows": "penstock_hottest_key_rows",
+    }.items()
+}
 # Four failures of one task fail its micro-batch. Source: Spark's configuration, spark.task.maxFailures.
 TASK_FAILURES = 4
 
@@ -191,9 +203,11 @@ def _drivers(name: str, path: str, jobs: Sequence[ScrapedJob]) -> dict[str, Any]
         }
         for job in jobs
     ]
-    renamed = [
+    # The label first: it is taken from the name that goes.
+    labels = [{"source_labels": ["__name__"], "regex": regex, "target_label": "of", "replacement": "$1"} for regex in RENAMED_BY_PART]
+    renamed = labels + [
         {"source_labels": ["__name__"], "regex": regex, "target_label": "__name__", "replacement": replacement}
-        for regex, replacement in RENAMED.items()
+        for regex, replacement in (RENAMED | RENAMED_BY_PART).items()
     ]
     # Each gauge comes twice, with the same value.
     twice = {"source_labels": ["__name__"], "regex": f"{_PREFIX}.+_Number", "action": "drop"}

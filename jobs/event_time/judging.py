@@ -46,7 +46,9 @@ def timed(frame: DataFrame, name: str, time: EventTime | None, value: str, schem
         read = _from_field(frame, name, time, F.col(value), schema)
     ahead_ms = F.unix_millis(TIME) - _now_ms()
     ahead = F.when(ahead_ms > time.max_ahead, F.concat(F.lit("ahead of the clock by ms: "), ahead_ms.cast("string")))
-    read = read.withColumn(REASON, F.coalesce(REASON, ahead))
+    # Spark's watermark begins at 1970, and what is as old as it is dropped by stateful operators, uncounted.
+    ancient = F.when(F.unix_millis(TIME) <= 0, F.concat(F.lit("not after 1970-01-01T00:00:00Z: "), F.col(TIME).cast("string")))
+    read = read.withColumn(REASON, F.coalesce(REASON, ahead, ancient))
     return read.withColumn(TIME, F.when(F.col(REASON).isNull(), F.col(TIME)))
 
 

@@ -13,6 +13,7 @@ from infra.manifests.deployed_job import OBSERVABILITY_NAMESPACE
 from infra.manifests.prometheus import (
     NAMESPACE,
     RENAMED,
+    RENAMED_BY_PART,
     Monitoring,
     ScrapedJob,
     configuration,
@@ -21,6 +22,8 @@ from infra.manifests.prometheus import (
 )
 from infra.parts.nodes import DaemonSetRequest
 from infra.parts.observability import Alarms
+from jobs import skew
+from jobs.event_time import gauges
 from jobs.lag import LAG_RECORDS, STARTED_S
 from jobs.session import FIXED
 
@@ -79,6 +82,26 @@ def test_the_driver_serves_what_is_asked() -> None:
 def test_the_drivers_own_gauges_are_found_under_the_name_that_spark_gives_them(gauge: str, metric: str) -> None:
     spelled = re.sub(r"[^a-zA-Z0-9]", "_", f"{FIXED['spark.metrics.namespace']}.driver.DAGScheduler.{gauge}")
     assert RENAMED[f"metrics_{spelled}_Value"] == metric
+
+
+@pytest.mark.parametrize(
+    ("gauge", "of", "metric"),
+    [
+        (gauges.WATERMARK_MS, "", "penstock_event_time_watermark_milliseconds"),
+        (gauges.WATERMARK_MS, ".clicks.events-0", "penstock_event_time_watermark_milliseconds"),
+        (gauges.ROWS, ".clicks.events-0", "penstock_batch_rows"),
+        (gauges.LATE_ROWS, ".clicks", "penstock_late_rows"),
+        (gauges.TOLERATED_ROWS, ".clicks", "penstock_tolerated_rows"),
+        (skew.KEYED_ROWS, ".users", "penstock_keyed_rows"),
+        (skew.HOTTEST_KEY_ROWS, ".users", "penstock_hottest_key_rows"),
+    ],
+)
+def test_a_gauge_of_a_part_says_with_a_label_of_which(gauge: str, of: str, metric: str) -> None:
+    spelled = re.sub(r"[^a-zA-Z0-9]", "_", f"metrics_{FIXED['spark.metrics.namespace']}.driver.DAGScheduler.{gauge}{of}") + "_Value"
+    (found,) = [(new, match[1]) for regex, new in RENAMED_BY_PART.items() if (match := re.fullmatch(regex, spelled))]
+    assert found == (metric, re.sub(r"[^a-zA-Z0-9]", "_", of[1:]) or None)
+    labels = [one for one in _scraped("drivers")["metric_relabel_configs"] if one.get("target_label") == "of"]
+    assert [one["regex"] for one in labels] == list(RENAMED_BY_PART)
 
 
 def test_a_query_of_any_name_has_the_same_metrics() -> None:

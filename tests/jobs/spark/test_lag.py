@@ -12,14 +12,14 @@ from typing import Any
 
 from pyspark.sql import SparkSession
 
-from infra.manifests.prometheus import RENAMED
+from infra.manifests.prometheus import RENAMED, RENAMED_BY_PART
 from jobs.lag import LAG_RECORDS, STARTED_S, Gauges
 from scripts.layout import ROOT
 from tests.jobs.spark.running import Surroundings
 
 # What the driver serves while a query runs.
 _DRIVER = """
-import json, pathlib, urllib.request
+import json, pathlib, sys, urllib.request
 from jobs import session
 from jobs.lag import Gauges
 
@@ -32,7 +32,9 @@ here = {
         "org.apache.spark.sql.execution.streaming.checkpointing.FileSystemBasedCheckpointFileManager",
 }
 spark = session.build("metrics", "local[1]", here)
-Gauges(spark).behind(17)
+gauges = Gauges(spark)
+gauges.behind(17)
+gauges.show(json.loads(sys.argv[1]))
 pathlib.Path("input").mkdir()
 pathlib.Path("input/one.txt").write_text("one")
 writer = spark.readStream.text("input").writeStream.queryName("user-credit").format("noop")
@@ -75,11 +77,12 @@ def test_gauges_of_ours_stand_among_sparks_own_and_are_replaced_when_a_job_begin
 def test_prometheus_reads_the_gauges_of_the_driver_and_of_its_query_under_names_that_it_knows(tmp_path: Path) -> None:
     """In a Spark of its own: those of other tests have no UI."""
     environment = {**os.environ, "PYTHONPATH": str(ROOT)}
-    command = [sys.executable, "-c", _DRIVER]
+    parts = ("watermarkMs", "watermarkMs.a.t-0", "rows.a.t-0", "lateRows.a", "toleratedRows.a", "keyedRows.k", "hottestKeyRows.k")
+    command = [sys.executable, "-c", _DRIVER, json.dumps({f"penstock.{part}": 5 for part in parts})]
     ran = subprocess.run(command, cwd=tmp_path, env=environment, capture_output=True, text=True, timeout=300, check=True)
     told = json.loads(ran.stdout.splitlines()[-1])
     names = {line.partition("{")[0].partition(" ")[0] for line in told["driver"].splitlines() if line}
-    for regex in RENAMED:
+    for regex in RENAMED | RENAMED_BY_PART:
         assert [name for name in names if re.fullmatch(regex, name)], regex
     assert re.search(r'^metrics_penstock_driver_DAGScheduler_penstock_lagRecords_Value\{type="gauges"\} 17$', told["driver"], re.MULTILINE)
     assert re.search(r"^metrics_executor_failedTasks_total\{.*\} 0$", told["executors"], re.MULTILINE)

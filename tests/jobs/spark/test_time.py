@@ -130,12 +130,15 @@ def test_an_event_a_day_ahead_goes_to_quarantine_and_carries_nothing_with_it(sur
         job.feed("a", _event("earlier", now - timedelta(minutes=1)), partition=1)
         running.until_read({"a": [2, 1]})
         # Both are behind partition 0's watermark, one of them behind the job's.
-        job.feed("a", _event("in time", now - timedelta(seconds=70)), _event("late", now - timedelta(seconds=71)))
-        (batch, *_) = running.until_read({"a": [4, 1]})
+        events = _event("in time", now - timedelta(seconds=70)), _event("late", now - timedelta(seconds=71))
+        job.feed("a", *events, _event("no clock yet", datetime.fromtimestamp(0, UTC)))
+        (batch, *_) = running.until_read({"a": [5, 1]})
         gauges = _gauges(surroundings.session)
     assert batch["watermarks"]["inputs"]["a"] == int((now - timedelta(seconds=70)).timestamp() * 1000)
-    (ahead,) = job.aside("errors")
+    ahead, ancient = job.aside("errors")
     assert json.loads(ahead["value"])["name"] == "a day ahead"
+    assert json.loads(ancient["value"])["name"] == "no clock yet"
+    assert ancient["reason"] == "not after 1970-01-01T00:00:00Z: 1970-01-01 00:00:00"
     reason, ahead_ms = ahead["reason"].rsplit(" ", 1)
     assert reason == "ahead of the clock by ms:"
     assert 0 <= 86_400_000 - int(ahead_ms) < 60_000
@@ -147,7 +150,7 @@ def test_an_event_a_day_ahead_goes_to_quarantine_and_carries_nothing_with_it(sur
         "penstock.watermarkMs.a": watermark_ms,
         f"penstock.watermarkMs.a.{topic}-0": watermark_ms + 60_000,
         f"penstock.watermarkMs.a.{topic}-1": watermark_ms,
-        f"penstock.rows.a.{topic}-0": 2,
+        f"penstock.rows.a.{topic}-0": 3,
         f"penstock.rows.a.{topic}-1": 0,
         "penstock.lateRows.a": 1,
         "penstock.lagRecords": 0,
