@@ -16,9 +16,8 @@ import os
 import signal
 import sys
 import threading
-import time
 import traceback
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from functools import cached_property
 from pathlib import Path
 from types import ModuleType
@@ -26,13 +25,6 @@ from typing import TYPE_CHECKING, Any, TextIO
 
 from pyspark.errors import StreamingQueryException
 from pyspark.sql import SparkSession
-from pyspark.sql.streaming.listener import (
-    QueryIdleEvent,
-    QueryProgressEvent,
-    QueryStartedEvent,
-    QueryTerminatedEvent,
-    StreamingQueryListener,
-)
 
 from jobs import connections
 from jobs import session as spark_session
@@ -49,10 +41,11 @@ from jobs.event_time import heartbeat
 from jobs.event_time.engine import Engine, ending_with_its_input, put_in_force
 from jobs.event_time.watermark import InputTime
 from jobs.job import Job
-from jobs.lag import Gauges, lag
+from jobs.lag import Gauges
 from jobs.micro_batch import Emit, MicroBatches, PartitionsGrew, Route
 from jobs.offset_commits import OffsetCommits
 from jobs.pod import forget_ready, pod_conf, told_ready
+from jobs.progress import ProgressListener
 from jobs.runtime_configuration import RuntimeConfiguration
 from jobs.sinks.building import build
 from jobs.sinks.sink import FOREVER_MS, SinkContext
@@ -213,7 +206,7 @@ class Driver:
         batches = self._batches(session, job, app)
         ended = threading.Event()
         commits = self._commits(offsets)
-        listener = _Listener(ended, self._emit, gauges, batches, commits, close_when_idle=configuration.close_when_idle)
+        listener = ProgressListener(ended, self._emit, gauges, batches, commits, close_when_idle=configuration.close_when_idle)
         session.streams.addListener(listener)
         try:
             batches.check()
@@ -310,84 +303,12 @@ def _stop_between_micro_batches(query: StreamingQuery, batches: MicroBatches) ->
         query.stop()
 
 
-class _Listener(StreamingQueryListener):
-    """Tells of commits, of having nothing to do, and of the end."""
-
-    def __init__(
-        self,
-        ended: threading.Event,
-        emit: Emit,
-        gauges: Gauges,
-        batches: MicroBatches,
-        commits: OffsetCommits | None = None,
-        *,
-        close_when_idle: bool = False,
-    ) -> None:
-        self._ended = ended
-        self._emit = emit
-        self._gauges = gauges
-        self._batches = batches
-        self._commits = commits
-        self._close_when_idle = close_when_idle
-
-    def onQueryStarted(self, event: QueryStartedEvent) -> None:
-        """Nothing to tell: `reading` has been."""
-
-    def onQueryProgress(self, event: QueryProgressEvent) -> None:
-        """A micro-batch is committed."""
-        progress = event.progress
-        rows = [source.numInputRows for source in progress.sources if not source.description.startswith(heartbeat.DESCRIPTION)]
-        ends = _merged(source.endOffset for source in progress.sources)
-        detail = {
-            "batch": progress.batchId,
-            "rows": sum(rows),
-            "durationMs": progress.durationMs.get("triggerExecution", 0),
-            "ends": ends,
-        }
-        if self._commits is not None:
-            self._commits.committed(ends)
-        behind = lag((source.endOffset, source.latestOffset) for source in progress.sources)
-        self._gauges.behind(sum(behind.values()))
-        self._gauges.show(self._batches.measured)
-        self._emit("committed", {**detail, "lag": behind, "lagRecords": sum(behind.values())})
-        if len(rows) < len(progress.sources) and not any(rows) and not any(behind.values()):
-            # With a heartbeat micro-batches go on, and Spark never tells that it has nothing to do.
-            self._idle()
-
-    def onQueryIdle(self, event: QueryIdleEvent) -> None:
-        """All that there is has been processed, empty micro-batches after it included."""
-        self._idle()
-
-    def _idle(self) -> None:
-        self._gauges.behind(0)
-        self._batches.idle(FOREVER_MS if self._close_when_idle else now_ms())
-        self._emit("idle", {"lagRecords": 0})
-
-    def onQueryTerminated(self, event: QueryTerminatedEvent) -> None:
-        """The query is over, well or not."""
-        self._ended.set()
-
-
-def _merged(offsets: Iterable[str | None]) -> dict[str, dict[str, int]]:
-    """Topic -> partition -> offset; sources that are not Kafka's tell other things, which are left out."""
-    merged: dict[str, dict[str, int]] = {}
-    for text in offsets:
-        told = json.loads(text) if text and text.startswith("{") else {}
-        merged.update({topic: partitions for topic, partitions in told.items() if isinstance(partitions, dict)})
-    return merged
-
-
 def _importable(folders: tuple[str, ...]) -> None:
     """Puts the app's folders first on the path, for this process and for the Python workers that Spark starts."""
     for folder in reversed(folders):
         sys.path.insert(0, folder)
     known = [*folders, str(Path(__file__).parent.parent), *filter(None, os.environ.get("PYTHONPATH", "").split(os.pathsep))]
     os.environ["PYTHONPATH"] = os.pathsep.join(dict.fromkeys(known))
-
-
-def now_ms() -> int:
-    """The clock, in epoch milliseconds."""
-    return time.time_ns() // 1_000_000
 
 
 def _build(spec: SpecFile, app_path: Sequence[str], job: Job) -> ModuleType | None:
