@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from jobs.connections import redacted
 from jobs.errors import DatabaseUnreachable, LookupRefused
 from jobs.patience import PATIENCE_S, patiently
-from jobs.sinks.postgres import connected, is_away, words
+from jobs.postgres import connected, is_away, words
 
 if TYPE_CHECKING:
     import psycopg

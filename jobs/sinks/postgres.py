@@ -25,21 +25,18 @@ from pyspark.sql import DataFrame
 from jobs.connections import redacted, the_url
 from jobs.errors import DatabaseUnreachable, RowsRefused, TableDoesNotFit
 from jobs.patience import PATIENCE_S, patiently
+from jobs.postgres import connected, is_away, words
 from jobs.sinks.sink import Batch, SinkContext
 from jobs.sinks.text_rows import fields_of, last_of_each_key
 from jobs.spec import PostgresSink
 from jobs.streams import DELETED
 
 if TYPE_CHECKING:
-    import psycopg
     import pyarrow as pa
     from psycopg.sql import Composed
 
 _OUTCOME = "rows long, away string, refused string"
 _STAGED = "penstock_rows"
-# A server that is gone without a word is noticed after this long. Source: PostgreSQL's documentation, libpq, tcp_user_timeout.
-_SILENCE_MS = 30_000
-_CONNECT_S = 10
 
 
 @dataclass(frozen=True)
@@ -231,30 +228,6 @@ class Upsert:
             return SQL("").format()
         text = " WHERE t.{0} IS NULL OR t.{0} <= {1}.{0}"
         return SQL(text).format(_names([self.version]), SQL(other))
-
-
-def connected(url: str) -> psycopg.Connection[tuple[Any, ...]]:
-    """A connection that reads times as UTC, leaves nothing prepared behind, and notices a server that is gone."""
-    import psycopg
-
-    silence = {"tcp_user_timeout": _SILENCE_MS, "keepalives_idle": 10, "keepalives_interval": 5, "keepalives_count": 3}
-    options = {"connect_timeout": _CONNECT_S, "application_name": "penstock", "client_encoding": "utf-8", **silence}
-    connection = psycopg.connect(url, prepare_threshold=None, autocommit=True, **options)  # type: ignore[arg-type]
-    connection.execute("SET TIME ZONE 'UTC'")
-    return connection
-
-
-def is_away(error: Exception) -> bool:
-    """Whether an error is the server's absence or hurry, and goes away by itself: no answer, a restart, a failover, a deadlock."""
-    import psycopg
-
-    return isinstance(error, psycopg.OperationalError | psycopg.InterfaceError | psycopg.errors.ReadOnlySqlTransaction)
-
-
-def words(error: psycopg.Error) -> str:
-    """What the server said, in one line and without the values of rows."""
-    said = error.diag.message_primary or str(error).strip()
-    return " ".join(said.split()) + (f" (SQLSTATE {error.sqlstate})" if error.sqlstate else "")
 
 
 def _described(url: str, table: str) -> tuple[list[str], list[list[str]]]:

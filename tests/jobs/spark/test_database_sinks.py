@@ -19,10 +19,11 @@ from pyspark.sql import functions as F
 from jobs.checkpoint import Checkpoint
 from jobs.errors import BadDeclaration, DatabaseUnreachable, RowsRefused, SinkFunctionFailed, TableDoesNotFit, WebhookFailed
 from jobs.kafka_access import KafkaAccess
+from jobs.postgres import connected
 from jobs.sinks.building import build
 from jobs.sinks.console import Console
 from jobs.sinks.function import Function
-from jobs.sinks.postgres import PostgresTable, Upsert, connected
+from jobs.sinks.postgres import PostgresTable, Upsert
 from jobs.sinks.redis import Overwrite, RedisHashes
 from jobs.sinks.sink import Batch, SinkContext
 from jobs.sinks.webhook import Webhook
