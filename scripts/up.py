@@ -96,7 +96,7 @@ def _jobs(arguments: argparse.Namespace) -> list[Job]:
             jobs.append(_job(path, arguments.app_path))
         except PenstockError as error:
             faults.extend(error.errors)
-    raise_all([*faults, *_namesakes(jobs), *([] if arguments.keep else _without_input(jobs))])
+    raise_all([*faults, *_namesakes(jobs), *_fed_twice(jobs), *([] if arguments.keep else _without_input(jobs))])
     return jobs
 
 
@@ -109,6 +109,19 @@ def _namesakes(jobs: list[Job]) -> list[PenstockError]:
         if before is not job:
             fault = Contradiction(need=f"a name of its own; {before.spec.path} has this one", fix="rename one, or run them one by one")
             faults.append(job.spec.document.locate(fault, ("metadata", "name")))
+    return faults
+
+
+def _fed_twice(jobs: list[Job]) -> list[PenstockError]:
+    """Jobs whose input goes to a topic that another one before them fills: each would read the other's records as well."""
+    first: dict[str, Job] = {}
+    faults: list[PenstockError] = []
+    for job in jobs:
+        for topic in job.generators:
+            before = first.setdefault(topic, job)
+            if before.name != job.name:
+                fault = Contradiction(need=f"topics that no other job is fed through; {before.name} is", fix="run them one by one")
+                faults.append(job.spec.document.locate(fault, ("spec", "local", "input", topic)))
     return faults
 
 

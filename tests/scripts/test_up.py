@@ -58,3 +58,11 @@ def test_a_port_that_is_none_is_wrong_usage() -> None:
     ran = _up("jobs/specs/flights.yaml", "--kafka-port", "99999")
     assert ran.returncode == 2
     assert "99999" in ran.stderr
+
+
+def test_two_jobs_that_are_fed_through_one_topic_are_refused() -> None:
+    ran = _up("jobs/specs/banking_split.yaml", "jobs/specs/banking_totals.yaml")
+    assert ran.returncode == 2
+    assert "error[SPEC-008]" in ran.stderr
+    assert "local.input.transactions" in ran.stderr
+    assert "banking-split is" in ran.stderr
