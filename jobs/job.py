@@ -122,7 +122,7 @@ class Job:
         """Where rows go that go aside: those in quarantine, the late ones (`Tag.LATE`), or those of a tag of the app's own.
 
         Raises:
-            BadDeclaration: no such sink, or one that is neither a topic nor an endpoint nor files.
+            BadDeclaration: no such sink, or one that is neither a topic nor an endpoint.
         """
         target = self._sink(sink, f'job.side_output("{sink}")')
         if target.kafka is None and target.webhook is None:
@@ -133,7 +133,8 @@ class Job:
         """The output with its sinks, once the app has declared all that it must.
 
         Raises:
-            BadDeclaration: no output, a source of the spec that is not used, or nowhere to put records that do not parse.
+            BadDeclaration: no output, a source of the spec that is not used, nowhere to put records that do not parse, or one sink for the
+                data and for what goes aside.
         """
         unused = [name for name in self.spec.spec.sources if name not in self.sources]
         if self.output is None:
@@ -146,6 +147,10 @@ class Job:
             raise BadDeclaration(
                 path="build", need='job.side_output("...") for records that do not parse', fix="name a Kafka sink of the spec"
             )
+        both = [sink for sink in self.output[1] if sink in self.side_outputs.values()]
+        if both:
+            need = "a sink of their own for rows that go aside: a sink is written to once in a micro-batch"
+            raise BadDeclaration(path=f'job.side_output("{both[0]}")', need=need, fix="add a sink to the spec")
         return self.output
 
     def _sink(self, name: str, where: str) -> Sink:

@@ -81,6 +81,10 @@ DECLARATIONS = {
         f'job.source("a", {SCHEMA})\njob.side_output("errors")',
         ("build", "job.write(stream, sink)"),
     ),
+    "a sink for data and for what goes aside": (
+        f'job.side_output("errors")\njob.write(job.source("a", {SCHEMA}), "errors")',
+        ('job.side_output("errors")', "a sink of their own for rows that go aside: a sink is written to once in a micro-batch"),
+    ),
     "nowhere to put what does not parse": (
         f'job.write(job.source("a", {SCHEMA}), "out")',
         ("build", 'job.side_output("...") for records that do not parse'),
