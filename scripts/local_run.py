@@ -31,6 +31,8 @@ from sizing.planned import Plan
 # The longest that a driver may say nothing. A micro-batch of 100,000 rows takes seconds; the engine's start takes ten.
 STALL_LIMIT_S = 300
 _LOOK_S = 1.0
+# Tags that an outcome has a number of its own for.
+_ACCOUNTED = {Tag.DATA, Tag.QUARANTINED, Tag.LATE, Tag.FILTERED, Tag.UNMATCHED}
 
 
 @dataclass(frozen=True)
@@ -182,7 +184,7 @@ class LocalRun:
             counted=Counter(map(canonical, every)) if expected and expected.exact is not None else None,
             measures=expected.measure(every) if expected and expected.measure else {},
             sinks={name: Counter(map(canonical, rows[name])) for name in expected.sinks} if expected else {},
-            aside={tag: self._set_aside(tag) for tag in expected.aside} if expected else {},
+            aside={tag: self._set_aside(tag) for tag in (expected.aside if expected else set(self.totals) - _ACCOUNTED)},
         )
 
     def expectation(self) -> Expectation | None:

@@ -29,7 +29,7 @@ class Outcome:
         counted: the output's rows as sorted JSON; None where nobody asked for them.
         measures: what the expectation's `measure` gives.
         sinks: sink -> its rows as sorted JSON, for those that the expectation names.
-        aside: tag -> rows set aside, likewise.
+        aside: tag -> rows set aside, for those that the expectation names; without one all that there are beside those above.
     """
 
     rows_in: int
@@ -84,10 +84,17 @@ def balance(outcome: Outcome) -> Verdict:
     """Holds what came in against what came out where there is no expectation."""
     if outcome.unmatched or outcome.rows > outcome.rows_in:
         return Verdict("nothing: a join gives other counts than it takes; give the spec an `expect`", ())
-    out = outcome.rows + outcome.quarantined + outcome.late + outcome.filtered
-    words = f"{outcome.rows:,} out + {outcome.quarantined:,} quarantined + {outcome.late:,} late + {outcome.filtered:,} filtered"
-    differences = () if out == outcome.rows_in else (f"rows: {words} = {out:,}, but {outcome.rows_in:,} came in",)
-    return Verdict("rows in = out + quarantined + late + filtered", differences)
+    parts = {
+        "out": outcome.rows,
+        "quarantined": outcome.quarantined,
+        "late": outcome.late,
+        "filtered": outcome.filtered,
+        **{tag: count for tag, count in sorted(outcome.aside.items()) if count},
+    }
+    out, words = sum(parts.values()), " + ".join(f"{count:,} {name}" for name, count in parts.items())
+    hint = "a job that groups rows or makes several of one needs an `expect`"
+    differences = () if out == outcome.rows_in else (f"rows: {words} = {out:,}, but {outcome.rows_in:,} came in; {hint}",)
+    return Verdict(f"rows in = {' + '.join(parts)}", differences)
 
 
 def canonical(row: Mapping[str, Any]) -> str:
