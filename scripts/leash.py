@@ -45,6 +45,7 @@ class Leash:
         remove: a folder that is removed after the end of the command.
         grace_s: seconds between the signal that asks the process group to end and SIGKILL, 0 or more.
         ask: that signal.
+        led: whether the command alone is asked, for it needs its children to end well; the rest of the group is asked after its end.
     """
 
     def __init__(
@@ -57,6 +58,7 @@ class Leash:
         remove: Path | None = None,
         grace_s: float = 10,
         ask: signal.Signals = signal.SIGTERM,
+        led: bool = False,
     ) -> None:
         self.argv = [str(word) for word in argv]
         self.log = log
@@ -65,6 +67,7 @@ class Leash:
         self._remove = remove
         self._grace_s = grace_s
         self._ask = ask
+        self._led = led
         self._keeper: subprocess.Popen[bytes] | None = None
         self._pid: int | None = None
         self._returncode: int | None = None
@@ -118,7 +121,7 @@ class Leash:
             return
         self._keeper.stdin.close()
         try:
-            self._keeper.wait(timeout=self._grace_s + KEEPER_LIMIT_S)
+            self._keeper.wait(timeout=(2 if self._led else 1) * self._grace_s + KEEPER_LIMIT_S)
         except subprocess.TimeoutExpired:
             self._keeper.kill()
             self._keeper.wait()
@@ -134,7 +137,8 @@ class Leash:
             return ""
 
     def _start_keeper(self) -> subprocess.Popen[bytes]:
-        options = [str(int(self._ask)), str(self._grace_s), str(self._remove.absolute()) if self._remove else ""]
+        led = "led" if self._led else ""
+        options = [str(int(self._ask)), str(self._grace_s), led, str(self._remove.absolute()) if self._remove else ""]
         self.log.parent.mkdir(parents=True, exist_ok=True)
         with self.log.open("ab") as log:
             return subprocess.Popen(

@@ -1,4 +1,4 @@
-"""The keeper of a leash: ``leash_keeper.py SIGNAL GRACE_S FOLDER COMMAND...``, started by `scripts.leash` and by nothing else.
+"""The keeper of a leash: ``leash_keeper.py SIGNAL GRACE_S LED FOLDER COMMAND...``, started by `scripts.leash` and by nothing else.
 
 It starts the command, says so on stdout, and ends it when stdin closes or a signal asks for it. It runs by its path and imports the
 standard library alone, so that it starts in a few milliseconds and lays no path of this project on the command.
@@ -15,6 +15,7 @@ import signal
 import subprocess
 import sys
 import time
+from typing import NamedTuple
 
 STDIN = 0
 ASKED_TO_END = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP)
@@ -24,13 +25,28 @@ PR_SET_CHILD_SUBREAPER = 36
 POLL_S = 0.02
 
 
+class Asking(NamedTuple):
+    """How the command is asked to end.
+
+    Args:
+        number: of the signal.
+        grace_s: seconds before SIGKILL.
+        led: whether the command alone is asked first, and what it leaves behind after it.
+    """
+
+    number: int
+    grace_s: float
+    led: bool
+
+
 def main() -> int:
     """Starts the command, waits until it is to end, and ends it.
 
     Returns:
         0, or 127 where the command could not be started.
     """
-    ask, grace_s, folder, command = int(sys.argv[1]), float(sys.argv[2]), sys.argv[3], sys.argv[4:]
+    asking = Asking(int(sys.argv[1]), float(sys.argv[2]), sys.argv[3] == "led")
+    folder, command = sys.argv[4], sys.argv[5:]
     signals = _signals_as_a_stream()
     _adopt_orphans()
     try:
@@ -40,9 +56,9 @@ def main() -> int:
         _remove(folder)
         return 127
     _say(f"started {child.pid}")
-    _watch(child, signals, ask, grace_s)
+    _watch(child, signals, asking)
     if child.returncode is None:
-        _end(child, ask, grace_s)
+        _end(child, asking)
     _remove(folder)
     return 0
 
@@ -57,7 +73,7 @@ def _signals_as_a_stream() -> int:
     return reading
 
 
-def _watch(child: subprocess.Popen[bytes], signals: int, ask: int, grace_s: float) -> None:
+def _watch(child: subprocess.Popen[bytes], signals: int, asking: Asking) -> None:
     """Returns when the parent is gone, or when a signal asks for the end. A command that ends by itself is reported at once."""
     while True:
         readable = select.select([STDIN, signals], [], [])[0]
@@ -66,13 +82,15 @@ def _watch(child: subprocess.Popen[bytes], signals: int, ask: int, grace_s: floa
         if set(os.read(signals, 64)) & set(ASKED_TO_END):
             return
         if child.returncode is None and child.poll() is not None:
-            _end(child, ask, grace_s)
+            _end(child, asking)
 
 
-def _end(child: subprocess.Popen[bytes], ask: int, grace_s: float) -> None:
+def _end(child: subprocess.Popen[bytes], asking: Asking) -> None:
     """Ends all of the command's process group, asked first, forced after the grace, and tells the parent. Only once: the group's number
     may be another's afterwards."""
-    for number, patience_s in ((ask, grace_s), (signal.SIGKILL, 5.0)):
+    if asking.led:
+        _ask_leader(child, asking)
+    for number, patience_s in ((asking.number, asking.grace_s), (signal.SIGKILL, 5.0)):
         until_s = time.monotonic() + patience_s
         gone = not _send(child.pid, number)
         while not gone and time.monotonic() < until_s:
@@ -84,6 +102,14 @@ def _end(child: subprocess.Popen[bytes], ask: int, grace_s: float) -> None:
             break
     code = _reap(child)
     _say(f"ended {-signal.SIGKILL if code is None else code}")
+
+
+def _ask_leader(child: subprocess.Popen[bytes], asking: Asking) -> None:
+    """Asks the command itself, which needs its children until it has ended."""
+    child.send_signal(asking.number)
+    until_s = time.monotonic() + asking.grace_s
+    while child.poll() is None and time.monotonic() < until_s:
+        time.sleep(POLL_S)
 
 
 def _adopt_orphans() -> None:

@@ -41,7 +41,8 @@ class LocalDriver:
         configuration.write(file)
         env = {**os.environ, **environment, "PYTHONPATH": str(ROOT), "PYTHONUNBUFFERED": "1", "PYSPARK_PYTHON": sys.executable}
         command = [sys.executable, "-m", "jobs.runtime", str(file), "--events", str(self._pipe)]
-        self._leash = Leash(command, env=env, log=log, cwd=folder, grace_s=_GRACE_S)
+        # The driver asks its engine for the end of a micro-batch, and closes what it holds open: the engine has to be there still.
+        self._leash = Leash(command, env=env, log=log, cwd=folder, grace_s=_GRACE_S, led=True)
 
     def __enter__(self) -> Self:
         os.mkfifo(self._pipe)

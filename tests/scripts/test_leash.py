@@ -37,8 +37,10 @@ def _read_to_end(pipe: int) -> bytes:
         return file.read()
 
 
-def _leash(command: str, log: Path, remove: Path | None = None, grace_s: float = 10, ask: signal.Signals = signal.SIGTERM) -> Leash:
-    return Leash(["sh", "-c", command], env=os.environ, log=log, remove=remove, grace_s=grace_s, ask=ask)
+def _leash(
+    command: str, log: Path, remove: Path | None = None, grace_s: float = 10, ask: signal.Signals = signal.SIGTERM, *, led: bool = False
+) -> Leash:
+    return Leash(["sh", "-c", command], env=os.environ, log=log, remove=remove, grace_s=grace_s, ask=ask, led=led)
 
 
 def test_a_command_and_its_children_end_with_the_leash(tmp_path: Path) -> None:
@@ -106,6 +108,16 @@ def test_a_command_is_asked_with_the_signal_that_was_chosen(tmp_path: Path) -> N
         _wait_for(lambda: leash.tail() == "ready")
     assert leash.returncode == 7
     assert leash.tail(1) == "asked"
+
+
+@pytest.mark.parametrize(("led", "told"), [(True, "helped"), (False, "alone")])
+def test_a_command_that_needs_its_children_to_end_well_is_asked_before_they_are(tmp_path: Path, led: bool, told: str) -> None:
+    """The child answers once the command asks it to; where both are asked to end, it is gone by then."""
+    helper = "(trap 'exit 0' TERM; echo up > up; while [ ! -e asked ]; do sleep 0.02; done; echo helped > answer) & child=$!"
+    ending = "trap 'sleep 0.3; touch asked; wait $child; cat answer 2>/dev/null || echo alone; exit 0' TERM"
+    with _leash(f"cd {tmp_path}; {helper}; {ending}; while :; do sleep 0.02; done", tmp_path / "log", led=led):
+        _wait_for((tmp_path / "up").exists)
+    assert (tmp_path / "log").read_text(encoding="utf-8").splitlines()[-1] == told
 
 
 def test_a_command_that_ends_by_itself_leaves_its_log_and_its_folder_until_the_stop(tmp_path: Path) -> None:
