@@ -311,3 +311,10 @@ class SqlRefused(DocumentError):
 
     code = "SPEC-045"
     title = "an SQL app can't be taken as it stands"
+
+
+class TableFileUnread(RunFailed):
+    """A file that rows are joined with is not there, may not be read by the job, or does not hold what its form says."""
+
+    code = "JOB-073"
+    title = "a table's file can't be read"

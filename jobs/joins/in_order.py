@@ -20,6 +20,7 @@ from pyspark.sql.types import ArrayType, BinaryType, DataType, MapType, StringTy
 
 from jobs.aside import withdrawn
 from jobs.joins.sides import Side, deleted
+from jobs.keyed.backend import needs_rocksdb
 from jobs.streams import TIME
 
 if TYPE_CHECKING:
@@ -135,7 +136,12 @@ def packed(side: Side, number: int, group: Column, id: Column, *, gone: Column |
 
 
 def run(rows: DataFrame, processor: InOrder, output: str) -> DataFrame:
-    """What a processor makes of packed rows, group by group."""
+    """What a processor makes of packed rows, group by group.
+
+    Raises:
+        ValueError: a state backend that is not RocksDB.
+    """
+    needs_rocksdb(rows.sparkSession, "temporal, regular and broadcast joins")
     return rows.groupBy("_group").transformWithState(
         statefulProcessor=processor, outputStructType=output, outputMode="append", timeMode="EventTime"
     )

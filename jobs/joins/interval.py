@@ -51,7 +51,7 @@ def interval_join(left: Side, right: Side, *, lower: str, upper: str, how: How =
     if how != "full":
         slice_ms = 2 * max(upper_ms - lower_ms, 1_000)
         one = one.withColumn("_l_slice", _slice(F.unix_millis("_l_time"), slice_ms))
-        other = other.withColumn("_r_slice", F.explode(_slices("_r_time", lower_ms, upper_ms, slice_ms)))
+        other = other.withColumn("_r_slice", F.explode(_slices(lower_ms, upper_ms, slice_ms)))
         condition &= F.col("_l_slice") == F.col("_r_slice")
     bounds = F.expr(f"_r_time >= _l_time + interval {lower_ms} milliseconds and _r_time <= _l_time + interval {upper_ms} milliseconds")
     only_data = (F.col("_l_tag") == Tag.DATA) & (F.col("_r_tag") == Tag.DATA)
@@ -84,11 +84,13 @@ def _slice(time_ms: Column, slice_ms: int) -> Column:
     return F.floor(time_ms / F.lit(slice_ms))
 
 
-def _slices(time: str, lower_ms: int, upper_ms: int, slice_ms: int) -> Column:
+def _slices(lower_ms: int, upper_ms: int, slice_ms: int) -> Column:
     """The slices that a right row's partners can lie in; a single null for a row that goes aside, which passes through once."""
-    first = _slice(F.unix_millis(time) - upper_ms, slice_ms)
-    last = _slice(F.unix_millis(time) - lower_ms, slice_ms)
-    return F.when(F.col(time).isNotNull(), F.sequence(first, last)).otherwise(F.array(F.lit(None).cast("bigint")))
+    first = _slice(F.unix_millis("_r_time") - upper_ms, slice_ms)
+    last = _slice(F.unix_millis("_r_time") - lower_ms, slice_ms)
+    # A row that the app has put aside keeps its time.
+    has_partners = (F.col("_r_tag") == Tag.DATA) & F.col("_r_time").isNotNull()
+    return F.when(has_partners, F.sequence(first, last)).otherwise(F.array(F.lit(None).cast("bigint")))
 
 
 def _unpacked(joined: DataFrame, left: str, right: str, how: How) -> DataFrame:

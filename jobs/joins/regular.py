@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
@@ -195,7 +195,7 @@ class _Moves(InOrder):
             return
         stored = self._state.get()
         place = None if stored is None else _Place(*stored)
-        for arrival in arrivals:
+        for arrival in _numbered(arrivals):
             if place is not None and self.ttl_us is not None and arrival.at_us >= place.written_us + self.ttl_us:
                 place = None
             if place is not None and (arrival.gone or place.key != arrival.id):
@@ -212,6 +212,16 @@ class _Moves(InOrder):
         self._state.update(tuple(place))
         if self.ttl_us is not None:
             self.wake(place.written_us + self.ttl_us)
+
+
+def _numbered(arrivals: Iterable[Arrival]) -> Iterator[Arrival]:
+    """Those of one event time with ranks that rise, so that the next step takes them in this very order and no deletion comes first."""
+    last: tuple[int, int] | None = None
+    for arrival in arrivals:
+        if last is not None and last[0] == arrival.at_us:
+            arrival = arrival._replace(rank=max(arrival.rank, last[1] + 1))
+        last = arrival.at_us, arrival.rank
+        yield arrival
 
 
 def _logged(arrival: Arrival, group: str | None, key: str | None, row: str, *, gone: bool) -> Row:

@@ -10,11 +10,13 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal
 from urllib.parse import urlsplit
 
-from botocore.exceptions import ClientError
+from botocore.exceptions import BotoCoreError, ClientError
 from pyspark.sql import functions as F
 from pyspark.sql.types import StringType, StructField, StructType
 
 from jobs.aside import BATCH_PROPERTY
+from jobs.async_io.task_errors import in_a_task
+from jobs.errors import TableFileUnread
 from jobs.event_time.engine import with_event_time
 from jobs.s3 import client, error_code
 from jobs.streams import ENVELOPE, TAG, Stream, Tag
@@ -85,16 +87,16 @@ def table_join(
 
 
 def json_lines_file(uri: str) -> Callable[[], Rows]:
-    """A reader of a file of JSON lines, for `table_join`.
+    """A reader of a file of JSON lines, for `table_join`. A file that can't be read stops the job with JOB-073.
 
     Args:
-        uri: ``s3://bucket/path``.
+        uri: ``s3://bucket/path``, where the job's role may read: docs/blocks/joins.md.
     """
     return _File(uri, "json")
 
 
 def csv_file(uri: str) -> Callable[[], Rows]:
-    """A reader of a CSV file whose first line has the names, for `table_join`; an empty field is null.
+    """A reader of a CSV file whose first line has the names, for `table_join`; an empty field is null. Else as `json_lines_file`.
 
     Args:
         uri: ``s3://bucket/path``.
@@ -121,15 +123,47 @@ class _File:
     format: Literal["json", "csv"]
 
     def __call__(self) -> Iterator[Mapping[str, Any]]:
+        text = self._text()
+        try:
+            yield from _csv_rows(text) if self.format == "csv" else _json_rows(text)
+        except ValueError as error:
+            need = "CSV whose first line has the names" if self.format == "csv" else "a JSON object on each line"
+            raise TableFileUnread(path=self.uri, given=str(error), need=need, fix="mend the file") from error
+
+    def _text(self) -> str:
         place = urlsplit(self.uri)
-        body = client().get_object(Bucket=place.netloc, Key=place.path.lstrip("/"))["Body"].read().decode("utf-8-sig")
-        if self.format == "csv":
-            for row in csv.DictReader(io.StringIO(body, newline="")):
-                yield {name: value or None for name, value in row.items()}
-            return
-        for line in body.splitlines():
-            if line.strip():
-                yield json.loads(line)
+        try:
+            return client().get_object(Bucket=place.netloc, Key=place.path.lstrip("/"))["Body"].read().decode("utf-8-sig")
+        except ClientError as error:
+            # Without the right to list, S3 says AccessDenied of a file that is not there.
+            fix = "check the address, and that the file lies where the job's role may read (docs/blocks/joins.md)"
+            raise TableFileUnread(path=self.uri, given=error_code(error), need="a file that is there and may be read", fix=fix) from error
+        except BotoCoreError as error:
+            raise TableFileUnread(path=self.uri, given=str(error), need="an answer of S3", fix="check address and network") from error
+        except UnicodeDecodeError as error:
+            raise TableFileUnread(path=self.uri, given=str(error), need="text in UTF-8", fix="write the file in UTF-8") from error
+
+
+def _csv_rows(text: str) -> Iterator[Mapping[str, Any]]:
+    try:
+        for row in csv.DictReader(io.StringIO(text, newline="")):
+            yield {name: value or None for name, value in row.items()}
+    except csv.Error as error:
+        raise ValueError(str(error)) from error
+
+
+def _json_rows(text: str) -> Iterator[Mapping[str, Any]]:
+    # As a file is cut into lines: `splitlines` would also cut at signs that JSON allows within a text, such as U+2028.
+    for number, line in enumerate(io.StringIO(text, newline=None), start=1):
+        if not line.strip():
+            continue
+        try:
+            row = json.loads(line)
+        except ValueError as error:
+            raise ValueError(f"line {number}: {error}") from error
+        if not isinstance(row, dict):
+            raise ValueError(f"line {number}: {line.strip()[:80]}")
+        yield row
 
 
 @dataclass(frozen=True)
@@ -142,9 +176,10 @@ class _Read:
     def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         import pyarrow as pa
 
-        for _ in batches:
-            lines = self._lines().splitlines()
-            yield pa.RecordBatch.from_pydict({"line": pa.array(lines, pa.string())})
+        with in_a_task():
+            for _ in batches:
+                lines = self._lines().splitlines()
+                yield pa.RecordBatch.from_pydict({"line": pa.array(lines, pa.string())})
 
     def _lines(self) -> str:
         from pyspark import TaskContext
@@ -155,7 +190,7 @@ class _Read:
         folder, s3 = f"{place.path.strip('/')}/penstock/tables/{self.name}", client()
         kept = _get(s3, place.netloc, f"{folder}/{batch}")
         if kept is None:
-            # Python splits lines where JSON escapes nothing; in ASCII there is only the one kind of line end.
+            # In ASCII, with all else escaped, there is only the one kind of line end for `splitlines`.
             kept = "\n".join(json.dumps(dict(row), default=str) for row in self.read())
             kept = _put_once(s3, place.netloc, f"{folder}/{batch}", kept)
             s3.delete_object(Bucket=place.netloc, Key=f"{folder}/{batch - 2}")

@@ -1,1 +1,25 @@
 """Keyed state: functions of an app's own with state and timers for each key, and the blocks that are made of them."""
+
+from jobs.keyed.connect import ConnectedFunction, Keyed, connect
+from jobs.keyed.declared import State, list_of, map_of, value
+from jobs.keyed.deduplicate import deduplicate
+from jobs.keyed.function import Key, KeyedFunction, Out
+from jobs.keyed.pattern import Step, pattern
+from jobs.keyed.process import process
+
+__all__ = [
+    "ConnectedFunction",
+    "Key",
+    "Keyed",
+    "KeyedFunction",
+    "Out",
+    "State",
+    "Step",
+    "connect",
+    "deduplicate",
+    "list_of",
+    "map_of",
+    "pattern",
+    "process",
+    "value",
+]

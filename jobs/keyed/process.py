@@ -5,12 +5,14 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 
-from pyspark.sql import Column, DataFrame, Row, SparkSession
+from pyspark.sql import DataFrame, Row, SparkSession
 from pyspark.sql import functions as F
 from pyspark.sql.types import LongType, StringType, StructField, StructType, TimestampType
 
 from jobs.aside import withdrawn
 from jobs.event_time.engine import as_event_time
+from jobs.keyed.backend import needs_rocksdb
+from jobs.keyed.content import content_hash
 from jobs.keyed.declared import State, fields_of, typed
 from jobs.keyed.function import Key, KeyedFunction, OfRows, Out
 from jobs.keyed.processor import ASIDE, MOMENT, ORDER_PREFIX, Order, Plan, Processor, Time
@@ -131,14 +133,8 @@ def _ordered(stream: Stream, keys: Sequence[str], tie: Sequence[str]) -> DataFra
         raise ValueError(f"keys = {list(keys)}: columns of the stream are {', '.join(stream.fields)}")
     data = withdrawn(stream).frame
     order = [F.expr(expression).alias(f"{ORDER_PREFIX}{number}") for number, expression in enumerate(tie)]
-    content = _hash(data, stream.fields).alias(f"{ORDER_PREFIX}{len(tie)}")
+    content = content_hash(data, stream.fields).alias(f"{ORDER_PREFIX}{len(tie)}")
     return data.select(*stream.fields, TIME, *order, content)
-
-
-def _hash(data: DataFrame, fields: Sequence[str]) -> Column:
-    """A number that stands for a row's content. Spark does not hash maps; their JSON it does."""
-    has_map = any("map<" in data.schema[name].dataType.simpleString() for name in fields)
-    return F.xxhash64(F.to_json(F.struct(*fields))) if has_map else F.xxhash64(*fields)
 
 
 def _check(stream: Stream, plan: Plan) -> None:
@@ -149,9 +145,7 @@ def _check(stream: Stream, plan: Plan) -> None:
         raise ValueError('order="time" needs event time')
     if stream.updates:
         raise ValueError("the stream's rows are updates of each other; a keyed function takes final rows")
-    backend = _session(stream).conf.get("spark.sql.streaming.stateStore.providerClass", "")
-    if "RocksDB" not in (backend or ""):
-        raise ValueError("keyed functions keep their state in RocksDB; set state.backend: rocksdb in the spec")
+    needs_rocksdb(_session(stream), "keyed functions")
 
 
 def _enveloped(out: DataFrame, *, timed: bool) -> Stream:

@@ -66,27 +66,52 @@ class Database:
                 need = f"an answer of {redacted(self._url)} within {self._patience_s:g} s; the micro-batch is not committed"
                 fix = "see the database; the job goes on where it was"
                 raise DatabaseUnreachable(path=self._path, given=words(error), need=need, fix=fix) from None
-            # Without a state it was psycopg itself that found a text with a NUL.
-            if isinstance(error, psycopg.DataError) and error.sqlstate in (None, *_NO_VALUE):
-                raise NoSuchValue from None
             need, fix = f"a lookup that {redacted(self._url)} takes", "see the table's columns and the job's rights on it"
             raise LookupRefused(path=self._path, given=words(error), need=need, fix=fix) from None
 
     def _once(self, query: str, arguments: Sequence[object]) -> list[tuple[Any, ...]]:
         connection = self._connection()
         try:
-            rows = connection.execute(query.encode(), arguments).fetchall()
+            rows = self._read(_executed(connection, query, arguments))
         except BaseException:
             connection.close()
             raise
         self._free.put(connection)
         return rows
 
+    def _read(self, cursor: psycopg.Cursor[tuple[Any, ...]]) -> list[tuple[Any, ...]]:
+        from jobs.lookups.values import unreadable
+
+        rows = cursor.fetchall()
+        column = unreadable(cursor, rows)
+        if column is not None:
+            given = f"column {column}: a date before the year 1 or after 9999, or a number that is NaN"
+            need = "values that Spark has too; infinity as a date or a timestamp is read as the first or the last of them"
+            number, day = f"NULLIF({column}, 'NaN')", f"CASE WHEN {column} BETWEEN '0001-01-01' AND '9999-12-31' THEN {column} END"
+            fix = f"look up in a view that has null instead: {number} of a number, {day} of a date; or leave the column out"
+            raise LookupRefused(path=self._path, given=given, need=need, fix=fix)
+        return rows
+
     def _connection(self) -> psycopg.Connection[tuple[Any, ...]]:
+        from jobs.lookups.values import prepare
+
         try:
             return self._free.get_nowait()
         except queue.Empty:
             connection = connected(self._url)
             connection.execute(f"SET statement_timeout = {self._timeout_ms}".encode())
             connection.execute("SET default_transaction_read_only = on")
+            prepare(connection)
             return connection
+
+
+def _executed(connection: psycopg.Connection[tuple[Any, ...]], query: str, arguments: Sequence[object]) -> psycopg.Cursor[tuple[Any, ...]]:
+    import psycopg
+
+    try:
+        return connection.execute(query.encode(), arguments)
+    except psycopg.DataError as error:
+        # Without a state it was psycopg itself that found a text with a NUL. What it can't make of an answer is no matter of the arguments.
+        if error.sqlstate in (None, *_NO_VALUE):
+            raise NoSuchValue from None
+        raise

@@ -32,7 +32,9 @@ def aggregate(
 
     A `count_window` or a `global_window` with a trigger takes the rows of a timed stream in the order of event time, each as soon as the
     watermark has passed it: the result does not depend on how the micro-batches fall. Those of a stream without event time come in the
-    order of the micro-batches. Each key's state is kept until its window is purged, that of a `global_window` for ever.
+    order of the micro-batches. Of each key some state stays for ever, after a purge too: the number of its results; what no purge takes of
+    its rows; of a `count_window` with ``every`` its last rows. Keys without end, as ids of visits, want a time window, or
+    `jobs.keyed.process.process` with a ``ttl``.
 
     Args:
         stream: rows; time windows and ``every`` need event time.
@@ -119,9 +121,16 @@ def unfolded(grouped: DataFrame, keys: Sequence[str], names: Sequence[str]) -> D
     """The result's columns and the envelope, from rows of keys, ``_window`` and the aggregates."""
     start, end_ms = F.col("_window").start, whole_ms(F.col("_window").end)
     end = F.timestamp_millis(end_ms)
-    # A result is older than its window's end, and not as old as the watermark that has let it go: Spark's is 1 ms behind ours where an
-    # operator comes behind, which would drop a result that stands exactly there.
-    return grouped.select(*keys, start.alias(START), end.alias(END), *names, *envelope(F.timestamp_micros(end_ms * 1000 - 1)))
+    return grouped.select(*keys, start.alias(START), end.alias(END), *names, *envelope(last_moment(end_ms)))
+
+
+def last_moment(end_ms: Column) -> Column:
+    """The event time of a window's result, from the window's end in epoch milliseconds.
+
+    It is older than the end, and not as old as the watermark that has let it go: Spark's is 1 ms behind ours where an operator comes
+    behind, which would drop a result that stands exactly there.
+    """
+    return F.timestamp_micros(end_ms * 1000 - 1)
 
 
 def whole_ms(end: Column) -> Column:

@@ -12,6 +12,8 @@ from pyspark.sql import functions as F
 from pyspark.sql.streaming.stateful_processor import ExpiredTimerInfo, StatefulProcessor, StatefulProcessorHandle, TimerValues
 from pyspark.sql.types import LongType, StructField, StructType
 
+from jobs.keyed.backend import needs_rocksdb
+from jobs.keyed.content import content_hash
 from jobs.streams import TIME, Stream
 from jobs.windows.calls import FOLDABLE, calls
 from jobs.windows.kinds import Global
@@ -34,15 +36,16 @@ def fired(data: Stream, window: Global, keys: Sequence[str], aggregates: Mapping
         aggregates: name -> text.
 
     Raises:
-        ValueError: an aggregate that can't be kept up row by row.
+        ValueError: an aggregate that can't be kept up row by row, or a state backend that is not RocksDB.
     """
+    needs_rocksdb(data.frame.sparkSession, "windows with a trigger")
     folded = calls(aggregates, FOLDABLE)
     frame = data.frame
     arguments = [F.expr(call.argument).alias(f"_a{number}") for number, call in enumerate(folded)]
     time_ms = F.unix_millis(TIME) if data.timed else F.lit(0).cast("bigint")
     grouping = list(keys) or ["_all"]
     columns = [*(F.col(key) for key in keys)] or [F.lit(0).alias("_all")]
-    rows = frame.select(*columns, TIME, time_ms.alias(_MS), F.xxhash64(*data.fields).alias(_ORDER), *arguments)
+    rows = frame.select(*columns, TIME, time_ms.alias(_MS), content_hash(frame, data.fields).alias(_ORDER), *arguments)
     parts = [(StructField(call.value, call.value_type(frame)), StructField(call.count, LongType())) for call in folded]
     fields = [field for pair in parts for field in pair]
     out = StructType([*(rows.schema[name] for name in grouping), StructField(NUMBER, LongType()), StructField(_MS, LongType()), *fields])
@@ -190,6 +193,7 @@ class _Firing(StatefulProcessor):
         return _State(found[0], found[1], found[2], list(found[3:]))
 
     def _save(self, state: _State, kept: list[tuple[Any, ...]]) -> None:
+        # For ever, after a purge too: the key's next result has the next number.
         self._folded.update((state.number, state.rows, state.last_ms, *state.parts))
         if self._plan.window.last is not None and kept:
             self._kept.put(kept)

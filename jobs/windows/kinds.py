@@ -176,7 +176,7 @@ def cumulative(size: str, *, step: str, offset: str = "0") -> Cumulative:
 
 
 def count_window(size: int, *, every: int | None = None) -> Global:
-    """Windows of so many rows of a key.
+    """Windows of so many rows of a key. Some state of each key stays for ever, see `aggregate`.
 
     Args:
         size: rows of a window.
@@ -195,7 +195,7 @@ def global_window(*, rows: int | None = None, every: str | None = None, purge: b
     """One window for all the rows of a key, which never ends. A trigger says when its result is told.
 
     ``rows=1`` tells a running result with each row, as Flink's keyed `reduce` does. Without a trigger the current result is told after each
-    micro-batch that brought rows of the key; that needs ``emit="updates"``.
+    micro-batch that brought rows of the key; that needs ``emit="updates"``. Some state of each key stays for ever, see `aggregate`.
 
     Args:
         rows: after so many rows.

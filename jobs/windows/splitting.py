@@ -8,6 +8,7 @@ from pyspark.sql import Column
 from pyspark.sql import functions as F
 
 from jobs.aside import withdrawn
+from jobs.keyed.content import content_hash
 from jobs.streams import TIME, Stream
 from jobs.windows.aggregation import check, unfolded
 from jobs.windows.calls import SPLITTABLE, Call, calls
@@ -42,7 +43,7 @@ def salted(stream: Stream, window: TimeWindow, /, *, keys: Sequence[str] = (), s
     split = calls(aggregates, SPLITTABLE)
     data = withdrawn(stream).frame
     types = [call.result_type(data) for call in split]
-    salt = F.pmod(F.xxhash64(*stream.fields, TIME), F.lit(salts))
+    salt = F.pmod(content_hash(data, [*stream.fields, TIME]), F.lit(salts))
     frame, column = window.assigned(data.withColumn("_salt", salt))
     parts = frame.groupBy(*keys, "_salt", column.alias("_window")).agg(*(part for call in split for part in _parts(call)))
     merged = parts.groupBy(*keys, "_window").agg(*(part for call in split for part in _merged(call)))

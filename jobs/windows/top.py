@@ -11,8 +11,9 @@ from pyspark.sql import functions as F
 
 from jobs.aside import withdrawn
 from jobs.event_time.engine import as_event_time
+from jobs.keyed.content import has_map
 from jobs.streams import TAG, TIME, Stream
-from jobs.windows.aggregation import END, START, Emit, check, check_names, whole_ms
+from jobs.windows.aggregation import END, START, Emit, check, check_names, last_moment, whole_ms
 from jobs.windows.kinds import Global, TimeWindow
 from jobs.windows.results import envelope
 
@@ -44,7 +45,8 @@ def top(
         emit: as for `aggregate`; ``updates`` tells the whole list after each micro-batch that brought rows for it.
 
     Returns:
-        The keys, ``window_start`` and ``window_end`` (not for a global window), ``rank`` from 1, and the other fields.
+        The keys, ``window_start`` and ``window_end`` (not for a global window), ``rank`` from 1, and the other fields. The event time is as
+        that of `aggregate`.
 
     Raises:
         ValueError: as `aggregate`; n out of range; no window to take; a field that is named as a column of the result.
@@ -67,7 +69,8 @@ def top(
     best = F.max_by if order == "desc" else F.min_by
     ranked = frame.withColumn("_by", ordering).where(F.col("_by").isNotNull())
     row = F.struct(*rest) if rest else F.struct(F.lit(None).cast("string").alias("_none"))
-    lists = ranked.groupBy(*keys, *group).agg(best(row, F.struct("_by", *rest), n).alias("_best"), F.max(TIME).alias("_last"))
+    alike = [F.to_json(name).alias(name) if has_map(frame, name) else F.col(name) for name in rest]
+    lists = ranked.groupBy(*keys, *group).agg(best(row, F.struct("_by", *alike), n).alias("_best"), F.max(TIME).alias("_last"))
     result = _told(lists, keys, rest, stream.timed, has_window=not isinstance(window, Global))
     return replace(stream, frame=result, updates=emit == "updates")
 
@@ -82,7 +85,7 @@ def _grouped(frame: DataFrame, window: TimeWindow | Global | None) -> tuple[Data
 
 def _told(lists: DataFrame, keys: Sequence[str], rest: Sequence[str], timed: bool, *, has_window: bool) -> DataFrame:
     end_ms = whole_ms(F.col("_window").end)
-    time = F.timestamp_millis(end_ms - 1) if has_window else F.col("_last")
+    time = last_moment(end_ms) if has_window else F.col("_last")
     bounds = [F.col("_window").start.alias(START), F.timestamp_millis(end_ms).alias(END)] if has_window else []
     # In two steps: a list is taken apart where nothing else is computed.
     rows = lists.select(*keys, *bounds, time.alias("_at"), F.posexplode("_best").alias("_position", "_row"))

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import random
 from bisect import bisect_left, bisect_right
 from collections import Counter
@@ -12,12 +11,8 @@ import pytest
 
 from jobs.errors import AppFailed
 from jobs.joins import offset_ms
-from jobs.local.recording import Recorded, Recording
-from jobs.local.replay import Clock, judge
 from jobs.streams import Tag
-from scripts import recorded_run
-from scripts.kafka_topics import Fed
-from tests.jobs.spark.running import CHECKPOINTS, Running, Surroundings, TestedJob
+from tests.jobs.spark.running import Running, Surroundings, TestedJob
 
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 BOUND_MS = 10_000
@@ -91,67 +86,6 @@ def test_an_inner_join_counts_the_left_rows_that_stay_without_partner(surroundin
         running.until_read({"a": [4], "b": [3]})
         assert running.batches[-1]["totalTags"] == {Tag.DATA: 1, Tag.UNMATCHED: 2}
     assert job.rows() == [{"left": "paired", "right": "partner"}]
-
-
-def test_random_rows_give_the_pairs_of_a_plain_join_and_each_record_is_read_once(surroundings: Surroundings) -> None:
-    """Times lie on the borders of the join's slices and on its bounds, a millisecond before and behind; some rows are late."""
-    random_ = random.Random(20250405)
-    job = _job(surroundings, "lopsided_left_pairs", partitions=2)
-    counts = {source: [0, 0] for source in "ab"}
-    with job.running() as running:
-        for step in range(4):
-            for source in "ab":
-                for partition in range(2):
-                    events = [_random_event(random_, source, step, number) for number in range(15)]
-                    job.feed(source, *events, partition=partition)
-                    counts[source][partition] += len(events)
-            running.until_read(counts)
-        # The last word of each partition, of a key of its own: all that waits is told.
-        for source, partition in ((source, partition) for source in "ab" for partition in range(2)):
-            job.feed(source, _event(f"last {source}", BORDER_MS + 3_600_000, key=f"{source}-{partition}"), partition=partition)
-            counts[source][partition] += 1
-        running.until_read(counts)
-        recording = _recording(job, running, counts)
-    expected, late = _plain_left_join(job, recording)
-    assert late > 3 and any(right is None for _, right in expected), "the case is worth something"
-    found = _pairs(job)
-    assert found == expected, f"missing {expected - found}, unexpected {found - expected}"
-    assert len(job.aside("late")) == late
-    assert sum(batch["rows"] for batch in running.committed) == sum(map(sum, counts.values())) == 244
-
-
-def _random_event(random_: random.Random, source: str, step: int, number: int) -> dict[str, str]:
-    # Half a slice a step, so that borders and what lies around them come in every other step.
-    base_ms = BORDER_MS + step * SLICE_MS // 2
-    apart_ms = random_.choice([0, LOWER_MS, UPPER_MS, -LOWER_MS, -UPPER_MS, random_.randrange(-20_000, 20_000)])
-    edge_ms = random_.choice([-1, 0, 0, 1])
-    return _event(f"{source}{step}-{number}-{random_.randrange(10**9)}", base_ms + apart_ms + edge_ms, key=f"k{random_.randrange(6)}")
-
-
-def _recording(job: TestedJob, running: Running, counts: dict[str, list[int]]) -> Recording:
-    fed = {job.topics[source]: Fed(len(ends), sum(ends), dict(enumerate(ends)), frozenset()) for source, ends in counts.items()}
-    read = running.reading["offsets"].values()
-    starts = {topic: {int(n): first for n, first in ends.items()} for topics in read for topic, ends in topics.items()}
-    return recorded_run.recording(job.around.s3, job.around.brokers, (CHECKPOINTS, f"{job.name}/1"), fed, starts)
-
-
-def _plain_left_join(job: TestedJob, recording: Recording) -> tuple[Counter[Pair], int]:
-    """The pairs of accepted rows by two loops, and how many rows were late; the rows of the last word have no end and are left out."""
-
-    def time_ms(record: Recorded) -> int:
-        return round((datetime.fromisoformat(json.loads(record.value or b"")["at"]) - EPOCH) / timedelta(milliseconds=1))
-
-    clock = Clock(time_ms, BOUND_MS, 10**12)
-    judged = list(judge(recording, dict.fromkeys(job.topics.values(), clock)))
-    rows = {
-        source: [json.loads(e.record.value or b"") | {"ms": e.time_ms} for e in judged if e.topic == topic and not e.late]
-        for source, topic in job.topics.items()
-    }
-    pairs: Counter[Pair] = Counter()
-    for left in rows["a"]:
-        partners = [r["name"] for r in rows["b"] if r["key"] == left["key"] and LOWER_MS <= r["ms"] - left["ms"] <= UPPER_MS]
-        pairs.update((left["name"], partner) for partner in partners or [None] if left["name"] != "last a")
-    return pairs, sum(event.late for event in judged)
 
 
 def test_a_hot_key_is_joined_right(surroundings: Surroundings) -> None:

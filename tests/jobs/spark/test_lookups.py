@@ -6,13 +6,15 @@ import socket
 import threading
 import uuid
 from collections.abc import Callable, Iterator, Mapping
+from datetime import date
 from decimal import Decimal
 from typing import Any
 
 import pytest
 
-from jobs.errors import DatabaseUnreachable, LookupTableDoesNotFit
+from jobs.errors import DatabaseUnreachable, LookupRefused, LookupTableDoesNotFit
 from jobs.joins import lookup_join
+from jobs.lookups.queries import Database
 from jobs.lookups.table import LookupTable, open_table
 from jobs.spec import Table
 from jobs.streams import Stream, Tag
@@ -25,13 +27,18 @@ NO_CACHE = {"entries": 0}
 
 BANK = """
     CREATE SCHEMA bank;
-    CREATE TABLE bank.accounts (id int PRIMARY KEY, owner text, balance numeric(10, 2), opened timestamptz, tags text[], open bool);
+    CREATE TABLE bank.accounts
+      (id int PRIMARY KEY, owner text, balance numeric(10, 2), opened timestamptz, closed date, tags text[], open bool);
     INSERT INTO bank.accounts VALUES
-      (1, 'ann', 10.50, '2025-04-05 12:30:00+00', '{a,b}', true), (2, NULL, -1, NULL, NULL, false), (7, 'zoe', 0, NULL, NULL, true);
+      (1, 'ann', 10.50, '2025-04-05 12:30:00+00', 'infinity', '{a,b}', true), (2, NULL, -1, NULL, NULL, NULL, false),
+      (7, 'zoe', 0, NULL, NULL, NULL, true);
     CREATE TABLE bank.rates (currency varchar(3), day date, rate numeric, PRIMARY KEY (currency, day));
     INSERT INTO bank.rates VALUES ('EUR', '2025-04-05', 1.1), ('EUR', '2025-04-06', 1.2);
     CREATE TABLE bank.devices (id uuid PRIMARY KEY, model text);
     INSERT INTO bank.devices VALUES ('00000000-0000-0000-0000-00000000000a', 'x1');
+    CREATE TABLE bank.ends (id int PRIMARY KEY, day date, moment timestamptz, local timestamp, rate numeric);
+    INSERT INTO bank.ends VALUES (1, '-infinity', '-infinity', '-infinity', 1), (2, 'infinity', 'infinity', 'infinity', NULL),
+      (3, NULL, NULL, NULL, 'NaN'), (4, '0044-03-15 BC', NULL, NULL, 1), (5, '2025-04-05', '10000-01-01', NULL, 1);
     CREATE TABLE bank.twice (id int, n int);
     INSERT INTO bank.twice VALUES (1, 1), (1, 2);
 """
@@ -60,7 +67,7 @@ def _block(*steps: Callable[[Stream], Stream]) -> Callable[[Mapping[str, Stream]
 
 
 def test_each_row_is_joined_with_the_row_of_its_key(surroundings: Surroundings, bank: PostgresServer) -> None:
-    accounts = _table(bank, "accounts", ["id"], ["owner", "balance", "opened", "tags", "open"], ttl="1m", entries=100)
+    accounts = _table(bank, "accounts", ["id"], ["owner", "balance", "opened", "closed", "tags", "open"], ttl="1m", entries=100)
     rates = _table(bank, "rates", ["currency", "day"], ["rate"])
     devices = _table(bank, "devices", ["id"], ["model"])
     device = "00000000-0000-0000-0000-00000000000A"
@@ -76,8 +83,8 @@ def test_each_row_is_joined_with_the_row_of_its_key(surroundings: Surroundings, 
         lambda stream: stream.select(a="a", account="account", rate="rates.rate", model="devices.model"),
     )
     ran = run(surroundings, {"in": Input("a STRING, c STRING, d STRING, u STRING", batches)}, _block(*steps))
-    ann = {"owner": "ann", "balance": Decimal("10.50"), "opened": at("0"), "tags": "{a,b}", "open": True}
-    two = {"owner": None, "balance": Decimal("-1.00"), "opened": None, "tags": None, "open": False}
+    ann = {"owner": "ann", "balance": Decimal("10.50"), "opened": at("0"), "closed": date(9999, 12, 31), "tags": "{a,b}", "open": True}
+    two = {"owner": None, "balance": Decimal("-1.00"), "opened": None, "closed": None, "tags": None, "open": False}
     same(
         ran.rows,
         [
@@ -91,6 +98,28 @@ def test_each_row_is_joined_with_the_row_of_its_key(surroundings: Surroundings, 
     )
     assert ran.times[:3] == [[at("1")], [at("2"), at("3"), at("4")], [at("5")]]
     assert len(ran.aside[Tag.QUARANTINED]) == 1
+
+
+def test_infinity_is_the_end_of_what_a_type_has(bank: PostgresServer) -> None:
+    table = _table(bank, "ends", ["id"], ["day", "moment", "local", "rate"])
+    with Database(bank.url, "spec.tables.ends") as database:
+        first, last = sorted(database.rows(table.query(), ([1, 2],)))
+    assert [str(value) for value in first[1:4]] == ["0001-01-01", "0001-01-01 00:00:00+00:00", "0001-01-01 00:00:00"]
+    assert [str(value) for value in last[1:4]] == ["9999-12-31", "9999-12-31 23:59:59.999999+00:00", "9999-12-31 23:59:59.999999"]
+
+
+@pytest.mark.parametrize(("key", "column"), [(3, "rate"), (4, "day"), (5, "moment")])
+def test_a_value_that_spark_has_none_of_is_told_and_its_row_never_taken_for_a_missing_one(
+    bank: PostgresServer, key: int, column: str
+) -> None:
+    table = _table(bank, "ends", ["id"], ["day", "moment", "local", "rate"])
+    with Database(bank.url, "spec.tables.ends") as database:
+        with pytest.raises(LookupRefused, match=f"column {column}") as raised:
+            database.rows(table.query(), ([1, key],))
+        # The next query has a connection that works.
+        assert len(database.rows(table.query(), ([1],))) == 1
+    assert raised.value.path == "spec.tables.ends"
+    assert f"NULLIF({column}, " in raised.value.fix
 
 
 def test_a_micro_batch_that_runs_again_finds_what_it_found(surroundings: Surroundings, bank: PostgresServer) -> None:

@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 import json
-import random
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import reduce
 from itertools import pairwise
 from typing import Any
 
 import pytest
+from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 from pyspark.sql.types import StructType
 
+from jobs.async_io.task_errors import of_a_task
+from jobs.errors import TableFileUnread
 from jobs.joins import (
     Group,
     Side,
@@ -27,6 +30,7 @@ from jobs.joins import (
     union,
     window_join,
 )
+from jobs.joins.group_keys import group_keys
 from jobs.joins.in_order import as_text, from_text
 from jobs.streams import RECORD_TYPE, Stream, Tag
 from jobs.windows import aggregate, session, tumbling
@@ -36,6 +40,8 @@ from tests.jobs.spark.running import CHECKPOINTS, OUTPUT, Surroundings
 Rows = Sequence[Mapping[str, Any]]
 # A row of a key of its own that moves the watermark.
 END = "59:00"
+# The envelope of data beside its tag, in SQL.
+NOTHING = f"cast(null as string) as _reason, cast(null as timestamp) as _time, cast(null as {RECORD_TYPE}) as _record"
 
 
 def _cut(rows: Rows, *ends: int) -> list[Rows]:
@@ -73,6 +79,16 @@ def test_a_full_interval_join_tells_rows_of_both_sides_without_partner_once(surr
             {"l": "end", "r": "end"},
         ],
     )
+
+
+def test_a_right_row_that_was_put_aside_passes_an_interval_join_once(surroundings: Surroundings) -> None:
+    # The time is a border of slices: a right row with it is held against the left rows of two.
+    envelope = f"'{Tag.DATA}' as _tag, {NOTHING}"
+    frame = surroundings.session.sql(f"select 'k' as k, id as n, {envelope} from range(2)").withColumn("_time", F.lit(at("20")))
+    left, right = Stream(frame.where("n < 0"), timed=True), Stream(frame, timed=True)
+    aside = right.filter("n <> 0").divert("odd", "n = 1", "'odd'")
+    joined = interval_join(Side("l", left, "k"), Side("r", aside, "k"), lower="-5s", upper="5s")
+    assert sorted((one["r"]["n"], one["_tag"]) for one in joined.frame.collect()) == [(0, Tag.FILTERED), (1, "odd")]
 
 
 def test_rows_without_partner_come_to_the_window_that_they_belong_to_after_an_interval_join(surroundings: Surroundings) -> None:
@@ -185,32 +201,6 @@ def _plain_versions(left: Rows, right: Rows) -> list[dict[str, Any]]:
     return found
 
 
-def test_random_versions_are_those_of_a_plain_loop_also_after_a_restart(surroundings: Surroundings) -> None:
-    random_ = random.Random(20250405)
-
-    def step(number: int, side: str) -> Rows:
-        """Rows of which none is late: a step is as long as the bound, and the next begins 10 s later."""
-        times = [10 * number + random_.randrange(30) for _ in range(15)]
-        deleted = [side == "r" and random_.random() < 0.2 for _ in times]
-        names = [f"{side}{number}-{place}" for place in range(15)]
-        return [
-            row(f"{t}", k=random_.choice("abc"), n=n, v=15 * number + v, _deleted=d)
-            for v, (t, n, d) in enumerate(zip(times, names, deleted, strict=True))
-        ]
-
-    orders, versions = ([step(number, side) for number in range(4)] for side in "lr")
-    last = row("5:00", k="end", n="end", v=0, _deleted=False)
-    expected = _plain_versions([one for rows in orders for one in rows], [one for rows in versions for one in rows])
-    assert 5 < sum(one["r"] is None for one in expected) < 50, "the case is worth something"
-    schema, name = "k STRING, n STRING, v BIGINT, _deleted BOOLEAN", surroundings.folder.name.replace("_", "-")
-    join = lambda streams: temporal_join(*_sides(streams, order="v"), how="left")  # noqa: E731
-    first = run(surroundings, _two(orders[:2], versions[:2], schema, bound_s=30), join, name=name)
-    then = run(surroundings, _two([*orders[2:], [last]], [*versions[2:], [last]], schema, bound_s=30), join, name=name)
-    same([*_pairs(first), *_pairs(then)], expected)
-    assert 0 < len(first.rows) < 60, "some are told before the restart and some after it"
-    assert not first.aside and not then.aside
-
-
 ORDERS = "o STRING, c STRING, n STRING, _deleted BOOLEAN"
 CUSTOMERS = "c STRING, n STRING, _deleted BOOLEAN"
 
@@ -269,9 +259,13 @@ def _told(ran: Ran) -> list[dict[str, Any]]:
 
 
 def test_a_regular_join_tells_each_change_of_two_tables_in_order_however_the_micro_batches_are_cut(surroundings: Surroundings) -> None:
-    expected = [{"at": at(time), "_op": op, "l": one, "r": other} for time, op, one, other in CHANGES]
+    # An order that moves on within one event time is under the last of its keys alone.
+    moves = [_order("8.5", "o4", "anna", "four"), _order("8.5", "o4", "bert", "four")]
+    told = [("8.5", "+I", "four", "A2"), ("8.5", "-D", "four", "A2"), ("8.5", "+I", "four", "B")]
+    then = [("10", "-D", "four", "B"), ("10", "+I", "four", None)]
+    expected = [{"at": at(time), "_op": op, "l": one, "r": other} for time, op, one, other in [*CHANGES, *told, *then]]
     ends = [_order(END, "x", "x", "x", deleted=True)], [_customer(END, "x", "x", deleted=True)]
-    orders, customers = CHANGES_OF_ORDERS, CHANGES_OF_CUSTOMERS
+    orders, customers = [*CHANGES_OF_ORDERS, *moves], CHANGES_OF_CUSTOMERS
     for left, right in (
         ([orders, ends[0]], [customers, ends[1]]),
         ([orders[:2], orders[2:], ends[0]], [customers[2:], customers[:2], ends[1]]),
@@ -332,6 +326,23 @@ def test_a_broadcast_join_holds_rows_against_a_small_table_by_key_and_by_a_condi
     same(_pairs(above), [{"l": one, "r": other} for one, other in expected])
 
 
+def test_the_copies_of_a_table_are_found_again_by_a_job_with_another_parallelism(surroundings: Surroundings) -> None:
+    name = surroundings.folder.name.replace("_", "-")
+    rules, payments = [row("0", k="a", n=50)], [row("20", k="a", n=number) for number in range(24)]
+    join = lambda streams: broadcast_join(*_sides(streams))  # noqa: E731
+    schema = "k STRING, n INT"
+    first = _two([[row("5", k="a", n=99), row("10", k="y", n=0)]], [[*rules, row("10", k="x", n=0)]], schema)
+    same(_pairs(run(surroundings, first, join, name=name)), [{"l": 99, "r": 50}])
+    second = _two([payments, [row(END, k="x", n=0)]], [[row(END, k="x", n=0)], []], schema)
+    then = run(surroundings, second, join, name=name, conf={"spark.sql.shuffle.partitions": "3"})
+    same([one for one in _pairs(then) if one["r"] == 50], [{"l": number, "r": 50} for number in range(24)])
+
+
+def test_the_copies_of_a_table_are_dealt_out_to_the_state_partitions_in_turn(surroundings: Surroundings) -> None:
+    keys = [surroundings.session.range(1).select(F.hash(F.lit(key)).alias("hash")) for key in group_keys(40)]
+    assert [one["hash"] for one in reduce(DataFrame.unionAll, keys).collect()] == list(range(40))
+
+
 def test_a_file_is_read_anew_for_every_micro_batch_and_the_same_on_a_replay(surroundings: Surroundings) -> None:
     key = f"{surroundings.folder.name}/names"
 
@@ -362,6 +373,13 @@ def test_a_file_is_read_anew_for_every_micro_batch_and_the_same_on_a_replay(surr
     )
     same(inner.rows, [{"k": "a", "name": "Anna", "n": 1}])
     assert inner.told[-1]["totalTags"] == {Tag.DATA: 1, Tag.QUARANTINED: 1, Tag.UNMATCHED: 2}
+    gone = f"s3://{OUTPUT}/{key}.gone"
+    batch = Stream(surroundings.session.sql(f"select 'a' as k, '{Tag.DATA}' as _tag, {NOTHING}"), timed=False)
+    # Whatever class Spark wraps it in: the driver knows it again by its text.
+    with pytest.raises(Exception, match="JOB-073") as raised:
+        table_join(batch, "g", json_lines_file(gone), "k STRING, name STRING", on="k").frame.collect()
+    told = of_a_task(raised.value)
+    assert isinstance(told, TableFileUnread) and (told.path, told.given) == (gone, "NoSuchKey")
 
 
 def test_a_union_puts_streams_of_one_kind_together_and_joins_follow_each_other(surroundings: Surroundings) -> None:
@@ -420,7 +438,11 @@ def test_streams_that_do_not_fit_are_told_with_what_differs(surroundings: Surrou
         (lambda: regular_join(a, b, ttl="soon"), 'ttl = "soon" is no duration'),
         (lambda: regular_join(a, b, ttl=0), "ttl = 0 is not above zero"),
         (lambda: temporal_join(a, Side("b", odd, "k")), "b has a map whose keys are not STRING"),
-        (lambda: broadcast_join(a, b, copies=9), "copies = 9, but there are 2 state partitions"),
+        (lambda: broadcast_join(a, b, copies=0), "copies = 0 is not above zero"),
+        (
+            lambda: broadcast_join(a, Side("b", text, "k", unique="n")),
+            'b is known by n, but without a condition by its key, k: leave unique out, or join by on="a.k = b.k"',
+        ),
         (lambda: union(text, number), "stream 2 differs from the first in k"),
         (lambda: union(text, untimed), "stream 2 has no event time, unlike the first"),
         (lambda: table_join(text, "t", list, "k STRING, n INT", on="k"), "the stream has n as well"),
