@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 
 from botocore.exceptions import BotoCoreError, ClientError
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
 from pydantic.alias_generators import to_camel
 
 from jobs.errors import BucketUnreachable, CheckpointDamaged
@@ -25,6 +25,7 @@ if TYPE_CHECKING:
 
 # Spark keeps the logs of its last 100 micro-batches (spark.sql.streaming.minBatchesToRetain); ours outlive them.
 RETAINED_BATCHES = 200
+_WHOLE = "copy the checkpoint whole, penstock/ included, or start without it (upgradeMode: stateless)"
 
 
 class BatchRecord(BaseModel):
@@ -78,27 +79,45 @@ class Checkpoint:
         self._folder = parts.path.strip("/")
 
     def identity(self) -> str:
-        """What tells this checkpoint from any other, as 8 hexadecimal digits; made when it is first asked for."""
+        """What tells this checkpoint from any other, as 8 hexadecimal digits; made when it is first asked for.
+
+        Raises:
+            CheckpointDamaged: it is there, and is none.
+        """
         self.put_once("identity", uuid.uuid4().hex[:8])
         identity = self.get("identity")
-        assert identity is not None
+        if identity is None or not re.fullmatch(r"[0-9a-f]{8}", identity):
+            path = f"{self.uri}/penstock/identity"
+            raise CheckpointDamaged(path=path, given=repr(identity), need="eight hexadecimal digits, as the job wrote them", fix=_WHOLE)
         return identity
 
     def last_record(self) -> BatchRecord:
         """The record of the last committed micro-batch; `BEFORE_THE_FIRST` for a checkpoint that has none.
 
         Raises:
-            CheckpointDamaged: a micro-batch is committed and its record is not there.
+            CheckpointDamaged: a micro-batch is committed and its record is not there or can't be read, or the other way round.
         """
         committed = [int(name) for name in self._names("commits/") if re.fullmatch(r"[0-9]+", name)]
         if not committed:
+            self._refuse_lost_commits()
             return BEFORE_THE_FIRST
-        text = self.get(_record_name(max(committed)))
-        if text is None:
-            need = f"penstock/{_record_name(max(committed))}, which belongs to commits/{max(committed)}"
-            fix = "copy the checkpoint whole, penstock/ included, or start without it (upgradeMode: stateless)"
-            raise CheckpointDamaged(path=self.uri, need=need, fix=fix)
-        return BatchRecord.model_validate_json(text)
+        last = max(committed)
+        try:
+            text = self.get(_record_name(last))
+            if text is None:
+                raise CheckpointDamaged(path=self.uri, need=f"penstock/{_record_name(last)}, which belongs to commits/{last}", fix=_WHOLE)
+            return BatchRecord.model_validate_json(text)
+        except (ValidationError, UnicodeDecodeError) as error:
+            given = error.errors()[0]["msg"] if isinstance(error, ValidationError) else str(error)
+            path = f"{self.uri}/penstock/{_record_name(last)}"
+            raise CheckpointDamaged(path=path, given=given, need=f"the record of micro-batch {last}", fix=_WHOLE) from error
+
+    def _refuse_lost_commits(self) -> None:
+        """Without commits Spark begins at the start. A record of micro-batch 0 may be there: its commit comes after it."""
+        numbers = [int(found[1]) for name in self.names("batches/") if (found := re.fullmatch(r"([0-9]+)\.json", name))]
+        if max(numbers, default=0) > 0:
+            need = f"commits/{max(numbers) - 1}, without which penstock/{_record_name(max(numbers))} could not be there"
+            raise CheckpointDamaged(path=self.uri, given="no commits", need=need, fix=_WHOLE)
 
     def record(self, record: BatchRecord) -> None:
         """Writes a micro-batch's record and drops the one that has grown too old."""

@@ -13,9 +13,10 @@ from jobs.connections import the_url
 from jobs.errors import BadDeclaration
 from jobs.kafka_access import KafkaAccess
 from jobs.lookups.table import LookupTable, open_table
+from jobs.sinks.newest import refuse_unordered
 from jobs.sources.opening import Offsets, Reading, open_source
 from jobs.spec import Sink, StreamingJob
-from jobs.streams import Stream, Tag
+from jobs.streams import NO_SIDE_OUTPUT, Stream, Tag
 
 
 @dataclass
@@ -38,6 +39,10 @@ class Job:
         connections: name -> URL of databases and endpoints, credentials included.
         files_bucket: where sources of files lie that name no bucket of their own.
         schemas: name -> text of the Avro schemas beside the spec.
+        output: the stream and its sinks, once the app has said so.
+        side_outputs: tag -> sink.
+        sources: those that the app has taken.
+        tags: tag -> the block of the app that may give it to rows, as far as that is known before they come.
     """
 
     spec: StreamingJob
@@ -50,6 +55,7 @@ class Job:
     output: tuple[Stream, dict[str, str | None]] | None = None
     side_outputs: dict[str, str] = field(default_factory=dict)
     sources: dict[str, Stream] = field(default_factory=dict)
+    tags: Mapping[str, str] = field(default_factory=dict)
 
     @property
     def parameters(self) -> Mapping[str, str | int | float | bool]:
@@ -105,7 +111,7 @@ class Job:
             sinks: a sink of the spec, or several, each with the SQL condition for the rows that it gets, None for all of them.
 
         Raises:
-            BadDeclaration: no such sink, a second output, or dated files without event time.
+            BadDeclaration: no such sink, a second output, or no event time for dated files or for a sink that keeps a key's newest row.
         """
         routes: dict[str, str | None] = {sinks: None} if isinstance(sinks, str) else dict(sinks)
         for sink in routes:
@@ -116,25 +122,30 @@ class Job:
             if target.files and target.files.bucket_by == "event-date" and not stream.timed:
                 need = "event time, for the files are bucketed by it"
                 raise BadDeclaration(path=where, need=need, fix="give the source a `time`, or the sink bucketBy: none")
+            refuse_unordered(stream, target, where)
         self.output = (stream, routes)
 
     def side_output(self, sink: str, tag: str = Tag.QUARANTINED) -> None:
         """Where rows go that go aside: those in quarantine, the late ones (`Tag.LATE`), or those of a tag of the app's own.
 
         Raises:
-            BadDeclaration: no such sink, or one that is neither a topic nor an endpoint.
+            BadDeclaration: no such sink, one that is neither a topic nor an endpoint, or a tag that has a sink already.
         """
-        target = self._sink(sink, f'job.side_output("{sink}")')
+        where = f'job.side_output("{sink}")'
+        target = self._sink(sink, where)
         if target.kafka is None and target.webhook is None:
-            raise BadDeclaration(path=f'job.side_output("{sink}")', need="a Kafka sink or a webhook", fix="name one of the spec")
+            raise BadDeclaration(path=where, need="a Kafka sink or a webhook", fix="name one of the spec")
+        if tag in self.side_outputs:
+            need = f"one sink for a tag; rows with the tag {tag} go to {self.side_outputs[tag]} already"
+            raise BadDeclaration(path=where, need=need, fix="take one of the two out, or name another tag")
         self.side_outputs[tag] = sink
 
     def declared(self) -> tuple[Stream, dict[str, str | None]]:
         """The output with its sinks, once the app has declared all that it must.
 
         Raises:
-            BadDeclaration: no output, a source of the spec that is not used, nowhere to put records that do not parse, or one sink for the
-                data and for what goes aside.
+            BadDeclaration: no output, a source of the spec that is not used, nowhere to put records that do not parse or rows with another
+                tag, or one sink for the data and for what goes aside.
         """
         unused = [name for name in self.spec.spec.sources if name not in self.sources]
         if self.output is None:
@@ -147,11 +158,19 @@ class Job:
             raise BadDeclaration(
                 path="build", need='job.side_output("...") for records that do not parse', fix="name a Kafka sink of the spec"
             )
+        self._refuse_lost_tags()
         both = [sink for sink in self.output[1] if sink in self.side_outputs.values()]
         if both:
             need = "a sink of their own for rows that go aside: a sink is written to once in a micro-batch"
             raise BadDeclaration(path=f'job.side_output("{both[0]}")', need=need, fix="add a sink to the spec")
         return self.output
+
+    def _refuse_lost_tags(self) -> None:
+        for tag, block in self.tags.items():
+            if tag not in self.side_outputs and tag not in NO_SIDE_OUTPUT:
+                need = f'a side output for its rows with the tag "{tag}"; there is one for {", ".join(map(str, self.side_outputs))}'
+                fix = f'add job.side_output(sink, "{tag}") (in SQL: SIDE OUTPUT sink FOR {tag}), or mend the tag'
+                raise BadDeclaration(path=block, need=need, fix=fix)
 
     def _sink(self, name: str, where: str) -> Sink:
         known = self.spec.spec.sinks

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import functools
+import sys
 import threading
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 
+from pyspark.errors import AnalysisException, ParseException
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
@@ -16,6 +18,7 @@ from jobs.aside import Aside, counted
 from jobs.async_io import journal
 from jobs.async_io.task_errors import of_a_task
 from jobs.checkpoint import BatchRecord, Checkpoint
+from jobs.errors import BadDeclaration
 from jobs.event_time import observation
 from jobs.event_time.engine import Engine, put_in_force
 from jobs.event_time.gauges import measured
@@ -24,7 +27,7 @@ from jobs.keyed.deduplicate import dropped
 from jobs.quarantine import hold_limit, set_aside
 from jobs.sinks.sink import FOREVER_MS, Batch, BatchSink
 from jobs.spec import QuarantineLimit
-from jobs.streams import TAG, Tag
+from jobs.streams import NO_SIDE_OUTPUT, TAG, Tag
 
 Emit = Callable[[str, Mapping[str, object]], None]
 
@@ -44,12 +47,40 @@ class Route:
     Args:
         name: of the sink.
         sink: where they go.
-        condition: which of them, as a SQL expression; None: all.
+        chosen: whether it gets those alone that `routed` has marked for it.
     """
 
     name: str
     sink: BatchSink
-    condition: str | None = None
+    chosen: bool = False
+
+
+def routed(frame: DataFrame, routes: Mapping[str, str | None]) -> DataFrame:
+    """The rows of a query, marked with the sinks that they go to.
+
+    Marked in the query and not when its micro-batch is written: so what depends on the clock or on chance is decided once for all sinks.
+
+    Args:
+        frame: the query.
+        routes: sink -> SQL condition for its rows; None: all of them, which needs no mark.
+
+    Raises:
+        BadDeclaration: JOB-004, a condition that Spark does not take.
+    """
+    for sink, condition in routes.items():
+        if condition is not None:
+            try:
+                frame = frame.withColumn(_mark(sink), F.when(F.col(TAG) == Tag.DATA, F.expr(condition).cast("boolean")))
+                frame.where(F.expr(condition))
+            except (AnalysisException, ParseException) as error:
+                told = " ".join((error.getMessage() or str(error)).split("SQLSTATE")[0].split()).rstrip(";. ")
+                need = f"a condition over the rows; {told}"
+                raise BadDeclaration(path=f'job.write(..., "{sink}")', given=condition, need=need, fix="mend the condition") from None
+    return frame
+
+
+def _mark(sink: str) -> str:
+    return f"_to_{sink}"
 
 
 @dataclass
@@ -92,6 +123,7 @@ class MicroBatches:
     failure: Exception | None = field(default=None)
     stopping: threading.Event = field(default_factory=threading.Event)
     measured: Mapping[str, int] = field(default_factory=dict)
+    _lost: set[str] = field(default_factory=set)
     _between: threading.Lock = field(default_factory=threading.Lock)
 
     def __call__(self, batch: DataFrame, number: int) -> None:
@@ -145,7 +177,9 @@ class MicroBatches:
         finally:
             batch.unpersist()
         aside.clear(number)
-        self._record(number, dict(Counter(tags) + Counter(withdrawn) + duplicates), seen, metrics)
+        counted_by_tag = Counter(tags) + Counter(withdrawn) + duplicates
+        self._warn_of_lost_rows(counted_by_tag)
+        self._record(number, dict(counted_by_tag), seen, metrics)
         # Spark begins a micro-batch only once the one before it is committed: its answers are not needed again.
         journal.clear(self.checkpoint.uri, keep=number)
 
@@ -165,15 +199,23 @@ class MicroBatches:
             if id(sink) in frames:
                 sink.write(functools.reduce(DataFrame.unionByName, frames[id(sink)]), Batch(number, counts[id(sink)], time_ms))
 
+    def _warn_of_lost_rows(self, tags: Mapping[str, int]) -> None:
+        """Says once of each tag, which a function of the app's has chosen at run time, that its rows are only counted."""
+        for tag in tags.keys() - self.side_outputs.keys() - NO_SIDE_OUTPUT - self._lost:
+            self._lost.add(tag)
+            told = f'rows with the tag "{tag}" are written nowhere, only counted: add job.side_output(sink, "{tag}"), or mend the tag'
+            print(f"WARN {told}", file=sys.stderr)
+
     def _write(self, batch: DataFrame, count: int, number: int) -> None:
         time_ms = self.engine.batch_time_ms()
         data = batch.where(F.col(TAG) == Tag.DATA)
+        marks = [_mark(route.name) for route in self.routes if route.chosen]
         for route in self.routes:
-            if route.condition is None:
-                route.sink.write(data, Batch(number, count, time_ms))
-            else:
-                rows = data.where(route.condition)
+            if route.chosen:
+                rows = data.where(F.col(_mark(route.name))).drop(*marks)
                 route.sink.write(rows, Batch(number, rows.count() if count else 0, time_ms))
+            else:
+                route.sink.write(data.drop(*marks), Batch(number, count, time_ms))
 
     def _record(
         self, number: int, tags: dict[str, int], seen: Mapping[str, Mapping[str, Seen]], metrics: Mapping[str, Mapping[str, object]]

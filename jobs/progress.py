@@ -26,7 +26,7 @@ class ProgressListener(StreamingQueryListener):
     """Tells of commits, of having nothing to do, and of the end.
 
     Args:
-        ended: set when the query is over.
+        ended: set when the query is over; others may set it too.
         emit: tells what happens.
         gauges: shows the lag and what a micro-batch measured.
         batches: the micro-batches as they are written.
@@ -50,6 +50,8 @@ class ProgressListener(StreamingQueryListener):
         self._batches = batches
         self._commits = commits
         self._close_when_idle = close_when_idle
+        # Set by the query's end alone, which Spark tells last.
+        self.told_all = threading.Event()
 
     def onQueryStarted(self, event: QueryStartedEvent) -> None:
         """Nothing to tell: `reading` has been."""
@@ -86,6 +88,7 @@ class ProgressListener(StreamingQueryListener):
 
     def onQueryTerminated(self, event: QueryTerminatedEvent) -> None:
         """The query is over, well or not."""
+        self.told_all.set()
         self._ended.set()
 
 

@@ -65,7 +65,9 @@ def hold_limit(limit: QuarantineLimit, frames: Sequence[DataFrame], bad: int, re
     """
     if bad < limit.records or bad <= limit.share * records:
         return
-    given = f"{bad} of {records} records ({bad / records:.1%}): {_why(frames)}"
+    # Rows of a timer, or of a window that closes, come in a micro-batch that has read nothing.
+    share = f" ({bad / records:.1%})" if records else ""
+    given = f"{bad} of {records} records{share}: {_why(frames)}"
     need = f"at most {limit.share:.1%} of a micro-batch, where {limit.records} or more are bad; nothing of it is written"
     fix = "mend what writes such records, or raise the limit; the micro-batch runs again with the next start"
     raise QuarantineLimitReached(path="spec.quarantine", given=given, need=need, fix=fix)

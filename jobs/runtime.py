@@ -18,6 +18,7 @@ import sys
 import threading
 import traceback
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from functools import cached_property
 from pathlib import Path
 from types import ModuleType
@@ -30,11 +31,12 @@ from jobs import connections
 from jobs import session as spark_session
 from jobs.app_module import find, is_sql
 from jobs.aside import Aside
-from jobs.async_io import journal
+from jobs.async_io.task_errors import of_a_task
 from jobs.avro_schemas import avro_schemas
 from jobs.brokers import Brokers
 from jobs.checkpoint import Checkpoint
 from jobs.connection_secrets import with_credentials
+from jobs.declaration import building
 from jobs.determinism import refuse_unrepeatable
 from jobs.errors import AppFailed, QueryFailed, SocketHasNoPast
 from jobs.event_time import heartbeat
@@ -42,7 +44,7 @@ from jobs.event_time.engine import Engine, ending_with_its_input, put_in_force
 from jobs.event_time.watermark import InputTime
 from jobs.job import Job
 from jobs.lag import Gauges
-from jobs.micro_batch import Emit, MicroBatches, PartitionsGrew, Route
+from jobs.micro_batch import Emit, MicroBatches, PartitionsGrew, Route, Stopping, routed
 from jobs.offset_commits import OffsetCommits
 from jobs.pod import forget_ready, pod_conf, told_ready
 from jobs.progress import ProgressListener
@@ -58,6 +60,9 @@ from sizing.errors import PenstockError
 
 if TYPE_CHECKING:
     from pyspark.sql.streaming.query import StreamingQuery
+
+# How long a query that is over may take to tell its last news: a commit of offsets that hangs must not keep the job from its end.
+_LAST_NEWS_S = 30.0
 
 
 def main(arguments: list[str]) -> int:
@@ -201,8 +206,11 @@ class Driver:
         job = Job(self._spec.job, session, configuration.kafka, offsets, self._connections, bucket, schemas)
         app = _build(self._spec, self._configuration.app_path, job)
         stream, routes = job.declared()
-        exactly_once = [name for name in routes if self._spec.job.spec.sinks[name].exactly_once]
-        refuse_unrepeatable(stream.frame, exactly_once)
+        # Side outputs too: what goes aside is computed with the rest. Of the conditions those alone that such a sink has.
+        outputs = dict.fromkeys([*routes, *job.side_outputs.values()])
+        exactly_once = {name: routes.get(name) for name in outputs if self._spec.job.spec.sinks[name].exactly_once}
+        refuse_unrepeatable(routed(stream.frame, exactly_once), list(exactly_once))
+        stream = replace(stream, frame=routed(stream.frame, routes))
         batches = self._batches(session, job, app)
         ended = threading.Event()
         commits = self._commits(offsets)
@@ -222,7 +230,11 @@ class Driver:
             with ending_with_its_input(session, stream.frame) if bounded else contextlib.nullcontext():
                 query = self._triggered(writer).option("checkpointLocation", self._configuration.checkpoint).start()
             with told_ready():
-                return self._until_the_end(query, batches, ended)
+                try:
+                    return self._until_the_end(query, batches, ended)
+                finally:
+                    # Spark tells of its last micro-batch on a thread of its own, and a listener that is taken away hears nothing more.
+                    listener.told_all.wait(_LAST_NEWS_S)
         finally:
             session.streams.removeListener(listener)
             if commits is not None:
@@ -256,7 +268,7 @@ class Driver:
             checkpoint=self._checkpoint,
             times={name: InputTime.of(time) for name, time in timed.items()},
             lanes={name: lanes(name, job.offsets.get(name, {})) for name in spec.sources},
-            routes=[Route(name, sinks[name], condition) for name, condition in routes.items()],
+            routes=[Route(name, sinks[name], chosen=condition is not None) for name, condition in routes.items()],
             side_outputs={tag: sinks[name] for tag, name in job.side_outputs.items()},
             last=self._checkpoint.last_record(),
             emit=self._emit,
@@ -275,19 +287,23 @@ class Driver:
         ended.wait()
         if self._stop.is_set():
             _stop_between_micro_batches(query, batches)
-            batches.idle(FOREVER_MS)
-            return False
-        try:
+        with contextlib.suppress(StreamingQueryException):
             query.awaitTermination()
-            batches.idle(FOREVER_MS)
-        except StreamingQueryException as error:
-            if isinstance(batches.failure, PartitionsGrew):
-                return True
-            if isinstance(batches.failure, PenstockError):
-                raise batches.failure from error
-            given = _first_line(batches.failure or error)
-            raise QueryFailed(path=self._spec.job.spec.app, given=given, fix="see the driver's log") from error
+        error = query.exception()
+        # The last micro-batch may have failed after the job was told to stop. One that was not begun, or is to be planned anew, has not.
+        if error is not None and not isinstance(batches.failure, (Stopping, PartitionsGrew)):
+            raise self._as_fault(batches.failure or error) from error
+        if isinstance(batches.failure, PartitionsGrew) and not self._stop.is_set():
+            return True
+        batches.idle(FOREVER_MS)
         return False
+
+    def _as_fault(self, failure: Exception) -> PenstockError:
+        # What fails before the micro-batch is handed over has not been looked at yet.
+        failure = of_a_task(failure) or failure
+        if isinstance(failure, PenstockError):
+            return failure
+        return QueryFailed(path=self._spec.job.spec.app, given=_first_line(failure), fix="see the driver's log")
 
     def _end_with_a_stop(self, ended: threading.Event) -> None:
         self._stop.wait()
@@ -318,13 +334,18 @@ def _build(spec: SpecFile, app_path: Sequence[str], job: Job) -> ModuleType | No
         Its module; None for an app in SQL.
     """
     app = spec.job.spec.app
-    if is_sql(app):
-        declare(find(app, spec.path.parent, [Path(folder) for folder in app_path]), job)
-        return None
+    with building() as names:
+        job.tags = names.tags
+        if is_sql(app):
+            declare(find(app, spec.path.parent, [Path(folder) for folder in app_path]), job)
+            return None
+        return _declared_by(app, job)
+
+
+def _declared_by(app: str, job: Job) -> ModuleType:
     try:
         module = importlib.import_module(app)
-        with journal.building():
-            module.build(job)
+        module.build(job)
         return module
     except PenstockError:
         raise

@@ -25,6 +25,8 @@ from enum import StrEnum
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
+from jobs.declaration import name_tag
+
 TAG, REASON, TIME, RECORD = "_tag", "_reason", "_time", "_record"
 ENVELOPE = (TAG, REASON, TIME, RECORD)
 # A data column, of sources alone whose tombstones delete: whether the row says that its key is gone.
@@ -43,8 +45,9 @@ class Tag(StrEnum):
     HEARTBEAT = "heartbeat"
 
 
-# What nothing is written of.
-UNWRITTEN = frozenset({Tag.FILTERED, Tag.UNMATCHED, Tag.HEARTBEAT})
+# What needs no side output. Rows with any other tag would be lost without one.
+NO_SIDE_OUTPUT = frozenset({Tag.DATA, Tag.LATE, Tag.FILTERED, Tag.UNMATCHED, Tag.HEARTBEAT})
+_NOT_ASIDE = frozenset({Tag.DATA, Tag.HEARTBEAT})
 # The struct of ``_record``, as Spark writes it.
 RECORD_TYPE = "struct<source: string, topic: string, partition: int, offset: bigint, timestamp: timestamp, key: binary, value: binary>"
 
@@ -100,10 +103,16 @@ class Stream:
         """Sends the data for which a condition holds aside, as Flink's side outputs do; the rest goes on. A null condition does not hold.
 
         Args:
-            tag: what the rows are called, for ``job.side_output(sink, tag)``; a lower-case name.
+            tag: what the rows are called, for ``job.side_output(sink, tag)``, without which the app is refused; a lower-case name.
             condition: as a SQL expression or a column.
             reason: why, as a text's SQL expression or a column.
+
+        Raises:
+            ValueError: a tag that means something else.
         """
+        if tag in _NOT_ASIDE:
+            raise ValueError(f'divert("{tag}"): a tag of the app\'s own; {tag} means something else')
+        name_tag(tag, "stream.divert")
         holds = F.coalesce(F.expr(condition) if isinstance(condition, str) else condition, F.lit(False)) & (F.col(TAG) == Tag.DATA)
         why = F.expr(reason) if isinstance(reason, str) else reason
         marked = self.frame.withColumn("_diverted", holds)

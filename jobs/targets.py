@@ -149,7 +149,9 @@ def _with_memory_for_load(found: Targets) -> Targets:
         return found
     executor = found.executor.model_copy(update={"heap_mib": needed.heap_mib})
     conf = {_OVERHEAD: f"{needed.overhead_mib}m", **found.spark_conf}
-    return found.model_copy(update={"executor": executor, "spark_conf": conf})
+    # The overhead has no place of its own in the document: where it is more than Spark takes, the load is at fault.
+    origins = {f"spark_conf.{_OVERHEAD}": found.origins["load"], **found.origins}
+    return found.model_copy(update={"executor": executor, "spark_conf": conf, "origins": origins})
 
 
 def _operators(spec: JobSpec, module: AppModule) -> Operators:

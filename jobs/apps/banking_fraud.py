@@ -1,8 +1,7 @@
 """banking_fraud: alerts of accounts with three or more declined payments and then an approved one above 500 within ten minutes."""
 
 from jobs.job import Job
-from jobs.keyed.deduplicate import deduplicate
-from jobs.keyed.pattern import Step, pattern
+from jobs.keyed import Step, deduplicate, pattern
 from jobs.streams import Tag
 
 OPERATORS = ("read-transactions", "deduplicate", "find-pattern", "write-alerts")

@@ -1,7 +1,7 @@
 """banking_split: each transaction once, debits to one topic and credits to another."""
 
 from jobs.job import Job
-from jobs.keyed.deduplicate import deduplicate
+from jobs.keyed import deduplicate
 from jobs.streams import Tag
 
 OPERATORS = ("read-transactions", "deduplicate", "write-debits", "write-credits")

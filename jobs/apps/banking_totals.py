@@ -1,7 +1,7 @@
 """banking_totals: what has been approved since the hour began, by type, anew every ten minutes."""
 
 from jobs.job import Job
-from jobs.keyed.deduplicate import deduplicate
+from jobs.keyed import deduplicate
 from jobs.streams import Tag
 from jobs.windows import aggregate, cumulative
 

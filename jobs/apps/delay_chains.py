@@ -11,9 +11,7 @@ from typing import Any
 from pyspark.sql import Row
 
 from jobs.job import Job
-from jobs.keyed.declared import value
-from jobs.keyed.function import Key, KeyedFunction, Out
-from jobs.keyed.process import process
+from jobs.keyed import Key, KeyedFunction, Out, process, value
 from jobs.streams import Tag
 from sizing.units import duration_ms
 

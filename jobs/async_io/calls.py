@@ -14,6 +14,7 @@ from pyspark.sql.types import StringType, StructField, StructType
 from jobs.async_io.attempts import Function, Policy
 from jobs.async_io.journal import declare
 from jobs.async_io.tasks import CALL_KEY, FAILURE, CallTask
+from jobs.declaration import name_tag
 from jobs.event_time.engine import with_event_time
 from jobs.spec.part import NAME_PATTERN
 from jobs.streams import ENVELOPE, REASON, RECORD, TAG, TIME, Stream, Tag, record
@@ -42,7 +43,7 @@ def call(
 
     A function ``async def update(row, key)`` is given the row's fields as a dict and the row's idempotency key, and gives a dict back. What
     it raises is tried again; what keeps failing goes aside as `Tag.FAILED` with the reason and the row, for
-    ``job.side_output("alerts", Tag.FAILED)``. A failure never stops the job.
+    ``job.side_output("alerts", Tag.FAILED)``, which an app with calls must have. A failure never stops the job.
 
     Each answer, a failure too, is put down in the checkpoint before it goes on (jobs/async_io/journal.py). So a micro-batch that runs again
     goes on with the same answers and calls for none of them twice, and all that follows may be exactly-once and keep state. Where the
@@ -58,7 +59,7 @@ def call(
         function: ``(row, key) -> answer``; a task's Python has to be able to import it, or to take it over as it is.
         name: of the calls, a lower-case name that no other calls of the app have; the journal and the reasons go by it.
         key: the idempotency key: a SQL expression or a column; that of a record (``job.source(..., record="record")``) is its topic,
-            partition and offset. Rows of a micro-batch with one key share one call.
+            partition and offset. Rows of one task and micro-batch with one key share one call.
         result: the answer's fields as Spark writes them, ``limit DOUBLE NOT NULL, note STRING``; an answer without one that is NOT NULL has
             failed. They are added to the row's.
         capacity: calls of a task under way at once.
@@ -80,6 +81,7 @@ def call(
     if not re.fullmatch(NAME_PATTERN, name):
         raise ValueError(f'name = "{name}": a name is of lower-case letters, digits and dashes and begins with a letter')
     declare(name)
+    name_tag(Tag.FAILED, f'call(..., name="{name}")')
     task = CallTask(
         name=name,
         function=function,

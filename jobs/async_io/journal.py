@@ -21,7 +21,6 @@ import io
 from collections.abc import Iterable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
-from contextvars import ContextVar
 from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
@@ -30,6 +29,7 @@ from urllib.parse import urlsplit
 from botocore.exceptions import BotoCoreError, ClientError
 
 from jobs.aside import BATCH_PROPERTY, CHECKPOINT_PROPERTY
+from jobs.declaration import name_call
 from jobs.errors import BucketUnreachable
 from jobs.s3 import client, error_code
 
@@ -48,32 +48,14 @@ _DECLARED: set[str] = set()
 Entry = Mapping[str, Any]
 
 
-# Names that the app which is being built has given so far; None while none is.
-_OF_THE_APP: ContextVar[set[str] | None] = ContextVar("_OF_THE_APP", default=None)
-
-
 def declare(name: str) -> None:
     """Says that a job of this process keeps a journal of this name.
 
     Raises:
         ValueError: the app that is being built has given the name before: one's calls would take the other's answers for theirs.
     """
-    given = _OF_THE_APP.get()
-    if given is not None:
-        if name in given:
-            raise ValueError(f'name = "{name}": other calls of the app have it, and the journal of answers goes by it; give each their own')
-        given.add(name)
+    name_call(name)
     _DECLARED.add(name)
-
-
-@contextmanager
-def building() -> Iterator[None]:
-    """While an app declares its job: each of its journals has a name of its own."""
-    token = _OF_THE_APP.set(set())
-    try:
-        yield
-    finally:
-        _OF_THE_APP.reset(token)
 
 
 @dataclass(frozen=True)

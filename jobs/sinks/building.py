@@ -26,8 +26,8 @@ def build(name: str, sink: Sink, context: SinkContext) -> BatchSink:
     if sink.kafka.guarantee == "exactly-once":
         from jobs.sinks.exactly_once_topics import ExactlyOnceTopic
 
-        return ExactlyOnceTopic(name, sink.kafka, context.kafka, context.job, context.identity, context.checkpoint)
-    return Topic(sink.kafka, context.kafka)
+        return ExactlyOnceTopic(name, sink.kafka, context.kafka, context.job, context.identity, context.checkpoint, context.updates)
+    return Topic(sink.kafka, context.kafka, context.updates)
 
 
 def _other(name: str, sink: Sink, context: SinkContext) -> BatchSink | None:

@@ -37,12 +37,13 @@ from pyspark.sql import Column, DataFrame, Row
 from pyspark.sql import functions as F
 
 from jobs.checkpoint import RETAINED_BATCHES, Checkpoint
-from jobs.errors import MarksDisagree, MarksExpired, ReplayDiffers, TopicNotFound, TransactionsRefused
+from jobs.errors import MarksDisagree, MarksExpired, ReplayDiffers, TransactionsRefused
 from jobs.kafka_access import KafkaAccess
-from jobs.kafka_security import client_settings
+from jobs.sinks import manifests
 from jobs.sinks.kafka_records import records
 from jobs.sinks.parts import wrapped
 from jobs.sinks.sink import Batch
+from jobs.sinks.topics import admin_of, cluster_with
 from jobs.sinks.transactions import (
     CALL_S,
     DIFFERS,
@@ -101,6 +102,7 @@ class ExactlyOnceTopic:
         job: name of the job, with which the names of its groups and transactional ids begin: its rights on them go by that.
         identity: tells this checkpoint from any other.
         checkpoint: where the manifests lie.
+        updates: whether a row stands for the one with the same key before it.
         partitions: of the topic, once `check` has looked.
         marks_kept_ms: for how long the brokers keep marks, likewise.
     """
@@ -111,6 +113,7 @@ class ExactlyOnceTopic:
     job: str
     identity: str
     checkpoint: Checkpoint
+    updates: bool = True
     partitions: int = field(default=0)
     marks_kept_ms: int = field(default=_MARKS_KEPT_MINUTES * 60_000)
 
@@ -121,12 +124,10 @@ class ExactlyOnceTopic:
             TopicNotFound: JOB-002.
             TransactionsRefused: JOB-060.
         """
-        admin = AdminClient({**client_settings(self.brokers), "log_level": 0})
+        admin = admin_of(self.brokers)
         settings: dict[str, int] = {}
         try:
-            known = insist(lambda: admin.list_topics(timeout=CALL_S))
-            if self.sink.topic not in known.topics:
-                raise TopicNotFound(path=f"topic {self.sink.topic}", need="a topic that is there", fix="create it, or mend its name")
+            known = cluster_with(admin, self.sink.topic)
             self.partitions = len(known.topics[self.sink.topic].partitions)
             settings = _settings(admin, next(iter(known.brokers)))
             # The brokers themselves say whether they take the time-out, and whether the job has the right.
@@ -145,10 +146,12 @@ class ExactlyOnceTopic:
         Raises:
             BadDeclaration: JOB-004.
             ReplayDiffers: JOB-007.
+            CheckpointDamaged: JOB-008.
             MarksDisagree: JOB-061.
             MarksExpired: JOB-063.
         """
-        hashed = records(self.sink, rows).select("key", "value", F.xxhash64(F.col("key").isNull(), "key", "value").alias("hash"))
+        told = records(self.sink, rows, updates=self.updates)
+        hashed = told.select("key", "value", F.xxhash64(F.col("key").isNull(), "key", "value").alias("hash"))
         manifest, fresh = self._decided(hashed, batch)
         writer = TransactionWriter(
             access=self.brokers,
@@ -177,9 +180,8 @@ class ExactlyOnceTopic:
         name = self._manifest_name(batch.number)
         if self.checkpoint.put_once(name, manifest.model_dump_json()):
             return manifest, True
-        text = self.checkpoint.get(name)
-        assert text is not None
-        earlier = TopicManifest.model_validate_json(text)
+        earlier = manifests.read(self.checkpoint, name, TopicManifest)
+        assert earlier is not None
         found = shares if earlier.tasks == tasks else _shares(hashed, earlier.tasks)
         if found != earlier.shares:
             raise self._differs(earlier, found)

@@ -8,17 +8,19 @@ How rows get there:
    which chunks make up the part files that stay open. From here on all of it is decided. Between micro-batches the driver decides the same
    way to close part files that have grown old or have got no rows for a while.
 3. The driver publishes what the manifest names: it completes the uploads, and puts each closed part file together from its chunks, the
-   large ones copied by S3 itself. Each file appears whole, and never over one that is there. Then the chunks are taken away.
+   large ones copied by S3 itself. Each file appears whole, and never over one that is there.
+4. The driver marks the manifest as published, and takes the chunks away. From here on a reader may move the files away.
 
-After a crash the driver publishes what the last manifest names and is not there yet, and Spark runs its micro-batch again. If the manifest
-has that micro-batch, nothing is written. Otherwise nothing of it was ever seen: what was staged is taken away, the rows are written anew.
-A second driver that lost its lease finds the manifest's number taken and publishes nothing of its own.
+After a crash the driver publishes what the last manifest names and is not there yet, unless that is marked, and Spark runs its micro-batch
+again. If the manifest has that micro-batch, nothing is written. Otherwise nothing of it was ever seen: what was staged is taken away, the
+rows are written anew. A second driver that lost its lease finds the manifest's number taken and publishes nothing of its own.
 
 Guarantee: exactly once for any reader, at any time, a crash included, file by file: a reader may see some of a micro-batch's files shortly
 before the others. A replay has to give the same rows (held by a digest, else JOB-007). Cost: rows are seen when their file is closed, by
-size, interval or inactivity, or when the job ends; a micro-batch takes a PUT for each directory and task, one for its manifest, and two
-LISTs; bytes are stored twice until their file is closed. Parquet's chunks pass through the driver once more, lines only where a chunk is
-smaller than 5 MiB. One file of a directory is open at a time, so a file is between the roll size and 8 MiB more.
+size, interval or inactivity, or when the job ends; a micro-batch takes a PUT for each directory and task, one for its manifest, one for the
+mark where files are published, and two LISTs; bytes are stored twice until their file is closed. Parquet's chunks pass through the driver
+once more, lines only where a chunk is smaller than 5 MiB. One file of a directory is open at a time, so a file is between the roll size and
+8 MiB more.
 """
 
 from __future__ import annotations
@@ -47,7 +49,7 @@ from jobs.sinks.part_formats import LINES
 from jobs.sinks.part_log import ComposedPart, Manifest, PartLog
 from jobs.sinks.parts import PIECE_BYTES, STAGED_SCHEMA, PartWriter, StagedPart, wrapped
 from jobs.sinks.publishing import Publisher
-from jobs.sinks.sink import FOREVER_MS, Batch
+from jobs.sinks.sink import Batch
 from jobs.spec import FileSink
 from jobs.streams import ENVELOPE, TIME
 
@@ -58,6 +60,8 @@ ROWS_A_TASK = 100_000
 _ESCAPED = "%\"#'*/:=?\\{[]^\x7f"
 _NOT_PLAIN = r"[\x01-\x1f\x7f%\"#'*/:=?\\{\[\]^]"
 _NULL_DIRECTORY = "__HIVE_DEFAULT_PARTITION__"
+# S3 takes keys of 1,024 bytes (Amazon S3 User Guide, "Naming Amazon S3 objects"): that leaves 400 for path, columns' names and file's name.
+_LONGEST_VALUE_BYTES, _LONGEST_DIRECTORY_BYTES, _HASH_DIGITS = 200, 600, 32
 
 
 def now_ms() -> int:
@@ -90,6 +94,7 @@ class Files:
 
         Raises:
             StagedPartGone: JOB-006.
+            CheckpointDamaged: JOB-008.
             BucketUnreachable: JOB-009.
         """
         with self._told():
@@ -108,8 +113,6 @@ class Files:
             if last is not None and any(part.due(self.sink.roll, now_ms) for part in last.open):
                 self._log.add(self._closing(last, now_ms))
                 self._finish(self._log.last())
-            if now_ms == FOREVER_MS:
-                self._log.rest()
 
     def write(self, rows: DataFrame, batch: Batch) -> None:
         """Takes the rows of a micro-batch.
@@ -187,7 +190,8 @@ class Files:
         if missing:
             need = f"columns of the rows: {', '.join(fields)}"
             raise BadDeclaration(path=f"sink {self.name}, bucketBy", given=", ".join(missing), need=need, fix="mend the names")
-        return F.concat_ws("/", *(F.concat(F.lit(f"{name}="), _escaped(F.col(name))) for name in by))
+        longest = min(_LONGEST_VALUE_BYTES, _LONGEST_DIRECTORY_BYTES // len(by))
+        return F.concat_ws("/", *(F.concat(F.lit(f"{name}="), _escaped(F.col(name), longest)) for name in by))
 
     def _stage(self, records: DataFrame, batch: Batch) -> _Staged:
         """Writes the rows: as chunks, or as whole files where these would be due at once."""
@@ -270,7 +274,10 @@ class Files:
         """Publishes what a manifest names, and takes away what is not needed any more."""
         if manifest is None or self._log.finished(manifest):
             return
-        self._publisher.publish(manifest.parts, manifest.composed)
+        if not self._log.published(manifest):
+            self._publisher.publish(manifest.parts, manifest.composed)
+            # Before the chunks go: whoever finds no mark finds them.
+            self._log.publish(manifest)
         self._publisher.forget(chunk.name for part in manifest.composed for chunk in part.chunks)
         stem = f"{self.sink.prefix}{self._stem(manifest.batch)}-"
         self._publisher.abort(f"{self.sink.path}/", (part.upload_id for part in manifest.parts), stem)
@@ -295,14 +302,18 @@ class _Staged:
     shape: str
 
 
-def _escaped(column: Column) -> Column:
-    """A value as the name of a directory, as Hive writes it."""
+def _escaped(column: Column, longest_bytes: int) -> Column:
+    """A value as the name of a directory, as Hive writes it; one that would be too long as its beginning and a hash of the whole."""
     text = column.cast("string")
     escaped = text
     for character in (*_ESCAPED, *map(chr, range(1, 32))):
         escaped = F.replace(escaped, F.lit(character), F.lit(f"%{ord(character):02X}"))
     plain = F.when(text.rlike(_NOT_PLAIN), escaped).otherwise(text)
-    return F.when(F.coalesce(text, F.lit("")) == "", _NULL_DIRECTORY).otherwise(plain)
+    # A character has four bytes at most. What can't be written as it is stands as an underscore, so that no escape is cut in two.
+    beginning = F.regexp_replace(F.substring(text, 1, max(0, longest_bytes - _HASH_DIGITS - 1) // 4), _NOT_PLAIN, "_")
+    cut = F.concat(beginning, F.lit("-"), F.substring(F.sha2(text, 256), 1, _HASH_DIGITS))
+    short = F.when(F.octet_length(plain) > longest_bytes, cut).otherwise(plain)
+    return F.when(F.coalesce(text, F.lit("")) == "", _NULL_DIRECTORY).otherwise(short)
 
 
 def _told_by_s3(error: Exception) -> str | None:

@@ -6,11 +6,12 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
 from jobs.errors import BadDeclaration
+from jobs.sinks.newest import newest
 from jobs.spec import KafkaSink
-from jobs.streams import DELETED, ENVELOPE, TIME
+from jobs.streams import DELETED, ENVELOPE
 
 
-def records(sink: KafkaSink, rows: DataFrame) -> DataFrame:
+def records(sink: KafkaSink, rows: DataFrame, *, updates: bool = True) -> DataFrame:
     """The records that rows are written as.
 
     The key is the text of the one column that the sink names, or a JSON object of several; null where it names none. The value is the row
@@ -18,11 +19,12 @@ def records(sink: KafkaSink, rows: DataFrame) -> DataFrame:
     ``key`` and ``value`` alone, as a side output has them, are written as they are.
 
     Where the sink writes deletes, the last record of a key says whether it is there. So the rows of a key are put in the order of their
-    event times, and of one moment what is gone before what is there: a row that moves, as in a join, is both. That costs a shuffle by key.
+    event times, and those of one moment in that of `jobs.sinks.newest`. That costs a shuffle by key.
 
     Args:
         sink: of the spec.
         rows: data columns, with the envelope beside them.
+        updates: whether a row stands for the one with the same key before it.
 
     Returns:
         Columns ``key`` and ``value``, both text.
@@ -38,11 +40,9 @@ def records(sink: KafkaSink, rows: DataFrame) -> DataFrame:
     if not sink.deletes:
         return rows.select(_key(sink.key).alias("key"), value.alias("value"))
     there = ~F.coalesce(F.col(DELETED), F.lit(False))
-    moment = F.col(TIME) if TIME in rows.columns else F.lit(None).cast("timestamp")
-    told = rows.select(_key(sink.key).alias("key"), F.when(there, value).alias("value"), moment.alias("_moment"), there.alias("_there"))
-    # The value comes last, so that a replay has the same order.
-    ordered = told.repartition("key").sortWithinPartitions("_moment", "_there", "value")
-    return ordered.select("key", "value")
+    order = newest(rows, updates=updates).alias("_newest")
+    told = rows.select(_key(sink.key).alias("key"), F.when(there, value).alias("value"), order)
+    return told.repartition("key").sortWithinPartitions("_newest").select("key", "value")
 
 
 def _key(columns: list[str] | None) -> Column:

@@ -40,7 +40,7 @@ class JsonLines:
 
 
 class Parquet:
-    """Parquet in groups of rows.
+    """Parquet in groups of rows. Every column may be null there: whether it may in the app can change while a file is open.
 
     Args:
         target: where the bytes go.
@@ -56,7 +56,10 @@ class Parquet:
 
     def add(self, rows: pa.RecordBatch) -> None:
         """Writes rows."""
-        self._rows.append(rows)
+        import pyarrow as pa
+
+        # Chunks of older versions say which columns are never null.
+        self._rows.append(rows.cast(pa.schema([_nullable(field) for field in rows.schema])))
         self._bytes += rows.nbytes
         if self._bytes >= self._group_bytes:
             self._flush()
@@ -78,6 +81,20 @@ class Parquet:
             self._writer = pq.ParquetWriter(self._file, table.schema)
         self._writer.write_table(table, row_group_size=table.num_rows)
         self._rows, self._bytes = [], 0
+
+
+def _nullable(field: pa.Field) -> pa.Field:
+    """A field that may be null, and all that it is made of too."""
+    import pyarrow as pa
+
+    of = field.type
+    if pa.types.is_struct(of):
+        of = pa.struct([_nullable(of.field(place)) for place in range(of.num_fields)])
+    elif pa.types.is_map(of):
+        of = pa.map_(of.key_field, _nullable(of.item_field))
+    elif pa.types.is_list(of):
+        of = pa.list_(_nullable(of.value_field))
+    return pa.field(field.name, of, nullable=True, metadata=field.metadata)
 
 
 class _FileLike:

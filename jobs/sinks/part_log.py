@@ -3,6 +3,9 @@
 An entry says which part files are to be published and which stay open. Nobody writes entry ``n + 1`` who has not seen entry ``n`` and
 published what it names: so however many drivers believe that they are the one, what they decide is one chain, and only its last entry can
 be half done.
+
+Beside the log lies a mark for the last entry whose files are all published: from then on nobody looks for these files any more, and a
+reader may move them away.
 """
 
 from __future__ import annotations
@@ -12,6 +15,7 @@ from dataclasses import dataclass, field
 from pydantic import BaseModel, ConfigDict
 
 from jobs.checkpoint import RETAINED_BATCHES, Checkpoint
+from jobs.sinks import manifests
 from jobs.sinks.open_parts import Chunk, OpenPart
 from jobs.sinks.parts import StagedPart
 
@@ -71,16 +75,20 @@ class PartLog:
     sink: str
     _last: Manifest | None = field(default=None)
     _looked: bool = field(default=False)
+    _published: int = field(default=-1)
     _finished: int = field(default=-1)
+    _marks: list[str] = field(default_factory=list)
 
     def last(self) -> Manifest | None:
-        """The last decision, by what this log has read or written; None where there is none."""
+        """The last decision, by what this log has read or written; None where there is none. Raises JOB-008."""
         if not self._looked:
             names = self.checkpoint.names(self._folder)
             number = max((int(name.removesuffix(".json")) for name in names if name.endswith(".json")), default=-1)
             self._last, self._looked = self._read(number), True
-            if f"{number:010d}.done" in names:
-                self._finished = number
+            self._marks = [f"{self._marks_folder}{name}" for name in self.checkpoint.names(self._marks_folder)]
+            # The second is how versions before marked the entry with which a run had ended.
+            if self._mark(number) in self._marks or f"{number:010d}.done" in names:
+                self._published = number
         return self._last
 
     def add(self, manifest: Manifest) -> bool:
@@ -96,17 +104,26 @@ class PartLog:
         self.checkpoint.delete(self._name(manifest.number - RETAINED_BATCHES))
         return True
 
-    def rest(self) -> None:
-        """Notes, at the end of a run, that all is published: the next run need not look for files that a reader may have taken away."""
-        if self._last is not None and self.finished(self._last):
-            self.checkpoint.put_once(self._name(self._last.number).replace(".json", ".done"), "")
+    def published(self, manifest: Manifest) -> bool:
+        """Whether the files that a decision names are known to be published: there are none, or this log or one before it has been told."""
+        return manifest.number <= self._published or not (manifest.parts or manifest.composed)
+
+    def publish(self, manifest: Manifest) -> None:
+        """Writes down that the files which a decision names are published, and takes the marks of earlier decisions away."""
+        mark = self._mark(manifest.number)
+        self.checkpoint.put_once(mark, "")
+        self._published = max(self._published, manifest.number)
+        for old in self._marks:
+            if old < mark:
+                self.checkpoint.delete(old)
+        self._marks = [mark]
 
     def finished(self, manifest: Manifest) -> bool:
-        """Whether what a decision names is published, by what this log has been told."""
+        """Whether all that follows from a decision is done, by what this log has been told."""
         return manifest.number <= self._finished
 
     def finish(self, manifest: Manifest) -> None:
-        """Keeps in mind that what a decision names is published."""
+        """Keeps in mind that all that follows from a decision is done."""
         self._finished = max(self._finished, manifest.number)
 
     def of_batch(self, batch: int) -> Manifest | None:
@@ -117,12 +134,18 @@ class PartLog:
         return manifest if manifest is not None and manifest.batch == batch else None
 
     def _read(self, number: int) -> Manifest | None:
-        text = self.checkpoint.get(self._name(number)) if number >= 0 else None
-        return None if text is None else Manifest.model_validate_json(text)
+        return manifests.read(self.checkpoint, self._name(number), Manifest) if number >= 0 else None
 
     @property
     def _folder(self) -> str:
         return f"sinks/{self.sink}/log/"
 
+    @property
+    def _marks_folder(self) -> str:
+        return f"sinks/{self.sink}/published/"
+
     def _name(self, number: int) -> str:
         return f"{self._folder}{number:010d}.json"
+
+    def _mark(self, number: int) -> str:
+        return f"{self._marks_folder}{number:010d}"

@@ -1,8 +1,9 @@
 """Tables of PostgreSQL as sinks, written by upsert.
 
 Guarantee: each key has the values of its last row, exactly once for any reader. A micro-batch that is run again writes the same values over
-the same keys. Of several rows with one key in a micro-batch the newest by event time, or by the sink's `version`, is written. Each task
-writes in one transaction: a reader sees all of its rows or none, and may see some tasks' rows before others'.
+the same keys. Of several rows with one key in a micro-batch the newest by event time, or by the sink's `version`, is written
+(`jobs.sinks.newest`). Each task writes in one transaction: a reader sees all of its rows or none, and may see some tasks' rows before
+others'.
 
 What it asks: the key is a primary key or a unique constraint, and none of its columns is null. Without a `version` the row written last
 stands, so a driver that was cut off and comes back while another runs could put older values over newer ones; with one it cannot, nor can a
@@ -48,17 +49,20 @@ class PostgresTable:
         sink: as the spec has it.
         url: of the database, credentials included.
         patience_s: for how long a database that is away is waited for.
+        updates: whether a row stands for the one with the same key before it.
     """
 
     name: str
     sink: PostgresSink
     url: str = field(repr=False)
     patience_s: float = PATIENCE_S
+    updates: bool = True
 
     @classmethod
     def of(cls, name: str, sink: PostgresSink, context: SinkContext) -> PostgresTable:
         """The sink of a spec. Raises JOB-050 and JOB-051."""
-        return cls(name, sink, the_url(context.connections, sink.connection, "postgres", f"spec.sinks.{name}"))
+        url = the_url(context.connections, sink.connection, "postgres", f"spec.sinks.{name}")
+        return cls(name, sink, url, updates=context.updates)
 
     def check(self) -> None:
         """Looks whether the table is there and its key is unique.
@@ -98,7 +102,7 @@ class PostgresTable:
         if missing:
             raise self._unfit(f"rows with the columns {', '.join(missing)}; they have {', '.join(own)}", "select them in the app")
         newest = None if self.sink.deletes else self.sink.version
-        texts = last_of_each_key(rows, fields, self.sink.key, batch.rows, newest)
+        texts = last_of_each_key(rows, fields, self.sink.key, batch.rows, updates=self.updates, version=newest)
         task = Upsert(self.url, self.sink.table, tuple(fields), tuple(self.sink.key), self.sink.version, self.sink.deletes, self.patience_s)
         for outcome in texts.mapInArrow(task, _OUTCOME).collect():
             if outcome["away"] is not None:

@@ -4,9 +4,9 @@ A row is the hash ``<prefix><key column>:<key column>...`` with a field for each
 had before and the row has not are taken out. Colons and percent signs within a key column's value are written as ``%3A`` and ``%25``.
 
 Guarantee: each hash has the values of its last row, exactly once for any reader: a micro-batch that is run again writes the same values. Of
-several rows with one key in a micro-batch the newest by event time is written. A hash changes as a whole. What Redis has answered for is as
-durable as Redis is set up to be: with its own append-only file and no replica that took over, nothing is lost. The row written last
-stands, so that a driver that was cut off and comes back while another runs could put older values over newer ones.
+several rows with one key in a micro-batch the newest by event time is written (`jobs.sinks.newest`). A hash changes as a whole. What Redis
+has answered for is as durable as Redis is set up to be: with its own append-only file and no replica that took over, nothing is lost. The
+row written last stands, so that a driver that was cut off and comes back while another runs could put older values over newer ones.
 
 Cost: a shuffle by key, and a round trip for each 500 rows. One primary, no Redis Cluster: a transaction there has one slot. A server that
 is away is waited for (`jobs.patience`); after that the job fails with JOB-053, the micro-batch uncommitted.
@@ -48,17 +48,20 @@ class RedisHashes:
         sink: as the spec has it.
         url: of the server, credentials included.
         patience_s: for how long a server that is away is waited for.
+        updates: whether a row stands for the one with the same key before it.
     """
 
     name: str
     sink: RedisSink
     url: str = field(repr=False)
     patience_s: float = PATIENCE_S
+    updates: bool = True
 
     @classmethod
     def of(cls, name: str, sink: RedisSink, context: SinkContext) -> RedisHashes:
         """The sink of a spec. Raises JOB-050 and JOB-051."""
-        return cls(name, sink, the_url(context.connections, sink.connection, "redis", f"spec.sinks.{name}"))
+        url = the_url(context.connections, sink.connection, "redis", f"spec.sinks.{name}")
+        return cls(name, sink, url, updates=context.updates)
 
     def check(self) -> None:
         """Looks whether the server answers and lets the job in.
@@ -95,7 +98,7 @@ class RedisHashes:
         if missing:
             need = f"rows with the columns {', '.join(missing)}; they have {', '.join(fields)}"
             raise BadDeclaration(path=f"spec.sinks.{self.name}.redis", need=need, fix="select them in the app, or mend the key")
-        texts = last_of_each_key(rows, fields, self.sink.key, batch.rows)
+        texts = last_of_each_key(rows, fields, self.sink.key, batch.rows, updates=self.updates)
         task = Overwrite(self.url, self.sink.prefix, tuple(self.sink.key), self.sink.ttl, self.sink.deletes, self.patience_s)
         for outcome in texts.mapInArrow(task, _OUTCOME).collect():
             if outcome["away"] is not None:

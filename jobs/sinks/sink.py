@@ -64,6 +64,7 @@ class SinkContext:
         identity: tells this checkpoint from any other.
         checkpoint: where manifests lie.
         app: the app's module, for functions that it brings.
+        updates: whether an output's row stands for the one with the same key before it, see `jobs.streams.Stream`.
     """
 
     job: str
@@ -74,3 +75,4 @@ class SinkContext:
     checkpoint: Checkpoint
     connections: Mapping[str, str] = field(default_factory=dict)
     app: ModuleType | None = None
+    updates: bool = True

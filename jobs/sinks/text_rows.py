@@ -13,7 +13,8 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 from pyspark.sql.types import ArrayType, BinaryType, DataType, MapType, StringType, StructType, TimestampType
 
-from jobs.streams import DELETED, ENVELOPE, TIME
+from jobs.sinks.newest import newest
+from jobs.streams import ENVELOPE
 
 # What one task writes in one go; its rows are kept in memory until the database has them.
 ROWS_A_TASK = 50_000
@@ -33,7 +34,9 @@ def fields_of(rows: DataFrame, *without: str) -> list[str]:
     return [name for name in rows.columns if name not in ENVELOPE and name not in without]
 
 
-def last_of_each_key(rows: DataFrame, fields: Sequence[str], key: Sequence[str], count: int, version: str | None = None) -> DataFrame:
+def last_of_each_key(
+    rows: DataFrame, fields: Sequence[str], key: Sequence[str], count: int, *, updates: bool, version: str | None = None
+) -> DataFrame:
     """The rows with the fields as text; of those with one key, the one that is newest.
 
     Args:
@@ -41,23 +44,19 @@ def last_of_each_key(rows: DataFrame, fields: Sequence[str], key: Sequence[str],
         fields: that are kept, those of the key among them.
         key: columns.
         count: of the rows.
-        version: the column that says which is newest; None: the event time. Of rows that are equally new one that is not deleted is taken
-            before one that is, and otherwise the same one each time.
+        updates: whether a row stands for the one with the same key before it.
+        version: the column that says which is newest; None: the event time. See `jobs.sinks.newest` for rows that are equally new.
 
     Returns:
         Partitions of about `ROWS_A_TASK` rows, with no key in two of them.
     """
     keys = {f"_key{number}": _column(name) for number, name in enumerate(key)}
-    newest = _column(version) if version else F.col(TIME)
     texts = rows.select(
         *(column.alias(name) for name, column in keys.items()),
-        newest.alias("_newest"),
+        newest(rows, updates=updates, version=version).alias("_newest"),
         *(as_text(name, rows.schema[name].dataType).alias(name) for name in fields),
     )
-    named = [_column(name) for name in fields]
-    # A row that moves, as in a join, is deleted where it was and written where it is at one moment: then it is there.
-    stays = F.coalesce(_column(DELETED), F.lit("false")) != "true" if DELETED in fields else F.lit(True)
-    row = F.max_by(F.struct(*named), F.struct("_newest", stays.alias("_stays"), F.xxhash64(*named)))
+    row = F.max_by(F.struct(*(_column(name) for name in fields)), F.col("_newest"))
     tasks = max(1, math.ceil(count / ROWS_A_TASK))
     return texts.repartition(tasks, *keys).groupBy(*keys).agg(row.alias("_row")).select("_row.*")
 

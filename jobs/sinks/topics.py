@@ -8,11 +8,17 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from confluent_kafka import KafkaException
+from confluent_kafka.admin import AdminClient
+from confluent_kafka.admin._metadata import ClusterMetadata
 from pyspark.sql import DataFrame
 
+from jobs.errors import BrokersUnreachable, TopicNotFound
 from jobs.kafka_access import KafkaAccess
+from jobs.kafka_security import client_settings
 from jobs.sinks.kafka_records import records
 from jobs.sinks.sink import Batch
+from jobs.sinks.transactions import CALL_S, insist
 from jobs.spec import KafkaSink
 from jobs.topics import MAX_RECORD_BYTES
 
@@ -24,13 +30,26 @@ class Topic:
     Args:
         sink: of the spec.
         brokers: how to reach them.
+        updates: whether a row stands for the one with the same key before it.
     """
 
     sink: KafkaSink
     brokers: KafkaAccess
+    updates: bool = True
 
     def check(self) -> None:
-        """The topic is there, or Spark's own error says that it is not."""
+        """Looks whether the topic is there.
+
+        Raises:
+            BrokersUnreachable: JOB-001.
+            TopicNotFound: JOB-002.
+        """
+        try:
+            cluster_with(admin_of(self.brokers), self.sink.topic)
+        except KafkaException as error:
+            need = f"an answer within {CALL_S:.0f} s; the client says: {error.args[0].str()}"
+            fix = "check the address, and that the broker runs"
+            raise BrokersUnreachable(path="brokers", given=self.brokers.address, need=need, fix=fix) from None
 
     def idle(self, now_ms: int) -> None:
         """Nothing is held back."""
@@ -42,4 +61,23 @@ class Topic:
             BadDeclaration: JOB-004.
         """
         options = {**self.brokers.spark_options(), "kafka.max.request.size": str(MAX_RECORD_BYTES), "topic": self.sink.topic}
-        records(self.sink, rows).write.format("kafka").options(**options).save()
+        records(self.sink, rows, updates=self.updates).write.format("kafka").options(**options).save()
+
+
+def admin_of(brokers: KafkaAccess) -> AdminClient:
+    """A client that looks at the brokers."""
+    return AdminClient({**client_settings(brokers), "log_level": 0})
+
+
+def cluster_with(admin: AdminClient, topic: str) -> ClusterMetadata:
+    """What the brokers say of themselves and their topics.
+
+    Raises:
+        TopicNotFound: JOB-002, a topic that they do not have, or that the job may not see.
+        KafkaException: no answer.
+    """
+    known = insist(lambda: admin.list_topics(timeout=CALL_S))
+    if topic not in known.topics:
+        need = "a topic that is there and that the job may write to"
+        raise TopicNotFound(path=f"topic {topic}", need=need, fix="create it, or mend its name")
+    return known

@@ -1,9 +1,9 @@
 """An HTTP endpoint as a sink: the rows of a micro-batch as JSON arrays by POST, for alerts.
 
 Guarantee: at least once. A micro-batch that is run again posts the same arrays again, each under the same ``Idempotency-Key``, made of its
-content: an endpoint that keeps the keys it has seen takes each array once. Any answer of 2xx is taken for yes; 408, 425, 429, 5xx and no
-answer are tried again with growing pauses (or what ``Retry-After`` asks for, up to a minute); all else fails the job at once, with
-JOB-056, as does the last attempt.
+place and its content: an endpoint that keeps the keys it has seen takes each array once. Any answer of 2xx is taken for yes; 408, 425, 429,
+5xx and no answer are tried again with growing pauses (or what ``Retry-After`` asks for, up to a minute); all else fails the job at once,
+with JOB-056, as does the last attempt.
 
 Cost: the rows go through the driver, and the micro-batch waits for the endpoint. It is for what people read, not for data.
 """
@@ -80,8 +80,10 @@ class Webhook:
         # In an order of their own, so that a replay cuts the same arrays.
         lines = (str(row["line"]) for row in rows.select(line.alias("line")).orderBy("line").toLocalIterator())
         with self._client() as client:
-            for array in self._arrays(lines):
-                self._post(client, array, batch)
+            for place, array in enumerate(self._arrays(lines)):
+                # Two arrays may be alike, and both are meant.
+                whole = f"{self.identity}/{self.name}/{batch.number}/{place}/".encode() + array
+                self._post(client, array, batch, hashlib.sha256(whole).hexdigest()[:32])
 
     def _arrays(self, lines: Iterator[str]) -> Iterator[bytes]:
         while some := list(islice(lines, self.sink.rows)):
@@ -95,12 +97,11 @@ class Webhook:
         auth = (unquote(parts.username), unquote(parts.password or "")) if parts.username else None
         return httpx.Client(auth=auth, timeout=self.sink.timeout / 1000, headers={"User-Agent": "penstock"})
 
-    def _post(self, client: httpx.Client, array: bytes, batch: Batch) -> None:
+    def _post(self, client: httpx.Client, array: bytes, batch: Batch, key: str) -> None:
         import httpx
 
         parts = urlsplit(self.url)
         url = parts._replace(netloc=parts.netloc.rpartition("@")[2]).geturl()
-        key = hashlib.sha256(f"{self.identity}/{self.name}/{batch.number}/".encode() + array).hexdigest()[:32]
         headers = {"Content-Type": "application/json", "Idempotency-Key": key}
         said = ""
         for attempt in range(1, self.sink.attempts + 1):

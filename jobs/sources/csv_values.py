@@ -6,6 +6,7 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 from pyspark.sql.types import StringType, StructField, StructType
 
+from jobs.sources import extremes
 from jobs.spec import Csv
 
 _CORRUPT = "_corrupt"
@@ -33,7 +34,9 @@ def parsed(records: DataFrame, schema: StructType, csv: Csv) -> DataFrame:
     }
     separators, quotes = _count(text, csv.separator), _count(text, csv.quote)
     readable = F.is_valid_utf8(text) & (separators <= _MAX_SEPARATORS)
-    frame = records.withColumn("_value", F.when(readable, F.from_csv(text, lenient.toDDL(), options)))
+    ddl = lenient.toDDL()
+    found = extremes.parsed(text, schema, lambda line: F.from_csv(line, ddl, options), lambda read: read[_CORRUPT].isNull())
+    frame = records.withColumn("_value", F.when(readable, found))
     value = F.col("_value")
     wrong = (
         F.when(~F.is_valid_utf8(text), F.lit("the value is not UTF-8"))

@@ -18,7 +18,7 @@ from pyspark.sql.types import StructField, StructType
 from jobs.sources import records
 from jobs.sources.lanes import lanes
 from jobs.sources.records import HEADERS, LANE, Input
-from jobs.sources.values import VALUE, Values
+from jobs.sources.values import VALUE, Values, misfits
 from jobs.spec import FilesSource
 from jobs.streams import REASON, Stream
 
@@ -56,9 +56,7 @@ def _rows(given: Input, files: FilesSource, bucket: str) -> DataFrame:
     frame = rows.select(F.struct(*given.schema.names).alias(VALUE), *_place())
     # What a row looked like matters for those alone that go aside.
     value = F.to_json(VALUE, {"ignoreNullFields": "false"}).cast("binary")
-    row = F.col(VALUE)
-    missing = [F.when(row[field.name].isNull(), F.lit(f"{field.name} is missing")) for field in given.schema.fields if not field.nullable]
-    return frame.withColumn("value", value).withColumn(REASON, F.coalesce(*missing, F.lit(None).cast("string")))
+    return frame.withColumn("value", value).withColumn(REASON, F.coalesce(*misfits(F.col(VALUE), given.schema), F.lit(None).cast("string")))
 
 
 def _place() -> list[Column]:

@@ -13,6 +13,8 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 from pyspark.sql.types import ArrayType, BooleanType, StringType, StructField, StructType
 
+from jobs.sources import extremes
+
 _CORRUPT, _ROWS, _END = "_corrupt", "_rows", "_penstock_end"
 _OPTIONS = {"mode": "PERMISSIVE", "columnNameOfCorruptRecord": _CORRUPT, "allowSingleQuotes": "false"}
 
@@ -28,8 +30,13 @@ def parsed(records: DataFrame, schema: StructType) -> DataFrame:
     fields = [StructField(field.name, field.dataType, True) for field in schema.fields]
     row = StructType([*fields, StructField(_END, BooleanType())])
     lenient = StructType([StructField(_ROWS, ArrayType(row)), StructField(_CORRUPT, StringType())])
-    closed = F.concat(F.lit(f'{{"{_ROWS}":['), text, F.lit(f',{{"{_END}":true}}]}}'))
-    frame = records.withColumn("_json", F.when(F.is_valid_utf8(text), F.from_json(closed, lenient, _OPTIONS)))
+
+    def parse(given: Column) -> Column:
+        closed = F.concat(F.lit(f'{{"{_ROWS}":['), given, F.lit(f',{{"{_END}":true}}]}}'))
+        return F.from_json(closed, lenient, _OPTIONS)
+
+    found = extremes.parsed(text, schema, parse, lambda read: read[_CORRUPT].isNull())
+    frame = records.withColumn("_json", F.when(F.is_valid_utf8(text), found))
     return frame.withColumn("_value", F.col("_json")[_ROWS][0]).withColumn("_wrong", _wrong(text, schema)).drop("_json")
 
 

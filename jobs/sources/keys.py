@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import functools
+
 from pyspark.sql import Column
 from pyspark.sql import functions as F
 from pyspark.sql.types import StringType, StructField, StructType
 
 from jobs.errors import BadDeclaration
+from jobs.sources.extremes import outside_of_the_calendar, parsed
 from jobs.spec import KafkaKey
 
 
@@ -37,6 +40,9 @@ def key_columns(key: KafkaKey, schema: StructType, where: str) -> tuple[Column, 
     )
     for name, column in known.items():
         wrong = wrong.when(column.isNull(), F.lit(f"the key has no {name} of type {schema[name].dataType.simpleString()}"))
+        outside = outside_of_the_calendar(column, schema[name].dataType)
+        if outside is not None:
+            wrong = wrong.when(outside, F.lit(f"the key's {name} is not within the years 0001 to 9999"))
     return row, wrong
 
 
@@ -46,5 +52,11 @@ def _as_text(text: Column, field: StructField) -> dict[str, Column]:
 
 def _as_json(text: Column, key: KafkaKey, schema: StructType) -> dict[str, Column]:
     fields = StructType([StructField(name, schema[name].dataType) for name in key.fields])
-    found = F.from_json(text, fields, {"mode": "PERMISSIVE", "allowSingleQuotes": "false"})
+    options = {"mode": "PERMISSIVE", "allowSingleQuotes": "false"}
+    found = parsed(
+        text,
+        fields,
+        lambda given: F.from_json(given, fields, options),
+        lambda key: functools.reduce(Column.__and__, (key[name].isNotNull() for name in fields.names)),
+    )
     return {name: found[name] for name in key.fields}

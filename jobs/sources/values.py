@@ -15,6 +15,7 @@ from pyspark.sql.types import BinaryType, StringType, StructType
 from jobs.errors import BadDeclaration
 from jobs.sources import avro_values, csv_values, json_values
 from jobs.sources.avro_values import AvroSchema
+from jobs.sources.extremes import outside_of_the_calendar
 from jobs.sources.keys import key_columns
 from jobs.spec import Csv, KafkaKey
 from jobs.streams import DELETED, REASON
@@ -61,8 +62,7 @@ def read(records: DataFrame, values: Values, schema: StructType, where: str) -> 
     frame = _parsed(records, values, schema, where)
     reason = F.when(F.col("value").isNull(), F.lit("the record has no value")).otherwise(F.col(WRONG))
     value = F.col(VALUE)
-    missing = [F.when(value[field.name].isNull(), F.lit(f"{field.name} is missing")) for field in schema.fields if not field.nullable]
-    frame = frame.withColumn(REASON, F.coalesce(reason, *missing))
+    frame = frame.withColumn(REASON, F.coalesce(reason, *misfits(value, schema)))
     # What is no row shows nothing of itself to the app's expressions, which could fail of it.
     fields = F.when(F.col(REASON).isNull(), F.struct(*(value[name].alias(name) for name in schema.names)))
     if values.deletes is None:
@@ -75,6 +75,19 @@ def read(records: DataFrame, values: Values, schema: StructType, where: str) -> 
         .withColumn(DELETED, gone)
         .drop(WRONG)
     )
+
+
+def misfits(value: Column, schema: StructType) -> list[Column]:
+    """What is wrong with fields that could be read; null for each that is all right.
+
+    Args:
+        value: a struct of the fields.
+        schema: what they have to be.
+    """
+    missing = [F.when(value[field.name].isNull(), F.lit(f"{field.name} is missing")) for field in schema.fields if not field.nullable]
+    outside = {field.name: outside_of_the_calendar(value[field.name], field.dataType) for field in schema.fields}
+    told = {name: F.lit(f"{name} is not within the years 0001 to 9999") for name in schema.names}
+    return missing + [F.when(wrong, told[name]) for name, wrong in outside.items() if wrong is not None]
 
 
 def _parsed(records: DataFrame, values: Values, schema: StructType, where: str) -> DataFrame:

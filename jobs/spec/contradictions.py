@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 
+from jobs.app_module import is_sql
 from jobs.document import Document, dotted
 from jobs.errors import BadValue, Contradiction, MissingField
 from jobs.spec.connections import connection_names, named_connections
@@ -22,6 +23,7 @@ def contradictions(document: Document, job: StreamingJob) -> list[PenstockError]
         *_neither_or_both(document, job),
         *_executor_without_memory(document, job),
         *_topics_that_disagree(document, job),
+        *_patterns_that_fit_a_sink(document, job),
         *_sinks_that_disagree(document, job),
         *_topics_of_nobody(document, job),
         *_partitions_that_disagree(document, job),
@@ -31,6 +33,8 @@ def contradictions(document: Document, job: StreamingJob) -> list[PenstockError]
         *_inputs_without_a_topic(document, job),
         *_paths_that_leave_the_bucket(document, job),
         *_paths_in_one_another(document, job),
+        *_paths_read_and_written(document, job),
+        *_functions_of_no_module(document, job),
         *_deletes_without_a_key(document, job),
         *_bounded_runs_of_nothing(document, job),
         *_clocks_that_never_run(document, job),
@@ -76,6 +80,22 @@ def _topics_that_disagree(document: Document, job: StreamingJob) -> list[Penstoc
             fault = Contradiction(need="a topic that the job does not write itself", fix="read or write another topic")
             faults.append(document.locate(fault, path))
     return faults
+
+
+def _patterns_that_fit_a_sink(document: Document, job: StreamingJob) -> list[PenstockError]:
+    """A job that reads what it writes feeds itself."""
+    return [
+        document.locate(
+            Contradiction(
+                need=f"a pattern that does not fit {topic}, to which the job writes itself",
+                fix="narrow the pattern, or write another topic",
+            ),
+            ("spec", "sources", name, "kafka", "pattern"),
+        )
+        for name, source in job.spec.sources.items()
+        for topic in job.written_topics()
+        if source.kafka and source.kafka.pattern and re.fullmatch(source.kafka.pattern, topic)
+    ]
 
 
 def _topics_read(job: StreamingJob) -> list[tuple[str, KafkaSource, str]]:
@@ -195,11 +215,35 @@ def _paths_in_one_another(document: Document, job: StreamingJob) -> list[Penstoc
             continue
         path = sink.files.path
         for other, folder in taken:
-            if f"{path}/".startswith(f"{folder}/") or f"{folder}/".startswith(f"{path}/"):
+            if _lie_in_each_other(path, folder):
                 fault = Contradiction(given=path, need=f"a folder of its own; sink {other} writes to {folder}", fix="name another path")
                 faults.append(document.locate(fault, ("spec", "sinks", name, "files", "path")))
         taken.append((name, path))
     return faults
+
+
+def _paths_read_and_written(document: Document, job: StreamingJob) -> list[PenstockError]:
+    """A source of files reads the folders below its path too. That of another bucket may have the name of one that is written."""
+    return [
+        document.locate(
+            Contradiction(need=f"a folder that the job does not write; sink {name} writes to {sink.files.path}", fix="name another path"),
+            ("spec", "sources", read, "files", "path"),
+        )
+        for read, source in job.spec.sources.items()
+        for name, sink in job.spec.sinks.items()
+        if source.files and source.files.bucket is None and sink.files and _lie_in_each_other(source.files.path, sink.files.path)
+    ]
+
+
+def _lie_in_each_other(path: str, other: str) -> bool:
+    return f"{path}/".startswith(f"{other}/") or f"{other}/".startswith(f"{path}/")
+
+
+def _functions_of_no_module(document: Document, job: StreamingJob) -> list[PenstockError]:
+    need = f"an app in Python, whose function it is; {job.spec.app} has statements alone"
+    fault = Contradiction(need=need, fix="name another kind of sink, or write the app in Python")
+    found = [name for name, sink in job.spec.sinks.items() if sink.function and is_sql(job.spec.app)]
+    return [document.locate(fault, ("spec", "sinks", name, "function")) for name in found]
 
 
 def _deletes_without_a_key(document: Document, job: StreamingJob) -> list[PenstockError]:

@@ -14,8 +14,7 @@ from pyspark.sql.types import StructType
 from jobs.errors import BadDeclaration
 from jobs.job import Job
 from jobs.joins import Side, broadcast_join, interval_join, lookup_join, regular_join, temporal_join, union, window_join
-from jobs.keyed.deduplicate import deduplicate
-from jobs.keyed.pattern import Step, pattern
+from jobs.keyed import Step, deduplicate, pattern
 from jobs.lookups.table import LookupTable
 from jobs.sql import parsing
 from jobs.sql.statements import (
@@ -80,7 +79,7 @@ def _write(job: Job, views: Views, statements: list[Statement]) -> None:
     stream = views.streams[first.query.left.view.text]
     for one in inserts:
         if isinstance(one.query, Select) and one.query.where:
-            views.checked(stream, one.query.where)
+            views.filtered(stream, one.query.where)
     views.tried(first.sink, lambda: job.write(stream, routes))
 
 
@@ -114,8 +113,9 @@ class Views:
             case Match():
                 return self._match(query)
             case Divert():
-                self.checked(self._stream(query.view), query.when, query.reason)
-                return self._stream(query.view).divert(query.tag, query.when.text, query.reason.text)
+                stream = self._stream(query.view)
+                self.checked(stream, query.when, query.reason)
+                return self.tried(query.when, lambda: stream.divert(query.tag, query.when.text, query.reason.text))
 
     def tried(self, place: Fragment, build: Callable[[], Built]) -> Built:
         """What a block gives; what it refuses is told with its line."""
@@ -126,12 +126,18 @@ class Views:
         except ValueError as error:
             raise self._script.refused(place, str(error), "mend the statement") from None
         except PySparkException as error:
-            raise self._script.refused(place, _spark_says(error), "mend the expression") from None
+            raise self._script.refused(place, *_spark_says(error)) from None
 
     def checked(self, stream: Stream, *expressions: Fragment) -> None:
-        """Whether Spark takes expressions over a stream's rows. Raises SPEC-045 for the first that it does not."""
+        """Whether Spark takes expressions over a stream's rows, each by itself. Raises SPEC-045 for the first that it does not."""
         for expression in expressions:
-            self.tried(expression, lambda: stream.frame.select(F.expr(expression.text)).schema)  # noqa: B023
+            # In a WHERE, where Spark takes no aggregate; in a SELECT it would take one for the aggregate of all rows.
+            self.tried(expression, lambda: stream.frame.where(F.expr(expression.text).isNotNull()).schema)  # noqa: B023
+
+    def filtered(self, stream: Stream, condition: Fragment) -> Stream:
+        """The rows for which a condition holds. Raises SPEC-045 for one that Spark does not take."""
+        self.checked(stream, condition)
+        return self.tried(condition, lambda: stream.filter(condition.text))
 
     def _stream(self, view: Fragment) -> Stream:
         if view.text not in self.streams:
@@ -145,8 +151,7 @@ class Views:
             self.checked(stream, explode.array)
             stream = self.tried(explode.array, lambda: stream.explode(explode.name, explode.array.text))
         if query.where:
-            self.checked(stream, query.where)
-            stream = stream.filter(query.where.text)
+            stream = self.filtered(stream, query.where)
         if query.group:
             return self._grouped(query, query.group, stream)
         columns: dict[str, str | Column] = {}
@@ -191,12 +196,11 @@ class Views:
         calls = {name: item.expression.text for name, item in aggregates.items()}
         found = self.tried(group.place, lambda: aggregate(stream, window, keys=group.keys, emit=group.emit, **calls))
         if query.having:
-            self.checked(found, query.having)
-            found = found.filter(query.having.text)
+            found = self.filtered(found, query.having)
         columns = {item.name: f"`{kept.get(item.name, item.name)}`" for item in query.items}
         for item in query.items:
             self.checked(found, Fragment(columns[item.name], item.expression.line))
-        return found.select(**columns)
+        return self.tried(group.place, lambda: found.select(**columns))
 
     def _window(self, group: Group) -> TimeWindow | Global:
         if group.window is not None:
@@ -247,7 +251,9 @@ class Views:
             return temporal_join(left, right, how=join.how)
         if not join.keys and right.unique is None:
             raise ValueError(f"what a row of {right.name} is known by, for it is joined by a condition: UNIQUE (field) behind its name")
-        return broadcast_join(left, right, on=None if join.keys else join.condition.text, how=join.how)
+        # Rows that are known by other fields than those joined by: several of them may fit, as by any condition.
+        by_key = join.keys and (not join.right.unique or set(join.right.unique) == {theirs for _, theirs in join.keys})
+        return broadcast_join(left, right, on=None if by_key else join.condition.text, how=join.how)
 
     def _looked_up(self, ref: Ref, stream: Stream, join: Join) -> Stream:
         if join.how == "full":
@@ -286,7 +292,10 @@ def _windowed(stream: Stream) -> bool:
     return {"window_start", "window_end"} <= set(stream.fields)
 
 
-def _spark_says(error: PySparkException) -> str:
-    """What Spark has against an expression, without the plan that it shows."""
+def _spark_says(error: PySparkException) -> tuple[str, str]:
+    """What Spark has against an expression, without the plan that it shows; and what to do."""
+    if error.getCondition() == "INVALID_WHERE_CONDITION":
+        several = (error.getMessageParameters() or {}).get("expressionList", "this")
+        return f"an expression on one row; {several} takes several", "give it a name in a SELECT with GROUP BY, and use the name"
     text = error.getMessage() or str(error)
-    return " ".join(text.split("SQLSTATE")[0].split()).rstrip("; ") or type(error).__name__
+    return " ".join(text.split("SQLSTATE")[0].split()).rstrip("; ") or type(error).__name__, "mend the expression"

@@ -171,7 +171,7 @@ def _divert(cursor: Cursor) -> Divert:
 
 
 def _misused(script: Script, statements: list[Statement]) -> list[PenstockError]:
-    """Names that are given twice, not given before they are used, used twice or never; and outputs that are no one output."""
+    """Names that are given twice, not given before they are used, used twice or never; and outputs that are no one output, or twice one."""
     faults: list[PenstockError] = []
     given: dict[str, Fragment] = {}
     used: dict[str, Fragment] = {}
@@ -190,7 +190,7 @@ def _misused(script: Script, statements: list[Statement]) -> list[PenstockError]
     for text, name in given.items():
         if text not in used and not faults:
             faults.append(script.refused(name, "a view or an INSERT that reads it", "take it out, or read it"))
-    return [*faults, *_outputs(script, statements)]
+    return [*faults, *_outputs(script, statements), *_output_twice(script, statements)]
 
 
 def _use(
@@ -224,3 +224,16 @@ def _outputs(script: Script, statements: list[Statement]) -> list[PenstockError]
             need = f"the view of line {first.sink.line}, {first.query.left.view.text}: a job has one output"
             faults.append(script.refused(one.query.left.view, need, "make one view of both with a column to tell them apart"))
     return faults
+
+
+def _output_twice(script: Script, statements: list[Statement]) -> Iterator[PenstockError]:
+    """The second INSERT into a sink and the second SIDE OUTPUT of a tag, which would silently take the place of the first."""
+    sinks: dict[str, Fragment] = {}
+    tags: dict[str, Fragment] = {}
+    for one in statements:
+        if isinstance(one, Insert) and sinks.setdefault(one.sink.text, one.sink) is not one.sink:
+            need = f"sinks of their own; line {sinks[one.sink.text].line} writes to {one.sink.text} already"
+            yield script.refused(one.sink, need, "join the two conditions by OR, or name another sink")
+        if isinstance(one, SideOutput) and tags.setdefault(one.tag, one.sink) is not one.sink:
+            need = f"one sink for a tag; line {tags[one.tag].line} sends {one.tag} to {tags[one.tag].text}"
+            yield script.refused(one.sink, need, "take one of the two out, or write FOR another tag")

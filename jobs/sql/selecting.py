@@ -51,9 +51,9 @@ def select(cursor: Cursor) -> Select:
     cursor.expect("FROM")
     left = _ref(cursor)
     join, explode = _join(cursor, left), _explode(cursor)
-    where = cursor.until(*_CLAUSES) if cursor.accept("WHERE") else None
+    where = _condition(cursor) if cursor.accept("WHERE") else None
     group = _group(cursor)
-    having = cursor.until(*_CLAUSES) if group and cursor.accept("HAVING") else None
+    having = _condition(cursor) if group and cursor.accept("HAVING") else None
     if group is not None:
         group = Group(group.keys, group.window, _emit(cursor) or group.emit, group.place)
     for words in (("ORDER", "BY"), ("LIMIT",)):
@@ -106,6 +106,12 @@ def _item(cursor: Cursor) -> Item:
     if re.fullmatch(r"\w+\s*\.\s*\*", expression.text):
         return Item(expression, "*")
     raise cursor.script.refused(expression, "a name for the column", "write AS name behind it")
+
+
+def _condition(cursor: Cursor) -> Fragment:
+    inside = cursor.split(*_CLAUSES)
+    _only_a_row(cursor, inside.left())
+    return inside.rest()
 
 
 def _without_name(cursor: Cursor) -> Fragment:

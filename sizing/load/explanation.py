@@ -105,7 +105,8 @@ def _memory(load: Load, draft: LoadPlan) -> Iterator[Explanation]:
 
 def _state(load: Load, draft: LoadPlan) -> Iterator[Explanation]:
     state = draft.state
-    rule = "memory where two versions of an executor's state take at most half of what Spark leaves free of the heap, else rocksdb"
+    small = "two versions of an executor's state take at most half of what Spark leaves free of the heap"
+    rule = f"memory where joins of two streams alone have state and {small}, else rocksdb"
     yield _of("state.backend", state.backend, rule if state.chosen else "as asked", stateBytes=state.state_bytes, executors=draft.executors)
     inputs: Inputs = {"shufflePartitions": draft.shuffle_partitions, "operators": ", ".join(load.operators) or "none"}
     yield _of("state.stores", state.stores, "shuffle partitions * the operators' stores: 1, a join on the heap 4", **inputs)

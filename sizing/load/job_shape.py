@@ -7,6 +7,7 @@ from typing import Annotated, Literal
 from pydantic import BaseModel, ConfigDict, Field
 
 from sizing.kafka.demand import BROKER_QUOTA
+from sizing.state.stores import OperatorKind
 
 _Count = Annotated[int, Field(ge=1)]
 _Mib = Annotated[int, Field(ge=0)]
@@ -45,6 +46,7 @@ class JobShape(BaseModel):
         heap_mib: of the executor, where it is fixed.
         overhead_mib: of the executor, where it is fixed.
         backend: of the state, where it is fixed.
+        app_operators: the stateful operators that are seen in the app, whatever the load counts.
         incremental: RocksDB's changelog.
         rocksdb_bounded: whether RocksDB's memory is bounded.
         kafka: of the environment.
@@ -61,6 +63,7 @@ class JobShape(BaseModel):
     heap_mib: _Mib | None = None
     overhead_mib: _Mib | None = None
     backend: Literal["memory", "rocksdb"] | None = None
+    app_operators: tuple[OperatorKind, ...] = ()
     incremental: bool = True
     rocksdb_bounded: bool = False
     kafka: KafkaChoice = KafkaChoice()

@@ -11,7 +11,7 @@ from sizing.load.load_plan import LoadPlan
 
 def load_notes(load: Load, job: JobShape, draft: LoadPlan) -> tuple[str, ...]:
     """The notes of a plan."""
-    return (*_extrapolated(load, draft), *_topics(job, draft), *_backend(draft), *_provisioned(draft))
+    return (*_extrapolated(load, draft), *_topics(job, draft), *_backend(load, job, draft), *_provisioned(draft))
 
 
 def _extrapolated(load: Load, draft: LoadPlan) -> Iterator[str]:
@@ -25,10 +25,12 @@ def _topics(job: JobShape, draft: LoadPlan) -> Iterator[str]:
         yield "the load counts all topics together: each gets partitions for the whole of it, and maxOffsetsPerTrigger is to be shared out"
 
 
-def _backend(draft: LoadPlan) -> Iterator[str]:
+def _backend(load: Load, job: JobShape, draft: LoadPlan) -> Iterator[str]:
     if draft.state.stores and draft.state.chosen:
         mib = -(-draft.state.state_bytes // (1024 * 1024))
-        yield f"state backend {draft.state.backend}, chosen for a state of {mib:,} MiB on {draft.executors} executors"
+        operators = ", ".join(sorted({*load.operators, *job.app_operators}))
+        words = f"chosen for a state of {mib:,} MiB on {draft.executors} executors and the operators {operators}"
+        yield f"state backend {draft.state.backend}, {words}"
 
 
 def _provisioned(draft: LoadPlan) -> Iterator[str]:

@@ -21,7 +21,7 @@ from sizing.load.parallelism import needed_partitions, needed_slots, reading_tas
 from sizing.load.target_rate import catch_up_s, restart_backlog, target_rate
 from sizing.state.checkpoint import SECONDS_PER_DAY, CheckpointSettings, CheckpointTraffic, checkpoint_traffic
 from sizing.state.memory import chosen_backend, state_memory
-from sizing.state.stores import join_format, state_stores, stores_per_partition
+from sizing.state.stores import Backend, join_format, state_stores, stores_per_partition
 
 
 def plan_load(load: Load, job: JobShape | None = None) -> LoadPlan:
@@ -94,7 +94,7 @@ def _batch_bytes(load: Load, limit: int | None, executors: int) -> int:
 
 def _state(load: Load, job: JobShape, batch_bytes: int, shuffle: int, executors: int) -> tuple[LoadState, ExecutorMemory]:
     heap_mib = job.heap_mib if job.heap_mib is not None else heap_for_rows_mib(batch_bytes)
-    backend = job.backend or chosen_backend(load.state_bytes, executors, heap_mib)
+    backend = job.backend or _backend(load, job, executors, heap_mib)
     stores = state_stores(shuffle, stores_per_partition(load.operators, join_format(backend)))
     taken = state_memory(backend, load.state_bytes, stores, executors, bounded=job.rocksdb_bounded)
     state = LoadState(
@@ -106,6 +106,16 @@ def _state(load: Load, job: JobShape, batch_bytes: int, shuffle: int, executors:
         executor_native_mib=taken.native_mib,
     )
     return state, executor_needs(batch_bytes, taken)
+
+
+def _backend(load: Load, job: JobShape, executors: int, heap_mib: int) -> Backend:
+    """RocksDB, unless joins of two streams alone keep a small state.
+
+    Keyed functions, other joins and triggers run on Spark's transformWithState, which takes RocksDB alone. Of an operator that is no join
+    of two streams nobody can tell here, nor of one that was not seen.
+    """
+    on_the_heap = {*load.operators, *job.app_operators} == {"join"}
+    return chosen_backend(load.state_bytes, executors, heap_mib) if on_the_heap else "rocksdb"
 
 
 def _checkpoint(load: Load, job: JobShape, state: LoadState, limit: int | None) -> CheckpointTraffic:

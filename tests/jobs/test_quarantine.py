@@ -22,3 +22,8 @@ def test_a_share_above_the_limit_stops_the_job(bad: int, records: int) -> None:
         hold_limit(LIMIT, [], bad, records)
     assert raised.value.code == "JOB-070"
     assert "at most 50.0% of a micro-batch, where 10 or more are bad" in raised.value.need
+
+
+def test_rows_of_a_micro_batch_that_has_read_nothing_are_too_many_too() -> None:
+    with pytest.raises(QuarantineLimitReached, match="12 of 0 records: "):
+        hold_limit(LIMIT, [], 12, 0)

@@ -12,8 +12,9 @@ from jobs.spec import load
 from sizing.errors import PenstockError
 
 
-def _faults(folder: Path, **sinks: Any) -> list[tuple[str, str]]:
-    spec = {"app": "jobs.apps.user_credit", "parallelism": 1, "executor": {"memory": "1g"}, "sinks": sinks}
+def _faults(folder: Path, *, app: str = "jobs.apps.user_credit", source: Any = None, **sinks: Any) -> list[tuple[str, str]]:
+    spec = {"app": app, "parallelism": 1, "executor": {"memory": "1g"}, "sinks": sinks}
+    spec |= {"sources": {"in": source}} if source else {}
     document = {"apiVersion": "penstock/v1", "kind": "StreamingJob", "metadata": {"name": "a"}, "spec": spec}
     path = folder / "job.yaml"
     path.write_text(yaml.safe_dump(document, sort_keys=False), encoding="utf-8")
@@ -30,3 +31,34 @@ def test_two_file_sinks_need_folders_that_do_not_lie_in_each_other(tmp_path: Pat
 
 def test_a_sink_that_writes_tombstones_needs_a_key(tmp_path: Path) -> None:
     assert _faults(tmp_path, out={"kafka": {"topic": "t", "deletes": True}}) == [("SPEC-008", "spec.sinks.out.kafka.deletes")]
+
+
+@pytest.mark.parametrize(
+    ("source", "sink", "field"),
+    [
+        ({"kafka": {"pattern": "audit-.+"}}, {"kafka": {"topic": "audit-errors"}}, "kafka.pattern"),
+        ({"files": {"path": "logs"}}, {"files": {"path": "logs"}}, "files.path"),
+        ({"files": {"path": "logs"}}, {"files": {"path": "logs/errors"}}, "files.path"),
+        ({"files": {"path": "logs/dt=2025-04-05"}}, {"files": {"path": "logs"}}, "files.path"),
+    ],
+)
+def test_a_job_does_not_read_what_it_writes(tmp_path: Path, source: Any, sink: Any, field: str) -> None:
+    assert _faults(tmp_path, source=source, out=sink) == [("SPEC-008", f"spec.sources.in.{field}")]
+
+
+@pytest.mark.parametrize(
+    ("source", "sink"),
+    [
+        ({"kafka": {"pattern": "audit-.+"}}, {"kafka": {"topic": "audit"}}),
+        ({"files": {"path": "logs"}}, {"files": {"path": "logs-out"}}),
+        ({"files": {"path": "logs", "bucket": "another"}}, {"files": {"path": "logs"}}),
+    ],
+)
+def test_a_job_may_read_beside_what_it_writes(tmp_path: Path, source: Any, sink: Any) -> None:
+    # The fault that is told is the sink's without a key alone.
+    faulty = {"kafka": {"topic": "t", "deletes": True}}
+    assert _faults(tmp_path, source=source, out=sink, faulty=faulty) == [("SPEC-008", "spec.sinks.faulty.kafka.deletes")]
+
+
+def test_an_app_in_sql_has_no_function_to_be_a_sink(tmp_path: Path) -> None:
+    assert _faults(tmp_path, app="counts.sql", out={"function": {"name": "publish"}}) == [("SPEC-008", "spec.sinks.out.function")]

@@ -110,6 +110,27 @@ def test_blocks_are_counted_as_in_an_app_in_python(tmp_path: Path) -> None:
     assert isinstance(views["found"], Match) and [(step.times, step.next) for step in views["found"].steps] == [(2, True), (1, False)]
 
 
+@pytest.mark.parametrize(
+    "text",
+    [
+        "SELECT n, count(*) AS c FROM clicks GROUP BY HOP('10m' EVERY '1m' OFFSET '30s'), n HAVING c > 1 EMIT FINAL",
+        "SELECT n, count(*) AS c FROM clicks LATERAL VIEW explode(array(n)) AS x WHERE x > 1 GROUP BY n HAVING c > 1 EMIT UPDATES",
+        "SELECT n, count(*) AS c FROM clicks GROUP BY n, ROWS(5 EVERY 1)",
+        "TOP 2 OF clicks PER user, n ORDER BY n ASC IN HOP('10m' EVERY '1m' OFFSET '30s') EMIT UPDATES",
+        "TOP 2 OF clicks ORDER BY n IN CUMULATE('1h' STEP '10m' OFFSET '5m')",
+        "TOP 2 OF clicks ORDER BY n IN SESSION('10m')",
+        "DEDUPLICATE clicks BY user, n WITHIN '5m' KEEP FIRST",
+    ],
+)
+def test_the_forms_of_the_documents_are_read(text: str) -> None:
+    assert isinstance(statements(f"{CLICKS}INSERT INTO out {text}")[-1], Insert)
+
+
+@pytest.mark.parametrize("way", ["IN HOP('10m' EVERY '1m')", "IN SESSION('5m')", "IN CUMULATE('1h' STEP '10m')", "KEPT '1h' EMIT CHANGES"])
+def test_a_join_waits_in_any_window_and_what_a_row_is_known_by_stands_before_its_other_name(way: str) -> None:
+    assert select(f"SELECT c.n FROM clicks UNIQUE (user, n) AS c FULL JOIN prices UNIQUE (page) AS p ON c.user = p.page {way}").join
+
+
 def test_a_union_reads_its_views() -> None:
     found = statements(f"{CLICKS}{PRICES}INSERT INTO out SELECT user AS x FROM clicks WHERE n > 1 UNION ALL SELECT page AS x FROM prices")[
         -1
@@ -150,6 +171,11 @@ def test_a_union_reads_its_views() -> None:
         (f"{CLICKS}INSERT INTO out SELECT n FROM nowhere", 2, "a source or a view created above: clicks"),
         (f"{CLICKS}{CLICKS}INSERT INTO out SELECT n FROM clicks", 2, "a name of its own; line 1"),
         (f"{CLICKS}{PRICES}INSERT INTO out SELECT n FROM clicks", 2, "a view or an INSERT that reads it"),
+        (f"{CLICKS}INSERT INTO out SELECT * FROM clicks;\nINSERT INTO out SELECT * FROM clicks WHERE n > 1", 3, "sinks of their own; line 2"),  # noqa: E501
+        (f"{CLICKS}INSERT INTO out SELECT * FROM clicks; SIDE OUTPUT a;\nSIDE OUTPUT b", 3, "one sink for a tag; line 2 sends quarantined"),
+        (f"{CLICKS}SIDE OUTPUT a FOR late; SIDE OUTPUT a FOR x;\nSIDE OUTPUT b FOR late; INSERT INTO o SELECT * FROM clicks", 3, "a tag"),
+        (f"{CLICKS}INSERT INTO out SELECT n FROM clicks WHERE n > 1\nAND row_number() OVER (ORDER BY n) = 1", 3, "no OVER"),
+        (f"{CLICKS}INSERT INTO out SELECT n FROM clicks GROUP BY n, ROWS(2)\nHAVING n IN (SELECT 1)", 3, "no SELECT within"),
         (f"{CLICKS}INSERT INTO out SELECT n FROM clicks;\nINSERT INTO b SELECT * FROM clicks", 2, "SELECT * FROM one view"),
         (CLICKS, 1, "a view or an INSERT"),
         ("", 1, "INSERT INTO a sink"),

@@ -29,6 +29,7 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
 from jobs.aside import Aside
+from jobs.async_io.task_errors import of_a_task
 from jobs.checkpoint import Checkpoint
 from jobs.event_time import engine, observation
 from jobs.event_time.engine import Engine, put_in_force
@@ -156,9 +157,8 @@ def _run(surroundings: Surroundings, inputs: Mapping[str, Input], build: Callabl
         query = writer.trigger(availableNow=True).option("checkpointLocation", checkpoint.uri).start()
     try:
         query.awaitTermination()
-    except StreamingQueryException:
-        assert batches.failure is not None
-        raise batches.failure from None
+    except StreamingQueryException as error:
+        raise batches.failure or of_a_task(error) or error from None
     return ran
 
 

@@ -8,24 +8,22 @@ from collections.abc import Mapping
 
 import pytest
 from pyspark.errors import PythonException
-from pyspark.sql import functions as F
 
-from jobs.aside import withdrawn
 from jobs.async_io import call
 from jobs.streams import REASON, RECORD, RECORD_TYPE, TAG, TIME, Stream, Tag
 from tests.jobs.spark.blocks import Input, at, row, run, same
 from tests.jobs.spark.outside import FailsOnce, Outside, calls, plain
-from tests.jobs.spark.running import CHECKPOINTS, Surroundings
+from tests.jobs.spark.running import Surroundings
 
 SCHEMA = "user STRING, n INT"
 
 
 def test_each_row_has_its_answer_or_goes_aside_with_the_reason(surroundings: Surroundings) -> None:
     notes = str(surroundings.folder / "notes")
-    batches = [
-        [row("1", user="a", n=1), row("2", user="flaky", n=2), row("3", user="down", n=3), row(None, user="bad", n=0)],
-        [row("4", user="refused", n=4), row("5", user="slow", n=5), row("6", user="odd", n=6), row("7", user="nothing", n=7)],
-        [row("8", user="b", n=8), row("9", user="keyless", n=None), row("8", user="b", n=8)],
+    rows = [
+        *(row("1", user="a", n=1), row("2", user="flaky", n=2), row("3", user="down", n=3), row(None, user="bad", n=0)),
+        *(row("4", user="refused", n=4), row("5", user="slow", n=5), row("6", user="odd", n=6), row("7", user="nothing", n=7)),
+        *(row("8", user="b", n=8), row("9", user="keyless", n=None), row("8", user="b", n=8)),
     ]
 
     def build(streams: Mapping[str, Stream]) -> Stream:
@@ -41,7 +39,7 @@ def test_each_row_has_its_answer_or_goes_aside_with_the_reason(surroundings: Sur
             backoff="1ms",
         )
 
-    ran = run(surroundings, {"in": Input(SCHEMA, batches, bound_s=60)}, build)
+    ran = run(surroundings, {"in": Input(SCHEMA, [rows])}, build)
     good = [{"user": "a", "n": 1}, {"user": "flaky", "n": 2}, {"user": "b", "n": 8}, {"user": "b", "n": 8}]
     same(ran.rows, [one | {"credit": 10.0 * int(str(one["n"]))} for one in good])
     assert sorted(time for batch in ran.times for time in batch if time) == [at("1"), at("2"), at("8"), at("8")]
@@ -63,60 +61,6 @@ def test_each_row_has_its_answer_or_goes_aside_with_the_reason(surroundings: Sur
         "a-1": 1, "flaky-2": 2, "down-3": 2, "refused-4": 1, "slow-5": 2, "odd-6": 1, "nothing-7": 1, "b-8": 1,
     }  # fmt: skip
     assert ran.told[-1]["totalTags"] == {Tag.DATA: 4, Tag.FAILED: 6, Tag.QUARANTINED: 1}
-
-
-def _sums(stream: Stream) -> Stream:
-    """Tumbling sums of 10 s by Spark's own aggregation: a stateful step after the calls."""
-    frame = (
-        withdrawn(stream).frame.groupBy(F.window(TIME, "10 seconds").alias("w")).agg(F.sum("asked").alias("asked"), F.count("*").alias("n"))
-    )
-    nothing = [
-        F.lit(None).cast("string").alias(REASON),
-        F.lit(None).cast("timestamp").alias(TIME),
-        F.lit(None).cast(RECORD_TYPE).alias(RECORD),
-    ]
-    return Stream(frame.select("asked", "n", F.lit(Tag.DATA.value).alias(TAG), *nothing), timed=True)
-
-
-def test_a_micro_batch_that_runs_again_has_the_same_answers_without_a_call(surroundings: Surroundings) -> None:
-    notes = str(surroundings.folder / "notes")
-    name = f"replay-{uuid.uuid4().hex[:8]}"
-    batches = [
-        [row("1", user="a", n=1), row("2", user="b", n=2), row("3", user="down", n=3), row("30", user="c", n=4)],
-        [row("30", user="d", n=5)],
-    ]
-
-    def build(streams: Mapping[str, Stream]) -> Stream:
-        asked = call(
-            streams["in"],
-            Outside(notes),
-            name="credit",
-            key="concat_ws('-', user, n)",
-            result="credit DOUBLE, asked INT",
-            attempts=1,
-            ordered=False,
-        )
-        return _sums(asked)
-
-    first = run(surroundings, {"in": Input(SCHEMA, batches)}, build, name=name)
-    same(first.rows, [{"n": 2, "asked": 2}])
-    assert sorted(calls(notes)) == ["a-1", "b-2", "c-4", "d-5", "down-3"]
-    assert _journals(surroundings, name) == {"1"}
-
-    # As after a kill between the sink and the commit log.
-    surroundings.s3.delete_object(Bucket=CHECKPOINTS, Key=f"{name}/1/commits/1")
-    again = run(surroundings, {"in": Input(SCHEMA, [[row("60", user="e", n=6)]])}, build, name=name)
-    assert [batch["batch"] for batch in again.told] == [1, 2, 3]
-    # The first window once more, from the replay; then that of c and d, each asked once.
-    assert again.batches == [[{"asked": 2, "n": 2}], [], [{"asked": 2, "n": 2}]]
-    assert sorted(calls(notes)) == ["a-1", "b-2", "c-4", "d-5", "down-3", "e-6"]
-
-
-def _journals(surroundings: Surroundings, name: str) -> set[str]:
-    """The micro-batches that answers are kept of."""
-    folder = f"{name}/1/penstock/calls/credit/"
-    listed = surroundings.s3.list_objects_v2(Bucket=CHECKPOINTS, Prefix=folder).get("Contents", [])
-    return {item["Key"].removeprefix(folder).split("/")[0] for item in listed}
 
 
 def test_a_task_that_fails_after_its_calls_does_not_make_them_again(surroundings: Surroundings) -> None:

@@ -5,6 +5,8 @@ from __future__ import annotations
 import io
 import json
 from collections.abc import Mapping, Sequence
+from datetime import date
+from decimal import Decimal
 from typing import Any
 
 import fastavro
@@ -232,3 +234,61 @@ def test_a_tombstone_is_a_row_of_its_key(session: SparkSession) -> None:
     ]
     with pytest.raises(BadDeclaration, match="the fields of the source's key: other"):
         _read(session, Values("json", deletes=KafkaKey(fields=["other"])), SCHEMA, [])
+
+
+def test_a_time_that_python_does_not_know_is_no_row(session: SparkSession) -> None:
+    # A task's Python would fail of it, with every try.
+    kinds = ["at TIMESTAMP", "here TIMESTAMP_NTZ", "day DATE", "all ARRAY<STRUCT<at: TIMESTAMP>>", "by MAP<STRING, DATE>"]
+    schema = ", ".join(kinds)
+    told = "is not within the years 0001 to 9999"
+    _held(
+        session,
+        Values("json"),
+        schema,
+        {
+            b'{"day": "9999-12-31", "by": {"a": null}}': {"day": date(9999, 12, 31), "by": {"a": None}},
+            b'{"day": "0001-01-01", "at": null, "all": []}': {"day": date(1, 1, 1), "all": []},
+            b'{"at": "10000-01-01T00:00:00Z"}': f"at {told}",
+            b'{"at": 253402300800}': f"at {told}",
+            b'{"at": "0001-01-01T00:00:00+14:00"}': f"at {told}",
+            b'{"here": "10000-01-01T00:00:00"}': f"here {told}",
+            b'{"day": "+10000-01-01"}': f"day {told}",
+            b'{"all": [{"at": null}, {"at": "0000-12-31T23:59:59Z"}]}': f"all {told}",
+            b'{"by": {"a": "2025-04-05", "b": "10000-01-01"}}': f"by {told}",
+        },
+    )
+    assert _read(session, Values("csv"), "day DATE", [b"2025-04-05", b"10000-01-01"]) == [{"day": date(2025, 4, 5)}, f"day {told}"]
+    clock = {"type": "record", "name": "Clock", "fields": [{"name": "at", "type": {"type": "long", "logicalType": "timestamp-micros"}}]}
+    plain = {**clock, "fields": [{"name": "at", "type": "long"}]}
+    avro = Values("avro", avro=AvroSchema(json.dumps(clock), Avro.model_validate({"schemaFile": "clock.avsc"})))
+    assert _read(session, avro, "at TIMESTAMP", [_avro({"at": moment}, plain) for moment in (2**62, -(2**62))]) == [f"at {told}"] * 2
+    by_day = Values("json", deletes=KafkaKey(fields=["day"]))
+    assert _read(session, by_day, "day DATE", [(b"10000-01-01", None)]) == [f"the key's day {told}"]
+
+
+@pytest.mark.timeout(120)
+def test_a_decimal_that_would_be_written_out_for_minutes_is_no_row(session: SparkSession) -> None:
+    schema = "user STRING, amount DECIMAL(10,2), all ARRAY<DECIMAL(38,9)>, x DOUBLE"
+    no_amount, ten = f"{NOT_JSON}: amount is not decimal(10,2)", Decimal("10.00")
+    _held(
+        session,
+        Values("json"),
+        schema,
+        {
+            b'{"user": "u", "amount": 1e2147483647}': no_amount,
+            b'{"user": "u", "amount": 0.0E-2147483647}': no_amount,
+            b'{"user": "u", "amount": "1e+99999"}': no_amount,
+            b'{"user": "u", "all": [1, -5.5e999999999]}': f"{NOT_JSON}: all is not array<decimal(38,9)>",
+            b'{"user": "u", "amount": 1e999999999': NOT_JSON,
+            b'{"user": "u", "amount": 1e999999999, "amount": 1}': NOT_JSON,
+            # It stands elsewhere, and what is there is left as it is.
+            b'{"user": "3f1e99999", "amount": 1e1}': {"user": "3f1e99999", "amount": ten},
+            b'{"amount": 1e1, "x": 1e-99999, "new": 1e999999999}': {"amount": ten, "x": 0.0},
+        },
+    )
+    csv = _read(session, Values("csv"), "user STRING, amount DECIMAL(10,2)", [b"u,1e999999999", b"3f1e99999,1e1"])
+    assert csv == [NOT_CSV, {"user": "3f1e99999", "amount": ten}]
+    for form, key in (("json", b'{"amount": 1e999999999}'), ("text", b"1e-999999999"), ("text", b"1e999999999")):
+        keyed = Values("json", deletes=KafkaKey.model_validate({"fields": ["amount"], "format": form}))
+        (told,) = _read(session, keyed, schema, [(key, None)])
+        assert told in ("the key has no amount of type decimal(10,2)", {"amount": Decimal("0.00")})

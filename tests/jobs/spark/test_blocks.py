@@ -60,16 +60,28 @@ def test_rows_that_are_filtered_out_before_an_aggregation_are_counted(surroundin
     assert [batch["tags"] for batch in ran.told] == [{"filtered": 1, "quarantined": 1}, {"filtered": 1}, {"data": 1}]
 
 
-def test_a_row_that_an_app_sends_aside_keeps_its_fields_and_its_reason(surroundings: Surroundings) -> None:
-    batches = [[row("1", user="a"), row("2", user="b")]]
+def test_a_row_that_an_app_sends_aside_keeps_its_fields_and_its_reason(
+    surroundings: Surroundings, capsys: pytest.CaptureFixture[str]
+) -> None:
+    batches = [[row("1", user="a"), row("2", user="b"), row("3", user="c")], [row("4", user="c")]]
 
     def build(streams: Mapping[str, Stream]) -> Stream:
-        return streams["clicks"].divert("alerts", "user = 'b'", "concat('not ', user)").select(name="upper(user)")
+        kept = streams["clicks"].divert("alerts", "user = 'b'", "concat('not ', user)")
+        return kept.divert("nowhere", "user = 'c'", "'as a keyed function may'").select(name="upper(user)")
 
     ran = run(surroundings, {"clicks": Input("user STRING", batches)}, build)
     same(ran.rows, [{"name": "A"}])
     (alert,) = ran.aside["alerts"]
     assert (alert["reason"], alert["source"], alert["value"]) == ("not b", "alerts", '{"user":"b"}')
+    # A tag without a side output can't be refused where a function chooses it: it is counted, and told once.
+    assert ran.told[-1]["totalTags"] == {"data": 1, "alerts": 1, "nowhere": 2}
+    assert capsys.readouterr().err.count('rows with the tag "nowhere" are written nowhere') == 1
+
+
+@pytest.mark.parametrize("tag", [Tag.DATA, Tag.HEARTBEAT])
+def test_a_tag_that_means_something_else_can_not_be_diverted_to(surroundings: Surroundings, tag: str) -> None:
+    with pytest.raises(ValueError, match=f'divert\\("{tag}"\\)'):
+        Stream(surroundings.session.range(1).toDF("n"), timed=False).divert(tag, "n = 1", "'why'")
 
 
 def test_a_difference_is_shown_side_by_side() -> None:

@@ -74,9 +74,9 @@ def table(postgres: PostgresServer, columns: str) -> str:
     return name
 
 
-def upsert(postgres: PostgresServer, name: str, *key: str, patience_s: float = 60, **more: Any) -> PostgresTable:
+def upsert(postgres: PostgresServer, name: str, *key: str, patience_s: float = 60, updates: bool = True, **more: Any) -> PostgresTable:
     sink = PostgresSink.model_validate({"connection": "bank", "table": name, "key": list(key), **more})
-    return PostgresTable("out", sink, postgres.url, patience_s)
+    return PostgresTable("out", sink, postgres.url, patience_s, updates)
 
 
 def batch(number: int, rows: int) -> Batch:
@@ -157,6 +157,28 @@ def test_a_row_that_is_deleted_and_written_at_one_moment_is_there(session: Spark
     sink.write(frame(session, "id INT, owner STRING, _deleted BOOLEAN", *moves).repartition(2), batch(0, 20))
     assert {row["id"] for row in postgres.rows(name)} == set(range(10))
     assert {row["owner"] for row in postgres.rows(name)} == {"b"}
+
+
+@pytest.mark.parametrize("second", [5, None])
+def test_of_rows_of_one_moment_the_last_of_the_micro_batch_is_written(
+    session: SparkSession, postgres: PostgresServer, redis: RedisServer, second: int | None
+) -> None:
+    """As the records of a topic lie there. Ten keys of each kind, so that no order by content comes out right for all of them."""
+    name, prefix = table(postgres, "id int PRIMARY KEY, owner text"), f"moment-{second}:"
+    kinds = {"z then a": ("z", "a"), "a then z": ("a", "z"), "written, then gone": ("a", None), "gone, then written": (None, "a")}
+    wanted = {10 * kind + number: last for kind, (_, last) in enumerate(kinds.values()) for number in range(10) if last}
+    rows = [
+        (10 * kind + number, owners[turn], owners[turn] is None, second)
+        for turn in range(2)
+        for kind, owners in enumerate(kinds.values())
+        for number in range(10)
+    ]
+    told = frame(session, "id INT, owner STRING, _deleted BOOLEAN", *rows)
+    upsert(postgres, name, "id", deletes=True, updates=False).write(told, batch(0, len(rows)))
+    assert {row["id"]: row["owner"] for row in postgres.rows(name)} == wanted
+    hashes = RedisSink.model_validate({"connection": "cache", "key": ["id"], "prefix": prefix, "deletes": True})
+    RedisHashes("out", hashes, redis.url, updates=False).write(told, batch(0, len(rows)))
+    assert {int(fields["id"]): fields["owner"] for fields in redis.hashes(f"{prefix}*").values()} == wanted
 
 
 def test_what_does_not_fit_the_table_is_told_before_the_query_or_with_its_rows(session: SparkSession, postgres: PostgresServer) -> None:
@@ -284,6 +306,13 @@ def test_a_webhook_posts_arrays_under_keys_that_a_replay_repeats(session: SparkS
     assert asked[0].headers["authorization"] == "Basic d2hvOnBAc3M="
     hook.write(session.sql("SELECT 't-0-5' AS key, '{\"reason\":\"late\"}' AS value"), batch(7, 1))
     assert endpoint.requests()[-1].json() == [{"reason": "late"}]
+    # Four rows that are alike make two requests that are alike, and both are meant.
+    before = len(endpoint.requests())
+    alike = frame(session, "user STRING, n INT", *[("a", 1, 1)] * 4)
+    for _ in range(2):
+        hook.write(alike, batch(8, 4))
+    keys = [request.headers["idempotency-key"] for request in endpoint.requests()[before:]]
+    assert keys[:2] == keys[2:] and len(set(keys)) == 2
 
 
 def test_a_webhook_is_tried_again_where_that_helps_and_then_stops_the_job(session: SparkSession, endpoint: HttpEndpoint) -> None:

@@ -77,6 +77,10 @@ DECLARATIONS = {
         'job.side_output("out")',
         ('job.side_output("out")', "a Kafka sink or a webhook"),
     ),
+    "two sinks for a tag": (
+        'job.side_output("errors")\njob.side_output("late")',
+        ('job.side_output("late")', "one sink for a tag; rows with the tag quarantined go to errors already"),
+    ),
     "no output": (
         f'job.source("a", {SCHEMA})\njob.side_output("errors")',
         ("build", "job.write(stream, sink)"),

@@ -3,13 +3,20 @@
 from __future__ import annotations
 
 import uuid
+from types import SimpleNamespace
+from typing import Any, cast
 
 import pytest
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from jobs.determinism import refuse_unrepeatable, unrepeatable
-from jobs.errors import NotRepeatable
+from jobs.errors import BadDeclaration, NotRepeatable
+from jobs.micro_batch import MicroBatches, Route, routed
+from jobs.sinks.sink import Batch
+from jobs.streams import TAG, Tag
+from sizing.errors import PenstockError
+from tests.jobs.spark.running import Surroundings
 
 
 def test_what_is_computed_anew_each_time_or_depends_on_the_order_of_rows_is_found_by_name(session: SparkSession) -> None:
@@ -42,3 +49,67 @@ def test_what_a_replay_repeats_passes(session: SparkSession) -> None:
         rows.groupBy("k").agg(F.sum("n"), F.max_by("n", "k"), F.array_sort(F.collect_list("n")), F.size(F.collect_set("n"))),
     ]
     assert [unrepeatable(frame) for frame in passing] == [[]] * len(passing)
+
+
+class _Seen:
+    """A sink that looks at its rows twice, as one that writes them and makes sure does."""
+
+    def __init__(self) -> None:
+        self.found: list[list[int]] = []
+        self.columns: list[str] = []
+
+    def write(self, rows: DataFrame, batch: Batch) -> None:
+        looks = [sorted(row["n"] for row in rows.collect()) for _ in range(2)]
+        self.found = [*looks, list(range(batch.rows))]
+        self.columns = rows.columns
+
+
+def test_which_sinks_a_row_goes_to_is_decided_once(session: SparkSession) -> None:
+    rows = session.range(200).select(F.col("id").alias("n"), F.when(F.col("id") < 100, Tag.DATA).otherwise(Tag.LATE).alias(TAG))
+    routes = {"by-chance": "rand() < 0.5", "none": "cast(null as boolean)", "all": None}
+    sinks = {name: _Seen() for name in routes}
+    marked = routed(rows, routes).persist()
+    try:
+        batches: Any = SimpleNamespace(
+            engine=SimpleNamespace(batch_time_ms=lambda: 0),
+            routes=[Route(name, cast(Any, sinks[name]), chosen=condition is not None) for name, condition in routes.items()],
+        )
+        MicroBatches._write(batches, marked, 100, 7)
+    finally:
+        marked.unpersist()
+    first, again, counted = sinks["by-chance"].found
+    assert first == again
+    assert 0 < len(first) == len(counted) < 100
+    assert sinks["none"].found == [[], [], []]
+    assert [len(found) for found in sinks["all"].found] == [100, 100, 100]
+    assert {tuple(sink.columns) for sink in sinks.values()} == {("n", TAG)}
+    assert unrepeatable(marked) == ["rand()"]
+    assert unrepeatable(routed(rows, {"fresh": "now() > timestamp '2025-04-05'", "all": None})) == []
+
+
+def _exactly_once(spec: dict[str, Any], sink: str, parameters: dict[str, str]) -> None:
+    spec["parameters"] = parameters
+    spec["sinks"]["out"] = {"kafka": {**spec["sinks"]["late"]["kafka"], "key": ["key"]}}
+    spec["sinks"][sink]["kafka"]["guarantee"] = "exactly-once"
+
+
+REFUSED: dict[str, tuple[str, dict[str, str], type[PenstockError], str, str]] = {
+    "rows of a side output": ("errors", {"id": "uuid()"}, NotRepeatable, "build", "exactly-once at errors"),
+    "a route": ("out", {"condition": "rand(3) < 0.5"}, NotRepeatable, "build", "exactly-once at out"),
+    "a route's column": ("out", {"condition": "naem = 'x'"}, BadDeclaration, 'job.write(..., "out")', "`naem`"),
+    "a route that is no condition": ("out", {"condition": "key"}, BadDeclaration, 'job.write(..., "out")', "BOOLEAN"),
+    "a tag without a side output": ("out", {"tag": "alrets"}, BadDeclaration, "stream.divert", 'its rows with the tag "alrets"'),
+}
+
+
+@pytest.mark.parametrize(("sink", "parameters", "kind", "path", "need"), REFUSED.values(), ids=list(REFUSED))
+def test_before_the_query_starts_it_refuses(
+    surroundings: Surroundings, sink: str, parameters: dict[str, str], kind: type[PenstockError], path: str, need: str
+) -> None:
+    job = surroundings.job("tests.jobs.spark.apps.chosen", sources={"a": 1})
+    job.edit(lambda spec: _exactly_once(spec, sink, parameters))
+    with pytest.raises(PenstockError) as raised, job.running():
+        pytest.fail("the query was started")
+    assert isinstance(raised.value, kind)
+    assert raised.value.path == path
+    assert need in raised.value.need

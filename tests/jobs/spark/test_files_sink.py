@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import io
 import json
+import re
 import threading
 import uuid
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
@@ -19,9 +20,9 @@ from pyspark.sql import functions as F
 
 from jobs.checkpoint import Checkpoint
 from jobs.errors import BadDeclaration, ReplayDiffers, StagedPartGone
-from jobs.sinks import files, part_log
+from jobs.sinks import files, part_formats, part_log
 from jobs.sinks.files import Files
-from jobs.sinks.part_log import Manifest
+from jobs.sinks.part_log import Manifest, PartLog
 from jobs.sinks.parts import PIECE_BYTES, TOKEN
 from jobs.sinks.publishing import Publisher
 from jobs.sinks.sink import FOREVER_MS, Batch
@@ -248,10 +249,34 @@ def test_a_staged_part_that_is_gone_stops_the_job(sink: Sink) -> None:
 
 
 def test_a_file_of_somebody_else_under_the_parts_name_is_not_taken_for_it(sink: Sink) -> None:
-    (part,) = sink.files().publish(sink.rows(10), Batch(0, 10, 0)).parts
-    sink.s3.put_object(Bucket=OUTPUT, Key=part.key, Body=b"other", Metadata={TOKEN: "another"})
+    with _killed_before(PartLog, "publish"):
+        sink.files().publish(sink.rows(10), Batch(0, 10, 0))
+    (name,) = sink.objects()
+    sink.s3.put_object(Bucket=OUTPUT, Key=f"{sink.path}/{name}", Body=b"other", Metadata={TOKEN: "another"})
     with pytest.raises(StagedPartGone):
         sink.files().publish(sink.rows(10), Batch(0, 10, 0))
+
+
+@pytest.mark.parametrize("held", [False, True])
+def test_files_that_a_reader_has_moved_away_before_the_driver_dies_are_neither_missed_nor_written_again(sink: Sink, held: bool) -> None:
+    """The driver dies before its next manifest, once right after the mark and once later: its chunks may still be there, or be gone."""
+    for number, point in enumerate([(Publisher, "forget"), None]):
+        writer = sink.held(interval="5m", size="64k") if held else sink.files(**SMALL)
+        rows = sink.rows(65, width=1_000, first=65 * number)
+        with _killed_before(*point) if point else nullcontext():
+            sink.at(writer, number, number, rows)
+        moved = sink.objects()
+        assert len(moved) == 1 and sink.ids() == list(range(65 * number, 65 * number + 65))
+        for name in moved:
+            sink.s3.delete_object(Bucket=OUTPUT, Key=f"{sink.path}/{name}")
+        again = sink.held(interval="5m", size="64k") if held else sink.files(**SMALL)
+        again.check()
+        sink.at(again, number, number, rows)
+        again.idle(FOREVER_MS)
+        assert sink.objects() == {} and sink.chunks() == [] and sink.uploads() == []
+    # One mark, that of the last manifest.
+    prefix = f"{sink.path}/1/penstock/sinks/out/published/"
+    assert len(sink.s3.list_objects_v2(Bucket=CHECKPOINTS, Prefix=prefix)["Contents"]) == 1
 
 
 class MeetingBeforeTheManifest(Checkpoint):
@@ -344,7 +369,10 @@ def test_rows_of_several_micro_batches_share_a_file_until_it_is_old_full_or_has_
     assert sorted(sink.objects())[-1] == "part-0123abcd-00000007-c000009-000.json"
 
 
-@pytest.mark.parametrize(("owner", "method"), [(Checkpoint, "put_once"), (Publisher, "publish"), (Publisher, "forget")])
+@pytest.mark.parametrize(
+    ("owner", "method"),
+    [(Checkpoint, "put_once"), (Publisher, "publish"), (PartLog, "publish"), (Publisher, "forget"), (PartLog, "finish")],
+)
 def test_a_driver_killed_while_it_closes_a_file_of_several_micro_batches_loses_and_doubles_nothing(
     sink: Sink, owner: type, method: str
 ) -> None:
@@ -407,6 +435,23 @@ def test_directories_are_named_by_the_values_of_columns_as_hive_names_them(sink:
         sink.files(bucketBy=["nobody"]).publish(rows, Batch(1, 4, 0))
 
 
+def test_a_directory_of_a_long_value_has_its_beginning_and_a_hash_of_it_in_its_name(sink: Sink) -> None:
+    names = ["x" * 200, "x" * 201, "/" * 1_100, "/" * 1_100 + "a", "é" * 1_100, "😀" * 1_100, "a/" + "b" * 1_100]
+    rows = sink.session.createDataFrame([(number, name) for number, name in enumerate(names)], "id int, name string")
+    for number, prefix in enumerate(("first-", "second-")):
+        sink.files(bucketBy=["name"], prefix=prefix).publish(rows, Batch(number, 7, 0))
+    found = {json.loads(body)["id"]: key.split("/")[0].removeprefix("name=") for key, body in sink.objects().items()}
+    # The same on every try, each value its own.
+    assert len({key.split("/")[0] for key in sink.objects()}) == len(set(found.values())) == 7
+    assert found[0] == names[0]
+    assert all(len(directory.encode()) <= 200 for directory in found.values())
+    assert all(re.fullmatch("[^%/]+-[0-9a-f]{32}", found[number]) for number in range(1, 7))
+    assert found[6].startswith("a_bbb") and found[4].startswith("ééé")
+    columns = {f"c{number}": F.repeat("name", 4) for number in range(12)}
+    sink.files(bucketBy=list(columns)).publish(rows.withColumns(columns), Batch(2, 7, 0))
+    assert max(len(f"{sink.path}/{key}".encode()) for key in sink.objects()) < 1_024 - 250
+
+
 def test_parquet_is_written_at_once_or_over_micro_batches_and_any_reader_reads_it(sink: Sink) -> None:
     at_once = sink.files(format="parquet", bucketBy="none", roll={"size": "64k", "interval": "1ms"})
     at_once.publish(sink.rows(1_000, width=100), Batch(0, 1_000, 0))
@@ -424,6 +469,22 @@ def test_parquet_is_written_at_once_or_over_micro_batches_and_any_reader_reads_i
         (1_000, ["id", "text"]),
     ]
     assert all(name.endswith(".parquet") for name in tables)
+    assert sink.chunks() == [] and sink.uploads() == []
+
+
+def test_an_open_parquet_file_takes_rows_of_an_app_that_is_mended_to_allow_nulls(sink: Sink, monkeypatch: pytest.MonkeyPatch) -> None:
+    held = sink.held(format="parquet", interval="5m")
+    there = F.array(F.struct(F.col("id").alias("n"))).alias("more")
+    never_null = sink.rows(10).select("id", there, F.create_map(F.lit("k"), "id").alias("by"), TIME)
+    with monkeypatch.context() as patch:
+        # As a version before wrote its chunks: with what the app said.
+        patch.setattr(part_formats, "_nullable", lambda field: field)
+        sink.at(held, 0, 0, never_null)
+    nulls = ("IF(id < 15, id, NULL) id", "array(named_struct('n', NULLIF(id, 15))) more", "map('k', NULLIF(id, 15)) by")
+    sink.at(held, 1, 10, sink.rows(10, first=10).selectExpr(*nulls, TIME))
+    held.idle(FOREVER_MS)
+    (body,) = sink.objects().values()
+    assert sorted(pq.read_table(io.BytesIO(body))["id"].to_pylist(), key=str) == sorted([*range(15), *[None] * 5], key=str)
     assert sink.chunks() == [] and sink.uploads() == []
 
 

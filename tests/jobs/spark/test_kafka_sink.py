@@ -16,9 +16,18 @@ from pyspark.sql import DataFrame, Row
 from pyspark.sql import functions as F
 
 from jobs.checkpoint import Checkpoint
-from jobs.errors import BadDeclaration, MarksDisagree, MarksExpired, ReplayDiffers, TopicNotFound, TransactionsRefused
+from jobs.errors import (
+    BadDeclaration,
+    BrokersUnreachable,
+    CheckpointDamaged,
+    MarksDisagree,
+    MarksExpired,
+    ReplayDiffers,
+    TopicNotFound,
+    TransactionsRefused,
+)
 from jobs.kafka_access import KafkaAccess
-from jobs.sinks import exactly_once_topics
+from jobs.sinks import exactly_once_topics, topics
 from jobs.sinks.exactly_once_topics import ExactlyOnceTopic
 from jobs.sinks.sink import Batch
 from jobs.sinks.topics import Topic
@@ -43,11 +52,11 @@ class Target:
     def access(self) -> KafkaAccess:
         return KafkaAccess(self.around.brokers)
 
-    def sink(self, kind: type[Checkpoint] = Checkpoint, folder: str = "1", **settings: Any) -> ExactlyOnceTopic:
+    def sink(self, kind: type[Checkpoint] = Checkpoint, folder: str = "1", name: str = "out", **settings: Any) -> ExactlyOnceTopic:
         """A writer as one driver has it, already checked."""
         spec = KafkaSink.model_validate({"topic": self.topic, "guarantee": "exactly-once", **settings})
         checkpoint = kind(f"s3a://{CHECKPOINTS}/{self.topic}/{folder}")
-        made = ExactlyOnceTopic("out", spec, self.access, "job", "0123abcd", checkpoint)
+        made = ExactlyOnceTopic(name, spec, self.access, "job", "0123abcd", checkpoint)
         made.check()
         return made
 
@@ -148,40 +157,50 @@ def test_records_of_one_key_keep_their_order(target: Target) -> None:
         assert [row["id"] for row in told if row["k"] == key] == list(range(key, 300, 3))
 
 
-def test_a_key_that_is_gone_and_there_again_at_one_moment_is_there(target: Target) -> None:
-    spec = KafkaSink.model_validate({"topic": target.topic, "key": ["name"], "deletes": True})
-    for letter, sink in (("a", Topic(spec, target.access)), ("b", target.sink(key=["name"], deletes=True))):
-        history = ((2, False, 5), (1, True, 5), (0, False, 4))
-        rows = [(f"{letter}{number}", amount, gone, second) for amount, gone, second in history for number in range(9)]
-        frame = target.around.session.createDataFrame(rows, "name string, amount int, _deleted boolean, second int")
-        sink.write(frame.repartition(4).withColumn("_time", F.timestamp_seconds("second")).drop("second"), Batch(0, len(rows), 0))
+History = tuple[tuple[int, bool, int | None], ...]
+
+
+def test_records_of_one_key_and_moment_end_with_the_last_and_where_they_are_updates_with_one_that_is_there(target: Target) -> None:
+    # Amount, whether it is gone, second. A row that moves comes from two tasks, in any order.
+    moves: History = ((2, False, 5), (1, True, 5), (0, False, 4))
+    changes: dict[str, History] = {
+        "value, then tombstone": ((0, False, 4), (2, False, 5), (1, False, 5), (9, True, 5)),
+        "without time": ((0, False, None), (2, False, None), (1, False, None), (9, True, None)),
+    }
+    frames = {False: [*changes.items()], True: [("moves", moves)]}
+    for letter in "ab":
+        for updates, histories in frames.items():
+            rows = [(f"{letter} {name} {n}", *change) for name, history in histories for change in history for n in range(9)]
+            frame = target.around.session.createDataFrame(rows, "name string, amount int, _deleted boolean, second int")
+            frame = (frame.repartition(4) if updates else frame).withColumn("_time", F.timestamp_seconds("second")).drop("second")
+            exact = target.sink(folder=f"{updates}", name=f"out-{updates}", key=["name"], deletes=True)
+            exact.updates = updates
+            sink = Topic(exact.sink, target.access, updates) if letter == "a" else exact
+            sink.write(frame, Batch(0, len(rows), 0))
     told: dict[str, list[int | None]] = {}
     for message in target.messages():
         key, value = message.key(), message.value()
         assert isinstance(key, bytes)
         told.setdefault(key.decode(), []).append(json.loads(value)["amount"] if value else None)
-    assert told == {f"{letter}{number}": [0, None, 2] for letter in "ab" for number in range(9)}
+    wanted = {"moves": [0, None, 2], "value, then tombstone": [0, 2, 1, None], "without time": [0, 2, 1, None]}
+    assert told == {f"{letter} {name} {number}": amounts for letter in "ab" for name, amounts in wanted.items() for number in range(9)}
 
 
 def test_each_record_is_there_once_whatever_call_the_driver_dies_in(target: Target) -> None:
     """One sink through all the fixed points, a micro-batch each; every restart is a new writer and cuts the rows another way."""
-    target.write(target.sink(), 0, *NAMES)
-    assert target.names() == sorted(NAMES)
     points: list[tuple[object, str, bool]] = [
         (Checkpoint, "put_once", False),
         (Checkpoint, "put_once", True),
         (ExactlyOnceTopic, "_judge", False),
         (ExactlyOnceTopic, "write", True),
     ]
-    for number, (owner, name, after) in enumerate(points, start=1):
-        wanted = [f"{name} of {number}" for name in NAMES]
+    told: list[str] = []
+    for number, (owner, name, after) in enumerate(points):
+        told += [f"{name} of {number}" for name in NAMES]
         with _killed(owner, name, after=after):
-            target.write(target.sink(), number, *wanted)
-        target.write(target.sink(), number, *wanted, partitions=3)
-        # Nor does a third try, as after a kill before the commit log.
-        target.write(target.sink(), number, *wanted, partitions=1)
-        assert [name for name in target.names() if name.endswith(f"of {number}")] == sorted(wanted)
-    assert len(target.names()) == len(set(target.names())) == 5 * len(NAMES)
+            target.write(target.sink(), number, *told[-len(NAMES) :])
+        target.write(target.sink(), number, *told[-len(NAMES) :], partitions=1 + number % 3)
+    assert target.names() == sorted(told)
 
 
 def test_a_share_that_was_committed_is_not_written_again_and_one_left_open_is_taken_over(target: Target, monkeypatch: Any) -> None:
@@ -241,15 +260,29 @@ def test_a_micro_batch_cut_off_longer_ago_than_marks_are_kept_is_not_guessed_at(
     with pytest.raises(MarksExpired) as raised:
         target.write(sink, 0, *NAMES)
     assert raised.value.code == "JOB-063" and "20 rows" in raised.value.fix
+    manifest = "sinks/out/0.json"
+    sink.checkpoint.delete(manifest)
+    sink.checkpoint.put_once(manifest, "")
+    with pytest.raises(CheckpointDamaged) as damaged:
+        target.write(target.sink(), 0, *NAMES)
+    assert damaged.value.path == f"{sink.checkpoint.uri}/penstock/{manifest}"
 
 
-def test_what_the_brokers_do_not_allow_is_told_before_the_query_starts(target: Target) -> None:
+def test_what_the_brokers_do_not_allow_is_told_before_the_query_starts(target: Target, monkeypatch: pytest.MonkeyPatch) -> None:
     with pytest.raises(TransactionsRefused) as raised:
         target.sink(transactionTimeout="20m")
     assert raised.value.code == "JOB-060"
     assert raised.value.need == "at most the brokers' transaction.max.timeout.ms, 900000 ms"
+    other = Target(target.around)
     with pytest.raises(TopicNotFound):
-        Target(target.around).sink()
+        other.sink()
+    at_least_once = KafkaSink(topic=other.topic)
+    with pytest.raises(TopicNotFound, match=f"topic {other.topic}"):
+        Topic(at_least_once, target.access).check()
+    Topic(KafkaSink(topic=target.topic), target.access).check()
+    monkeypatch.setattr(topics, "CALL_S", 0.2)
+    with pytest.raises(BrokersUnreachable, match="JOB-001"):
+        Topic(at_least_once, KafkaAccess("127.0.0.1:1")).check()
 
 
 def test_readers_with_read_committed_see_nothing_of_an_empty_micro_batch_and_its_replay_is_empty_too(target: Target) -> None:

@@ -10,16 +10,13 @@ import pytest
 from pyspark.sql import SparkSession
 from pyspark.sql import functions as F
 
-from jobs.keyed.connect import Keyed, connect
-from jobs.keyed.declared import list_of, map_of, value
-from jobs.keyed.deduplicate import deduplicate
-from jobs.keyed.pattern import Step, pattern
-from jobs.keyed.process import process
+from jobs.joins import Side, temporal_join
+from jobs.keyed import Keyed, Step, connect, deduplicate, list_of, map_of, pattern, process, value
 from jobs.session import state_conf
 from jobs.sources.records import _dealt_out
 from jobs.spec import State
 from jobs.streams import REASON, RECORD, RECORD_TYPE, TAG, TIME, Stream, Tag
-from jobs.windows import aggregate, tumbling
+from jobs.windows import aggregate, count_window, tumbling
 from tests.jobs.spark.apps.keyed_functions import Soon, Trace, Visits, WithRate, remembers
 from tests.jobs.spark.blocks import Input, at, row, run, same
 from tests.jobs.spark.running import Surroundings
@@ -255,24 +252,38 @@ def test_a_declaration_that_can_not_be_run_is_refused_before_the_query_starts(
         _processed(surroundings.session, declared)
 
 
-def test_state_on_the_heap_is_refused(surroundings: Surroundings) -> None:
+@pytest.mark.parametrize("block", ["keyed functions", "windows with a trigger", "temporal, regular and broadcast joins"])
+def test_state_on_the_heap_is_refused(surroundings: Surroundings, block: str) -> None:
     provider = "spark.sql.streaming.stateStore.providerClass"
     before = surroundings.session.conf.get(provider) or ""
     surroundings.session.conf.set(provider, state_conf(State(backend="memory"))[provider])
     try:
-        with pytest.raises(ValueError, match="backend: rocksdb"):
-            _processed(surroundings.session, {})
+        with pytest.raises(ValueError, match=f"^{block} keep their state in RocksDB.*state.backend: rocksdb"):
+            _on_the_heap(surroundings.session, block)
     finally:
         surroundings.session.conf.set(provider, before)
 
 
+def _on_the_heap(session: SparkSession, block: str) -> Stream:
+    stream = _one_row(session)
+    if block == "windows with a trigger":
+        return aggregate(stream, count_window(2), n="count(*)")
+    if block == "keyed functions":
+        return process(stream, ["user"], remembers, output="n int")
+    return temporal_join(Side("a", stream, "user"), Side("b", stream, "user"))
+
+
 def _processed(session: SparkSession, declared: Mapping[str, Any]) -> Stream:
+    arguments: dict[str, Any] = {"keys": ["user"], "output": "n int", **declared}
+    return process(_one_row(session), function=remembers, **arguments)
+
+
+def _one_row(session: SparkSession) -> Stream:
     envelope = (
         f"'data' as {TAG}, cast(null as string) as {REASON}, cast(null as timestamp) as {TIME}, cast(null as {RECORD_TYPE}) as {RECORD}"
     )
     frame = session.sql(f"select 'a' as user, 1 as n, timestamp '2025-04-05T12:30:00Z' as at, {envelope}")
-    arguments: dict[str, Any] = {"keys": ["user"], "output": "n int", **declared}
-    return process(Stream(frame, timed=True), function=remembers, **arguments)
+    return Stream(frame, timed=True)
 
 
 def test_records_are_dealt_out_to_as_many_tasks_as_asked_for_and_each_time_the_same_way(session: SparkSession) -> None:

@@ -3,19 +3,28 @@
 from __future__ import annotations
 
 import json
+import threading
+import time
+import uuid
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pytest
 from confluent_kafka.admin import AdminClient
 from confluent_kafka.cimpl import NewPartitions
 
-from jobs.checkpoint import Checkpoint
-from jobs.errors import CheckpointDamaged, ReplayDiffers
+from jobs import runtime
+from jobs.checkpoint import BEFORE_THE_FIRST, BatchRecord, Checkpoint
+from jobs.errors import CheckpointDamaged, ReplayDiffers, SinkFunctionFailed
+from jobs.progress import ProgressListener
 from jobs.sinks.files import Files
 from jobs.sinks.publishing import Publisher
+from tests.jobs.spark.apps import gated
 from tests.jobs.spark.running import CHECKPOINTS, OUTPUT, Surroundings, TestedJob
+
+if TYPE_CHECKING:
+    from mypy_boto3_s3 import S3Client
 
 
 class Killed(Exception):
@@ -70,16 +79,20 @@ def _manifest(*arguments: Any) -> bool:
     return not (len(arguments) > 1 and arguments[1] == "identity")
 
 
-@pytest.mark.parametrize("point", POINTS.values(), ids=list(POINTS))
-def test_a_micro_batch_cut_off_at_a_point_is_there_once_after_the_restart(
-    surroundings: Surroundings, point: tuple[type, str, bool]
-) -> None:
+# The others are in the tier chaos, with the kills of whole drivers at each point.
+@pytest.mark.parametrize("point", ["after the manifest, before any file is there", "after the record, before Spark's commit"])
+def test_a_micro_batch_cut_off_at_a_point_is_there_once_after_the_restart(surroundings: Surroundings, point: str) -> None:
+    hold_it_is_there_once(surroundings, point)
+
+
+def hold_it_is_there_once(surroundings: Surroundings, point: str) -> None:
+    """Holds a job to its rows that is cut off at one of `POINTS` and started again."""
     job = _job(surroundings)
     job.feed("a", _row("one"))
     with job.running() as running:
         running.until_read({"a": [1]})
     job.feed("a", _row("two"), _row("three"), b"broken")
-    with _killed_at(point, _manifest), job.running() as running:
+    with _killed_at(POINTS[point], _manifest), job.running() as running:
         running.wait("failed")
         seen_meanwhile = [row["name"] for row in job.rows()]
     assert seen_meanwhile in (["one"], ["one", "three", "two"]), "a reader saw a part of a micro-batch's only file"
@@ -147,6 +160,96 @@ def test_a_committed_micro_batch_without_its_record_is_no_checkpoint(surrounding
         pass
 
 
+def _checkpoint(s3: S3Client, **objects: str) -> Checkpoint:
+    """A checkpoint of these objects: commits_3 is commits/3, batches_3 is our record of the same micro-batch."""
+    folder = f"records-{uuid.uuid4().hex[:8]}/1"
+    for name, text in objects.items():
+        kind, _, number = name.partition("_")
+        key = f"{folder}/commits/{number}" if kind == "commits" else f"{folder}/penstock/batches/{number}.json"
+        s3.put_object(Bucket=CHECKPOINTS, Key=key, Body=text.encode())
+    return Checkpoint(f"s3a://{CHECKPOINTS}/{folder}")
+
+
+def _record(batch: int) -> str:
+    return BatchRecord(batch=batch).model_dump_json(by_alias=True)
+
+
+def test_the_last_committed_micro_batch_is_known_by_its_record(s3: S3Client) -> None:
+    assert _checkpoint(s3).last_record() == BEFORE_THE_FIRST
+    # Killed after the record of the first micro-batch, and before its commit.
+    assert _checkpoint(s3, batches_0=_record(0)).last_record() == BEFORE_THE_FIRST
+    assert _checkpoint(s3, commits_0="v1", batches_0=_record(0), batches_1=_record(1)).last_record().batch == 0
+
+
+@pytest.mark.parametrize(
+    ("objects", "told"),
+    [
+        ({"commits_3": "v1", "batches_3": ""}, "penstock/batches/3.json"),
+        ({"commits_3": "v1", "batches_3": _record(3)[:40]}, "penstock/batches/3.json"),
+        ({"batches_0": _record(0), "batches_1": _record(1)}, "commits/0"),
+        ({"batches_12": _record(12), "batches_9": _record(9)}, "commits/11"),
+    ],
+    ids=["an empty record", "half a record", "no commits", "no commits after many"],
+)
+def test_a_damaged_checkpoint_is_told_by_what_is_wrong_with_it(s3: S3Client, objects: dict[str, str], told: str) -> None:
+    with pytest.raises(CheckpointDamaged, match=told) as raised:
+        _checkpoint(s3, **objects).last_record()
+    assert raised.value.code == "JOB-008"
+
+
+def test_an_identity_that_was_emptied_is_not_taken_for_one(s3: S3Client) -> None:
+    checkpoint = _checkpoint(s3)
+    found = checkpoint.identity()
+    assert (found, len(found)) == (checkpoint.identity(), 8)
+    s3.put_object(Bucket=CHECKPOINTS, Key=f"{checkpoint.uri.removeprefix(f's3a://{CHECKPOINTS}/')}/penstock/identity", Body=b"")
+    with pytest.raises(CheckpointDamaged, match="penstock/identity"):
+        checkpoint.identity()
+
+
+def _gated(surroundings: Surroundings) -> TestedJob:
+    job = surroundings.job("tests.jobs.spark.apps.gated", sources={"a": 1})
+    job.edit(lambda spec: spec["sinks"].update(slow={"function": {"name": "slow"}}))
+    job.feed("a", _row("one"))
+    return job
+
+
+def test_a_stop_waits_for_the_last_news_of_the_query(surroundings: Surroundings, monkeypatch: pytest.MonkeyPatch) -> None:
+    told, stop, over = ProgressListener.onQueryProgress, runtime._stop_between_micro_batches, threading.Event()
+
+    def stopping(*arguments: Any) -> None:
+        stop(*arguments)
+        over.set()
+
+    def slowly(listener: ProgressListener, event: Any) -> None:
+        # Spark's bus is a second behind the query's end, in which a driver that does not wait for it is gone.
+        assert over.wait(60)
+        time.sleep(1)
+        told(listener, event)
+
+    monkeypatch.setattr(runtime, "_stop_between_micro_batches", stopping)
+    monkeypatch.setattr(ProgressListener, "onQueryProgress", slowly)
+    with _gated(surroundings).running() as running:
+        gated.entered.get(timeout=60)
+        running.stop.set()
+        gated.let.release()
+        running.wait("stopped")
+    assert [committed["batch"] for committed in running.committed] == [0]
+
+
+def test_a_micro_batch_that_fails_after_the_job_was_told_to_stop_is_a_failure(
+    surroundings: Surroundings, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(gated, "failing", failing := threading.Event())
+    failing.set()
+    with _gated(surroundings).running() as running:
+        gated.entered.get(timeout=60)
+        running.stop.set()
+        gated.let.release()
+        running.wait("failed")
+    assert isinstance(running.failure, SinkFunctionFailed)
+    assert "the other side is gone" in running.failure.render()
+
+
 def test_partitions_added_while_the_job_runs_are_read_and_hold_the_watermark(surroundings: Surroundings) -> None:
     job = _job(surroundings)
     job.feed("a", _row("one"))
@@ -162,6 +265,6 @@ def test_partitions_added_while_the_job_runs_are_read_and_hold_the_watermark(sur
 
 
 def _tamper(surroundings: Surroundings, job: TestedJob, **changes: object) -> None:
-    (item,) = surroundings.s3.list_objects_v2(Bucket=CHECKPOINTS, Prefix=f"{job.name}/1/penstock/sinks/out/")["Contents"]
+    (item,) = surroundings.s3.list_objects_v2(Bucket=CHECKPOINTS, Prefix=f"{job.name}/1/penstock/sinks/out/log/")["Contents"]
     manifest = json.loads(surroundings.s3.get_object(Bucket=CHECKPOINTS, Key=item["Key"])["Body"].read())
     surroundings.s3.put_object(Bucket=CHECKPOINTS, Key=item["Key"], Body=json.dumps(manifest | changes).encode())

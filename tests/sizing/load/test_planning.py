@@ -18,6 +18,7 @@ from sizing.load.load_plan import LoadPlan
 from sizing.load.planning import plan_load
 from sizing.load.profile import Profile, ProfilePoint
 from sizing.load.target_rate import needed_rate
+from sizing.state.stores import OperatorKind
 from tests.sizing.load.loads import LOADS, loads
 
 LOAD = Load(events_per_s=100_000.0, event_bytes=240, events_per_slot_per_s=12_000.0, fan_out=2.0)
@@ -74,6 +75,31 @@ def test_state_on_the_heap_makes_the_heap_larger_and_a_join_has_four_stores() ->
     found, _ = planned({"state_keys": 10**8, "bytes_per_key": 200, "stateful_operators": ("join",)}, backend="memory")
     assert found.state.stores == 14 * 4
     assert found.memory.heap_mib > 2 * 20_000_000_000 / 4 / 1024**2 / 0.4
+
+
+@pytest.mark.parametrize(
+    ("counted", "called", "backend"),
+    [
+        (("join",), ("join",), "memory"),
+        (("join", "join"), (), "memory"),
+        (("join", "other"), ("join", "other"), "rocksdb"),
+        # What the load counts is the spec's own word; the app's calls say more.
+        (("join",), ("join", "other"), "rocksdb"),
+        # Blocks in modules that the app imports are seen by nobody.
+        ((), (), "rocksdb"),
+    ],
+)
+def test_a_small_state_is_kept_on_the_heap_where_joins_alone_have_any(
+    counted: tuple[OperatorKind, ...], called: tuple[OperatorKind, ...], backend: str
+) -> None:
+    found, _ = planned({"state_keys": 10, "bytes_per_key": 10, "stateful_operators": counted}, app_operators=called)
+    assert (found.state.backend, found.state.chosen) == (backend, True)
+
+
+def test_a_large_state_of_a_join_goes_to_rocksdb() -> None:
+    found, _ = planned({"state_keys": 10**8, "bytes_per_key": 200, "stateful_operators": ("join",)})
+    assert found.state.backend == "rocksdb"
+    assert "state backend rocksdb, chosen for a state of 19,074 MiB on 4 executors and the operators join" in found.notes
 
 
 def test_state_that_does_not_fit_the_pod_is_a_violation_with_what_fits() -> None:

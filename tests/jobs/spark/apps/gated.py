@@ -12,6 +12,8 @@ _PATIENCE_S = 120
 # The numbers of the micro-batches that the sink was given, and one permit for each that it may end.
 entered: "queue.Queue[int]" = queue.Queue()
 let = threading.Semaphore(0)
+# Once set, the sink fails when it is let.
+failing = threading.Event()
 
 
 def build(job: Job) -> None:
@@ -23,3 +25,5 @@ def build(job: Job) -> None:
 def slow(rows: DataFrame, batch: Batch) -> None:
     entered.put(batch.number)
     assert let.acquire(timeout=_PATIENCE_S), "the test never let the micro-batch end"
+    if failing.is_set():
+        raise ConnectionError("the other side is gone")

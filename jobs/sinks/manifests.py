@@ -1,0 +1,35 @@
+"""What the sinks have written down in the checkpoint of their decisions."""
+
+from __future__ import annotations
+
+from typing import TypeVar
+
+from pydantic import BaseModel, ValidationError
+
+from jobs.checkpoint import Checkpoint
+from jobs.errors import CheckpointDamaged
+
+Written = TypeVar("Written", bound=BaseModel)
+
+
+def read(checkpoint: Checkpoint, name: str, kind: type[Written]) -> Written | None:
+    """An object of the checkpoint, which was written whole and once; None where it is not there.
+
+    Args:
+        checkpoint: where it lies.
+        name: of the object.
+        kind: what it holds.
+
+    Raises:
+        CheckpointDamaged: JOB-008, it is empty or broken.
+    """
+    try:
+        text = checkpoint.get(name)
+        return None if text is None else kind.model_validate_json(text)
+    except (ValidationError, UnicodeDecodeError) as error:
+        raise CheckpointDamaged(
+            path=f"{checkpoint.uri}/penstock/{name}",
+            given=error.errors()[0]["msg"] if isinstance(error, ValidationError) else str(error),
+            need="the object as the job wrote it, without which nobody knows what was decided",
+            fix="bring it back from the bucket's earlier versions or a copy, or start without the checkpoint (upgradeMode: stateless)",
+        ) from None

@@ -1,0 +1,51 @@
+"""Which rows an upserting sink can't tell the newest of."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any, cast
+
+import pytest
+
+from jobs.errors import BadDeclaration
+from jobs.job import Job
+from jobs.kafka_access import KafkaAccess
+from jobs.sinks.newest import refuse_unordered
+from jobs.spec import Sink, load
+from jobs.streams import Stream
+from scripts.layout import ROOT
+
+UNTIMED = Stream(cast(Any, None), timed=False)
+POSTGRES = {"connection": "bank", "table": "t", "key": ["id"]}
+REDIS = {"connection": "cache", "key": ["id"]}
+
+
+@pytest.mark.parametrize(
+    "sink",
+    [
+        {"postgres": POSTGRES},
+        {"postgres": POSTGRES | {"version": "at", "deletes": True}},
+        {"redis": REDIS},
+        {"kafka": {"topic": "t", "key": ["id"], "deletes": True}},
+    ],
+)
+def test_rows_without_event_time_are_refused_where_the_newest_of_a_key_is_kept(sink: dict[str, Any]) -> None:
+    with pytest.raises(BadDeclaration, match="JOB-004") as raised:
+        refuse_unordered(UNTIMED, Sink.model_validate(sink), "here")
+    assert raised.value.path == "here" and "kind: ingestion" in raised.value.fix
+    # A version helps where no tombstone comes without one.
+    assert ("`version`" in raised.value.fix) == (sink == {"postgres": POSTGRES})
+    for told in (replace(UNTIMED, timed=True), replace(UNTIMED, updates=True)):
+        refuse_unordered(told, Sink.model_validate(sink), "here")
+
+
+@pytest.mark.parametrize("sink", [{"postgres": POSTGRES | {"version": "at"}}, {"kafka": {"topic": "t", "key": ["id"]}}, {"console": {}}])
+def test_other_sinks_take_rows_without_event_time(sink: dict[str, Any]) -> None:
+    refuse_unordered(UNTIMED, Sink.model_validate(sink), "here")
+
+
+def test_the_app_is_told_when_it_declares_its_output() -> None:
+    job = Job(load(ROOT / "jobs/specs/banking_holders.yaml").job, cast(Any, None), KafkaAccess("b:1"), {})
+    with pytest.raises(BadDeclaration) as raised:
+        job.write(UNTIMED, "out")
+    assert raised.value.path == 'job.write(..., "out")' and job.output is None
