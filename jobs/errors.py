@@ -160,7 +160,7 @@ class ReplayDiffers(RunFailed):
 
 
 class CheckpointDamaged(RunFailed):
-    """The checkpoint has a committed micro-batch without Penstock's record of it."""
+    """The checkpoint lacks Penstock's record of a committed micro-batch, or the commits, or an object of it is empty or broken."""
 
     code = "JOB-008"
     title = "the checkpoint is damaged"

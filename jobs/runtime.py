@@ -260,6 +260,7 @@ class Driver:
             checkpoint=self._checkpoint,
             connections=self._connections,
             app=app,
+            updates=stream.updates,
         )
         sinks = {name: build(name, spec.sinks[name], context) for name in {*routes, *job.side_outputs.values()}}
         return MicroBatches(
