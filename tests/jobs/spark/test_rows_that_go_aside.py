@@ -93,8 +93,8 @@ def test_a_partition_that_lags_behind_loses_no_row(surroundings: Surroundings) -
 
 def test_rows_lie_below_the_date_of_their_event_time_in_the_sinks_zone(surroundings: Surroundings) -> None:
     files = {"path": f"zoned-{surroundings.folder.name}", "zone": "Asia/Kolkata"}
-    sinks = {"out": {"files": files}, "errors": {"kafka": {"topic": "zoned-errors"}}, "late": {"kafka": {"topic": "zoned-late"}}}
-    job = surroundings.job("tests.jobs.spark.apps.copy_rows", sources={"a": 1}, sinks=sinks)
+    job = surroundings.job("tests.jobs.spark.apps.copy_rows", sources={"a": 1})
+    job.edit(lambda spec: spec["sinks"].update(out={"files": files}))
     job.feed("a", _row("evening", at="2025-04-05T18:29:59Z"), _row("night", at="2025-04-05T18:30:00Z"))
     with job.running() as running:
         running.until_read({"a": [2]})
