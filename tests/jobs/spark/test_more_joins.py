@@ -33,7 +33,7 @@ from jobs.joins import (
 from jobs.joins.group_keys import group_keys
 from jobs.joins.in_order import as_text, from_text
 from jobs.streams import RECORD_TYPE, Stream, Tag
-from jobs.windows import aggregate, session, tumbling
+from jobs.windows import session, tumbling
 from tests.jobs.spark.blocks import Input, Ran, at, row, run, same
 from tests.jobs.spark.running import CHECKPOINTS, OUTPUT, Surroundings
 
@@ -89,22 +89,6 @@ def test_a_right_row_that_was_put_aside_passes_an_interval_join_once(surrounding
     aside = right.filter("n <> 0").divert("odd", "n = 1", "'odd'")
     joined = interval_join(Side("l", left, "k"), Side("r", aside, "k"), lower="-5s", upper="5s")
     assert sorted((one["r"]["n"], one["_tag"]) for one in joined.frame.collect()) == [(0, Tag.FILTERED), (1, "odd")]
-
-
-def test_rows_without_partner_come_to_the_window_that_they_belong_to_after_an_interval_join(surroundings: Surroundings) -> None:
-    left = [
-        [row("1", k="a", n="l"), row("2", k="b", n="l"), row("9", k="b", n="l")],
-        [row("30", k="end", n="l")],
-        [row(END, k="end", n="l")],
-    ]
-    right = [[row("3", k="a", n="r")], [row("31", k="end", n="r")], [row(END, k="end", n="r")]]
-
-    def build(streams: Mapping[str, Stream]) -> Stream:
-        pairs = interval_join(*_sides(streams), lower="-5s", upper="5s", how="left").select(k="l.k", paired="r.n is not null")
-        return aggregate(pairs, tumbling("10s"), keys=["k"], n="count(*)", paired="count_if(paired)")
-
-    found = [{name: one[name] for name in ("k", "n", "paired")} for one in run(surroundings, _two(left, right), build).rows]
-    same([one for one in found if one["k"] != "end"], [{"k": "a", "n": 1, "paired": 1}, {"k": "b", "n": 2, "paired": 0}])
 
 
 def test_a_window_join_pairs_what_lies_in_one_window_and_tells_it_when_the_window_ends(surroundings: Surroundings) -> None:
@@ -274,40 +258,6 @@ def test_a_regular_join_tells_each_change_of_two_tables_in_order_however_the_mic
         same(_told(run(surroundings, inputs, lambda streams: regular_join(*_tables(streams), how="left"))), expected)
 
 
-def test_current_values_of_a_regular_join_give_a_sink_that_upserts_the_tables_join(surroundings: Surroundings) -> None:
-    orders, customers = CHANGES_OF_ORDERS, CHANGES_OF_CUSTOMERS
-    left = [orders[:3], orders[3:5], [_order(END, "x", "x", "x", deleted=True)]]
-    right = [customers[:2], customers[2:3], [_customer(END, "x", "x", deleted=True)]]
-    inputs = {"l": Input(ORDERS, left), "r": Input(CUSTOMERS, right)}
-    told = run(surroundings, inputs, lambda streams: regular_join(*_tables(streams), emit="current"))
-    table: dict[str, tuple[str, str]] = {}
-    for one in told.rows:
-        if one["_deleted"]:
-            table.pop(one["l"]["o"], None)
-        else:
-            table[one["l"]["o"]] = (one["l"]["n"], one["r"]["n"])
-    assert table == {"o1": ("one more", "A2"), "o2": ("two", "B")}
-
-
-def test_rows_of_a_regular_join_that_only_grow_are_kept_so_long_as_asked(surroundings: Surroundings) -> None:
-    left = [
-        [row("0", k="a", n="l0"), row("0", k="a", n="l0"), row("5", k="a", n="l5")],
-        [row("30", k="x", n="x")],
-        [row(END, k="x", n="x")],
-    ]
-    right = [[row("9.999", k="a", n="r9")], [row("12", k="a", n="r12"), row("15", k="a", n="r15")], [row(END, k="y", n="y")]]
-    ran = run(surroundings, _two(left, right), lambda streams: regular_join(*_sides(streams), ttl="10s"))
-    same(
-        _pairs(ran),
-        [
-            {"l": "l0", "r": "r9", "_op": "+I"},
-            {"l": "l0", "r": "r9", "_op": "+I"},
-            {"l": "l5", "r": "r9", "_op": "+I"},
-            {"l": "l5", "r": "r12", "_op": "+I"},
-        ],
-    )
-
-
 def test_a_broadcast_join_holds_rows_against_a_small_table_by_key_and_by_a_condition(surroundings: Surroundings) -> None:
     payments = [row("1", k="a", n=10), row("6", k="a", n=10), row("7", k="b", n=99), row("8", k="a", n=99), row("9", k=None, n=99)]
     rules = [
@@ -324,18 +274,6 @@ def test_a_broadcast_join_holds_rows_against_a_small_table_by_key_and_by_a_condi
     above = run(surroundings, inputs, lambda streams: broadcast_join(*_sides(streams), on="l.n > r.n", how="left"))
     expected = [(10, None), (10, 5), (99, 50), (99, 5), (99, 50), (99, 50)]
     same(_pairs(above), [{"l": one, "r": other} for one, other in expected])
-
-
-def test_the_copies_of_a_table_are_found_again_by_a_job_with_another_parallelism(surroundings: Surroundings) -> None:
-    name = surroundings.folder.name.replace("_", "-")
-    rules, payments = [row("0", k="a", n=50)], [row("20", k="a", n=number) for number in range(24)]
-    join = lambda streams: broadcast_join(*_sides(streams))  # noqa: E731
-    schema = "k STRING, n INT"
-    first = _two([[row("5", k="a", n=99), row("10", k="y", n=0)]], [[*rules, row("10", k="x", n=0)]], schema)
-    same(_pairs(run(surroundings, first, join, name=name)), [{"l": 99, "r": 50}])
-    second = _two([payments, [row(END, k="x", n=0)]], [[row(END, k="x", n=0)], []], schema)
-    then = run(surroundings, second, join, name=name, conf={"spark.sql.shuffle.partitions": "3"})
-    same([one for one in _pairs(then) if one["r"] == 50], [{"l": number, "r": 50} for number in range(24)])
 
 
 def test_the_copies_of_a_table_are_dealt_out_to_the_state_partitions_in_turn(surroundings: Surroundings) -> None:
@@ -380,40 +318,6 @@ def test_a_file_is_read_anew_for_every_micro_batch_and_the_same_on_a_replay(surr
         table_join(batch, "g", json_lines_file(gone), "k STRING, name STRING", on="k").frame.collect()
     told = of_a_task(raised.value)
     assert isinstance(told, TableFileUnread) and (told.path, told.given) == (gone, "NoSuchKey")
-
-
-def test_a_union_puts_streams_of_one_kind_together_and_joins_follow_each_other(surroundings: Surroundings) -> None:
-    """The watermark stands at a window's end when the window is told: a join behind it must not take its row for an old one."""
-    inputs = {
-        "l": Input(
-            "k STRING, n STRING",
-            [[row("1", k="a", n="l1"), row("9", k="b", n="l9")], [row("10", k="a", n="l10")], [row("21", k="a", n="l20")]],
-        ),
-        "r": Input(
-            "k STRING, n STRING",
-            [[row("2", k="a", n="r2")], [row("10", k="a", n="r10"), row(None, k="a", n="bad")], [row("21", k="x", n="x")]],
-        ),
-        "m": Input("k STRING, n STRING", [[row("3", k="a", n="m3")], [row("10", k="c", n="m10")], [row("21", k="x", n="x")]]),
-        "v": Input("k STRING, n STRING", [[row("0", k="a", n="v0")], [row("12", k="a", n="v12")], [row("22", k="b", n="v22")]]),
-    }
-
-    def build(streams: Mapping[str, Stream]) -> Stream:
-        both = union(streams["l"], streams["r"])
-        pairs = window_join(Side("l", both, "k"), Side("m", streams["m"], "k"), tumbling("10s"), how="left")
-        return temporal_join(Side("p", pairs.select(k="l.k", one="l.n", other="m.n"), "k"), Side("v", streams["v"], "k"), how="left")
-
-    ran = run(surroundings, inputs, build)
-    same(
-        [{"one": one["p"]["one"], "other": one["p"]["other"], "v": one["v"] and one["v"]["n"]} for one in ran.rows],
-        [
-            {"one": "l1", "other": "m3", "v": "v0"},
-            {"one": "r2", "other": "m3", "v": "v0"},
-            {"one": "l9", "other": None, "v": None},
-            {"one": "l10", "other": None, "v": "v12"},
-            {"one": "r10", "other": None, "v": "v12"},
-        ],
-    )
-    assert len(ran.aside[Tag.QUARANTINED]) == 1
 
 
 def test_streams_that_do_not_fit_are_told_with_what_differs(surroundings: Surroundings) -> None:
