@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 CHECKPOINTS, OUTPUT = "test-checkpoints", "test-output"
 # No test waits this long where all is well.
-_PATIENCE_S = 120
+_PATIENCE_S = 300
 
 
 @dataclass
