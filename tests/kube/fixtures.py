@@ -39,7 +39,11 @@ def tell(request: pytest.FixtureRequest) -> Callable[[str], None]:
 @pytest.fixture(scope="session")
 def kube(tmp_path_factory: pytest.TempPathFactory, tell: Callable[[str], None]) -> Iterator[ApiServer]:
     """A Kubernetes API: `.url`, `.ca`, `.admin` (certificate and key) and `.kubeconfig`."""
-    folder = tmp_path_factory.mktemp("kube")
+    yield from serving(tmp_path_factory.mktemp("kube"), tell)
+
+
+def serving(folder: Path, tell: Callable[[str], None]) -> Iterator[ApiServer]:
+    """A Kubernetes API of its own folder while a fixture lasts; its tests are skipped where it can't be built."""
     server = ApiServer(folder=folder / "server", logs=folder, progress=tell)
     try:
         server.start()

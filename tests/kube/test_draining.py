@@ -19,8 +19,8 @@ from scripts.provisioning.draining import drain, stop_jobs
 from scripts.provisioning.errors import KubernetesRefused, StillThere
 from scripts.provisioning.kubernetes_access import connected
 from scripts.steps import Steps
-from sizing.errors import ToolMissing
 from tests.infra.manifests.karpenter_crds import CRDS
+from tests.kube.fixtures import serving
 from tests.kube.objects import Object, Objects
 
 LABELS = {"app.kubernetes.io/part-of": "penstock", "penstock.dev/job": "clicks"}
@@ -51,14 +51,7 @@ NODE_CLAIMS: Object = {
 @pytest.fixture(scope="module")
 def own_kube(tmp_path_factory: pytest.TempPathFactory, tell: Callable[[str], None]) -> Iterator[ApiServer]:
     """An API server that no other test uses."""
-    folder = tmp_path_factory.mktemp("draining")
-    server = ApiServer(folder=folder / "server", logs=folder, progress=tell)
-    try:
-        server.start()
-    except ToolMissing as error:
-        pytest.skip(error.render())
-    yield server
-    server.stop()
+    yield from serving(tmp_path_factory.mktemp("draining"), tell)
 
 
 @pytest.fixture(scope="module")
