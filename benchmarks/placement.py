@@ -11,10 +11,10 @@ import statistics
 import time
 from typing import Any
 
-from sizing.catalog.allocatable import NodeSettings
-from sizing.catalog.catalog import shipped
-from sizing.placement.place import place
-from sizing.placement.scenario import Scenario, read
+from penstock.sizing.catalog.allocatable import NodeSettings
+from penstock.sizing.catalog.catalog import shipped
+from penstock.sizing.placement.place import place
+from penstock.sizing.placement.scenario import Scenario, read
 
 ROUNDS = 3
 _CPUS = "karpenter.k8s.aws/instance-cpu"

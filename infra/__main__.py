@@ -1,4 +1,4 @@
-"""The cdktf app: ``python -m infra``, which ``cdktf`` runs.
+"""The cdktf app: ``python -m penstock.infra``, which ``cdktf`` runs.
 
 It synthesizes the stacks of the environment that PENSTOCK_ENVIRONMENT names, or those of them that PENSTOCK_STACKS names, with commas.
 """
@@ -12,12 +12,12 @@ import shutil
 import sys
 from pathlib import Path
 
-from infra.deployable import refuse_undeployable
-from infra.environment import Environment, file_of, load, names
-from infra.errors import NodeNotFound, NoEnvironment
-from infra.plans import EnvironmentPlans, plans
-from jobs.document import read
-from sizing.errors import PenstockError
+from penstock.infra.deployable import refuse_undeployable
+from penstock.infra.environment import Environment, file_of, load, names
+from penstock.infra.errors import NodeNotFound, NoEnvironment
+from penstock.infra.plans import EnvironmentPlans, plans
+from penstock.jobs.document import read
+from penstock.sizing.errors import PenstockError
 
 ENVIRONMENT_VARIABLE = "PENSTOCK_ENVIRONMENT"
 STACKS_VARIABLE = "PENSTOCK_STACKS"
@@ -66,7 +66,7 @@ def _synthesize(environment: Environment, planned: EnvironmentPlans) -> None:
     # Here, for a wrong environment is told at once, and cdktf takes a second to import.
     from cdktf import App
 
-    from infra.app import add_stacks
+    from penstock.infra.app import add_stacks
 
     app = App()
     only = [name for name in os.environ.get(STACKS_VARIABLE, "").split(",") if name]

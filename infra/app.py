@@ -8,22 +8,22 @@ from typing import TYPE_CHECKING
 
 from constructs import Construct
 
-from infra.environment import Environment
-from infra.errors import UnknownStack
-from infra.plans import EnvironmentPlans
+from penstock.infra.environment import Environment
+from penstock.infra.errors import UnknownStack
+from penstock.infra.plans import EnvironmentPlans
 
 if TYPE_CHECKING:
-    from infra.stacks.checkpoints import CheckpointsStack
-    from infra.stacks.cluster import ClusterStack
-    from infra.stacks.jobs import JobsStack
-    from infra.stacks.jobs_charts import JobsChartsStack
-    from infra.stacks.kafka import KafkaStack
-    from infra.stacks.karpenter import KarpenterStack
-    from infra.stacks.karpenter_charts import KarpenterChartsStack
-    from infra.stacks.network import NetworkStack
-    from infra.stacks.observability import ObservabilityStack
-    from infra.stacks.observability_charts import ObservabilityChartsStack
-    from infra.stacks.registry import RegistryStack
+    from penstock.infra.stacks.checkpoints import CheckpointsStack
+    from penstock.infra.stacks.cluster import ClusterStack
+    from penstock.infra.stacks.jobs import JobsStack
+    from penstock.infra.stacks.jobs_charts import JobsChartsStack
+    from penstock.infra.stacks.kafka import KafkaStack
+    from penstock.infra.stacks.karpenter import KarpenterStack
+    from penstock.infra.stacks.karpenter_charts import KarpenterChartsStack
+    from penstock.infra.stacks.network import NetworkStack
+    from penstock.infra.stacks.observability import ObservabilityStack
+    from penstock.infra.stacks.observability_charts import ObservabilityChartsStack
+    from penstock.infra.stacks.registry import RegistryStack
 
 # In the order in which they can be applied, one after another.
 AWS = ("network", "checkpoints", "kafka", "cluster", "karpenter", "registry", "jobs", "observability")
@@ -85,56 +85,56 @@ class Stacks:
     @cached_property
     def checkpoints(self) -> CheckpointsStack:
         """Buckets for checkpoints, savepoints and output."""
-        from infra.stacks.checkpoints import CheckpointsStack
+        from penstock.infra.stacks.checkpoints import CheckpointsStack
 
         return CheckpointsStack(self._app, self._environment)
 
     @cached_property
     def registry(self) -> RegistryStack:
         """The registry of the jobs' image."""
-        from infra.stacks.registry import RegistryStack
+        from penstock.infra.stacks.registry import RegistryStack
 
         return RegistryStack(self._app, self._environment)
 
     @cached_property
     def network(self) -> NetworkStack:
         """The VPC."""
-        from infra.stacks.network import NetworkStack
+        from penstock.infra.stacks.network import NetworkStack
 
         return NetworkStack(self._app, self._environment)
 
     @cached_property
     def kafka(self) -> KafkaStack:
         """The brokers."""
-        from infra.stacks.kafka import KafkaStack
+        from penstock.infra.stacks.kafka import KafkaStack
 
         return KafkaStack(self._app, self._environment, self.network.outputs, self._plans)
 
     @cached_property
     def cluster(self) -> ClusterStack:
         """EKS."""
-        from infra.stacks.cluster import ClusterStack
+        from penstock.infra.stacks.cluster import ClusterStack
 
         return ClusterStack(self._app, self._environment, self.network.outputs)
 
     @cached_property
     def karpenter(self) -> KarpenterStack:
         """What Karpenter needs of AWS."""
-        from infra.stacks.karpenter import KarpenterStack
+        from penstock.infra.stacks.karpenter import KarpenterStack
 
         return KarpenterStack(self._app, self._environment, self.cluster.outputs)
 
     @cached_property
     def jobs(self) -> JobsStack:
         """What the jobs may do on AWS."""
-        from infra.stacks.jobs import JobsStack
+        from penstock.infra.stacks.jobs import JobsStack
 
         return JobsStack(self._app, self._environment, self._plans, self.checkpoints.outputs, self.kafka.outputs, self.cluster.outputs)
 
     @cached_property
     def observability(self) -> ObservabilityStack:
         """Logs, alarms and budgets."""
-        from infra.stacks.observability import ObservabilityStack
+        from penstock.infra.stacks.observability import ObservabilityStack
 
         return ObservabilityStack(
             self._app, self._environment, self._plans, self.network.outputs, self.cluster.outputs, self.karpenter.outputs
@@ -143,14 +143,14 @@ class Stacks:
     @cached_property
     def karpenter_charts(self) -> KarpenterChartsStack:
         """Karpenter itself, its NodePools and node classes."""
-        from infra.stacks.karpenter_charts import KarpenterChartsStack
+        from penstock.infra.stacks.karpenter_charts import KarpenterChartsStack
 
         return KarpenterChartsStack(self._app, self._environment, self._plans, self.cluster.outputs, self.karpenter.outputs)
 
     @cached_property
     def jobs_charts(self) -> JobsChartsStack:
         """The jobs. Their pods need nodes, so the node pools go first."""
-        from infra.stacks.jobs_charts import JobsChartsStack
+        from penstock.infra.stacks.jobs_charts import JobsChartsStack
 
         stack = JobsChartsStack(
             self._app,
@@ -168,7 +168,7 @@ class Stacks:
     @cached_property
     def observability_charts(self) -> ObservabilityChartsStack:
         """What carries logs and metrics away."""
-        from infra.stacks.observability_charts import ObservabilityChartsStack
+        from penstock.infra.stacks.observability_charts import ObservabilityChartsStack
 
         stack = ObservabilityChartsStack(self._app, self._environment, self._plans, self.cluster.outputs, self.observability.outputs)
         stack.add_dependency(self.karpenter_charts)

@@ -7,15 +7,15 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from infra.environment import Environment
-from infra.errors import BrokersNotOverZones, FewerBrokers, TooFewZones
-from infra.parts.kafka import Kafka
-from infra.plans import EnvironmentPlans
-from sizing.errors import PenstockError, raise_all
-from sizing.kafka.broker_types import UNMEASURED
-from sizing.kafka.brokers import KafkaOption, cheapest, option_of
-from sizing.kafka.demand import MAX_STORAGE_GIB_PER_BROKER, KafkaDemand
-from sizing.kafka.partitions import most_partitions
+from penstock.infra.environment import Environment
+from penstock.infra.errors import BrokersNotOverZones, FewerBrokers, TooFewZones
+from penstock.infra.parts.kafka import Kafka
+from penstock.infra.plans import EnvironmentPlans
+from penstock.sizing.errors import PenstockError, raise_all
+from penstock.sizing.kafka.broker_types import UNMEASURED
+from penstock.sizing.kafka.brokers import KafkaOption, cheapest, option_of
+from penstock.sizing.kafka.demand import MAX_STORAGE_GIB_PER_BROKER, KafkaDemand
+from penstock.sizing.kafka.partitions import most_partitions
 
 # Source: Amazon MSK Developer Guide, "Create a provisioned cluster": subnets in two or three zones, for Express in three.
 MOST_ZONES = 3

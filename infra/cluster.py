@@ -7,24 +7,24 @@ from typing import Any
 
 from pydantic import TypeAdapter, ValidationError
 
-from infra.environment import Environment, EnvironmentSpec
-from infra.errors import BadNodePool, UnreadableCatalog
-from infra.manifests.daemon_set import daemon_set
-from infra.manifests.node_pool import node_pool
-from infra.manifests.pod import tolerations
-from infra.parts.kafka import Kafka
-from infra.parts.nodes import Nodes, PodPlace
-from infra.parts.quotas import Quotas
-from sizing import cluster as sized
-from sizing.catalog import catalog as catalogs
-from sizing.catalog.allocatable import NodeSettings
-from sizing.catalog.catalog import Catalog
-from sizing.cost import prices as price_lists
-from sizing.cost.errors import NoShippedPrices, RegionsDiffer
-from sizing.cost.prices import Prices
-from sizing.errors import PenstockError, raise_all
-from sizing.placement.node_pool_manifests import NodePool
-from sizing.placement.pod_manifests import DaemonSet
+from penstock.infra.environment import Environment, EnvironmentSpec
+from penstock.infra.errors import BadNodePool, UnreadableCatalog
+from penstock.infra.manifests.daemon_set import daemon_set
+from penstock.infra.manifests.node_pool import node_pool
+from penstock.infra.manifests.pod import tolerations
+from penstock.infra.parts.kafka import Kafka
+from penstock.infra.parts.nodes import Nodes, PodPlace
+from penstock.infra.parts.quotas import Quotas
+from penstock.sizing import cluster as sized
+from penstock.sizing.catalog import catalog as catalogs
+from penstock.sizing.catalog.allocatable import NodeSettings
+from penstock.sizing.catalog.catalog import Catalog
+from penstock.sizing.cost import prices as price_lists
+from penstock.sizing.cost.errors import NoShippedPrices, RegionsDiffer
+from penstock.sizing.cost.prices import Prices
+from penstock.sizing.errors import PenstockError, raise_all
+from penstock.sizing.placement.node_pool_manifests import NodePool
+from penstock.sizing.placement.pod_manifests import DaemonSet
 
 _GIB_OF_MIB = 1024
 

@@ -8,13 +8,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from infra.environment import Environment
-from infra.errors import EksVersionUnknown, EksVersionUnsupported, NoAdministrator, ZoneUnknown
-from infra.parts.eks import Eks
-from jobs.document import Document, Path_, dotted
-from sizing.cluster import Cluster
-from sizing.errors import PenstockError, raise_all
-from sizing.lint.versions import EksVersion, eks_versions
+from penstock.infra.environment import Environment
+from penstock.infra.errors import EksVersionUnknown, EksVersionUnsupported, NoAdministrator, ZoneUnknown
+from penstock.infra.parts.eks import Eks
+from penstock.jobs.document import Document, Path_, dotted
+from penstock.sizing.cluster import Cluster
+from penstock.sizing.errors import PenstockError, raise_all
+from penstock.sizing.lint.versions import EksVersion, eks_versions
 
 
 def refuse_undeployable(environment: Environment, cluster: Cluster | None, *, today: str, document: Document | None = None) -> None:

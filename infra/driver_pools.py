@@ -8,12 +8,12 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 
-from infra.errors import DriversDisturbed
-from infra.manifests.node_pool import duration
-from infra.parts.nodes import Disruption, Pool
-from sizing.errors import raise_all
-from sizing.job_pods import DRIVER
-from sizing.planned_nodes import NodesPlan
+from penstock.infra.errors import DriversDisturbed
+from penstock.infra.manifests.node_pool import duration
+from penstock.infra.parts.nodes import Disruption, Pool
+from penstock.sizing.errors import raise_all
+from penstock.sizing.job_pods import DRIVER
+from penstock.sizing.planned_nodes import NodesPlan
 
 _NEVER = "Never"
 _UNDERUTILIZED, _DRIFTED = "Underutilized", "Drifted"

@@ -14,19 +14,19 @@ from typing import Annotated, Any, Literal, Self
 import yaml
 from pydantic import AfterValidator, BeforeValidator, Field, ValidationInfo, field_validator, model_validator
 
-from infra.errors import UnknownEnvironment
-from infra.parts.connections import Connection
-from infra.parts.eks import Eks
-from infra.parts.endpoints import Endpoints
-from infra.parts.kafka import Kafka
-from infra.parts.network import Network
-from infra.parts.nodes import Nodes
-from infra.parts.observability import MonthlyBudget, Observability
-from infra.parts.part import Part
-from infra.parts.quotas import Quotas
-from infra.regions import known_region
-from jobs.document import read
-from jobs.spec import Name
+from penstock.infra.errors import UnknownEnvironment
+from penstock.infra.parts.connections import Connection
+from penstock.infra.parts.eks import Eks
+from penstock.infra.parts.endpoints import Endpoints
+from penstock.infra.parts.kafka import Kafka
+from penstock.infra.parts.network import Network
+from penstock.infra.parts.nodes import Nodes
+from penstock.infra.parts.observability import MonthlyBudget, Observability
+from penstock.infra.parts.part import Part
+from penstock.infra.parts.quotas import Quotas
+from penstock.infra.regions import known_region
+from penstock.jobs.document import read
+from penstock.jobs.spec import Name
 
 FOLDER = Path(__file__).parent / "environments"
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 import os
 import re
 
-from infra.environment import IMAGE_TAG_PATTERN, Environment
-from infra.errors import BadImageTag
+from penstock.infra.environment import IMAGE_TAG_PATTERN, Environment
+from penstock.infra.errors import BadImageTag
 
 # A pipeline says by it what it has just built; tags in the registry never change, so that each build has its own.
 VARIABLE = "PENSTOCK_IMAGE_TAG"

@@ -1,7 +1,7 @@
 """What is measured of a job in CloudWatch, and when somebody is told.
 
-The measures come from the driver's own events (`jobs.runtime`), which Fluent Bit brings into the job's log group as JSON with the job's
-name in the field ``job``.
+The measures come from the driver's own events (`penstock.jobs.runtime`), which Fluent Bit brings into the job's log group as JSON with the
+job's name in the field ``job``.
 """
 
 from __future__ import annotations
@@ -9,7 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal
 
-from infra.parts.observability import Alarms
+from penstock.infra.parts.observability import Alarms
 
 # The field of each log record, and the dimension of each metric, that names the job.
 JOB_FIELD = "job"

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 
-from infra.environment import Environment
-from infra.errors import ConnectionNotGiven, ConnectionOfAnotherKind
-from infra.parts.connections import Connection
-from infra.plans import JobPlan
-from jobs.document import dotted
-from jobs.spec import NamedConnection, SpecFile, connection_names, named_connections
-from sizing.errors import PenstockError, raise_all
+from penstock.infra.environment import Environment
+from penstock.infra.errors import ConnectionNotGiven, ConnectionOfAnotherKind
+from penstock.infra.parts.connections import Connection
+from penstock.infra.plans import JobPlan
+from penstock.jobs.document import dotted
+from penstock.jobs.spec import NamedConnection, SpecFile, connection_names, named_connections
+from penstock.sizing.errors import PenstockError, raise_all
 
 
 def connections_of(job: SpecFile, environment: Environment) -> dict[str, Connection]:

@@ -9,13 +9,13 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from infra.errors import OutputsOverlap
-from infra.parts.connections import Connection
-from infra.plans import JobPlan
-from infra.policies import Condition, Statement, allow
-from jobs.document import dotted
-from jobs.spec import SpecFile
-from sizing.errors import PenstockError, raise_all
+from penstock.infra.errors import OutputsOverlap
+from penstock.infra.parts.connections import Connection
+from penstock.infra.plans import JobPlan
+from penstock.infra.policies import Condition, Statement, allow
+from penstock.jobs.document import dotted
+from penstock.jobs.spec import SpecFile
+from penstock.sizing.errors import PenstockError, raise_all
 
 # The signs of a regular expression; before the first of them a pattern of topics is plain text.
 _SIGNS = re.compile(r"[\\.^$*+?{}\[\]|()]")

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
-from infra.policies import Condition, Statement, allow, allow_service, tls_only
+from penstock.infra.policies import Condition, Statement, allow, allow_service, tls_only
 
 EVENTS_SERVICE = "events.amazonaws.com"
 # China has a service principal of its own.

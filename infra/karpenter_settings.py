@@ -8,9 +8,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, NamedTuple
 
-from infra.parts.eks import Eks
-from infra.parts.nodes import Nodes
-from sizing.placement.scenario import BATCH_IDLE_S, BATCH_MAX_S
+from penstock.infra.parts.eks import Eks
+from penstock.infra.parts.nodes import Nodes
+from penstock.sizing.placement.scenario import BATCH_IDLE_S, BATCH_MAX_S
 
 # One leads, the other takes over.
 REPLICAS = 2

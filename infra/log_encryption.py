@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from infra.environment import Environment
-from infra.policies import Condition
+from penstock.infra.environment import Environment
+from penstock.infra.policies import Condition
 
 
 def log_group_arn(environment: Environment, partition: str, name: str) -> str:

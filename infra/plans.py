@@ -5,19 +5,19 @@ from __future__ import annotations
 from pathlib import Path
 from typing import NamedTuple
 
-from infra.cluster import cluster
-from infra.environment import Environment
-from infra.errors import JobNamedTwice
-from jobs.spec import SpecFile, load
-from jobs.targets import targets
-from jobs.topics import asked_topics
-from sizing.cluster import Cluster
-from sizing.errors import PenstockError, raise_all, violation
-from sizing.kafka.partitions import most_partitions
-from sizing.plan import plan
-from sizing.planned import Plan
-from sizing.targets import Targets
-from sizing.together import Together, plan_together
+from penstock.infra.cluster import cluster
+from penstock.infra.environment import Environment
+from penstock.infra.errors import JobNamedTwice
+from penstock.jobs.spec import SpecFile, load
+from penstock.jobs.targets import targets
+from penstock.jobs.topics import asked_topics
+from penstock.sizing.cluster import Cluster
+from penstock.sizing.errors import PenstockError, raise_all, violation
+from penstock.sizing.kafka.partitions import most_partitions
+from penstock.sizing.plan import plan
+from penstock.sizing.planned import Plan
+from penstock.sizing.targets import Targets
+from penstock.sizing.together import Together, plan_together
 
 
 class JobPlan(NamedTuple):

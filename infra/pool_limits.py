@@ -5,21 +5,21 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from typing import NamedTuple
 
-from infra.errors import LimitsChangePlan
-from sizing.cluster import Cluster
-from sizing.job_pods import EXECUTOR, pod_groups
-from sizing.nodes import Allocations, allocation_of, decisions, requested, scenario_of
-from sizing.placement.batch import groups_of, market_of
-from sizing.placement.decision import Decision
-from sizing.placement.market import Market, bits
-from sizing.placement.node_pool_manifests import NodePool
-from sizing.placement.pods import Group
-from sizing.placement.pools import Pool, pools
-from sizing.placement.quantities import NANO
-from sizing.placement.resources import CPU, MEMORY
-from sizing.placement.scenario import PodGroup
-from sizing.planned import Plan
-from sizing.units import MIB
+from penstock.infra.errors import LimitsChangePlan
+from penstock.sizing.cluster import Cluster
+from penstock.sizing.job_pods import EXECUTOR, pod_groups
+from penstock.sizing.nodes import Allocations, allocation_of, decisions, requested, scenario_of
+from penstock.sizing.placement.batch import groups_of, market_of
+from penstock.sizing.placement.decision import Decision
+from penstock.sizing.placement.market import Market, bits
+from penstock.sizing.placement.node_pool_manifests import NodePool
+from penstock.sizing.placement.pods import Group
+from penstock.sizing.placement.pools import Pool, pools
+from penstock.sizing.placement.quantities import NANO
+from penstock.sizing.placement.resources import CPU, MEMORY
+from penstock.sizing.placement.scenario import PodGroup
+from penstock.sizing.planned import Plan
+from penstock.sizing.units import MIB
 
 _MIB_OF_GIB = 1024
 _MILLICORES_OF_CORE = 1000
@@ -107,7 +107,7 @@ def pool_limits(jobs: Mapping[str, Plan], cluster: Cluster, headroom: float) -> 
     That the plan does not change is not only argued: both placements are made again under the limits.
 
     Args:
-        jobs: name -> plan, as for `sizing.together.plan_together`.
+        jobs: name -> plan, as for `penstock.sizing.together.plan_together`.
         cluster: that they share.
         headroom: share of what the pods ask for, 0 or more.
 

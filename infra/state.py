@@ -8,8 +8,8 @@ from typing import Any
 
 from cdktf import App, LocalBackend, S3Backend, S3BackendEndpointConfig, TerraformStack
 
-from infra.environment import Environment
-from infra.state_key import state_key
+from penstock.infra.environment import Environment
+from penstock.infra.state_key import state_key
 
 # The folder of the states; by default that of this checkout's other leavings.
 STATE_VARIABLE = "PENSTOCK_TERRAFORM_STATE"

@@ -16,11 +16,11 @@ from typing import Literal, cast
 
 from pydantic import BaseModel, ConfigDict
 
-from jobs.errors import AppLiteral, AppNotFound, AppSyntax
-from jobs.sql import parsing
-from jobs.sql.statements import CreateView, Insert
-from sizing.errors import PenstockError, Place, raise_all
-from sizing.targets import MAX_PARALLELISM
+from penstock.jobs.errors import AppLiteral, AppNotFound, AppSyntax
+from penstock.jobs.sql import parsing
+from penstock.jobs.sql.statements import CreateView, Insert
+from penstock.sizing.errors import PenstockError, Place, raise_all
+from penstock.sizing.targets import MAX_PARALLELISM
 
 StatefulOperator = Literal["join", "other"]
 # The blocks that keep state, each with Spark's operators that it is made of: a stream-stream join has more stores than others. Each call
@@ -92,7 +92,8 @@ def find(app: str, beside: Path, app_path: Sequence[Path] = ()) -> Path:
     """The file of a module: beside the spec, on the app path, in the folder that holds the `jobs` package, or in the current folder.
 
     Args:
-        app: dotted name, as ``jobs.apps.user_credit``, or the name of a file ``.sql``, which lies beside the spec or on the app path.
+        app: dotted name, as ``penstock.jobs.apps.user_credit``, or the name of a file ``.sql``, which lies beside the spec or on the app
+            path.
         beside: folder of the spec.
         app_path: further folders, searched in this order.
 
@@ -159,7 +160,7 @@ def _sql_file(app: str, folders: Sequence[Path]) -> Path:
 
 
 def _roots(beside: Path, app_path: Sequence[Path]) -> list[Path]:
-    roots = [beside, *app_path, Path(__file__).resolve().parents[1], Path.cwd()]
+    roots = [beside, *app_path, Path(__file__).parents[2], Path.cwd()]
     seen: dict[Path, Path] = {}
     for root in roots:
         seen.setdefault(root.resolve(), root)
@@ -314,12 +315,12 @@ def _origins(tree: ast.Module) -> dict[str, str]:
     found: dict[str, str] = {}
     for node in ast.walk(tree):
         if isinstance(node, ast.ImportFrom):
-            ours = (node.module or "").split(".")[0] == "jobs"
+            ours = (node.module or "").split(".")[0] == "penstock"
             found |= {alias.asname or alias.name: alias.name if ours else "" for alias in node.names}
         elif isinstance(node, ast.Import):
             for alias in node.names:
                 package = alias.name.split(".")[0]
-                found[alias.asname or package] = alias.name if package == "jobs" else ""
+                found[alias.asname or package] = alias.name if package == "penstock" else ""
         elif isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
             found[node.name] = ""
     return found

@@ -21,9 +21,9 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 from pyspark.sql.types import StructField, StructType
 
-from jobs.event_time.engine import with_event_time
-from jobs.s3 import client
-from jobs.streams import REASON, RECORD, RECORD_TYPE, TAG, Stream, Tag
+from penstock.jobs.event_time.engine import with_event_time
+from penstock.jobs.s3 import client
+from penstock.jobs.streams import REASON, RECORD, RECORD_TYPE, TAG, Stream, Tag
 
 if TYPE_CHECKING:
     import pyarrow as pa

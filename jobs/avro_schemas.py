@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from jobs.errors import AvroSchemaUnread
-from jobs.spec import SpecFile
-from sizing.errors import PenstockError, raise_all
+from penstock.jobs.errors import AvroSchemaUnread
+from penstock.jobs.spec import SpecFile
+from penstock.sizing.errors import PenstockError, raise_all
 
 
 def avro_schemas(spec: SpecFile) -> dict[str, str]:

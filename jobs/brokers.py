@@ -11,12 +11,12 @@ from typing import TypeVar
 
 from confluent_kafka import Consumer, KafkaError, KafkaException, TopicPartition
 
-from jobs.errors import BrokersUnreachable, OffsetGone, TopicNotFound
-from jobs.kafka_access import KafkaAccess
-from jobs.kafka_security import client_settings
-from jobs.spec import KafkaSource
-from jobs.spec.sources import STARTING_OFFSETS
-from sizing.errors import raise_all
+from penstock.jobs.errors import BrokersUnreachable, OffsetGone, TopicNotFound
+from penstock.jobs.kafka_access import KafkaAccess
+from penstock.jobs.kafka_security import client_settings
+from penstock.jobs.spec import KafkaSource
+from penstock.jobs.spec.sources import STARTING_OFFSETS
+from penstock.sizing.errors import raise_all
 
 Answer = TypeVar("Answer")
 

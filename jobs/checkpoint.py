@@ -16,9 +16,9 @@ from botocore.exceptions import BotoCoreError, ClientError
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 from pydantic.alias_generators import to_camel
 
-from jobs.errors import BucketUnreachable, CheckpointDamaged
-from jobs.event_time.watermark import Watermarks
-from jobs.s3 import client, error_code
+from penstock.jobs.errors import BucketUnreachable, CheckpointDamaged
+from penstock.jobs.event_time.watermark import Watermarks
+from penstock.jobs.s3 import client, error_code
 
 if TYPE_CHECKING:
     from mypy_boto3_s3 import S3Client

@@ -20,8 +20,8 @@ import boto3
 from botocore.config import Config
 from botocore.exceptions import BotoCoreError, ClientError
 
-from jobs.connections import kind_of
-from jobs.errors import SecretUnusable
+from penstock.jobs.connections import kind_of
+from penstock.jobs.errors import SecretUnusable
 
 _ATTEMPTS = 5
 _NEED = "JSON with username and password, or with url"

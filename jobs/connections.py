@@ -9,10 +9,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 from urllib.parse import urlsplit
 
-from jobs.document import dotted
-from jobs.errors import ConnectionOfAnotherKind, UnknownConnection
-from jobs.spec import ConnectionKind, SpecFile, named_connections
-from sizing.errors import PenstockError, raise_all
+from penstock.jobs.document import dotted
+from penstock.jobs.errors import ConnectionOfAnotherKind, UnknownConnection
+from penstock.jobs.spec import ConnectionKind, SpecFile, named_connections
+from penstock.sizing.errors import PenstockError, raise_all
 
 # Scheme -> the kind of the connection, and the port where the URL has none.
 _SCHEMES: Mapping[str, tuple[ConnectionKind, int | None]] = {

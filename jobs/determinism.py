@@ -14,7 +14,7 @@ from typing import Any
 
 from pyspark.sql import DataFrame
 
-from jobs.errors import NotRepeatable
+from penstock.jobs.errors import NotRepeatable
 
 # Spark's classes of aggregates that give what happens to come first, or in the order in which rows come; and of the functions that do not
 # mind the order of the list that they are given.
@@ -34,7 +34,7 @@ def refuse_unrepeatable(frame: DataFrame, sinks: Sequence[str]) -> None:
     """
     found = list(dict.fromkeys(unrepeatable(frame))) if sinks else []
     if found:
-        fix = "take it out, or put it where its result is kept: in a call (jobs.async_io), in state, or in the source's records"
+        fix = "take it out, or put it where its result is kept: in a call (penstock.jobs.async_io), in state, or in the source's records"
         need = f"rows that a replay repeats, for exactly-once at {', '.join(sinks)}"
         raise NotRepeatable(path="build", given=", ".join(found), need=need, fix=fix)
 

@@ -18,10 +18,19 @@ import yaml.reader
 from pydantic import BaseModel, ValidationError
 from pydantic_core import ErrorDetails
 
-from jobs import findings
-from jobs.errors import BadQuantity, BadValue, BrokenYaml, DocumentTooLarge, DuplicateKey, MissingField, UnknownField, UnreadableDocument
-from sizing.errors import PenstockError, Place, raise_all
-from sizing.units import NotAQuantity
+from penstock.jobs import findings
+from penstock.jobs.errors import (
+    BadQuantity,
+    BadValue,
+    BrokenYaml,
+    DocumentTooLarge,
+    DuplicateKey,
+    MissingField,
+    UnknownField,
+    UnreadableDocument,
+)
+from penstock.sizing.errors import PenstockError, Place, raise_all
+from penstock.sizing.units import NotAQuantity
 
 Path_ = tuple[str | int, ...]
 Model = TypeVar("Model", bound=BaseModel)

@@ -1,6 +1,6 @@
 """A FlinkDeployment (flink.apache.org/v1beta1), read as the operator reads it.
 
-Only what bears on the size and the upgrade is understood; `jobs.flink_leftovers` says what becomes of all the rest.
+Only what bears on the size and the upgrade is understood; `penstock.jobs.flink_leftovers` says what becomes of all the rest.
 
 Source: flink-kubernetes-operator's ``api/spec`` classes, ``FlinkConfigBuilder`` and ``DefaultValidator``.
 """
@@ -16,11 +16,11 @@ from typing import Annotated, Any, Literal
 from pydantic import BaseModel, ConfigDict, Field
 from pydantic.alias_generators import to_camel
 
-from jobs.document import Document, Path_, dotted, read
-from jobs.errors import Contradiction, FlinkSession, NotAFlinkDeployment, UnknownField
-from jobs.spec import Name
-from sizing.errors import PenstockError, raise_all
-from sizing.targets import MAX_PARALLELISM
+from penstock.jobs.document import Document, Path_, dotted, read
+from penstock.jobs.errors import Contradiction, FlinkSession, NotAFlinkDeployment, UnknownField
+from penstock.jobs.spec import Name
+from penstock.sizing.errors import PenstockError, raise_all
+from penstock.sizing.targets import MAX_PARALLELISM
 
 API_VERSION = "flink.apache.org/v1beta1"
 SPEC: Path_ = ("spec",)

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from jobs.document import Path_, shown
-from jobs.flink_deployment import SPEC, DeploymentFile, known_fields, mapping_at, understood_places
-from sizing.flink.memory import MEMORY_KEYS
+from penstock.jobs.document import Path_, shown
+from penstock.jobs.flink_deployment import SPEC, DeploymentFile, known_fields, mapping_at, understood_places
+from penstock.sizing.flink.memory import MEMORY_KEYS
 
-# Keys that `jobs.from_flink` reads; it says itself what it makes of them.
+# Keys that `penstock.jobs.from_flink` reads; it says itself what it makes of them.
 READ_KEYS = {
     "taskmanager.memory.process.size",
     "jobmanager.memory.process.size",

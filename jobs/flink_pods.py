@@ -6,14 +6,21 @@ from collections.abc import Callable
 from fractions import Fraction
 from typing import Generic, TypeVar
 
-from jobs.document import Path_, dotted
-from jobs.flink_deployment import SPEC, JobManager, TaskManager
-from jobs.flink_reading import Reading
-from sizing.errors import PenstockError
-from sizing.flink.errors import BadFlinkSetting
-from sizing.flink.memory import JOB_MANAGER, TASK_MANAGER, JobManagerMemory, TaskManagerMemory, job_manager_memory, task_manager_memory
-from sizing.flink.values import cores, resource_memory_bytes, whole_number
-from sizing.units import MAX_CPU_MILLICORES, MIB, NotAQuantity, cpu_text, memory_mib
+from penstock.jobs.document import Path_, dotted
+from penstock.jobs.flink_deployment import SPEC, JobManager, TaskManager
+from penstock.jobs.flink_reading import Reading
+from penstock.sizing.errors import PenstockError
+from penstock.sizing.flink.errors import BadFlinkSetting
+from penstock.sizing.flink.memory import (
+    JOB_MANAGER,
+    TASK_MANAGER,
+    JobManagerMemory,
+    TaskManagerMemory,
+    job_manager_memory,
+    task_manager_memory,
+)
+from penstock.sizing.flink.values import cores, resource_memory_bytes, whole_number
+from penstock.sizing.units import MAX_CPU_MILLICORES, MIB, NotAQuantity, cpu_text, memory_mib
 
 Memory = TypeVar("Memory", TaskManagerMemory, JobManagerMemory)
 

@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TypeVar
 
-from jobs.document import Path_, dotted
-from jobs.flink_deployment import DeploymentFile
-from jobs.spec_text import Note
-from sizing.errors import PenstockError, raise_all
-from sizing.flink.errors import BadFlinkSetting
-from sizing.targets import Origin
-from sizing.units import NotAQuantity
+from penstock.jobs.document import Path_, dotted
+from penstock.jobs.flink_deployment import DeploymentFile
+from penstock.jobs.spec_text import Note
+from penstock.sizing.errors import PenstockError, raise_all
+from penstock.sizing.flink.errors import BadFlinkSetting
+from penstock.sizing.targets import Origin
+from penstock.sizing.units import NotAQuantity
 
 Value = TypeVar("Value")
 

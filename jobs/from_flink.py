@@ -13,25 +13,25 @@ from typing import Any, NamedTuple
 
 from pydantic import BaseModel, ConfigDict
 
-from jobs.document import Path_, dotted, shown
-from jobs.errors import BadValue, Contradiction, MissingField
-from jobs.flink_deployment import CONFIGURATION, SPEC, DeploymentFile, JobManager, TaskManager, load
-from jobs.flink_leftovers import leftovers
-from jobs.flink_pods import FlinkPod, FlinkPods
-from jobs.flink_reading import Reading
-from jobs.spec import StreamingJob
-from jobs.spec_text import LEFTOVER, Note, cores_text, duration_text, spec_text
-from sizing.flink.errors import BadFlinkSetting
-from sizing.flink.job import FlinkJob
-from sizing.flink.memory import JobManagerMemory, TaskManagerMemory
-from sizing.flink.parallelism import max_parallelism, task_managers
-from sizing.flink.values import boolean, duration_ms, whole_number
-from sizing.targets import MAX_PARALLELISM, DriverTarget, ExecutorTarget, Operators, Origin, Parallelism, Targets
-from sizing.units import NotAQuantity
+from penstock.jobs.document import Path_, dotted, shown
+from penstock.jobs.errors import BadValue, Contradiction, MissingField
+from penstock.jobs.flink_deployment import CONFIGURATION, SPEC, DeploymentFile, JobManager, TaskManager, load
+from penstock.jobs.flink_leftovers import leftovers
+from penstock.jobs.flink_pods import FlinkPod, FlinkPods
+from penstock.jobs.flink_reading import Reading
+from penstock.jobs.spec import StreamingJob
+from penstock.jobs.spec_text import LEFTOVER, Note, cores_text, duration_text, spec_text
+from penstock.sizing.flink.errors import BadFlinkSetting
+from penstock.sizing.flink.job import FlinkJob
+from penstock.sizing.flink.memory import JobManagerMemory, TaskManagerMemory
+from penstock.sizing.flink.parallelism import max_parallelism, task_managers
+from penstock.sizing.flink.values import boolean, duration_ms, whole_number
+from penstock.sizing.targets import MAX_PARALLELISM, DriverTarget, ExecutorTarget, Operators, Origin, Parallelism, Targets
+from penstock.sizing.units import NotAQuantity
 
 # Source: flink-kubernetes-operator, FlinkConfigBuilder.DEFAULT_CHECKPOINTING_INTERVAL, for last-state.
 OPERATORS_CHECKPOINT_INTERVAL_MS = 300_000
-# Source: the bound of jobs.spec.Executor.slots.
+# Source: the bound of penstock.jobs.spec.Executor.slots.
 MAX_SLOTS = 1024
 
 _INCREMENTAL = ("execution.checkpointing.incremental", "state.backend.incremental")
@@ -69,7 +69,8 @@ def convert(path: Path) -> Conversion:
     """Reads a FlinkDeployment and makes the job spec of it.
 
     Raises:
-        PenstockError: as `jobs.flink_deployment.load`, and SPEC-005 to SPEC-008 and SIZ-055 to SIZ-057 for what Flink or its operator would
+        PenstockError: as `penstock.jobs.flink_deployment.load`, and SPEC-005 to SPEC-008 and SIZ-055 to SIZ-057 for what Flink or its
+        operator would
             refuse; several come as `Faults`.
     """
     return conversion(load(path))

@@ -11,8 +11,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from jobs.errors import NoKafkaCredentials
-from jobs.kafka_access import PROTOCOLS, KafkaAccess
+from penstock.jobs.errors import NoKafkaCredentials
+from penstock.jobs.kafka_access import PROTOCOLS, KafkaAccess
 
 # A token, and until when it holds in seconds since the epoch.
 Token = tuple[str, float]

@@ -8,12 +8,12 @@ from typing import Annotated
 from pydantic import BaseModel, ConfigDict, Field
 from pydantic.alias_generators import to_camel
 
-from jobs import document
-from jobs.document import Document
-from jobs.errors import Contradiction, UnreadableDocument
-from jobs.spec import SpecFile
-from sizing.errors import raise_all
-from sizing.load.profile import Profile, ProfilePoint
+from penstock.jobs import document
+from penstock.jobs.document import Document
+from penstock.jobs.errors import Contradiction, UnreadableDocument
+from penstock.jobs.spec import SpecFile
+from penstock.sizing.errors import raise_all
+from penstock.sizing.load.profile import Profile, ProfilePoint
 
 
 class _Part(BaseModel):

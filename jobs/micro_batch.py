@@ -13,21 +13,21 @@ from pyspark.errors import AnalysisException, ParseException
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
-from jobs import skew
-from jobs.aside import Aside, counted
-from jobs.async_io import journal
-from jobs.async_io.task_errors import of_a_task
-from jobs.checkpoint import BatchRecord, Checkpoint
-from jobs.errors import BadDeclaration
-from jobs.event_time import observation
-from jobs.event_time.engine import Engine, put_in_force
-from jobs.event_time.gauges import measured
-from jobs.event_time.watermark import InputTime, Seen, WhenIdle
-from jobs.keyed.deduplicate import dropped
-from jobs.quarantine import hold_limit, set_aside
-from jobs.sinks.sink import FOREVER_MS, Batch, BatchSink
-from jobs.spec import QuarantineLimit
-from jobs.streams import NO_SIDE_OUTPUT, TAG, Tag
+from penstock.jobs import skew
+from penstock.jobs.aside import Aside, counted
+from penstock.jobs.async_io import journal
+from penstock.jobs.async_io.task_errors import of_a_task
+from penstock.jobs.checkpoint import BatchRecord, Checkpoint
+from penstock.jobs.errors import BadDeclaration
+from penstock.jobs.event_time import observation
+from penstock.jobs.event_time.engine import Engine, put_in_force
+from penstock.jobs.event_time.gauges import measured
+from penstock.jobs.event_time.watermark import InputTime, Seen, WhenIdle
+from penstock.jobs.keyed.deduplicate import dropped
+from penstock.jobs.quarantine import hold_limit, set_aside
+from penstock.jobs.sinks.sink import FOREVER_MS, Batch, BatchSink
+from penstock.jobs.spec import QuarantineLimit
+from penstock.jobs.streams import NO_SIDE_OUTPUT, TAG, Tag
 
 Emit = Callable[[str, Mapping[str, object]], None]
 
@@ -100,7 +100,7 @@ class MicroBatches:
         side_outputs: tag -> the sink of the rows that go aside.
         last: the record of the micro-batch before.
         emit: tells whoever started the driver.
-        strict: see `jobs.streams.Stream`.
+        strict: see `penstock.jobs.streams.Stream`.
         when_idle: what becomes of the watermark while every input is idle.
         quarantine: how many bad records stop the job; None: it never stops for them.
         failure: what the last call raised.

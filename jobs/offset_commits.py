@@ -5,8 +5,8 @@ from __future__ import annotations
 import sys
 from collections.abc import Mapping
 
-from jobs.brokers import Brokers
-from jobs.errors import BrokersUnreachable
+from penstock.jobs.brokers import Brokers
+from penstock.jobs.errors import BrokersUnreachable
 
 
 class OffsetCommits:

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from jobs.runtime_configuration import POD_NAME_VARIABLE, READY_FILE_VARIABLE
+from penstock.jobs.runtime_configuration import POD_NAME_VARIABLE, READY_FILE_VARIABLE
 
 
 def pod_conf() -> dict[str, str]:

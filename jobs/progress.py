@@ -15,11 +15,11 @@ from pyspark.sql.streaming.listener import (
     StreamingQueryListener,
 )
 
-from jobs.event_time import heartbeat
-from jobs.lag import Gauges, lag
-from jobs.micro_batch import Emit, MicroBatches
-from jobs.offset_commits import OffsetCommits
-from jobs.sinks.sink import FOREVER_MS
+from penstock.jobs.event_time import heartbeat
+from penstock.jobs.lag import Gauges, lag
+from penstock.jobs.micro_batch import Emit, MicroBatches
+from penstock.jobs.offset_commits import OffsetCommits
+from penstock.jobs.sinks.sink import FOREVER_MS
 
 
 class ProgressListener(StreamingQueryListener):

@@ -12,9 +12,9 @@ from collections.abc import Sequence
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
-from jobs.errors import QuarantineLimitReached
-from jobs.spec import QuarantineLimit
-from jobs.streams import REASON, RECORD, TAG, Tag
+from penstock.jobs.errors import QuarantineLimitReached
+from penstock.jobs.spec import QuarantineLimit
+from penstock.jobs.streams import REASON, RECORD, TAG, Tag
 
 _REASONS_TOLD = 3
 

@@ -1,4 +1,4 @@
-"""The driver's program: ``python -m jobs.runtime CONFIGURATION.json [--events FILE]``.
+"""The driver's program: ``python -m penstock.jobs.runtime CONFIGURATION.json [--events FILE]``.
 
 Runs one job until it is told to stop (SIGTERM or SIGINT, at a micro-batch's end) or fails. What happens is told on standard output, or in a
 file or pipe, one JSON object a line with an ``event``: ``starting``, ``reading``, ``batch``, ``committed``, ``idle``, ``stopped``,
@@ -27,36 +27,36 @@ from typing import TYPE_CHECKING, Any, TextIO
 from pyspark.errors import StreamingQueryException
 from pyspark.sql import SparkSession
 
-from jobs import connections
-from jobs import session as spark_session
-from jobs.app_module import find, is_sql
-from jobs.aside import Aside
-from jobs.async_io.task_errors import of_a_task
-from jobs.avro_schemas import avro_schemas
-from jobs.brokers import Brokers
-from jobs.checkpoint import Checkpoint
-from jobs.connection_secrets import with_credentials
-from jobs.declaration import building
-from jobs.determinism import refuse_unrepeatable
-from jobs.errors import AppFailed, QueryFailed, SocketHasNoPast
-from jobs.event_time import heartbeat
-from jobs.event_time.engine import Engine, ending_with_its_input, put_in_force
-from jobs.event_time.watermark import InputTime
-from jobs.job import Job
-from jobs.lag import Gauges
-from jobs.micro_batch import Emit, MicroBatches, PartitionsGrew, Route, Stopping, routed
-from jobs.offset_commits import OffsetCommits
-from jobs.pod import forget_ready, pod_conf, told_ready
-from jobs.progress import ProgressListener
-from jobs.runtime_configuration import RuntimeConfiguration
-from jobs.sinks.building import build
-from jobs.sinks.sink import FOREVER_MS, SinkContext
-from jobs.sources.lanes import lanes
-from jobs.sources.opening import Offsets
-from jobs.spec import SpecFile, load
-from jobs.sql.building import declare
-from jobs.stages import stages_conf
-from sizing.errors import PenstockError
+from penstock.jobs import connections
+from penstock.jobs import session as spark_session
+from penstock.jobs.app_module import find, is_sql
+from penstock.jobs.aside import Aside
+from penstock.jobs.async_io.task_errors import of_a_task
+from penstock.jobs.avro_schemas import avro_schemas
+from penstock.jobs.brokers import Brokers
+from penstock.jobs.checkpoint import Checkpoint
+from penstock.jobs.connection_secrets import with_credentials
+from penstock.jobs.declaration import building
+from penstock.jobs.determinism import refuse_unrepeatable
+from penstock.jobs.errors import AppFailed, QueryFailed, SocketHasNoPast
+from penstock.jobs.event_time import heartbeat
+from penstock.jobs.event_time.engine import Engine, ending_with_its_input, put_in_force
+from penstock.jobs.event_time.watermark import InputTime
+from penstock.jobs.job import Job
+from penstock.jobs.lag import Gauges
+from penstock.jobs.micro_batch import Emit, MicroBatches, PartitionsGrew, Route, Stopping, routed
+from penstock.jobs.offset_commits import OffsetCommits
+from penstock.jobs.pod import forget_ready, pod_conf, told_ready
+from penstock.jobs.progress import ProgressListener
+from penstock.jobs.runtime_configuration import RuntimeConfiguration
+from penstock.jobs.sinks.building import build
+from penstock.jobs.sinks.sink import FOREVER_MS, SinkContext
+from penstock.jobs.sources.lanes import lanes
+from penstock.jobs.sources.opening import Offsets
+from penstock.jobs.spec import SpecFile, load
+from penstock.jobs.sql.building import declare
+from penstock.jobs.stages import stages_conf
+from penstock.sizing.errors import PenstockError
 
 if TYPE_CHECKING:
     from pyspark.sql.streaming.query import StreamingQuery
@@ -67,7 +67,7 @@ _LAST_NEWS_S = 30.0
 
 def main(arguments: list[str]) -> int:
     """Runs the job of a configuration file."""
-    parser = argparse.ArgumentParser(prog="python -m jobs.runtime")
+    parser = argparse.ArgumentParser(prog="python -m penstock.jobs.runtime")
     parser.add_argument("configuration", type=Path)
     parser.add_argument("--events", type=Path, help="a file or pipe for the events; standard output by default")
     parsed = parser.parse_args(arguments)
@@ -324,7 +324,7 @@ def _importable(folders: tuple[str, ...]) -> None:
     """Puts the app's folders first on the path, for this process and for the Python workers that Spark starts."""
     for folder in reversed(folders):
         sys.path.insert(0, folder)
-    known = [*folders, str(Path(__file__).parent.parent), *filter(None, os.environ.get("PYTHONPATH", "").split(os.pathsep))]
+    known = [*folders, *filter(None, os.environ.get("PYTHONPATH", "").split(os.pathsep))]
     os.environ["PYTHONPATH"] = os.pathsep.join(dict.fromkeys(known))
 
 

@@ -8,7 +8,7 @@ from typing import Self
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 from pydantic.alias_generators import to_camel
 
-from jobs.kafka_access import KafkaAccess, Security
+from penstock.jobs.kafka_access import KafkaAccess, Security
 
 # What a pod tells its driver beside the file, for nobody knows it before there is a pod: its own name, and the file that the driver keeps
 # while its query reads.

@@ -8,7 +8,7 @@ from collections.abc import Mapping
 
 from pyspark.sql import SparkSession
 
-from jobs.spec import State
+from penstock.jobs.spec import State
 
 # Held by tests on PySpark 4.3.0. Each line says what it is for.
 FIXED = {

@@ -1,8 +1,8 @@
 """Skew: which keys of a stream have the most rows in a micro-batch, counted while the rows pass.
 
 A stage is as slow as its slowest task, and all rows of a key go to one task: the share of the hottest key says what a keyed step can gain
-from more slots. Rows by partition of the sources are counted beside (`jobs.event_time.gauges`). The remedy for aggregates is
-`jobs.windows.salted`.
+from more slots. Rows by partition of the sources are counted beside (`penstock.jobs.event_time.gauges`). The remedy for aggregates is
+`penstock.jobs.windows.salted`.
 
 Cost: one sketch a task, of twice `TRACKED` keys at most. The counts are exact while a micro-batch has no more than `TRACKED` keys, and else
 off by less than a thousandth of its rows, so that a key which is hot is found.
@@ -20,8 +20,8 @@ from typing import Any
 from pydantic import BaseModel, ConfigDict, Field
 from pyspark.sql import functions as F
 
-from jobs.event_time.engine import Engine
-from jobs.streams import TAG, Stream, Tag
+from penstock.jobs.event_time.engine import Engine
+from penstock.jobs.streams import TAG, Stream, Tag
 
 PREFIX = "penstock_keys_"
 # Keys told of each micro-batch, and keys that a sketch keeps count of.

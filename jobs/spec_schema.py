@@ -1,4 +1,7 @@
-"""``python -m jobs.spec_schema > jobs/spec.schema.json``: the JSON Schema of the job spec, for editors; a test holds the two together."""
+"""``python -m penstock.jobs.spec_schema > jobs/spec.schema.json``: the JSON Schema of the job spec, for editors.
+
+A test holds the two together.
+"""
 
 from __future__ import annotations
 
@@ -8,7 +11,7 @@ from typing import Any
 
 from pydantic.alias_generators import to_camel
 
-from jobs.spec import json_schema
+from penstock.jobs.spec import json_schema
 
 
 def schema() -> dict[str, Any]:

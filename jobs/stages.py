@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from jobs.spec.job import Stages
+from penstock.jobs.spec.job import Stages
 
 SHUFFLE_PARTITIONS = "spark.sql.shuffle.partitions"
 

@@ -13,7 +13,7 @@ column      type       what it is
 ==========  =========  ==================================================================================================
 
 Stateless steps and the interval join let rows that go aside pass. Every other stateful operator would have to keep them: before one,
-`jobs.aside.withdrawn` takes them out of the frame.
+`penstock.jobs.aside.withdrawn` takes them out of the frame.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from enum import StrEnum
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
-from jobs.declaration import name_tag
+from penstock.jobs.declaration import name_tag
 
 TAG, REASON, TIME, RECORD = "_tag", "_reason", "_time", "_record"
 ENVELOPE = (TAG, REASON, TIME, RECORD)

@@ -6,18 +6,18 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
-from jobs import app_module, load_profile
-from jobs.app_module import AppModule
-from jobs.document import Path_, dotted
-from jobs.errors import AppNotFound
-from jobs.spec import JobSpec, SpecFile
-from jobs.spec.job import Stages
-from jobs.stages import stages_conf
-from sizing.load.load import Load
-from sizing.load.of_targets import memory_for_load
-from sizing.load.parallelism import needed_slots
-from sizing.spark_settings import DEFAULT_HEAP_MIB
-from sizing.targets import DriverTarget, ExecutorTarget, Operators, Origin, Parallelism, StageTasks, Targets
+from penstock.jobs import app_module, load_profile
+from penstock.jobs.app_module import AppModule
+from penstock.jobs.document import Path_, dotted
+from penstock.jobs.errors import AppNotFound
+from penstock.jobs.spec import JobSpec, SpecFile
+from penstock.jobs.spec.job import Stages
+from penstock.jobs.stages import stages_conf
+from penstock.sizing.load.load import Load
+from penstock.sizing.load.of_targets import memory_for_load
+from penstock.sizing.load.parallelism import needed_slots
+from penstock.sizing.spark_settings import DEFAULT_HEAP_MIB
+from penstock.sizing.targets import DriverTarget, ExecutorTarget, Operators, Origin, Parallelism, StageTasks, Targets
 
 _SPEC: Path_ = ("spec",)
 _OVERHEAD = "spark.executor.memoryOverhead"
@@ -83,7 +83,7 @@ def _parallelism(spec: JobSpec, module: AppModule, load: Load | None) -> Paralle
         return Parallelism(value=module.parallelism, source="code")
     if load is not None:
         return Parallelism(value=needed_slots(load, _trigger_s(spec)).slots, source="load")
-    # jobs.spec has seen to it that one of the two is there.
+    # penstock.jobs.spec has seen to it that one of the two is there.
     assert spec.parallelism is not None
     return Parallelism(value=spec.parallelism, source="spec")
 

@@ -6,10 +6,10 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Literal
 
-from jobs.document import Path_
-from jobs.errors import TopicsDisagree
-from jobs.spec import SpecFile, TopicSettings
-from sizing.errors import PenstockError, raise_all
+from penstock.jobs.document import Path_
+from penstock.jobs.errors import TopicsDisagree
+from penstock.jobs.spec import SpecFile, TopicSettings
+from penstock.sizing.errors import PenstockError, raise_all
 
 CLEANUP_POLICY, RETENTION = "cleanup.policy", "retention.ms"
 # A broker takes records of 1 MiB by default (message.max.bytes). One of that size in quarantine is larger: its value is text in JSON, where

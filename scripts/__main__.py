@@ -1,9 +1,9 @@
-"""``python -m scripts`` is ``penstock``."""
+"""``python -m penstock.scripts`` is ``penstock``."""
 
 from __future__ import annotations
 
 import sys
 
-from scripts.command import main
+from penstock.scripts.command import main
 
 sys.exit(main())

@@ -16,11 +16,11 @@ import boto3
 from botocore.config import Config
 from botocore.exceptions import BotoCoreError, ClientError
 
-from scripts.errors import AwsNotReached, AwsRefused, CredentialsMissing
-from scripts.instance_facts import instance_type
-from scripts.provisioning.aws_access import NO_CREDENTIALS, SIGN_IN, one_line
-from scripts.steps import Steps
-from sizing.catalog.catalog import Catalog, SpotPrice
+from penstock.scripts.errors import AwsNotReached, AwsRefused, CredentialsMissing
+from penstock.scripts.instance_facts import instance_type
+from penstock.scripts.provisioning.aws_access import NO_CREDENTIALS, SIGN_IN, one_line
+from penstock.scripts.steps import Steps
+from penstock.sizing.catalog.catalog import Catalog, SpotPrice
 
 # Source: AWS Price List Query API: it answers in few regions, for all regions; China has its own.
 PRICING_REGION = "us-east-1"

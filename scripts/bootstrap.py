@@ -5,12 +5,12 @@ from __future__ import annotations
 import argparse
 import sys
 
-from scripts.output import add_output_argument, as_text
-from scripts.provisioning import state_bucket
-from scripts.provisioning.aws_access import AwsAccess
-from scripts.provisioning.chosen_environment import add_environment_argument, chosen
-from scripts.steps import Steps
-from sizing.planned import SCHEMA_VERSION
+from penstock.scripts.output import add_output_argument, as_text
+from penstock.scripts.provisioning import state_bucket
+from penstock.scripts.provisioning.aws_access import AwsAccess
+from penstock.scripts.provisioning.chosen_environment import add_environment_argument, chosen
+from penstock.scripts.steps import Steps
+from penstock.sizing.planned import SCHEMA_VERSION
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:

@@ -13,13 +13,13 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import TextIO
 
-from infra.environment import REGION_PATTERN
-from scripts import catalog_table
-from scripts.errors import PackageMissing, SnapshotNotWritten, WrongUsage
-from scripts.output import add_output_argument, as_text
-from scripts.price_files import catalog_file
-from sizing.catalog.catalog import SHIPPED_REGION, Catalog, shipped
-from sizing.catalog.instance_type import InstanceType
+from penstock.infra.environment import REGION_PATTERN
+from penstock.scripts import catalog_table
+from penstock.scripts.errors import PackageMissing, SnapshotNotWritten, WrongUsage
+from penstock.scripts.output import add_output_argument, as_text
+from penstock.scripts.price_files import catalog_file
+from penstock.sizing.catalog.catalog import SHIPPED_REGION, Catalog, shipped
+from penstock.sizing.catalog.instance_type import InstanceType
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -77,8 +77,8 @@ def _instance(known: Catalog, name: str) -> InstanceType:
 
 def _refresh(arguments: argparse.Namespace) -> None:
     try:
-        from scripts.aws_catalog import fetch  # boto3 takes half a second, and only this needs it
-        from scripts.steps import Steps
+        from penstock.scripts.aws_catalog import fetch  # boto3 takes half a second, and only this needs it
+        from penstock.scripts.steps import Steps
     except ModuleNotFoundError as error:
         fix = "./scripts/setup, and .venv/bin/penstock"
         raise PackageMissing(path="catalog refresh", given=error.name or "", need="a package that is not installed", fix=fix) from None

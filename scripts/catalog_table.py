@@ -8,13 +8,13 @@ from typing import Any, Literal, get_args
 
 from pydantic.alias_generators import to_camel
 
-from scripts.aligned import aligned
-from sizing.catalog.allocatable import Allocatable, NodeSettings, allocatable
-from sizing.catalog.catalog import Catalog
-from sizing.catalog.instance_type import InstanceType
-from sizing.catalog.labels import labels
-from sizing.planned import SCHEMA_VERSION
-from sizing.units import memory_text
+from penstock.scripts.aligned import aligned
+from penstock.sizing.catalog.allocatable import Allocatable, NodeSettings, allocatable
+from penstock.sizing.catalog.catalog import Catalog
+from penstock.sizing.catalog.instance_type import InstanceType
+from penstock.sizing.catalog.labels import labels
+from penstock.sizing.planned import SCHEMA_VERSION
+from penstock.sizing.units import memory_text
 
 WIDTH = 120
 _LABEL = 14

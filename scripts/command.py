@@ -21,11 +21,11 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, NamedTuple, NoReturn
 
-from scripts.errors import PackageMissing, WrongUsage
-from scripts.output import as_text, errors_document, wants_json
-from sizing.errors import PenstockError
+from penstock.scripts.errors import PackageMissing, WrongUsage
+from penstock.scripts.output import as_text, errors_document, wants_json
+from penstock.sizing.errors import PenstockError
 
-_OWN = {"sizing", "jobs", "infra", "scripts"}
+_OWN = {"penstock"}
 INTERRUPTED = 130
 NOBODY_READS = 141
 # Source: EX_SOFTWARE of BSD's sysexits.h.
@@ -42,20 +42,20 @@ class Verb(NamedTuple):
 
 
 VERBS = {
-    "size": Verb("scripts.size", "work out what jobs need: executors, pods, Spark settings, topics, nodes, cost"),
-    "place": Verb("scripts.place", "tell which nodes Karpenter makes for pods, from a scenario in JSON"),
-    "cost": Verb("scripts.cost", "tell what a job costs, and the difference between two specs or environments"),
-    "lint": Verb("scripts.lint", "look for what goes wrong only later: selectors, requirements, settings, versions"),
-    "catalog": Verb("scripts.catalog", "show instance types and prices, or fetch those of a region from AWS"),
-    "report": Verb("scripts.report", "write a plan as one HTML page: nodes, cost, throughput and recovery"),
-    "scan": Verb("scripts.scan", "hold what an environment would make against security rules, without AWS"),
-    "doctor": Verb("scripts.doctor", "say what is missing on this machine, and in an environment's account"),
-    "bootstrap": Verb("scripts.bootstrap", "make the bucket of an environment's Terraform state"),
-    "synth": Verb("scripts.synth", "write an environment's stacks for Terraform"),
-    "deploy": Verb("scripts.deploy", "show what an environment's stacks change, and apply them in order"),
-    "topics": Verb("scripts.topics.command", "show the topics of an environment's jobs, create and grow them"),
-    "destroy": Verb("scripts.destroy", "stop an environment's jobs and take its stacks away in order"),
-    "up": Verb("scripts.up", "run a job on this machine, end to end: emulated AWS, a real Kafka broker, Spark"),
+    "size": Verb("penstock.scripts.size", "work out what jobs need: executors, pods, Spark settings, topics, nodes, cost"),
+    "place": Verb("penstock.scripts.place", "tell which nodes Karpenter makes for pods, from a scenario in JSON"),
+    "cost": Verb("penstock.scripts.cost", "tell what a job costs, and the difference between two specs or environments"),
+    "lint": Verb("penstock.scripts.lint", "look for what goes wrong only later: selectors, requirements, settings, versions"),
+    "catalog": Verb("penstock.scripts.catalog", "show instance types and prices, or fetch those of a region from AWS"),
+    "report": Verb("penstock.scripts.report", "write a plan as one HTML page: nodes, cost, throughput and recovery"),
+    "scan": Verb("penstock.scripts.scan", "hold what an environment would make against security rules, without AWS"),
+    "doctor": Verb("penstock.scripts.doctor", "say what is missing on this machine, and in an environment's account"),
+    "bootstrap": Verb("penstock.scripts.bootstrap", "make the bucket of an environment's Terraform state"),
+    "synth": Verb("penstock.scripts.synth", "write an environment's stacks for Terraform"),
+    "deploy": Verb("penstock.scripts.deploy", "show what an environment's stacks change, and apply them in order"),
+    "topics": Verb("penstock.scripts.topics.command", "show the topics of an environment's jobs, create and grow them"),
+    "destroy": Verb("penstock.scripts.destroy", "stop an environment's jobs and take its stacks away in order"),
+    "up": Verb("penstock.scripts.up", "run a job on this machine, end to end: emulated AWS, a real Kafka broker, Spark"),
 }
 
 

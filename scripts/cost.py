@@ -8,14 +8,14 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from scripts import cost_markdown, cost_table
-from scripts.errors import WrongUsage
-from scripts.output import as_text
-from scripts.planning import DEFAULT_ENVIRONMENT, add_planning_arguments, add_prices_argument, planned_job, where
-from sizing.cost.billed import Bill
-from sizing.cost.difference import difference
-from sizing.errors import Infeasible, raise_all, violation
-from sizing.planned import SCHEMA_VERSION, Plan
+from penstock.scripts import cost_markdown, cost_table
+from penstock.scripts.errors import WrongUsage
+from penstock.scripts.output import as_text
+from penstock.scripts.planning import DEFAULT_ENVIRONMENT, add_planning_arguments, add_prices_argument, planned_job, where
+from penstock.sizing.cost.billed import Bill
+from penstock.sizing.cost.difference import difference
+from penstock.sizing.errors import Infeasible, raise_all, violation
+from penstock.sizing.planned import SCHEMA_VERSION, Plan
 
 FORMATS = ("table", "json", "yaml", "markdown")
 

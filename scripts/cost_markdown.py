@@ -5,10 +5,10 @@ from __future__ import annotations
 import re
 from collections.abc import Collection, Iterable, Iterator, Sequence
 
-from scripts import cost_table
-from scripts.money import counted, percent, usd, usd_change
-from sizing.cost.billed import Bill
-from sizing.cost.difference import Change, Difference, Side
+from penstock.scripts import cost_table
+from penstock.scripts.money import counted, percent, usd, usd_change
+from penstock.sizing.cost.billed import Bill
+from penstock.sizing.cost.difference import Change, Difference, Side
 
 
 def render(bill: Bill, title: str) -> str:

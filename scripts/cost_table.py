@@ -5,10 +5,10 @@ from __future__ import annotations
 import textwrap
 from collections.abc import Iterator, Sequence
 
-from scripts.aligned import aligned
-from scripts.money import amount, counted, percent, unit_price, usd, usd_change
-from sizing.cost.billed import Bill, Line, Sum
-from sizing.cost.difference import Change, Difference, Side
+from penstock.scripts.aligned import aligned
+from penstock.scripts.money import amount, counted, percent, unit_price, usd, usd_change
+from penstock.sizing.cost.billed import Bill, Line, Sum
+from penstock.sizing.cost.difference import Change, Difference, Side
 
 WIDTH = 140
 _INDENT = 2

@@ -8,17 +8,17 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from scripts.errors import WrongUsage
-from scripts.output import add_output_argument, as_text
-from scripts.provisioning import changes_table, machine, state_bucket, workplace, zones
-from scripts.provisioning.aws_access import AwsAccess
-from scripts.provisioning.chosen_environment import add_environment_argument, deployable
-from scripts.provisioning.confirmation import confirm
-from scripts.provisioning.deployment import DeployedStack, Deployment, outputs, wanted
-from scripts.provisioning.introduction import end_in_order, introduce
-from scripts.provisioning.stacks import synthesized
-from scripts.steps import Steps
-from sizing.planned import SCHEMA_VERSION
+from penstock.scripts.errors import WrongUsage
+from penstock.scripts.output import add_output_argument, as_text
+from penstock.scripts.provisioning import changes_table, machine, state_bucket, workplace, zones
+from penstock.scripts.provisioning.aws_access import AwsAccess
+from penstock.scripts.provisioning.chosen_environment import add_environment_argument, deployable
+from penstock.scripts.provisioning.confirmation import confirm
+from penstock.scripts.provisioning.deployment import DeployedStack, Deployment, outputs, wanted
+from penstock.scripts.provisioning.introduction import end_in_order, introduce
+from penstock.scripts.provisioning.stacks import synthesized
+from penstock.scripts.steps import Steps
+from penstock.sizing.planned import SCHEMA_VERSION
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:

@@ -6,17 +6,17 @@ import argparse
 import os
 import sys
 
-from infra.__main__ import TEARDOWN_VARIABLE
-from scripts.output import add_output_argument, as_text
-from scripts.provisioning import destroy_table, machine, orphans, state_bucket, workplace
-from scripts.provisioning.aws_access import AwsAccess
-from scripts.provisioning.chosen_environment import add_environment_argument, chosen
-from scripts.provisioning.confirmation import confirm
-from scripts.provisioning.destruction import DestroyedStack, Destruction
-from scripts.provisioning.introduction import end_in_order, introduce
-from scripts.provisioning.stacks import synthesized
-from scripts.steps import Steps
-from sizing.planned import SCHEMA_VERSION
+from penstock.infra.__main__ import TEARDOWN_VARIABLE
+from penstock.scripts.output import add_output_argument, as_text
+from penstock.scripts.provisioning import destroy_table, machine, orphans, state_bucket, workplace
+from penstock.scripts.provisioning.aws_access import AwsAccess
+from penstock.scripts.provisioning.chosen_environment import add_environment_argument, chosen
+from penstock.scripts.provisioning.confirmation import confirm
+from penstock.scripts.provisioning.destruction import DestroyedStack, Destruction
+from penstock.scripts.provisioning.introduction import end_in_order, introduce
+from penstock.scripts.provisioning.stacks import synthesized
+from penstock.scripts.steps import Steps
+from penstock.sizing.planned import SCHEMA_VERSION
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:

@@ -7,12 +7,12 @@ import os
 import sys
 from collections.abc import Sequence
 
-from scripts.output import add_output_argument, as_text
-from scripts.provisioning import machine
-from scripts.provisioning.chosen_environment import ENVIRONMENT_VARIABLE, add_environment_argument, chosen
-from scripts.provisioning.finding import MISSING, OK, Finding
-from sizing.errors import ToolMissing
-from sizing.planned import SCHEMA_VERSION
+from penstock.scripts.output import add_output_argument, as_text
+from penstock.scripts.provisioning import machine
+from penstock.scripts.provisioning.chosen_environment import ENVIRONMENT_VARIABLE, add_environment_argument, chosen
+from penstock.scripts.provisioning.finding import MISSING, OK, Finding
+from penstock.sizing.errors import ToolMissing
+from penstock.sizing.planned import SCHEMA_VERSION
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -32,8 +32,8 @@ def run(arguments: argparse.Namespace) -> int:
     has_charts = environment is not None and environment.spec.eks is not None and environment.spec.endpoints is None
     groups = {"this machine": machine.look(also_needed=["aws"] if has_charts else [])}
     if environment is not None:
-        from scripts.provisioning import cloud  # boto3 takes half a second, and only this needs it
-        from scripts.provisioning.aws_access import AwsAccess
+        from penstock.scripts.provisioning import cloud  # boto3 takes half a second, and only this needs it
+        from penstock.scripts.provisioning.aws_access import AwsAccess
 
         groups[f"environment {environment.name}"] = cloud.look(AwsAccess(environment))
     found = [finding for findings in groups.values() for finding in findings]

@@ -1,4 +1,4 @@
-"""``python -m scripts.error_reference > docs/errors.md``: the page of all the error codes; a test holds the two together."""
+"""``python -m penstock.scripts.error_reference > docs/errors.md``: the page of all the error codes; a test holds the two together."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import importlib.util
 import inspect
 import pkgutil
 
-from sizing.errors import Faults, PenstockError
+from penstock.sizing.errors import Faults, PenstockError
 
 _PACKAGES = {
     "sizing": "Targets that contradict each other or can't be met.",
@@ -26,7 +26,7 @@ _EXIT_CODES = {
 
 def errors() -> dict[str, list[type[PenstockError]]]:
     """Package -> its concrete error classes in the order of their codes; packages without an `errors` module have none."""
-    return {package: sorted(_classes(package), key=lambda kind: kind.code) for package in _PACKAGES}
+    return {package: sorted(_classes(f"penstock.{package}"), key=lambda kind: kind.code) for package in _PACKAGES}
 
 
 def cause(kind: type[PenstockError]) -> str:
@@ -42,7 +42,7 @@ def rendered() -> str:
     head = [
         "# Errors",
         "",
-        "<!-- Written by `python -m scripts.error_reference > docs/errors.md`; a test fails where it is out of date. -->",
+        "<!-- Written by `python -m penstock.scripts.error_reference > docs/errors.md`; a test fails where it is out of date. -->",
         "",
         "Every error has a code that stays, and says what is wrong, where, what was given, what is needed and how to mend it.",
         "Several errors of one document come at once. With `-o json` they are `{schemaVersion, errors: [...]}` on standard output.",
@@ -59,9 +59,10 @@ def _classes(package: str) -> list[type[PenstockError]]:
 
 
 def _error_modules(package: str) -> list[str]:
-    paths = importlib.import_module(package).__path__
-    inner = [f"{found.name}.errors" for found in pkgutil.iter_modules(paths, f"{package}.") if found.ispkg]
-    return [name for name in (f"{package}.errors", *inner) if importlib.util.find_spec(name) is not None]
+    found = pkgutil.iter_modules(importlib.import_module(package).__path__, f"{package}.")
+    inner = [name for module in found if module.ispkg for name in _error_modules(module.name)]
+    own = f"{package}.errors"
+    return [own, *inner] if importlib.util.find_spec(own) is not None else inner
 
 
 def _own_classes(name: str) -> list[type[PenstockError]]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from sizing.errors import CheckFailed, DocumentError, RunFailed, ToolMissing
+from penstock.sizing.errors import CheckFailed, DocumentError, RunFailed, ToolMissing
 
 
 class CommandNotStarted(RunFailed):

@@ -11,15 +11,15 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
-from jobs.from_flink import Conversion, convert
-from scripts.errors import SpecNotWritten
-from scripts.output import as_text
-from scripts.plan_table import WIDTH
-from sizing.errors import Infeasible, violation
-from sizing.flink.comparison import Row, compare
-from sizing.plan import plan
-from sizing.planned import SCHEMA_VERSION, Plan
-from sizing.units import MIB, cpu_text
+from penstock.jobs.from_flink import Conversion, convert
+from penstock.scripts.errors import SpecNotWritten
+from penstock.scripts.output import as_text
+from penstock.scripts.plan_table import WIDTH
+from penstock.sizing.errors import Infeasible, violation
+from penstock.sizing.flink.comparison import Row, compare
+from penstock.sizing.plan import plan
+from penstock.sizing.planned import SCHEMA_VERSION, Plan
+from penstock.sizing.units import MIB, cpu_text
 
 _NUMBER_WIDTH = 11
 _HEADINGS = {"job": "job", "task": "TaskManager / executor", "control": "JobManager / driver"}
@@ -37,7 +37,7 @@ def run(path: Path, output: str, out: Path | None = None) -> int:
         0, or 3 where Spark can't be sized so; everything is printed all the same.
 
     Raises:
-        PenstockError: as `jobs.from_flink.convert`; USE-030 for a spec that can't be written.
+        PenstockError: as `penstock.jobs.from_flink.convert`; USE-030 for a spec that can't be written.
     """
     made = convert(path)
     planned = plan(made.targets)

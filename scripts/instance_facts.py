@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from sizing.catalog.instance_type import InstanceType
+from penstock.sizing.catalog.instance_type import InstanceType
 
 # EC2's names of architectures, and Kubernetes's; what is not here (macOS, 32 bits) can be no node.
 _ARCHITECTURES = {"x86_64": "amd64", "arm64": "arm64"}

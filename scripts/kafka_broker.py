@@ -16,9 +16,9 @@ from types import TracebackType
 from confluent_kafka import KafkaException
 from confluent_kafka.admin import AdminClient
 
-from scripts import layout
-from scripts.errors import BrokerDied, BrokerNotReady, MissingTool, PortInUse
-from scripts.leash import Leash
+from penstock.scripts import layout
+from penstock.scripts.errors import BrokerDied, BrokerNotReady, MissingTool, PortInUse
+from penstock.scripts.leash import Leash
 
 # Measured on 2 cores: 1.1 s to format, 2 s to start. A minute and a half is for a machine that is busy with something else.
 START_LIMIT_S = 90

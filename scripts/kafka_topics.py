@@ -10,10 +10,10 @@ from confluent_kafka import Consumer, KafkaError, KafkaException, Message, Produ
 from confluent_kafka.admin import AdminClient
 from confluent_kafka.cimpl import NewTopic
 
-from jobs.local.recording import Record, Recorded
-from jobs.topics import MAX_RECORD_BYTES
-from scripts.errors import InputFailed, TopicsNotCreated
-from sizing.errors import raise_all
+from penstock.jobs.local.recording import Record, Recorded
+from penstock.jobs.topics import MAX_RECORD_BYTES
+from penstock.scripts.errors import InputFailed, TopicsNotCreated
+from penstock.sizing.errors import raise_all
 
 _TIMEOUT_S = 30.0
 _READ_AT_A_TIME = 10_000

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from pathlib import Path
 
-from scripts.errors import NotSetUp
+from penstock.scripts.errors import NotSetUp
 
 # The checkout that this module lies in.
 ROOT = Path(__file__).resolve().parent.parent

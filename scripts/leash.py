@@ -22,7 +22,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import IO, Self
 
-from scripts.errors import CommandNotStarted
+from penstock.scripts.errors import CommandNotStarted
 
 KEEPER = Path(__file__).with_name("leash_keeper.py")
 

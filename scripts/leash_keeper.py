@@ -1,4 +1,4 @@
-"""The keeper of a leash: ``leash_keeper.py SIGNAL GRACE_S LED FOLDER COMMAND...``, started by `scripts.leash` and by nothing else.
+"""The keeper of a leash: ``leash_keeper.py SIGNAL GRACE_S LED FOLDER COMMAND...``, started by `penstock.scripts.leash` and by nothing else.
 
 It starts the command, says so on stdout, and ends it when stdin closes or a signal asks for it. It runs by its path and imports the
 standard library alone, so that it starts in a few milliseconds and lays no path of this project on the command.

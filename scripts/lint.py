@@ -8,21 +8,21 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
-from scripts.errors import BadDate, NothingToLint, UnknownRule
-from scripts.linting import table
-from scripts.linting.environment import LintedEnvironment
-from scripts.linting.jobs import JobToLint, job_to_lint
-from scripts.linting.manifests import Manifests, read_manifests
-from scripts.output import add_output_argument, as_text
-from scripts.planning import DEFAULT_ENVIRONMENT, add_planning_arguments
-from scripts.price_files import catalog_file
-from sizing.catalog.catalog import Catalog, shipped
-from sizing.errors import CheckFailed, PenstockError, raise_all
-from sizing.lint.finding import Finding
-from sizing.lint.lint import RULES, lint
-from sizing.lint.names import meant
-from sizing.lint.subject import Subject
-from sizing.planned import SCHEMA_VERSION
+from penstock.scripts.errors import BadDate, NothingToLint, UnknownRule
+from penstock.scripts.linting import table
+from penstock.scripts.linting.environment import LintedEnvironment
+from penstock.scripts.linting.jobs import JobToLint, job_to_lint
+from penstock.scripts.linting.manifests import Manifests, read_manifests
+from penstock.scripts.output import add_output_argument, as_text
+from penstock.scripts.planning import DEFAULT_ENVIRONMENT, add_planning_arguments
+from penstock.scripts.price_files import catalog_file
+from penstock.sizing.catalog.catalog import Catalog, shipped
+from penstock.sizing.errors import CheckFailed, PenstockError, raise_all
+from penstock.sizing.lint.finding import Finding
+from penstock.sizing.lint.lint import RULES, lint
+from penstock.sizing.lint.names import meant
+from penstock.sizing.lint.subject import Subject
+from penstock.sizing.planned import SCHEMA_VERSION
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:

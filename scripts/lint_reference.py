@@ -1,11 +1,11 @@
-"""``python -m scripts.lint_reference > docs/lint.md``: the page of all the rules of lint; a test holds the two together."""
+"""``python -m penstock.scripts.lint_reference > docs/lint.md``: the page of all the rules of lint; a test holds the two together."""
 
 from __future__ import annotations
 
 from types import ModuleType
 
-from sizing.lint import jobs, manifests, node_pools, pods, spark_conf, versions
-from sizing.lint.rule import Rule, rules_of
+from penstock.sizing.lint import jobs, manifests, node_pools, pods, spark_conf, versions
+from penstock.sizing.lint.rule import Rule, rules_of
 
 _KINDS: dict[str, ModuleType] = {
     "NodePools": node_pools,
@@ -18,7 +18,7 @@ _KINDS: dict[str, ModuleType] = {
 _HEAD = """\
 # Lint
 
-<!-- Written by `python -m scripts.lint_reference > docs/lint.md`; a test fails where it is out of date. -->
+<!-- Written by `python -m penstock.scripts.lint_reference > docs/lint.md`; a test fails where it is out of date. -->
 
 What is allowed and still a mistake, found before the rollout. Nothing of it asks a cluster or AWS.
 

@@ -12,12 +12,12 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
 
-from jobs import errors
-from jobs.runtime_configuration import RuntimeConfiguration
-from scripts.errors import DriverDied
-from scripts.layout import ROOT
-from scripts.leash import Leash
-from sizing.errors import PenstockError, Place, raise_all
+from penstock.jobs import errors
+from penstock.jobs.runtime_configuration import RuntimeConfiguration
+from penstock.scripts.errors import DriverDied
+from penstock.scripts.layout import ROOT
+from penstock.scripts.leash import Leash
+from penstock.sizing.errors import PenstockError, Place, raise_all
 
 # A driver that stops has a micro-batch to finish.
 _GRACE_S = 60
@@ -40,7 +40,7 @@ class LocalDriver:
         file = folder / "runtime.json"
         configuration.write(file)
         env = {**os.environ, **environment, "PYTHONPATH": str(ROOT), "PYTHONUNBUFFERED": "1", "PYSPARK_PYTHON": sys.executable}
-        command = [sys.executable, "-m", "jobs.runtime", str(file), "--events", str(self._pipe)]
+        command = [sys.executable, "-m", "penstock.jobs.runtime", str(file), "--events", str(self._pipe)]
         # The driver asks its engine for the end of a micro-batch, and closes what it holds open: the engine has to be there still.
         self._leash = Leash(command, env=env, log=log, cwd=folder, grace_s=_GRACE_S, led=True)
 

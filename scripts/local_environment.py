@@ -15,12 +15,12 @@ from typing import TYPE_CHECKING
 
 import boto3
 
-from infra.environment import Environment
-from scripts.emulation.emulated_aws import EmulatedAws
-from scripts.kafka_broker import KafkaBroker
-from scripts.local_servers.starting import LocalServers
-from scripts.provisioning import stacks
-from scripts.provisioning.terraform import Applied, Terraform
+from penstock.infra.environment import Environment
+from penstock.scripts.emulation.emulated_aws import EmulatedAws
+from penstock.scripts.kafka_broker import KafkaBroker
+from penstock.scripts.local_servers.starting import LocalServers
+from penstock.scripts.provisioning import stacks
+from penstock.scripts.provisioning.terraform import Applied, Terraform
 
 if TYPE_CHECKING:
     from mypy_boto3_s3 import S3Client

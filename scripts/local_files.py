@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from jobs.local.recording import Record, Recorded
-from jobs.spec import FilesSource, SpecFile
+from penstock.jobs.local.recording import Record, Recorded
+from penstock.jobs.spec import FilesSource, SpecFile
 
 if TYPE_CHECKING:
     from mypy_boto3_s3 import S3Client

@@ -10,9 +10,9 @@ from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
-from jobs.local.recording import Expectation, Record, Recording
-from jobs.spec import SpecFile
-from scripts.errors import ExpectationFailed, InputFailed
+from penstock.jobs.local.recording import Expectation, Record, Recording
+from penstock.jobs.spec import SpecFile
+from penstock.scripts.errors import ExpectationFailed, InputFailed
 
 Generator = Callable[[int], Iterable[Record]]
 Expect = Callable[[Recording], Expectation]
@@ -96,5 +96,5 @@ def _record(topic: str, item: object) -> Record:
     try:
         return Record(json.dumps(item).encode())
     except (TypeError, ValueError) as error:
-        need = "a jobs.local.recording.Record, bytes, text or a mapping that JSON can write"
+        need = "a penstock.jobs.local.recording.Record, bytes, text or a mapping that JSON can write"
         raise InputFailed(path=f"the generator of {topic}", given=repr(item)[:200], need=need, fix=str(error)) from None

@@ -6,7 +6,7 @@ import math
 import os
 from dataclasses import dataclass
 
-from sizing.planned import Plan
+from penstock.sizing.planned import Plan
 
 _MIB = 1024 * 1024
 # A local driver does the executors' work too, beside the broker, the emulator and Python's workers.

@@ -11,22 +11,22 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from jobs.local.recording import Expectation, Record, Recorded
-from jobs.runtime_configuration import RuntimeConfiguration
-from jobs.spec import SpecFile
-from jobs.streams import Tag
-from scripts import kafka_topics, layout, local_files, recorded_run
-from scripts.errors import ExpectationFailed, InputFailed, RunTooLong
-from scripts.kafka_topics import Fed
-from scripts.local_driver import LocalDriver
-from scripts.local_environment import LocalEnvironment
-from scripts.local_input import Expect, Generator
-from scripts.local_machine import LocalMachine
-from scripts.results import Results, last_of
-from scripts.steps import Steps
-from scripts.verdict import Outcome, canonical
-from sizing.errors import PenstockError
-from sizing.planned import Plan
+from penstock.jobs.local.recording import Expectation, Record, Recorded
+from penstock.jobs.runtime_configuration import RuntimeConfiguration
+from penstock.jobs.spec import SpecFile
+from penstock.jobs.streams import Tag
+from penstock.scripts import kafka_topics, layout, local_files, recorded_run
+from penstock.scripts.errors import ExpectationFailed, InputFailed, RunTooLong
+from penstock.scripts.kafka_topics import Fed
+from penstock.scripts.local_driver import LocalDriver
+from penstock.scripts.local_environment import LocalEnvironment
+from penstock.scripts.local_input import Expect, Generator
+from penstock.scripts.local_machine import LocalMachine
+from penstock.scripts.results import Results, last_of
+from penstock.scripts.steps import Steps
+from penstock.scripts.verdict import Outcome, canonical
+from penstock.sizing.errors import PenstockError
+from penstock.sizing.planned import Plan
 
 # The longest that a driver may say nothing. A micro-batch of 100,000 rows takes seconds; the engine's start takes ten.
 STALL_LIMIT_S = 300

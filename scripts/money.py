@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from sizing.cost.difference import Percent, UsdChange
-from sizing.cost.usd import UsdRange
+from penstock.sizing.cost.difference import Percent, UsdChange
+from penstock.sizing.cost.usd import UsdRange
 
 UNKNOWN = "unknown"
 # The units of a bill that are things to count.

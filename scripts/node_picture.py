@@ -7,8 +7,8 @@ import textwrap
 from collections.abc import Iterator, Mapping
 from typing import NamedTuple, TextIO
 
-from scripts.node_shares import KIND_NAMES, Kind, Part, Shares, cores_text, counted, gib_text, pods_text, same_nodes, shares
-from sizing.planned_nodes import NodeGroup, NodesPlan, PlacedPods
+from penstock.scripts.node_shares import KIND_NAMES, Kind, Part, Shares, cores_text, counted, gib_text, pods_text, same_nodes, shares
+from penstock.sizing.planned_nodes import NodeGroup, NodesPlan, PlacedPods
 
 WIDTH = 100
 NARROWEST = 60

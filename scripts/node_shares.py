@@ -9,7 +9,7 @@ from collections import Counter
 from collections.abc import Iterator
 from typing import Literal, NamedTuple
 
-from sizing.planned_nodes import NodeExample, NodeGroup, PlacedPods, PodsOnNode
+from penstock.sizing.planned_nodes import NodeExample, NodeGroup, PlacedPods, PodsOnNode
 
 Kind = Literal["reserve", "daemonSets", "driver", "executor", "pod", "free"]
 ResourceName = Literal["cpu", "memory"]

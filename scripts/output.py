@@ -8,8 +8,8 @@ from collections.abc import Mapping, Sequence
 from itertools import pairwise
 from typing import Any
 
-from sizing.errors import PenstockError
-from sizing.planned import SCHEMA_VERSION
+from penstock.sizing.errors import PenstockError
+from penstock.sizing.planned import SCHEMA_VERSION
 
 FORMATS = ("table", "json", "yaml")
 

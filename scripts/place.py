@@ -9,18 +9,18 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, NamedTuple, NoReturn
 
-from scripts import place_table
-from scripts.errors import UnreadableScenario, WrongUsage
-from scripts.output import FORMATS, add_output_argument
-from scripts.planning import where
-from scripts.price_files import catalog_file
-from sizing.catalog.allocatable import NodeSettings
-from sizing.catalog.catalog import Catalog, shipped
-from sizing.errors import PenstockError, Place, raise_all
-from sizing.placement.decision import Decision
-from sizing.placement.place import place
-from sizing.placement.scenario import Scenario, locate, read
-from sizing.placement.staged import place_staged
+from penstock.scripts import place_table
+from penstock.scripts.errors import UnreadableScenario, WrongUsage
+from penstock.scripts.output import FORMATS, add_output_argument
+from penstock.scripts.planning import where
+from penstock.scripts.price_files import catalog_file
+from penstock.sizing.catalog.allocatable import NodeSettings
+from penstock.sizing.catalog.catalog import Catalog, shipped
+from penstock.sizing.errors import PenstockError, Place, raise_all
+from penstock.sizing.placement.decision import Decision
+from penstock.sizing.placement.place import place
+from penstock.sizing.placement.scenario import Scenario, locate, read
+from penstock.sizing.placement.staged import place_staged
 
 # A scenario of a hundred NodePools and groups has some 200 kB.
 MAX_BYTES = 50_000_000

@@ -6,8 +6,8 @@ import textwrap
 from collections import Counter
 from collections.abc import Iterator, Mapping
 
-from scripts.aligned import aligned
-from sizing.placement.decision import Decision, NodeClaim, Reason
+from penstock.scripts.aligned import aligned
+from penstock.sizing.placement.decision import Decision, NodeClaim, Reason
 
 WIDTH = 100
 

@@ -5,12 +5,12 @@ from __future__ import annotations
 import textwrap
 from collections.abc import Iterator, Mapping, Sequence
 
-from scripts.money import usd
-from sizing.cost.billed import Bill
-from sizing.explained import Explanation
-from sizing.planned import Plan, PlannedPod, SpotPlan
-from sizing.planned_nodes import NodeGroup, NodesPlan
-from sizing.units import cpu_text, memory_text
+from penstock.scripts.money import usd
+from penstock.sizing.cost.billed import Bill
+from penstock.sizing.explained import Explanation
+from penstock.sizing.planned import Plan, PlannedPod, SpotPlan
+from penstock.sizing.planned_nodes import NodeGroup, NodesPlan
+from penstock.sizing.units import cpu_text, memory_text
 
 WIDTH = 100
 _LABEL = 12

@@ -7,16 +7,16 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import NamedTuple
 
-from infra.cluster import cluster
-from infra.environment import Environment
-from infra.environment import load as load_environment
-from jobs.spec import SpecFile, load
-from jobs.targets import targets
-from scripts.price_files import catalog_file, prices_file
-from sizing.cluster import Cluster
-from sizing.plan import plan
-from sizing.planned import Plan
-from sizing.targets import Targets
+from penstock.infra.cluster import cluster
+from penstock.infra.environment import Environment
+from penstock.infra.environment import load as load_environment
+from penstock.jobs.spec import SpecFile, load
+from penstock.jobs.targets import targets
+from penstock.scripts.price_files import catalog_file, prices_file
+from penstock.sizing.cluster import Cluster
+from penstock.sizing.plan import plan
+from penstock.sizing.planned import Plan
+from penstock.sizing.targets import Targets
 
 # Nothing before deploy touches AWS, so a name that was forgotten does no harm here.
 DEFAULT_ENVIRONMENT = "production"

@@ -6,12 +6,12 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import TypeVar
 
-from jobs.errors import UnreadableDocument
-from sizing.catalog import catalog
-from sizing.catalog.catalog import Catalog
-from sizing.cost import prices
-from sizing.cost.prices import Prices
-from sizing.errors import DocumentError, Place
+from penstock.jobs.errors import UnreadableDocument
+from penstock.sizing.catalog import catalog
+from penstock.sizing.catalog.catalog import Catalog
+from penstock.sizing.cost import prices
+from penstock.sizing.cost.prices import Prices
+from penstock.sizing.errors import DocumentError, Place
 
 _Read = TypeVar("_Read")
 

@@ -8,9 +8,9 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from jobs.local.recording import RecordedBatch, Recording
-from scripts import kafka_topics
-from scripts.kafka_topics import Fed
+from penstock.jobs.local.recording import RecordedBatch, Recording
+from penstock.scripts import kafka_topics
+from penstock.scripts.kafka_topics import Fed
 
 if TYPE_CHECKING:
     from mypy_boto3_s3 import S3Client

@@ -6,10 +6,10 @@ import argparse
 import sys
 from pathlib import Path
 
-from scripts.errors import NoPage, ReportNotWritten
-from scripts.planning import add_environment_argument, add_planning_arguments, add_prices_argument, planned_job, where
-from scripts.reporting import page
-from sizing.errors import Infeasible, violation
+from penstock.scripts.errors import NoPage, ReportNotWritten
+from penstock.scripts.planning import add_environment_argument, add_planning_arguments, add_prices_argument, planned_job, where
+from penstock.scripts.reporting import page
+from penstock.sizing.errors import Infeasible, violation
 
 _SUFFIXES = (".html", ".htm")
 

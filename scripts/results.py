@@ -10,8 +10,8 @@ from datetime import UTC, date, datetime
 from decimal import Decimal
 from typing import TYPE_CHECKING, Any
 
-from jobs.spec import FileSink, PostgresSink, RedisSink, Sink
-from scripts import kafka_topics, recorded_run
+from penstock.jobs.spec import FileSink, PostgresSink, RedisSink, Sink
+from penstock.scripts import kafka_topics, recorded_run
 
 if TYPE_CHECKING:
     from mypy_boto3_s3 import S3Client

@@ -8,13 +8,13 @@ import sys
 import tempfile
 from pathlib import Path
 
-from scripts.output import add_output_argument, as_text
-from scripts.provisioning.chosen_environment import add_environment_argument, deployable
-from scripts.security import gate, waivers
-from scripts.security.gate import WAIVERS, Scanned
-from scripts.steps import Steps
-from sizing.errors import raise_all
-from sizing.planned import SCHEMA_VERSION
+from penstock.scripts.output import add_output_argument, as_text
+from penstock.scripts.provisioning.chosen_environment import add_environment_argument, deployable
+from penstock.scripts.security import gate, waivers
+from penstock.scripts.security.gate import WAIVERS, Scanned
+from penstock.scripts.steps import Steps
+from penstock.sizing.errors import raise_all
+from penstock.sizing.planned import SCHEMA_VERSION
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:

@@ -9,13 +9,21 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from scripts import node_picture, plan_table, together_table
-from scripts.errors import WrongUsage
-from scripts.output import add_output_argument, as_text
-from scripts.planning import PlannedJob, Where, add_environment_argument, add_planning_arguments, add_prices_argument, planned_job, where
-from sizing.errors import Infeasible, violation
-from sizing.planned import SCHEMA_VERSION, Plan
-from sizing.together import Together, plan_together
+from penstock.scripts import node_picture, plan_table, together_table
+from penstock.scripts.errors import WrongUsage
+from penstock.scripts.output import add_output_argument, as_text
+from penstock.scripts.planning import (
+    PlannedJob,
+    Where,
+    add_environment_argument,
+    add_planning_arguments,
+    add_prices_argument,
+    planned_job,
+    where,
+)
+from penstock.sizing.errors import Infeasible, violation
+from penstock.sizing.planned import SCHEMA_VERSION, Plan
+from penstock.sizing.together import Together, plan_together
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -38,7 +46,7 @@ def run(arguments: argparse.Namespace) -> int:
     """
     _check(arguments)
     if arguments.from_flink is not None:
-        from scripts import from_flink  # only here: a plan needs nothing of Flink
+        from penstock.scripts import from_flink  # only here: a plan needs nothing of Flink
 
         return from_flink.run(arguments.from_flink, arguments.output, arguments.out)
     there = where(arguments.environment, arguments.catalog, arguments.prices)

@@ -1,4 +1,5 @@
-"""``python -m scripts.spark_keys > sizing/data/spark-4.3.0-keys.txt``: the settings that the pinned Spark knows, from its own jars.
+"""``python -m penstock.scripts.spark_keys > sizing/data/spark-4.3.0-keys.txt``: the settings that the pinned Spark knows, from its own
+jars.
 
 Spark registers most settings as `ConfigEntry` when a class is loaded; those have a type, which an entry tells when it is given a value that
 fits none. Others are plain texts in the code; those stand in the constant pools of its classes. Needs Java and what the set-up fetches. A
@@ -21,7 +22,7 @@ import pyspark
 from pyspark import SparkConf
 from pyspark.java_gateway import launch_gateway
 
-from scripts.layout import spark_jars
+from penstock.scripts.layout import spark_jars
 
 # Fits no type and no set of options.
 _NONSENSE = "~"
@@ -86,7 +87,8 @@ def registered() -> Iterator[dict[str, Any]]:
 def rendered() -> str:
     """The file."""
     head = [
-        f"# Settings of Spark {pyspark.__version__}, read from its jars by `python -m scripts.spark_keys`; a test holds the two together.",
+        f"# Settings of Spark {pyspark.__version__}, read from its jars by "
+        "`python -m penstock.scripts.spark_keys`; a test holds the two together.",
         "# key, kind, note; with tabs between them. named: only a text in the code, of no known type; family: any name may follow.",
     ]
     lines = ["\t".join(row).rstrip("\t") for row in rows()]

@@ -6,12 +6,12 @@ import argparse
 import sys
 from pathlib import Path
 
-from scripts.output import add_output_argument, as_text
-from scripts.provisioning.chosen_environment import add_environment_argument, deployable
-from scripts.provisioning.deployment import in_order
-from scripts.provisioning.stacks import synthesized
-from scripts.steps import Steps
-from sizing.planned import SCHEMA_VERSION
+from penstock.scripts.output import add_output_argument, as_text
+from penstock.scripts.provisioning.chosen_environment import add_environment_argument, deployable
+from penstock.scripts.provisioning.deployment import in_order
+from penstock.scripts.provisioning.stacks import synthesized
+from penstock.scripts.steps import Steps
+from penstock.sizing.planned import SCHEMA_VERSION
 
 # cdktf's own.
 DEFAULT_FOLDER = Path("cdktf.out")

@@ -1,4 +1,4 @@
-"""Runs the tests, one pytest process a tier: ``python -m scripts.tiers``, which ``./scripts/test`` does after the set-up."""
+"""Runs the tests, one pytest process a tier: ``python -m penstock.scripts.tiers``, which ``./scripts/test`` does after the set-up."""
 
 from __future__ import annotations
 
@@ -16,8 +16,8 @@ from xml.etree import ElementTree
 
 from pydantic import BaseModel, ConfigDict
 
-from scripts.errors import WrongOption
-from sizing.errors import PenstockError
+from penstock.scripts.errors import WrongOption
+from penstock.sizing.errors import PenstockError
 
 # In the order in which they run.
 TIERS = {

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from scripts.plan_table import cost_lines, labelled, node_lines
-from sizing.together import Together
+from penstock.scripts.plan_table import cost_lines, labelled, node_lines
+from penstock.sizing.together import Together
 
 
 def render(shared: Together, names: Sequence[str]) -> str:

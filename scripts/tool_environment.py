@@ -12,9 +12,9 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 
-from scripts.errors import MissingTool, ToolNotInstalled
-from scripts.layout import ROOT
-from scripts.leash import Leash
+from penstock.scripts.errors import MissingTool, ToolNotInstalled
+from penstock.scripts.layout import ROOT
+from penstock.scripts.leash import Leash
 
 # LocalStack's 230 packages take a minute or two from a registry, and less from pip's cache.
 INSTALL_LIMIT_S = 1_200

@@ -16,23 +16,23 @@ from pathlib import Path
 from types import FrameType
 from typing import NoReturn
 
-from infra import environment as environments
-from infra.environment import Environment
-from jobs.errors import Contradiction, MissingField
-from jobs.spec import load
-from jobs.streams import Tag
-from jobs.targets import targets
-from jobs.topics import asked_topics
-from scripts import kafka_topics, layout, local_input, local_machine, plan_table, verdict
-from scripts.errors import StacksDiffer, WrongResult
-from scripts.local_environment import LocalEnvironment
-from scripts.local_run import Job, LocalRun
-from scripts.local_servers.starting import LocalServers, without_server
-from scripts.provisioning.terraform import Applied
-from scripts.steps import Steps
-from scripts.verdict import Outcome, Verdict
-from sizing.errors import PenstockError, raise_all, violation
-from sizing.plan import plan
+from penstock.infra import environment as environments
+from penstock.infra.environment import Environment
+from penstock.jobs.errors import Contradiction, MissingField
+from penstock.jobs.spec import load
+from penstock.jobs.streams import Tag
+from penstock.jobs.targets import targets
+from penstock.jobs.topics import asked_topics
+from penstock.scripts import kafka_topics, layout, local_input, local_machine, plan_table, verdict
+from penstock.scripts.errors import StacksDiffer, WrongResult
+from penstock.scripts.local_environment import LocalEnvironment
+from penstock.scripts.local_run import Job, LocalRun
+from penstock.scripts.local_servers.starting import LocalServers, without_server
+from penstock.scripts.provisioning.terraform import Applied
+from penstock.scripts.steps import Steps
+from penstock.scripts.verdict import Outcome, Verdict
+from penstock.sizing.errors import PenstockError, raise_all, violation
+from penstock.sizing.plan import plan
 
 # How often it is looked whether all still runs.
 _LOOK_S = 1.0

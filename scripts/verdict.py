@@ -8,7 +8,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from jobs.local.recording import Expectation
+from penstock.jobs.local.recording import Expectation
 
 _SHOWN = 5
 

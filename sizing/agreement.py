@@ -8,11 +8,11 @@ from __future__ import annotations
 
 from pydantic import BaseModel, ConfigDict
 
-from sizing.errors import LimitBelowRequest, NoTaskSlot, PenstockError, SettingContradicts
-from sizing.executors import task_slots
-from sizing.spark_pods import DEFAULT_DRIVER_CPU_MILLICORES, DEFAULT_DRIVER_POD_MIB
-from sizing.spark_settings import PodSettings, SparkSettings
-from sizing.targets import Targets
+from penstock.sizing.errors import LimitBelowRequest, NoTaskSlot, PenstockError, SettingContradicts
+from penstock.sizing.executors import task_slots
+from penstock.sizing.spark_pods import DEFAULT_DRIVER_CPU_MILLICORES, DEFAULT_DRIVER_POD_MIB
+from penstock.sizing.spark_settings import PodSettings, SparkSettings
+from penstock.sizing.targets import Targets
 
 
 class AgreedPod(BaseModel):

@@ -6,11 +6,11 @@ from typing import Annotated, Literal
 
 from pydantic import BaseModel, ConfigDict, Field
 
-from sizing.catalog.allocatable import NodeSettings
-from sizing.catalog.catalog import Catalog
-from sizing.cost.prices import Prices
-from sizing.placement.node_pool_manifests import NodePool
-from sizing.placement.pod_manifests import DaemonSet
+from penstock.sizing.catalog.allocatable import NodeSettings
+from penstock.sizing.catalog.catalog import Catalog
+from penstock.sizing.cost.prices import Prices
+from penstock.sizing.placement.node_pool_manifests import NodePool
+from penstock.sizing.placement.pod_manifests import DaemonSet
 
 _Count = Annotated[int, Field(ge=1)]
 _Amount = Annotated[float, Field(ge=0, allow_inf_nan=False)]

@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 
-from sizing.cluster import Cluster
-from sizing.errors import DriverOnSpot, Infeasible, NoPoolTakesPod, NothingToLaunch, PodFitsNoNode, PoolLimitBinds, QuotaBinds
-from sizing.job_pods import DRIVER
-from sizing.load.load_plan import LoadKafka
-from sizing.nearest_fit import (
+from penstock.sizing.cluster import Cluster
+from penstock.sizing.errors import DriverOnSpot, Infeasible, NoPoolTakesPod, NothingToLaunch, PodFitsNoNode, PoolLimitBinds, QuotaBinds
+from penstock.sizing.job_pods import DRIVER
+from penstock.sizing.load.load_plan import LoadKafka
+from penstock.sizing.nearest_fit import (
     LIMIT_UNITS,
     Limits,
     Wanted,
@@ -21,12 +21,12 @@ from sizing.nearest_fit import (
     sized,
     smallest_type,
 )
-from sizing.nodes import requested
-from sizing.placement.quantities import NANO
-from sizing.placement.resources import MEMORY
-from sizing.placement.scenario import PodGroup
-from sizing.planned_nodes import NodeGroup, NodesPlan
-from sizing.units import cpu_text, memory_text
+from penstock.sizing.nodes import requested
+from penstock.sizing.placement.quantities import NANO
+from penstock.sizing.placement.resources import MEMORY
+from penstock.sizing.placement.scenario import PodGroup
+from penstock.sizing.planned_nodes import NodeGroup, NodesPlan
+from penstock.sizing.units import cpu_text, memory_text
 
 # Source: EC2 service quotas L-1216C47A and L-34B43A08: "standard" instances are A, C, D, H, I, M, R, T and Z. The other families of these
 # letters (DL, HPC, Inf, Mac, Trn) have quotas of their own.

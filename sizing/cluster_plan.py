@@ -4,21 +4,21 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from sizing.cluster import Cluster
-from sizing.cluster_feasibility import broker_quota_violations, cluster_violations
-from sizing.cost.bill import bill
-from sizing.cost.billed import Bill
-from sizing.cost.of_plan import assumptions_of, usage_of
-from sizing.errors import Infeasible
-from sizing.job_pods import EXECUTOR, pod_groups
-from sizing.load.load_plan import LoadKafka
-from sizing.nearest_fit import Wanted
-from sizing.nodes import allocation_of, plan_nodes
-from sizing.planned import Plan, SpotPlan
-from sizing.planned_nodes import NodesPlan, PlacedPods
-from sizing.resilience import planned_spot
-from sizing.state.checkpoint import CheckpointTraffic
-from sizing.targets import Targets
+from penstock.sizing.cluster import Cluster
+from penstock.sizing.cluster_feasibility import broker_quota_violations, cluster_violations
+from penstock.sizing.cost.bill import bill
+from penstock.sizing.cost.billed import Bill
+from penstock.sizing.cost.of_plan import assumptions_of, usage_of
+from penstock.sizing.errors import Infeasible
+from penstock.sizing.job_pods import EXECUTOR, pod_groups
+from penstock.sizing.load.load_plan import LoadKafka
+from penstock.sizing.nearest_fit import Wanted
+from penstock.sizing.nodes import allocation_of, plan_nodes
+from penstock.sizing.planned import Plan, SpotPlan
+from penstock.sizing.planned_nodes import NodesPlan, PlacedPods
+from penstock.sizing.resilience import planned_spot
+from penstock.sizing.state.checkpoint import CheckpointTraffic
+from penstock.sizing.targets import Targets
 
 # What a pod of the plan is about -> the field of the targets that says where it stands.
 _FIELDS = {"executor": "executor.memory_mib", "driver": "driver.memory_mib"}

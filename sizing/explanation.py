@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from sizing.executors import DEALT_OUT
-from sizing.explained import Explanation
-from sizing.job_load import JobLoad
-from sizing.node_explanation import explain_nodes
-from sizing.planned import Plan, PlannedPod
-from sizing.spark_pods import has_own_overhead, planned_factor, spark_factor
-from sizing.spark_settings import PodSettings, SparkSettings
-from sizing.targets import DriverTarget, ExecutorTarget, Targets
+from penstock.sizing.executors import DEALT_OUT
+from penstock.sizing.explained import Explanation
+from penstock.sizing.job_load import JobLoad
+from penstock.sizing.node_explanation import explain_nodes
+from penstock.sizing.planned import Plan, PlannedPod
+from penstock.sizing.spark_pods import has_own_overhead, planned_factor, spark_factor
+from penstock.sizing.spark_settings import PodSettings, SparkSettings
+from penstock.sizing.targets import DriverTarget, ExecutorTarget, Targets
 
 Inputs = dict[str, int | float | str]
 

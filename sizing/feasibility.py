@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from sizing.agreement import AgreedPod
-from sizing.errors import ExecutorsIdle, HeapTooSmall, Infeasible, PodNotMet, TooFewPartitions
-from sizing.planned import Plan
-from sizing.spark_pods import MIN_HEAP_MIB, PodMemory, planned_driver, planned_executor
-from sizing.spark_settings import SparkSettings
-from sizing.targets import Targets
+from penstock.sizing.agreement import AgreedPod
+from penstock.sizing.errors import ExecutorsIdle, HeapTooSmall, Infeasible, PodNotMet, TooFewPartitions
+from penstock.sizing.planned import Plan
+from penstock.sizing.spark_pods import MIN_HEAP_MIB, PodMemory, planned_driver, planned_executor
+from penstock.sizing.spark_settings import SparkSettings
+from penstock.sizing.targets import Targets
 
 
 def memory_violations(targets: Targets, kind: str, agreed: AgreedPod, memory: PodMemory, settings: SparkSettings) -> list[Infeasible]:

@@ -5,20 +5,20 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import NamedTuple
 
-from sizing.cluster import Cluster, KafkaCluster
-from sizing.errors import Infeasible
-from sizing.explained import Explanation
-from sizing.load.capability import Running, capability
-from sizing.load.job_shape import JobShape, KafkaChoice
-from sizing.load.load import Load
-from sizing.load.load_plan import LoadPlan
-from sizing.load.of_targets import located_violations, shape_of
-from sizing.load.parallelism import reading_tasks
-from sizing.load.planning import plan_load
-from sizing.planned import PlannedPod, ThroughputPlan
-from sizing.spark_settings import SparkSettings
-from sizing.state.backend_conf import backend_conf
-from sizing.targets import Targets
+from penstock.sizing.cluster import Cluster, KafkaCluster
+from penstock.sizing.errors import Infeasible
+from penstock.sizing.explained import Explanation
+from penstock.sizing.load.capability import Running, capability
+from penstock.sizing.load.job_shape import JobShape, KafkaChoice
+from penstock.sizing.load.load import Load
+from penstock.sizing.load.load_plan import LoadPlan
+from penstock.sizing.load.of_targets import located_violations, shape_of
+from penstock.sizing.load.parallelism import reading_tasks
+from penstock.sizing.load.planning import plan_load
+from penstock.sizing.planned import PlannedPod, ThroughputPlan
+from penstock.sizing.spark_settings import SparkSettings
+from penstock.sizing.state.backend_conf import backend_conf
+from penstock.sizing.targets import Targets
 
 # Where a number of the load's plan stands in the plan of the job; the others are told by the job's own rules.
 _PLACES = {

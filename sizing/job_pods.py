@@ -7,12 +7,12 @@ from typing import Any
 
 from pydantic import ValidationError
 
-from sizing.cluster import Cluster, PodPlace
-from sizing.errors import BadSparkSetting
-from sizing.placement.pod_manifests import PodSpec
-from sizing.placement.scenario import PodGroup
-from sizing.planned import PlannedPod, Pods
-from sizing.targets import Targets
+from penstock.sizing.cluster import Cluster, PodPlace
+from penstock.sizing.errors import BadSparkSetting
+from penstock.sizing.placement.pod_manifests import PodSpec
+from penstock.sizing.placement.scenario import PodGroup
+from penstock.sizing.planned import PlannedPod, Pods
+from penstock.sizing.targets import Targets
 
 DRIVER = "driver"
 EXECUTOR = "executor"

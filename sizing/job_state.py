@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from sizing.load.load_plan import LoadPlan
-from sizing.planned import StatePlan
-from sizing.state.checkpoint import SECONDS_PER_DAY, CheckpointSettings, checkpoint_traffic
-from sizing.state.stores import Backend, join_format, state_stores, stores_per_partition
-from sizing.targets import Targets
+from penstock.sizing.load.load_plan import LoadPlan
+from penstock.sizing.planned import StatePlan
+from penstock.sizing.state.checkpoint import SECONDS_PER_DAY, CheckpointSettings, checkpoint_traffic
+from penstock.sizing.state.stores import Backend, join_format, state_stores, stores_per_partition
+from penstock.sizing.targets import Targets
 
-# What `jobs.spec` gives to a job that says nothing.
+# What `penstock.jobs.spec` gives to a job that says nothing.
 DEFAULT_BACKEND: Backend = "rocksdb"
 
 

@@ -10,18 +10,18 @@ from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from typing import NamedTuple
 
-from sizing.catalog.instance_type import InstanceType
-from sizing.cluster import Cluster
-from sizing.nodes import Allocations, arrivals, decisions, left_out, requested, scenario_of
-from sizing.placement.batch import market_of
-from sizing.placement.node_pool_manifests import NodePool
-from sizing.placement.place import place
-from sizing.placement.pools import pools
-from sizing.placement.quantities import NANO
-from sizing.placement.resources import CPU, MEMORY, NODES
-from sizing.placement.scenario import PodGroup
-from sizing.spark_pods import MIN_HEAP_MIB
-from sizing.units import MIB
+from penstock.sizing.catalog.instance_type import InstanceType
+from penstock.sizing.cluster import Cluster
+from penstock.sizing.nodes import Allocations, arrivals, decisions, left_out, requested, scenario_of
+from penstock.sizing.placement.batch import market_of
+from penstock.sizing.placement.node_pool_manifests import NodePool
+from penstock.sizing.placement.place import place
+from penstock.sizing.placement.pools import pools
+from penstock.sizing.placement.quantities import NANO
+from penstock.sizing.placement.resources import CPU, MEMORY, NODES
+from penstock.sizing.placement.scenario import PodGroup
+from penstock.sizing.spark_pods import MIN_HEAP_MIB
+from penstock.sizing.units import MIB
 
 # The unit in which a limit is searched for, in billionths: a core, a GiB, a node.
 LIMIT_UNITS = {CPU: NANO, MEMORY: 1024 * MIB * NANO, NODES: NANO}

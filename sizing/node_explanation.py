@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from sizing.cost.billed import Line
-from sizing.explained import Explanation
-from sizing.planned import Plan
-from sizing.planned_nodes import NodeGroup, PlacedPods
+from penstock.sizing.cost.billed import Line
+from penstock.sizing.explained import Explanation
+from penstock.sizing.planned import Plan
+from penstock.sizing.planned_nodes import NodeGroup, PlacedPods
 
 Inputs = dict[str, int | float | str]
 

@@ -6,20 +6,20 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
-from sizing.catalog.allocatable import allocatable
-from sizing.cluster import Cluster
-from sizing.job_pods import DRIVER
-from sizing.placement.batch import market_of
-from sizing.placement.decision import Decision, NodeClaim
-from sizing.placement.place import place
-from sizing.placement.pools import pools
-from sizing.placement.quantities import NANO
-from sizing.placement.resources import CPU, MEMORY
-from sizing.placement.scenario import BATCH_IDLE_S, Arrival, PodGroup, Scenario
-from sizing.placement.staged import place_staged
-from sizing.planned_nodes import CapacityType, NodeExample, NodeGroup, NodesPlan, PlacedPods, PodsOnNode
-from sizing.spark_settings import ALLOCATION_BATCH_DELAY_MS, ALLOCATION_BATCH_SIZE, read_settings
-from sizing.units import MIB
+from penstock.sizing.catalog.allocatable import allocatable
+from penstock.sizing.cluster import Cluster
+from penstock.sizing.job_pods import DRIVER
+from penstock.sizing.placement.batch import market_of
+from penstock.sizing.placement.decision import Decision, NodeClaim
+from penstock.sizing.placement.place import place
+from penstock.sizing.placement.pools import pools
+from penstock.sizing.placement.quantities import NANO
+from penstock.sizing.placement.resources import CPU, MEMORY
+from penstock.sizing.placement.scenario import BATCH_IDLE_S, Arrival, PodGroup, Scenario
+from penstock.sizing.placement.staged import place_staged
+from penstock.sizing.planned_nodes import CapacityType, NodeExample, NodeGroup, NodesPlan, PlacedPods, PodsOnNode
+from penstock.sizing.spark_settings import ALLOCATION_BATCH_DELAY_MS, ALLOCATION_BATCH_SIZE, read_settings
+from penstock.sizing.units import MIB
 
 # Ours: the driver's container and its JVM until it asks for the first executors, the image being on the node.
 DRIVER_START_S = 20.0

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from sizing.planned import Plan
-from sizing.spark_pods import SAFE_HEAP_MIB
-from sizing.spark_settings import SparkSettings
-from sizing.targets import Targets
+from penstock.sizing.planned import Plan
+from penstock.sizing.spark_pods import SAFE_HEAP_MIB
+from penstock.sizing.spark_settings import SparkSettings
+from penstock.sizing.targets import Targets
 
 
 def plan_notes(targets: Targets, settings: SparkSettings, draft: Plan) -> tuple[str, ...]:

@@ -2,23 +2,23 @@
 
 from __future__ import annotations
 
-from sizing.agreement import AgreedPod, agreed_driver, agreed_executor, heap_contradiction, plan_contradictions
-from sizing.cluster import Cluster
-from sizing.cluster_plan import ClusterPlan, plan_in_cluster
-from sizing.errors import Infeasible, PenstockError, raise_all
-from sizing.executors import executor_count, stages, subtasks, task_slots, tasks_at_a_time
-from sizing.explanation import explain
-from sizing.feasibility import memory_violations, partition_violations
-from sizing.job_load import JobLoad, load_of
-from sizing.job_pods import selector_faults
-from sizing.job_state import planned_state
-from sizing.kafka.partitions import read_partitions
-from sizing.notes import plan_notes
-from sizing.planned import KafkaPlan, PerSlot, Plan, PlannedParallelism, PlannedPod, Pods, Totals
-from sizing.spark_conf import planned_conf
-from sizing.spark_pods import PodMemory, driver_memory, executor_memory, fit_driver, fit_executor
-from sizing.spark_settings import SparkSettings, settings_of
-from sizing.targets import Targets
+from penstock.sizing.agreement import AgreedPod, agreed_driver, agreed_executor, heap_contradiction, plan_contradictions
+from penstock.sizing.cluster import Cluster
+from penstock.sizing.cluster_plan import ClusterPlan, plan_in_cluster
+from penstock.sizing.errors import Infeasible, PenstockError, raise_all
+from penstock.sizing.executors import executor_count, stages, subtasks, task_slots, tasks_at_a_time
+from penstock.sizing.explanation import explain
+from penstock.sizing.feasibility import memory_violations, partition_violations
+from penstock.sizing.job_load import JobLoad, load_of
+from penstock.sizing.job_pods import selector_faults
+from penstock.sizing.job_state import planned_state
+from penstock.sizing.kafka.partitions import read_partitions
+from penstock.sizing.notes import plan_notes
+from penstock.sizing.planned import KafkaPlan, PerSlot, Plan, PlannedParallelism, PlannedPod, Pods, Totals
+from penstock.sizing.spark_conf import planned_conf
+from penstock.sizing.spark_pods import PodMemory, driver_memory, executor_memory, fit_driver, fit_executor
+from penstock.sizing.spark_settings import SparkSettings, settings_of
+from penstock.sizing.targets import Targets
 
 
 def plan(targets: Targets, cluster: Cluster | None = None) -> Plan:

@@ -1,4 +1,4 @@
-"""The shapes that a plan consists of; `sizing.plan` fills them.
+"""The shapes that a plan consists of; `penstock.sizing.plan` fills them.
 
 ``Plan.model_dump(mode="json", by_alias=True)`` is what ``penstock size -o json`` prints. What can't be said of a job is null, so that a
 reader of the JSON need not ask whether a field exists.
@@ -11,15 +11,15 @@ from typing import Literal
 from pydantic import BaseModel, ConfigDict
 from pydantic.alias_generators import to_camel
 
-from sizing.cost.billed import Bill
-from sizing.executors import Stage
-from sizing.explained import Explanation
-from sizing.load.capability import Capability
-from sizing.load.load_plan import LoadKafka
-from sizing.load.spot_loss import DrainOutcome, LossOutcome
-from sizing.planned_nodes import NodesPlan
-from sizing.state.checkpoint import CheckpointTraffic
-from sizing.state.stores import Backend
+from penstock.sizing.cost.billed import Bill
+from penstock.sizing.executors import Stage
+from penstock.sizing.explained import Explanation
+from penstock.sizing.load.capability import Capability
+from penstock.sizing.load.load_plan import LoadKafka
+from penstock.sizing.load.spot_loss import DrainOutcome, LossOutcome
+from penstock.sizing.planned_nodes import NodesPlan
+from penstock.sizing.state.checkpoint import CheckpointTraffic
+from penstock.sizing.state.stores import Backend
 
 # Raised when a field of the JSON goes or changes its meaning; a new field is no change.
 SCHEMA_VERSION = 1

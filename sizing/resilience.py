@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from sizing.cluster import Cluster
-from sizing.job_pods import EXECUTOR
-from sizing.load.load import Load
-from sizing.load.spot_loss import GRACE_S, DrainOutcome, LossOutcome, SpotFleet, drain, loss
-from sizing.planned import Pods, SpotPlan, StatePlan
-from sizing.planned_nodes import NodeGroup, NodesPlan
-from sizing.spark_settings import read_settings
-from sizing.targets import Targets
+from penstock.sizing.cluster import Cluster
+from penstock.sizing.job_pods import EXECUTOR
+from penstock.sizing.load.load import Load
+from penstock.sizing.load.spot_loss import GRACE_S, DrainOutcome, LossOutcome, SpotFleet, drain, loss
+from penstock.sizing.planned import Pods, SpotPlan, StatePlan
+from penstock.sizing.planned_nodes import NodeGroup, NodesPlan
+from penstock.sizing.spark_settings import read_settings
+from penstock.sizing.targets import Targets
 
 # More rows than this say nothing new: they are taken evenly from one node to all.
 MOST_LOSSES = 12

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from sizing.agreement import AgreedPod, cpu_text
-from sizing.planned import Pods
-from sizing.spark_settings import SparkSettings
-from sizing.targets import Targets
+from penstock.sizing.agreement import AgreedPod, cpu_text
+from penstock.sizing.planned import Pods
+from penstock.sizing.spark_settings import SparkSettings
+from penstock.sizing.targets import Targets
 
 
 def planned_conf(

@@ -15,7 +15,7 @@ from collections.abc import Callable
 
 from pydantic import BaseModel, ConfigDict
 
-from sizing.spark_settings import JVM_OVERHEAD_FACTOR, PodSettings, SparkSettings
+from penstock.sizing.spark_settings import JVM_OVERHEAD_FACTOR, PodSettings, SparkSettings
 
 # Source: Spark 4.1.1, UnifiedMemoryManager: RESERVED_SYSTEM_MEMORY_BYTES (300 MiB) * 1.5 is the least memory that it starts with.
 MIN_HEAP_MIB = 450

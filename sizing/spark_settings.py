@@ -14,9 +14,9 @@ from typing import Annotated, Literal, NamedTuple
 
 from pydantic import BaseModel, ConfigDict, Field
 
-from sizing.errors import BadSparkSetting, PenstockError
-from sizing.targets import Targets
-from sizing.units import MAX_DURATION_MS, MAX_MEMORY_BYTES, MIB, NotAQuantity, cpu_millicores
+from penstock.sizing.errors import BadSparkSetting, PenstockError
+from penstock.sizing.targets import Targets
+from penstock.sizing.units import MAX_DURATION_MS, MAX_MEMORY_BYTES, MIB, NotAQuantity, cpu_millicores
 
 # Source: Spark 4.1.1, ResourceProfile.MEMORY_OVERHEAD_MIN_MIB and spark.{executor,driver}.minMemoryOverhead (since 4.0).
 MIN_OVERHEAD_MIB = 384

@@ -1,6 +1,6 @@
 """Targets: all that sizing takes, and nothing of where it came from but its place.
 
-`jobs.targets` makes them from a job spec; a program can make them itself.
+`penstock.jobs.targets` makes them from a job spec; a program can make them itself.
 """
 
 from __future__ import annotations
@@ -9,8 +9,8 @@ from typing import Annotated, Literal, Self, TypeVar
 
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 
-from sizing.errors import PenstockError, Place
-from sizing.load.load import Load
+from penstock.sizing.errors import PenstockError, Place
+from penstock.sizing.load.load import Load
 
 Error = TypeVar("Error", bound=PenstockError)
 
@@ -85,7 +85,7 @@ class ExecutorTarget(_Target):
 
 
 class DriverTarget(_Target):
-    """The driver, at most one of memory and heap; what is None comes from sparkConf, else from `sizing.spark_pods`' defaults."""
+    """The driver, at most one of memory and heap; what is None comes from sparkConf, else from `penstock.sizing.spark_pods`' defaults."""
 
     cpu_millicores: Annotated[int, Field(ge=1)] | None = None
     memory_mib: Annotated[int, Field(ge=1)] | None = None

@@ -9,7 +9,7 @@ from xml.etree import ElementTree
 
 import pytest
 
-from scripts.layout import ROOT
+from penstock.scripts.layout import ROOT
 
 REQUIREMENTS = ROOT / "requirements"
 LOCKS = sorted(REQUIREMENTS.glob("*.lock"), key=lambda path: path.name)

@@ -9,15 +9,14 @@ from pathlib import Path
 
 import pytest
 
-from scripts.layout import ROOT
+from penstock.scripts.layout import ROOT
 
 BIN = Path(sys.executable).parent
-PACKAGES = ("sizing", "jobs", "infra", "scripts")
 
 
 @pytest.mark.parametrize(
     "command",
-    [("ruff", "check", "."), ("mypy", "--strict", *PACKAGES, "tests"), ("lint-imports",)],
+    [("ruff", "check", "."), ("mypy", "--strict", "-p", "penstock", "-p", "tests"), ("lint-imports",)],
     ids=["ruff", "mypy", "import-linter"],
 )
 def test_the_tool_has_nothing_to_say(command: tuple[str, ...]) -> None:

@@ -8,9 +8,9 @@ from typing import Any
 from cdktf import TerraformOutput, TerraformStack
 from constructs import Construct
 
-from infra.constructs.provider import provider
-from infra.environment import Environment
-from infra.state import keep_state
+from penstock.infra.constructs.provider import provider
+from penstock.infra.environment import Environment
+from penstock.infra.state import keep_state
 
 
 class AwsStack(TerraformStack):

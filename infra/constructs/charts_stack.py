@@ -7,9 +7,9 @@ from typing import Protocol
 from cdktf import Fn, TerraformStack
 from constructs import Construct
 
-from infra.environment import Environment
-from infra.helm_bindings import helm
-from infra.state import keep_state
+from penstock.infra.environment import Environment
+from penstock.infra.helm_bindings import helm
+from penstock.infra.state import keep_state
 
 # Where Helm notes our releases: a namespace that is there before any of ours, and outlives them all.
 RELEASES_NAMESPACE = "kube-system"

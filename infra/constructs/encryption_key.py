@@ -7,9 +7,9 @@ from collections.abc import Sequence
 from cdktf import TerraformResourceLifecycle
 from constructs import Construct
 
-from infra.aws_bindings import aws
-from infra.environment import Environment
-from infra.policies import Condition, Statement, allow_service, document
+from penstock.infra.aws_bindings import aws
+from penstock.infra.environment import Environment
+from penstock.infra.policies import Condition, Statement, allow_service, document
 
 # KMS's longest: what a deleted key has encrypted is lost for good. Source: KMS API reference, ScheduleKeyDeletion, 7 to 30 days.
 DELETION_WINDOW_DAYS = 30

@@ -12,7 +12,7 @@ from typing import Any
 from cdktf import AssetType, TerraformAsset, TerraformStack
 from constructs import Construct, IDependable
 
-from infra.helm_bindings import helm
+from penstock.infra.helm_bindings import helm
 
 CHART = Path(__file__).parent.parent / "charts/manifests"
 # A new node has to boot and to pull the image before a pod of the release is ready.

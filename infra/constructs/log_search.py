@@ -8,12 +8,12 @@ from typing import Any
 from cdktf import TerraformResourceLifecycle
 from constructs import Construct
 
-from infra.aws_bindings import aws
-from infra.environment import Environment
-from infra.errors import NameTooLong, UnevenDomain
-from infra.log_encryption import log_group_arn
-from infra.parts.observability import OpenSearchDomain
-from infra.policies import allow_service, document
+from penstock.infra.aws_bindings import aws
+from penstock.infra.environment import Environment
+from penstock.infra.errors import NameTooLong, UnevenDomain
+from penstock.infra.log_encryption import log_group_arn
+from penstock.infra.parts.observability import OpenSearchDomain
+from penstock.infra.policies import allow_service, document
 
 HTTPS = 443
 # Source: OpenSearch Service API reference, CreateDomain: DomainName of 3 to 28 characters.

@@ -8,8 +8,8 @@ from typing import Any
 from cdktf import TerraformResourceLifecycle
 from constructs import Construct
 
-from infra.aws_bindings import aws
-from infra.policies import Statement, document, tls_only
+from penstock.infra.aws_bindings import aws
+from penstock.infra.policies import Statement, document, tls_only
 
 # An upload that no writer has finished for so long has no writer; its parts cost as objects do. Longer than any restart takes.
 ABORT_UPLOADS_AFTER_DAYS = 7

@@ -6,9 +6,9 @@ from typing import Any
 
 from constructs import Construct
 
-from infra.aws_bindings import aws
-from infra.environment import Environment
-from infra.parts.endpoints import Endpoints
+from penstock.infra.aws_bindings import aws
+from penstock.infra.environment import Environment
+from penstock.infra.parts.endpoints import Endpoints
 
 # Every service that a stack asks something of. One that is missing here would be asked on AWS itself in an emulated environment; a test
 # holds this against the stacks' resources.

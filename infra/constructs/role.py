@@ -7,8 +7,8 @@ from typing import Any
 
 from constructs import Construct
 
-from infra.aws_bindings import aws
-from infra.policies import Statement, document, trust
+from penstock.infra.aws_bindings import aws
+from penstock.infra.policies import Statement, document, trust
 
 # What a pod of the cluster takes a role through. Source: Amazon EKS User Guide, "EKS Pod Identity role".
 POD_IDENTITY_SERVICE = "pods.eks.amazonaws.com"
@@ -24,7 +24,7 @@ class Role(Construct):
         scope: the stack.
         id: the construct's id and the logical id of its resources.
         name: of the role, at most 64 characters.
-        trusted: who may take it, a statement of `infra.policies.trust`.
+        trusted: who may take it, a statement of `penstock.infra.policies.trust`.
         statements: what it may do; none: only what the managed policies say.
         managed: ARNs of managed policies, by the id that each attachment gets.
 

@@ -8,12 +8,12 @@ from typing import Any
 from cdktf import TerraformResourceLifecycle
 from constructs import Construct
 
-from infra.aws_bindings import aws
-from infra.constructs.role import Role
-from infra.environment import Environment
-from infra.parts.eks import SystemNodes as Asked
-from infra.parts.eks import arm
-from infra.policies import trust
+from penstock.infra.aws_bindings import aws
+from penstock.infra.constructs.role import Role
+from penstock.infra.environment import Environment
+from penstock.infra.parts.eks import SystemNodes as Asked
+from penstock.infra.parts.eks import arm
+from penstock.infra.policies import trust
 
 # What a node does before any pod of ours runs on it: join the cluster, pull images, be reached by SSM instead of SSH. The VPC CNI plugin
 # has a role of its own, so that no other pod of a node can change addresses.

@@ -6,9 +6,9 @@ from collections.abc import Sequence
 
 from constructs import Construct
 
-from infra.aws_bindings import aws
-from infra.environment import Environment
-from infra.job_alarms import JOB_DIMENSION, JOB_FIELD, METRICS, Alarm, namespace
+from penstock.infra.aws_bindings import aws
+from penstock.infra.environment import Environment
+from penstock.infra.job_alarms import JOB_DIMENSION, JOB_FIELD, METRICS, Alarm, namespace
 
 
 class WatchedJob(Construct):

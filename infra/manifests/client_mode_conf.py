@@ -7,8 +7,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from infra.manifests.deployed_job import BLOCK_MANAGER_PORT, DRIVER_PORT, UI_PORT, DeployedJob
-from infra.manifests.pod_security import LOCAL_DIRS, TEMPORARY
+from penstock.infra.manifests.deployed_job import BLOCK_MANAGER_PORT, DRIVER_PORT, UI_PORT, DeployedJob
+from penstock.infra.manifests.pod_security import LOCAL_DIRS, TEMPORARY
 
 MASTER = "k8s://https://kubernetes.default.svc"
 # The folder of the job's ConfigMap in the driver's pod.

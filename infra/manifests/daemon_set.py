@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from infra.manifests.pod import tolerations
-from infra.parts.nodes import DaemonSetRequest
+from penstock.infra.manifests.pod import tolerations
+from penstock.infra.parts.nodes import DaemonSetRequest
 
 
 def daemon_set(request: DaemonSetRequest) -> dict[str, Any]:

@@ -6,8 +6,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Literal
 
-from infra.parts.nodes import PodPlace
-from sizing.planned import Plan
+from penstock.infra.parts.nodes import PodPlace
+from penstock.sizing.planned import Plan
 
 Component = Literal["driver", "executor"]
 

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
-from infra.manifests.config_map import fingerprint
-from infra.manifests.deployed_job import DeployedJob
-from infra.manifests.driver_pod import driver_pod
+from penstock.infra.manifests.config_map import fingerprint
+from penstock.infra.manifests.deployed_job import DeployedJob
+from penstock.infra.manifests.driver_pod import driver_pod
 
 RETRIES = 3
 

@@ -5,21 +5,14 @@ from __future__ import annotations
 import math
 from typing import Any
 
-from infra.manifests.client_mode_conf import CONFIGURATION_FOLDER
-from infra.manifests.config_map import RUNTIME, fingerprint, outside_values
-from infra.manifests.deployed_job import UI_PORT, DeployedJob
-from infra.manifests.pod import placed
-from infra.manifests.pod_security import (
-    LOCAL_DIRS,
-    TEMPORARY,
-    WORK,
-    container_security_context,
-    pod_security_context,
-    writable,
-)
-from infra.manifests.service import PORTS
-from jobs.runtime_configuration import POD_NAME_VARIABLE, READY_FILE_VARIABLE
-from sizing.planned import PlannedPod
+from penstock.infra.manifests.client_mode_conf import CONFIGURATION_FOLDER
+from penstock.infra.manifests.config_map import RUNTIME, fingerprint, outside_values
+from penstock.infra.manifests.deployed_job import UI_PORT, DeployedJob
+from penstock.infra.manifests.pod import placed
+from penstock.infra.manifests.pod_security import LOCAL_DIRS, TEMPORARY, WORK, container_security_context, pod_security_context, writable
+from penstock.infra.manifests.service import PORTS
+from penstock.jobs.runtime_configuration import POD_NAME_VARIABLE, READY_FILE_VARIABLE
+from penstock.sizing.planned import PlannedPod
 
 CONTAINER = "driver"
 PYTHON = "/opt/venv/bin/python"
@@ -86,7 +79,7 @@ def _container(job: DeployedJob, mounts: list[dict[str, Any]]) -> dict[str, Any]
         "image": job.image,
         "imagePullPolicy": "IfNotPresent",
         # tini hands signals on and reaps what the JVM leaves.
-        "command": ["/usr/bin/tini", "--", PYTHON, "-m", "jobs.runtime", f"{CONFIGURATION_FOLDER}/{RUNTIME}"],
+        "command": ["/usr/bin/tini", "--", PYTHON, "-m", "penstock.jobs.runtime", f"{CONFIGURATION_FOLDER}/{RUNTIME}"],
         "env": [_pod_name(), *driver_environment(job)],
         "ports": [{"name": name, "containerPort": port, "protocol": "TCP"} for name, port in PORTS.items()],
         "resources": resources(job.plan.pods.driver),

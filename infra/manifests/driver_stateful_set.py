@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from infra.manifests.deployed_job import DeployedJob
-from infra.manifests.driver_pod import driver_pod
+from penstock.infra.manifests.deployed_job import DeployedJob
+from penstock.infra.manifests.driver_pod import driver_pod
 
 
 def driver_stateful_set(job: DeployedJob) -> dict[str, Any]:

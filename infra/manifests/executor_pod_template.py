@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
-from infra.manifests.client_mode_conf import EXECUTOR_CONTAINER
-from infra.manifests.deployed_job import DeployedJob
-from infra.manifests.pod import placed
-from infra.manifests.pod_security import TEMPORARY, WORK, container_security_context, pod_security_context, writable
+from penstock.infra.manifests.client_mode_conf import EXECUTOR_CONTAINER
+from penstock.infra.manifests.deployed_job import DeployedJob
+from penstock.infra.manifests.pod import placed
+from penstock.infra.manifests.pod_security import TEMPORARY, WORK, container_security_context, pod_security_context, writable
 
 
 def executor_pod_template(job: DeployedJob) -> dict[str, Any]:

@@ -14,12 +14,12 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from infra.errors import LogsTooSmall
-from infra.job_alarms import JOB_FIELD
-from infra.manifests.deployed_job import OBSERVABILITY_NAMESPACE
-from infra.manifests.deployed_job import namespace as job_namespace
-from infra.manifests.pod import tolerations
-from infra.parts.nodes import DaemonSetRequest
+from penstock.infra.errors import LogsTooSmall
+from penstock.infra.job_alarms import JOB_FIELD
+from penstock.infra.manifests.deployed_job import OBSERVABILITY_NAMESPACE
+from penstock.infra.manifests.deployed_job import namespace as job_namespace
+from penstock.infra.manifests.pod import tolerations
+from penstock.infra.parts.nodes import DaemonSetRequest
 
 # The entry of the environment's daemonSets that this is.
 DAEMON_SET = "fluent-bit"

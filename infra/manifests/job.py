@@ -4,16 +4,16 @@ from __future__ import annotations
 
 from typing import Any
 
-from infra.manifests.config_map import config_map
-from infra.manifests.deployed_job import DeployedJob
-from infra.manifests.driver_job import driver_job
-from infra.manifests.driver_stateful_set import driver_stateful_set
-from infra.manifests.namespace import namespace
-from infra.manifests.network_policy import network_policies
-from infra.manifests.rbac import role, role_binding
-from infra.manifests.resource_quota import limit_range, resource_quota
-from infra.manifests.service import driver_service
-from infra.manifests.service_account import service_account
+from penstock.infra.manifests.config_map import config_map
+from penstock.infra.manifests.deployed_job import DeployedJob
+from penstock.infra.manifests.driver_job import driver_job
+from penstock.infra.manifests.driver_stateful_set import driver_stateful_set
+from penstock.infra.manifests.namespace import namespace
+from penstock.infra.manifests.network_policy import network_policies
+from penstock.infra.manifests.rbac import role, role_binding
+from penstock.infra.manifests.resource_quota import limit_range, resource_quota
+from penstock.infra.manifests.service import driver_service
+from penstock.infra.manifests.service_account import service_account
 
 
 def job_manifests(job: DeployedJob) -> list[dict[str, Any]]:
@@ -22,8 +22,8 @@ def job_manifests(job: DeployedJob) -> list[dict[str, Any]]:
     Everything lies in the job's own namespace, which is the first. A pure function: what it is given decides what comes out, to the byte.
 
     Args:
-        job: the job; see `DeployedJob` for its fields. ``plan`` is what `sizing.plan.plan` makes of a spec, ``trigger_s=None`` makes a
-            bounded run: a Job in place of the StatefulSet.
+        job: the job; see `DeployedJob` for its fields. ``plan`` is what `penstock.sizing.plan.plan` makes of a spec, ``trigger_s=None``
+            makes a bounded run: a Job in place of the StatefulSet.
 
     Returns:
         Namespace, quota, limits, service accounts, RBAC, network policies, ConfigMap, headless Service, and the driver's StatefulSet or

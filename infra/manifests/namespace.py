@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from infra.manifests.deployed_job import DeployedJob
+from penstock.infra.manifests.deployed_job import DeployedJob
 
 # Source: Kubernetes, "Pod Security Standards" and "Enforce Pod Security Standards with Namespace Labels".
 RESTRICTED = {f"pod-security.kubernetes.io/{mode}": "restricted" for mode in ("enforce", "audit", "warn")}

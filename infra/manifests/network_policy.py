@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from infra.manifests.deployed_job import (
+from penstock.infra.manifests.deployed_job import (
     BLOCK_MANAGER_PORT,
     DRIVER_PORT,
     JOB_LABEL,

@@ -8,8 +8,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from infra.manifests.node_pool import NODE_CLASS
-from infra.parts.nodes import Nodes
+from penstock.infra.manifests.node_pool import NODE_CLASS
+from penstock.infra.parts.nodes import Nodes
 
 API_VERSION = "karpenter.k8s.aws/v1"
 # The tag by which Karpenter finds the subnets and the security group of a cluster; its value is the cluster's name.

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from infra.parts.nodes import Disruption, Pool, Requirement, Taint
+from penstock.infra.parts.nodes import Disruption, Pool, Requirement, Taint
 
 API_VERSION = "karpenter.sh/v1"
 # The one EC2NodeClass of an environment.

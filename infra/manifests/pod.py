@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any
 
-from infra.parts.nodes import PodPlace, Toleration
+from penstock.infra.parts.nodes import PodPlace, Toleration
 
 
 def tolerations(given: Iterable[Toleration]) -> list[dict[str, Any]]:

@@ -15,10 +15,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from infra.manifests import fluent_bit
-from infra.manifests.deployed_job import OBSERVABILITY_NAMESPACE, UI_PORT
-from infra.manifests.namespace import RESTRICTED
-from infra.parts.observability import Alarms
+from penstock.infra.manifests import fluent_bit
+from penstock.infra.manifests.deployed_job import OBSERVABILITY_NAMESPACE, UI_PORT
+from penstock.infra.manifests.namespace import RESTRICTED
+from penstock.infra.parts.observability import Alarms
 
 NAME = "prometheus"
 NAMESPACE = OBSERVABILITY_NAMESPACE

@@ -8,8 +8,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from infra.manifests.client_mode_conf import claims_volumes
-from infra.manifests.deployed_job import DeployedJob
+from penstock.infra.manifests.client_mode_conf import claims_volumes
+from penstock.infra.manifests.deployed_job import DeployedJob
 
 _GROUP = "rbac.authorization.k8s.io"
 _POD_VERBS = ["create", "delete", "deletecollection", "get", "list", "patch", "watch"]

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from infra.manifests.client_mode_conf import claims_volumes
-from infra.manifests.deployed_job import DeployedJob
+from penstock.infra.manifests.client_mode_conf import claims_volumes
+from penstock.infra.manifests.deployed_job import DeployedJob
 
 # While the executors of a driver that is gone are still ending, those of the next one start.
 EXECUTORS_AT_A_RESTART = 2

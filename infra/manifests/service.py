@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from infra.manifests.deployed_job import BLOCK_MANAGER_PORT, DRIVER_PORT, UI_PORT, DeployedJob
+from penstock.infra.manifests.deployed_job import BLOCK_MANAGER_PORT, DRIVER_PORT, UI_PORT, DeployedJob
 
 # Names of the ports, in the service and in the driver's container.
 PORTS = {"driver-rpc": DRIVER_PORT, "blockmanager": BLOCK_MANAGER_PORT, "spark-ui": UI_PORT}

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from infra.manifests.deployed_job import Component, DeployedJob
+from penstock.infra.manifests.deployed_job import Component, DeployedJob
 
 ROLE_ANNOTATION = "penstock.dev/role-arn"
 

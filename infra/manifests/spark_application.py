@@ -10,15 +10,15 @@ from __future__ import annotations
 
 from typing import Any
 
-from infra.manifests.client_mode_conf import CONFIGURATION_FOLDER, DEFAULTS, deployment_conf
-from infra.manifests.config_map import RUNTIME, SPEC, config_map, runtime_configuration
-from infra.manifests.deployed_job import DeployedJob
-from infra.manifests.driver_pod import configuration_volume, driver_annotations, driver_environment, stop_s
-from infra.manifests.executor_pod_template import executor_pod_template
-from infra.manifests.job import foundation
-from infra.manifests.pod import placed
-from infra.manifests.pod_security import TEMPORARY, WORK, container_security_context, pod_security_context, writable
-from infra.manifests.rbac import role, role_binding
+from penstock.infra.manifests.client_mode_conf import CONFIGURATION_FOLDER, DEFAULTS, deployment_conf
+from penstock.infra.manifests.config_map import RUNTIME, SPEC, config_map, runtime_configuration
+from penstock.infra.manifests.deployed_job import DeployedJob
+from penstock.infra.manifests.driver_pod import configuration_volume, driver_annotations, driver_environment, stop_s
+from penstock.infra.manifests.executor_pod_template import executor_pod_template
+from penstock.infra.manifests.job import foundation
+from penstock.infra.manifests.pod import placed
+from penstock.infra.manifests.pod_security import TEMPORARY, WORK, container_security_context, pod_security_context, writable
+from penstock.infra.manifests.rbac import role, role_binding
 
 API_VERSION = "spark.apache.org/v1"
 PROGRAM = "local:///opt/penstock/run.py"
@@ -35,7 +35,7 @@ def operated_manifests(job: DeployedJob) -> list[dict[str, Any]]:
     """The objects of a job that the operator runs, in an order in which they can be applied one by one.
 
     Args:
-        job: as for `infra.manifests.job.job_manifests`.
+        job: as for `penstock.infra.manifests.job.job_manifests`.
     """
     return [*foundation(job), role(job), role_binding(job), _config_map(job), spark_application(job)]
 

@@ -8,7 +8,7 @@ from typing import Annotated, Literal, Self
 
 from pydantic import AfterValidator, BeforeValidator, Field, model_validator
 
-from infra.parts.part import Part, RetentionDays
+from penstock.infra.parts.part import Part, RetentionDays
 
 VERSION_PATTERN = r"^1\.[0-9]{1,3}$"
 # An access entry is of a role or a user. Source: Amazon EKS API reference, CreateAccessEntry: no session of a role, no root user.

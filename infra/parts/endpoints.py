@@ -6,7 +6,7 @@ from typing import Annotated
 
 from pydantic import Field
 
-from infra.parts.part import Part
+from penstock.infra.parts.part import Part
 
 ENDPOINT_PATTERN = r"^https?://[A-Za-z0-9.-]+(:[0-9]{1,5})?/?$"
 Endpoint = Annotated[str, Field(pattern=ENDPOINT_PATTERN)]

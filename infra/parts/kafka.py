@@ -6,8 +6,8 @@ from typing import Annotated, Literal, Self
 
 from pydantic import AfterValidator, Field, model_validator
 
-from infra.address_plan import network
-from infra.parts.part import DurationMs, Part, RetentionDays
+from penstock.infra.address_plan import network
+from penstock.infra.parts.part import DurationMs, Part, RetentionDays
 
 
 def _cidr(cidr: str) -> str:

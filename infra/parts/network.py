@@ -8,7 +8,7 @@ from typing import Annotated, Self
 
 from pydantic import AfterValidator, Field, ValidationInfo, field_validator, model_validator
 
-from infra.address_plan import (
+from penstock.infra.address_plan import (
     MAX_PREFIX,
     MAX_PRIVATE_PREFIX,
     MAX_VPC_PREFIX,
@@ -20,7 +20,7 @@ from infra.address_plan import (
     network,
     subnet_faults,
 )
-from infra.parts.part import Part, RetentionDays
+from penstock.infra.parts.part import Part, RetentionDays
 
 ZONE_PATTERN = r"^[a-z]{2,4}(-[a-z]+)+-[1-9][0-9]?[a-z]$"
 VPC_PATTERN = r"^vpc-[0-9a-f]{8,17}$"

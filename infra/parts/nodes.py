@@ -7,9 +7,9 @@ from typing import Annotated, Any, Literal, Self
 
 from pydantic import AfterValidator, BaseModel, Field, ValidationError, model_validator
 
-from infra.parts.part import LABEL_NAME, DurationMs, DurationMsOrNever, MemoryMib, Millicores, Part
-from sizing.placement.pod_manifests import PodSpec
-from sizing.placement.selection import ManifestToleration
+from penstock.infra.parts.part import LABEL_NAME, DurationMs, DurationMsOrNever, MemoryMib, Millicores, Part
+from penstock.sizing.placement.pod_manifests import PodSpec
+from penstock.sizing.placement.selection import ManifestToleration
 
 LATEST = "latest"
 # How the families name their releases. Source: the tags of awslabs/amazon-eks-ami and of bottlerocket-os/bottlerocket.

@@ -6,7 +6,7 @@ from typing import Annotated, Literal, Self
 
 from pydantic import AfterValidator, Field, model_validator
 
-from infra.parts.part import Arn, DurationMs, Email, Part, RetentionDays
+from penstock.infra.parts.part import Arn, DurationMs, Email, Part, RetentionDays
 
 _MINUTE_MS = 60_000
 _DAY_MS = 86_400_000

@@ -7,7 +7,7 @@ from typing import Annotated, Literal
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, PlainSerializer
 from pydantic.alias_generators import to_camel
 
-from sizing.units import cpu_millicores, duration_ms, memory_mib
+from penstock.sizing.units import cpu_millicores, duration_ms, memory_mib
 
 # Source: Kubernetes, object names: RFC 1123 labels.
 LABEL_NAME = r"^[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?$"

@@ -6,7 +6,7 @@ from typing import Annotated
 
 from pydantic import Field
 
-from infra.parts.part import Part
+from penstock.infra.parts.part import Part
 
 
 class Quotas(Part):

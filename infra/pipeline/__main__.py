@@ -1,4 +1,4 @@
-"""``python -m infra.pipeline``: writes the pipelines out; with ``role``, prints the documents of the role that a pipeline takes."""
+"""``python -m penstock.infra.pipeline``: writes the pipelines; with ``role``, prints the documents of the role that a pipeline takes."""
 
 from __future__ import annotations
 
@@ -7,10 +7,10 @@ import json
 import sys
 from collections.abc import Sequence
 
-from infra.environment import Environment, load
-from infra.pipeline.deploy_role import concourse_trust, github_trust, permissions
-from infra.pipeline.written import files
-from sizing.errors import PenstockError
+from penstock.infra.environment import Environment, load
+from penstock.infra.pipeline.deploy_role import concourse_trust, github_trust, permissions
+from penstock.infra.pipeline.written import files
+from penstock.sizing.errors import PenstockError
 
 
 def main(words: Sequence[str]) -> int:
@@ -37,7 +37,7 @@ def main(words: Sequence[str]) -> int:
 
 
 def _parser() -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(prog="python -m infra.pipeline", description="Writes the pipelines beside their description.")
+    parser = argparse.ArgumentParser(prog="python -m penstock.infra.pipeline", description="Writes the pipelines beside their description.")
     role = parser.add_subparsers(dest="action").add_parser("role", help="print the role's trust and permissions as JSON")
     role.add_argument("environment", metavar="ENV", help="that it deploys: a name or a file")
     issuer = role.add_mutually_exclusive_group(required=True)

@@ -9,7 +9,7 @@ import shlex
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from infra.pipeline.steps import CHECK, DEPLOY, TARGETS, Step, Target
+from penstock.infra.pipeline.steps import CHECK, DEPLOY, TARGETS, Step, Target
 
 REPOSITORY = "repository"
 # What is given to `fly set-pipeline` by a file of variables: nothing of it is secret but the repository's key.

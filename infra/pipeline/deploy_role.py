@@ -6,9 +6,9 @@ Guide, "Creating a role for OpenID Connect federation".
 
 from __future__ import annotations
 
-from infra.constructs.provider import SERVICES
-from infra.environment import Environment
-from infra.policies import Statement, allow, document
+from penstock.infra.constructs.provider import SERVICES
+from penstock.infra.environment import Environment
+from penstock.infra.policies import Statement, allow, document
 
 GITHUB_ISSUER = "token.actions.githubusercontent.com"
 AUDIENCE = "sts.amazonaws.com"

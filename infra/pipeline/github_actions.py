@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from infra.pipeline.steps import CHECK, COST_FILE, DEPLOY, TARGETS, Step, Target
+from penstock.infra.pipeline.steps import CHECK, COST_FILE, DEPLOY, TARGETS, Step, Target
 
 # Each is pinned by the commit of the release beside it: a tag can be moved.
 ACTIONS = {

@@ -7,10 +7,13 @@ from typing import Any
 
 import yaml
 
-from infra.pipeline import concourse, github_actions
+from penstock.infra.pipeline import concourse, github_actions
 
 FOLDER = Path(__file__).parent
-_HEAD = "# Written by `python -m infra.pipeline` from infra/pipeline/*.py, where it is changed; docs/pipeline.md says what it needs.\n"
+_HEAD = (
+    "# Written by `python -m penstock.infra.pipeline` from infra/pipeline/*.py, where it is changed; "
+    "docs/pipeline.md says what it needs.\n"
+)
 
 
 class _Dumper(yaml.SafeDumper):

@@ -6,13 +6,13 @@ from dataclasses import dataclass
 
 from constructs import Construct
 
-from infra.aws_bindings import aws
-from infra.constructs.aws_stack import AwsStack
-from infra.constructs.encryption_key import EncryptionKey
-from infra.constructs.private_bucket import PrivateBucket
-from infra.environment import Environment
-from infra.policies import Statement, allow_service
-from infra.short_names import shortened
+from penstock.infra.aws_bindings import aws
+from penstock.infra.constructs.aws_stack import AwsStack
+from penstock.infra.constructs.encryption_key import EncryptionKey
+from penstock.infra.constructs.private_bucket import PrivateBucket
+from penstock.infra.environment import Environment
+from penstock.infra.policies import Statement, allow_service
+from penstock.infra.short_names import shortened
 
 STACK = "checkpoints"
 # Spark deletes old files of a checkpoint by itself; a version of one is kept this long against a delete that was a mistake.

@@ -9,16 +9,16 @@ from typing import Any, Protocol
 
 from constructs import Construct
 
-from infra.aws_bindings import aws
-from infra.constructs.aws_stack import AwsStack
-from infra.constructs.encryption_key import EncryptionKey
-from infra.constructs.role import Role, pod_identity_trust
-from infra.constructs.system_nodes import SystemNodes
-from infra.environment import Environment
-from infra.log_encryption import log_group_arn, logs_service
-from infra.parts.eks import AddOn, Eks, principal_id
-from infra.policies import allow, trust
-from infra.stacks.network import DISCOVERY_TAG, HTTPS
+from penstock.infra.aws_bindings import aws
+from penstock.infra.constructs.aws_stack import AwsStack
+from penstock.infra.constructs.encryption_key import EncryptionKey
+from penstock.infra.constructs.role import Role, pod_identity_trust
+from penstock.infra.constructs.system_nodes import SystemNodes
+from penstock.infra.environment import Environment
+from penstock.infra.log_encryption import log_group_arn, logs_service
+from penstock.infra.parts.eks import AddOn, Eks, principal_id
+from penstock.infra.policies import allow, trust
+from penstock.infra.stacks.network import DISCOVERY_TAG, HTTPS
 
 STACK = "cluster"
 EKS_SERVICE = "eks.amazonaws.com"

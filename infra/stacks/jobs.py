@@ -8,16 +8,16 @@ from typing import Literal, Protocol
 from cdktf import Fn
 from constructs import Construct
 
-from infra.aws_bindings import aws
-from infra.constructs.aws_stack import AwsStack
-from infra.constructs.role import MAX_NAME, Role, pod_identity_trust
-from infra.environment import Environment
-from infra.job_connections import connections_of, refuse_unknown_connections
-from infra.job_rights import Brokers, Buckets, refuse_shared_folders, statements
-from infra.manifests.deployed_job import Component, namespace, service_account
-from infra.plans import EnvironmentPlans, JobPlan
-from infra.short_names import shortened
-from infra.stacks.kafka import IAM_PORT
+from penstock.infra.aws_bindings import aws
+from penstock.infra.constructs.aws_stack import AwsStack
+from penstock.infra.constructs.role import MAX_NAME, Role, pod_identity_trust
+from penstock.infra.environment import Environment
+from penstock.infra.job_connections import connections_of, refuse_unknown_connections
+from penstock.infra.job_rights import Brokers, Buckets, refuse_shared_folders, statements
+from penstock.infra.manifests.deployed_job import Component, namespace, service_account
+from penstock.infra.plans import EnvironmentPlans, JobPlan
+from penstock.infra.short_names import shortened
+from penstock.infra.stacks.kafka import IAM_PORT
 
 STACK = "jobs"
 # Source: Amazon MSK Developer Guide, "Port information".

@@ -8,24 +8,24 @@ from typing import Literal, Protocol
 
 from constructs import Construct
 
-from infra.constructs.charts_stack import RELEASES_NAMESPACE, ChartsStack, Cluster
-from infra.constructs.local_chart import DEFAULT_TIMEOUT_S, LocalChart
-from infra.environment import Environment
-from infra.errors import SettingOfDeployment
-from infra.image_tag import image_tag
-from infra.job_connections import connections_of, ports, refuse_unknown_connections, secrets, urls
-from infra.manifests.client_mode_conf import deployment_conf, owned_conf
-from infra.manifests.deployed_job import DeployedJob
-from infra.manifests.driver_pod import stop_s
-from infra.manifests.job import job_manifests
-from infra.manifests.spark_application import operated_manifests
-from infra.parts.nodes import PodPlaces
-from infra.plans import EnvironmentPlans, JobPlan
-from infra.stacks.jobs import BROKER_PORTS
-from jobs.app_module import sql_beside
-from jobs.avro_schemas import avro_schemas
-from jobs.document import dotted, text_of
-from sizing.errors import PenstockError, raise_all
+from penstock.infra.constructs.charts_stack import RELEASES_NAMESPACE, ChartsStack, Cluster
+from penstock.infra.constructs.local_chart import DEFAULT_TIMEOUT_S, LocalChart
+from penstock.infra.environment import Environment
+from penstock.infra.errors import SettingOfDeployment
+from penstock.infra.image_tag import image_tag
+from penstock.infra.job_connections import connections_of, ports, refuse_unknown_connections, secrets, urls
+from penstock.infra.manifests.client_mode_conf import deployment_conf, owned_conf
+from penstock.infra.manifests.deployed_job import DeployedJob
+from penstock.infra.manifests.driver_pod import stop_s
+from penstock.infra.manifests.job import job_manifests
+from penstock.infra.manifests.spark_application import operated_manifests
+from penstock.infra.parts.nodes import PodPlaces
+from penstock.infra.plans import EnvironmentPlans, JobPlan
+from penstock.infra.stacks.jobs import BROKER_PORTS
+from penstock.jobs.app_module import sql_beside
+from penstock.jobs.avro_schemas import avro_schemas
+from penstock.jobs.document import dotted, text_of
+from penstock.sizing.errors import PenstockError, raise_all
 
 STACK = "jobs-charts"
 # Of the job's state. A new one begins where a job starts anew.

@@ -8,17 +8,17 @@ from typing import Any, Literal
 from cdktf import TerraformOutput, TerraformResourceLifecycle
 from constructs import Construct
 
-from infra.aws_bindings import aws
-from infra.broker_plan import BrokerPlan, broker_plan
-from infra.broker_settings import server_properties
-from infra.constructs.aws_stack import AwsStack
-from infra.constructs.encryption_key import EncryptionKey
-from infra.environment import Environment
-from infra.errors import BrokersUnknown
-from infra.log_encryption import log_group_arn, logs_service
-from infra.parts.kafka import Kafka
-from infra.plans import EnvironmentPlans, partitions
-from infra.stacks.network import NetworkOutputs
+from penstock.infra.aws_bindings import aws
+from penstock.infra.broker_plan import BrokerPlan, broker_plan
+from penstock.infra.broker_settings import server_properties
+from penstock.infra.constructs.aws_stack import AwsStack
+from penstock.infra.constructs.encryption_key import EncryptionKey
+from penstock.infra.environment import Environment
+from penstock.infra.errors import BrokersUnknown
+from penstock.infra.log_encryption import log_group_arn, logs_service
+from penstock.infra.parts.kafka import Kafka
+from penstock.infra.plans import EnvironmentPlans, partitions
+from penstock.infra.stacks.network import NetworkOutputs
 
 # Source: Amazon MSK Developer Guide, "Port information": clients with IAM, within AWS.
 IAM_PORT = 9098

@@ -7,14 +7,14 @@ from typing import Protocol
 
 from constructs import Construct
 
-from infra.aws_bindings import aws
-from infra.constructs.aws_stack import AwsStack
-from infra.constructs.role import Role, pod_identity_trust
-from infra.constructs.system_nodes import NODE_POLICIES
-from infra.environment import Environment
-from infra.interruptions import EVENTS, pattern
-from infra.karpenter_policies import Home, controller_statements, queue_statements
-from infra.policies import document, trust
+from penstock.infra.aws_bindings import aws
+from penstock.infra.constructs.aws_stack import AwsStack
+from penstock.infra.constructs.role import Role, pod_identity_trust
+from penstock.infra.constructs.system_nodes import NODE_POLICIES
+from penstock.infra.environment import Environment
+from penstock.infra.interruptions import EVENTS, pattern
+from penstock.infra.karpenter_policies import Home, controller_statements, queue_statements
+from penstock.infra.policies import document, trust
 
 STACK = "karpenter"
 NAMESPACE = "kube-system"

@@ -7,20 +7,20 @@ from typing import Any, Protocol
 
 from constructs import Construct
 
-from infra.constructs.charts_stack import ChartsStack, Cluster
-from infra.constructs.local_chart import LocalChart
-from infra.constructs.system_nodes import ROLE_LABEL, SYSTEM_ROLE
-from infra.driver_pools import leave_drivers_alone
-from infra.environment import Environment
-from infra.helm_bindings import helm
-from infra.karpenter_settings import Place, controller_values
-from infra.manifests.node_class import node_class
-from infra.manifests.node_pool import node_pool
-from infra.parts.eks import Eks
-from infra.parts.nodes import Nodes
-from infra.plans import EnvironmentPlans
-from infra.pool_limits import pool_limits
-from infra.stacks.karpenter import NAMESPACE, isolated
+from penstock.infra.constructs.charts_stack import ChartsStack, Cluster
+from penstock.infra.constructs.local_chart import LocalChart
+from penstock.infra.constructs.system_nodes import ROLE_LABEL, SYSTEM_ROLE
+from penstock.infra.driver_pools import leave_drivers_alone
+from penstock.infra.environment import Environment
+from penstock.infra.helm_bindings import helm
+from penstock.infra.karpenter_settings import Place, controller_values
+from penstock.infra.manifests.node_class import node_class
+from penstock.infra.manifests.node_pool import node_pool
+from penstock.infra.parts.eks import Eks
+from penstock.infra.parts.nodes import Nodes
+from penstock.infra.plans import EnvironmentPlans
+from penstock.infra.pool_limits import pool_limits
+from penstock.infra.stacks.karpenter import NAMESPACE, isolated
 
 STACK = "karpenter-charts"
 REPOSITORY = "oci://public.ecr.aws/karpenter"

@@ -8,14 +8,14 @@ from typing import Any
 
 from constructs import Construct
 
-from infra.aws_bindings import aws
-from infra.constructs.aws_stack import AwsStack
-from infra.constructs.encryption_key import EncryptionKey
-from infra.constructs.role import Role
-from infra.environment import Environment
-from infra.log_encryption import log_group_arn, logs_service
-from infra.parts.network import DEFAULT_RETENTION_DAYS, ExistingNetwork
-from infra.policies import allow, trust
+from penstock.infra.aws_bindings import aws
+from penstock.infra.constructs.aws_stack import AwsStack
+from penstock.infra.constructs.encryption_key import EncryptionKey
+from penstock.infra.constructs.role import Role
+from penstock.infra.environment import Environment
+from penstock.infra.log_encryption import log_group_arn, logs_service
+from penstock.infra.parts.network import DEFAULT_RETENTION_DAYS, ExistingNetwork
+from penstock.infra.policies import allow, trust
 
 STACK = "network"
 # By this tag Karpenter finds the subnets and the security group of its nodes; the value is the cluster's name.

@@ -8,22 +8,22 @@ from typing import Literal, Protocol
 
 from constructs import Construct
 
-from infra.aws_bindings import aws
-from infra.constructs.aws_stack import AwsStack
-from infra.constructs.encryption_key import EncryptionKey
-from infra.constructs.log_search import LogSearch
-from infra.constructs.role import Role, pod_identity_trust
-from infra.constructs.watched_job import WatchedJob
-from infra.environment import Environment
-from infra.job_alarms import job_alarms
-from infra.log_encryption import log_group_arn, logs_service
-from infra.manifests import fluent_bit, prometheus
-from infra.plans import EnvironmentPlans
-from infra.policies import Statement, allow, allow_service, document, tls_only
+from penstock.infra.aws_bindings import aws
+from penstock.infra.constructs.aws_stack import AwsStack
+from penstock.infra.constructs.encryption_key import EncryptionKey
+from penstock.infra.constructs.log_search import LogSearch
+from penstock.infra.constructs.role import Role, pod_identity_trust
+from penstock.infra.constructs.watched_job import WatchedJob
+from penstock.infra.environment import Environment
+from penstock.infra.job_alarms import job_alarms
+from penstock.infra.log_encryption import log_group_arn, logs_service
+from penstock.infra.manifests import fluent_bit, prometheus
+from penstock.infra.plans import EnvironmentPlans
+from penstock.infra.policies import Statement, allow, allow_service, document, tls_only
 
 STACK = "observability"
 ALARMS_SERVICE = "cloudwatch.amazonaws.com"
-# The karpenter stack's rule of that name, one of `infra.interruptions.EVENTS`.
+# The karpenter stack's rule of that name, one of `penstock.infra.interruptions.EVENTS`.
 SPOT_INTERRUPTION_RULE = "spot-interruption"
 # A message of the interruption queue is of no use once its machine is gone, 2 minutes after the warning.
 UNREAD_AFTER_S = 120

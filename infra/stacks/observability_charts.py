@@ -6,16 +6,16 @@ from typing import Protocol
 
 from constructs import Construct
 
-from infra.constructs.charts_stack import RELEASES_NAMESPACE, ChartsStack, Cluster
-from infra.constructs.local_chart import LocalChart
-from infra.constructs.system_nodes import ROLE_LABEL, SYSTEM_ROLE, TAINT
-from infra.environment import Environment
-from infra.errors import DaemonSetNotSized
-from infra.manifests.deployed_job import namespace
-from infra.manifests.fluent_bit import DAEMON_SET, Logging, Search, fluent_bit
-from infra.manifests.prometheus import Monitoring, ScrapedJob, prometheus
-from infra.parts.nodes import DaemonSetRequest
-from infra.plans import EnvironmentPlans
+from penstock.infra.constructs.charts_stack import RELEASES_NAMESPACE, ChartsStack, Cluster
+from penstock.infra.constructs.local_chart import LocalChart
+from penstock.infra.constructs.system_nodes import ROLE_LABEL, SYSTEM_ROLE, TAINT
+from penstock.infra.environment import Environment
+from penstock.infra.errors import DaemonSetNotSized
+from penstock.infra.manifests.deployed_job import namespace
+from penstock.infra.manifests.fluent_bit import DAEMON_SET, Logging, Search, fluent_bit
+from penstock.infra.manifests.prometheus import Monitoring, ScrapedJob, prometheus
+from penstock.infra.parts.nodes import DaemonSetRequest
+from penstock.infra.plans import EnvironmentPlans
 
 STACK = "observability-charts"
 
@@ -107,5 +107,5 @@ def _monitoring(environment: Environment, plans: EnvironmentPlans, observability
 
 
 def _driver_address(job: str) -> str:
-    """As `infra.manifests.deployed_job.DeployedJob.driver_address`, of which more than the name has to be known."""
+    """As `penstock.infra.manifests.deployed_job.DeployedJob.driver_address`, of which more than the name has to be known."""
     return f"{job}-driver-0.{job}-driver.{namespace(job)}.svc"

@@ -9,10 +9,10 @@ from typing import Any
 from cdktf import TerraformResourceLifecycle
 from constructs import Construct
 
-from infra.aws_bindings import aws
-from infra.constructs.aws_stack import AwsStack
-from infra.constructs.encryption_key import EncryptionKey
-from infra.environment import Environment
+from penstock.infra.aws_bindings import aws
+from penstock.infra.constructs.aws_stack import AwsStack
+from penstock.infra.constructs.encryption_key import EncryptionKey
+from penstock.infra.environment import Environment
 
 STACK = "registry"
 # A push that moved a tag would leave such an image behind; tags are immutable, so what has none is what is left of a build that failed.

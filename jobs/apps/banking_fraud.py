@@ -1,8 +1,8 @@
 """banking_fraud: alerts of accounts with three or more declined payments and then an approved one above 500 within ten minutes."""
 
-from jobs.job import Job
-from jobs.keyed import Step, deduplicate, pattern
-from jobs.streams import Tag
+from penstock.jobs.job import Job
+from penstock.jobs.keyed import Step, deduplicate, pattern
+from penstock.jobs.streams import Tag
 
 OPERATORS = ("read-transactions", "deduplicate", "find-pattern", "write-alerts")
 

@@ -1,8 +1,8 @@
 """banking_split: each transaction once, debits to one topic and credits to another."""
 
-from jobs.job import Job
-from jobs.keyed import deduplicate
-from jobs.streams import Tag
+from penstock.jobs.job import Job
+from penstock.jobs.keyed import deduplicate
+from penstock.jobs.streams import Tag
 
 OPERATORS = ("read-transactions", "deduplicate", "write-debits", "write-credits")
 

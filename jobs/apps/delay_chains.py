@@ -10,10 +10,10 @@ from typing import Any
 
 from pyspark.sql import Row
 
-from jobs.job import Job
-from jobs.keyed import Key, KeyedFunction, Out, process, value
-from jobs.streams import Tag
-from sizing.units import duration_ms
+from penstock.jobs.job import Job
+from penstock.jobs.keyed import Key, KeyedFunction, Out, process, value
+from penstock.jobs.streams import Tag
+from penstock.sizing.units import duration_ms
 
 OPERATORS = ("read-departures", "chains-by-plane", "write-chains")
 

@@ -1,6 +1,6 @@
 """error_logs: log lines in capitals, those with ERROR in them."""
 
-from jobs.job import Job
+from penstock.jobs.job import Job
 
 OPERATORS = ("read-logs", "to-upper-case", "filter-errors", "write-errors")
 

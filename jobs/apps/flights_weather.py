@@ -4,9 +4,9 @@ The weather is a table that changes hourly: its row for an airport is valid unti
 could still be its own can come.
 """
 
-from jobs.job import Job
-from jobs.joins import Side, temporal_join
-from jobs.streams import Tag
+from penstock.jobs.job import Job
+from penstock.jobs.joins import Side, temporal_join
+from penstock.jobs.streams import Tag
 
 OPERATORS = ("read-departures", "read-weather", "weather-at-departure", "write-departures")
 

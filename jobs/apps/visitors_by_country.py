@@ -1,8 +1,8 @@
 """visitors_by_country: the number of visitors of the last five minutes in each country, anew every minute."""
 
-from jobs.job import Job
-from jobs.streams import Tag
-from jobs.windows import aggregate, sliding
+from penstock.jobs.job import Job
+from penstock.jobs.streams import Tag
+from penstock.jobs.windows import aggregate, sliding
 
 OPERATORS = ("read-visits", "count-by-country", "write-counts")
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from jobs.async_io.attempts import CallRefused
-from jobs.async_io.calls import call
+from penstock.jobs.async_io.attempts import CallRefused
+from penstock.jobs.async_io.calls import call
 
 __all__ = ["CallRefused", "call"]

@@ -11,14 +11,14 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 from pyspark.sql.types import StringType, StructField, StructType
 
-from jobs.async_io.attempts import Function, Policy
-from jobs.async_io.journal import declare
-from jobs.async_io.tasks import CALL_KEY, FAILURE, CallTask
-from jobs.declaration import name_tag
-from jobs.event_time.engine import with_event_time
-from jobs.spec.part import NAME_PATTERN
-from jobs.streams import ENVELOPE, REASON, RECORD, TAG, TIME, Stream, Tag, record
-from sizing.units import NotAQuantity, duration_ms
+from penstock.jobs.async_io.attempts import Function, Policy
+from penstock.jobs.async_io.journal import declare
+from penstock.jobs.async_io.tasks import CALL_KEY, FAILURE, CallTask
+from penstock.jobs.declaration import name_tag
+from penstock.jobs.event_time.engine import with_event_time
+from penstock.jobs.spec.part import NAME_PATTERN
+from penstock.jobs.streams import ENVELOPE, REASON, RECORD, TAG, TIME, Stream, Tag, record
+from penstock.sizing.units import NotAQuantity, duration_ms
 
 if TYPE_CHECKING:
     import pyarrow as pa

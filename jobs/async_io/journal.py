@@ -28,10 +28,10 @@ from urllib.parse import urlsplit
 
 from botocore.exceptions import BotoCoreError, ClientError
 
-from jobs.aside import BATCH_PROPERTY, CHECKPOINT_PROPERTY
-from jobs.declaration import name_call
-from jobs.errors import BucketUnreachable
-from jobs.s3 import client, error_code
+from penstock.jobs.aside import BATCH_PROPERTY, CHECKPOINT_PROPERTY
+from penstock.jobs.declaration import name_call
+from penstock.jobs.errors import BucketUnreachable
+from penstock.jobs.s3 import client, error_code
 
 if TYPE_CHECKING:
     import pyarrow as pa

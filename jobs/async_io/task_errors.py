@@ -6,7 +6,7 @@ import json
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from sizing.errors import PenstockError, told
+from penstock.sizing.errors import PenstockError, told
 
 _MARK = "penstock-error "
 

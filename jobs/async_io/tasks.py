@@ -8,10 +8,10 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from jobs.async_io.attempts import Attempts, Function, Outcome, Policy
-from jobs.async_io.journal import KEY, PAGE, Entry, Journal, TaskPlace
-from jobs.async_io.task_errors import in_a_task
-from jobs.streams import TAG, Tag
+from penstock.jobs.async_io.attempts import Attempts, Function, Outcome, Policy
+from penstock.jobs.async_io.journal import KEY, PAGE, Entry, Journal, TaskPlace
+from penstock.jobs.async_io.task_errors import in_a_task
+from penstock.jobs.streams import TAG, Tag
 
 if TYPE_CHECKING:
     import pyarrow as pa

@@ -15,7 +15,7 @@ from typing import Any
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
 
-from jobs.streams import TIME
+from penstock.jobs.streams import TIME
 
 # What Spark derives from the rows by itself must never win: a delay of a hundred years keeps it below any watermark that is set.
 NEVER = "36500 days"

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from jobs.checkpoint import BatchRecord
-from jobs.event_time.watermark import InputTime, Seen
+from penstock.jobs.checkpoint import BatchRecord
+from penstock.jobs.event_time.watermark import InputTime, Seen
 
 # Each is followed by an input's name, and where it is of a partition, by its label.
 WATERMARK_MS = "penstock.watermarkMs"

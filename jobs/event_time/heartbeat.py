@@ -13,8 +13,8 @@ from dataclasses import replace
 from pyspark.sql import SparkSession
 from pyspark.sql import functions as F
 
-from jobs.spec.job import JobSpec
-from jobs.streams import Stream
+from penstock.jobs.spec.job import JobSpec
+from penstock.jobs.streams import Stream
 
 # How the source's description begins in a query's progress: org.apache.spark.sql.execution.streaming.sources.RateStreamMicroBatchStream,
 # Spark 4.3.0.

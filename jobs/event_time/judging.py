@@ -9,10 +9,10 @@ from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
 from pyspark.sql.types import StructType
 
-from jobs.event_time import engine
-from jobs.event_time.timestamps import NEEDED, event_time
-from jobs.spec.sources import EventTime
-from jobs.streams import DELETED, REASON, TIME
+from penstock.jobs.event_time import engine
+from penstock.jobs.event_time.timestamps import NEEDED, event_time
+from penstock.jobs.spec.sources import EventTime
+from penstock.jobs.streams import DELETED, REASON, TIME
 
 # How far a row is behind the watermark in ms (null: it is not), and whether that makes it late. `judged` adds both.
 BEHIND, LATE = "_behind_ms", "_late"

@@ -8,8 +8,8 @@ from typing import Any
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
-from jobs.event_time.judging import BEHIND, LATE
-from jobs.event_time.watermark import Seen
+from penstock.jobs.event_time.judging import BEHIND, LATE
+from penstock.jobs.event_time.watermark import Seen
 
 PREFIX = "penstock_time_"
 

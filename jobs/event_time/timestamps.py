@@ -6,7 +6,7 @@ from pyspark.sql import Column
 from pyspark.sql import functions as F
 from pyspark.sql.types import DataType, DecimalType, DoubleType, FloatType, IntegralType, StringType, TimestampType
 
-from jobs.errors import BadDeclaration
+from penstock.jobs.errors import BadDeclaration
 
 # ISO 8601 in the form that java.time.OffsetDateTime reads: a date, a time to the second or finer, and an offset. Spark's own cast also
 # takes a bare date, a bare year or a local time, which say nothing about the moment that is meant.

@@ -16,7 +16,7 @@ from pydantic import BaseModel, ConfigDict, Field
 from pydantic.alias_generators import to_camel
 
 if TYPE_CHECKING:
-    from jobs.spec.sources import EventTime
+    from penstock.jobs.spec.sources import EventTime
 
 WhenIdle = Literal["stand", "clock"]
 

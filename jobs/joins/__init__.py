@@ -14,15 +14,15 @@ block              which rows meet
 =================  =====================================================================================================================
 """
 
-from jobs.joins.broadcast import broadcast_join
-from jobs.joins.interval import interval_join, offset_ms
-from jobs.joins.lookup import lookup_join
-from jobs.joins.regular import regular_join
-from jobs.joins.sides import Side
-from jobs.joins.tables import csv_file, json_lines_file, table_join
-from jobs.joins.temporal import temporal_join
-from jobs.joins.unions import union
-from jobs.joins.windowed import Group, co_group, window_join
+from penstock.jobs.joins.broadcast import broadcast_join
+from penstock.jobs.joins.interval import interval_join, offset_ms
+from penstock.jobs.joins.lookup import lookup_join
+from penstock.jobs.joins.regular import regular_join
+from penstock.jobs.joins.sides import Side
+from penstock.jobs.joins.tables import csv_file, json_lines_file, table_join
+from penstock.jobs.joins.temporal import temporal_join
+from penstock.jobs.joins.unions import union
+from penstock.jobs.joins.windowed import Group, co_group, window_join
 
 __all__ = [
     "Group",

@@ -7,11 +7,11 @@ from typing import Literal
 
 from pyspark.sql import functions as F
 
-from jobs.joins.group_keys import group_keys
-from jobs.joins.in_order import LEFT, RIGHT, from_text, key_text, packed, run
-from jobs.joins.sides import Side, check, check_how, names, without_partner
-from jobs.joins.temporal import Versions, joined, matched
-from jobs.streams import Stream
+from penstock.jobs.joins.group_keys import group_keys
+from penstock.jobs.joins.in_order import LEFT, RIGHT, from_text, key_text, packed, run
+from penstock.jobs.joins.sides import Side, check, check_how, names, without_partner
+from penstock.jobs.joins.temporal import Versions, joined, matched
+from penstock.jobs.streams import Stream
 
 # A constant, for a checkpoint is bound to it.
 COPIES = 16

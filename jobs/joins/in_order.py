@@ -18,10 +18,10 @@ from pyspark.sql import functions as F
 from pyspark.sql.streaming.stateful_processor import StatefulProcessor
 from pyspark.sql.types import ArrayType, BinaryType, DataType, MapType, StringType, StructType
 
-from jobs.aside import withdrawn
-from jobs.joins.sides import Side, deleted
-from jobs.keyed.backend import needs_rocksdb
-from jobs.streams import TIME
+from penstock.jobs.aside import withdrawn
+from penstock.jobs.joins.sides import Side, deleted
+from penstock.jobs.keyed.backend import needs_rocksdb
+from penstock.jobs.streams import TIME
 
 if TYPE_CHECKING:
     from pyspark.sql import Row

@@ -5,10 +5,10 @@ from __future__ import annotations
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
-from jobs.event_time.engine import with_event_time
-from jobs.joins.sides import How, Side, check_how, check_one
-from jobs.streams import ENVELOPE, REASON, RECORD, TAG, TIME, Stream, Tag
-from sizing.units import NotAQuantity, duration_ms
+from penstock.jobs.event_time.engine import with_event_time
+from penstock.jobs.joins.sides import How, Side, check_how, check_one
+from penstock.jobs.streams import ENVELOPE, REASON, RECORD, TAG, TIME, Stream, Tag
+from penstock.sizing.units import NotAQuantity, duration_ms
 
 
 def interval_join(left: Side, right: Side, *, lower: str, upper: str, how: How = "inner") -> Stream:

@@ -10,12 +10,12 @@ from pyspark.sql import Column
 from pyspark.sql import functions as F
 from pyspark.sql.types import StructField, StructType
 
-from jobs.async_io.journal import declare
-from jobs.event_time.engine import with_event_time
-from jobs.lookups.table import LookupTable
-from jobs.lookups.tasks import PART, LookupTask
-from jobs.streams import ENVELOPE, TAG, TIME, Stream, Tag
-from sizing.units import NotAQuantity, duration_ms
+from penstock.jobs.async_io.journal import declare
+from penstock.jobs.event_time.engine import with_event_time
+from penstock.jobs.lookups.table import LookupTable
+from penstock.jobs.lookups.tasks import PART, LookupTask
+from penstock.jobs.streams import ENVELOPE, TAG, TIME, Stream, Tag
+from penstock.sizing.units import NotAQuantity, duration_ms
 
 if TYPE_CHECKING:
     import pyarrow as pa

@@ -9,11 +9,11 @@ from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 from pyspark.sql import DataFrame, Row
 from pyspark.sql import functions as F
 
-from jobs.event_time.engine import with_event_time
-from jobs.joins.in_order import LEFT, RIGHT, Arrival, InOrder, as_text, from_text, key_text, packed, run
-from jobs.joins.sides import DELETED, How, Side, check, check_how, names, told, without_partner
-from jobs.streams import TIME, Stream, Tag
-from sizing.units import NotAQuantity, duration_ms
+from penstock.jobs.event_time.engine import with_event_time
+from penstock.jobs.joins.in_order import LEFT, RIGHT, Arrival, InOrder, as_text, from_text, key_text, packed, run
+from penstock.jobs.joins.sides import DELETED, How, Side, check, check_how, names, told, without_partner
+from penstock.jobs.streams import TIME, Stream, Tag
+from penstock.sizing.units import NotAQuantity, duration_ms
 
 if TYPE_CHECKING:
     from pyspark.sql.streaming.stateful_processor import StatefulProcessorHandle

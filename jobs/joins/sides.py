@@ -11,7 +11,7 @@ from pyspark.sql import Column
 from pyspark.sql import functions as F
 from pyspark.sql.types import StructType
 
-from jobs.streams import REASON, RECORD, RECORD_TYPE, TAG, Stream, Tag
+from penstock.jobs.streams import REASON, RECORD, RECORD_TYPE, TAG, Stream, Tag
 
 How = Literal["inner", "left", "full"]
 

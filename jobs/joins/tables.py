@@ -14,12 +14,12 @@ from botocore.exceptions import BotoCoreError, ClientError
 from pyspark.sql import functions as F
 from pyspark.sql.types import StringType, StructField, StructType
 
-from jobs.aside import BATCH_PROPERTY
-from jobs.async_io.task_errors import in_a_task
-from jobs.errors import TableFileUnread
-from jobs.event_time.engine import with_event_time
-from jobs.s3 import client, error_code
-from jobs.streams import ENVELOPE, TAG, Stream, Tag
+from penstock.jobs.aside import BATCH_PROPERTY
+from penstock.jobs.async_io.task_errors import in_a_task
+from penstock.jobs.errors import TableFileUnread
+from penstock.jobs.event_time.engine import with_event_time
+from penstock.jobs.s3 import client, error_code
+from penstock.jobs.streams import ENVELOPE, TAG, Stream, Tag
 
 if TYPE_CHECKING:
     import pyarrow as pa

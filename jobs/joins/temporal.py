@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING, Any, Literal
 from pyspark.sql import Column, DataFrame, Row
 from pyspark.sql import functions as F
 
-from jobs.event_time.engine import with_event_time
-from jobs.joins.in_order import LEFT, RIGHT, Arrival, InOrder, from_text, key_text, packed, run
-from jobs.joins.sides import Side, check, check_how, told, without_partner
-from jobs.streams import TIME, Stream, Tag
+from penstock.jobs.event_time.engine import with_event_time
+from penstock.jobs.joins.in_order import LEFT, RIGHT, Arrival, InOrder, from_text, key_text, packed, run
+from penstock.jobs.joins.sides import Side, check, check_how, told, without_partner
+from penstock.jobs.streams import TIME, Stream, Tag
 
 if TYPE_CHECKING:
     from pyspark.sql.streaming.stateful_processor import StatefulProcessorHandle

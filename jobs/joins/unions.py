@@ -6,7 +6,7 @@ from functools import reduce
 
 from pyspark.sql import DataFrame
 
-from jobs.streams import ENVELOPE, Stream
+from penstock.jobs.streams import ENVELOPE, Stream
 
 
 def union(first: Stream, *others: Stream) -> Stream:

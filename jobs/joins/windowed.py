@@ -11,12 +11,12 @@ from pyspark.sql import Column, DataFrame, Row
 from pyspark.sql import functions as F
 from pyspark.sql.types import ArrayType, DataType, MapType, StructType
 
-from jobs.aside import withdrawn
-from jobs.event_time.engine import as_event_time
-from jobs.joins.sides import How, Side, check, check_how, told, without_partner
-from jobs.streams import TIME, Stream, Tag
-from jobs.windows.aggregation import END, START, whole_ms
-from jobs.windows.kinds import TimeWindow
+from penstock.jobs.aside import withdrawn
+from penstock.jobs.event_time.engine import as_event_time
+from penstock.jobs.joins.sides import How, Side, check, check_how, told, without_partner
+from penstock.jobs.streams import TIME, Stream, Tag
+from penstock.jobs.windows.aggregation import END, START, whole_ms
+from penstock.jobs.windows.kinds import TimeWindow
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
@@ -53,7 +53,7 @@ def window_join(left: Side, right: Side, window: TimeWindow, *, how: How = "inne
     Args:
         left: one side.
         right: the other.
-        window: of `jobs.windows`.
+        window: of `penstock.jobs.windows`.
         how: ``inner``, ``left`` or ``full``.
 
     Returns:
@@ -85,7 +85,7 @@ def co_group(
     Args:
         left: one side.
         right: the other.
-        window: of `jobs.windows`.
+        window: of `penstock.jobs.windows`.
         function: gets a `Group` and gives rows as mappings; it must give the same for the same rows, and lie where tasks can import it or
             hold nothing that can't be sent to them.
         output: the rows' schema as Spark writes it, ``user STRING, visits BIGINT``.

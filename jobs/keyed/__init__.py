@@ -1,11 +1,11 @@
 """Keyed state: functions of an app's own with state and timers for each key, and the blocks that are made of them."""
 
-from jobs.keyed.connect import ConnectedFunction, Keyed, connect
-from jobs.keyed.declared import State, list_of, map_of, value
-from jobs.keyed.deduplicate import deduplicate
-from jobs.keyed.function import Key, KeyedFunction, Out
-from jobs.keyed.pattern import Step, pattern
-from jobs.keyed.process import process
+from penstock.jobs.keyed.connect import ConnectedFunction, Keyed, connect
+from penstock.jobs.keyed.declared import State, list_of, map_of, value
+from penstock.jobs.keyed.deduplicate import deduplicate
+from penstock.jobs.keyed.function import Key, KeyedFunction, Out
+from penstock.jobs.keyed.pattern import Step, pattern
+from penstock.jobs.keyed.process import process
 
 __all__ = [
     "ConnectedFunction",

@@ -9,11 +9,11 @@ from pyspark.sql import DataFrame, Row
 from pyspark.sql import functions as F
 from pyspark.sql.types import StructType
 
-from jobs.keyed.declared import State
-from jobs.keyed.function import Key, KeyedFunction, Out
-from jobs.keyed.process import process
-from jobs.keyed.processor import Order, Time
-from jobs.streams import ENVELOPE, Stream
+from penstock.jobs.keyed.declared import State
+from penstock.jobs.keyed.function import Key, KeyedFunction, Out
+from penstock.jobs.keyed.process import process
+from penstock.jobs.keyed.processor import Order, Time
+from penstock.jobs.streams import ENVELOPE, Stream
 
 _LEFT, _RIGHT = "_left", "_right"
 
@@ -56,7 +56,7 @@ def connect(
 ) -> Stream:
     """Runs a function on the rows of two inputs, with state and timers of their common key.
 
-    Rows of a micro-batch come by event time, whichever input they are of. All else is as in `jobs.keyed.process.process`.
+    Rows of a micro-batch come by event time, whichever input they are of. All else is as in `penstock.jobs.keyed.process.process`.
 
     Args:
         left: the first input; the key goes by the names of its columns.

@@ -10,14 +10,14 @@ from typing import Any, Literal
 from pyspark.sql import DataFrame, Row
 from pyspark.sql import functions as F
 
-from jobs.aside import withdrawn
-from jobs.event_time.engine import Engine, as_event_time, with_event_time
-from jobs.keyed.connect import Keyed, _types
-from jobs.keyed.declared import value
-from jobs.keyed.function import Key, KeyedFunction
-from jobs.keyed.process import process
-from jobs.streams import TIME, Stream, Tag
-from sizing.units import NotAQuantity, duration_ms
+from penstock.jobs.aside import withdrawn
+from penstock.jobs.event_time.engine import Engine, as_event_time, with_event_time
+from penstock.jobs.keyed.connect import Keyed, _types
+from penstock.jobs.keyed.declared import value
+from penstock.jobs.keyed.function import Key, KeyedFunction
+from penstock.jobs.keyed.process import process
+from penstock.jobs.streams import TIME, Stream, Tag
+from penstock.sizing.units import NotAQuantity, duration_ms
 
 Keep = Literal["any", "first"]
 # Rows before and after an operator that drops duplicates; micro-batches count the difference as filtered.

@@ -8,7 +8,7 @@ from typing import Any, TypeVar
 
 from pyspark.sql import Row
 
-from jobs.keyed.stored import List, Map, Stored, Value
+from penstock.jobs.keyed.stored import List, Map, Stored, Value
 
 Out = Iterable[Mapping[str, Any]] | None
 _Kind = TypeVar("_Kind", Value, List, Map)

@@ -10,12 +10,12 @@ from pyspark.sql import Row
 from pyspark.sql import functions as F
 from pyspark.sql.types import ArrayType, BooleanType, IntegerType, LongType, StructField, StructType, TimestampType
 
-from jobs.keyed.declared import value
-from jobs.keyed.function import Key, KeyedFunction
-from jobs.keyed.process import process
-from jobs.keyed.values import moment
-from jobs.streams import ENVELOPE, Stream
-from sizing.units import NotAQuantity, duration_ms
+from penstock.jobs.keyed.declared import value
+from penstock.jobs.keyed.function import Key, KeyedFunction
+from penstock.jobs.keyed.process import process
+from penstock.jobs.keyed.values import moment
+from penstock.jobs.streams import ENVELOPE, Stream
+from penstock.sizing.units import NotAQuantity, duration_ms
 
 _IS, _ENDS = "_is_", "_ends"
 
@@ -47,7 +47,7 @@ def pattern(
     its last row is taken: the one that began last, if there are several. Its rows, and those before, are used up: what follows
     begins anew. Each row is of one step.
 
-    Cost: as `jobs.keyed.process.process` with ``order="time"``, and for each key the rows of at most one beginning of each length.
+    Cost: as `penstock.jobs.keyed.process.process` with ``order="time"``, and for each key the rows of at most one beginning of each length.
 
     Args:
         stream: rows with event time.

@@ -9,16 +9,16 @@ from pyspark.sql import DataFrame, Row, SparkSession
 from pyspark.sql import functions as F
 from pyspark.sql.types import LongType, StringType, StructField, StructType, TimestampType
 
-from jobs.aside import withdrawn
-from jobs.event_time.engine import as_event_time
-from jobs.keyed.backend import needs_rocksdb
-from jobs.keyed.content import content_hash
-from jobs.keyed.declared import State, fields_of, typed
-from jobs.keyed.function import Key, KeyedFunction, OfRows, Out
-from jobs.keyed.processor import ASIDE, MOMENT, ORDER_PREFIX, Order, Plan, Processor, Time
-from jobs.session import TTL_CONF
-from jobs.streams import REASON, RECORD, RECORD_TYPE, TAG, TIME, Stream, Tag, record
-from sizing.units import NotAQuantity, duration_ms
+from penstock.jobs.aside import withdrawn
+from penstock.jobs.event_time.engine import as_event_time
+from penstock.jobs.keyed.backend import needs_rocksdb
+from penstock.jobs.keyed.content import content_hash
+from penstock.jobs.keyed.declared import State, fields_of, typed
+from penstock.jobs.keyed.function import Key, KeyedFunction, OfRows, Out
+from penstock.jobs.keyed.processor import ASIDE, MOMENT, ORDER_PREFIX, Order, Plan, Processor, Time
+from penstock.jobs.session import TTL_CONF
+from penstock.jobs.streams import REASON, RECORD, RECORD_TYPE, TAG, TIME, Stream, Tag, record
+from penstock.sizing.units import NotAQuantity, duration_ms
 
 # Beside the fields of the output.
 _OWN = [
@@ -66,7 +66,7 @@ def process(
         keys: columns that make the key; no timestamps.
         function: an object of a class with ``on_row`` and ``on_timer``, or a function of a row and its key for no timers.
         output: the fields that the function gives, ``user string, n bigint``; one named as a key column is filled where it is left out.
-        state: name -> what it keeps, by `jobs.keyed.declared.value`, ``list_of`` and ``map_of``. The names are the state's uids.
+        state: name -> what it keeps, by `penstock.jobs.keyed.declared.value`, ``list_of`` and ``map_of``. The names are the state's uids.
         ttl: time to live, as ``7d``; None: for ever; ``"spec"``: what ``state.ttl`` of the spec says.
         time: what timers and time to live go by; by default event time where the stream has it, else the clock if there is a ttl.
         order: ``arrival``: rows as their micro-batches bring them; ``time``: by event time.

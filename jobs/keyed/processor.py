@@ -23,11 +23,11 @@ from pyspark.sql import Row
 from pyspark.sql.streaming.stateful_processor import ExpiredTimerInfo, StatefulProcessor, StatefulProcessorHandle, TimerValues
 from pyspark.sql.types import DataType, StructType
 
-from jobs.keyed.declared import TypedState
-from jobs.keyed.function import Aside, Key, KeyedFunction, Out
-from jobs.keyed.stored import Clock, List, Stored, Value, opened
-from jobs.keyed.values import Convert, from_arrow, milliseconds, to_arrow
-from jobs.streams import REASON, TAG, TIME, Tag
+from penstock.jobs.keyed.declared import TypedState
+from penstock.jobs.keyed.function import Aside, Key, KeyedFunction, Out
+from penstock.jobs.keyed.stored import Clock, List, Stored, Value, opened
+from penstock.jobs.keyed.values import Convert, from_arrow, milliseconds, to_arrow
+from penstock.jobs.streams import REASON, TAG, TIME, Tag
 
 Time = Literal["event", "processing"]
 Order = Literal["arrival", "time"]

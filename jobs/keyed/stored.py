@@ -16,8 +16,8 @@ from typing import Any
 from pyspark.sql.streaming.stateful_processor import StatefulProcessorHandle
 from pyspark.sql.types import DataType, LongType, StructField, StructType
 
-from jobs.keyed.declared import TypedState
-from jobs.keyed.values import from_stored, stored_type, to_stored
+from penstock.jobs.keyed.declared import TypedState
+from penstock.jobs.keyed.values import from_stored, stored_type, to_stored
 
 
 @dataclass

@@ -7,10 +7,10 @@ import random
 from collections import Counter
 from collections.abc import Iterator
 
-from jobs.local import windows
-from jobs.local.arrivals import BEGIN_MS, FLUSH_MS, Event, Faults, arrivals, changes, clock, expectation, flush, kept, valid_at
-from jobs.local.recording import Expectation, Record, Recording
-from jobs.local.replay import Judged, judge
+from penstock.jobs.local import windows
+from penstock.jobs.local.arrivals import BEGIN_MS, FLUSH_MS, Event, Faults, arrivals, changes, clock, expectation, flush, kept, valid_at
+from penstock.jobs.local.recording import Expectation, Record, Recording
+from penstock.jobs.local.replay import Judged, judge
 
 EVENTS_TOPIC, CAMPAIGNS_TOPIC = "ad-events", "campaigns"
 _EVENTS = 15_000

@@ -10,9 +10,9 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from decimal import Decimal, InvalidOperation
 
-from jobs.local.recording import Expectation, Record, Recorded
-from jobs.local.replay import Clock, Judged
-from jobs.local.traffic import BEGINS, FLUSH_TIME, body, milliseconds, time_ms
+from penstock.jobs.local.recording import Expectation, Record, Recorded
+from penstock.jobs.local.replay import Clock, Judged
+from penstock.jobs.local.traffic import BEGINS, FLUSH_TIME, body, milliseconds, time_ms
 
 BEGIN_MS = milliseconds(BEGINS)
 FLUSH_MS = milliseconds(FLUSH_TIME)

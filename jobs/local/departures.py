@@ -14,8 +14,8 @@ from functools import cache
 
 import pandas as pd
 
-from jobs.local.flights import FLUSH_TIME, flights_table
-from jobs.local.recording import Record
+from penstock.jobs.local.flights import FLUSH_TIME, flights_table
+from penstock.jobs.local.recording import Record
 
 UNDERWAY_S = 60
 BROKEN_SHARE = 0.001

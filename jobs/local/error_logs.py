@@ -7,7 +7,7 @@ import random
 from collections import Counter
 from collections.abc import Iterator
 
-from jobs.local.recording import Expectation, Record, Recording
+from penstock.jobs.local.recording import Expectation, Record, Recording
 
 TOPIC = "live-financial-logs"
 LINES = 20_000

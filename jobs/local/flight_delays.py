@@ -8,11 +8,11 @@ from collections.abc import Iterator
 
 import pandas as pd
 
-from jobs.local.departures import of_january
-from jobs.local.departures import records as in_order_of_arrival
-from jobs.local.recording import Expectation, Record, Recording
-from jobs.local.replay import Clock, judge
-from jobs.local.traffic import time_ms
+from penstock.jobs.local.departures import of_january
+from penstock.jobs.local.departures import records as in_order_of_arrival
+from penstock.jobs.local.recording import Expectation, Record, Recording
+from penstock.jobs.local.replay import Clock, judge
+from penstock.jobs.local.traffic import time_ms
 
 TOPIC = "departures"
 HOUR = pd.Timedelta(hours=1)

@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pandas as pd
 
-from jobs.local.recording import Expectation, Record, Recording, Row
+from penstock.jobs.local.recording import Expectation, Record, Recording, Row
 
 # A row arrives up to this much later than its hour: well within the spec's bound of 6 h, so none is late.
 SHUFFLED_WITHIN_S = 5 * 3600

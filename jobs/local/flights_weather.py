@@ -8,12 +8,12 @@ from collections.abc import Iterator
 
 import pandas as pd
 
-from jobs.local.departures import of_january
-from jobs.local.departures import records as in_order_of_arrival
-from jobs.local.flights import FLUSH_TIME, weather_table
-from jobs.local.recording import Expectation, Record, Recording
-from jobs.local.replay import Clock, judge
-from jobs.local.traffic import time_ms
+from penstock.jobs.local.departures import of_january
+from penstock.jobs.local.departures import records as in_order_of_arrival
+from penstock.jobs.local.flights import FLUSH_TIME, weather_table
+from penstock.jobs.local.recording import Expectation, Record, Recording
+from penstock.jobs.local.replay import Clock, judge
+from penstock.jobs.local.traffic import time_ms
 
 DEPARTURES, WEATHER = "departures", "weather-hours"
 # The airport that has had no weather yet when its first planes leave: left out for a day, so that some departures find none.

@@ -8,10 +8,10 @@ from collections import Counter
 from collections.abc import Callable, Iterator
 from datetime import datetime
 
-from jobs.local import windows
-from jobs.local.recording import Expectation, Record, Recording
-from jobs.local.replay import Clock, Judged, judge
-from jobs.local.traffic import FLUSH_TIME, Traffic, accepted, flush, iso_8601, time_ms
+from penstock.jobs.local import windows
+from penstock.jobs.local.recording import Expectation, Record, Recording
+from penstock.jobs.local.replay import Clock, Judged, judge
+from penstock.jobs.local.traffic import FLUSH_TIME, Traffic, accepted, flush, iso_8601, time_ms
 
 MINUTE_MS = 60_000
 TRAFFIC = Traffic(events=20_000, seconds=5_400, seed=21)

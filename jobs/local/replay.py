@@ -1,6 +1,6 @@
 """The watermark once more, in plain Python and from the recorded micro-batches: the oracle that tells which rows are late.
 
-Deliberately not `jobs.event_time`: what checks must not share code with what is checked.
+Deliberately not `penstock.jobs.event_time`: what checks must not share code with what is checked.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from decimal import Decimal, InvalidOperation
 
-from jobs.local.recording import Recorded, RecordedBatch, Recording
+from penstock.jobs.local.recording import Recorded, RecordedBatch, Recording
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _UNITS = {"epoch-seconds": Decimal(1000), "epoch-millis": Decimal(1), "epoch-micros": Decimal("0.001")}

@@ -9,10 +9,10 @@ from collections.abc import Iterator
 from datetime import datetime
 from decimal import ROUND_HALF_UP, Decimal
 
-from jobs.local import windows
-from jobs.local.recording import Expectation, Record, Recording
-from jobs.local.replay import Clock, judge
-from jobs.local.traffic import FLUSH_TIME, Traffic, accepted, flush, milliseconds, time_ms
+from penstock.jobs.local import windows
+from penstock.jobs.local.recording import Expectation, Record, Recording
+from penstock.jobs.local.replay import Clock, judge
+from penstock.jobs.local.traffic import FLUSH_TIME, Traffic, accepted, flush, milliseconds, time_ms
 
 TOPIC = "sensor-readings"
 TRAFFIC = Traffic(events=20_000, seconds=600, bound_s=5.0, seed=22)

@@ -8,8 +8,8 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 
-from jobs.local.recording import Record, Recorded
-from jobs.local.replay import Judged
+from penstock.jobs.local.recording import Record, Recorded
+from penstock.jobs.local.replay import Judged
 
 BEGINS = datetime(2025, 4, 5, 12, 0, tzinfo=UTC)
 # A day later than all traffic: what has this time moves the watermark past every window.
@@ -102,7 +102,7 @@ def body(record: Recorded) -> dict[str, object] | None:
 
 
 def time_ms(field: str, needed: tuple[str, ...] = ()) -> Callable[[Recorded], int | None]:
-    """Reads the event time of records, for a `jobs.local.replay.Clock`.
+    """Reads the event time of records, for a `penstock.jobs.local.replay.Clock`.
 
     Args:
         field: with an ISO-8601 time, or epoch milliseconds as a number.

@@ -16,8 +16,8 @@ from datetime import UTC, datetime, timedelta, timezone
 from time import sleep
 from typing import Any
 
-from jobs.local.recording import Expectation, Record, Recorded, Recording
-from jobs.local.replay import Clock, Judged, judge
+from penstock.jobs.local.recording import Expectation, Record, Recorded, Recording
+from penstock.jobs.local.replay import Clock, Judged, judge
 
 EVENTS = 50_000
 WITHIN_MS = 60_000

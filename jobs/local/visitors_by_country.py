@@ -8,10 +8,10 @@ from collections import Counter, defaultdict
 from collections.abc import Iterator
 from datetime import datetime
 
-from jobs.local import windows
-from jobs.local.recording import Expectation, Record, Recording
-from jobs.local.replay import Clock, judge
-from jobs.local.traffic import FLUSH_TIME, Traffic, accepted, flush, iso_8601, time_ms
+from penstock.jobs.local import windows
+from penstock.jobs.local.recording import Expectation, Record, Recording
+from penstock.jobs.local.replay import Clock, judge
+from penstock.jobs.local.traffic import FLUSH_TIME, Traffic, accepted, flush, iso_8601, time_ms
 
 TOPIC = "visits"
 TRAFFIC = Traffic(events=20_000, seconds=1_800, bound_s=20.0, seed=23)

@@ -8,7 +8,7 @@ import re
 from collections import Counter
 from collections.abc import Iterable, Iterator
 
-from jobs.local.recording import Expectation, Record, Recording
+from penstock.jobs.local.recording import Expectation, Record, Recording
 
 LINES = 5_000
 SOCKET_LINES = 500

@@ -1,1 +1,1 @@
-"""Tables of databases that rows are looked up in; `jobs.joins.lookup_join` is the block."""
+"""Tables of databases that rows are looked up in; `penstock.jobs.joins.lookup_join` is the block."""

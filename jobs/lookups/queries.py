@@ -7,10 +7,10 @@ from collections.abc import Sequence
 from types import TracebackType
 from typing import TYPE_CHECKING, Any
 
-from jobs.connections import redacted
-from jobs.errors import DatabaseUnreachable, LookupRefused
-from jobs.patience import PATIENCE_S, patiently
-from jobs.postgres import connected, is_away, words
+from penstock.jobs.connections import redacted
+from penstock.jobs.errors import DatabaseUnreachable, LookupRefused
+from penstock.jobs.patience import PATIENCE_S, patiently
+from penstock.jobs.postgres import connected, is_away, words
 
 if TYPE_CHECKING:
     import psycopg
@@ -80,7 +80,7 @@ class Database:
         return rows
 
     def _read(self, cursor: psycopg.Cursor[tuple[Any, ...]]) -> list[tuple[Any, ...]]:
-        from jobs.lookups.values import unreadable
+        from penstock.jobs.lookups.values import unreadable
 
         rows = cursor.fetchall()
         column = unreadable(cursor, rows)
@@ -93,7 +93,7 @@ class Database:
         return rows
 
     def _connection(self) -> psycopg.Connection[tuple[Any, ...]]:
-        from jobs.lookups.values import prepare
+        from penstock.jobs.lookups.values import prepare
 
         try:
             return self._free.get_nowait()

@@ -23,9 +23,9 @@ from pyspark.sql.types import (
     TimestampType,
 )
 
-from jobs.errors import LookupTableDoesNotFit
-from jobs.lookups.queries import Database
-from jobs.spec import Table
+from penstock.jobs.errors import LookupTableDoesNotFit
+from penstock.jobs.lookups.queries import Database
+from penstock.jobs.spec import Table
 
 # PostgreSQL's name of a type -> Spark's; all others are read as text.
 _TYPES: dict[str, DataType] = {

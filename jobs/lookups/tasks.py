@@ -9,12 +9,12 @@ from dataclasses import dataclass, field
 from itertools import chain
 from typing import TYPE_CHECKING, Any
 
-from jobs.async_io.journal import KEY, PAGE, Entry, Journal, TaskPlace
-from jobs.async_io.task_errors import in_a_task
-from jobs.errors import LookupTableDoesNotFit
-from jobs.lookups.cache import Found, of_this_worker
-from jobs.lookups.queries import Database, NoSuchValue
-from jobs.streams import TAG, Tag
+from penstock.jobs.async_io.journal import KEY, PAGE, Entry, Journal, TaskPlace
+from penstock.jobs.async_io.task_errors import in_a_task
+from penstock.jobs.errors import LookupTableDoesNotFit
+from penstock.jobs.lookups.cache import Found, of_this_worker
+from penstock.jobs.lookups.queries import Database, NoSuchValue
+from penstock.jobs.streams import TAG, Tag
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -36,7 +36,7 @@ class LookupTask:
         journal: its name.
         path: the table's, for errors.
         url: of the database.
-        query: see `jobs.lookups.table.LookupTable.query`.
+        query: see `penstock.jobs.lookups.table.LookupTable.query`.
         parts: how many columns the key has.
         row: fields of a row of the table.
         column: the name that the row gets.
@@ -44,7 +44,7 @@ class LookupTask:
         entries: of the cache.
         concurrency: queries of a task at once.
         timeout_ms: of a query.
-        patience_s: see `jobs.lookups.queries.Database`.
+        patience_s: see `penstock.jobs.lookups.queries.Database`.
     """
 
     journal: str

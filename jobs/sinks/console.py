@@ -11,9 +11,9 @@ from dataclasses import dataclass
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
-from jobs.sinks.sink import Batch
-from jobs.sinks.text_rows import fields_of
-from jobs.spec import ConsoleSink
+from penstock.jobs.sinks.sink import Batch
+from penstock.jobs.sinks.text_rows import fields_of
+from penstock.jobs.spec import ConsoleSink
 
 
 @dataclass(frozen=True)

@@ -6,7 +6,8 @@ How a micro-batch gets there:
    many as the cores of the job.
 2. The driver writes a manifest with what each task gets (rows and a digest), once and only if there is none for that micro-batch.
    From here on the micro-batch is decided.
-3. Each task writes its share in one transaction of its own, with its mark in it (`jobs.sinks.transactions`). A task that finds its mark
+3. Each task writes its share in one transaction of its own, with its mark in it (`penstock.jobs.sinks.transactions`). A task that finds
+its mark
    writes nothing. A task whose rows are not those of the manifest aborts.
 
 After a crash Spark runs the micro-batch again, with the manifest's number of tasks: what a task had committed is recognised by its mark,
@@ -15,7 +16,8 @@ whoever comes later fences it, and who of the two commits a share does not matte
 
 Guarantee: exactly once, a crash included, for readers with ``isolation.level=read_committed``; a reader may see one task's share of a
 micro-batch before another's. Records of one key keep the order that the rows have. A replay has to give the same rows: what is known not to
-is refused before the query starts (`jobs.determinism`, JOB-062), what turns out not to stops the job (JOB-007). The brokers forget marks
+is refused before the query starts (`penstock.jobs.determinism`, JOB-062), what turns out not to stops the job (JOB-007). The brokers
+forget marks
 some days after they were written (``offsets.retention.minutes``): a micro-batch that was cut off longer ago is not guessed at (JOB-063).
 Cost: the rows are read twice (for the manifest and for the topic), a shuffle where the topic has several partitions, a PUT for the
 manifest, and per task a producer with six round trips to the brokers. Readers see records when their task's transaction ends.
@@ -36,25 +38,16 @@ from pydantic import BaseModel, ConfigDict
 from pyspark.sql import Column, DataFrame, Row
 from pyspark.sql import functions as F
 
-from jobs.checkpoint import RETAINED_BATCHES, Checkpoint
-from jobs.errors import MarksDisagree, MarksExpired, ReplayDiffers, TransactionsRefused
-from jobs.kafka_access import KafkaAccess
-from jobs.sinks import manifests
-from jobs.sinks.kafka_records import records
-from jobs.sinks.parts import wrapped
-from jobs.sinks.sink import Batch
-from jobs.sinks.topics import admin_of, cluster_with
-from jobs.sinks.transactions import (
-    CALL_S,
-    DIFFERS,
-    FOREIGN,
-    OUTCOME_SCHEMA,
-    Share,
-    TransactionWriter,
-    insist,
-    producer_settings,
-)
-from jobs.spec import KafkaSink
+from penstock.jobs.checkpoint import RETAINED_BATCHES, Checkpoint
+from penstock.jobs.errors import MarksDisagree, MarksExpired, ReplayDiffers, TransactionsRefused
+from penstock.jobs.kafka_access import KafkaAccess
+from penstock.jobs.sinks import manifests
+from penstock.jobs.sinks.kafka_records import records
+from penstock.jobs.sinks.parts import wrapped
+from penstock.jobs.sinks.sink import Batch
+from penstock.jobs.sinks.topics import admin_of, cluster_with
+from penstock.jobs.sinks.transactions import CALL_S, DIFFERS, FOREIGN, OUTCOME_SCHEMA, Share, TransactionWriter, insist, producer_settings
+from penstock.jobs.spec import KafkaSink
 
 # Source: Apache Kafka, "Broker Configs", with the defaults.
 _LIMIT, _LIMIT_MS = "transaction.max.timeout.ms", 900_000
@@ -141,7 +134,7 @@ class ExactlyOnceTopic:
         """Nothing is held back."""
 
     def write(self, rows: DataFrame, batch: Batch) -> None:
-        """Writes the rows of a micro-batch, as `jobs.sinks.kafka_records.records` says.
+        """Writes the rows of a micro-batch, as `penstock.jobs.sinks.kafka_records.records` says.
 
         Raises:
             BadDeclaration: JOB-004.

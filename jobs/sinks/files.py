@@ -42,16 +42,16 @@ from pyspark.errors import PythonException
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
-from jobs.checkpoint import Checkpoint
-from jobs.errors import BadDeclaration, BucketUnreachable, ReplayDiffers
-from jobs.sinks.open_parts import Chunk, OpenPart, extended
-from jobs.sinks.part_formats import LINES
-from jobs.sinks.part_log import ComposedPart, Manifest, PartLog
-from jobs.sinks.parts import PIECE_BYTES, STAGED_SCHEMA, PartWriter, StagedPart, wrapped
-from jobs.sinks.publishing import Publisher
-from jobs.sinks.sink import Batch
-from jobs.spec import FileSink
-from jobs.streams import ENVELOPE, TIME
+from penstock.jobs.checkpoint import Checkpoint
+from penstock.jobs.errors import BadDeclaration, BucketUnreachable, ReplayDiffers
+from penstock.jobs.sinks.open_parts import Chunk, OpenPart, extended
+from penstock.jobs.sinks.part_formats import LINES
+from penstock.jobs.sinks.part_log import ComposedPart, Manifest, PartLog
+from penstock.jobs.sinks.parts import PIECE_BYTES, STAGED_SCHEMA, PartWriter, StagedPart, wrapped
+from penstock.jobs.sinks.publishing import Publisher
+from penstock.jobs.sinks.sink import Batch
+from penstock.jobs.spec import FileSink
+from penstock.jobs.streams import ENVELOPE, TIME
 
 # A task writes some 200,000 rows a second; fewer rows than this are not worth a task more.
 ROWS_A_TASK = 100_000

@@ -16,12 +16,12 @@ from typing import Any
 
 from pyspark.sql import DataFrame
 
-from jobs.checkpoint import RETAINED_BATCHES, Checkpoint
-from jobs.errors import SinkFunctionFailed
-from jobs.sinks.sink import Batch, SinkContext
-from jobs.sinks.text_rows import fields_of
-from jobs.spec import FunctionSink
-from sizing.errors import PenstockError
+from penstock.jobs.checkpoint import RETAINED_BATCHES, Checkpoint
+from penstock.jobs.errors import SinkFunctionFailed
+from penstock.jobs.sinks.sink import Batch, SinkContext
+from penstock.jobs.sinks.text_rows import fields_of
+from penstock.jobs.spec import FunctionSink
+from penstock.sizing.errors import PenstockError
 
 
 @dataclass(frozen=True)

@@ -5,10 +5,10 @@ from __future__ import annotations
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
-from jobs.errors import BadDeclaration
-from jobs.sinks.newest import newest
-from jobs.spec import KafkaSink
-from jobs.streams import DELETED, ENVELOPE
+from penstock.jobs.errors import BadDeclaration
+from penstock.jobs.sinks.newest import newest
+from penstock.jobs.spec import KafkaSink
+from penstock.jobs.streams import DELETED, ENVELOPE
 
 
 def records(sink: KafkaSink, rows: DataFrame, *, updates: bool = True) -> DataFrame:
@@ -19,7 +19,7 @@ def records(sink: KafkaSink, rows: DataFrame, *, updates: bool = True) -> DataFr
     ``key`` and ``value`` alone, as a side output has them, are written as they are.
 
     Where the sink writes deletes, the last record of a key says whether it is there. So the rows of a key are put in the order of their
-    event times, and those of one moment in that of `jobs.sinks.newest`. That costs a shuffle by key.
+    event times, and those of one moment in that of `penstock.jobs.sinks.newest`. That costs a shuffle by key.
 
     Args:
         sink: of the spec.

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Sequence
 
 from pydantic import BaseModel, ConfigDict
 
-from jobs.spec import Roll
+from penstock.jobs.spec import Roll
 
 
 class Chunk(BaseModel):

@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 from pydantic import BaseModel, ConfigDict
 
-from jobs.s3 import client
-from jobs.sinks.part_formats import CONTENT_TYPES, LINES, JsonLines, Parquet
+from penstock.jobs.s3 import client
+from penstock.jobs.sinks.part_formats import CONTENT_TYPES, LINES, JsonLines, Parquet
 
 if TYPE_CHECKING:
     import pyarrow as pa

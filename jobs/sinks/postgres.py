@@ -2,8 +2,8 @@
 
 Guarantee: each key has the values of its last row, exactly once for any reader. A micro-batch that is run again writes the same values over
 the same keys. Of several rows with one key in a micro-batch the newest by event time, or by the sink's `version`, is written
-(`jobs.sinks.newest`). Each task writes in one transaction: a reader sees all of its rows or none, and may see some tasks' rows before
-others'.
+(`penstock.jobs.sinks.newest`). Each task writes in one transaction: a reader sees all of its rows or none, and may see some tasks' rows
+before others'.
 
 What it asks: the key is a primary key or a unique constraint, and none of its columns is null. Without a `version` the row written last
 stands, so a driver that was cut off and comes back while another runs could put older values over newer ones; with one it cannot, nor can a
@@ -11,7 +11,7 @@ rewind, and a row that comes late changes nothing. With `deletes` the newest row
 for a tombstone has none; it deletes what is there, and the version goes with the row.
 
 Cost: a shuffle by key, a connection and a transaction a task, and a task's rows in memory until they are committed. A database that is away
-is waited for (`jobs.patience`); after that the job fails with JOB-053, the micro-batch uncommitted.
+is waited for (`penstock.jobs.patience`); after that the job fails with JOB-053, the micro-batch uncommitted.
 """
 
 from __future__ import annotations
@@ -23,14 +23,14 @@ from typing import TYPE_CHECKING, Any
 
 from pyspark.sql import DataFrame
 
-from jobs.connections import redacted, the_url
-from jobs.errors import DatabaseUnreachable, RowsRefused, TableDoesNotFit
-from jobs.patience import PATIENCE_S, patiently
-from jobs.postgres import connected, is_away, words
-from jobs.sinks.sink import Batch, SinkContext
-from jobs.sinks.text_rows import fields_of, last_of_each_key
-from jobs.spec import PostgresSink
-from jobs.streams import DELETED
+from penstock.jobs.connections import redacted, the_url
+from penstock.jobs.errors import DatabaseUnreachable, RowsRefused, TableDoesNotFit
+from penstock.jobs.patience import PATIENCE_S, patiently
+from penstock.jobs.postgres import connected, is_away, words
+from penstock.jobs.sinks.sink import Batch, SinkContext
+from penstock.jobs.sinks.text_rows import fields_of, last_of_each_key
+from penstock.jobs.spec import PostgresSink
+from penstock.jobs.streams import DELETED
 
 if TYPE_CHECKING:
     import pyarrow as pa

@@ -4,12 +4,13 @@ A row is the hash ``<prefix><key column>:<key column>...`` with a field for each
 had before and the row has not are taken out. Colons and percent signs within a key column's value are written as ``%3A`` and ``%25``.
 
 Guarantee: each hash has the values of its last row, exactly once for any reader: a micro-batch that is run again writes the same values. Of
-several rows with one key in a micro-batch the newest by event time is written (`jobs.sinks.newest`). A hash changes as a whole. What Redis
+several rows with one key in a micro-batch the newest by event time is written (`penstock.jobs.sinks.newest`). A hash changes as a whole.
+What Redis
 has answered for is as durable as Redis is set up to be: with its own append-only file and no replica that took over, nothing is lost. The
 row written last stands, so that a driver that was cut off and comes back while another runs could put older values over newer ones.
 
 Cost: a shuffle by key, and a round trip for each 500 rows. One primary, no Redis Cluster: a transaction there has one slot. A server that
-is away is waited for (`jobs.patience`); after that the job fails with JOB-053, the micro-batch uncommitted.
+is away is waited for (`penstock.jobs.patience`); after that the job fails with JOB-053, the micro-batch uncommitted.
 """
 
 from __future__ import annotations
@@ -21,13 +22,13 @@ from typing import TYPE_CHECKING, Any
 
 from pyspark.sql import DataFrame
 
-from jobs.connections import redacted, the_url
-from jobs.errors import BadDeclaration, DatabaseUnreachable, RowsRefused
-from jobs.patience import PATIENCE_S, patiently
-from jobs.sinks.sink import Batch, SinkContext
-from jobs.sinks.text_rows import fields_of, last_of_each_key
-from jobs.spec import RedisSink
-from jobs.streams import DELETED
+from penstock.jobs.connections import redacted, the_url
+from penstock.jobs.errors import BadDeclaration, DatabaseUnreachable, RowsRefused
+from penstock.jobs.patience import PATIENCE_S, patiently
+from penstock.jobs.sinks.sink import Batch, SinkContext
+from penstock.jobs.sinks.text_rows import fields_of, last_of_each_key
+from penstock.jobs.spec import RedisSink
+from penstock.jobs.streams import DELETED
 
 if TYPE_CHECKING:
     import pyarrow as pa

@@ -13,8 +13,8 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 from pyspark.sql.types import ArrayType, BinaryType, DataType, MapType, StringType, StructType, TimestampType
 
-from jobs.sinks.newest import newest
-from jobs.streams import ENVELOPE
+from penstock.jobs.sinks.newest import newest
+from penstock.jobs.streams import ENVELOPE
 
 # What one task writes in one go; its rows are kept in memory until the database has them.
 ROWS_A_TASK = 50_000
@@ -45,7 +45,7 @@ def last_of_each_key(
         key: columns.
         count: of the rows.
         updates: whether a row stands for the one with the same key before it.
-        version: the column that says which is newest; None: the event time. See `jobs.sinks.newest` for rows that are equally new.
+        version: the column that says which is newest; None: the event time. See `penstock.jobs.sinks.newest` for rows that are equally new.
 
     Returns:
         Partitions of about `ROWS_A_TASK` rows, with no key in two of them.

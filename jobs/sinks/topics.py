@@ -13,14 +13,14 @@ from confluent_kafka.admin import AdminClient
 from confluent_kafka.admin._metadata import ClusterMetadata
 from pyspark.sql import DataFrame
 
-from jobs.errors import BrokersUnreachable, TopicNotFound
-from jobs.kafka_access import KafkaAccess
-from jobs.kafka_security import client_settings
-from jobs.sinks.kafka_records import records
-from jobs.sinks.sink import Batch
-from jobs.sinks.transactions import CALL_S, insist
-from jobs.spec import KafkaSink
-from jobs.topics import MAX_RECORD_BYTES
+from penstock.jobs.errors import BrokersUnreachable, TopicNotFound
+from penstock.jobs.kafka_access import KafkaAccess
+from penstock.jobs.kafka_security import client_settings
+from penstock.jobs.sinks.kafka_records import records
+from penstock.jobs.sinks.sink import Batch
+from penstock.jobs.sinks.transactions import CALL_S, insist
+from penstock.jobs.spec import KafkaSink
+from penstock.jobs.topics import MAX_RECORD_BYTES
 
 
 @dataclass(frozen=True)
@@ -55,7 +55,7 @@ class Topic:
         """Nothing is held back."""
 
     def write(self, rows: DataFrame, batch: Batch) -> None:
-        """Writes the rows of a micro-batch, as `jobs.sinks.kafka_records.records` says.
+        """Writes the rows of a micro-batch, as `penstock.jobs.sinks.kafka_records.records` says.
 
         Raises:
             BadDeclaration: JOB-004.

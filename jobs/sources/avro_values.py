@@ -17,8 +17,8 @@ from pyspark.sql import functions as F
 from pyspark.sql.avro.functions import from_avro
 from pyspark.sql.types import DataType, StructField, StructType
 
-from jobs.errors import BadDeclaration
-from jobs.spec import Avro
+from penstock.jobs.errors import BadDeclaration
+from penstock.jobs.spec import Avro
 
 _END = b"penstock"
 # Confluent's wire format: a zero and the schema's number in four bytes, the greatest first.
@@ -44,7 +44,7 @@ def parsed(records: DataFrame, schema: StructType, avro: AvroSchema, where: str)
     """Records with the struct ``_value`` and what is ``_wrong`` with it.
 
     Args:
-        records: as `jobs.sources.records` has them.
+        records: as `penstock.jobs.sources.records` has them.
         schema: fields of the app, each by its name in the writer's schema.
         avro: the writer's schema.
         where: the source in the app, for errors.

@@ -6,8 +6,8 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 from pyspark.sql.types import StringType, StructField, StructType
 
-from jobs.sources import extremes
-from jobs.spec import Csv
+from penstock.jobs.sources import extremes
+from penstock.jobs.spec import Csv
 
 _CORRUPT = "_corrupt"
 # Spark 4.3.0, CSVOptions.maxColumns: 20,480 by default. A line with more makes its parser fail, whatever the mode, and the query with it.
@@ -18,7 +18,7 @@ def parsed(records: DataFrame, schema: StructType, csv: Csv) -> DataFrame:
     """Records with the struct ``_value`` and what is ``_wrong`` with it.
 
     Args:
-        records: as `jobs.sources.records` has them.
+        records: as `penstock.jobs.sources.records` has them.
         schema: fields of the value; an empty column that is not quoted is null.
         csv: separator and quote.
     """

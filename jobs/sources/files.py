@@ -15,12 +15,12 @@ from pyspark.sql import functions as F
 from pyspark.sql.streaming.readwriter import DataStreamReader
 from pyspark.sql.types import StructField, StructType
 
-from jobs.sources import records
-from jobs.sources.lanes import lanes
-from jobs.sources.records import HEADERS, LANE, Input
-from jobs.sources.values import VALUE, Values, misfits
-from jobs.spec import FilesSource
-from jobs.streams import REASON, Stream
+from penstock.jobs.sources import records
+from penstock.jobs.sources.lanes import lanes
+from penstock.jobs.sources.records import HEADERS, LANE, Input
+from penstock.jobs.sources.values import VALUE, Values, misfits
+from penstock.jobs.spec import FilesSource
+from penstock.jobs.streams import REASON, Stream
 
 
 def stream(given: Input, bucket: str) -> Stream:

@@ -13,7 +13,7 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 from pyspark.sql.types import ArrayType, BooleanType, StringType, StructField, StructType
 
-from jobs.sources import extremes
+from penstock.jobs.sources import extremes
 
 _CORRUPT, _ROWS, _END = "_corrupt", "_rows", "_penstock_end"
 _OPTIONS = {"mode": "PERMISSIVE", "columnNameOfCorruptRecord": _CORRUPT, "allowSingleQuotes": "false"}
@@ -23,7 +23,7 @@ def parsed(records: DataFrame, schema: StructType) -> DataFrame:
     """Records with the struct ``_value`` and what is ``_wrong`` with it.
 
     Args:
-        records: as `jobs.sources.records` has them.
+        records: as `penstock.jobs.sources.records` has them.
         schema: fields of the value.
     """
     text = F.col("value").cast("string")

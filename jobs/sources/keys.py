@@ -8,9 +8,9 @@ from pyspark.sql import Column
 from pyspark.sql import functions as F
 from pyspark.sql.types import StringType, StructField, StructType
 
-from jobs.errors import BadDeclaration
-from jobs.sources.extremes import outside_of_the_calendar, parsed
-from jobs.spec import KafkaKey
+from penstock.jobs.errors import BadDeclaration
+from penstock.jobs.sources.extremes import outside_of_the_calendar, parsed
+from penstock.jobs.spec import KafkaKey
 
 
 def key_columns(key: KafkaKey, schema: StructType, where: str) -> tuple[Column, Column]:

@@ -1,7 +1,7 @@
 """From a source's records to its stream, the same for every kind of source.
 
-A source gives a frame of records, a kind of values reads them (`jobs.sources.values`), and here they get their event time, are counted
-for the watermark, and are tagged as data, quarantined or late.
+A source gives a frame of records, a kind of values reads them (`penstock.jobs.sources.values`), and here they get their event time, are
+counted for the watermark, and are tagged as data, quarantined or late.
 
 A frame of records has these columns:
 
@@ -28,13 +28,13 @@ from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
 from pyspark.sql.types import StructType
 
-from jobs.errors import BadDeclaration
-from jobs.event_time import engine, judging, observation
-from jobs.sources.values import VALUE, Values
-from jobs.sources.values import read as read_values
-from jobs.spec import Source
-from jobs.spec.job import Stages
-from jobs.streams import DELETED, REASON, RECORD, TAG, TIME, Stream, Tag
+from penstock.jobs.errors import BadDeclaration
+from penstock.jobs.event_time import engine, judging, observation
+from penstock.jobs.sources.values import VALUE, Values
+from penstock.jobs.sources.values import read as read_values
+from penstock.jobs.spec import Source
+from penstock.jobs.spec.job import Stages
+from penstock.jobs.streams import DELETED, REASON, RECORD, TAG, TIME, Stream, Tag
 
 LANE = "_lane"
 HEADERS = "array<struct<key: string, value: binary>>"

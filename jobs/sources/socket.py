@@ -11,12 +11,12 @@ from urllib.parse import urlsplit
 
 from pyspark.sql import functions as F
 
-from jobs.errors import BadDeclaration
-from jobs.sources import records
-from jobs.sources.lanes import lanes
-from jobs.sources.records import HEADERS, LANE, Input
-from jobs.sources.values import Values
-from jobs.streams import Stream
+from penstock.jobs.errors import BadDeclaration
+from penstock.jobs.sources import records
+from penstock.jobs.sources.lanes import lanes
+from penstock.jobs.sources.records import HEADERS, LANE, Input
+from penstock.jobs.sources.values import Values
+from penstock.jobs.streams import Stream
 
 
 def stream(given: Input, url: str) -> Stream:

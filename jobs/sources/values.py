@@ -12,13 +12,13 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 from pyspark.sql.types import BinaryType, StringType, StructType
 
-from jobs.errors import BadDeclaration
-from jobs.sources import avro_values, csv_values, json_values
-from jobs.sources.avro_values import AvroSchema
-from jobs.sources.extremes import outside_of_the_calendar
-from jobs.sources.keys import key_columns
-from jobs.spec import Csv, KafkaKey
-from jobs.streams import DELETED, REASON
+from penstock.jobs.errors import BadDeclaration
+from penstock.jobs.sources import avro_values, csv_values, json_values
+from penstock.jobs.sources.avro_values import AvroSchema
+from penstock.jobs.sources.extremes import outside_of_the_calendar
+from penstock.jobs.sources.keys import key_columns
+from penstock.jobs.spec import Csv, KafkaKey
+from penstock.jobs.streams import DELETED, REASON
 
 # The fields as a struct; null with a reason.
 VALUE = "_value"
@@ -47,7 +47,7 @@ def read(records: DataFrame, values: Values, schema: StructType, where: str) -> 
     """Records with their fields, and a reason where they have none.
 
     Args:
-        records: as `jobs.sources.records` has them.
+        records: as `penstock.jobs.sources.records` has them.
         values: how they are read.
         schema: fields of the value; one that is not nullable has to be there.
         where: the source in the app, for errors.

@@ -5,14 +5,26 @@ once. No Spark here: `penstock size` reads a spec in well under a second. Fields
 MiB, sizes are in bytes, CPU is in millicores and durations are in milliseconds.
 """
 
-from jobs.spec.connections import NamedConnection, connection_names, named_connections
-from jobs.spec.job import ConnectionKind, JobSpec, LocalConnection, QuarantineLimit, Stages, StreamingJob
-from jobs.spec.part import Name
-from jobs.spec.reading import SpecFile, json_schema, load
-from jobs.spec.resources import State
-from jobs.spec.sinks import ConsoleSink, FileSink, FunctionSink, KafkaSink, PostgresSink, RedisSink, Roll, Sink, WebhookSink
-from jobs.spec.sources import Avro, Cache, Csv, EventTime, FilesSource, KafkaKey, KafkaSource, PostgresTable, SocketSource, Source, Table
-from jobs.spec.topics import TopicSettings
+from penstock.jobs.spec.connections import NamedConnection, connection_names, named_connections
+from penstock.jobs.spec.job import ConnectionKind, JobSpec, LocalConnection, QuarantineLimit, Stages, StreamingJob
+from penstock.jobs.spec.part import Name
+from penstock.jobs.spec.reading import SpecFile, json_schema, load
+from penstock.jobs.spec.resources import State
+from penstock.jobs.spec.sinks import ConsoleSink, FileSink, FunctionSink, KafkaSink, PostgresSink, RedisSink, Roll, Sink, WebhookSink
+from penstock.jobs.spec.sources import (
+    Avro,
+    Cache,
+    Csv,
+    EventTime,
+    FilesSource,
+    KafkaKey,
+    KafkaSource,
+    PostgresTable,
+    SocketSource,
+    Source,
+    Table,
+)
+from penstock.jobs.spec.topics import TopicSettings
 
 __all__ = [
     "Avro",

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from jobs.spec.job import ConnectionKind, JobSpec
-from jobs.spec.sinks import Sink
+from penstock.jobs.spec.job import ConnectionKind, JobSpec
+from penstock.jobs.spec.sinks import Sink
 
 # Which field of a sink names a connection of which kind.
 _OF_SINKS: dict[str, ConnectionKind] = {"postgres": "postgres", "redis": "redis", "webhook": "http"}

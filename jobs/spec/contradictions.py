@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import re
 
-from jobs.app_module import is_sql
-from jobs.document import Document, dotted
-from jobs.errors import BadValue, Contradiction, MissingField
-from jobs.spec.connections import connection_names, named_connections
-from jobs.spec.job import StreamingJob
-from jobs.spec.sources import KafkaSource
-from jobs.spec.topics import TopicSettings
-from sizing.errors import PenstockError
+from penstock.jobs.app_module import is_sql
+from penstock.jobs.document import Document, dotted
+from penstock.jobs.errors import BadValue, Contradiction, MissingField
+from penstock.jobs.spec.connections import connection_names, named_connections
+from penstock.jobs.spec.job import StreamingJob
+from penstock.jobs.spec.sources import KafkaSource
+from penstock.jobs.spec.topics import TopicSettings
+from penstock.sizing.errors import PenstockError
 
 # Settings that a field of `topics` says.
 _FIELD_OF_CONFIG = {"retention.ms": "retention", "cleanup.policy": "cleanupPolicy"}

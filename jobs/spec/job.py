@@ -6,12 +6,12 @@ from typing import Annotated, Literal, Self, get_args
 
 from pydantic import BeforeValidator, ConfigDict, Field, WithJsonSchema, model_validator
 
-from jobs.spec.part import Name, Part, Topic, exactly_one
-from jobs.spec.resources import Driver, Executor, Load, State
-from jobs.spec.sinks import COLUMN_PATTERN, Sink
-from jobs.spec.sources import Source, Table
-from jobs.spec.topics import TopicSettings
-from sizing.units import DURATION_PATTERN, duration_ms
+from penstock.jobs.spec.part import Name, Part, Topic, exactly_one
+from penstock.jobs.spec.resources import Driver, Executor, Load, State
+from penstock.jobs.spec.sinks import COLUMN_PATTERN, Sink
+from penstock.jobs.spec.sources import Source, Table
+from penstock.jobs.spec.topics import TopicSettings
+from penstock.sizing.units import DURATION_PATTERN, duration_ms
 
 # A module, or a .sql file beside the spec.
 APP_PATTERN = r"^([A-Za-z_][A-Za-z0-9_]*(\.[A-Za-z_][A-Za-z0-9_]*)*|[A-Za-z0-9_-][A-Za-z0-9._-]*\.sql)$"

@@ -8,7 +8,7 @@ from zoneinfo import available_timezones
 from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, WithJsonSchema
 from pydantic.alias_generators import to_camel
 
-from sizing.units import CPU_PATTERN, DURATION_PATTERN, MEMORY_PATTERN, cpu_millicores, duration_ms, memory_mib, size_bytes
+from penstock.sizing.units import CPU_PATTERN, DURATION_PATTERN, MEMORY_PATTERN, cpu_millicores, duration_ms, memory_mib, size_bytes
 
 # RFC 1123 labels are at most 63 characters; the driver's StatefulSet adds "-driver-0" and Spark's executors "-exec-<n>".
 NAME_PATTERN = r"^[a-z]([a-z0-9-]{0,43}[a-z0-9])?$"

@@ -7,10 +7,10 @@ from typing import Any
 
 from pydantic import BaseModel, ConfigDict
 
-from jobs.document import Document, read
-from jobs.spec.contradictions import contradictions
-from jobs.spec.job import StreamingJob
-from sizing.errors import raise_all
+from penstock.jobs.document import Document, read
+from penstock.jobs.spec.contradictions import contradictions
+from penstock.jobs.spec.job import StreamingJob
+from penstock.sizing.errors import raise_all
 
 
 class SpecFile(BaseModel):

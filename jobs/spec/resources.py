@@ -6,7 +6,7 @@ from typing import Annotated, Literal, Self
 
 from pydantic import Field, model_validator
 
-from jobs.spec.part import DurationMs, MemoryMib, Millicores, Part, exactly_one
+from penstock.jobs.spec.part import DurationMs, MemoryMib, Millicores, Part, exactly_one
 
 # Beside the spec or below its folder.
 PROFILE_PATTERN = r"^[A-Za-z0-9._-]+(/[A-Za-z0-9._-]+)*\.(json|yaml|yml)$"

@@ -6,7 +6,7 @@ from typing import Annotated, Literal, Self
 
 from pydantic import Field, model_validator
 
-from jobs.spec.part import PATH_PATTERN, DurationMs, Name, Part, SizeBytes, Topic, Zone, exactly_one
+from penstock.jobs.spec.part import PATH_PATTERN, DurationMs, Name, Part, SizeBytes, Topic, Zone, exactly_one
 
 PREFIX_PATTERN = r"^[A-Za-z0-9._-]*$"
 COLUMN_PATTERN = r"^[A-Za-z_][A-Za-z0-9_]*$"

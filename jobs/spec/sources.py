@@ -8,7 +8,7 @@ from typing import Annotated, Literal, Self
 
 from pydantic import AfterValidator, Field, WithJsonSchema, model_validator
 
-from jobs.spec.part import PATH_PATTERN, DurationMs, Name, Part, Topic, exactly_one
+from penstock.jobs.spec.part import PATH_PATTERN, DurationMs, Name, Part, Topic, exactly_one
 
 # What `startingOffsets` may be beside a point in time.
 STARTING_OFFSETS = ("committed-or-latest", "committed-or-earliest", "earliest", "latest")

@@ -6,8 +6,8 @@ from typing import Annotated, Literal
 
 from pydantic import BeforeValidator, Field, WithJsonSchema
 
-from jobs.spec.part import Part
-from sizing.units import DURATION_PATTERN, duration_ms
+from penstock.jobs.spec.part import Part
+from penstock.sizing.units import DURATION_PATTERN, duration_ms
 
 # Kafka: org.apache.kafka.common.config.TopicConfig, names of lower-case words with dots.
 TOPIC_CONFIG_PATTERN = r"^[a-z]+([.-][a-z]+)*$"

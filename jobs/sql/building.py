@@ -11,13 +11,13 @@ from pyspark.sql import Column
 from pyspark.sql import functions as F
 from pyspark.sql.types import StructType
 
-from jobs.errors import BadDeclaration
-from jobs.job import Job
-from jobs.joins import Side, broadcast_join, interval_join, lookup_join, regular_join, temporal_join, union, window_join
-from jobs.keyed import Step, deduplicate, pattern
-from jobs.lookups.table import LookupTable
-from jobs.sql import parsing
-from jobs.sql.statements import (
+from penstock.jobs.errors import BadDeclaration
+from penstock.jobs.job import Job
+from penstock.jobs.joins import Side, broadcast_join, interval_join, lookup_join, regular_join, temporal_join, union, window_join
+from penstock.jobs.keyed import Step, deduplicate, pattern
+from penstock.jobs.lookups.table import LookupTable
+from penstock.jobs.sql import parsing
+from penstock.jobs.sql.statements import (
     CreateSource,
     CreateView,
     Deduplicate,
@@ -35,11 +35,11 @@ from jobs.sql.statements import (
     Union,
     Window,
 )
-from jobs.sql.tokens import Fragment, Script
-from jobs.streams import Stream
-from jobs.windows import TimeWindow, aggregate, count_window, cumulative, global_window, session, sliding, top, tumbling
-from jobs.windows.firing import NUMBER
-from jobs.windows.kinds import Global
+from penstock.jobs.sql.tokens import Fragment, Script
+from penstock.jobs.streams import Stream
+from penstock.jobs.windows import TimeWindow, aggregate, count_window, cumulative, global_window, session, sliding, top, tumbling
+from penstock.jobs.windows.firing import NUMBER
+from penstock.jobs.windows.kinds import Global
 
 _OF_WINDOWS = ("window_start", "window_end", NUMBER)
 Built = TypeVar("Built")

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import re
 
-from jobs.errors import SqlRefused
-from jobs.sql.tokens import Fragment, Script, Token
+from penstock.jobs.errors import SqlRefused
+from penstock.jobs.sql.tokens import Fragment, Script, Token
 
 
 class Cursor:

@@ -6,10 +6,10 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Literal
 
-from jobs.errors import SqlRefused
-from jobs.sql.cursor import Cursor
-from jobs.sql.selecting import select, window
-from jobs.sql.statements import (
+from penstock.jobs.errors import SqlRefused
+from penstock.jobs.sql.cursor import Cursor
+from penstock.jobs.sql.selecting import select, window
+from penstock.jobs.sql.statements import (
     CreateSource,
     CreateView,
     Deduplicate,
@@ -24,8 +24,8 @@ from jobs.sql.statements import (
     Top,
     Union,
 )
-from jobs.sql.tokens import MAX_BYTES, Fragment, Script, Token, tokens
-from sizing.errors import PenstockError, Place, raise_all
+from penstock.jobs.sql.tokens import MAX_BYTES, Fragment, Script, Token, tokens
+from penstock.sizing.errors import PenstockError, Place, raise_all
 
 _STATEMENTS = "CREATE SOURCE, CREATE VIEW, INSERT INTO or SIDE OUTPUT"
 

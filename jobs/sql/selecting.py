@@ -6,9 +6,9 @@ import itertools
 import re
 from typing import Literal
 
-from jobs.sql.cursor import Cursor
-from jobs.sql.statements import Explode, Group, How, Item, Join, Ref, Select, Window
-from jobs.sql.tokens import Fragment, Token
+from penstock.jobs.sql.cursor import Cursor
+from penstock.jobs.sql.statements import Explode, Group, How, Item, Join, Ref, Select, Window
+from penstock.jobs.sql.tokens import Fragment, Token
 
 _JOINS: dict[tuple[str, ...], How] = {
     ("JOIN",): "inner",

@@ -8,7 +8,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal
 
-from jobs.sql.tokens import Fragment
+from penstock.jobs.sql.tokens import Fragment
 
 How = Literal["inner", "left", "full"]
 # Each kind of join and the block that it is.
@@ -20,7 +20,7 @@ JOIN_BLOCKS = {
     "broadcast": "broadcast_join",
     "lookup": "lookup_join",
 }
-# Of these the blocks that keep no state, as `jobs.app_module.STATEFUL_BLOCKS` has it.
+# Of these the blocks that keep no state, as `penstock.jobs.app_module.STATEFUL_BLOCKS` has it.
 _STATELESS = {"lookup_join"}
 
 

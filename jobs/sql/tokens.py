@@ -6,8 +6,8 @@ import re
 from dataclasses import dataclass
 from pathlib import Path
 
-from jobs.errors import SqlRefused
-from sizing.errors import Place
+from penstock.jobs.errors import SqlRefused
+from penstock.sizing.errors import Place
 
 # Longer ones first. What is between tokens has no name.
 _TOKEN = re.compile(

@@ -9,11 +9,11 @@ from typing import Literal
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
-from jobs.aside import withdrawn
-from jobs.streams import ENVELOPE, TAG, TIME, Stream
-from jobs.windows.firing import NUMBER, fired
-from jobs.windows.kinds import Global, TimeWindow
-from jobs.windows.results import envelope
+from penstock.jobs.aside import withdrawn
+from penstock.jobs.streams import ENVELOPE, TAG, TIME, Stream
+from penstock.jobs.windows.firing import NUMBER, fired
+from penstock.jobs.windows.kinds import Global, TimeWindow
+from penstock.jobs.windows.results import envelope
 
 Emit = Literal["final", "updates"]
 START, END = "window_start", "window_end"
@@ -34,7 +34,7 @@ def aggregate(
     watermark has passed it: the result does not depend on how the micro-batches fall. Those of a stream without event time come in the
     order of the micro-batches. Of each key some state stays for ever, after a purge too: the number of its results; what no purge takes of
     its rows; of a `count_window` with ``every`` its last rows. Keys without end, as ids of visits, want a time window, or
-    `jobs.keyed.process.process` with a ``ttl``.
+    `penstock.jobs.keyed.process.process` with a ``ttl``.
 
     Args:
         stream: rows; time windows and ``every`` need event time.
@@ -134,5 +134,5 @@ def last_moment(end_ms: Column) -> Column:
 
 
 def whole_ms(end: Column) -> Column:
-    """A window's end in epoch milliseconds. That of a session is a microsecond less, see `jobs.windows.kinds`."""
+    """A window's end in epoch milliseconds. That of a session is a microsecond less, see `penstock.jobs.windows.kinds`."""
     return F.unix_millis(end + F.expr("interval 999 microseconds"))

@@ -12,12 +12,12 @@ from pyspark.sql import functions as F
 from pyspark.sql.streaming.stateful_processor import ExpiredTimerInfo, StatefulProcessor, StatefulProcessorHandle, TimerValues
 from pyspark.sql.types import LongType, StructField, StructType
 
-from jobs.keyed.backend import needs_rocksdb
-from jobs.keyed.content import content_hash
-from jobs.streams import TIME, Stream
-from jobs.windows.calls import FOLDABLE, calls
-from jobs.windows.kinds import Global
-from jobs.windows.results import envelope
+from penstock.jobs.keyed.backend import needs_rocksdb
+from penstock.jobs.keyed.content import content_hash
+from penstock.jobs.streams import TIME, Stream
+from penstock.jobs.windows.calls import FOLDABLE, calls
+from penstock.jobs.windows.kinds import Global
+from penstock.jobs.windows.results import envelope
 
 NUMBER = "window_number"
 # Decimal's own 28 digits are fewer than Spark's 38.

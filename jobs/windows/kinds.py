@@ -12,9 +12,9 @@ from typing import Protocol
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
-from jobs.event_time.engine import as_event_time
-from jobs.streams import TIME
-from sizing.units import NotAQuantity, duration_ms
+from penstock.jobs.event_time.engine import as_event_time
+from penstock.jobs.streams import TIME
+from penstock.sizing.units import NotAQuantity, duration_ms
 
 
 class TimeWindow(Protocol):

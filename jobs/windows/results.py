@@ -5,8 +5,8 @@ from __future__ import annotations
 from pyspark.sql import Column
 from pyspark.sql import functions as F
 
-from jobs.event_time.engine import as_event_time
-from jobs.streams import REASON, RECORD, RECORD_TYPE, TAG, TIME, Tag
+from penstock.jobs.event_time.engine import as_event_time
+from penstock.jobs.streams import REASON, RECORD, RECORD_TYPE, TAG, TIME, Tag
 
 
 def envelope(time: Column) -> list[Column]:

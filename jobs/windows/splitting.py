@@ -7,12 +7,12 @@ from collections.abc import Sequence
 from pyspark.sql import Column
 from pyspark.sql import functions as F
 
-from jobs.aside import withdrawn
-from jobs.keyed.content import content_hash
-from jobs.streams import TIME, Stream
-from jobs.windows.aggregation import check, unfolded
-from jobs.windows.calls import SPLITTABLE, Call, calls
-from jobs.windows.kinds import TimeWindow
+from penstock.jobs.aside import withdrawn
+from penstock.jobs.keyed.content import content_hash
+from penstock.jobs.streams import TIME, Stream
+from penstock.jobs.windows.aggregation import check, unfolded
+from penstock.jobs.windows.calls import SPLITTABLE, Call, calls
+from penstock.jobs.windows.kinds import TimeWindow
 
 
 def salted(stream: Stream, window: TimeWindow, /, *, keys: Sequence[str] = (), salts: int = 8, **aggregates: str | Column) -> Stream:

@@ -9,13 +9,13 @@ from typing import Literal
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
-from jobs.aside import withdrawn
-from jobs.event_time.engine import as_event_time
-from jobs.keyed.content import has_map
-from jobs.streams import TAG, TIME, Stream
-from jobs.windows.aggregation import END, START, Emit, check, check_names, last_moment, whole_ms
-from jobs.windows.kinds import Global, TimeWindow
-from jobs.windows.results import envelope
+from penstock.jobs.aside import withdrawn
+from penstock.jobs.event_time.engine import as_event_time
+from penstock.jobs.keyed.content import has_map
+from penstock.jobs.streams import TAG, TIME, Stream
+from penstock.jobs.windows.aggregation import END, START, Emit, check, check_names, last_moment, whole_ms
+from penstock.jobs.windows.kinds import Global, TimeWindow
+from penstock.jobs.windows.results import envelope
 
 RANK = "rank"
 

@@ -10,7 +10,7 @@ from typing import Any
 
 from moto.budgets.models import budgets_backends
 
-from scripts.emulation.checked_service import Answer, Asked, CheckedService, Operation, Place, Refused
+from penstock.scripts.emulation.checked_service import Answer, Asked, CheckedService, Operation, Place, Refused
 
 # Source: AWS Billing user guide, "Quotas": notifications a budget, and subscribers a notification by their kind.
 NOTIFICATIONS = 10

@@ -16,7 +16,7 @@ from moto.core.responses import BaseResponse
 from moto.core.serialize import get_serializer_class
 from moto.core.utils import get_service_model
 
-from scripts.emulation.service_model_check import answer_faults, request_faults
+from penstock.scripts.emulation.service_model_check import answer_faults, request_faults
 
 Asked = Mapping[str, Any]
 Answer = Mapping[str, Any]

@@ -11,9 +11,9 @@ from pathlib import Path
 from types import TracebackType
 from typing import Self
 
-from scripts.errors import EmulatorDied, EmulatorNotReady, PortInUse
-from scripts.layout import ROOT
-from scripts.leash import Leash
+from penstock.scripts.errors import EmulatorDied, EmulatorNotReady, PortInUse
+from penstock.scripts.layout import ROOT
+from penstock.scripts.leash import Leash
 
 # moto's import takes one to two seconds on a quiet machine.
 START_LIMIT_S = 120
@@ -22,7 +22,8 @@ POLL_S = 0.02
 
 # Policies that AWS manages are there as on AWS; nothing here is asked by a browser from another origin.
 _SETTINGS = {"MOTO_IAM_LOAD_MANAGED_POLICIES": "true", "MOTO_DISABLE_GLOBAL_CORS": "true"}
-# Read by `scripts.emulation.msk.clusters` and `scripts.emulation.neighbours`, which import moto and so are not imported here.
+# Read by `penstock.scripts.emulation.msk.clusters` and `penstock.scripts.emulation.neighbours`, which import moto and so are not imported
+# here.
 _BROKERS, _NEIGHBOURS = "PENSTOCK_EMULATED_BROKERS", "PENSTOCK_EMULATED_NEIGHBOURS"
 _READY = re.compile(r"^penstock emulated aws ready on port (\d+)$", re.MULTILINE)
 _PORT_IN_USE = re.compile(r"^penstock emulated aws cannot have port \d+: (.*)$", re.MULTILINE)
@@ -63,7 +64,7 @@ class EmulatedAws:
         self._port: int | None = None
         self._log_start = 0
         self._leash = Leash(
-            [sys.executable, "-m", "scripts.emulation.moto_server", str(port)],
+            [sys.executable, "-m", "penstock.scripts.emulation.moto_server", str(port)],
             env={**_own_environment(brokers, neighbours), "MOTO_ACCOUNT_ID": account},
             log=log,
             grace_s=5,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from sizing.errors import RunFailed
+from penstock.sizing.errors import RunFailed
 
 
 class LocalStackNotReached(RunFailed):

@@ -1,8 +1,8 @@
 """LocalStack on this machine, in host mode and without Docker: a process that ends with this one.
 
 4.14.0 is the last release that starts without a token. Its packages and its Python, 3.13, are other than Penstock's: it has an environment
-of its own, made when it is first used. It has no EKS, MSK and ECR: those stay with `scripts.emulation.emulated_aws`, which then takes the
-networks, roles and keys that they are made of from here.
+of its own, made when it is first used. It has no EKS, MSK and ECR: those stay with `penstock.scripts.emulation.emulated_aws`, which then
+takes the networks, roles and keys that they are made of from here.
 """
 
 from __future__ import annotations
@@ -19,12 +19,12 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
 
-from scripts.emulation.errors import LocalStackNotReached
-from scripts.emulation.localstack_python import NAME, VARIABLE, find
-from scripts.errors import EmulatorDied, EmulatorNotReady, MissingTool
-from scripts.layout import ROOT
-from scripts.leash import Leash
-from scripts.tool_environment import ToolEnvironment
+from penstock.scripts.emulation.errors import LocalStackNotReached
+from penstock.scripts.emulation.localstack_python import NAME, VARIABLE, find
+from penstock.scripts.errors import EmulatorDied, EmulatorNotReady, MissingTool
+from penstock.scripts.layout import ROOT
+from penstock.scripts.leash import Leash
+from penstock.scripts.tool_environment import ToolEnvironment
 
 # Where a user's own LocalStack answers: one in Docker, or of a later release with a token.
 ENDPOINT_VARIABLE = "LOCALSTACK_ENDPOINT"
@@ -106,7 +106,7 @@ class LocalStack:
         python = ToolEnvironment("localstack", python=_python(self._environment)).ensure(self._progress) / "python"
         self._log_start = self.log.stat().st_size if self.log.exists() else 0
         port = _free_port()
-        command = [str(python), "-m", "scripts.emulation.localstack_main"]
+        command = [str(python), "-m", "penstock.scripts.emulation.localstack_main"]
         self._leash = Leash(command, env=self._variables(port), log=self.log, remove=self._folder, grace_s=10)
         self._folder.mkdir(parents=True, exist_ok=True)
         self._leash.start()

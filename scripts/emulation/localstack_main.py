@@ -1,10 +1,10 @@
-"""LocalStack with its EC2 set right: ``python -m scripts.emulation.localstack_main``, run by LocalStack's own Python."""
+"""LocalStack with its EC2 set right: ``python -m penstock.scripts.emulation.localstack_main``, run by LocalStack's own Python."""
 
 from __future__ import annotations
 
 import runpy
 
-from scripts.emulation import ec2_corrections
+from penstock.scripts.emulation import ec2_corrections
 
 
 def main() -> None:

@@ -14,9 +14,9 @@ from moto.iam.policy_conditions import CONDITION_OPERATIONS
 from moto.s3.exceptions import NoSuchUpload
 from moto.s3.models import FakeBucket, S3Backend
 
-from scripts.emulation import access_logs, budgets, ec2_corrections, moto_pricing, neighbours, storage_autoscaling
-from scripts.emulation.eks import service as eks
-from scripts.emulation.msk import service as msk
+from penstock.scripts.emulation import access_logs, budgets, ec2_corrections, moto_pricing, neighbours, storage_autoscaling
+from penstock.scripts.emulation.eks import service as eks
+from penstock.scripts.emulation.msk import service as msk
 
 # A listing's entries are parsed again with each listing; this many are some 10 MB.
 REMEMBERED_TIMES = 100_000

@@ -20,8 +20,8 @@ from moto.core.base_backend import BackendDict, BaseBackend
 from moto.core.exceptions import ServiceException
 from moto.core.responses import ActionResult, BaseResponse, PaginatedResult
 
-from sizing.catalog.catalog import shipped
-from sizing.catalog.instance_type import InstanceType
+from penstock.sizing.catalog.catalog import shipped
+from penstock.sizing.catalog.instance_type import InstanceType
 
 SERVICE = "pricing"
 _HOSTS = r"https?://(?:api\.)?pricing\.(.+)\.amazonaws\.com"

@@ -1,6 +1,6 @@
-"""moto behind an HTTP server that keeps connections open: ``python -m scripts.emulation.moto_server PORT``.
+"""moto behind an HTTP server that keeps connections open: ``python -m penstock.scripts.emulation.moto_server PORT``.
 
-`scripts.emulation.emulated_aws` starts it.
+`penstock.scripts.emulation.emulated_aws` starts it.
 
 moto's own server closes every connection after one request, answers ``100 Continue`` twice at times, and runs the requests of several
 connections at the same time on data that is not made for it: two conditional writes of one key can both win. Spark's checkpoints do
@@ -23,7 +23,7 @@ from typing import Any
 from moto.moto_server.werkzeug_app import DomainDispatcherApplication, MotoRequestHandler, create_backend_app
 from werkzeug.serving import ThreadedWSGIServer
 
-from scripts.emulation import moto_corrections
+from penstock.scripts.emulation import moto_corrections
 
 HOST = "127.0.0.1"
 # What the parent reads in the log, followed by the port.

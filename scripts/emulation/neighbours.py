@@ -19,7 +19,7 @@ from botocore.config import Config
 from botocore.exceptions import ClientError
 from moto.core.models import botocore_stubber
 
-from scripts.emulation.checked_service import Place
+from penstock.scripts.emulation.checked_service import Place
 
 # The URL of the emulator that has EC2, IAM, KMS and CloudWatch Logs, where it is not this one.
 VARIABLE = "PENSTOCK_EMULATED_NEIGHBOURS"

@@ -13,8 +13,8 @@ from typing import Any
 
 from moto.applicationautoscaling.models import applicationautoscaling_backends
 
-from scripts.emulation.checked_service import Answer, Asked, CheckedService, Operation, Place, Refused
-from scripts.emulation.msk.service import SERVICE as MSK
+from penstock.scripts.emulation.checked_service import Answer, Asked, CheckedService, Operation, Place, Refused
+from penstock.scripts.emulation.msk.service import SERVICE as MSK
 
 NAMESPACE, DIMENSION = "kafka", "kafka:broker-storage:VolumeSize"
 METRIC = "KafkaBrokerStorageUtilization"

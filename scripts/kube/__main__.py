@@ -1,4 +1,4 @@
-"""``python -m scripts.kube``: builds the programs of the Kubernetes tests; with ``--serve`` starts an API server until Ctrl-C."""
+"""``python -m penstock.scripts.kube``: builds the programs of the Kubernetes tests; with ``--serve`` starts an API server until Ctrl-C."""
 
 from __future__ import annotations
 
@@ -10,9 +10,9 @@ import threading
 from collections.abc import Sequence
 from pathlib import Path
 
-from scripts.kube import binaries
-from scripts.kube.api_server import ApiServer
-from sizing.errors import PenstockError
+from penstock.scripts.kube import binaries
+from penstock.scripts.kube.api_server import ApiServer
+from penstock.sizing.errors import PenstockError
 
 
 def main(argv: Sequence[str]) -> int:
@@ -24,7 +24,7 @@ def main(argv: Sequence[str]) -> int:
     Returns:
         The exit code: 0 done, 4 or 5 with an error of KUBE-001 to KUBE-011.
     """
-    parser = argparse.ArgumentParser(prog="python -m scripts.kube", description="Builds etcd, kube-apiserver and helm, once.")
+    parser = argparse.ArgumentParser(prog="python -m penstock.scripts.kube", description="Builds etcd, kube-apiserver and helm, once.")
     parser.add_argument("--serve", action="store_true", help="start an API server, say its kubeconfig, and end with Ctrl-C")
     options = parser.parse_args(argv)
     try:

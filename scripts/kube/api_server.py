@@ -18,11 +18,11 @@ from pathlib import Path
 from types import TracebackType
 from typing import Self
 
-from scripts.kube import binaries
-from scripts.kube.binaries import Progress
-from scripts.kube.certificates import Authority, Pair
-from scripts.kube.errors import ServerDied, ServerNotReady
-from scripts.leash import Leash
+from penstock.scripts.kube import binaries
+from penstock.scripts.kube.binaries import Progress
+from penstock.scripts.kube.certificates import Authority, Pair
+from penstock.scripts.kube.errors import ServerDied, ServerNotReady
+from penstock.scripts.leash import Leash
 
 # Measured on 2 cores: some 6 s. Two minutes are for a machine that is busy with something else.
 START_LIMIT_S = 120

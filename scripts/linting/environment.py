@@ -5,16 +5,16 @@ from __future__ import annotations
 from collections.abc import Sequence
 from pathlib import Path
 
-from infra import environment as environments
-from infra.plans import plans
-from infra.pool_limits import limited, pool_limits
-from jobs.document import Document, Path_, dotted, read
-from scripts.planning import where as where_of
-from sizing.cluster import Cluster, PodPlace
-from sizing.errors import PenstockError
-from sizing.lint.subject import LintedPods, LintedPool, LintedVersions, Role, Where
-from sizing.placement.node_pool_manifests import NodePool
-from sizing.placement.selection import ManifestToleration
+from penstock.infra import environment as environments
+from penstock.infra.plans import plans
+from penstock.infra.pool_limits import limited, pool_limits
+from penstock.jobs.document import Document, Path_, dotted, read
+from penstock.scripts.planning import where as where_of
+from penstock.sizing.cluster import Cluster, PodPlace
+from penstock.sizing.errors import PenstockError
+from penstock.sizing.lint.subject import LintedPods, LintedPool, LintedVersions, Role, Where
+from penstock.sizing.placement.node_pool_manifests import NodePool
+from penstock.sizing.placement.selection import ManifestToleration
 
 _POOLS: Path_ = ("spec", "nodes", "pools")
 
@@ -27,7 +27,7 @@ class LintedEnvironment:
         catalog: a snapshot of instance types in place of the environment's own.
 
     Raises:
-        PenstockError: as `scripts.planning.where`.
+        PenstockError: as `penstock.scripts.planning.where`.
     """
 
     def __init__(self, name_or_path: str, catalog: Path | None = None) -> None:

@@ -13,18 +13,18 @@ from typing import Any, NamedTuple
 import yaml
 from pydantic import TypeAdapter, ValidationError
 
-from jobs.document import Document, Path_, parse_text, text_of
-from jobs.errors import BrokenYaml
-from scripts.linting.environment import where
-from scripts.linting.jobs import selected
-from sizing.catalog.labels import NORMALIZED, ZONE_ID
-from sizing.errors import Place
-from sizing.lint.manifests import ALIAS, HTTP_TOKENS, RENAMED
-from sizing.lint.subject import LintedBudget, LintedConf, LintedManifest, LintedPods, LintedPool, Role, Where
-from sizing.placement.node_pool_manifests import NodePool
-from sizing.placement.pod_manifests import NodeSelectorTerm
-from sizing.placement.resources import NODES, RESOURCES
-from sizing.placement.selection import ManifestToleration
+from penstock.jobs.document import Document, Path_, parse_text, text_of
+from penstock.jobs.errors import BrokenYaml
+from penstock.scripts.linting.environment import where
+from penstock.scripts.linting.jobs import selected
+from penstock.sizing.catalog.labels import NORMALIZED, ZONE_ID
+from penstock.sizing.errors import Place
+from penstock.sizing.lint.manifests import ALIAS, HTTP_TOKENS, RENAMED
+from penstock.sizing.lint.subject import LintedBudget, LintedConf, LintedManifest, LintedPods, LintedPool, Role, Where
+from penstock.sizing.placement.node_pool_manifests import NodePool
+from penstock.sizing.placement.pod_manifests import NodeSelectorTerm
+from penstock.sizing.placement.resources import NODES, RESOURCES
+from penstock.sizing.placement.selection import ManifestToleration
 
 # Source: the CRD karpenter.sh_nodepools of Karpenter 1.14.1.
 _NODE_POOL_FIELDS: dict[Path_, set[str]] = {

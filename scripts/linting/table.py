@@ -6,8 +6,8 @@ import textwrap
 from collections.abc import Iterable, Sequence
 from itertools import groupby
 
-from sizing.lint.finding import SEVERITIES, Finding
-from sizing.lint.rule import Rule
+from penstock.sizing.lint.finding import SEVERITIES, Finding
+from penstock.sizing.lint.rule import Rule
 
 WIDTH = 100
 _INDENT = " " * 7

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from sizing.errors import RunFailed, ToolMissing
+from penstock.sizing.errors import RunFailed, ToolMissing
 
 
 class LocalServerDied(RunFailed):

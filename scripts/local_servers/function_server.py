@@ -8,8 +8,8 @@ from abc import abstractmethod
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from scripts.layout import ROOT
-from scripts.local_servers.local_server import LocalServer, listens
+from penstock.scripts.layout import ROOT
+from penstock.scripts.local_servers.local_server import LocalServer, listens
 
 
 class FunctionServer(LocalServer):

@@ -7,8 +7,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from scripts.local_servers.function_server import FunctionServer
-from scripts.local_servers.local_server import HOST
+from penstock.scripts.local_servers.function_server import FunctionServer
+from penstock.scripts.local_servers.local_server import HOST
 
 
 @dataclass(frozen=True)
@@ -54,4 +54,4 @@ class HttpEndpoint(FunctionServer):
 
     @property
     def _module(self) -> str:
-        return "scripts.local_servers.http_program"
+        return "penstock.scripts.local_servers.http_program"

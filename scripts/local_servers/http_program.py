@@ -1,4 +1,4 @@
-"""The process of an HTTP endpoint: ``python -m scripts.local_servers.http_program PORT MODULE:FUNCTION FOLDER``.
+"""The process of an HTTP endpoint: ``python -m penstock.scripts.local_servers.http_program PORT MODULE:FUNCTION FOLDER``.
 
 Each request that was answered is a line of ``requests.jsonl`` in the folder, written before its answer is.
 """
@@ -14,8 +14,8 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any, ClassVar
 
-from scripts.local_servers.local_server import HOST
-from scripts.local_servers.named import named
+from penstock.scripts.local_servers.local_server import HOST
+from penstock.scripts.local_servers.named import named
 
 Answer = Callable[[str, str, dict[str, str], bytes], tuple[int, Any]]
 

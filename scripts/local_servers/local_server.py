@@ -14,8 +14,8 @@ from pathlib import Path
 from types import TracebackType
 from typing import ClassVar, Self
 
-from scripts.leash import Leash
-from scripts.local_servers.errors import LocalServerDied, LocalServerMissing, LocalServerNotReady
+from penstock.scripts.leash import Leash
+from penstock.scripts.local_servers.errors import LocalServerDied, LocalServerMissing, LocalServerNotReady
 
 HOST = "127.0.0.1"
 # The slowest of them starts in two seconds on a quiet machine.

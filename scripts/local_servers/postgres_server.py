@@ -13,8 +13,8 @@ from pathlib import Path
 import psycopg
 from psycopg.sql import SQL, Identifier
 
-from scripts.local_servers.errors import LocalServerDied, LocalServerMissing, LocalServerNotFilled
-from scripts.local_servers.local_server import HOST, LocalServer, brought_by
+from penstock.scripts.local_servers.errors import LocalServerDied, LocalServerMissing, LocalServerNotFilled
+from penstock.scripts.local_servers.local_server import HOST, LocalServer, brought_by
 
 USER = DATABASE = "penstock"
 _PROGRAMS = "pginstall18/bin"

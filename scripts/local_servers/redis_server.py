@@ -9,7 +9,7 @@ from pathlib import Path
 
 import redis
 
-from scripts.local_servers.local_server import HOST, LocalServer, brought_by
+from penstock.scripts.local_servers.local_server import HOST, LocalServer, brought_by
 
 # Each change is written to the file before its client gets an answer, so that a server that is killed loses nothing.
 _SETTINGS = """\

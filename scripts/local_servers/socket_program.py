@@ -1,4 +1,4 @@
-"""The process of a TCP server: ``python -m scripts.local_servers.socket_program PORT MODULE:FUNCTION FOLDER``."""
+"""The process of a TCP server: ``python -m penstock.scripts.local_servers.socket_program PORT MODULE:FUNCTION FOLDER``."""
 
 from __future__ import annotations
 
@@ -7,8 +7,8 @@ import sys
 from collections.abc import Callable, Iterable
 from typing import ClassVar
 
-from scripts.local_servers.local_server import HOST
-from scripts.local_servers.named import named
+from penstock.scripts.local_servers.local_server import HOST
+from penstock.scripts.local_servers.named import named
 
 
 class Handler(socketserver.StreamRequestHandler):

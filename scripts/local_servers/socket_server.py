@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from scripts.local_servers.function_server import FunctionServer
-from scripts.local_servers.local_server import HOST
+from penstock.scripts.local_servers.function_server import FunctionServer
+from penstock.scripts.local_servers.local_server import HOST
 
 
 class SocketServer(FunctionServer):
@@ -21,4 +21,4 @@ class SocketServer(FunctionServer):
 
     @property
     def _module(self) -> str:
-        return "scripts.local_servers.socket_program"
+        return "penstock.scripts.local_servers.socket_program"

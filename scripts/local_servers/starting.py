@@ -10,16 +10,16 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any
 
-from jobs.errors import MissingField
-from jobs.spec import LocalConnection, SpecFile, named_connections
-from scripts.local_servers.errors import LocalServerNotFilled
-from scripts.local_servers.http_endpoint import HttpEndpoint
-from scripts.local_servers.local_server import LocalServer
-from scripts.local_servers.named import named
-from scripts.local_servers.postgres_server import PostgresServer
-from scripts.local_servers.redis_server import RedisServer
-from scripts.local_servers.socket_server import SocketServer
-from sizing.errors import PenstockError
+from penstock.jobs.errors import MissingField
+from penstock.jobs.spec import LocalConnection, SpecFile, named_connections
+from penstock.scripts.local_servers.errors import LocalServerNotFilled
+from penstock.scripts.local_servers.http_endpoint import HttpEndpoint
+from penstock.scripts.local_servers.local_server import LocalServer
+from penstock.scripts.local_servers.named import named
+from penstock.scripts.local_servers.postgres_server import PostgresServer
+from penstock.scripts.local_servers.redis_server import RedisServer
+from penstock.scripts.local_servers.socket_server import SocketServer
+from penstock.sizing.errors import PenstockError
 
 
 def without_server(spec: SpecFile) -> list[PenstockError]:

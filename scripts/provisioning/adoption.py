@@ -13,9 +13,9 @@ from pathlib import Path
 
 from botocore.exceptions import ClientError
 
-from scripts.provisioning.aws_access import AwsAccess, code_of, translated
-from scripts.provisioning.errors import NameTaken
-from scripts.provisioning.planned_changes import ResourceChange
+from penstock.scripts.provisioning.aws_access import AwsAccess, code_of, translated
+from penstock.scripts.provisioning.errors import NameTaken
+from penstock.scripts.provisioning.planned_changes import ResourceChange
 
 TAG = "penstock:environment"
 # Terraform reads all files of the folder; this one is ours alone.

@@ -11,8 +11,8 @@ from dataclasses import dataclass
 from typing import Any
 from urllib.parse import urlsplit
 
-from infra.environment import Environment
-from scripts.provisioning.errors import ApiServerNotReached
+from penstock.infra.environment import Environment
+from penstock.scripts.provisioning.errors import ApiServerNotReached
 
 # A private endpoint drops the packets of a machine outside of the VPC: nothing comes back at all.
 REACH_LIMIT_S = 8.0

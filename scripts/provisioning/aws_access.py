@@ -21,9 +21,9 @@ from botocore.exceptions import (
     TokenRetrievalError,
 )
 
-from infra.environment import Environment
-from scripts.errors import AwsNotReached, AwsRefused, CredentialsMissing
-from scripts.provisioning.errors import CredentialsRefused, OtherAccount
+from penstock.infra.environment import Environment
+from penstock.scripts.errors import AwsNotReached, AwsRefused, CredentialsMissing
+from penstock.scripts.provisioning.errors import CredentialsRefused, OtherAccount
 
 # AWS answers within a second; an endpoint that takes a connection and never answers is told after this.
 CONNECT_LIMIT_S = 5.0

@@ -7,8 +7,8 @@ from typing import Any
 
 from botocore.exceptions import ClientError
 
-from scripts.errors import AwsRefused
-from scripts.provisioning.aws_access import AwsAccess, code_of, translated
+from penstock.scripts.errors import AwsRefused
+from penstock.scripts.provisioning.aws_access import AwsAccess, code_of, translated
 
 # Source: Amazon S3 API reference, DeleteObjects: at most 1,000 keys a request.
 BATCH = 1000

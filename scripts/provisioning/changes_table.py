@@ -6,8 +6,8 @@ from collections import Counter
 from collections.abc import Mapping
 from typing import Any
 
-from scripts.provisioning.deployment import Deferred
-from scripts.provisioning.planned_changes import ResourceChange, StackChanges
+from penstock.scripts.provisioning.deployment import Deferred
+from penstock.scripts.provisioning.planned_changes import ResourceChange, StackChanges
 
 _SIGNS = {"change": "~", "replace": "-/+", "destroy": "-", "forget": "."}
 

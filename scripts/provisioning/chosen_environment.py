@@ -6,11 +6,11 @@ import argparse
 import datetime
 import os
 
-from infra.deployable import refuse_undeployable
-from infra.environment import Environment, file_of, load, names
-from infra.errors import NoEnvironment
-from infra.plans import plans
-from jobs.document import read
+from penstock.infra.deployable import refuse_undeployable
+from penstock.infra.environment import Environment, file_of, load, names
+from penstock.infra.errors import NoEnvironment
+from penstock.infra.plans import plans
+from penstock.jobs.document import read
 
 ENVIRONMENT_VARIABLE = "PENSTOCK_ENVIRONMENT"
 

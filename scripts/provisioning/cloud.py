@@ -6,12 +6,12 @@ from collections.abc import Callable
 
 from botocore.exceptions import ClientError
 
-from infra.plans import plans
-from scripts.provisioning import state_bucket, zones
-from scripts.provisioning.api_server import cluster_address, reach
-from scripts.provisioning.aws_access import AwsAccess, code_of, translated
-from scripts.provisioning.finding import OK, Finding, missing
-from sizing.errors import PenstockError
+from penstock.infra.plans import plans
+from penstock.scripts.provisioning import state_bucket, zones
+from penstock.scripts.provisioning.api_server import cluster_address, reach
+from penstock.scripts.provisioning.aws_access import AwsAccess, code_of, translated
+from penstock.scripts.provisioning.finding import OK, Finding, missing
+from penstock.sizing.errors import PenstockError
 
 # Source: Service Quotas, the codes of EC2's quotas in the docs of spec.quotas.
 _QUOTAS = (("on-demand vCPUs", "L-1216C47A", "on_demand_vcpus"), ("spot vCPUs", "L-34B43A08", "spot_vcpus"))

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import sys
 
-from scripts.errors import WrongUsage
-from scripts.provisioning.errors import Declined
+from penstock.scripts.errors import WrongUsage
+from penstock.scripts.provisioning.errors import Declined
 
 
 def confirm(question: str, wanted: str, *, shown: bool = True) -> None:

@@ -6,18 +6,18 @@ from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from infra.broker_plan import fewer_brokers
-from infra.errors import UnknownStack
-from scripts.provisioning import adoption, planned_changes
-from scripts.provisioning.api_server import ClusterAddress, cluster_address, reach
-from scripts.provisioning.apply_progress import ApplyProgress
-from scripts.provisioning.aws_access import AwsAccess
-from scripts.provisioning.errors import ApiServerNotReached
-from scripts.provisioning.planned_changes import StackChanges
-from scripts.provisioning.stacks import Stack
-from scripts.provisioning.terraform import APPLY_LIMIT_S, Applied, Terraform
-from scripts.steps import Steps
-from sizing.errors import PenstockError, raise_all
+from penstock.infra.broker_plan import fewer_brokers
+from penstock.infra.errors import UnknownStack
+from penstock.scripts.provisioning import adoption, planned_changes
+from penstock.scripts.provisioning.api_server import ClusterAddress, cluster_address, reach
+from penstock.scripts.provisioning.apply_progress import ApplyProgress
+from penstock.scripts.provisioning.aws_access import AwsAccess
+from penstock.scripts.provisioning.errors import ApiServerNotReached
+from penstock.scripts.provisioning.planned_changes import StackChanges
+from penstock.scripts.provisioning.stacks import Stack
+from penstock.scripts.provisioning.terraform import APPLY_LIMIT_S, Applied, Terraform
+from penstock.scripts.steps import Steps
+from penstock.sizing.errors import PenstockError, raise_all
 
 # MSK's brokers take up to an hour, EKS a quarter of one; the provider's own limits end before it.
 AWS_APPLY_LIMIT_S = 3 * 3600

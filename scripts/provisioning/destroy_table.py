@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from scripts.provisioning.keeping import Fate
-from scripts.provisioning.orphans import Orphan
+from penstock.scripts.provisioning.keeping import Fate
+from penstock.scripts.provisioning.orphans import Orphan
 
 
 def render(fates: Sequence[Fate], orphans: Sequence[Orphan]) -> str:

@@ -7,16 +7,16 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 
-from scripts.provisioning import adoption, bucket_data, keeping, planned_changes, repository_images
-from scripts.provisioning.api_server import ClusterAddress, cluster_address, reach
-from scripts.provisioning.apply_progress import ApplyProgress
-from scripts.provisioning.aws_access import AwsAccess
-from scripts.provisioning.deployment import AWS_APPLY_LIMIT_S, PLAN_FILE, in_order
-from scripts.provisioning.errors import StatefulLoss
-from scripts.provisioning.keeping import Fate, StackState
-from scripts.provisioning.stacks import Stack
-from scripts.provisioning.terraform import APPLY_LIMIT_S, Applied, Terraform
-from scripts.steps import Steps
+from penstock.scripts.provisioning import adoption, bucket_data, keeping, planned_changes, repository_images
+from penstock.scripts.provisioning.api_server import ClusterAddress, cluster_address, reach
+from penstock.scripts.provisioning.apply_progress import ApplyProgress
+from penstock.scripts.provisioning.aws_access import AwsAccess
+from penstock.scripts.provisioning.deployment import AWS_APPLY_LIMIT_S, PLAN_FILE, in_order
+from penstock.scripts.provisioning.errors import StatefulLoss
+from penstock.scripts.provisioning.keeping import Fate, StackState
+from penstock.scripts.provisioning.stacks import Stack
+from penstock.scripts.provisioning.terraform import APPLY_LIMIT_S, Applied, Terraform
+from penstock.scripts.steps import Steps
 
 # What AWS deletes only when it is empty, and how that is done.
 _EMPTYING: Mapping[str, Callable[[AwsAccess, str], int]] = {
@@ -94,8 +94,8 @@ class Destruction:
         if address is None:
             return
         # Only here, for an environment without a cluster needs no client for one.
-        from scripts.provisioning.draining import drain
-        from scripts.provisioning.kubernetes_access import connected, eks_token
+        from penstock.scripts.provisioning.draining import drain
+        from penstock.scripts.provisioning.kubernetes_access import connected, eks_token
 
         reach(address, self._aws.environment)
         with connected(address, partial(eks_token, self._aws, address.name)) as api:

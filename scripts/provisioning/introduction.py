@@ -6,9 +6,9 @@ import signal
 from types import FrameType
 from typing import NoReturn
 
-from infra.environment import Environment
-from scripts.provisioning.aws_access import AwsAccess
-from scripts.steps import Steps
+from penstock.infra.environment import Environment
+from penstock.scripts.provisioning.aws_access import AwsAccess
+from penstock.scripts.steps import Steps
 
 
 def introduce(environment: Environment, aws: AwsAccess, steps: Steps) -> None:

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from scripts.provisioning.errors import NothingOfThatName
-from scripts.provisioning.stacks import Stack
-from scripts.provisioning.state_resource import StateResource
+from penstock.scripts.provisioning.errors import NothingOfThatName
+from penstock.scripts.provisioning.stacks import Stack
+from penstock.scripts.provisioning.state_resource import StateResource
 
 _BUCKET = "aws_s3_bucket"
 _REPOSITORY = "aws_ecr_repository"

@@ -14,9 +14,9 @@ from kubernetes import client
 from kubernetes.client.exceptions import ApiException
 from urllib3.exceptions import HTTPError
 
-from scripts.provisioning.api_server import ClusterAddress
-from scripts.provisioning.aws_access import AwsAccess, translated
-from scripts.provisioning.errors import ApiServerNotReached, KubernetesRefused
+from penstock.scripts.provisioning.api_server import ClusterAddress
+from penstock.scripts.provisioning.aws_access import AwsAccess, translated
+from penstock.scripts.provisioning.errors import ApiServerNotReached, KubernetesRefused
 
 # Source: aws-iam-authenticator, "API Authorization from Outside a Cluster": the prefix, the header that the URL is signed with, and the
 # time that the URL is good for; EKS takes the token for 15 minutes.

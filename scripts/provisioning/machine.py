@@ -12,12 +12,12 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
 
-from scripts import layout
-from scripts.emulation import localstack_python
-from scripts.errors import MissingTool
-from scripts.provisioning import provider_mirror
-from scripts.provisioning.finding import OK, Finding, missing
-from sizing.errors import PenstockError
+from penstock.scripts import layout
+from penstock.scripts.emulation import localstack_python
+from penstock.scripts.errors import MissingTool
+from penstock.scripts.provisioning import provider_mirror
+from penstock.scripts.provisioning.finding import OK, Finding, missing
+from penstock.sizing.errors import PenstockError
 
 # A tool may hang, or be a script that asks something.
 TOOL_LIMIT_S = 20.0

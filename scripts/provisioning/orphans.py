@@ -6,11 +6,11 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from scripts.provisioning.adoption import TAG
-from scripts.provisioning.aws_access import AwsAccess, translated
-from scripts.provisioning.keeping import Fate
-from scripts.provisioning.state_resource import StateResource
-from sizing.errors import PenstockError
+from penstock.scripts.provisioning.adoption import TAG
+from penstock.scripts.provisioning.aws_access import AwsAccess, translated
+from penstock.scripts.provisioning.keeping import Fate
+from penstock.scripts.provisioning.state_resource import StateResource
+from penstock.sizing.errors import PenstockError
 
 # Source: Karpenter 1.14, what it tags instances and launch templates with; EBS CSI driver, "k8s-tag-cluster-id".
 _NODE_POOL_TAG = "karpenter.sh/nodepool"

@@ -6,7 +6,7 @@ from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from scripts.provisioning.errors import StatefulLoss
+from penstock.scripts.provisioning.errors import StatefulLoss
 
 # What holds data, or opens it: gone, it can't be made again. A plan that deletes or replaces one is refused unless it is named.
 STATEFUL_TYPES = frozenset(

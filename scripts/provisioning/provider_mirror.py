@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from itertools import chain
 from pathlib import Path
 
-from scripts.errors import ProviderNotFound
+from penstock.scripts.errors import ProviderNotFound
 
 VARIABLE = "PENSTOCK_TERRAFORM_MIRROR"
 CONFIGURATION_VARIABLE = "TF_CLI_CONFIG_FILE"

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from scripts.provisioning.aws_access import AwsAccess, translated
+from penstock.scripts.provisioning.aws_access import AwsAccess, translated
 
 # Source: Amazon ECR API reference, BatchDeleteImage: at most 100 images a request.
 BATCH = 100

@@ -13,10 +13,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from infra.environment import Environment
-from scripts.errors import SynthFailed
-from scripts.layout import ROOT
-from sizing.errors import PenstockError, raise_all, told
+from penstock.infra.environment import Environment
+from penstock.scripts.errors import SynthFailed
+from penstock.scripts.layout import ROOT
+from penstock.sizing.errors import PenstockError, raise_all, told
 
 # The first synth on a machine unpacks the bindings, 34 MB, which takes 10 s; later ones take 4 s.
 SYNTH_LIMIT_S = 300
@@ -136,7 +136,7 @@ def synthesized(
 
 def _run_app(environment: Mapping[str, str], limit_s: float, errors: Path) -> None:
     app = subprocess.Popen(
-        [sys.executable, "-m", "infra"],
+        [sys.executable, "-m", "penstock.infra"],
         env=dict(environment),
         stdout=subprocess.PIPE,
         stderr=subprocess.STDOUT,
@@ -146,14 +146,15 @@ def _run_app(environment: Mapping[str, str], limit_s: float, errors: Path) -> No
         said = app.communicate(timeout=limit_s)[0].decode("utf-8", "replace")
     except subprocess.TimeoutExpired:
         need = f"an end within {limit_s:g} s"
-        raise SynthFailed(path="python -m infra", given="it still ran", need=need, fix="run it again on a quieter machine") from None
+        raise SynthFailed(path="python -m penstock.infra", given="it still ran", need=need, fix="run it on a quieter machine") from None
     finally:
         _end(app)
     if app.returncode != 0:
         # What is wrong with an environment is told as what it is, not as a synth that failed.
         raise_all(_told(errors))
         given = "\n".join(f"       {line}" for line in said.splitlines()[-20:])
-        raise SynthFailed(path="python -m infra", given=f"exit code {app.returncode}:\n{given}", need="stacks", fix="mend what it says")
+        given = f"exit code {app.returncode}:\n{given}"
+        raise SynthFailed(path="python -m penstock.infra", given=given, need="stacks", fix="mend what it says")
 
 
 def _told(errors: Path) -> list[PenstockError]:

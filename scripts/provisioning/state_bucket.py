@@ -9,9 +9,9 @@ from typing import Any
 
 from botocore.exceptions import ClientError
 
-from infra.environment import Environment
-from scripts.provisioning.aws_access import AwsAccess, code_of, translated
-from scripts.provisioning.errors import BucketOfAnother, StateBucketMissing, StatePlaceUnfit
+from penstock.infra.environment import Environment
+from penstock.scripts.provisioning.aws_access import AwsAccess, code_of, translated
+from penstock.scripts.provisioning.errors import BucketOfAnother, StateBucketMissing, StatePlaceUnfit
 
 # A state is a few hundred KiB and is written at each apply: old ones are for mending a mistake, not for ever.
 EXPIRE_OLD_STATES_AFTER_DAYS = 90

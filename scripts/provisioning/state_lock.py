@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-from scripts.provisioning.errors import StateLocked
+from penstock.scripts.provisioning.errors import StateLocked
 
 # Source: Terraform 1.11, the summary of the diagnostic, and the fields of its lock (internal/states/statemgr/locker.go, LockInfo).
 LOCKED = "Error acquiring the state lock"

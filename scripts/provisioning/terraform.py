@@ -13,13 +13,13 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from scripts.errors import MissingTool, ProviderNotFound, TerraformFailed, TerraformStopped, TerraformTimeout
-from scripts.leash import Leash
-from scripts.provisioning.errors import StateMoved, StateNotWritten
-from scripts.provisioning.provider_mirror import CONFIGURATION_VARIABLE, VARIABLE, Search, address, find
-from scripts.provisioning.state_lock import LOCKED, locked
-from scripts.provisioning.state_resource import StateResource, state_resources
-from sizing.errors import RunFailed, raise_all
+from penstock.scripts.errors import MissingTool, ProviderNotFound, TerraformFailed, TerraformStopped, TerraformTimeout
+from penstock.scripts.leash import Leash
+from penstock.scripts.provisioning.errors import StateMoved, StateNotWritten
+from penstock.scripts.provisioning.provider_mirror import CONFIGURATION_VARIABLE, VARIABLE, Search, address, find
+from penstock.scripts.provisioning.state_lock import LOCKED, locked
+from penstock.scripts.provisioning.state_resource import StateResource, state_resources
+from penstock.sizing.errors import RunFailed, raise_all
 
 # The registry's archive of the provider has 150 MB.
 INIT_LIMIT_S = 900

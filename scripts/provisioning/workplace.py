@@ -10,7 +10,7 @@ from contextlib import contextmanager
 from datetime import UTC, datetime
 from pathlib import Path
 
-from scripts.provisioning.errors import StateLocked
+from penstock.scripts.provisioning.errors import StateLocked
 
 # Beside the states: Terraform's providers stay here from one deploy to the next.
 DEFAULT_FOLDER = Path(".penstock/stacks")

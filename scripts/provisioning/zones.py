@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from scripts.provisioning.aws_access import AwsAccess, translated
-from scripts.provisioning.errors import UnknownZone
+from penstock.scripts.provisioning.aws_access import AwsAccess, translated
+from penstock.scripts.provisioning.errors import UnknownZone
 
 
 def check(aws: AwsAccess) -> tuple[str, ...]:

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from scripts.cost_table import left_out, notes
-from scripts.money import counted, unit_price, usd
-from scripts.reporting.markup import Markup, element, joined
-from scripts.reporting.tables import Column, bullets, table
-from sizing.cost.billed import Bill, Line
-from sizing.cost.usd import UsdRange
+from penstock.scripts.cost_table import left_out, notes
+from penstock.scripts.money import counted, unit_price, usd
+from penstock.scripts.reporting.markup import Markup, element, joined
+from penstock.scripts.reporting.tables import Column, bullets, table
+from penstock.sizing.cost.billed import Bill, Line
+from penstock.sizing.cost.usd import UsdRange
 
 # A bar of this length is the highest price of the dearest line; the drawing is stretched to the width of the page.
 FULL = 1000.0

@@ -5,14 +5,14 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 
-from scripts.node_shares import counted
-from scripts.reporting.line_chart import Chart, Level, draw
-from scripts.reporting.markup import Markup, element, joined
-from scripts.reporting.tables import Column, table
-from sizing.load.capability import CurvePoint, curves
-from sizing.load.load import Load
-from sizing.load.target_rate import needed_rate
-from sizing.planned import Plan
+from penstock.scripts.node_shares import counted
+from penstock.scripts.reporting.line_chart import Chart, Level, draw
+from penstock.scripts.reporting.markup import Markup, element, joined
+from penstock.scripts.reporting.tables import Column, table
+from penstock.sizing.load.capability import CurvePoint, curves
+from penstock.sizing.load.load import Load
+from penstock.sizing.load.target_rate import needed_rate
+from penstock.sizing.planned import Plan
 
 _MOST_POINTS = 24
 

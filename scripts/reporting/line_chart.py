@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator, Sequence
 from itertools import pairwise
 from typing import NamedTuple
 
-from scripts.reporting.markup import Markup, element, number
+from penstock.scripts.reporting.markup import Markup, element, number
 
 WIDTH, HEIGHT = 480.0, 300.0
 LEFT, RIGHT, TOP, BOTTOM = 62.0, 14.0, 26.0, 46.0

@@ -10,10 +10,10 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
-from scripts.node_shares import KIND_NAMES, Kind, Part, Shares, counted, pods_text, same_nodes, shares
-from scripts.reporting.markup import Markup, element, joined
-from scripts.reporting.tables import Column, bullets, table
-from sizing.planned_nodes import NodeGroup, NodesPlan, PlacedPods
+from penstock.scripts.node_shares import KIND_NAMES, Kind, Part, Shares, counted, pods_text, same_nodes, shares
+from penstock.scripts.reporting.markup import Markup, element, joined
+from penstock.scripts.reporting.tables import Column, bullets, table
+from penstock.sizing.planned_nodes import NodeGroup, NodesPlan, PlacedPods
 
 # Sizes in the pixels of a drawing that is shown at its full width.
 WIDEST = 340.0

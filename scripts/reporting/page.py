@@ -4,17 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 
-from scripts.money import usd
-from scripts.node_shares import counted
-from scripts.reporting import bars, curves, nodes, recovery, summary
-from scripts.reporting.markup import Markup, element, joined
-from scripts.reporting.style import STYLE
-from scripts.reporting.tables import Column, facts, folded, table
-from sizing.cost.billed import Bill
-from sizing.explained import Explanation
-from sizing.load.load import Load
-from sizing.planned import Plan
-from sizing.units import cpu_text, memory_text
+from penstock.scripts.money import usd
+from penstock.scripts.node_shares import counted
+from penstock.scripts.reporting import bars, curves, nodes, recovery, summary
+from penstock.scripts.reporting.markup import Markup, element, joined
+from penstock.scripts.reporting.style import STYLE
+from penstock.scripts.reporting.tables import Column, facts, folded, table
+from penstock.sizing.cost.billed import Bill
+from penstock.sizing.explained import Explanation
+from penstock.sizing.load.load import Load
+from penstock.sizing.planned import Plan
+from penstock.sizing.units import cpu_text, memory_text
 
 # Nothing is fetched and nothing runs, whatever the page is made of.
 _POLICY = "default-src 'none'; style-src 'unsafe-inline'"

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from scripts.reporting.curves import duration
-from scripts.reporting.markup import Markup, element, joined
-from scripts.reporting.tables import Column, facts, table
-from sizing.load.spot_loss import DrainOutcome, LossOutcome
-from sizing.planned import SpotPlan, ThroughputPlan
+from penstock.scripts.reporting.curves import duration
+from penstock.scripts.reporting.markup import Markup, element, joined
+from penstock.scripts.reporting.tables import Column, facts, table
+from penstock.sizing.load.spot_loss import DrainOutcome, LossOutcome
+from penstock.sizing.planned import SpotPlan, ThroughputPlan
 
 _COLUMNS = (
     Column("nodes lost", numeric=True),

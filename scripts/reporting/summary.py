@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from scripts import plan_table
-from scripts.node_shares import counted, gib_text
-from scripts.reporting.markup import Markup, element, joined
-from scripts.reporting.tables import Column, bullets, facts, table
-from sizing.planned import Plan, PlannedPod, StatePlan
-from sizing.units import cpu_text, memory_text
+from penstock.scripts import plan_table
+from penstock.scripts.node_shares import counted, gib_text
+from penstock.scripts.reporting.markup import Markup, element, joined
+from penstock.scripts.reporting.tables import Column, bullets, facts, table
+from penstock.sizing.planned import Plan, PlannedPod, StatePlan
+from penstock.sizing.units import cpu_text, memory_text
 
 
 def section(plan: Plan) -> Markup:

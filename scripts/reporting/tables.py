@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from scripts.reporting.markup import Markup, element, joined
+from penstock.scripts.reporting.markup import Markup, element, joined
 
 
 class Column(NamedTuple):

@@ -7,8 +7,8 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from scripts.provisioning.stacks import Stack
-from scripts.security.offline_plan import resolved
+from penstock.scripts.provisioning.stacks import Stack
+from penstock.scripts.security.offline_plan import resolved
 
 _OF_ANOTHER = re.compile(r"\$\{data\.terraform_remote_state\.cross-stack-reference-input-(?P<stack>[\w-]+)\.outputs\.(?P<output>[\w-]+)\}")
 

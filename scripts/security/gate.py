@@ -11,15 +11,15 @@ from typing import Any, NamedTuple
 
 import yaml
 
-from infra.environment import Environment
-from scripts.layout import ROOT
-from scripts.provisioning.stacks import Stack
-from scripts.security import checkov, offline_plan, waivers
-from scripts.security.chart_manifests import manifests
-from scripts.security.errors import NotScanned, UnwaivedFinding
-from scripts.security.finding import Finding
-from scripts.security.waivers import Waiver
-from sizing.errors import PenstockError
+from penstock.infra.environment import Environment
+from penstock.scripts.layout import ROOT
+from penstock.scripts.provisioning.stacks import Stack
+from penstock.scripts.security import checkov, offline_plan, waivers
+from penstock.scripts.security.chart_manifests import manifests
+from penstock.scripts.security.errors import NotScanned, UnwaivedFinding
+from penstock.scripts.security.finding import Finding
+from penstock.scripts.security.waivers import Waiver
+from penstock.sizing.errors import PenstockError
 
 WAIVERS = ROOT / "infra" / "waivers.toml"
 DOCKERFILE = ROOT / "infra" / "image" / "Dockerfile"

@@ -13,9 +13,9 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from infra.environment import Environment
-from scripts.provisioning.stacks import Stack, synthesized
-from scripts.provisioning.terraform import Progress, Terraform
+from penstock.infra.environment import Environment
+from penstock.scripts.provisioning.stacks import Stack, synthesized
+from penstock.scripts.provisioning.terraform import Progress, Terraform
 
 # Source: the AWS provider's documentation, "Provider configuration".
 _ASKS_NOBODY: dict[str, Any] = {

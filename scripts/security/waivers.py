@@ -10,9 +10,9 @@ from typing import Annotated
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
-from scripts.security.errors import BadWaivers, ExpiredWaiver, UnusedWaiver, WaiverTwice
-from scripts.security.finding import Finding
-from sizing.errors import PenstockError, raise_all
+from penstock.scripts.security.errors import BadWaivers, ExpiredWaiver, UnusedWaiver, WaiverTwice
+from penstock.scripts.security.finding import Finding
+from penstock.sizing.errors import PenstockError, raise_all
 
 
 class Waiver(BaseModel):

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from infra.environment import Environment
-from jobs.kafka_access import KafkaAccess, Security
-from scripts.topics.errors import KafkaClusterNotFound, NoBrokersNamed
+from penstock.infra.environment import Environment
+from penstock.jobs.kafka_access import KafkaAccess, Security
+from penstock.scripts.topics.errors import KafkaClusterNotFound, NoBrokersNamed
 
 _BY_IAM = "BootstrapBrokerStringSaslIam"
 
@@ -46,7 +46,7 @@ def _address(environment: Environment) -> str:
 
 
 def _of_msk(environment: Environment) -> str:
-    from scripts.provisioning.aws_access import AwsAccess, translated  # boto3 takes half a second, and only this needs it
+    from penstock.scripts.provisioning.aws_access import AwsAccess, translated  # boto3 takes half a second, and only this needs it
 
     name, region = environment.prefix, environment.spec.region
     with translated(f"MSK in {region}"):

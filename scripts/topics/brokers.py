@@ -13,11 +13,11 @@ from confluent_kafka.admin._config import AlterConfigOpType, ConfigEntry, Config
 from confluent_kafka.admin._resource import ResourceType
 from confluent_kafka.cimpl import NewPartitions, NewTopic
 
-from jobs.kafka_access import KafkaAccess
-from jobs.kafka_security import client_settings
-from scripts.topics.difference import Action, FoundTopic, TopicChange
-from scripts.topics.errors import BrokersNotReached, ChangeNotSeen, ChangeRefused
-from sizing.errors import PenstockError
+from penstock.jobs.kafka_access import KafkaAccess
+from penstock.jobs.kafka_security import client_settings
+from penstock.scripts.topics.difference import Action, FoundTopic, TopicChange
+from penstock.scripts.topics.errors import BrokersNotReached, ChangeNotSeen, ChangeRefused
+from penstock.sizing.errors import PenstockError
 
 # Creating some hundred partitions takes a busy cluster this long.
 ANSWER_S = 30.0

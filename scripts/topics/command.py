@@ -9,22 +9,22 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import get_args
 
-from infra.environment import Environment, load, names
-from infra.errors import NoEnvironment
-from infra.plans import plans
-from jobs.kafka_access import Security
-from scripts.command import exit_code
-from scripts.errors import WrongUsage
-from scripts.output import add_output_argument, as_text
-from scripts.steps import Steps
-from scripts.topics import table
-from scripts.topics.address import access
-from scripts.topics.brokers import TopicBrokers
-from scripts.topics.difference import TopicChange, changes
-from scripts.topics.errors import NotAgreed, TopicRefused
-from scripts.topics.wanted import wanted_topics
-from sizing.errors import Faults, PenstockError, raise_all
-from sizing.planned import SCHEMA_VERSION
+from penstock.infra.environment import Environment, load, names
+from penstock.infra.errors import NoEnvironment
+from penstock.infra.plans import plans
+from penstock.jobs.kafka_access import Security
+from penstock.scripts.command import exit_code
+from penstock.scripts.errors import WrongUsage
+from penstock.scripts.output import add_output_argument, as_text
+from penstock.scripts.steps import Steps
+from penstock.scripts.topics import table
+from penstock.scripts.topics.address import access
+from penstock.scripts.topics.brokers import TopicBrokers
+from penstock.scripts.topics.difference import TopicChange, changes
+from penstock.scripts.topics.errors import NotAgreed, TopicRefused
+from penstock.scripts.topics.wanted import wanted_topics
+from penstock.sizing.errors import Faults, PenstockError, raise_all
+from penstock.sizing.planned import SCHEMA_VERSION
 
 _VARIABLE = "PENSTOCK_ENVIRONMENT"
 _YES = ("y", "yes")

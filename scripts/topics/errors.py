@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from sizing.errors import CheckFailed, DocumentError, RunFailed
+from penstock.sizing.errors import CheckFailed, DocumentError, RunFailed
 
 
 class TopicRefused(CheckFailed):

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from scripts.aligned import aligned
-from scripts.topics.difference import Action, Changed, TopicChange
+from penstock.scripts.aligned import aligned
+from penstock.scripts.topics.difference import Action, Changed, TopicChange
 
 _WORDS: dict[Action, str] = {"create": "create", "grow": "grow", "configure": "set"}
 _ARROW = "->"

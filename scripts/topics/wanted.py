@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from infra.environment import Environment
-from infra.parts.kafka import Kafka
-from infra.plans import EnvironmentPlans, JobPlan
-from jobs.topics import CLEANUP_POLICY, MAX_RECORD_BYTES, RETENTION, AskedTopic, asked_topics
-from scripts.topics.difference import WantedTopic
-from sizing.kafka.demand import EXPRESS_REPLICATION
-from sizing.kafka.partitions import most_partitions
+from penstock.infra.environment import Environment
+from penstock.infra.parts.kafka import Kafka
+from penstock.infra.plans import EnvironmentPlans, JobPlan
+from penstock.jobs.topics import CLEANUP_POLICY, MAX_RECORD_BYTES, RETENTION, AskedTopic, asked_topics
+from penstock.scripts.topics.difference import WantedTopic
+from penstock.sizing.kafka.demand import EXPRESS_REPLICATION
+from penstock.sizing.kafka.partitions import most_partitions
 
 _MS_PER_H = 3_600_000
 MAX_MESSAGE_BYTES = "max.message.bytes"

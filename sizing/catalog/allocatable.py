@@ -11,7 +11,7 @@ from typing import Annotated, Literal
 
 from pydantic import BaseModel, ConfigDict, Field
 
-from sizing.catalog.instance_type import InstanceType
+from penstock.sizing.catalog.instance_type import InstanceType
 
 MIB = 1024 * 1024
 

@@ -10,8 +10,8 @@ from typing import Any
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
-from sizing.catalog.errors import BadCatalog, NoShippedCatalog
-from sizing.catalog.instance_type import InstanceType
+from penstock.sizing.catalog.errors import BadCatalog, NoShippedCatalog
+from penstock.sizing.catalog.instance_type import InstanceType
 
 SHIPPED_REGION = "us-east-1"
 # Source: EC2's on-demand prices of 2026-07, Linux, shared tenancy, with the data sheets of the same time.

@@ -13,7 +13,7 @@ from functools import cache
 from pathlib import Path
 from typing import NamedTuple
 
-from sizing.catalog.instance_type import InstanceType
+from penstock.sizing.catalog.instance_type import InstanceType
 
 AWS = "karpenter.k8s.aws/"
 CAPACITY_TYPE = "karpenter.sh/capacity-type"

@@ -8,13 +8,13 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import Literal, NamedTuple
 
-from sizing.catalog.catalog import Catalog
-from sizing.cost.billed import Bill, Line, Service, sum_of
-from sizing.cost.errors import RegionsDiffer
-from sizing.cost.month import HOURS_PER_MONTH
-from sizing.cost.node_prices import node_price
-from sizing.cost.prices import Price, Prices
-from sizing.cost.usage import (
+from penstock.sizing.catalog.catalog import Catalog
+from penstock.sizing.cost.billed import Bill, Line, Service, sum_of
+from penstock.sizing.cost.errors import RegionsDiffer
+from penstock.sizing.cost.month import HOURS_PER_MONTH
+from penstock.sizing.cost.node_prices import node_price
+from penstock.sizing.cost.prices import Price, Prices
+from penstock.sizing.cost.usage import (
     GP3_FREE_IOPS,
     GP3_FREE_MIBPS,
     BucketUsage,
@@ -29,7 +29,7 @@ from sizing.cost.usage import (
     Usage,
     ZoneTraffic,
 )
-from sizing.cost.usd import UsdRange
+from penstock.sizing.cost.usd import UsdRange
 
 # Source: Amazon S3's price list: the first 50 TB have the price that is counted here; what is above is cheaper.
 S3_FIRST_TIER_GIB = 50 * 1024

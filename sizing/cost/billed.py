@@ -1,4 +1,4 @@
-"""The shapes that a bill consists of; `sizing.cost.bill` fills them."""
+"""The shapes that a bill consists of; `penstock.sizing.cost.bill` fills them."""
 
 from __future__ import annotations
 
@@ -8,9 +8,9 @@ from typing import Literal
 from pydantic import BaseModel, ConfigDict
 from pydantic.alias_generators import to_camel
 
-from sizing.cost.month import HOURS_PER_MONTH
-from sizing.cost.node_prices import Basis
-from sizing.cost.usd import UsdRange, total
+from penstock.sizing.cost.month import HOURS_PER_MONTH
+from penstock.sizing.cost.node_prices import Basis
+from penstock.sizing.cost.usd import UsdRange, total
 
 Service = Literal["EC2", "EBS", "EKS", "MSK", "S3", "NAT", "Data transfer"]
 

@@ -8,8 +8,8 @@ from typing import Literal, get_args
 from pydantic import BaseModel, ConfigDict
 from pydantic.alias_generators import to_camel
 
-from sizing.cost.billed import Bill, Line, Service, sum_of
-from sizing.cost.usd import UsdRange
+from penstock.sizing.cost.billed import Bill, Line, Service, sum_of
+from penstock.sizing.cost.usd import UsdRange
 
 
 class _Compared(BaseModel):

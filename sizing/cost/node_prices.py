@@ -5,9 +5,9 @@ from __future__ import annotations
 import math
 from typing import Literal, NamedTuple
 
-from sizing.catalog.catalog import Catalog
-from sizing.cost.usage import NodeUsage
-from sizing.cost.usd import UsdRange
+from penstock.sizing.catalog.catalog import Catalog
+from penstock.sizing.cost.usage import NodeUsage
+from penstock.sizing.cost.usd import UsdRange
 
 Basis = Literal["listed", "secondary", "assumed", "unknown"]
 

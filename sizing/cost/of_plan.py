@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 
-from sizing.cluster import Cluster, KafkaCluster
-from sizing.cost.month import gib_per_month, per_month
-from sizing.cost.usage import (
+from penstock.sizing.cluster import Cluster, KafkaCluster
+from penstock.sizing.cost.month import gib_per_month, per_month
+from penstock.sizing.cost.usage import (
     BucketUsage,
     ClusterUsage,
     ExpressKafka,
@@ -21,10 +21,10 @@ from sizing.cost.usage import (
     ZoneTraffic,
     crossing_gib_per_month,
 )
-from sizing.load.load_plan import LoadKafka
-from sizing.placement.node_pool_manifests import NodePool
-from sizing.planned_nodes import NodeGroup, PlacedPods
-from sizing.state.checkpoint import CheckpointTraffic
+from penstock.sizing.load.load_plan import LoadKafka
+from penstock.sizing.placement.node_pool_manifests import NodePool
+from penstock.sizing.planned_nodes import NodeGroup, PlacedPods
+from penstock.sizing.state.checkpoint import CheckpointTraffic
 
 _CAPACITY_TYPE = "karpenter.sh/capacity-type"
 _LABELS = {("driver",): "driver", ("executor",): "executors", ("driver", "executor"): "driver and executors"}

@@ -8,7 +8,7 @@ from typing import Annotated
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
-from sizing.cost.errors import BadPrices, NoShippedPrices
+from penstock.sizing.cost.errors import BadPrices, NoShippedPrices
 
 SHIPPED_REGION = "us-east-1"
 

@@ -6,7 +6,7 @@ from typing import Annotated, Literal
 
 from pydantic import BaseModel, ConfigDict, Field
 
-from sizing.cost.month import gib_per_month
+from penstock.sizing.cost.month import gib_per_month
 
 _Name = Annotated[str, Field(min_length=1)]
 _Count = Annotated[int, Field(ge=0)]

@@ -10,10 +10,10 @@ from typing import Literal
 
 from pydantic import BaseModel, ConfigDict
 
-from sizing.flink.job import FlinkJob
-from sizing.planned import Plan
-from sizing.state.memory import RESERVED_MIB, ROCKSDB_INSTANCE_MIB, unified_memory
-from sizing.units import MIB
+from penstock.sizing.flink.job import FlinkJob
+from penstock.sizing.planned import Plan
+from penstock.sizing.state.memory import RESERVED_MIB, ROCKSDB_INSTANCE_MIB, unified_memory
+from penstock.sizing.units import MIB
 
 Unit = Literal["bytes", "millicores", "count", "ms"]
 

@@ -6,7 +6,7 @@ from typing import Annotated, Literal
 
 from pydantic import BaseModel, ConfigDict, Field
 
-from sizing.flink.memory import JobManagerMemory, TaskManagerMemory
+from penstock.sizing.flink.memory import JobManagerMemory, TaskManagerMemory
 
 Count = Annotated[int, Field(ge=1)]
 

@@ -18,9 +18,9 @@ from typing import NamedTuple, NoReturn, TypeVar
 
 from pydantic import BaseModel, ConfigDict
 
-from sizing.flink.errors import BadFlinkSetting, FlinkMemoryContradicts, FlinkMemoryMissing
-from sizing.flink.values import MAX_LONG, fraction, memory_bytes
-from sizing.units import MAX_MEMORY_BYTES, MIB, NotAQuantity
+from penstock.sizing.flink.errors import BadFlinkSetting, FlinkMemoryContradicts, FlinkMemoryMissing
+from penstock.sizing.flink.values import MAX_LONG, fraction, memory_bytes
+from penstock.sizing.units import MAX_MEMORY_BYTES, MIB, NotAQuantity
 
 TASK_MANAGER = "taskmanager.memory"
 JOB_MANAGER = "jobmanager.memory"

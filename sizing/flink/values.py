@@ -10,7 +10,7 @@ import re
 import struct
 from fractions import Fraction
 
-from sizing.units import MAX_DURATION_MS, MAX_MEMORY_BYTES, NotAQuantity
+from penstock.sizing.units import MAX_DURATION_MS, MAX_MEMORY_BYTES, NotAQuantity
 
 # Source: Java's Long.MAX_VALUE, which is MemorySize.MAX_VALUE.
 MAX_LONG = 2**63 - 1

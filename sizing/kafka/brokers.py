@@ -13,9 +13,9 @@ from typing import Literal
 from pydantic import BaseModel, ConfigDict
 from pydantic.alias_generators import to_camel
 
-from sizing.cost.month import HOURS_PER_MONTH
-from sizing.kafka.broker_types import DEFAULT_VOLUME_MIBPS, UNMEASURED, BrokerType, broker_type, broker_types
-from sizing.kafka.demand import (
+from penstock.sizing.cost.month import HOURS_PER_MONTH
+from penstock.sizing.kafka.broker_types import DEFAULT_VOLUME_MIBPS, UNMEASURED, BrokerType, broker_type, broker_types
+from penstock.sizing.kafka.demand import (
     EXPRESS_REPLICATION,
     EXPRESS_UTILISATION,
     MAX_STORAGE_GIB_PER_BROKER,
@@ -24,7 +24,7 @@ from sizing.kafka.demand import (
     KafkaStorage,
     storage,
 )
-from sizing.kafka.errors import ClusterTooSmall, KafkaOutOfReach, UnknownBrokerType
+from penstock.sizing.kafka.errors import ClusterTooSmall, KafkaOutOfReach, UnknownBrokerType
 
 Kind = Literal["standard", "express"]
 Binding = Literal["ingress", "egress", "partitions", "storage", "zones"]

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 
-from sizing.load.parallelism import needed_partitions
-from sizing.targets import Targets
+from penstock.sizing.load.parallelism import needed_partitions
+from penstock.sizing.targets import Targets
 
 
 def read_partitions(targets: Targets) -> dict[str, int]:

@@ -12,8 +12,8 @@ from typing import Annotated
 from pydantic import BaseModel, ConfigDict, Field
 from pydantic.alias_generators import to_camel
 
-from sizing.kafka.demand import KafkaDemand
-from sizing.kafka.errors import KafkaOutOfReach
+from penstock.sizing.kafka.demand import KafkaDemand
+from penstock.sizing.kafka.errors import KafkaOutOfReach
 
 # AWS writes MBps; taken as decimal megabytes, which is the smaller reading.
 _MIB_PER_MB = 1_000_000 / (1024 * 1024)

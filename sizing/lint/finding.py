@@ -6,7 +6,7 @@ from typing import Literal
 
 from pydantic import BaseModel, ConfigDict
 
-from sizing.errors import Place
+from penstock.sizing.errors import Place
 
 # error: it will not work, or harm; warning: it works and will hurt; info: good to know.
 Severity = Literal["error", "warning", "info"]

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from sizing.catalog.labels import CAPACITY_TYPE, ON_DEMAND, SPOT
-from sizing.lint.subject import LintedPods, LintedPool, Subject
-from sizing.placement.node_pool_manifests import NodePool
-from sizing.placement.pod_manifests import NodeSelectorTerm
-from sizing.placement.pools import pool_requirements
-from sizing.placement.requirements import Requirements, one_of, requirements
-from sizing.placement.taints import PREFER_NO_SCHEDULE, Taint, not_tolerated
+from penstock.sizing.catalog.labels import CAPACITY_TYPE, ON_DEMAND, SPOT
+from penstock.sizing.lint.subject import LintedPods, LintedPool, Subject
+from penstock.sizing.placement.node_pool_manifests import NodePool
+from penstock.sizing.placement.pod_manifests import NodeSelectorTerm
+from penstock.sizing.placement.pools import pool_requirements
+from penstock.sizing.placement.requirements import Requirements, one_of, requirements
+from penstock.sizing.placement.taints import PREFER_NO_SCHEDULE, Taint, not_tolerated
 
 
 def asked(pods: LintedPods) -> tuple[Requirements, ...]:

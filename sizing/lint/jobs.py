@@ -5,10 +5,10 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator
 
-from sizing.lint.finding import Severity
-from sizing.lint.rule import Fault, rule
-from sizing.lint.subject import LintedJob, LintedSource, Subject, Where
-from sizing.state.memory import state_memory
+from penstock.sizing.lint.finding import Severity
+from penstock.sizing.lint.rule import Fault, rule
+from penstock.sizing.lint.subject import LintedJob, LintedSource, Subject, Where
+from penstock.sizing.state.memory import state_memory
 
 SHUFFLE_PARTITIONS = "spark.sql.shuffle.partitions"
 BOUNDED_ROCKSDB = "spark.sql.streaming.stateStore.rocksdb.boundedMemoryUsage"

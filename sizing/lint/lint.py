@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Collection
 
-from sizing.lint import jobs, manifests, node_pools, pods, spark_conf, versions
-from sizing.lint.finding import SEVERITIES, Finding
-from sizing.lint.rule import Rule, rules_of
-from sizing.lint.subject import Subject
+from penstock.sizing.lint import jobs, manifests, node_pools, pods, spark_conf, versions
+from penstock.sizing.lint.finding import SEVERITIES, Finding
+from penstock.sizing.lint.rule import Rule, rules_of
+from penstock.sizing.lint.subject import Subject
 
 _FOUND = [found for module in (node_pools, pods, manifests, spark_conf, jobs, versions) for found in rules_of(module)]
 # By their ids.

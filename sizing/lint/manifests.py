@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from sizing.lint.rule import Fault, rule
-from sizing.lint.subject import LintedManifest, Subject
+from penstock.sizing.lint.rule import Fault, rule
+from penstock.sizing.lint.subject import LintedManifest, Subject
 
 NODE_POOL, NODE_CLASS = "NodePool", "EC2NodeClass"
 SERVED = {NODE_POOL: "karpenter.sh/v1", NODE_CLASS: "karpenter.k8s.aws/v1"}

@@ -5,17 +5,17 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Iterator
 
-from sizing.catalog.labels import AWS, CAPACITY_TYPE, INSTANCE_TYPE, NORMALIZED, OS, RESERVED, SPOT, WELL_KNOWN
-from sizing.lint.durations import NEVER, seconds
-from sizing.lint.finding import Severity
-from sizing.lint.fit import allows_spot, is_spot_only, pools_for, types_of
-from sizing.lint.names import listed, meant
-from sizing.lint.rule import Fault, rule
-from sizing.lint.subject import LintedPods, LintedPool, Subject, Where
-from sizing.placement.node_pool_manifests import NodePool
-from sizing.placement.pools import enough_values, pool_requirements
-from sizing.placement.requirements import Allowed, Requirements, one_of, requirements
-from sizing.placement.selection import NodeSelectorRequirement, Requirement
+from penstock.sizing.catalog.labels import AWS, CAPACITY_TYPE, INSTANCE_TYPE, NORMALIZED, OS, RESERVED, SPOT, WELL_KNOWN
+from penstock.sizing.lint.durations import NEVER, seconds
+from penstock.sizing.lint.finding import Severity
+from penstock.sizing.lint.fit import allows_spot, is_spot_only, pools_for, types_of
+from penstock.sizing.lint.names import listed, meant
+from penstock.sizing.lint.rule import Fault, rule
+from penstock.sizing.lint.subject import LintedPods, LintedPool, Subject, Where
+from penstock.sizing.placement.node_pool_manifests import NodePool
+from penstock.sizing.placement.pools import enough_values, pool_requirements
+from penstock.sizing.placement.requirements import Allowed, Requirements, one_of, requirements
+from penstock.sizing.placement.selection import NodeSelectorRequirement, Requirement
 
 # Source: EC2 User Guide, "Best practices for Amazon EC2 Spot": be flexible over types; with few of them capacity is soon gone.
 FEW_SPOT_TYPES = 5

@@ -4,15 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from sizing.catalog.labels import NORMALIZED, WELL_KNOWN
-from sizing.lint.finding import Severity
-from sizing.lint.fit import asked, may_be_spot, pools_for, selects, untolerated
-from sizing.lint.names import listed, meant
-from sizing.lint.node_pools import asked_labels, consolidates
-from sizing.lint.rule import Fault, rule
-from sizing.lint.subject import LintedPods, Subject
-from sizing.placement.pools import pool_requirements
-from sizing.placement.taints import PREFER_NO_SCHEDULE
+from penstock.sizing.catalog.labels import NORMALIZED, WELL_KNOWN
+from penstock.sizing.lint.finding import Severity
+from penstock.sizing.lint.fit import asked, may_be_spot, pools_for, selects, untolerated
+from penstock.sizing.lint.names import listed, meant
+from penstock.sizing.lint.node_pools import asked_labels, consolidates
+from penstock.sizing.lint.rule import Fault, rule
+from penstock.sizing.lint.subject import LintedPods, Subject
+from penstock.sizing.placement.pools import pool_requirements
+from penstock.sizing.placement.taints import PREFER_NO_SCHEDULE
 
 # Source: karpenter v1.14.1.
 DO_NOT_DISRUPT = "karpenter.sh/do-not-disrupt"

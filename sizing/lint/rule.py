@@ -7,8 +7,8 @@ from collections.abc import Callable, Iterable
 from types import ModuleType
 from typing import NamedTuple
 
-from sizing.lint.finding import Finding, Severity
-from sizing.lint.subject import Subject, Where
+from penstock.sizing.lint.finding import Finding, Severity
+from penstock.sizing.lint.subject import Subject, Where
 
 
 class Fault(NamedTuple):

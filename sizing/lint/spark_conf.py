@@ -5,11 +5,11 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-from sizing.lint.fit import may_be_spot, pools_for
-from sizing.lint.names import listed
-from sizing.lint.rule import Fault, rule
-from sizing.lint.spark_keys import SPARK_VERSION, expected, likely, setting
-from sizing.lint.subject import LintedConf, Subject
+from penstock.sizing.lint.fit import may_be_spot, pools_for
+from penstock.sizing.lint.names import listed
+from penstock.sizing.lint.rule import Fault, rule
+from penstock.sizing.lint.spark_keys import SPARK_VERSION, expected, likely, setting
+from penstock.sizing.lint.subject import LintedConf, Subject
 
 CHECKPOINT = "spark.sql.streaming.checkpointLocation"
 CHECKPOINT_MANAGER = "spark.sql.streaming.checkpointFileManagerClass"

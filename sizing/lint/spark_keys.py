@@ -1,7 +1,7 @@
 """The settings that the pinned Spark knows, and which values it takes for them.
 
-``data/spark-4.3.0-keys.txt`` is read from Spark's own jars (`scripts.spark_keys`); here is what they don't say: the names that the code
-puts together when it runs, and the families of libraries that people load beside Spark.
+``data/spark-4.3.0-keys.txt`` is read from Spark's own jars (`penstock.scripts.spark_keys`); here is what they don't say: the names that
+the code puts together when it runs, and the families of libraries that people load beside Spark.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from functools import cache
 from pathlib import Path
 from typing import NamedTuple
 
-from sizing.lint.names import nearest
+from penstock.sizing.lint.names import nearest
 
 SPARK_VERSION = "4.3.0"
 _DATA = Path(__file__).parent.parent / "data" / f"spark-{SPARK_VERSION}-keys.txt"
@@ -107,7 +107,7 @@ class Setting(NamedTuple):
 
     Args:
         key: its name.
-        kind: as in `scripts.spark_keys`.
+        kind: as in `penstock.scripts.spark_keys`.
         note: what Spark says of one that is deprecated, removed or renamed.
     """
 

@@ -1,6 +1,7 @@
 """What is linted: pools, pods, jobs and versions, each with where it stands in the user's document.
 
-A subject is one world: the pods in it go to the pools in it. Whoever makes one (`scripts.lint`) knows the documents; the rules do not.
+A subject is one world: the pods in it go to the pools in it. Whoever makes one (`penstock.scripts.lint`) knows the documents; the rules do
+not.
 """
 
 from __future__ import annotations
@@ -10,14 +11,14 @@ from typing import Annotated, Literal
 
 from pydantic import BaseModel, ConfigDict, Field
 
-from sizing.catalog.allocatable import NodeSettings
-from sizing.catalog.catalog import Catalog
-from sizing.errors import Place
-from sizing.placement.market import Market, market
-from sizing.placement.node_pool_manifests import NodePool
-from sizing.placement.pod_manifests import NodeSelectorTerm
-from sizing.placement.selection import ManifestToleration
-from sizing.planned import Plan
+from penstock.sizing.catalog.allocatable import NodeSettings
+from penstock.sizing.catalog.catalog import Catalog
+from penstock.sizing.errors import Place
+from penstock.sizing.placement.market import Market, market
+from penstock.sizing.placement.node_pool_manifests import NodePool
+from penstock.sizing.placement.pod_manifests import NodeSelectorTerm
+from penstock.sizing.placement.selection import ManifestToleration
+from penstock.sizing.planned import Plan
 
 Role = Literal["driver", "executor", "other"]
 

@@ -10,11 +10,11 @@ from typing import Any
 
 from pydantic import BaseModel, ConfigDict
 
-from sizing.lint.durations import day_number
-from sizing.lint.finding import Severity
-from sizing.lint.names import listed
-from sizing.lint.rule import Fault, rule
-from sizing.lint.subject import Subject
+from penstock.sizing.lint.durations import day_number
+from penstock.sizing.lint.finding import Severity
+from penstock.sizing.lint.names import listed
+from penstock.sizing.lint.rule import Fault, rule
+from penstock.sizing.lint.subject import Subject
 
 SOON_DAYS = 90
 _DATA = Path(__file__).parent.parent / "data" / "eks-versions.json"

@@ -7,8 +7,8 @@ from collections.abc import Iterable
 from pydantic import BaseModel, ConfigDict
 from pydantic.alias_generators import to_camel
 
-from sizing.load.load import Load
-from sizing.load.target_rate import catch_up_s, restart_backlog, sustained_rate
+from penstock.sizing.load.load import Load
+from penstock.sizing.load.target_rate import catch_up_s, restart_backlog, sustained_rate
 
 
 class _Found(BaseModel):

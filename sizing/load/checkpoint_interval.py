@@ -14,7 +14,7 @@ import math
 from pydantic import BaseModel, ConfigDict
 from pydantic.alias_generators import to_camel
 
-from sizing.cost.month import HOURS_PER_MONTH
+from penstock.sizing.cost.month import HOURS_PER_MONTH
 
 
 class CheckpointInterval(BaseModel):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from sizing.errors import Infeasible
+from penstock.sizing.errors import Infeasible
 
 
 class LoadOutOfReach(Infeasible):

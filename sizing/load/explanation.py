@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from sizing.explained import Explanation
-from sizing.load.job_shape import JobShape
-from sizing.load.load import Load
-from sizing.load.load_plan import LoadPlan
-from sizing.load.memory import heap_for_rows_mib
-from sizing.load.parallelism import needed_partitions, needed_slots
+from penstock.sizing.explained import Explanation
+from penstock.sizing.load.job_shape import JobShape
+from penstock.sizing.load.load import Load
+from penstock.sizing.load.load_plan import LoadPlan
+from penstock.sizing.load.memory import heap_for_rows_mib
+from penstock.sizing.load.parallelism import needed_partitions, needed_slots
 
 Inputs = dict[str, int | float | str]
 

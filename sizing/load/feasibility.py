@@ -5,22 +5,22 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator
 
-from sizing.errors import Infeasible
-from sizing.kafka.brokers import cheapest, cluster_violations, option_of
-from sizing.kafka.errors import KafkaOutOfReach
-from sizing.kafka.serverless import serverless_use
-from sizing.load.errors import LoadOutOfReach, ParallelismBelowLoad, PartitionsBelowLoad, TriggerTooShort
-from sizing.load.job_shape import JobShape
-from sizing.load.load import MOST_SLOTS, Load
-from sizing.load.load_plan import LoadPlan
-from sizing.load.memory import jvm_overhead_mib
-from sizing.load.micro_batch import least_trigger_s
-from sizing.load.parallelism import needed_slots
-from sizing.load.planning import kafka_demand
-from sizing.load.target_rate import drain_rate, needed_rate, sustained_rate
-from sizing.state.checkpoint import checkpoint_violations
-from sizing.state.errors import StateDoesNotFit
-from sizing.state.memory import free_heap_mib, heap_for_state_mib
+from penstock.sizing.errors import Infeasible
+from penstock.sizing.kafka.brokers import cheapest, cluster_violations, option_of
+from penstock.sizing.kafka.errors import KafkaOutOfReach
+from penstock.sizing.kafka.serverless import serverless_use
+from penstock.sizing.load.errors import LoadOutOfReach, ParallelismBelowLoad, PartitionsBelowLoad, TriggerTooShort
+from penstock.sizing.load.job_shape import JobShape
+from penstock.sizing.load.load import MOST_SLOTS, Load
+from penstock.sizing.load.load_plan import LoadPlan
+from penstock.sizing.load.memory import jvm_overhead_mib
+from penstock.sizing.load.micro_batch import least_trigger_s
+from penstock.sizing.load.parallelism import needed_slots
+from penstock.sizing.load.planning import kafka_demand
+from penstock.sizing.load.target_rate import drain_rate, needed_rate, sustained_rate
+from penstock.sizing.state.checkpoint import checkpoint_violations
+from penstock.sizing.state.errors import StateDoesNotFit
+from penstock.sizing.state.memory import free_heap_mib, heap_for_state_mib
 
 
 def load_violations(load: Load, job: JobShape, planned: LoadPlan) -> list[Infeasible]:

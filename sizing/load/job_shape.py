@@ -6,8 +6,8 @@ from typing import Annotated, Literal
 
 from pydantic import BaseModel, ConfigDict, Field
 
-from sizing.kafka.demand import BROKER_QUOTA
-from sizing.state.stores import OperatorKind
+from penstock.sizing.kafka.demand import BROKER_QUOTA
+from penstock.sizing.state.stores import OperatorKind
 
 _Count = Annotated[int, Field(ge=1)]
 _Mib = Annotated[int, Field(ge=0)]

@@ -7,7 +7,7 @@ from typing import Annotated, Literal, Self
 
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 
-from sizing.load.profile import Profile
+from penstock.sizing.load.profile import Profile
 
 # Source: Flink Kubernetes operator 1.15, AutoScalerOptions: target utilisation, restart time and catch-up duration.
 DEFAULT_UTILISATION = 0.7
@@ -17,7 +17,7 @@ DEFAULT_CATCH_UP_S = 1800.0
 DEFAULT_PARTITION_MIBPS = 10.0
 # Source: p50 of a micro-batch that has next to no rows, checkpoint on s3a, measured 2026-11-21 (Spark 4.3.0): 448 ms.
 DEFAULT_BATCH_OVERHEAD_S = 0.5
-# Flink's own bound, as in `sizing.targets`.
+# Flink's own bound, as in `penstock.sizing.targets`.
 MOST_SLOTS = 32_768
 
 _Positive = Annotated[float, Field(gt=0, le=1e12, allow_inf_nan=False)]

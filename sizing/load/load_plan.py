@@ -1,15 +1,15 @@
-"""The shapes that the plan for a load consists of; `sizing.load.planning` fills them."""
+"""The shapes that the plan for a load consists of; `penstock.sizing.load.planning` fills them."""
 
 from __future__ import annotations
 
 from pydantic import BaseModel, ConfigDict
 from pydantic.alias_generators import to_camel
 
-from sizing.explained import Explanation
-from sizing.kafka.brokers import KafkaOption
-from sizing.kafka.serverless import ServerlessUse
-from sizing.state.checkpoint import CheckpointTraffic
-from sizing.state.stores import Backend
+from penstock.sizing.explained import Explanation
+from penstock.sizing.kafka.brokers import KafkaOption
+from penstock.sizing.kafka.serverless import ServerlessUse
+from penstock.sizing.state.checkpoint import CheckpointTraffic
+from penstock.sizing.state.stores import Backend
 
 
 class _Planned(BaseModel):

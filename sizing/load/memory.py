@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from sizing.load.load_plan import ExecutorMemory
-from sizing.spark_pods import PYTHON_OVERHEAD_FACTOR
-from sizing.spark_settings import DEFAULT_HEAP_MIB, JVM_OVERHEAD_FACTOR, MIN_OVERHEAD_MIB
-from sizing.state.memory import MEMORY_FRACTION, RESERVED_MIB, StateMemory, heap_for_state_mib
-from sizing.units import MIB
+from penstock.sizing.load.load_plan import ExecutorMemory
+from penstock.sizing.spark_pods import PYTHON_OVERHEAD_FACTOR
+from penstock.sizing.spark_settings import DEFAULT_HEAP_MIB, JVM_OVERHEAD_FACTOR, MIN_OVERHEAD_MIB
+from penstock.sizing.state.memory import MEMORY_FRACTION, RESERVED_MIB, StateMemory, heap_for_state_mib
+from penstock.sizing.units import MIB
 
 # Ours: a batch's rows are there twice while they are shuffled, as what was read and as what was sorted.
 COPIES_OF_A_BATCH = 2

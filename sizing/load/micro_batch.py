@@ -5,8 +5,8 @@ from __future__ import annotations
 import math
 from bisect import bisect_left
 
-from sizing.load.load import MOST_SLOTS, Load
-from sizing.load.target_rate import drain_rate
+from penstock.sizing.load.load import MOST_SLOTS, Load
+from penstock.sizing.load.target_rate import drain_rate
 
 
 def max_offsets(load: Load, capacity_events_per_s: float, trigger_s: float) -> int:

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from sizing.load.job_shape import JobShape
-from sizing.load.load import Load
-from sizing.load.load_plan import LoadPlan
+from penstock.sizing.load.job_shape import JobShape
+from penstock.sizing.load.load import Load
+from penstock.sizing.load.load_plan import LoadPlan
 
 
 def load_notes(load: Load, job: JobShape, draft: LoadPlan) -> tuple[str, ...]:

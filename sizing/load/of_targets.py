@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from sizing.agreement import agreed_executor
-from sizing.errors import Infeasible
-from sizing.executors import task_slots
-from sizing.load.feasibility import load_violations
-from sizing.load.job_shape import JobShape, KafkaChoice
-from sizing.load.load_plan import ExecutorMemory, LoadPlan
-from sizing.load.planning import plan_load
-from sizing.spark_settings import settings_of
-from sizing.targets import Targets
+from penstock.sizing.agreement import agreed_executor
+from penstock.sizing.errors import Infeasible
+from penstock.sizing.executors import task_slots
+from penstock.sizing.load.feasibility import load_violations
+from penstock.sizing.load.job_shape import JobShape, KafkaChoice
+from penstock.sizing.load.load_plan import ExecutorMemory, LoadPlan
+from penstock.sizing.load.planning import plan_load
+from penstock.sizing.spark_settings import settings_of
+from penstock.sizing.targets import Targets
 
 # What a violation is about -> the field of the targets that says where it stands; of Kafka nothing stands in a spec.
 _FIELDS = {

@@ -5,10 +5,10 @@ from __future__ import annotations
 import math
 from typing import Literal, NamedTuple
 
-from sizing.load.job_shape import JobShape
-from sizing.load.load import MOST_SLOTS, Load
-from sizing.load.micro_batch import slots_for_trigger
-from sizing.load.target_rate import needed_rate
+from penstock.sizing.load.job_shape import JobShape
+from penstock.sizing.load.load import MOST_SLOTS, Load
+from penstock.sizing.load.micro_batch import slots_for_trigger
+from penstock.sizing.load.target_rate import needed_rate
 
 
 class NeededSlots(NamedTuple):

@@ -5,30 +5,30 @@ from __future__ import annotations
 import math
 from typing import Literal
 
-from sizing.executors import executor_count
-from sizing.kafka.brokers import KafkaOption, cheapest, option_of
-from sizing.kafka.demand import KafkaDemand
-from sizing.kafka.errors import KafkaOutOfReach
-from sizing.kafka.serverless import serverless_use
-from sizing.load.explanation import explain_load
-from sizing.load.job_shape import JobShape
-from sizing.load.load import Load
-from sizing.load.load_plan import ExecutorMemory, LoadKafka, LoadPlan, LoadState
-from sizing.load.memory import executor_needs, heap_for_rows_mib
-from sizing.load.micro_batch import max_offsets
-from sizing.load.notes import load_notes
-from sizing.load.parallelism import needed_partitions, needed_slots, reading_tasks
-from sizing.load.target_rate import catch_up_s, restart_backlog, target_rate
-from sizing.state.checkpoint import SECONDS_PER_DAY, CheckpointSettings, CheckpointTraffic, checkpoint_traffic
-from sizing.state.memory import chosen_backend, state_memory
-from sizing.state.stores import Backend, join_format, state_stores, stores_per_partition
+from penstock.sizing.executors import executor_count
+from penstock.sizing.kafka.brokers import KafkaOption, cheapest, option_of
+from penstock.sizing.kafka.demand import KafkaDemand
+from penstock.sizing.kafka.errors import KafkaOutOfReach
+from penstock.sizing.kafka.serverless import serverless_use
+from penstock.sizing.load.explanation import explain_load
+from penstock.sizing.load.job_shape import JobShape
+from penstock.sizing.load.load import Load
+from penstock.sizing.load.load_plan import ExecutorMemory, LoadKafka, LoadPlan, LoadState
+from penstock.sizing.load.memory import executor_needs, heap_for_rows_mib
+from penstock.sizing.load.micro_batch import max_offsets
+from penstock.sizing.load.notes import load_notes
+from penstock.sizing.load.parallelism import needed_partitions, needed_slots, reading_tasks
+from penstock.sizing.load.target_rate import catch_up_s, restart_backlog, target_rate
+from penstock.sizing.state.checkpoint import SECONDS_PER_DAY, CheckpointSettings, CheckpointTraffic, checkpoint_traffic
+from penstock.sizing.state.memory import chosen_backend, state_memory
+from penstock.sizing.state.stores import Backend, join_format, state_stores, stores_per_partition
 
 
 def plan_load(load: Load, job: JobShape | None = None) -> LoadPlan:
     """Works out what carries a load.
 
     Returns:
-        The plan. Where a target can't be met it is the nearest: `sizing.load.feasibility.load_violations` says what is not.
+        The plan. Where a target can't be met it is the nearest: `penstock.sizing.load.feasibility.load_violations` says what is not.
 
     Raises:
         UnknownBrokerType: SIZ-042, for the environment's broker type.

@@ -8,8 +8,8 @@ from typing import Annotated
 from pydantic import BaseModel, ConfigDict, Field
 from pydantic.alias_generators import to_camel
 
-from sizing.load.load import Load
-from sizing.load.target_rate import catch_up_s
+from penstock.sizing.load.load import Load
+from penstock.sizing.load.target_rate import catch_up_s
 
 # Secondary: from a pending pod to a node that runs it, for EKS with AL2023 about a minute; an input, for images and DaemonSets differ.
 DEFAULT_BOOT_S = 60.0

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 
-from sizing.load.load import Load
+from penstock.sizing.load.load import Load
 
 
 def target_rate(load: Load) -> int:

@@ -4,19 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from sizing.catalog.allocatable import NodeSettings
-from sizing.catalog.catalog import Catalog
-from sizing.catalog.labels import CAPACITY_TYPE
-from sizing.placement.decision import NodeClaim
-from sizing.placement.errors import NoSpotPrice
-from sizing.placement.launch import CLAIM_TYPES, cheapest, launch
-from sizing.placement.market import Market, market
-from sizing.placement.pods import Group, group
-from sizing.placement.pools import enough_values
-from sizing.placement.requirements import one_of, requirements
-from sizing.placement.scenario import Scenario
-from sizing.placement.scheduler import Claim
-from sizing.placement.taints import PREFER_NO_SCHEDULE
+from penstock.sizing.catalog.allocatable import NodeSettings
+from penstock.sizing.catalog.catalog import Catalog
+from penstock.sizing.catalog.labels import CAPACITY_TYPE
+from penstock.sizing.placement.decision import NodeClaim
+from penstock.sizing.placement.errors import NoSpotPrice
+from penstock.sizing.placement.launch import CLAIM_TYPES, cheapest, launch
+from penstock.sizing.placement.market import Market, market
+from penstock.sizing.placement.pods import Group, group
+from penstock.sizing.placement.pools import enough_values
+from penstock.sizing.placement.requirements import one_of, requirements
+from penstock.sizing.placement.scenario import Scenario
+from penstock.sizing.placement.scheduler import Claim
+from penstock.sizing.placement.taints import PREFER_NO_SCHEDULE
 
 # Zones of the region that the NodeClass has subnets in, unless the caller says which.
 DEFAULT_ZONES = ("a", "b", "c")

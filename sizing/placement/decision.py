@@ -6,7 +6,7 @@ from typing import Any
 
 from pydantic import BaseModel, ConfigDict
 
-from sizing.placement.launch import Launch
+from penstock.sizing.placement.launch import Launch
 
 
 class NodeClaim(BaseModel):

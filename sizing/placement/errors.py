@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from sizing.errors import DocumentError
+from penstock.sizing.errors import DocumentError
 
 
 class BadScenario(DocumentError):

@@ -11,11 +11,11 @@ from collections.abc import Sequence
 
 from pydantic import BaseModel, ConfigDict
 
-from sizing.catalog.labels import CAPACITY_TYPE, ON_DEMAND, SPOT
-from sizing.placement.go_sort import sort_slice
-from sizing.placement.market import NO_PRICE, Market, bits
-from sizing.placement.pools import enough_values
-from sizing.placement.requirements import Requirements
+from penstock.sizing.catalog.labels import CAPACITY_TYPE, ON_DEMAND, SPOT
+from penstock.sizing.placement.go_sort import sort_slice
+from penstock.sizing.placement.market import NO_PRICE, Market, bits
+from penstock.sizing.placement.pools import enough_values
+from penstock.sizing.placement.requirements import Requirements
 
 # Source: karpenter v1.14.1 (MaxInstanceTypes) and karpenter-provider-aws v1.14.1 (maxInstanceTypes).
 CLAIM_TYPES = 600

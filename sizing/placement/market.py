@@ -11,13 +11,35 @@ from __future__ import annotations
 from bisect import bisect_left, bisect_right
 from collections.abc import Iterator, Mapping, Sequence
 
-from sizing.catalog.allocatable import Allocatable, NodeSettings, allocatable
-from sizing.catalog.catalog import Catalog
-from sizing.catalog.instance_type import InstanceType
-from sizing.catalog.labels import CAPACITY_TYPE, NODE_POOL, ON_DEMAND, RESERVATION, SPOT, WELL_KNOWN, ZONE, extras, is_exotic, label_values
-from sizing.placement.quantities import NANO
-from sizing.placement.requirements import Allowed, Requirements, one_of
-from sizing.placement.resources import AMD_GPU, CPU, EPHEMERAL_STORAGE, GAUDI, MEMORY, NEURON, NEURON_CORE, NVIDIA_GPU, PODS, RESOURCES
+from penstock.sizing.catalog.allocatable import Allocatable, NodeSettings, allocatable
+from penstock.sizing.catalog.catalog import Catalog
+from penstock.sizing.catalog.instance_type import InstanceType
+from penstock.sizing.catalog.labels import (
+    CAPACITY_TYPE,
+    NODE_POOL,
+    ON_DEMAND,
+    RESERVATION,
+    SPOT,
+    WELL_KNOWN,
+    ZONE,
+    extras,
+    is_exotic,
+    label_values,
+)
+from penstock.sizing.placement.quantities import NANO
+from penstock.sizing.placement.requirements import Allowed, Requirements, one_of
+from penstock.sizing.placement.resources import (
+    AMD_GPU,
+    CPU,
+    EPHEMERAL_STORAGE,
+    GAUDI,
+    MEMORY,
+    NEURON,
+    NEURON_CORE,
+    NVIDIA_GPU,
+    PODS,
+    RESOURCES,
+)
 
 _MIB = 1024 * 1024
 # The labels that every instance type has, or says that it lacks.

@@ -8,10 +8,10 @@ from typing import Annotated, Any, Literal
 from pydantic import AfterValidator, Field, model_validator
 from pydantic_core import PydanticCustomError
 
-from sizing.catalog.labels import NODE_POOL, ZONE_ID, is_restricted
-from sizing.placement.manifest import Labels, LabelValue, LiveMetadata, Manifest
-from sizing.placement.resources import NODES, RESOURCES, Amount
-from sizing.placement.selection import ManifestTaint, Requirement, requirement_fault
+from penstock.sizing.catalog.labels import NODE_POOL, ZONE_ID, is_restricted
+from penstock.sizing.placement.manifest import Labels, LabelValue, LiveMetadata, Manifest
+from penstock.sizing.placement.resources import NODES, RESOURCES, Amount
+from penstock.sizing.placement.selection import ManifestTaint, Requirement, requirement_fault
 
 
 class NodeClassRef(Manifest):

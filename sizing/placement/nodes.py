@@ -9,19 +9,19 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 
-from sizing.catalog.labels import CAPACITY_TYPE, NODE_CLASS, NODE_POOL, TENANCY, WELL_KNOWN, ZONE
-from sizing.catalog.labels import labels as labels_of_type
-from sizing.placement.errors import UnknownName
-from sizing.placement.market import Market, capacity_of, held_by
-from sizing.placement.node_pool_manifests import NodePool
-from sizing.placement.pod_manifests import DaemonSet
-from sizing.placement.pods import Group, requests, required_terms, strict_requirements
-from sizing.placement.pools import READY_LABELS, tolerates_as_daemon
-from sizing.placement.quantities import NANO
-from sizing.placement.requirements import Requirements, one_of, requirements
-from sizing.placement.resources import NODES
-from sizing.placement.scenario import Scenario
-from sizing.placement.scheduler import Node
+from penstock.sizing.catalog.labels import CAPACITY_TYPE, NODE_CLASS, NODE_POOL, TENANCY, WELL_KNOWN, ZONE
+from penstock.sizing.catalog.labels import labels as labels_of_type
+from penstock.sizing.placement.errors import UnknownName
+from penstock.sizing.placement.market import Market, capacity_of, held_by
+from penstock.sizing.placement.node_pool_manifests import NodePool
+from penstock.sizing.placement.pod_manifests import DaemonSet
+from penstock.sizing.placement.pods import Group, requests, required_terms, strict_requirements
+from penstock.sizing.placement.pools import READY_LABELS, tolerates_as_daemon
+from penstock.sizing.placement.quantities import NANO
+from penstock.sizing.placement.requirements import Requirements, one_of, requirements
+from penstock.sizing.placement.resources import NODES
+from penstock.sizing.placement.scenario import Scenario
+from penstock.sizing.placement.scheduler import Node
 
 
 def existing_nodes(scenario: Scenario, market: Market, groups: Sequence[Group]) -> list[Node]:

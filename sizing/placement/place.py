@@ -5,15 +5,15 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Sequence
 
-from sizing.catalog.allocatable import NodeSettings
-from sizing.catalog.catalog import Catalog
-from sizing.placement.batch import groups_of, keeps_min_values, market_of, node_claim
-from sizing.placement.decision import Decision
-from sizing.placement.nodes import existing_nodes
-from sizing.placement.pools import pools
-from sizing.placement.reasons import reasons
-from sizing.placement.scenario import Scenario
-from sizing.placement.scheduler import Scheduler
+from penstock.sizing.catalog.allocatable import NodeSettings
+from penstock.sizing.catalog.catalog import Catalog
+from penstock.sizing.placement.batch import groups_of, keeps_min_values, market_of, node_claim
+from penstock.sizing.placement.decision import Decision
+from penstock.sizing.placement.nodes import existing_nodes
+from penstock.sizing.placement.pools import pools
+from penstock.sizing.placement.reasons import reasons
+from penstock.sizing.placement.scenario import Scenario
+from penstock.sizing.placement.scheduler import Scheduler
 
 
 def place(scenario: Scenario, catalog: Catalog, node_settings: NodeSettings, zones: Sequence[str] | None = None) -> Decision:

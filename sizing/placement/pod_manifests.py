@@ -7,9 +7,9 @@ from typing import Annotated, Any, Literal
 from pydantic import Field, model_validator
 from pydantic_core import PydanticCustomError
 
-from sizing.placement.manifest import Labels, LiveMetadata, Manifest, Metadata, NamedMetadata
-from sizing.placement.resources import CPU, MEMORY, Amounts
-from sizing.placement.selection import ManifestToleration, NodeSelectorRequirement, check_values
+from penstock.sizing.placement.manifest import Labels, LiveMetadata, Manifest, Metadata, NamedMetadata
+from penstock.sizing.placement.resources import CPU, MEMORY, Amounts
+from penstock.sizing.placement.selection import ManifestToleration, NodeSelectorRequirement, check_values
 
 
 class ContainerResources(Manifest):

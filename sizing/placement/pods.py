@@ -9,12 +9,12 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from sizing.catalog.labels import NODE_POOL, NORMALIZED, is_restricted
-from sizing.placement.go_sort import sort_slice
-from sizing.placement.pod_manifests import Container, NodeSelectorTerm, PodSpec, PreferredTerm
-from sizing.placement.quantities import NANO
-from sizing.placement.requirements import Allowed, Requirements, one_of, requirements
-from sizing.placement.taints import TOLERATE_PREFER_NO_SCHEDULE, Toleration
+from penstock.sizing.catalog.labels import NODE_POOL, NORMALIZED, is_restricted
+from penstock.sizing.placement.go_sort import sort_slice
+from penstock.sizing.placement.pod_manifests import Container, NodeSelectorTerm, PodSpec, PreferredTerm
+from penstock.sizing.placement.quantities import NANO
+from penstock.sizing.placement.requirements import Allowed, Requirements, one_of, requirements
+from penstock.sizing.placement.taints import TOLERATE_PREFER_NO_SCHEDULE, Toleration
 
 
 @dataclass(frozen=True, eq=False)

@@ -10,14 +10,14 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from sizing.catalog.labels import NODE_CLASS, NODE_POOL
-from sizing.placement.market import Market
-from sizing.placement.node_pool_manifests import NodePool
-from sizing.placement.pod_manifests import DaemonSet, PodSpec
-from sizing.placement.pods import requests, required_terms, strict_requirements
-from sizing.placement.quantities import NANO
-from sizing.placement.requirements import Requirements, one_of, requirements
-from sizing.placement.taints import TOLERATE_PREFER_NO_SCHEDULE, Taint, not_tolerated
+from penstock.sizing.catalog.labels import NODE_CLASS, NODE_POOL
+from penstock.sizing.placement.market import Market
+from penstock.sizing.placement.node_pool_manifests import NodePool
+from penstock.sizing.placement.pod_manifests import DaemonSet, PodSpec
+from penstock.sizing.placement.pods import requests, required_terms, strict_requirements
+from penstock.sizing.placement.quantities import NANO
+from penstock.sizing.placement.requirements import Requirements, one_of, requirements
+from penstock.sizing.placement.taints import TOLERATE_PREFER_NO_SCHEDULE, Taint, not_tolerated
 
 # Labels that every node of Karpenter gets once it is there: a DaemonSet may select them.
 READY_LABELS = {"karpenter.sh/registered": "true", "karpenter.sh/initialized": "true"}

@@ -8,7 +8,7 @@ from __future__ import annotations
 import re
 from fractions import Fraction
 
-from sizing.units import NotAQuantity
+from penstock.sizing.units import NotAQuantity
 
 # Amounts are integers in billionths of the unit (cores, bytes, pieces): the finest that Kubernetes keeps.
 NANO = 10**9

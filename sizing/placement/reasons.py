@@ -4,15 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from sizing.placement.decision import Reason
-from sizing.placement.market import Market
-from sizing.placement.pods import Group
-from sizing.placement.pools import Pool, enough_values
-from sizing.placement.quantities import NANO
-from sizing.placement.requirements import Requirements
-from sizing.placement.resources import CPU, MEMORY
-from sizing.placement.scheduler import Scheduler
-from sizing.placement.taints import not_tolerated
+from penstock.sizing.placement.decision import Reason
+from penstock.sizing.placement.market import Market
+from penstock.sizing.placement.pods import Group
+from penstock.sizing.placement.pools import Pool, enough_values
+from penstock.sizing.placement.quantities import NANO
+from penstock.sizing.placement.requirements import Requirements
+from penstock.sizing.placement.resources import CPU, MEMORY
+from penstock.sizing.placement.scheduler import Scheduler
+from penstock.sizing.placement.taints import not_tolerated
 
 _MIB = 1024 * 1024
 

@@ -11,7 +11,7 @@ from collections.abc import Iterable, Mapping
 from typing import ClassVar, NamedTuple
 from weakref import WeakValueDictionary
 
-from sizing.catalog.labels import NORMALIZED, WELL_KNOWN
+from penstock.sizing.catalog.labels import NORMALIZED, WELL_KNOWN
 
 _INTEGER = re.compile(r"[+-]?[0-9]{1,19}", re.ASCII)
 _MAX_INT = 2**63 - 1

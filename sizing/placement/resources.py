@@ -8,8 +8,8 @@ from typing import Annotated
 from pydantic import AfterValidator, BeforeValidator, PlainSerializer
 from pydantic_core import PydanticCustomError
 
-from sizing.placement.quantities import NANO, nano
-from sizing.units import NotAQuantity
+from penstock.sizing.placement.quantities import NANO, nano
+from penstock.sizing.units import NotAQuantity
 
 CPU = "cpu"
 MEMORY = "memory"

@@ -8,12 +8,12 @@ from typing import Annotated, Any, Literal
 from pydantic import Field, ValidationError, model_validator
 from pydantic_core import ErrorDetails, PydanticCustomError
 
-from sizing.errors import PenstockError, Place, raise_all
-from sizing.placement.errors import BadRequirement, BadResource, BadScenario, NotModelled, UnknownName
-from sizing.placement.manifest import Manifest, Name
-from sizing.placement.node_pool_manifests import NodePool
-from sizing.placement.pod_manifests import DaemonSet, Pod
-from sizing.placement.selection import Requirement
+from penstock.sizing.errors import PenstockError, Place, raise_all
+from penstock.sizing.placement.errors import BadRequirement, BadResource, BadScenario, NotModelled, UnknownName
+from penstock.sizing.placement.manifest import Manifest, Name
+from penstock.sizing.placement.node_pool_manifests import NodePool
+from penstock.sizing.placement.pod_manifests import DaemonSet, Pod
+from penstock.sizing.placement.selection import Requirement
 
 __all__ = ["Arrival", "DaemonSet", "ExistingNode", "NodePool", "PodGroup", "Requirement", "Scenario", "read"]
 

@@ -9,13 +9,13 @@ from collections import Counter, deque
 from collections.abc import Iterable, Mapping, Sequence
 from itertools import filterfalse
 
-from sizing.placement.go_sort import sort_slice
-from sizing.placement.market import Amounts, Market
-from sizing.placement.pods import Group, Wish
-from sizing.placement.pools import Pool, enough_values
-from sizing.placement.requirements import Requirements
-from sizing.placement.resources import CPU, MEMORY, NODES
-from sizing.placement.taints import Taint, not_tolerated
+from penstock.sizing.placement.go_sort import sort_slice
+from penstock.sizing.placement.market import Amounts, Market
+from penstock.sizing.placement.pods import Group, Wish
+from penstock.sizing.placement.pools import Pool, enough_values
+from penstock.sizing.placement.requirements import Requirements
+from penstock.sizing.placement.resources import CPU, MEMORY, NODES
+from penstock.sizing.placement.taints import Taint, not_tolerated
 
 
 class Claim:

@@ -8,10 +8,10 @@ from typing import Annotated, Literal
 from pydantic import AfterValidator, Field, model_validator
 from pydantic_core import PydanticCustomError
 
-from sizing.catalog.labels import CAPACITY_TYPE, NODE_POOL, NORMALIZED, ON_DEMAND, RESERVED, SPOT, TENANCY, ZONE_ID, is_restricted
-from sizing.placement.manifest import LabelKey, LabelValue, Manifest, label_key
-from sizing.placement.requirements import Allowed, allowed
-from sizing.placement.taints import Taint, Toleration
+from penstock.sizing.catalog.labels import CAPACITY_TYPE, NODE_POOL, NORMALIZED, ON_DEMAND, RESERVED, SPOT, TENANCY, ZONE_ID, is_restricted
+from penstock.sizing.placement.manifest import LabelKey, LabelValue, Manifest, label_key
+from penstock.sizing.placement.requirements import Allowed, allowed
+from penstock.sizing.placement.taints import Taint, Toleration
 
 _INTEGER = re.compile(r"\+?[0-9]{1,19}", re.ASCII)
 _BOUNDS = ("Gt", "Lt", "Gte", "Lte")

@@ -23,17 +23,17 @@ from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
-from sizing.catalog.allocatable import NodeSettings
-from sizing.catalog.catalog import Catalog
-from sizing.placement.batch import groups_of, keeps_min_values, market_of, node_claim
-from sizing.placement.decision import Decision, NodeClaim, Reason
-from sizing.placement.market import Market
-from sizing.placement.nodes import existing_nodes, node_of, occupy
-from sizing.placement.pods import Group
-from sizing.placement.pools import pools
-from sizing.placement.reasons import reasons
-from sizing.placement.scenario import Scenario
-from sizing.placement.scheduler import Claim, Node, Scheduler
+from penstock.sizing.catalog.allocatable import NodeSettings
+from penstock.sizing.catalog.catalog import Catalog
+from penstock.sizing.placement.batch import groups_of, keeps_min_values, market_of, node_claim
+from penstock.sizing.placement.decision import Decision, NodeClaim, Reason
+from penstock.sizing.placement.market import Market
+from penstock.sizing.placement.nodes import existing_nodes, node_of, occupy
+from penstock.sizing.placement.pods import Group
+from penstock.sizing.placement.pools import pools
+from penstock.sizing.placement.reasons import reasons
+from penstock.sizing.placement.scenario import Scenario
+from penstock.sizing.placement.scheduler import Claim, Node, Scheduler
 
 # Source: karpenter v1.14.1 (pkg/controllers/provisioning/controller.go): a pod that waits triggers anew.
 RETRY_S = 10.0

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from sizing.state.stores import Backend, join_format
+from penstock.sizing.state.stores import Backend, join_format
 
 _PROVIDERS: dict[Backend, str] = {
     "memory": "org.apache.spark.sql.execution.streaming.state.HDFSBackedStateStoreProvider",

@@ -11,11 +11,11 @@ from typing import Annotated, Literal
 from pydantic import BaseModel, ConfigDict, Field
 from pydantic.alias_generators import to_camel
 
-from sizing.state.errors import CheckpointTooBusy
-from sizing.state.stores import Backend
+from penstock.sizing.state.errors import CheckpointTooBusy
+from penstock.sizing.state.stores import Backend
 
 SECONDS_PER_DAY = 86_400
-# The month that the known answers for checkpoints count with; `sizing.cost` has AWS's own of 730 hours.
+# The month that the known answers for checkpoints count with; `penstock.sizing.cost` has AWS's own of 730 hours.
 DAYS_PER_MONTH = 30
 LOGS_PER_BATCH = 2
 # Source: Spark 4.1.1, spark.sql.streaming.stateStore.minDeltasForSnapshot.

@@ -10,8 +10,8 @@ import math
 
 from pydantic import BaseModel, ConfigDict
 
-from sizing.state.stores import Backend
-from sizing.units import MIB
+from penstock.sizing.state.stores import Backend
+from penstock.sizing.units import MIB
 
 # Source: Spark 4.1.1, UnifiedMemoryManager.RESERVED_SYSTEM_MEMORY_BYTES, spark.memory.fraction and spark.memory.storageFraction.
 RESERVED_MIB = 300

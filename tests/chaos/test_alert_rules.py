@@ -10,11 +10,11 @@ from typing import Any
 
 import pytest
 
-from infra.manifests.prometheus import IMAGE, Monitoring, ScrapedJob, configuration, rules
-from infra.parts.observability import Alarms
-from scripts.kube import binaries
-from scripts.kube.binaries import Program
-from sizing.errors import ToolMissing
+from penstock.infra.manifests.prometheus import IMAGE, Monitoring, ScrapedJob, configuration, rules
+from penstock.infra.parts.observability import Alarms
+from penstock.scripts.kube import binaries
+from penstock.scripts.kube.binaries import Program
+from penstock.sizing.errors import ToolMissing
 
 PROMTOOL = Program("promtool", "github.com/prometheus/prometheus/cmd/promtool", module=binaries.MODULE.with_name("promtool"))
 ALARMS = Alarms.model_validate({"lagRecords": 1000, "failedBatches": 1, "restarts": 3, "silent": "10m"})

@@ -12,12 +12,12 @@ from pathlib import Path
 
 import pytest
 
-from infra.environment import Environment
-from scripts import deploy
-from scripts.emulation.emulated_aws import EmulatedAws
-from scripts.layout import ROOT
-from scripts.provisioning import state_bucket
-from scripts.provisioning.aws_access import AwsAccess
+from penstock.infra.environment import Environment
+from penstock.scripts import deploy
+from penstock.scripts.emulation.emulated_aws import EmulatedAws
+from penstock.scripts.layout import ROOT
+from penstock.scripts.provisioning import state_bucket
+from penstock.scripts.provisioning.aws_access import AwsAccess
 from tests.emulated.small_stacks import environment
 
 

@@ -6,10 +6,10 @@ from pathlib import Path
 
 import pytest
 
-from scripts.provisioning import adoption
-from scripts.provisioning.aws_access import AwsAccess
-from scripts.provisioning.errors import NameTaken, StateLocked
-from scripts.provisioning.planned_changes import StackChanges
+from penstock.scripts.provisioning import adoption
+from penstock.scripts.provisioning.aws_access import AwsAccess
+from penstock.scripts.provisioning.errors import NameTaken, StateLocked
+from penstock.scripts.provisioning.planned_changes import StackChanges
 from tests.emulated.deploying import applying, blocking, deployment, own, pipe, small
 from tests.emulated.small_stacks import BucketStack
 

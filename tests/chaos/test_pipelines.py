@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from jobs.spec import load
-from scripts.layout import ROOT
+from penstock.jobs.spec import load
+from penstock.scripts.layout import ROOT
 
 SPECS = sorted((ROOT / "jobs/specs").glob("*.yaml"))
 # One `penstock up` runs several; those that read the same topic can't share one, for each has an input of its own.
@@ -37,7 +37,7 @@ def _shared_out() -> list[list[Path]]:
 def test_pipelines_give_every_row_that_their_oracles_compute(specs: list[Path]) -> None:
     for spec in specs:
         assert load(spec).job.spec.local.expect, f"{spec.stem}: without an expectation a run would be held against its own counts alone"
-    command = [sys.executable, "-m", "scripts", "up", *map(str, specs)]
+    command = [sys.executable, "-m", "penstock.scripts", "up", *map(str, specs)]
     ran = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=PATIENCE_S * (1 + len(specs)), check=False)
     told = ran.stdout + ran.stderr
     assert ran.returncode == 0, told

@@ -12,12 +12,12 @@ from typing import Any
 import pytest
 import yaml
 
-from jobs import spec
-from jobs.app_module import STATEFUL_BLOCKS
-from jobs.job import Job
-from jobs.spec import Sink
-from jobs.streams import Stream
-from scripts.layout import ROOT
+from penstock.jobs import spec
+from penstock.jobs.app_module import STATEFUL_BLOCKS
+from penstock.jobs.job import Job
+from penstock.jobs.spec import Sink
+from penstock.jobs.streams import Stream
+from penstock.scripts.layout import ROOT
 from tests.docs.test_documents import _blocks, _prose
 
 FOLDER = ROOT / "docs/blocks"
@@ -39,7 +39,7 @@ def _imported(tree: ast.Module) -> dict[str, Any]:
     """Name -> what an example imports of this house."""
     found: dict[str, Any] = {}
     for node in ast.walk(tree):
-        if isinstance(node, ast.ImportFrom) and (node.module or "").startswith("jobs"):
+        if isinstance(node, ast.ImportFrom) and (node.module or "").startswith("penstock"):
             module = importlib.import_module(node.module or "")
             found |= {name.asname or name.name: getattr(module, name.name) for name in node.names}
     return found

@@ -13,16 +13,16 @@ from typing import Any, NamedTuple
 import boto3
 import pytest
 
-from infra.__main__ import ENVIRONMENT_VARIABLE
-from infra.app import stack_names
-from infra.environment import Environment, load
-from infra.state import STATE_VARIABLE
-from scripts import layout
-from scripts.emulation.emulated_aws import EmulatedAws
-from scripts.errors import NotSetUp
-from scripts.provisioning import provider_mirror
-from scripts.provisioning.stacks import Stack
-from scripts.provisioning.terraform import Terraform
+from penstock.infra.__main__ import ENVIRONMENT_VARIABLE
+from penstock.infra.app import stack_names
+from penstock.infra.environment import Environment, load
+from penstock.infra.state import STATE_VARIABLE
+from penstock.scripts import layout
+from penstock.scripts.emulation.emulated_aws import EmulatedAws
+from penstock.scripts.errors import NotSetUp
+from penstock.scripts.provisioning import provider_mirror
+from penstock.scripts.provisioning.stacks import Stack
+from penstock.scripts.provisioning.terraform import Terraform
 
 # What all stacks may take on a busy machine of two cores; alone they take a third of it.
 LIMIT_S = 900

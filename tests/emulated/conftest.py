@@ -10,11 +10,11 @@ from typing import TYPE_CHECKING
 import boto3
 import pytest
 
-from infra.environment import Environment, load
-from scripts.emulation.emulated_aws import EmulatedAws
-from scripts.errors import ProviderNotFound
-from scripts.provisioning import stacks
-from scripts.provisioning.terraform import Applied, Terraform
+from penstock.infra.environment import Environment, load
+from penstock.scripts.emulation.emulated_aws import EmulatedAws
+from penstock.scripts.errors import ProviderNotFound
+from penstock.scripts.provisioning import stacks
+from penstock.scripts.provisioning.terraform import Applied, Terraform
 
 if TYPE_CHECKING:
     from mypy_boto3_s3 import S3Client

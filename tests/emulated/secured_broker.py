@@ -17,8 +17,8 @@ from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.x509.oid import NameOID
 
-from scripts import layout
-from scripts.kafka_broker import KafkaBroker
+from penstock.scripts import layout
+from penstock.scripts.kafka_broker import KafkaBroker
 
 # MSK's Java library reads the region from the broker's name.
 REGION = "eu-central-1"

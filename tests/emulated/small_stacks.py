@@ -7,10 +7,10 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from infra.environment import Environment, load
-from infra.state_key import state_key
-from scripts.emulation.emulated_aws import EmulatedAws
-from scripts.provisioning.stacks import Stack
+from penstock.infra.environment import Environment, load
+from penstock.infra.state_key import state_key
+from penstock.scripts.emulation.emulated_aws import EmulatedAws
+from penstock.scripts.provisioning.stacks import Stack
 
 SERVICES = ("iam", "kms", "logs", "s3", "sqs", "sts")
 

@@ -6,11 +6,11 @@ from typing import Any
 
 import pytest
 
-from infra.environment import Environment, load
-from scripts.emulation.emulated_aws import EmulatedAws
-from scripts.provisioning import state_bucket
-from scripts.provisioning.aws_access import AwsAccess
-from scripts.provisioning.errors import OtherAccount, StateBucketMissing, StatePlaceUnfit
+from penstock.infra.environment import Environment, load
+from penstock.scripts.emulation.emulated_aws import EmulatedAws
+from penstock.scripts.provisioning import state_bucket
+from penstock.scripts.provisioning.aws_access import AwsAccess
+from penstock.scripts.provisioning.errors import OtherAccount, StateBucketMissing, StatePlaceUnfit
 from tests.emulated.small_stacks import environment
 
 

@@ -16,10 +16,10 @@ import boto3
 import pytest
 from botocore.exceptions import ClientError
 
-from scripts.emulation.emulated_aws import EmulatedAws
-from sizing.catalog import catalog
-from sizing.catalog.catalog import Catalog, shipped
-from sizing.catalog.instance_type import InstanceType
+from penstock.scripts.emulation.emulated_aws import EmulatedAws
+from penstock.sizing.catalog import catalog
+from penstock.sizing.catalog.catalog import Catalog, shipped
+from penstock.sizing.catalog.instance_type import InstanceType
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -30,7 +30,7 @@ COUNTED_TWICE = {f"inf1.{size}" for size in ("xlarge", "2xlarge", "6xlarge", "24
 
 
 def command(*words: str) -> list[str]:
-    return [sys.executable, "-m", "scripts", "catalog", "refresh", *words]
+    return [sys.executable, "-m", "penstock.scripts", "catalog", "refresh", *words]
 
 
 def environment(variables: Mapping[str, str]) -> dict[str, str]:

@@ -5,8 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from infra.environment import Environment
-from scripts.errors import TerraformFailed
+from penstock.infra.environment import Environment
+from penstock.scripts.errors import TerraformFailed
 from tests.emulated.conftest import AppliedStack, terraform
 
 BUCKETS = ("checkpoints", "output")

@@ -6,12 +6,12 @@ from pathlib import Path
 
 import pytest
 
-from infra.errors import UnknownStack
-from scripts.errors import TerraformTimeout
-from scripts.provisioning.aws_access import AwsAccess
-from scripts.provisioning.deployment import Deferred, outputs, wanted
-from scripts.provisioning.errors import StatefulLoss, StateLocked
-from scripts.provisioning.stacks import Stack
+from penstock.infra.errors import UnknownStack
+from penstock.scripts.errors import TerraformTimeout
+from penstock.scripts.provisioning.aws_access import AwsAccess
+from penstock.scripts.provisioning.deployment import Deferred, outputs, wanted
+from penstock.scripts.provisioning.errors import StatefulLoss, StateLocked
+from penstock.scripts.provisioning.stacks import Stack
 from tests.emulated.deploying import applying, blocking, deployment, own, pipe, plain, small
 from tests.emulated.small_stacks import BucketStack, PlainStacks
 

@@ -7,11 +7,11 @@ from typing import Any
 
 import pytest
 
-from infra.environment import Environment, load
-from scripts import doctor
-from scripts.emulation.emulated_aws import EmulatedAws
-from scripts.provisioning import state_bucket
-from scripts.provisioning.aws_access import AwsAccess
+from penstock.infra.environment import Environment, load
+from penstock.scripts import doctor
+from penstock.scripts.emulation.emulated_aws import EmulatedAws
+from penstock.scripts.provisioning import state_bucket
+from penstock.scripts.provisioning.aws_access import AwsAccess
 from tests.emulated.small_stacks import environment
 
 

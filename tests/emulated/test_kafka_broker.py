@@ -13,11 +13,11 @@ from pathlib import Path
 import pytest
 from confluent_kafka.admin import AdminClient
 
-from jobs.local.recording import Record
-from scripts import kafka_topics
-from scripts.errors import BrokerDied, BrokerNotReady, InputFailed, MissingTool, PortInUse, TopicsNotCreated
-from scripts.kafka_broker import KafkaBroker
-from sizing.errors import PenstockError
+from penstock.jobs.local.recording import Record
+from penstock.scripts import kafka_topics
+from penstock.scripts.errors import BrokerDied, BrokerNotReady, InputFailed, MissingTool, PortInUse, TopicsNotCreated
+from penstock.scripts.kafka_broker import KafkaBroker
+from penstock.sizing.errors import PenstockError
 
 # For what has no event to wait for; nothing here takes this long.
 WITHIN_S = 60

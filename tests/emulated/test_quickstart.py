@@ -6,7 +6,7 @@ import subprocess
 
 import pytest
 
-from scripts.layout import ROOT
+from penstock.scripts.layout import ROOT
 
 pytestmark = pytest.mark.emulated
 

@@ -20,20 +20,20 @@ from typing import Any, NamedTuple
 import pytest
 import yaml
 
-from infra.environment import Environment, load
-from jobs.kafka_access import KafkaAccess
-from jobs.local.recording import Record
-from jobs.topics import MAX_RECORD_BYTES
-from scripts import kafka_topics
-from scripts.command import main
-from scripts.emulation.emulated_aws import EmulatedAws
-from scripts.kafka_broker import KafkaBroker
-from scripts.layout import ROOT
-from scripts.provisioning.aws_access import AwsAccess
-from scripts.topics.address import access
-from scripts.topics.brokers import TopicBrokers
-from scripts.topics.difference import FoundTopic
-from scripts.topics.errors import BrokersNotReached, KafkaClusterNotFound
+from penstock.infra.environment import Environment, load
+from penstock.jobs.kafka_access import KafkaAccess
+from penstock.jobs.local.recording import Record
+from penstock.jobs.topics import MAX_RECORD_BYTES
+from penstock.scripts import kafka_topics
+from penstock.scripts.command import main
+from penstock.scripts.emulation.emulated_aws import EmulatedAws
+from penstock.scripts.kafka_broker import KafkaBroker
+from penstock.scripts.layout import ROOT
+from penstock.scripts.provisioning.aws_access import AwsAccess
+from penstock.scripts.topics.address import access
+from penstock.scripts.topics.brokers import TopicBrokers
+from penstock.scripts.topics.difference import FoundTopic
+from penstock.scripts.topics.errors import BrokersNotReached, KafkaClusterNotFound
 from tests.infra.environments import written
 
 LIMIT_S = 120
@@ -238,7 +238,7 @@ def _answered(desk: Desk, answer: bytes | None) -> tuple[int, str]:
     """Exit code and what is shown, on a terminal on which somebody answers, or presses Ctrl-C."""
     ours, theirs = pty.openpty()
     variables = {"PATH": os.environ["PATH"], "PYTHONPATH": str(ROOT), "TERM": "dumb"}
-    command = [sys.executable, "-m", "scripts", *desk.words("apply")]
+    command = [sys.executable, "-m", "penstock.scripts", *desk.words("apply")]
     with subprocess.Popen(command, env=variables, stdin=theirs, stdout=theirs, stderr=theirs) as asked:
         os.close(theirs)
         shown, said = b"", False

@@ -14,22 +14,22 @@ from pathlib import Path
 
 import pytest
 
-from infra import environment as environments
-from scripts import kafka_topics
-from scripts.errors import BrokerDied, EmulatorDied
-from scripts.layout import ROOT
-from scripts.local_environment import LocalEnvironment
-from scripts.local_machine import cut
-from scripts.local_run import LocalRun
-from scripts.steps import Steps
-from scripts.up import _job
+from penstock.infra import environment as environments
+from penstock.scripts import kafka_topics
+from penstock.scripts.errors import BrokerDied, EmulatorDied
+from penstock.scripts.layout import ROOT
+from penstock.scripts.local_environment import LocalEnvironment
+from penstock.scripts.local_machine import cut
+from penstock.scripts.local_run import LocalRun
+from penstock.scripts.steps import Steps
+from penstock.scripts.up import _job
 
 pytestmark = pytest.mark.emulated
 
 # All of a run on a busy machine with two cores.
 LIMIT_S = 400
 APP = """
-from jobs.job import Job
+from penstock.jobs.job import Job
 
 def build(job: Job) -> None:
     clicks = job.source("clicks", "user STRING NOT NULL, at STRING, page STRING")
@@ -55,7 +55,7 @@ spec:
 """
 EXPECT = """
 from collections import Counter
-from jobs.local.recording import Expectation
+from penstock.jobs.local.recording import Expectation
 
 def expect(recording):
     assert len(recording.records["clicks"]) == 4
@@ -90,7 +90,7 @@ def temporary(tmp_path: Path) -> Path:
 
 def _up(spec: Path, temporary: Path, *options: str) -> subprocess.Popen[str]:
     environment = {**os.environ, "PYTHONPATH": str(ROOT), "TMPDIR": str(temporary)}
-    command = [sys.executable, "-m", "scripts", "up", str(spec), *options]
+    command = [sys.executable, "-m", "penstock.scripts", "up", str(spec), *options]
     return subprocess.Popen(command, env=environment, cwd=spec.parent, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
 
 

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from infra.environment import Environment, load
+from penstock.infra.environment import Environment, load
 from tests.infra.environments import BARE
 
 Synthesized = dict[str, Any]
@@ -24,7 +24,7 @@ def synthesize(tmp_path_factory: pytest.TempPathFactory) -> Callable[[Environmen
     os.environ.setdefault("JSII_SILENCE_WARNING_END_OF_LIFE_NODE_VERSION", "20")
     from cdktf import App
 
-    from infra.stacks.checkpoints import CheckpointsStack
+    from penstock.infra.stacks.checkpoints import CheckpointsStack
 
     @cache
     def one(environment: str) -> str:

@@ -8,7 +8,7 @@ from typing import Any
 
 import yaml
 
-from infra.environment import FOLDER, Environment, load
+from penstock.infra.environment import FOLDER, Environment, load
 
 # An environment without a cluster.
 BARE = str(Path(__file__).parent / "bare.yaml")

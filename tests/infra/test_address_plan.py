@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from infra.address_plan import MAX_PREFIX, MAX_PRIVATE_PREFIX, MAX_VPC_PREFIX, MAX_ZONES, address_plan, network, subnet_faults
+from penstock.infra.address_plan import MAX_PREFIX, MAX_PRIVATE_PREFIX, MAX_VPC_PREFIX, MAX_ZONES, address_plan, network, subnet_faults
 
 VPCS = st.integers(16, MAX_VPC_PREFIX).flatmap(
     lambda prefix: st.integers(0, 2 ** (prefix - 8) - 1).map(lambda n: IPv4Network((10 << 24 | n << (32 - prefix), prefix)))

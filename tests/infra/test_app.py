@@ -5,7 +5,7 @@ import subprocess
 import sys
 from pathlib import Path
 
-from scripts.layout import ROOT
+from penstock.scripts.layout import ROOT
 
 
 def _app(folder: Path, **variables: str) -> subprocess.CompletedProcess[str]:
@@ -13,7 +13,7 @@ def _app(folder: Path, **variables: str) -> subprocess.CompletedProcess[str]:
     environment = {**os.environ, "PATH": str(folder), "PYTHONPATH": str(ROOT), **variables}
     if "PENSTOCK_ENVIRONMENT" not in variables:
         environment.pop("PENSTOCK_ENVIRONMENT", None)
-    command = [sys.executable, "-m", "infra"]
+    command = [sys.executable, "-m", "penstock.infra"]
     return subprocess.run(command, env=environment, cwd=folder, capture_output=True, text=True, timeout=60, check=False)
 
 

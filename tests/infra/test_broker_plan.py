@@ -8,11 +8,11 @@ from typing import Any
 import pytest
 import yaml
 
-from infra.broker_plan import BrokerPlan, broker_plan, fewer_brokers, refuse_fewer_brokers
-from infra.environment import Environment
-from infra.errors import FewerBrokers
-from infra.plans import plans
-from sizing.errors import PenstockError
+from penstock.infra.broker_plan import BrokerPlan, broker_plan, fewer_brokers, refuse_fewer_brokers
+from penstock.infra.environment import Environment
+from penstock.infra.errors import FewerBrokers
+from penstock.infra.plans import plans
+from penstock.sizing.errors import PenstockError
 from tests.infra.environments import read
 
 LOAD = {"eventsPerSecond": 100_000, "eventBytes": 1000, "eventsPerSlot": 12_000, "peakFactor": 2, "retention": "72h"}

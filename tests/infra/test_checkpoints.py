@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
-from infra.environment import Environment, load
-from infra.stacks.checkpoints import access_logs_bucket
+from penstock.infra.environment import Environment, load
+from penstock.infra.stacks.checkpoints import access_logs_bucket
 
 SNAPSHOT = Path(__file__).parent / "snapshots/checkpoints.json"
 BUCKETS = ("checkpoints", "output")

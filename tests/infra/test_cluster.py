@@ -7,12 +7,12 @@ from typing import Any
 
 import pytest
 
-from infra.cluster import cluster
-from infra.environment import load
-from sizing.catalog.catalog import Catalog, shipped
-from sizing.cluster import Cluster
-from sizing.cost import prices as price_lists
-from sizing.errors import PenstockError
+from penstock.infra.cluster import cluster
+from penstock.infra.environment import load
+from penstock.sizing.catalog.catalog import Catalog, shipped
+from penstock.sizing.cluster import Cluster
+from penstock.sizing.cost import prices as price_lists
+from penstock.sizing.errors import PenstockError
 from tests.infra.environments import BARE, Change, pool, read, written
 
 

@@ -5,11 +5,11 @@ from typing import Any
 
 import pytest
 
-from infra.cluster import cluster
-from infra.deployable import refuse_undeployable
-from infra.environment import load
-from jobs.document import read as read_document
-from sizing.errors import PenstockError
+from penstock.infra.cluster import cluster
+from penstock.infra.deployable import refuse_undeployable
+from penstock.infra.environment import load
+from penstock.jobs.document import read as read_document
+from penstock.sizing.errors import PenstockError
 from tests.infra.environments import Change, written
 
 TODAY = "2026-11-21"

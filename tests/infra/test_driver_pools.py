@@ -5,14 +5,14 @@ from typing import Any
 
 import pytest
 
-from infra.cluster import cluster
-from infra.driver_pools import leave_drivers_alone
-from infra.environment import load, names
-from infra.errors import DriversDisturbed
-from sizing.errors import Faults
-from sizing.plan import plan
-from sizing.planned_nodes import NodesPlan
-from sizing.together import plan_together
+from penstock.infra.cluster import cluster
+from penstock.infra.driver_pools import leave_drivers_alone
+from penstock.infra.environment import load, names
+from penstock.infra.errors import DriversDisturbed
+from penstock.sizing.errors import Faults
+from penstock.sizing.plan import plan
+from penstock.sizing.planned_nodes import NodesPlan
+from penstock.sizing.together import plan_together
 from tests.infra.environments import pool, read
 from tests.sizing.clusters import PRODUCTION, targets
 

@@ -6,9 +6,9 @@ from typing import Any
 import pytest
 import yaml
 
-from infra.environment import FOLDER, Environment, load, names
-from infra.errors import UnknownEnvironment
-from sizing.errors import PenstockError
+from penstock.infra.environment import FOLDER, Environment, load, names
+from penstock.infra.errors import UnknownEnvironment
+from penstock.sizing.errors import PenstockError
 
 WHOLE = """\
 apiVersion: penstock/v1

@@ -2,9 +2,9 @@ from __future__ import annotations
 
 import pytest
 
-from infra.environment import load
-from infra.errors import BadImageTag
-from infra.image_tag import VARIABLE, image_tag
+from penstock.infra.environment import load
+from penstock.infra.errors import BadImageTag
+from penstock.infra.image_tag import VARIABLE, image_tag
 
 
 def test_the_environment_names_the_image(monkeypatch: pytest.MonkeyPatch) -> None:

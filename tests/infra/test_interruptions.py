@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from moto.events.models import EventPattern
 
-from infra.interruptions import EVENTS, pattern
+from penstock.infra.interruptions import EVENTS, pattern
 
 INSTANCE = "i-1234567890abcdef0"
 

@@ -2,8 +2,8 @@ from __future__ import annotations
 
 import pytest
 
-from infra.job_alarms import METRICS, Alarm, job_alarms, namespace
-from infra.parts.observability import Alarms
+from penstock.infra.job_alarms import METRICS, Alarm, job_alarms, namespace
+from penstock.infra.parts.observability import Alarms
 
 LIMITS = Alarms.model_validate({"lagRecords": 500, "failedBatches": 2, "restarts": 4, "silent": "10m"})
 

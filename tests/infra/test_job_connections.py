@@ -9,14 +9,14 @@ from typing import Any
 import pytest
 import yaml
 
-from infra.environment import Environment
-from infra.errors import ConnectionNotGiven, ConnectionOfAnotherKind
-from infra.job_connections import connections_of, ports, refuse_unknown_connections, secrets, urls
-from infra.job_rights import Buckets, statements
-from infra.manifests.config_map import config_map
-from infra.manifests.network_policy import network_policies
-from infra.plans import plans
-from sizing.errors import Faults
+from penstock.infra.environment import Environment
+from penstock.infra.errors import ConnectionNotGiven, ConnectionOfAnotherKind
+from penstock.infra.job_connections import connections_of, ports, refuse_unknown_connections, secrets, urls
+from penstock.infra.job_rights import Buckets, statements
+from penstock.infra.manifests.config_map import config_map
+from penstock.infra.manifests.network_policy import network_policies
+from penstock.infra.plans import plans
+from penstock.sizing.errors import Faults
 from tests.infra.environments import read
 from tests.infra.iam_evaluation import allowed
 from tests.infra.manifests.jobs_in_cluster import deployed

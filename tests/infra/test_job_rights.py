@@ -8,13 +8,13 @@ from typing import Any
 import pytest
 import yaml
 
-from infra.environment import load as load_environment
-from infra.errors import OutputsOverlap
-from infra.job_rights import Brokers, Buckets, output_folders, refuse_shared_folders, statements
-from infra.plans import EnvironmentPlans, plans
-from infra.policies import Statement
-from jobs.spec import SpecFile, load
-from sizing.errors import PenstockError
+from penstock.infra.environment import load as load_environment
+from penstock.infra.errors import OutputsOverlap
+from penstock.infra.job_rights import Brokers, Buckets, output_folders, refuse_shared_folders, statements
+from penstock.infra.plans import EnvironmentPlans, plans
+from penstock.infra.policies import Statement
+from penstock.jobs.spec import SpecFile, load
+from penstock.sizing.errors import PenstockError
 from tests.infra.environments import read
 from tests.infra.iam_evaluation import allowed
 

@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
-from infra.karpenter_policies import Home, controller_statements, queue_statements
-from infra.policies import document
+from penstock.infra.karpenter_policies import Home, controller_statements, queue_statements
+from penstock.infra.policies import document
 from tests.infra.iam_evaluation import allowed
 
 CLUSTER = "penstock-x"

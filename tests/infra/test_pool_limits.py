@@ -9,19 +9,19 @@ import pytest
 from hypothesis import HealthCheck, Phase, assume, example, given, settings
 from hypothesis import strategies as st
 
-from infra import pool_limits as module
-from infra.cluster import cluster
-from infra.environment import load
-from infra.errors import LimitsChangePlan
-from infra.pool_limits import PoolLimits, limited, pool_limits
-from sizing.cluster import Cluster
-from sizing.job_pods import EXECUTOR, pod_groups
-from sizing.nodes import allocation_of, decisions, scenario_of
-from sizing.placement.decision import Decision, NodeClaim
-from sizing.placement.place import place
-from sizing.placement.scenario import ExistingNode, PodGroup
-from sizing.plan import plan
-from sizing.planned import Plan
+from penstock.infra import pool_limits as module
+from penstock.infra.cluster import cluster
+from penstock.infra.environment import load
+from penstock.infra.errors import LimitsChangePlan
+from penstock.infra.pool_limits import PoolLimits, limited, pool_limits
+from penstock.sizing.cluster import Cluster
+from penstock.sizing.job_pods import EXECUTOR, pod_groups
+from penstock.sizing.nodes import allocation_of, decisions, scenario_of
+from penstock.sizing.placement.decision import Decision, NodeClaim
+from penstock.sizing.placement.place import place
+from penstock.sizing.placement.scenario import ExistingNode, PodGroup
+from penstock.sizing.plan import plan
+from penstock.sizing.planned import Plan
 from tests.sizing.clusters import targets, with_pool
 
 _FOUND = cluster(load("production"))

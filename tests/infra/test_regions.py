@@ -5,7 +5,7 @@ import sys
 
 import pytest
 
-from infra.regions import known_region, known_regions
+from penstock.infra.regions import known_region, known_regions
 
 
 def test_every_region_of_every_partition_is_known_and_nothing_else() -> None:
@@ -19,6 +19,6 @@ def test_a_region_that_does_not_exist_is_told_with_the_nearest_that_do() -> None
 
 
 def test_botocore_is_not_imported_for_that() -> None:
-    asked = "import sys; from infra.regions import known_regions; assert known_regions(); print('botocore' in sys.modules)"
+    asked = "import sys; from penstock.infra.regions import known_regions; assert known_regions(); print('botocore' in sys.modules)"
     ran = subprocess.run([sys.executable, "-c", asked], capture_output=True, text=True, timeout=60, check=True)
     assert ran.stdout.strip() == "False"

@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from infra.short_names import shortened
+from penstock.infra.short_names import shortened
 
 
 @pytest.mark.parametrize("name", ["penstock-production-job-clicks", "a" * 64])

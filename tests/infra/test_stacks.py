@@ -16,10 +16,10 @@ from typing import Any
 import pytest
 import yaml
 
-from infra.app import AWS, CHARTS, stack_names
-from infra.constructs.provider import SERVICES
-from infra.environment import FOLDER, load
-from scripts.layout import ROOT
+from penstock.infra.app import AWS, CHARTS, stack_names
+from penstock.infra.constructs.provider import SERVICES
+from penstock.infra.environment import FOLDER, load
+from penstock.scripts.layout import ROOT
 from tests.infra.environments import BARE, written
 
 SNAPSHOTS = Path(__file__).parent / "snapshots"
@@ -50,7 +50,7 @@ def _ran(environment: str, folder: Path) -> subprocess.CompletedProcess[str]:
     variables = {**os.environ, "PENSTOCK_ENVIRONMENT": environment, "CDKTF_OUTDIR": str(folder), "PYTHONPATH": str(ROOT)}
     variables["PENSTOCK_TERRAFORM_STATE"] = str(folder / "state")
     variables.pop("PENSTOCK_STACKS", None)
-    return subprocess.run([sys.executable, "-m", "infra"], env=variables, capture_output=True, text=True, timeout=300, check=False)
+    return subprocess.run([sys.executable, "-m", "penstock.infra"], env=variables, capture_output=True, text=True, timeout=300, check=False)
 
 
 @pytest.fixture(scope="module")

@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
-from infra.environment import Environment, load
-from infra.state_key import state_key
+from penstock.infra.environment import Environment, load
+from penstock.infra.state_key import state_key
 
 pytestmark = pytest.mark.skipif(shutil.which("node") is None, reason="cdktf needs Node.js, and node is not in PATH")
 
@@ -17,7 +17,7 @@ def _two_stacks(environment: Environment, folder: Path) -> dict[str, Any]:
     """Two stacks, of which the second takes something of the first: what Terraform is given, by stack."""
     from cdktf import App, DataResource, TerraformStack
 
-    from infra.state import keep_state
+    from penstock.infra.state import keep_state
 
     app = App(outdir=str(folder))
     first, second = TerraformStack(app, "first"), TerraformStack(app, "second")

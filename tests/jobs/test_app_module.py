@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from jobs.app_module import MAX_BYTES, AppModule, find, read
-from sizing.errors import PenstockError
+from penstock.jobs.app_module import MAX_BYTES, AppModule, find, read
+from penstock.sizing.errors import PenstockError
 
 
 def read_text(folder: Path, text: str | bytes) -> AppModule:
@@ -115,8 +115,8 @@ def test_calls_of_stateful_blocks_are_counted(tmp_path: Path) -> None:
 
 def test_a_block_is_counted_under_any_name_and_what_is_only_called_like_one_is_not(tmp_path: Path) -> None:
     text = """\
-import psycopg, jobs.joins
-from jobs.keyed.process import process as each
+import psycopg, penstock.jobs.joins
+from penstock.jobs.keyed.process import process as each
 from jobs import windows
 from elsewhere import pattern
 
@@ -125,7 +125,7 @@ def connect(url): ...
 
 
 def build(job):
-    each(jobs.joins.interval_join(job.source("a"), 1), 2)
+    each(penstock.jobs.joins.interval_join(job.source("a"), 1), 2)
     windows.salted(3)
     psycopg.connect(connect(pattern(job.process())))
 """
@@ -195,7 +195,7 @@ def test_beside_the_spec_comes_first_and_then_the_app_path_in_its_order(tmp_path
 
 def test_the_jobs_of_this_repo_are_found_from_anywhere(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
-    assert find("jobs.apps.user_credit", tmp_path).name == "user_credit.py"
+    assert find("penstock.jobs.apps.user_credit", tmp_path).name == "user_credit.py"
 
 
 def test_an_app_that_is_nowhere_names_the_places_and_what_is_close(tmp_path: Path) -> None:

@@ -8,9 +8,9 @@ from collections.abc import Callable, Iterator
 import boto3
 import pytest
 
-from jobs.connection_secrets import with_credentials
-from jobs.errors import SecretUnusable
-from scripts.emulation.emulated_aws import EmulatedAws
+from penstock.jobs.connection_secrets import with_credentials
+from penstock.jobs.errors import SecretUnusable
+from penstock.scripts.emulation.emulated_aws import EmulatedAws
 
 pytestmark = pytest.mark.emulated
 

@@ -8,10 +8,10 @@ from typing import Any
 import pytest
 import yaml
 
-from jobs.connections import check, kind_of, port_of, redacted, the_url
-from jobs.errors import ConnectionOfAnotherKind, Contradiction, UnknownConnection
-from jobs.spec import SpecFile, connection_names, load
-from sizing.errors import Faults, PenstockError
+from penstock.jobs.connections import check, kind_of, port_of, redacted, the_url
+from penstock.jobs.errors import ConnectionOfAnotherKind, Contradiction, UnknownConnection
+from penstock.jobs.spec import SpecFile, connection_names, load
+from penstock.sizing.errors import Faults, PenstockError
 
 GIVEN = {
     "bank": "postgresql://me:secret@bank.example/accounts",
@@ -28,7 +28,7 @@ def spec(folder: Path, **changes: Any) -> SpecFile:
         "kind": "StreamingJob",
         "metadata": {"name": "bank"},
         "spec": {
-            "app": "jobs.apps.user_credit",
+            "app": "penstock.jobs.apps.user_credit",
             "parallelism": 1,
             "executor": {"memory": "2g"},
             "sources": {"words": {"socket": {"connection": "lines"}}},

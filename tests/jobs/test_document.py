@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 from pydantic import BaseModel, ConfigDict
 from pydantic.alias_generators import to_camel
 
-from jobs.document import MAX_BYTES, MAX_DEPTH, MAX_NODES, Document, dotted, parse_text, read, shown
-from sizing.errors import PenstockError
+from penstock.jobs.document import MAX_BYTES, MAX_DEPTH, MAX_NODES, Document, dotted, parse_text, read, shown
+from penstock.sizing.errors import PenstockError
 
 
 class Part(BaseModel):

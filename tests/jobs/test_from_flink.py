@@ -13,13 +13,13 @@ import yaml
 from hypothesis import given
 from hypothesis import strategies as st
 
-from jobs.document import parse_text
-from jobs.flink_deployment import understand
-from jobs.from_flink import Conversion, app_name, conversion, convert
-from jobs.spec import StreamingJob, load
-from sizing.errors import PenstockError
-from sizing.plan import plan
-from sizing.units import MIB
+from penstock.jobs.document import parse_text
+from penstock.jobs.flink_deployment import understand
+from penstock.jobs.from_flink import Conversion, app_name, conversion, convert
+from penstock.jobs.spec import StreamingJob, load
+from penstock.sizing.errors import PenstockError
+from penstock.sizing.plan import plan
+from penstock.sizing.units import MIB
 
 DEPLOYMENTS = sorted((Path(__file__).parent / "flink").glob("*.yaml"))
 SEVEN = Path(__file__).parent / "flink" / "seven_task_managers.yaml"

@@ -10,10 +10,10 @@ from urllib.parse import parse_qs, urlparse
 import pytest
 from pydantic import ValidationError
 
-from jobs.errors import NoKafkaCredentials
-from jobs.kafka_access import KafkaAccess
-from jobs.kafka_security import client_settings, token
-from jobs.runtime_configuration import RuntimeConfiguration
+from penstock.jobs.errors import NoKafkaCredentials
+from penstock.jobs.kafka_access import KafkaAccess
+from penstock.jobs.kafka_security import client_settings, token
+from penstock.jobs.runtime_configuration import RuntimeConfiguration
 from tests.jobs.presigned import signature
 
 REGION = "eu-central-1"

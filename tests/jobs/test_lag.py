@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from jobs.lag import lag
+from penstock.jobs.lag import lag
 
 
 def _text(**topics: dict[str, int]) -> str:

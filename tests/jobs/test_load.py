@@ -12,14 +12,14 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from jsonschema import Draft202012Validator
 
-from jobs.spec import load
-from jobs.spec_schema import schema
-from jobs.targets import targets
-from sizing.errors import PenstockError
-from sizing.load.of_targets import located_violations, shape_of
-from sizing.load.planning import plan_load
-from sizing.plan import plan
-from sizing.targets import Targets
+from penstock.jobs.spec import load
+from penstock.jobs.spec_schema import schema
+from penstock.jobs.targets import targets
+from penstock.sizing.errors import PenstockError
+from penstock.sizing.load.of_targets import located_violations, shape_of
+from penstock.sizing.load.planning import plan_load
+from penstock.sizing.plan import plan
+from penstock.sizing.targets import Targets
 
 SPEC = """\
 apiVersion: penstock/v1

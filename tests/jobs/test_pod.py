@@ -4,8 +4,8 @@ from pathlib import Path
 
 import pytest
 
-from jobs.pod import forget_ready, pod_conf, told_ready
-from jobs.runtime_configuration import POD_NAME_VARIABLE, READY_FILE_VARIABLE
+from penstock.jobs.pod import forget_ready, pod_conf, told_ready
+from penstock.jobs.runtime_configuration import POD_NAME_VARIABLE, READY_FILE_VARIABLE
 
 
 @pytest.fixture

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from jobs.errors import QuarantineLimitReached
-from jobs.quarantine import hold_limit
-from jobs.spec import QuarantineLimit
+from penstock.jobs.errors import QuarantineLimitReached
+from penstock.jobs.quarantine import hold_limit
+from penstock.jobs.spec import QuarantineLimit
 
 LIMIT = QuarantineLimit(share=0.5, records=10)
 

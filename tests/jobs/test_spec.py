@@ -12,11 +12,11 @@ import yaml
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from jobs.spec import SpecFile, load
-from jobs.targets import targets
-from sizing.errors import PenstockError
-from sizing.plan import plan
-from sizing.planned import Plan
+from penstock.jobs.spec import SpecFile, load
+from penstock.jobs.targets import targets
+from penstock.sizing.errors import PenstockError
+from penstock.sizing.plan import plan
+from penstock.sizing.planned import Plan
 
 SPECS = sorted((Path(__file__).resolve().parents[2] / "jobs/specs").glob("*.yaml"))
 SMALL = """\

@@ -11,7 +11,7 @@ import pytest
 import yaml
 from jsonschema import Draft202012Validator
 
-from jobs.spec_schema import rendered
+from penstock.jobs.spec_schema import rendered
 
 JOBS = Path(__file__).resolve().parents[2] / "jobs"
 SPECS = sorted((JOBS / "specs").glob("*.yaml"))
@@ -26,7 +26,7 @@ def validator() -> Draft202012Validator:
 
 def test_the_committed_schema_is_that_of_the_models() -> None:
     committed = (JOBS / "spec.schema.json").read_text()
-    assert committed == rendered(), "out of date; write it again: python -m jobs.spec_schema > jobs/spec.schema.json"
+    assert committed == rendered(), "out of date; write it again: python -m penstock.jobs.spec_schema > jobs/spec.schema.json"
 
 
 @pytest.mark.parametrize("path", SPECS, ids=lambda path: str(path.stem))

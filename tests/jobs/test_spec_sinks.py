@@ -8,11 +8,11 @@ from typing import Any
 import pytest
 import yaml
 
-from jobs.spec import load
-from sizing.errors import PenstockError
+from penstock.jobs.spec import load
+from penstock.sizing.errors import PenstockError
 
 
-def _faults(folder: Path, *, app: str = "jobs.apps.user_credit", source: Any = None, **sinks: Any) -> list[tuple[str, str]]:
+def _faults(folder: Path, *, app: str = "penstock.jobs.apps.user_credit", source: Any = None, **sinks: Any) -> list[tuple[str, str]]:
     spec = {"app": app, "parallelism": 1, "executor": {"memory": "1g"}, "sinks": sinks}
     spec |= {"sources": {"in": source}} if source else {}
     document = {"apiVersion": "penstock/v1", "kind": "StreamingJob", "metadata": {"name": "a"}, "spec": spec}

@@ -9,9 +9,9 @@ import pytest
 import yaml
 from pydantic import ValidationError
 
-from jobs.avro_schemas import avro_schemas
-from jobs.errors import AvroSchemaUnread
-from jobs.spec import FilesSource, KafkaSource, load
+from penstock.jobs.avro_schemas import avro_schemas
+from penstock.jobs.errors import AvroSchemaUnread
+from penstock.jobs.spec import FilesSource, KafkaSource, load
 
 
 def _kafka(**fields: Any) -> KafkaSource:

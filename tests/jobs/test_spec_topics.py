@@ -6,11 +6,11 @@ from pathlib import Path
 
 import pytest
 
-from jobs.spec import SpecFile, load
-from jobs.targets import targets
-from jobs.topics import AskedTopic, asked_topics
-from sizing.errors import PenstockError
-from sizing.plan import plan
+from penstock.jobs.spec import SpecFile, load
+from penstock.jobs.targets import targets
+from penstock.jobs.topics import AskedTopic, asked_topics
+from penstock.sizing.errors import PenstockError
+from penstock.sizing.plan import plan
 
 HEAD = """\
 apiVersion: penstock/v1

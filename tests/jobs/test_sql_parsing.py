@@ -8,12 +8,12 @@ from pathlib import Path
 
 import pytest
 
-from jobs import app_module
-from jobs.errors import AppNotFound
-from jobs.sql.parsing import parse, read
-from jobs.sql.statements import CreateSource, CreateView, Deduplicate, Insert, Match, Select, SideOutput, Statement, Top, Union
-from jobs.sql.tokens import MAX_BYTES, Script
-from sizing.errors import PenstockError
+from penstock.jobs import app_module
+from penstock.jobs.errors import AppNotFound
+from penstock.jobs.sql.parsing import parse, read
+from penstock.jobs.sql.statements import CreateSource, CreateView, Deduplicate, Insert, Match, Select, SideOutput, Statement, Top, Union
+from penstock.jobs.sql.tokens import MAX_BYTES, Script
+from penstock.sizing.errors import PenstockError
 
 CLICKS = "CREATE SOURCE clicks (user STRING NOT NULL, n INT);\n"
 PRICES = "CREATE SOURCE prices (page STRING);\n"
@@ -228,9 +228,9 @@ def test_a_file_lies_beside_the_spec_or_on_the_app_path(tmp_path: Path) -> None:
 def test_a_file_beside_the_spec_goes_to_the_cluster_with_it(tmp_path: Path) -> None:
     (tmp_path / "counts.sql").write_text("-- nothing", encoding="utf-8")
     assert app_module.sql_beside("counts.sql", tmp_path) == {"counts.sql": "-- nothing"}
-    assert app_module.sql_beside("jobs.apps.flights", tmp_path) == app_module.sql_beside("on_the_image.sql", tmp_path) == {}
+    assert app_module.sql_beside("penstock.jobs.apps.flights", tmp_path) == app_module.sql_beside("on_the_image.sql", tmp_path) == {}
 
 
 def test_reading_takes_no_spark() -> None:
-    code = "import sys; import jobs.sql.parsing; print('pyspark' in sys.modules)"
+    code = "import sys; import penstock.jobs.sql.parsing; print('pyspark' in sys.modules)"
     assert subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout == "False\n"

@@ -6,11 +6,11 @@ from pathlib import Path
 
 import pytest
 
-from jobs.spec import load
-from jobs.targets import targets
-from sizing.errors import PenstockError
-from sizing.plan import plan
-from sizing.targets import Targets
+from penstock.jobs.spec import load
+from penstock.jobs.targets import targets
+from penstock.sizing.errors import PenstockError
+from penstock.sizing.plan import plan
+from penstock.sizing.targets import Targets
 
 SPECS = Path(__file__).resolve().parents[2] / "jobs/specs"
 SPEC = """\

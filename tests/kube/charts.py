@@ -12,7 +12,7 @@ from typing import Any
 
 import yaml
 
-from scripts.provisioning.stacks import Stack
+from penstock.scripts.provisioning.stacks import Stack
 
 # What other stacks give, which Terraform puts in when it runs: the end of the output's name -> a value of its kind.
 _STAND_INS = {

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from scripts.kube import binaries
+from penstock.scripts.kube import binaries
 from tests.kube.fixtures import charts, crds, helm, kube, objects, released, tell
 
 __all__ = ["charts", "crds", "helm", "kube", "objects", "released", "tell"]

@@ -8,14 +8,14 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from infra.environment import load
-from infra.job_connections import connections_of, ports, secrets, urls
-from infra.manifests.client_mode_conf import EXECUTOR_TEMPLATE
-from infra.manifests.config_map import RUNTIME, SPEC
-from infra.manifests.deployed_job import DeployedJob
-from infra.manifests.job import job_manifests
-from infra.plans import plans
-from scripts.kube.api_server import ApiServer
+from penstock.infra.environment import load
+from penstock.infra.job_connections import connections_of, ports, secrets, urls
+from penstock.infra.manifests.client_mode_conf import EXECUTOR_TEMPLATE
+from penstock.infra.manifests.config_map import RUNTIME, SPEC
+from penstock.infra.manifests.deployed_job import DeployedJob
+from penstock.infra.manifests.job import job_manifests
+from penstock.infra.plans import plans
+from penstock.scripts.kube.api_server import ApiServer
 from tests.kube.objects import Object, Objects
 
 # What the API server gives its pods a day of is enough for a test.

@@ -11,12 +11,12 @@ import pytest
 import yaml
 from kubernetes import config
 
-from infra.app import CHARTS
-from infra.environment import load
-from scripts.kube import binaries
-from scripts.kube.api_server import ApiServer
-from scripts.provisioning.stacks import synthesized
-from sizing.errors import ToolMissing
+from penstock.infra.app import CHARTS
+from penstock.infra.environment import load
+from penstock.scripts.kube import binaries
+from penstock.scripts.kube.api_server import ApiServer
+from penstock.scripts.provisioning.stacks import synthesized
+from penstock.sizing.errors import ToolMissing
 from tests.infra.manifests.karpenter_crds import CRDS
 from tests.kube.charts import Release, ran, releases
 from tests.kube.objects import Object, Objects

@@ -12,11 +12,11 @@ from pathlib import Path
 import pytest
 from kubernetes.client import ApiClient, Configuration
 
-from scripts.kube import binaries
-from scripts.kube.api_server import ApiServer
-from scripts.kube.certificates import Authority
-from scripts.kube.errors import ServerDied, ServerNotReady
-from scripts.layout import ROOT
+from penstock.scripts.kube import binaries
+from penstock.scripts.kube.api_server import ApiServer
+from penstock.scripts.kube.certificates import Authority
+from penstock.scripts.kube.errors import ServerDied, ServerNotReady
+from penstock.scripts.layout import ROOT
 from tests.kube.evidence import wait_for
 from tests.kube.objects import Objects, Refused
 
@@ -56,7 +56,7 @@ def test_nothing_is_left_of_a_server_that_was_killed_with_its_process(kube: ApiS
     script = f"""
 import os, signal, sys
 from pathlib import Path
-from scripts.kube.api_server import ApiServer
+from penstock.scripts.kube.api_server import ApiServer
 server = ApiServer(folder=Path({str(tmp_path / "server")!r}), logs=Path({str(tmp_path)!r})).start()
 print(*server.pids, server.url.rpartition(":")[2], flush=True)
 sys.stdin.read()

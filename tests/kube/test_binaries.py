@@ -15,11 +15,11 @@ from pathlib import Path
 
 import pytest
 
-from infra.environment import load
-from scripts.kube import binaries
-from scripts.kube.binaries import Program
-from scripts.kube.errors import BuildTooLong, CacheNotWritable, GoMissing, GoUnfit, ModulesNotFetched, NotBuilt
-from scripts.layout import ROOT
+from penstock.infra.environment import load
+from penstock.scripts.kube import binaries
+from penstock.scripts.kube.binaries import Program
+from penstock.scripts.kube.errors import BuildTooLong, CacheNotWritable, GoMissing, GoUnfit, ModulesNotFetched, NotBuilt
+from penstock.scripts.layout import ROOT
 from tests.kube.evidence import wait_for
 
 MAIN = 'package main\n\nimport "fmt"\n\nfunc main() { fmt.Println("hello") }\n'
@@ -83,7 +83,7 @@ def test_a_build_that_is_killed_leaves_no_program_and_the_next_one_makes_it(hell
     never_ends = f'[ "$1" = build ] && touch {tmp_path}/compiling && exec sleep 600'
     (tools / "go").write_text(f'#!/bin/sh\n{never_ends}\nexec {shutil.which("go")} "$@"\n')
     (tools / "go").chmod(0o755)
-    script = "import sys, pathlib; from scripts.kube import binaries\n"
+    script = "import sys, pathlib; from penstock.scripts.kube import binaries\n"
     script += "binaries.built(binaries.Program(*sys.argv[1:3], pathlib.Path(sys.argv[3])))"
     command = [sys.executable, "-c", script, hello.name, hello.package, str(hello.module)]
     environment = {**os.environ, "PATH": f"{tools}{os.pathsep}{os.environ['PATH']}", "PYTHONPATH": str(ROOT)}

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from scripts.kube.api_server import ApiServer
+from penstock.scripts.kube.api_server import ApiServer
 from tests.kube.charts import Release, attempted, named, ran, templated
 from tests.kube.objects import Objects, Refused
 

@@ -12,13 +12,13 @@ import yaml
 from kubernetes import client, config
 from rich.console import Console
 
-from infra.environment import load
-from scripts.kube.api_server import ApiServer
-from scripts.provisioning.api_server import cluster_address, reach
-from scripts.provisioning.draining import drain, stop_jobs
-from scripts.provisioning.errors import KubernetesRefused, StillThere
-from scripts.provisioning.kubernetes_access import connected
-from scripts.steps import Steps
+from penstock.infra.environment import load
+from penstock.scripts.kube.api_server import ApiServer
+from penstock.scripts.provisioning.api_server import cluster_address, reach
+from penstock.scripts.provisioning.draining import drain, stop_jobs
+from penstock.scripts.provisioning.errors import KubernetesRefused, StillThere
+from penstock.scripts.provisioning.kubernetes_access import connected
+from penstock.scripts.steps import Steps
 from tests.infra.manifests.karpenter_crds import CRDS
 from tests.kube.fixtures import serving
 from tests.kube.objects import Object, Objects

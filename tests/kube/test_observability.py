@@ -6,10 +6,10 @@ from typing import Any
 
 import pytest
 
-from infra.manifests.fluent_bit import Logging, Search, fluent_bit
-from infra.manifests.prometheus import Monitoring, ScrapedJob, prometheus
-from infra.parts.nodes import DaemonSetRequest
-from infra.parts.observability import Alarms
+from penstock.infra.manifests.fluent_bit import Logging, Search, fluent_bit
+from penstock.infra.manifests.prometheus import Monitoring, ScrapedJob, prometheus
+from penstock.infra.parts.nodes import DaemonSetRequest
+from penstock.infra.parts.observability import Alarms
 from tests.kube.objects import Objects, Refused
 
 REQUEST = DaemonSetRequest.model_validate({"name": "fluent-bit", "cpu": "100m", "memory": "128Mi"})

@@ -9,10 +9,10 @@ from typing import Any
 
 import pytest
 
-from infra.manifests.driver_pod import resources
-from infra.manifests.executor_pod_template import executor_pod_template
-from infra.manifests.job import job_manifests
-from infra.manifests.spark_application import operated_manifests
+from penstock.infra.manifests.driver_pod import resources
+from penstock.infra.manifests.executor_pod_template import executor_pod_template
+from penstock.infra.manifests.job import job_manifests
+from penstock.infra.manifests.spark_application import operated_manifests
 from tests.kube.charts import Release
 from tests.kube.deployed import count, user_credit
 from tests.kube.objects import Object, Objects, Refused

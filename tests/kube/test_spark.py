@@ -11,18 +11,18 @@ from typing import Any
 import boto3
 import pytest
 
-from infra.manifests.client_mode_conf import EXECUTOR_CONTAINER
-from infra.manifests.deployed_job import DeployedJob
-from infra.manifests.pod_security import LOCAL_DIRS
-from infra.manifests.resource_quota import EXECUTORS_AT_A_RESTART
-from jobs.errors import QueryFailed
-from jobs.runtime_configuration import RuntimeConfiguration
-from scripts import kafka_topics, layout
-from scripts.emulation.emulated_aws import EmulatedAws
-from scripts.kafka_broker import KafkaBroker
-from scripts.kube.api_server import ApiServer
-from scripts.local_driver import LocalDriver
-from sizing.units import cpu_millicores
+from penstock.infra.manifests.client_mode_conf import EXECUTOR_CONTAINER
+from penstock.infra.manifests.deployed_job import DeployedJob
+from penstock.infra.manifests.pod_security import LOCAL_DIRS
+from penstock.infra.manifests.resource_quota import EXECUTORS_AT_A_RESTART
+from penstock.jobs.errors import QueryFailed
+from penstock.jobs.runtime_configuration import RuntimeConfiguration
+from penstock.scripts import kafka_topics, layout
+from penstock.scripts.emulation.emulated_aws import EmulatedAws
+from penstock.scripts.kafka_broker import KafkaBroker
+from penstock.scripts.kube.api_server import ApiServer
+from penstock.scripts.local_driver import LocalDriver
+from penstock.sizing.units import cpu_millicores
 from tests.kube.deployed import Deployment, user_credit
 from tests.kube.objects import Object, Objects, Refused
 

@@ -10,13 +10,13 @@ from typing import Any, TypeVar
 import boto3
 import pytest
 
-from infra.environment import Environment, load
-from scripts.emulation.emulated_aws import EmulatedAws
-from scripts.emulation.localstack import ENDPOINT_VARIABLE, LocalStack
-from scripts.emulation.localstack_python import find
-from scripts.errors import ProviderNotFound
-from scripts.provisioning.stacks import Stack, synthesized
-from scripts.provisioning.terraform import Applied, Terraform
+from penstock.infra.environment import Environment, load
+from penstock.scripts.emulation.emulated_aws import EmulatedAws
+from penstock.scripts.emulation.localstack import ENDPOINT_VARIABLE, LocalStack
+from penstock.scripts.emulation.localstack_python import find
+from penstock.scripts.errors import ProviderNotFound
+from penstock.scripts.provisioning.stacks import Stack, synthesized
+from penstock.scripts.provisioning.terraform import Applied, Terraform
 
 # Stacks that do not wait for each other are applied together: most of what an apply takes is the provider's own waiting.
 AT_A_TIME = 4

@@ -5,9 +5,9 @@ from pathlib import Path
 
 import pytest
 
-from infra.app import AWS
-from scripts.emulation.errors import LocalStackNotReached
-from scripts.emulation.localstack import SERVICES, LocalStack
+from penstock.infra.app import AWS
+from penstock.scripts.emulation.errors import LocalStackNotReached
+from penstock.scripts.emulation.localstack import SERVICES, LocalStack
 from tests.localstack.conftest import AppliedStacks, Mixture, in_order
 
 # The first of them has LocalStack's environment made, and all stacks applied, before it begins.

@@ -4,18 +4,18 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from jobs.spec import load as load_spec
-from jobs.targets import targets
-from sizing.catalog import catalog
-from sizing.catalog.allocatable import NodeSettings, allocatable
-from sizing.cost import prices
-from sizing.cost.bill import bill
-from sizing.cost.billed import Bill
-from sizing.cost.usage import BucketUsage, ClusterUsage, NatUsage, NodeUsage, StandardKafka, Usage
-from sizing.load.load import Load
-from sizing.plan import plan
-from sizing.planned import Plan
-from sizing.planned_nodes import NodeExample, NodeGroup, NodesPlan, PlacedPods, PodsOnNode
+from penstock.jobs.spec import load as load_spec
+from penstock.jobs.targets import targets
+from penstock.sizing.catalog import catalog
+from penstock.sizing.catalog.allocatable import NodeSettings, allocatable
+from penstock.sizing.cost import prices
+from penstock.sizing.cost.bill import bill
+from penstock.sizing.cost.billed import Bill
+from penstock.sizing.cost.usage import BucketUsage, ClusterUsage, NatUsage, NodeUsage, StandardKafka, Usage
+from penstock.sizing.load.load import Load
+from penstock.sizing.plan import plan
+from penstock.sizing.planned import Plan
+from penstock.sizing.planned_nodes import NodeExample, NodeGroup, NodesPlan, PlacedPods, PodsOnNode
 
 ROOT = Path(__file__).resolve().parents[2]
 SPEC = ROOT / "jobs" / "specs" / "user_credit.yaml"

@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
-from scripts.aws_catalog import SpotQuote, hourly_usd, latest, pricing_region
-from scripts.instance_facts import instance_type
+from penstock.scripts.aws_catalog import SpotQuote, hourly_usd, latest, pricing_region
+from penstock.scripts.instance_facts import instance_type
 
 
 def answer(**changes: Any) -> dict[str, Any]:

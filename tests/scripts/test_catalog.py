@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from sizing.catalog.catalog import SpotPrice, shipped
+from penstock.sizing.catalog.catalog import SpotPrice, shipped
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -21,7 +21,7 @@ def python(*words: str) -> subprocess.CompletedProcess[str]:
 
 
 def catalog(*words: str) -> subprocess.CompletedProcess[str]:
-    return python("-m", "scripts", "catalog", *words)
+    return python("-m", "penstock.scripts", "catalog", *words)
 
 
 def as_json(*words: str) -> dict[str, Any]:
@@ -95,7 +95,7 @@ def test_a_wrong_call_ends_with_2_and_without_a_traceback(words: tuple[str, ...]
 
 
 def test_only_a_refresh_needs_boto3_and_names_it_where_it_is_missing(tmp_path: Path) -> None:
-    without = "import sys; sys.modules['boto3'] = None; from scripts.command import main; sys.exit(main(sys.argv[1:]))"
+    without = "import sys; sys.modules['boto3'] = None; from penstock.scripts.command import main; sys.exit(main(sys.argv[1:]))"
     assert python("-c", without, "catalog", "show", "m5.large").returncode == 0
     done = python("-c", without, "catalog", "refresh", "--region", "us-east-1", "--out", str(tmp_path / "never.json"))
     assert done.returncode == 4

@@ -13,9 +13,9 @@ from typing import Any
 
 import pytest
 
-from scripts.command import VERBS, exit_code, main
-from scripts.output import wants_json
-from sizing.errors import CheckFailed, DocumentError, Faults, Infeasible, PenstockError, RunFailed, ToolMissing
+from penstock.scripts.command import VERBS, exit_code, main
+from penstock.scripts.output import wants_json
+from penstock.sizing.errors import CheckFailed, DocumentError, Faults, Infeasible, PenstockError, RunFailed, ToolMissing
 
 ROOT = Path(__file__).resolve().parents[2]
 SPEC = "jobs/specs/user_credit.yaml"
@@ -23,7 +23,8 @@ SPEC = "jobs/specs/user_credit.yaml"
 
 def penstock(*words: str) -> subprocess.CompletedProcess[str]:
     """The command as a process of its own."""
-    return subprocess.run([sys.executable, "-m", "scripts", *words], cwd=ROOT, capture_output=True, text=True, timeout=60, check=False)
+    command = [sys.executable, "-m", "penstock.scripts", *words]
+    return subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=60, check=False)
 
 
 def test_help_lists_every_verb_with_what_it_does() -> None:
@@ -44,7 +45,7 @@ def test_a_verb_has_help_of_its_own() -> None:
 
 def test_the_list_of_verbs_imports_no_verb() -> None:
     verbs = sorted(verb.module for verb in VERBS.values())
-    code = f"import sys; from scripts.command import main; main(['--help']); print([m for m in {verbs} if m in sys.modules])"
+    code = f"import sys; from penstock.scripts.command import main; main(['--help']); print([m for m in {verbs} if m in sys.modules])"
     done = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, timeout=60, check=True)
     assert done.stdout.splitlines()[-1] == "[]"
 
@@ -141,14 +142,14 @@ def test_a_reader_that_goes_away_is_no_error(tmp_path: Path) -> None:
     reader, writer = os.pipe()
     os.close(reader)
     with os.fdopen(writer, "w") as gone, (tmp_path / "stderr").open("w") as stderr:
-        code = subprocess.call([sys.executable, "-m", "scripts", "size", SPEC], cwd=ROOT, stdout=gone, stderr=stderr, timeout=60)
+        code = subprocess.call([sys.executable, "-m", "penstock.scripts", "size", SPEC], cwd=ROOT, stdout=gone, stderr=stderr, timeout=60)
     assert (code, (tmp_path / "stderr").read_text()) == (141, "")
 
 
 def test_an_interrupt_ends_quietly_with_its_own_code(tmp_path: Path) -> None:
     fifo = tmp_path / "spec.yaml"
     os.mkfifo(fifo)
-    command = [sys.executable, "-m", "scripts", "size", str(fifo)]
+    command = [sys.executable, "-m", "penstock.scripts", "size", str(fifo)]
     with (
         subprocess.Popen(command, cwd=ROOT, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process,
         # Opening the other end waits until the command reads the spec.
@@ -161,7 +162,7 @@ def test_an_interrupt_ends_quietly_with_its_own_code(tmp_path: Path) -> None:
 
 def test_a_name_the_terminal_can_not_show_does_not_end_the_command() -> None:
     environment: dict[str, Any] = {**os.environ, "PYTHONIOENCODING": "ascii"}
-    command = [sys.executable, "-m", "scripts", "size", "Größe.yaml"]
+    command = [sys.executable, "-m", "penstock.scripts", "size", "Größe.yaml"]
     done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=60, check=False, env=environment)
     assert (done.returncode, "SPEC-001" in done.stderr) == (2, True)
 
@@ -175,7 +176,7 @@ def test_main_gives_the_exit_code(capsys: pytest.CaptureFixture[str]) -> None:
 def test_a_verb_whose_packages_are_not_installed_says_what_is_missing() -> None:
     # A Python without this checkout's packages but for the two that `size` needs, as someone has who only sizes.
     blocked = "import sys; sys.modules.update({name: None for name in ('pyspark', 'boto3', 'confluent_kafka', 'rich', 'pandas')});"
-    call = f"{blocked} from scripts.command import main; sys.exit(main(['up', 'no.yaml']))"
+    call = f"{blocked} from penstock.scripts.command import main; sys.exit(main(['up', 'no.yaml']))"
     ran = subprocess.run([sys.executable, "-c", call], cwd=ROOT, capture_output=True, text=True, timeout=60, check=False)
     assert ran.returncode == 4, ran.stderr
     assert "error[TOOL-023]" in ran.stderr

@@ -10,8 +10,8 @@ from typing import Any
 
 import pytest
 
-from scripts.cost import compared
-from scripts.errors import WrongUsage
+from penstock.scripts.cost import compared
+from penstock.scripts.errors import WrongUsage
 from tests.infra.environments import BARE
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -32,7 +32,7 @@ def python(*words: str) -> subprocess.CompletedProcess[str]:
 
 
 def cost(*words: str) -> subprocess.CompletedProcess[str]:
-    return python("-m", "scripts", "cost", *words)
+    return python("-m", "penstock.scripts", "cost", *words)
 
 
 def as_json(*words: str) -> dict[str, Any]:
@@ -129,5 +129,5 @@ def test_an_environment_without_a_cluster_has_nothing_to_price() -> None:
 
 
 def test_it_needs_neither_spark_nor_aws() -> None:
-    done = python("-c", f"import sys, scripts.cost; print([name for name in {HEAVY!r} if name in sys.modules])")
+    done = python("-c", f"import sys, penstock.scripts.cost; print([name for name in {HEAVY!r} if name in sys.modules])")
     assert done.stdout == "[]\n"

@@ -7,14 +7,14 @@ import re
 import pytest
 from hypothesis import HealthCheck, given, settings
 
-from scripts import cost_markdown, cost_table
-from scripts.money import amount, counted, percent, unit_price, usd, usd_change
-from sizing.cost.bill import bill
-from sizing.cost.billed import Bill
-from sizing.cost.difference import Percent, UsdChange, difference
-from sizing.cost.prices import shipped
-from sizing.cost.usage import ClusterUsage, NodeUsage, Usage
-from sizing.cost.usd import UsdRange
+from penstock.scripts import cost_markdown, cost_table
+from penstock.scripts.money import amount, counted, percent, unit_price, usd, usd_change
+from penstock.sizing.cost.bill import bill
+from penstock.sizing.cost.billed import Bill
+from penstock.sizing.cost.difference import Percent, UsdChange, difference
+from penstock.sizing.cost.prices import shipped
+from penstock.sizing.cost.usage import ClusterUsage, NodeUsage, Usage
+from penstock.sizing.cost.usd import UsdRange
 from tests.sizing.cost.usages import CATALOG, EVERYTHING, usages
 
 

@@ -6,7 +6,7 @@ import re
 from collections import Counter
 from pathlib import Path
 
-from scripts.error_reference import cause, errors, rendered
+from penstock.scripts.error_reference import cause, errors, rendered
 
 PAGE = Path(__file__).resolve().parents[2] / "docs/errors.md"
 KINDS = [kind for kinds in errors().values() for kind in kinds]
@@ -26,4 +26,4 @@ def test_every_error_has_a_title_and_a_cause_in_one_sentence() -> None:
 
 
 def test_the_committed_page_is_that_of_the_classes() -> None:
-    assert PAGE.read_text() == rendered(), "out of date; write it again: python -m scripts.error_reference > docs/errors.md"
+    assert PAGE.read_text() == rendered(), "out of date; write it again: python -m penstock.scripts.error_reference > docs/errors.md"

@@ -10,9 +10,9 @@ from pathlib import Path
 import pytest
 import yaml
 
-from jobs.spec import load
-from scripts.errors import SpecNotWritten
-from scripts.from_flink import run
+from penstock.jobs.spec import load
+from penstock.scripts.errors import SpecNotWritten
+from penstock.scripts.from_flink import run
 
 ROOT = Path(__file__).resolve().parents[2]
 SEVEN = ROOT / "tests/jobs/flink/seven_task_managers.yaml"
@@ -83,7 +83,7 @@ def test_a_process_that_is_too_small_for_spark_is_printed_with_the_line_of_the_d
 def test_it_needs_neither_spark_nor_cdktf_nor_aws() -> None:
     code = (
         "import sys, pathlib\n"
-        "from scripts.from_flink import run\n"
+        "from penstock.scripts.from_flink import run\n"
         f"run(pathlib.Path({str(SEVEN)!r}), 'table')\n"
         f"print([name for name in {HEAVY!r} if name in sys.modules], file=sys.stderr)\n"
     )

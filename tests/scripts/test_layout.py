@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from scripts import layout
-from scripts.errors import NotSetUp
+from penstock.scripts import layout
+from penstock.scripts.errors import NotSetUp
 
 
 def test_jars_are_found_in_the_order_of_their_names(tmp_path: Path) -> None:

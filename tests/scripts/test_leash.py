@@ -10,9 +10,9 @@ from pathlib import Path
 
 import pytest
 
-from scripts.errors import CommandNotStarted
-from scripts.layout import ROOT
-from scripts.leash import Leash
+from penstock.scripts.errors import CommandNotStarted
+from penstock.scripts.layout import ROOT
+from penstock.scripts.leash import Leash
 
 # A process's end is told by the end of a pipe that it holds; this is for what has no pipe.
 WITHIN_S = 30
@@ -59,7 +59,7 @@ def test_a_command_and_its_children_end_with_the_leash(tmp_path: Path) -> None:
 PARENT = """
 import os, sys
 from pathlib import Path
-from scripts.leash import Leash
+from penstock.scripts.leash import Leash
 command = ["sh", "-c", "trap '' TERM HUP INT; sleep 1000 & sleep 1000"]
 with Leash(command, env=os.environ, log=Path(sys.argv[1]), remove=Path(sys.argv[2]), grace_s=0.1) as leash:
     print(leash.pid, flush=True)

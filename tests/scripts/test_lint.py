@@ -15,9 +15,9 @@ import yaml
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from infra.environment import FOLDER, names
-from scripts.command import main
-from sizing.lint.lint import RULES
+from penstock.infra.environment import FOLDER, names
+from penstock.scripts.command import main
+from penstock.sizing.lint.lint import RULES
 from tests.infra.environments import BARE
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -70,7 +70,7 @@ spec:
 
 def run(*words: str, cwd: Path = ROOT) -> subprocess.CompletedProcess[str]:
     environment = {"PYTHONPATH": str(ROOT), "PATH": ""}
-    command = [sys.executable, "-m", "scripts", "lint", *words]
+    command = [sys.executable, "-m", "penstock.scripts", "lint", *words]
     return subprocess.run(command, cwd=cwd, capture_output=True, text=True, timeout=60, check=False, env=environment)
 
 
@@ -419,7 +419,7 @@ def test_yaml_says_the_same_as_json(spec: Path) -> None:
 def test_it_needs_neither_spark_nor_cdktf_nor_aws() -> None:
     code = (
         "import sys\n"
-        "from scripts.command import main\n"
+        "from penstock.scripts.command import main\n"
         f"main(['lint', {SPECS[0]!r}, '--today', '2026-11-21'])\n"
         f"print([name for name in {HEAVY!r} if name in sys.modules], file=sys.stderr)\n"
     )

@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from scripts.layout import ROOT
-from scripts.lint_reference import rendered
-from sizing.lint.lint import RULES
+from penstock.scripts.layout import ROOT
+from penstock.scripts.lint_reference import rendered
+from penstock.sizing.lint.lint import RULES
 
 PAGE = ROOT / "docs/lint.md"
 
 
 def test_the_committed_page_is_that_of_the_rules() -> None:
-    assert PAGE.read_text("utf-8") == rendered(), "out of date; write it again: python -m scripts.lint_reference > docs/lint.md"
+    assert PAGE.read_text("utf-8") == rendered(), "out of date; write it again: python -m penstock.scripts.lint_reference > docs/lint.md"
 
 
 def test_every_rule_stands_in_the_page_once_with_its_source() -> None:

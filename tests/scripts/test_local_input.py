@@ -9,14 +9,14 @@ from pathlib import Path
 import pytest
 import yaml
 
-from jobs.local.recording import Expectation, Record, Recording
-from jobs.spec import SpecFile, load
-from scripts.errors import ExpectationFailed, InputFailed
-from scripts.local_input import expectation, generators
+from penstock.jobs.local.recording import Expectation, Record, Recording
+from penstock.jobs.spec import SpecFile, load
+from penstock.scripts.errors import ExpectationFailed, InputFailed
+from penstock.scripts.local_input import expectation, generators
 
 MODULE = "made_for_the_test_of_local_input"
 SOURCE = """\
-from jobs.local.recording import Expectation, Record
+from penstock.jobs.local.recording import Expectation, Record
 
 def with_partitions(partitions):
     for number in range(partitions):
@@ -63,7 +63,7 @@ def _spec(folder: Path, **local: object) -> SpecFile:
         "kind": "StreamingJob",
         "metadata": {"name": "tested"},
         "spec": {
-            "app": "jobs.apps.user_credit",
+            "app": "penstock.jobs.apps.user_credit",
             "parallelism": 1,
             "executor": {"memory": "2g"},
             "sources": {"a": {"kafka": {"topic": "events"}}},

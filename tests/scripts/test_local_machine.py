@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import os
 
-from scripts.local_machine import cut
-from sizing.plan import plan
-from sizing.planned import Plan
-from sizing.targets import DriverTarget, ExecutorTarget, Parallelism, Targets
+from penstock.scripts.local_machine import cut
+from penstock.sizing.plan import plan
+from penstock.sizing.planned import Plan
+from penstock.sizing.targets import DriverTarget, ExecutorTarget, Parallelism, Targets
 
 
 def _plan(parallelism: int, slots: int, memory_mib: int) -> Plan:

@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from scripts.node_picture import cells, colour_wanted, for_stream, has_blocks, render
-from scripts.node_shares import same_nodes, shares
+from penstock.scripts.node_picture import cells, colour_wanted, for_stream, has_blocks, render
+from penstock.scripts.node_shares import same_nodes, shares
 from tests.scripts.planned_samples import DRIVER, EXECUTORS, group, nodes, placed
 
 COLOUR = re.compile(r"\x1b\[[0-9]+m")

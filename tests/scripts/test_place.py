@@ -12,8 +12,8 @@ from typing import Any
 
 import pytest
 
-from scripts import place
-from sizing.errors import PenstockError
+from penstock.scripts import place
+from penstock.sizing.errors import PenstockError
 from tests.infra.environments import BARE
 from tests.sizing.placement.test_decisions import claims, recorded
 from tests.sizing.placement.worlds import FAMILY, needs, pods, pool, scenario
@@ -24,7 +24,7 @@ HEAVY = ("pyspark", "cdktf", "boto3", "moto", "pandas", "numpy")
 
 def run(*words: str) -> subprocess.CompletedProcess[str]:
     environment = {"PYTHONPATH": str(ROOT), "PATH": ""}
-    command = [sys.executable, "-m", "scripts", "place", *words]
+    command = [sys.executable, "-m", "penstock.scripts", "place", *words]
     return subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=60, check=False, env=environment)
 
 

@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from scripts.planning import planned_job, where
-from sizing.errors import PenstockError
+from penstock.scripts.planning import planned_job, where
+from penstock.sizing.errors import PenstockError
 from tests.infra.environments import BARE, written
 
 ROOT = Path(__file__).resolve().parents[2]

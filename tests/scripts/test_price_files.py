@@ -4,12 +4,12 @@ from pathlib import Path
 
 import pytest
 
-from jobs.errors import UnreadableDocument
-from scripts.price_files import catalog_file, prices_file
-from sizing.catalog.catalog import shipped as shipped_catalog
-from sizing.catalog.errors import BadCatalog
-from sizing.cost.errors import BadPrices
-from sizing.cost.prices import SHIPPED, shipped
+from penstock.jobs.errors import UnreadableDocument
+from penstock.scripts.price_files import catalog_file, prices_file
+from penstock.sizing.catalog.catalog import shipped as shipped_catalog
+from penstock.sizing.catalog.errors import BadCatalog
+from penstock.sizing.cost.errors import BadPrices
+from penstock.sizing.cost.prices import SHIPPED, shipped
 
 ROOT = Path(__file__).resolve().parents[2]
 

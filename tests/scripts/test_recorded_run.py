@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING
 import boto3
 import pytest
 
-from jobs.local.recording import RecordedBatch
-from scripts.emulation.emulated_aws import EmulatedAws
-from scripts.recorded_run import OutputFile, _batches, _ends, output_files, output_rows, starts_by_topic
+from penstock.jobs.local.recording import RecordedBatch
+from penstock.scripts.emulation.emulated_aws import EmulatedAws
+from penstock.scripts.recorded_run import OutputFile, _batches, _ends, output_files, output_rows, starts_by_topic
 
 if TYPE_CHECKING:
     from mypy_boto3_s3 import S3Client

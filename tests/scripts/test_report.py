@@ -10,18 +10,18 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from scripts.node_shares import shares
-from scripts.reporting import bars, curves, page, recovery
-from scripts.reporting.line_chart import axes_of, draw, runs, tick_step
-from scripts.reporting.markup import Markup, element
-from scripts.reporting.nodes import TALLEST, WIDEST, Scale, drawing, scale_of
-from sizing.cost.usd import UsdRange
-from sizing.explained import Explanation
-from sizing.load.capability import Running, capability
-from sizing.load.capability import curves as curve_points
-from sizing.load.spot_loss import SpotFleet, drain, loss
-from sizing.load.target_rate import needed_rate
-from sizing.planned import SpotPlan, ThroughputPlan
+from penstock.scripts.node_shares import shares
+from penstock.scripts.reporting import bars, curves, page, recovery
+from penstock.scripts.reporting.line_chart import axes_of, draw, runs, tick_step
+from penstock.scripts.reporting.markup import Markup, element
+from penstock.scripts.reporting.nodes import TALLEST, WIDEST, Scale, drawing, scale_of
+from penstock.sizing.cost.usd import UsdRange
+from penstock.sizing.explained import Explanation
+from penstock.sizing.load.capability import Running, capability
+from penstock.sizing.load.capability import curves as curve_points
+from penstock.sizing.load.spot_loss import SpotFleet, drain, loss
+from penstock.sizing.load.target_rate import needed_rate
+from penstock.sizing.planned import SpotPlan, ThroughputPlan
 from tests.scripts.planned_samples import DRIVER, EXECUTORS, HOSTILE, LOAD, cost, group, nodes, placed, planned
 
 VOID = {"meta", "br", "hr", "col"}

@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from scripts import report
-from scripts.errors import NoPage, ReportNotWritten
+from penstock.scripts import report
+from penstock.scripts.errors import NoPage, ReportNotWritten
 from tests.infra.environments import BARE
 from tests.scripts.planned_samples import SPEC
 

@@ -15,9 +15,9 @@ from pathlib import Path
 
 import pytest
 
-from scripts import errors
-from scripts.layout import ROOT
-from sizing.errors import PenstockError
+from penstock.scripts import errors
+from penstock.scripts.layout import ROOT
+from penstock.sizing.errors import PenstockError
 
 # What the script itself calls; nothing else of this machine is on its PATH.
 SYSTEM = [

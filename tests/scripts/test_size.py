@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 import yaml
 
-from sizing.catalog.catalog import shipped
+from penstock.sizing.catalog.catalog import shipped
 from tests.infra.environments import BARE, pool, written
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -31,7 +31,7 @@ spec:
 
 
 def size(*words: str, cwd: Path = ROOT) -> subprocess.CompletedProcess[str]:
-    command = [sys.executable, "-m", "scripts", "size", *words]
+    command = [sys.executable, "-m", "penstock.scripts", "size", *words]
     return subprocess.run(
         command, cwd=cwd, capture_output=True, text=True, timeout=60, check=False, env={"PYTHONPATH": str(ROOT), "PATH": ""}
     )
@@ -211,7 +211,7 @@ def test_an_app_that_does_not_exist_names_where_it_was_searched(spec: Path) -> N
 def test_it_needs_neither_spark_nor_cdktf_nor_aws() -> None:
     code = (
         "import sys\n"
-        "from scripts.command import main\n"
+        "from penstock.scripts.command import main\n"
         f"main(['size', {SPEC!r}, '--explain'])\n"
         f"print([name for name in {HEAVY!r} if name in sys.modules], file=sys.stderr)\n"
     )
@@ -222,7 +222,7 @@ def test_it_needs_neither_spark_nor_cdktf_nor_aws() -> None:
 def test_sizing_itself_imports_neither_yaml_nor_another_package() -> None:
     code = (
         "import sys\n"
-        "import sizing.plan\n"
+        "import penstock.sizing.plan\n"
         f"print([name for name in {[*HEAVY, 'yaml', 'jobs', 'infra', 'scripts']!r} if name in sys.modules])\n"
     )
     done = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, timeout=60, check=True)

@@ -8,7 +8,7 @@ import re
 import pytest
 from rich.console import Console
 
-from scripts.steps import Steps
+from penstock.scripts.steps import Steps
 
 
 def _steps(*, terminal: bool) -> tuple[Steps, io.StringIO]:

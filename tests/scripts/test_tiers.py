@@ -14,7 +14,7 @@ from pathlib import Path
 
 import pytest
 
-from scripts.layout import ROOT
+from penstock.scripts.layout import ROOT
 
 FILES = {
     "pytest.ini": "[pytest]\naddopts = -p no:cacheprovider\n",
@@ -44,7 +44,7 @@ class Tree:
         # The small tree needs no plugin, and looking for them takes longer than its tests.
         kept["PYTEST_DISABLE_PLUGIN_AUTOLOAD"] = "1"
         return subprocess.Popen(
-            [sys.executable, "-m", "scripts.tiers", *arguments],
+            [sys.executable, "-m", "penstock.scripts.tiers", *arguments],
             cwd=self.root,
             env={**kept, "PYTHONPATH": str(ROOT), "PYTHONDONTWRITEBYTECODE": "1", **(environment or {})},
             stdin=subprocess.DEVNULL,

@@ -6,21 +6,21 @@ import subprocess
 import sys
 from pathlib import Path
 
-from scripts.layout import ROOT
+from penstock.scripts.layout import ROOT
 
 SPEC = """
 apiVersion: penstock/v1
 kind: StreamingJob
 metadata: {name: clicks}
 spec:
-  app: jobs.apps.user_credit
+  app: penstock.jobs.apps.user_credit
   parallelism: 2
   executor: {slots: 2, memory: 2g}
 """
 
 
 def _up(*arguments: object) -> subprocess.CompletedProcess[str]:
-    command = [sys.executable, "-m", "scripts", "up", *map(str, arguments)]
+    command = [sys.executable, "-m", "penstock.scripts", "up", *map(str, arguments)]
     return subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=60, check=False)
 
 
@@ -46,7 +46,7 @@ def test_a_spec_without_local_input_is_refused(tmp_path: Path) -> None:
 def test_the_faults_of_all_specs_come_at_once(tmp_path: Path) -> None:
     one, other = tmp_path / "one.yaml", tmp_path / "other.yaml"
     one.write_text(SPEC.replace("2g", "2Gib"), encoding="utf-8")
-    other.write_text(SPEC.replace("jobs.apps.user_credit", "jobs.apps.user_debit"), encoding="utf-8")
+    other.write_text(SPEC.replace("penstock.jobs.apps.user_credit", "penstock.jobs.apps.user_debit"), encoding="utf-8")
     ran = _up(one, other)
     assert ran.returncode == 2
     assert "error[SPEC-007]" in ran.stderr

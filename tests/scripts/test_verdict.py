@@ -6,8 +6,8 @@ from collections import Counter
 from collections.abc import Mapping
 from typing import Any
 
-from jobs.local.recording import Expectation
-from scripts.verdict import Outcome, balance, canonical, judge
+from penstock.jobs.local.recording import Expectation
+from penstock.scripts.verdict import Outcome, balance, canonical, judge
 
 
 def _outcome(rows: int = 2, *, rows_in: int = 2, **more: Any) -> Outcome:

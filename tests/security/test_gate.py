@@ -2,11 +2,11 @@ from __future__ import annotations
 
 import datetime
 
-from scripts.security.checkov import Scan
-from scripts.security.errors import NotScanned, UnusedWaiver, UnwaivedFinding
-from scripts.security.finding import Finding
-from scripts.security.gate import judge
-from scripts.security.waivers import Waiver
+from penstock.scripts.security.checkov import Scan
+from penstock.scripts.security.errors import NotScanned, UnusedWaiver, UnwaivedFinding
+from penstock.scripts.security.finding import Finding
+from penstock.scripts.security.gate import judge
+from penstock.scripts.security.waivers import Waiver
 
 TODAY = datetime.date(2026, 11, 21)
 OPEN = Finding(rule="CKV_AWS_24", path="network/aws_security_group.open", says="No SSH from everywhere")

@@ -10,10 +10,10 @@ from typing import Any
 import pytest
 import yaml
 
-from scripts.command import main
-from scripts.errors import ProviderNotFound
-from scripts.provisioning.stacks import Stack
-from scripts.security import checkov, offline_plan
+from penstock.scripts.command import main
+from penstock.scripts.errors import ProviderNotFound
+from penstock.scripts.provisioning.stacks import Stack
+from penstock.scripts.security import checkov, offline_plan
 
 pytestmark = pytest.mark.emulated
 

@@ -5,12 +5,12 @@ from pathlib import Path
 
 import pytest
 
-from scripts.security import waivers
-from scripts.security.errors import BadWaivers, ExpiredWaiver, UnusedWaiver, WaiverTwice
-from scripts.security.finding import Finding
-from scripts.security.gate import WAIVERS
-from scripts.security.waivers import Waiver
-from sizing.errors import Faults, PenstockError
+from penstock.scripts.security import waivers
+from penstock.scripts.security.errors import BadWaivers, ExpiredWaiver, UnusedWaiver, WaiverTwice
+from penstock.scripts.security.finding import Finding
+from penstock.scripts.security.gate import WAIVERS
+from penstock.scripts.security.waivers import Waiver
+from penstock.sizing.errors import Faults, PenstockError
 
 TODAY = datetime.date(2026, 11, 21)
 FINDING = Finding(rule="CKV_AWS_144", path="checkpoints/aws_s3_bucket.output", says="replication")

@@ -5,14 +5,14 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from infra.cluster import cluster
-from infra.environment import load
-from sizing.cluster import Cluster, KafkaCluster, Quotas
-from sizing.load.load import Load
-from sizing.placement.node_pool_manifests import NodePool
-from sizing.plan import plan
-from sizing.planned import Plan
-from sizing.targets import DriverTarget, ExecutorTarget, Parallelism, Targets
+from penstock.infra.cluster import cluster
+from penstock.infra.environment import load
+from penstock.sizing.cluster import Cluster, KafkaCluster, Quotas
+from penstock.sizing.load.load import Load
+from penstock.sizing.placement.node_pool_manifests import NodePool
+from penstock.sizing.plan import plan
+from penstock.sizing.planned import Plan
+from penstock.sizing.targets import DriverTarget, ExecutorTarget, Parallelism, Targets
 
 _FOUND = cluster(load("production"))
 assert _FOUND is not None

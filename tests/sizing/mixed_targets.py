@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from hypothesis import strategies as st
 
-from sizing.targets import DriverTarget, ExecutorTarget, Parallelism, Targets
+from penstock.sizing.targets import DriverTarget, ExecutorTarget, Parallelism, Targets
 
 
 def _mib(least: int, most: int) -> st.SearchStrategy[str]:

@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
-from sizing.cluster import Cluster
-from sizing.plan import plan
+from penstock.sizing.cluster import Cluster
+from penstock.sizing.plan import plan
 from tests.sizing.clusters import CAPACITY, LOAD, PRODUCTION, codes, targets, violation, with_kafka, with_pool, with_quotas
 
 CPU = "karpenter.k8s.aws/instance-cpu"

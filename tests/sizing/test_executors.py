@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sizing.executors import executor_count, stages, subtasks, task_slots, tasks_at_a_time
+from penstock.sizing.executors import executor_count, stages, subtasks, task_slots, tasks_at_a_time
 
 
 @pytest.mark.parametrize(("slots", "parallelism", "executors"), [(13, 7, 1), (2, 8, 4), (13, 91, 7), (5, 10, 2), (5, 11, 3), (1, 1, 1)])

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from sizing.errors import BadSparkSetting, Faults, PenstockError
-from sizing.job_pods import node_selector, pod_groups
-from sizing.nodes import requested
-from sizing.plan import plan
+from penstock.sizing.errors import BadSparkSetting, Faults, PenstockError
+from penstock.sizing.job_pods import node_selector, pod_groups
+from penstock.sizing.nodes import requested
+from penstock.sizing.plan import plan
 from tests.sizing.clusters import PRODUCTION, targets
 
 OF_ALL = "spark.kubernetes.node.selector."

@@ -5,15 +5,15 @@ from __future__ import annotations
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
-from sizing.catalog.catalog import Catalog, SpotPrice
-from sizing.errors import PenstockError
-from sizing.job_pods import DRIVER, EXECUTOR, pod_groups
-from sizing.load.parallelism import needed_slots
-from sizing.nodes import DRIVER_START_S, Allocation, allocation_of, arrivals, left_out
-from sizing.plan import plan
-from sizing.planned import Plan
-from sizing.planned_nodes import NodesPlan, PlacedPods
-from sizing.targets import Parallelism, Targets
+from penstock.sizing.catalog.catalog import Catalog, SpotPrice
+from penstock.sizing.errors import PenstockError
+from penstock.sizing.job_pods import DRIVER, EXECUTOR, pod_groups
+from penstock.sizing.load.parallelism import needed_slots
+from penstock.sizing.nodes import DRIVER_START_S, Allocation, allocation_of, arrivals, left_out
+from penstock.sizing.plan import plan
+from penstock.sizing.planned import Plan
+from penstock.sizing.planned_nodes import NodesPlan, PlacedPods
+from penstock.sizing.targets import Parallelism, Targets
 from tests.sizing.clusters import LOAD, PRODUCTION, targets, with_pool
 from tests.sizing.mixed_targets import mixed_targets
 

@@ -8,12 +8,12 @@ import pytest
 from hypothesis import given
 from pydantic import ValidationError
 
-from sizing.errors import PenstockError, Place
-from sizing.plan import plan
-from sizing.planned import Plan
-from sizing.spark_pods import driver_memory, executor_memory
-from sizing.spark_settings import read_settings
-from sizing.targets import DriverTarget, ExecutorTarget, Operators, Origin, Parallelism, Targets
+from penstock.sizing.errors import PenstockError, Place
+from penstock.sizing.plan import plan
+from penstock.sizing.planned import Plan
+from penstock.sizing.spark_pods import driver_memory, executor_memory
+from penstock.sizing.spark_settings import read_settings
+from penstock.sizing.targets import DriverTarget, ExecutorTarget, Operators, Origin, Parallelism, Targets
 from tests.sizing.mixed_targets import mixed_targets
 
 EXECUTOR = ExecutorTarget(slots=5, cpu_millicores=4000, memory_mib=16384)

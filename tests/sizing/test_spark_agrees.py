@@ -10,10 +10,10 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from pyspark.java_gateway import launch_gateway
 
-from sizing.plan import plan
-from sizing.spark_pods import driver_memory, executor_memory
-from sizing.spark_settings import read_settings
-from sizing.targets import Targets
+from penstock.sizing.plan import plan
+from penstock.sizing.spark_pods import driver_memory, executor_memory
+from penstock.sizing.spark_settings import read_settings
+from penstock.sizing.targets import Targets
 from tests.sizing.mixed_targets import PYTHON_MEMORY, mixed_targets
 
 pytestmark = pytest.mark.spark

@@ -10,8 +10,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sizing.executors import task_slots
-from sizing.spark_pods import (
+from penstock.sizing.executors import task_slots
+from penstock.sizing.spark_pods import (
     MIN_HEAP_MIB,
     driver_memory,
     executor_memory,
@@ -20,7 +20,7 @@ from sizing.spark_pods import (
     planned_driver,
     planned_executor,
 )
-from sizing.spark_settings import SparkSettings, read_settings
+from penstock.sizing.spark_settings import SparkSettings, read_settings
 
 CASES: list[dict[str, Any]] = json.loads((Path(__file__).parent / "data/spark_pods.json").read_text())["cases"]
 _KEYS = {

@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sizing.spark_settings import read_settings, spark_mib, spark_size_mib
-from sizing.units import NotAQuantity
+from penstock.sizing.spark_settings import read_settings, spark_mib, spark_size_mib
+from penstock.sizing.units import NotAQuantity
 
 
 @pytest.mark.parametrize(

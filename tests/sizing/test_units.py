@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sizing.units import MAX_CPU_MILLICORES, MAX_DURATION_MS, NotAQuantity, cpu_millicores, duration_ms, memory_mib, size_bytes
+from penstock.sizing.units import MAX_CPU_MILLICORES, MAX_DURATION_MS, NotAQuantity, cpu_millicores, duration_ms, memory_mib, size_bytes
 
 READERS: list[Callable[[object], int]] = [size_bytes, memory_mib, cpu_millicores, duration_ms]
 ANYTHING = st.one_of(

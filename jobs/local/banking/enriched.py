@@ -6,11 +6,11 @@ import json
 from collections import Counter
 from decimal import Decimal
 
-from jobs.local.arrivals import Value, changes, expectation, kept, valid_at
-from jobs.local.banking.tables import ACCOUNTS_CLOCK, ACCOUNTS_TOPIC, known_customers
-from jobs.local.banking.transactions import CLOCK, TOPIC
-from jobs.local.recording import Expectation, Recording
-from jobs.local.replay import judge
+from penstock.jobs.local.arrivals import Value, changes, expectation, kept, valid_at
+from penstock.jobs.local.banking.tables import ACCOUNTS_CLOCK, ACCOUNTS_TOPIC, known_customers
+from penstock.jobs.local.banking.transactions import CLOCK, TOPIC
+from penstock.jobs.local.recording import Expectation, Recording
+from penstock.jobs.local.replay import judge
 
 
 def expect(recording: Recording) -> Expectation:

@@ -7,10 +7,10 @@ from collections import Counter, defaultdict
 from collections.abc import Mapping
 from decimal import Decimal
 
-from jobs.local import windows
-from jobs.local.arrivals import Value, expectation
-from jobs.local.banking.transactions import judged, once
-from jobs.local.recording import Expectation, Recording
+from penstock.jobs.local import windows
+from penstock.jobs.local.arrivals import Value, expectation
+from penstock.jobs.local.banking.transactions import judged, once
+from penstock.jobs.local.recording import Expectation, Recording
 
 _WITHIN_MS = 10 * 60_000
 _TIMES = 3

@@ -6,10 +6,10 @@ import json
 from collections import Counter
 from collections.abc import Iterator
 
-from jobs.local.arrivals import changes, expectation
-from jobs.local.banking.tables import ACCOUNTS_CLOCK, ACCOUNTS_TOPIC, CUSTOMERS_CLOCK, CUSTOMERS_TOPIC
-from jobs.local.recording import Expectation, Recording
-from jobs.local.replay import judge
+from penstock.jobs.local.arrivals import changes, expectation
+from penstock.jobs.local.banking.tables import ACCOUNTS_CLOCK, ACCOUNTS_TOPIC, CUSTOMERS_CLOCK, CUSTOMERS_TOPIC
+from penstock.jobs.local.recording import Expectation, Recording
+from penstock.jobs.local.replay import judge
 
 
 def database() -> Iterator[str]:

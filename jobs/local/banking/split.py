@@ -5,9 +5,9 @@ from __future__ import annotations
 import json
 from collections import Counter
 
-from jobs.local.arrivals import expectation
-from jobs.local.banking.transactions import judged, once
-from jobs.local.recording import Expectation, Recording
+from penstock.jobs.local.arrivals import expectation
+from penstock.jobs.local.banking.transactions import judged, once
+from penstock.jobs.local.recording import Expectation, Recording
 
 
 def expect(recording: Recording) -> Expectation:

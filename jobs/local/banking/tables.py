@@ -5,10 +5,10 @@ from __future__ import annotations
 import random
 from collections.abc import Iterator
 
-from jobs.local.arrivals import BEGIN_MS, FLUSH_MS, Event, Faults, arrivals, clock, flush
-from jobs.local.banking.transactions import ACCOUNTS, LENGTH_MS, amount_text
-from jobs.local.recording import Record
-from jobs.local.windows import written
+from penstock.jobs.local.arrivals import BEGIN_MS, FLUSH_MS, Event, Faults, arrivals, clock, flush
+from penstock.jobs.local.banking.transactions import ACCOUNTS, LENGTH_MS, amount_text
+from penstock.jobs.local.recording import Record
+from penstock.jobs.local.windows import written
 
 CUSTOMERS_TOPIC, ACCOUNTS_TOPIC = "customers", "accounts"
 CUSTOMERS = 80

@@ -6,10 +6,10 @@ import json
 from collections import Counter, defaultdict
 from decimal import Decimal
 
-from jobs.local import windows
-from jobs.local.arrivals import expectation
-from jobs.local.banking.transactions import judged, once
-from jobs.local.recording import Expectation, Recording
+from penstock.jobs.local import windows
+from penstock.jobs.local.arrivals import expectation
+from penstock.jobs.local.banking.transactions import judged, once
+from penstock.jobs.local.recording import Expectation, Recording
 
 _HOUR_MS, _STEP_MS = 3_600_000, 600_000
 

@@ -5,10 +5,10 @@ from __future__ import annotations
 import random
 from collections.abc import Iterable, Iterator
 
-from jobs.local.arrivals import BEGIN_MS, FLUSH_MS, Event, Value, arrivals, clock, flush, kept
-from jobs.local.recording import Record, Recording
-from jobs.local.replay import Judged, judge
-from jobs.local.windows import written
+from penstock.jobs.local.arrivals import BEGIN_MS, FLUSH_MS, Event, Value, arrivals, clock, flush, kept
+from penstock.jobs.local.recording import Record, Recording
+from penstock.jobs.local.replay import Judged, judge
+from penstock.jobs.local.windows import written
 
 TOPIC = "transactions"
 ACCOUNTS = 200

@@ -8,11 +8,11 @@ from collections import Counter, defaultdict
 from collections.abc import Iterator
 from decimal import Decimal
 
-from jobs.local.arrivals import BEGIN_MS, FLUSH_MS, Event, Value, arrivals, clock, expectation, flush, kept
-from jobs.local.banking.transactions import amount_text
-from jobs.local.recording import Expectation, Record, Recording
-from jobs.local.replay import judge
-from jobs.local.windows import written
+from penstock.jobs.local.arrivals import BEGIN_MS, FLUSH_MS, Event, Value, arrivals, clock, expectation, flush, kept
+from penstock.jobs.local.banking.transactions import amount_text
+from penstock.jobs.local.recording import Expectation, Record, Recording
+from penstock.jobs.local.replay import judge
+from penstock.jobs.local.windows import written
 
 DEBITS, CREDITS = "settlement.debits", "settlement.credits"
 _TRANSFERS = 6_000

@@ -7,9 +7,9 @@ import uuid
 from collections.abc import Mapping
 from typing import Any
 
-from scripts.emulation import neighbours
-from scripts.emulation.checked_service import Answer, Asked, Operation, Place
-from scripts.emulation.eks.state import Cluster, Eks, in_use, invalid, invalid_request, not_found, now, page
+from penstock.scripts.emulation import neighbours
+from penstock.scripts.emulation.checked_service import Answer, Asked, Operation, Place
+from penstock.scripts.emulation.eks.state import Cluster, Eks, in_use, invalid, invalid_request, not_found, now, page
 
 # Source: EKS's user guide, "Review access policy permissions".
 POLICIES = (

@@ -10,11 +10,11 @@ from typing import Any
 
 import yaml
 
-from scripts.emulation import neighbours
-from scripts.emulation.checked_service import Answer, Asked, Operation
-from scripts.emulation.eks.clusters import VERSIONS
-from scripts.emulation.eks.pod_identity import associate
-from scripts.emulation.eks.state import Cluster, Eks, in_use, invalid, not_found, now, page
+from penstock.scripts.emulation import neighbours
+from penstock.scripts.emulation.checked_service import Answer, Asked, Operation
+from penstock.scripts.emulation.eks.clusters import VERSIONS
+from penstock.scripts.emulation.eks.pod_identity import associate
+from penstock.scripts.emulation.eks.state import Cluster, Eks, in_use, invalid, not_found, now, page
 
 _VERSION = re.compile(r"v\d+\.\d+\.\d+-eksbuild\.\d+")
 

@@ -8,9 +8,9 @@ import re
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from scripts.emulation import neighbours
-from scripts.emulation.checked_service import Answer, Asked, Operation, Place
-from scripts.emulation.eks.state import Cluster, Eks, in_use, invalid, invalid_request, need_role, new_id, not_found, now, page
+from penstock.scripts.emulation import neighbours
+from penstock.scripts.emulation.checked_service import Answer, Asked, Operation, Place
+from penstock.scripts.emulation.eks.state import Cluster, Eks, in_use, invalid, invalid_request, need_role, new_id, not_found, now, page
 
 LOG_TYPES = ("api", "audit", "authenticator", "controllerManager", "scheduler")
 # Kubernetes' minor versions that are taken. Source: EKS's user guide, "Kubernetes versions": 1.33 left standard support in 2026.

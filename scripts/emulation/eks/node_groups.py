@@ -6,10 +6,10 @@ import uuid
 from collections.abc import Mapping
 from typing import Any
 
-from scripts.emulation import neighbours
-from scripts.emulation.checked_service import Answer, Asked, Operation
-from scripts.emulation.eks.access import admit_nodes, dismiss_nodes
-from scripts.emulation.eks.state import Cluster, Eks, in_use, invalid, need_role, not_found, now, page
+from penstock.scripts.emulation import neighbours
+from penstock.scripts.emulation.checked_service import Answer, Asked, Operation
+from penstock.scripts.emulation.eks.access import admit_nodes, dismiss_nodes
+from penstock.scripts.emulation.eks.state import Cluster, Eks, in_use, invalid, need_role, not_found, now, page
 
 _NOT_WITH_TEMPLATE = ("diskSize", "remoteAccess")
 _KEPT = ("labels", "taints", "remoteAccess", "nodeRepairConfig", "warmPoolConfig")

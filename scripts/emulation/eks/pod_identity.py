@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from scripts.emulation.checked_service import Answer, Asked, Operation
-from scripts.emulation.eks.state import Cluster, Eks, in_use, invalid_request, need_role, new_id, not_found, now, page
+from penstock.scripts.emulation.checked_service import Answer, Asked, Operation
+from penstock.scripts.emulation.eks.state import Cluster, Eks, in_use, invalid_request, need_role, new_id, not_found, now, page
 
 # Source: EKS's user guide, "Create IAM role with trust policy required by EKS Pod Identity".
 SERVICE = "pods.eks.amazonaws.com"

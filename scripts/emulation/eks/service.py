@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from moto.eks.models import eks_backends
 
-from scripts.emulation.checked_service import CheckedService
-from scripts.emulation.eks import access, addons, clusters, node_groups, pod_identity, tags
-from scripts.emulation.eks.state import Eks
+from penstock.scripts.emulation.checked_service import CheckedService
+from penstock.scripts.emulation.eks import access, addons, clusters, node_groups, pod_identity, tags
+from penstock.scripts.emulation.eks.state import Eks
 
 SERVICE = CheckedService(
     "eks",

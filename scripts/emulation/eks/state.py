@@ -10,8 +10,8 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import Any
 
-from scripts.emulation import neighbours
-from scripts.emulation.checked_service import Answer, Asked, Place, Refused
+from penstock.scripts.emulation import neighbours
+from penstock.scripts.emulation.checked_service import Answer, Asked, Place, Refused
 
 # Source: EKS's API reference, maxResults of the List operations.
 PAGE = 100

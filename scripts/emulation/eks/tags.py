@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from scripts.emulation.checked_service import Answer, Asked, Operation, Refused
-from scripts.emulation.eks.state import Eks
+from penstock.scripts.emulation.checked_service import Answer, Asked, Operation, Refused
+from penstock.scripts.emulation.eks.state import Eks
 
 
 def tag_resource(eks: Eks, asked: Asked) -> Answer:

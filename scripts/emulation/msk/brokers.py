@@ -6,11 +6,11 @@ import uuid
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from scripts.emulation import neighbours
-from scripts.emulation.checked_service import Asked, Place
-from scripts.emulation.msk.configurations import software
-from scripts.emulation.msk.state import Msk, bad_request, need_kafka_version
-from sizing.kafka.broker_types import UNMEASURED, broker_types
+from penstock.scripts.emulation import neighbours
+from penstock.scripts.emulation.checked_service import Asked, Place
+from penstock.scripts.emulation.msk.configurations import software
+from penstock.scripts.emulation.msk.state import Msk, bad_request, need_kafka_version
+from penstock.sizing.kafka.broker_types import UNMEASURED, broker_types
 
 # Source: MSK's API reference, BrokerNodeGroupInfo: what a standard broker gets where nobody says, in GiB.
 DEFAULT_VOLUME_GIB = 1000

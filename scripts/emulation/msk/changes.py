@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from scripts.emulation.checked_service import Answer, Asked, Operation
-from scripts.emulation.msk.brokers import (
+from penstock.scripts.emulation.checked_service import Answer, Asked, Operation
+from penstock.scripts.emulation.msk.brokers import (
     NOT_MONITORED,
     is_express,
     logging_info,
@@ -14,8 +14,8 @@ from scripts.emulation.msk.brokers import (
     need_broker_count,
     need_broker_type,
 )
-from scripts.emulation.msk.configurations import software
-from scripts.emulation.msk.state import KAFKA_VERSIONS, Cluster, Msk, bad_request, need_kafka_version
+from penstock.scripts.emulation.msk.configurations import software
+from penstock.scripts.emulation.msk.state import KAFKA_VERSIONS, Cluster, Msk, bad_request, need_kafka_version
 
 # How a request names all brokers of a cluster. Source: MSK's API reference, BrokerEBSVolumeInfo.
 ALL_BROKERS = "All"

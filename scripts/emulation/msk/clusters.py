@@ -7,9 +7,9 @@ import re
 from collections.abc import Mapping
 from typing import Any
 
-from scripts.emulation.checked_service import Answer, Asked, Operation
-from scripts.emulation.msk.brokers import allowed_ways, described, network
-from scripts.emulation.msk.state import (
+from penstock.scripts.emulation.checked_service import Answer, Asked, Operation
+from penstock.scripts.emulation.msk.brokers import allowed_ways, described, network
+from penstock.scripts.emulation.msk.state import (
     KAFKA_VERSIONS,
     PROVISIONED,
     SERVERLESS,

@@ -6,8 +6,8 @@ import re
 from collections.abc import Mapping
 from typing import Any
 
-from scripts.emulation.checked_service import Answer, Asked, Operation
-from scripts.emulation.msk.state import Configuration, Msk, bad_request, conflict, need_kafka_version, new_arn, now, page
+from penstock.scripts.emulation.checked_service import Answer, Asked, Operation
+from penstock.scripts.emulation.msk.state import Configuration, Msk, bad_request, conflict, need_kafka_version, new_arn, now, page
 
 _NAME = re.compile(r"[0-9A-Za-z][0-9A-Za-z-]*")
 # What brokers of MSK may be told. Source: MSK's developer guide, "Custom Amazon MSK configurations".

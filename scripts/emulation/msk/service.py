@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from moto.kafka.models import kafka_backends
 
-from scripts.emulation.checked_service import CheckedService
-from scripts.emulation.msk import changes, clusters, configurations, sharing
-from scripts.emulation.msk.state import Msk
+from penstock.scripts.emulation.checked_service import CheckedService
+from penstock.scripts.emulation.msk import changes, clusters, configurations, sharing
+from penstock.scripts.emulation.msk.state import Msk
 
 SERVICE = CheckedService(
     "kafka",

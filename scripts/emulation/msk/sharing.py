@@ -5,8 +5,8 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping
 
-from scripts.emulation.checked_service import Answer, Asked, Operation
-from scripts.emulation.msk.state import Msk, bad_request, new_version, not_found
+from penstock.scripts.emulation.checked_service import Answer, Asked, Operation
+from penstock.scripts.emulation.msk.state import Msk, bad_request, new_version, not_found
 
 
 def tag_resource(msk: Msk, asked: Asked) -> Answer:

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import Any
 
-from scripts.emulation.checked_service import Asked, Place, Refused
+from penstock.scripts.emulation.checked_service import Asked, Place, Refused
 
 # Source: MSK's developer guide, "Supported Apache Kafka versions"; oldest first.
 KAFKA_VERSIONS = ("3.6.0", "3.7.x", "3.7.x.kraft", "3.8.x", "3.8.x.kraft", "3.9.x", "3.9.x.kraft", "4.0.x.kraft", "4.1.x.kraft")

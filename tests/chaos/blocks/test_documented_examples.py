@@ -12,12 +12,12 @@ import pytest
 import yaml
 from pyspark.sql import SparkSession
 
-from jobs import spec
-from jobs.job import Job
-from jobs.kafka_access import KafkaAccess
-from jobs.lookups.table import LookupTable, column_type
-from jobs.streams import Stream
-from scripts.layout import ROOT
+from penstock.jobs import spec
+from penstock.jobs.job import Job
+from penstock.jobs.kafka_access import KafkaAccess
+from penstock.jobs.lookups.table import LookupTable, column_type
+from penstock.jobs.streams import Stream
+from penstock.scripts.layout import ROOT
 from tests.docs.test_documents import _blocks
 
 FOLDER = ROOT / "docs/blocks"

@@ -14,13 +14,13 @@ from typing import Any
 import pytest
 from pyspark.sql import functions as F
 
-from jobs.joins import union
-from jobs.lookups.table import LookupTable, open_table
-from jobs.spec import Table
-from jobs.sql.building import declare
-from jobs.streams import Stream
-from scripts.layout import ROOT
-from scripts.local_servers.postgres_server import PostgresServer
+from penstock.jobs.joins import union
+from penstock.jobs.lookups.table import LookupTable, open_table
+from penstock.jobs.spec import Table
+from penstock.jobs.sql.building import declare
+from penstock.jobs.streams import Stream
+from penstock.scripts.layout import ROOT
+from penstock.scripts.local_servers.postgres_server import PostgresServer
 from tests.jobs.spark.blocks import Input, Ran, row, run, same
 from tests.jobs.spark.running import Surroundings
 

@@ -9,8 +9,8 @@ import jsonschema
 import pytest
 import yaml
 
-from infra.constructs.local_chart import CHART, values
-from infra.environment import load
+from penstock.infra.constructs.local_chart import CHART, values
+from penstock.infra.environment import load
 from tests.infra.stacks.synthesized import CLUSTER, Content, content
 
 TEMPLATE = "{{ .Values.secret }} ${HOME} %{ if } $${x} 100%"
@@ -28,8 +28,8 @@ def synthesized(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Content
     folder = tmp_path_factory.mktemp("charts")
 
     def add(app: Any) -> None:
-        from infra.constructs.charts_stack import ChartsStack
-        from infra.constructs.local_chart import LocalChart
+        from penstock.infra.constructs.charts_stack import ChartsStack
+        from penstock.infra.constructs.local_chart import LocalChart
 
         stack = ChartsStack(app, "some-charts", load("production"), CLUSTER)
         first = LocalChart(stack, "one", name="one", namespace="kube-system", manifests=[MANIFEST])
@@ -66,8 +66,8 @@ def test_the_chart_lies_once_in_the_stacks_folder_and_no_path_of_this_machine_is
 
 def test_the_charts_folder_is_named_by_its_content_wherever_it_lies(synthesized: tuple[Path, Content], tmp_path: Path) -> None:
     def add(app: Any) -> None:
-        from infra.constructs.charts_stack import ChartsStack
-        from infra.constructs.local_chart import LocalChart
+        from penstock.infra.constructs.charts_stack import ChartsStack
+        from penstock.infra.constructs.local_chart import LocalChart
 
         LocalChart(ChartsStack(app, "other-charts", load("production"), CLUSTER), "x", name="x", namespace="kube-system", manifests=[])
 

@@ -8,10 +8,10 @@ from typing import Any
 
 import kubernetes_validate
 
-from infra.environment import load
-from infra.job_connections import connections_of, ports, secrets, urls
-from infra.manifests.deployed_job import DeployedJob
-from infra.plans import plans
+from penstock.infra.environment import load
+from penstock.infra.job_connections import connections_of, ports, secrets, urls
+from penstock.infra.manifests.deployed_job import DeployedJob
+from penstock.infra.plans import plans
 
 # The shipped environments' version of EKS.
 KUBERNETES = "1.35"

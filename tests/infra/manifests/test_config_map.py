@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from infra.manifests.config_map import config_map, fingerprint
-from infra.manifests.spark_application import operated_manifests
+from penstock.infra.manifests.config_map import config_map, fingerprint
+from penstock.infra.manifests.spark_application import operated_manifests
 from tests.infra.manifests.jobs_in_cluster import deployed, of_kind
 
 

@@ -7,10 +7,10 @@ from typing import Any
 import kubernetes_validate
 import pytest
 
-from infra.errors import LogsTooSmall
-from infra.job_alarms import METRICS
-from infra.manifests.deployed_job import namespace
-from infra.manifests.fluent_bit import (
+from penstock.infra.errors import LogsTooSmall
+from penstock.infra.job_alarms import METRICS
+from penstock.infra.manifests.deployed_job import namespace
+from penstock.infra.manifests.fluent_bit import (
     DAEMON_SET,
     FIELDS,
     NAMESPACE,
@@ -21,7 +21,7 @@ from infra.manifests.fluent_bit import (
     configuration,
     fluent_bit,
 )
-from infra.parts.nodes import DaemonSetRequest
+from penstock.infra.parts.nodes import DaemonSetRequest
 
 REQUEST = DaemonSetRequest.model_validate({"name": "fluent-bit", "cpu": "100m", "memory": "128Mi"})
 LOGGING = Logging("production", "us-east-1", ("user-credit", "flights"), "/penstock/production/jobs", Search("search.example"), REQUEST)

@@ -8,16 +8,16 @@ import kubernetes_validate
 import pytest
 import yaml
 
-from infra.manifests.client_mode_conf import client_mode_conf, owned_conf
-from infra.manifests.config_map import fingerprint
-from infra.manifests.deployed_job import DeployedJob
-from infra.manifests.driver_pod import READY_FILE
-from infra.manifests.executor_pod_template import executor_pod_template
-from infra.manifests.job import job_manifests
-from infra.manifests.pod_security import LOCAL_DIRS, TEMPORARY
-from infra.parts.nodes import PodPlace
-from jobs.runtime_configuration import POD_NAME_VARIABLE, READY_FILE_VARIABLE, RuntimeConfiguration
-from jobs.spec import load
+from penstock.infra.manifests.client_mode_conf import client_mode_conf, owned_conf
+from penstock.infra.manifests.config_map import fingerprint
+from penstock.infra.manifests.deployed_job import DeployedJob
+from penstock.infra.manifests.driver_pod import READY_FILE
+from penstock.infra.manifests.executor_pod_template import executor_pod_template
+from penstock.infra.manifests.job import job_manifests
+from penstock.infra.manifests.pod_security import LOCAL_DIRS, TEMPORARY
+from penstock.infra.parts.nodes import PodPlace
+from penstock.jobs.runtime_configuration import POD_NAME_VARIABLE, READY_FILE_VARIABLE, RuntimeConfiguration
+from penstock.jobs.spec import load
 from tests.infra.manifests.jobs_in_cluster import deployed, hold, of_kind
 
 JOBS: dict[str, dict[str, Any]] = {

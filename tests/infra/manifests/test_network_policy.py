@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from infra.manifests.job import job_manifests
+from penstock.infra.manifests.job import job_manifests
 from tests.infra.manifests.jobs_in_cluster import deployed, of_kind
 
 # What an evaluation of the policies is asked about: whose pods, in which namespace, or an address.

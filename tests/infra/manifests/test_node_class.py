@@ -6,12 +6,12 @@ from typing import Any
 import jsonschema
 import pytest
 
-from infra.environment import load, names
-from infra.manifests.node_class import DISCOVERY_TAG, node_class
-from infra.manifests.node_pool import node_pool
-from infra.parts.nodes import Nodes
-from infra.stacks.network import DISCOVERY_TAG as NETWORKS_TAG
-from sizing.errors import PenstockError
+from penstock.infra.environment import load, names
+from penstock.infra.manifests.node_class import DISCOVERY_TAG, node_class
+from penstock.infra.manifests.node_pool import node_pool
+from penstock.infra.parts.nodes import Nodes
+from penstock.infra.stacks.network import DISCOVERY_TAG as NETWORKS_TAG
+from penstock.sizing.errors import PenstockError
 from tests.infra.environments import read
 from tests.infra.manifests.karpenter_crds import hold
 

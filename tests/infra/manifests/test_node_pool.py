@@ -6,9 +6,9 @@ from typing import Any
 import jsonschema
 import pytest
 
-from infra.environment import Environment, load, names
-from infra.manifests.daemon_set import daemon_set
-from infra.manifests.node_pool import duration, node_pool
+from penstock.infra.environment import Environment, load, names
+from penstock.infra.manifests.daemon_set import daemon_set
+from penstock.infra.manifests.node_pool import duration, node_pool
 from tests.infra.environments import pool, read
 from tests.infra.manifests.karpenter_crds import hold
 

@@ -8,9 +8,9 @@ from typing import Any
 import kubernetes_validate
 import pytest
 
-from infra.manifests import fluent_bit
-from infra.manifests.deployed_job import OBSERVABILITY_NAMESPACE
-from infra.manifests.prometheus import (
+from penstock.infra.manifests import fluent_bit
+from penstock.infra.manifests.deployed_job import OBSERVABILITY_NAMESPACE
+from penstock.infra.manifests.prometheus import (
     NAMESPACE,
     RENAMED,
     RENAMED_BY_PART,
@@ -20,12 +20,12 @@ from infra.manifests.prometheus import (
     prometheus,
     rules,
 )
-from infra.parts.nodes import DaemonSetRequest
-from infra.parts.observability import Alarms
-from jobs import skew
-from jobs.event_time import gauges
-from jobs.lag import LAG_RECORDS, STARTED_S
-from jobs.session import FIXED
+from penstock.infra.parts.nodes import DaemonSetRequest
+from penstock.infra.parts.observability import Alarms
+from penstock.jobs import skew
+from penstock.jobs.event_time import gauges
+from penstock.jobs.lag import LAG_RECORDS, STARTED_S
+from penstock.jobs.session import FIXED
 
 JOBS = (
     ScrapedJob("user-credit", "user-credit-driver-0.user-credit-driver.job-user-credit.svc", bounded=False),

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from pydantic import ValidationError
 
-from infra.parts.connections import Connection
+from penstock.infra.parts.connections import Connection
 
 SECRET = "arn:aws:secretsmanager:us-east-1:111122223333:secret:bank-AbCdEf"
 

@@ -5,9 +5,9 @@ from typing import Any
 
 import pytest
 
-from infra.parts.eks import arm
-from sizing.catalog.catalog import shipped
-from sizing.errors import PenstockError
+from penstock.infra.parts.eks import arm
+from penstock.sizing.catalog.catalog import shipped
+from penstock.sizing.errors import PenstockError
 from tests.infra.environments import read
 
 ADMIN = "arn:aws:iam::111122223333:role/deploy"

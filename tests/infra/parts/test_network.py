@@ -5,8 +5,8 @@ from typing import Any
 
 import pytest
 
-from infra.environment import load
-from sizing.errors import PenstockError
+from penstock.infra.environment import load
+from penstock.sizing.errors import PenstockError
 from tests.infra.environments import Change, read
 
 PRIVATE = ["10.0.0.0/19", "10.0.32.0/19", "10.0.64.0/19"]

@@ -5,9 +5,9 @@ from typing import Any
 
 import pytest
 
-from infra.environment import load
-from infra.pipeline.__main__ import main
-from infra.pipeline.deploy_role import concourse_trust, github_trust, permissions
+from penstock.infra.environment import load
+from penstock.infra.pipeline.__main__ import main
+from penstock.infra.pipeline.deploy_role import concourse_trust, github_trust, permissions
 
 PRODUCTION = load("production")
 ACCOUNT = PRODUCTION.spec.account

@@ -14,14 +14,14 @@ import pytest
 import yaml
 from pydantic import ValidationError
 
-from infra.environment import names
-from infra.pipeline import written
-from infra.pipeline.concourse import VARIABLES
-from infra.pipeline.github_actions import ACTIONS
-from infra.pipeline.steps import CHECK, DEPLOY, TARGETS, Step, Target
-from scripts import command, tiers
-from scripts.errors import WrongUsage
-from scripts.layout import ROOT
+from penstock.infra.environment import names
+from penstock.infra.pipeline import written
+from penstock.infra.pipeline.concourse import VARIABLES
+from penstock.infra.pipeline.github_actions import ACTIONS
+from penstock.infra.pipeline.steps import CHECK, DEPLOY, TARGETS, Step, Target
+from penstock.scripts import command, tiers
+from penstock.scripts.errors import WrongUsage
+from penstock.scripts.layout import ROOT
 from tests.infra.pipeline.concourse_schema import Pipeline
 
 CONCOURSE = written.FOLDER / "concourse.yaml"
@@ -72,7 +72,7 @@ COMMANDS = [pytest.param(words, id=f"{step.name}-{words[0]}") for step in ALL fo
 
 @pytest.mark.parametrize("path", [CONCOURSE, GITHUB], ids=lambda path: path.name)
 def test_a_written_pipeline_is_what_its_description_says(path: Path) -> None:
-    assert path.read_text("utf-8") == written.files()[path], "run `python -m infra.pipeline`"
+    assert path.read_text("utf-8") == written.files()[path], "run `python -m penstock.infra.pipeline`"
 
 
 def test_the_workflow_is_one_by_githubs_schema(workflow: dict[str, Any]) -> None:

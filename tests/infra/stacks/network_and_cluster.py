@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 
-from infra.environment import Environment, load
+from penstock.infra.environment import Environment, load
 
 Change = Callable[[dict[str, Any]], None]
 Resource = dict[str, Any]
@@ -74,8 +74,8 @@ def _synthesized(found: str) -> tuple[str, str]:
     os.environ.setdefault("JSII_SILENCE_WARNING_END_OF_LIFE_NODE_VERSION", "20")
     from cdktf import App
 
-    from infra.stacks.cluster import ClusterStack
-    from infra.stacks.network import NetworkStack
+    from penstock.infra.stacks.cluster import ClusterStack
+    from penstock.infra.stacks.network import NetworkStack
 
     environment = Environment.model_validate_json(found)
     with TemporaryDirectory() as folder:

@@ -11,9 +11,9 @@ from typing import Any
 
 import pytest
 
-from infra.environment import Environment, load
-from infra.plans import EnvironmentPlans, plans
-from scripts.layout import ROOT
+from penstock.infra.environment import Environment, load
+from penstock.infra.plans import EnvironmentPlans, plans
+from penstock.scripts.layout import ROOT
 
 Stack = dict[str, Any]
 
@@ -56,8 +56,8 @@ def synthesized(folder: Path, environment: Environment, *, cluster: bool = True)
     os.environ.setdefault("JSII_SILENCE_WARNING_END_OF_LIFE_NODE_VERSION", "20")
     from cdktf import App
 
-    from infra.stacks.observability import ObservabilityStack
-    from infra.stacks.observability_charts import ObservabilityChartsStack
+    from penstock.infra.stacks.observability import ObservabilityStack
+    from penstock.infra.stacks.observability_charts import ObservabilityChartsStack
 
     app = App(outdir=str(folder))
     jobs, outputs = planned(environment), Outputs()

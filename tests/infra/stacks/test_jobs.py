@@ -8,9 +8,9 @@ from typing import Any
 
 import pytest
 
-from infra.environment import Environment, load
-from infra.manifests.deployed_job import service_account
-from infra.plans import plans
+from penstock.infra.environment import Environment, load
+from penstock.infra.manifests.deployed_job import service_account
+from penstock.infra.plans import plans
 from tests.infra.environments import read
 from tests.infra.stacks.synthesized import Content, content
 
@@ -27,7 +27,7 @@ JOBS = ("user-credit", "flights")
 
 
 def synthesized(folder: Path, environment: Environment, kafka: Any = KAFKA) -> Content:
-    from infra.stacks.jobs import JobsStack
+    from penstock.infra.stacks.jobs import JobsStack
 
     found = plans(environment)
     return content(folder, "jobs", lambda app: JobsStack(app, environment, found, CHECKPOINTS, kafka, CLUSTER))

@@ -9,11 +9,11 @@ from typing import Any
 import pytest
 import yaml
 
-from infra.environment import Environment, load
-from infra.errors import SettingOfDeployment
-from infra.image_tag import VARIABLE
-from infra.plans import plans
-from sizing.errors import PenstockError
+from penstock.infra.environment import Environment, load
+from penstock.infra.errors import SettingOfDeployment
+from penstock.infra.image_tag import VARIABLE
+from penstock.infra.plans import plans
+from penstock.sizing.errors import PenstockError
 from tests.infra.environments import Change, read
 from tests.infra.manifests.jobs_in_cluster import hold, of_kind
 from tests.infra.stacks.synthesized import CLUSTER, Content, content
@@ -31,7 +31,7 @@ def _no_image_of_a_pipeline(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def synthesized(folder: Path, environment: Environment, kafka: Any = KAFKA) -> Content:
-    from infra.stacks.jobs_charts import JobsChartsStack
+    from penstock.infra.stacks.jobs_charts import JobsChartsStack
 
     found = plans(environment)
     roles = SimpleNamespace(role_arns={job.name: f"{ROLES}{job.name}" for job in found.jobs})

@@ -8,10 +8,10 @@ from typing import Any
 
 import pytest
 
-from infra.environment import Environment, load
-from infra.errors import BrokersUnknown
-from infra.plans import plans
-from jobs.topics import MAX_RECORD_BYTES
+from penstock.infra.environment import Environment, load
+from penstock.infra.errors import BrokersUnknown
+from penstock.infra.plans import plans
+from penstock.jobs.topics import MAX_RECORD_BYTES
 from tests.infra.stacks.synthesized import Content, content
 
 Synthesize = Callable[..., Content]
@@ -30,8 +30,8 @@ def environment(**kafka: Any) -> Environment:
 def synthesize(tmp_path_factory: pytest.TempPathFactory) -> Synthesize:
     def one(**kafka: Any) -> Content:
         def add(app: Any) -> None:
-            from infra.stacks.kafka import KafkaStack
-            from infra.stacks.network import NetworkOutputs
+            from penstock.infra.stacks.kafka import KafkaStack
+            from penstock.infra.stacks.network import NetworkOutputs
 
             there = environment(**kafka)
             network = NetworkOutputs("vpc-1", "10.0.0.0/16", ("subnet-a", "subnet-b", "subnet-c"), ())

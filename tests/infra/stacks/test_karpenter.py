@@ -6,9 +6,9 @@ from typing import Any
 
 import pytest
 
-from infra.environment import Environment, load
-from infra.interruptions import EVENTS
-from infra.parts.network import INTERFACE_ENDPOINTS
+from penstock.infra.environment import Environment, load
+from penstock.infra.interruptions import EVENTS
+from penstock.infra.parts.network import INTERFACE_ENDPOINTS
 from tests.infra.environments import read
 from tests.infra.iam_evaluation import allowed
 from tests.infra.stacks.synthesized import CLUSTER, Content, content
@@ -17,7 +17,7 @@ ARN = "arn:${data.aws_partition.partition.partition}"
 
 
 def synthesized(folder: Path, environment: Environment) -> Content:
-    from infra.stacks.karpenter import KarpenterStack
+    from penstock.infra.stacks.karpenter import KarpenterStack
 
     return content(folder, "karpenter", lambda app: KarpenterStack(app, environment, CLUSTER))
 

@@ -9,13 +9,13 @@ from typing import Any
 import pytest
 import yaml
 
-from infra.environment import Environment, load
-from infra.errors import DriversDisturbed
-from infra.karpenter_settings import FEATURE_GATES, Place, controller_values
-from infra.parts.network import INTERFACE_ENDPOINTS
-from infra.plans import plans
-from sizing.errors import Infeasible
-from sizing.placement.scenario import BATCH_IDLE_S, BATCH_MAX_S
+from penstock.infra.environment import Environment, load
+from penstock.infra.errors import DriversDisturbed
+from penstock.infra.karpenter_settings import FEATURE_GATES, Place, controller_values
+from penstock.infra.parts.network import INTERFACE_ENDPOINTS
+from penstock.infra.plans import plans
+from penstock.sizing.errors import Infeasible
+from penstock.sizing.placement.scenario import BATCH_IDLE_S, BATCH_MAX_S
 from tests.infra.environments import Change, pool, read
 from tests.infra.manifests.karpenter_crds import hold
 from tests.infra.stacks.synthesized import CLUSTER, KARPENTER, Content, content
@@ -26,7 +26,7 @@ PAGE = ROOT / "docs" / "stacks" / "karpenter.md"
 
 
 def synthesized(folder: Path, environment: Environment) -> Content:
-    from infra.stacks.karpenter_charts import KarpenterChartsStack
+    from penstock.infra.stacks.karpenter_charts import KarpenterChartsStack
 
     found = plans(environment)
     return content(folder, "karpenter-charts", lambda app: KarpenterChartsStack(app, environment, found, CLUSTER, KARPENTER))

@@ -5,8 +5,8 @@ from typing import Any
 
 import pytest
 
-from infra.environment import load
-from infra.parts.network import INTERFACE_ENDPOINTS, NEEDED_WITHOUT_NAT
+from penstock.infra.environment import load
+from penstock.infra.parts.network import INTERFACE_ENDPOINTS, NEEDED_WITHOUT_NAT
 from tests.infra.stacks.network_and_cluster import Change, Stack, environment, stacks
 
 ZONES = ("us-east-1a", "us-east-1b", "us-east-1c")

@@ -6,12 +6,12 @@ from typing import Any
 
 import pytest
 
-from infra.constructs.provider import SERVICES
-from infra.errors import NameTooLong
-from infra.interruptions import EVENTS
-from infra.manifests import fluent_bit, prometheus
-from infra.parts.observability import Alarms, OpenSearch
-from infra.stacks.observability import SPOT_INTERRUPTION_RULE
+from penstock.infra.constructs.provider import SERVICES
+from penstock.infra.errors import NameTooLong
+from penstock.infra.interruptions import EVENTS
+from penstock.infra.manifests import fluent_bit, prometheus
+from penstock.infra.parts.observability import Alarms, OpenSearch
+from penstock.infra.stacks.observability import SPOT_INTERRUPTION_RULE
 from tests.infra.stacks.observed import Outputs, Stack, environment, synthesized
 
 JOBS = ("flights", "user-credit")

@@ -6,9 +6,9 @@ from typing import Any
 
 import pytest
 
-from infra.errors import DaemonSetNotSized
-from infra.manifests.deployed_job import DeployedJob
-from infra.stacks.observability_charts import _driver_address
+from penstock.infra.errors import DaemonSetNotSized
+from penstock.infra.manifests.deployed_job import DeployedJob
+from penstock.infra.stacks.observability_charts import _driver_address
 from tests.infra.stacks.observed import Stack, environment, planned, synthesized
 
 

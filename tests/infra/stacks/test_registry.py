@@ -6,13 +6,13 @@ from typing import Any
 
 import pytest
 
-from infra.environment import Environment, load
+from penstock.infra.environment import Environment, load
 from tests.infra.environments import read
 from tests.infra.stacks.synthesized import Content, content
 
 
 def synthesized(folder: Path, environment: Environment) -> Content:
-    from infra.stacks.registry import RegistryStack
+    from penstock.infra.stacks.registry import RegistryStack
 
     return content(folder, "registry", lambda app: RegistryStack(app, environment))
 

@@ -8,10 +8,10 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from jobs.apps.user_credit import CreditService
-from jobs.async_io import CallRefused
-from jobs.local.user_credit import BUSY_IN
-from scripts.local_servers.http_endpoint import HttpEndpoint
+from penstock.jobs.apps.user_credit import CreditService
+from penstock.jobs.async_io import CallRefused
+from penstock.jobs.local.user_credit import BUSY_IN
+from penstock.scripts.local_servers.http_endpoint import HttpEndpoint
 
 
 def _pair(amount: float) -> dict[str, Any]:
@@ -31,7 +31,7 @@ async def _asked(url: str, *calls: tuple[float, str]) -> list[Mapping[str, Any] 
 
 def test_an_answer_a_refusal_and_a_service_that_is_busy_are_told_apart(tmp_path: Path) -> None:
     busy = next(key for key in map(str, range(10_000)) if zlib.crc32(key.encode()) % BUSY_IN == 1)
-    with HttpEndpoint(tmp_path / "service", "jobs.local.user_credit:credit_service") as endpoint:
+    with HttpEndpoint(tmp_path / "service", "penstock.jobs.local.user_credit:credit_service") as endpoint:
         answered, refused, failed, again = asyncio.run(_asked(endpoint.url, (1.5, "a"), (90.1, "b"), (1.5, busy), (1.5, busy)))
         requests = endpoint.requests()
     assert answered == again == {"new_limit": 8.85}

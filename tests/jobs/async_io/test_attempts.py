@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from jobs.async_io.attempts import LONGEST_PAUSE_MS, Attempts, CallRefused, Function, Outcome, Policy, pause_s
+from penstock.jobs.async_io.attempts import LONGEST_PAUSE_MS, Attempts, CallRefused, Function, Outcome, Policy, pause_s
 
 POLICY = Policy(capacity=10, timeout_ms=5_000, attempts=3, backoff_ms=1)
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from jobs.async_io import journal
-from jobs.declaration import building, name_tag
+from penstock.jobs.async_io import journal
+from penstock.jobs.declaration import building, name_tag
 
 
 def test_calls_of_one_app_may_not_share_a_name() -> None:

@@ -8,9 +8,9 @@ from typing import Any
 import pytest
 import yaml
 
-from jobs.errors import Contradiction
-from jobs.event_time import heartbeat
-from jobs.spec import load
+from penstock.jobs.errors import Contradiction
+from penstock.jobs.event_time import heartbeat
+from penstock.jobs.spec import load
 
 EVENT = {"field": "at"}
 PROCESSING = {"kind": "processing"}
@@ -18,7 +18,7 @@ PROCESSING = {"kind": "processing"}
 
 def _written(folder: Path, *times: dict[str, Any], **spec: Any) -> Path:
     sources = {f"s{n}": {"kafka": {"topic": f"t{n}", "startingOffsets": "earliest"}, "time": time} for n, time in enumerate(times)}
-    body = {"app": "jobs.apps.user_credit", "parallelism": 1, "executor": {"memory": "2g"}, "sources": sources, **spec}
+    body = {"app": "penstock.jobs.apps.user_credit", "parallelism": 1, "executor": {"memory": "2g"}, "sources": sources, **spec}
     path = folder / "job.yaml"
     path.write_text(yaml.safe_dump({"apiVersion": "penstock/v1", "kind": "StreamingJob", "metadata": {"name": "j"}, "spec": body}))
     return path

@@ -8,9 +8,9 @@ from typing import NamedTuple
 from hypothesis import given
 from hypothesis import strategies as st
 
-from jobs.event_time.watermark import InputTime, Seen, Watermarks, WhenIdle, is_late
-from jobs.local.recording import Recorded, RecordedBatch, Recording
-from jobs.local.replay import Clock, judge
+from penstock.jobs.event_time.watermark import InputTime, Seen, Watermarks, WhenIdle, is_late
+from penstock.jobs.local.recording import Recorded, RecordedBatch, Recording
+from penstock.jobs.local.replay import Clock, judge
 
 PARTITIONS = {"a": 2, "b": 1}
 MAX_AHEAD_MS = 150

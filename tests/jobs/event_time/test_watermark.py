@@ -5,7 +5,7 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from jobs.event_time.watermark import InputTime, Partition, Seen, Watermarks, is_late
+from penstock.jobs.event_time.watermark import InputTime, Partition, Seen, Watermarks, is_late
 
 TEN_S = InputTime(bound_ms=10_000)
 

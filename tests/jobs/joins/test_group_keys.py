@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from jobs.joins.group_keys import group_keys
+from penstock.jobs.joins.group_keys import group_keys
 
 
 def test_the_keys_are_those_that_checkpoints_have() -> None:

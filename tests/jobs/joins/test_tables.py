@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 from botocore.exceptions import BotoCoreError, ClientError, EndpointConnectionError
 
-from jobs.errors import TableFileUnread
-from jobs.joins import csv_file, json_lines_file, tables
+from penstock.jobs.errors import TableFileUnread
+from penstock.jobs.joins import csv_file, json_lines_file, tables
 
 URI = "s3://reference/tables/names"
 

@@ -9,11 +9,11 @@ from pyspark.sql import Row
 from pyspark.sql.streaming.tws_tester import TwsTester
 from pyspark.sql.types import DataType, LongType, StringType, StructField, StructType, TimestampType
 
-from jobs.keyed.declared import TypedState
-from jobs.keyed.function import KeyedFunction
-from jobs.keyed.processor import ASIDE, MOMENT, Order, Plan, Processor, Time
-from jobs.keyed.values import microseconds, moment
-from jobs.streams import REASON, TAG, TIME
+from penstock.jobs.keyed.declared import TypedState
+from penstock.jobs.keyed.function import KeyedFunction
+from penstock.jobs.keyed.processor import ASIDE, MOMENT, Order, Plan, Processor, Time
+from penstock.jobs.keyed.values import microseconds, moment
+from penstock.jobs.streams import REASON, TAG, TIME
 
 KEY = "k"
 

@@ -11,9 +11,9 @@ from hypothesis import strategies as st
 from pyspark.sql import Row
 from pyspark.sql.types import IntegerType, StringType
 
-from jobs.keyed.declared import TypedState
-from jobs.keyed.function import Key, KeyedFunction
-from jobs.keyed.processor import Order
+from penstock.jobs.keyed.declared import TypedState
+from penstock.jobs.keyed.function import Key, KeyedFunction
+from penstock.jobs.keyed.processor import Order
 from tests.jobs.keyed.running import Ran, cut
 
 N = {"n": IntegerType()}

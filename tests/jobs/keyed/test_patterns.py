@@ -8,9 +8,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from pyspark.sql.types import ArrayType, BooleanType, IntegerType, LongType, StructField, StructType, TimestampType
 
-from jobs.keyed.declared import TypedState
-from jobs.keyed.pattern import _Matcher
-from jobs.keyed.values import milliseconds
+from penstock.jobs.keyed.declared import TypedState
+from penstock.jobs.keyed.pattern import _Matcher
+from penstock.jobs.keyed.values import milliseconds
 from tests.jobs.keyed.running import Ran, cut
 
 ROW = StructType([StructField("letter", IntegerType())])

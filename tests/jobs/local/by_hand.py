@@ -7,8 +7,8 @@ from collections import Counter
 from collections.abc import Iterable, Mapping
 from datetime import UTC, datetime, timedelta
 
-from jobs.local.recording import Recorded, RecordedBatch, Recording
-from jobs.local.traffic import iso_8601, milliseconds
+from penstock.jobs.local.recording import Recorded, RecordedBatch, Recording
+from penstock.jobs.local.traffic import iso_8601, milliseconds
 
 NOON = datetime(2025, 4, 5, 12, 0, tzinfo=UTC)
 

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from datetime import datetime
 from typing import Any
 
-from jobs.local.recording import Expectation, Recorded, RecordedBatch, Recording
+from penstock.jobs.local.recording import Expectation, Recorded, RecordedBatch, Recording
 
 Value = Mapping[str, object] | bytes
 

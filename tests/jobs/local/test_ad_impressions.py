@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import json
 
-from jobs.local import ad_impressions
-from jobs.local.recording import Recorded
-from jobs.local.traffic import milliseconds
+from penstock.jobs.local import ad_impressions
+from penstock.jobs.local.recording import Recorded
+from penstock.jobs.local.traffic import milliseconds
 from tests.jobs.local.by_hand import at, gone, read, rows, said
 
 

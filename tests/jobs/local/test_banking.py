@@ -8,8 +8,8 @@ from collections.abc import Callable, Iterator
 
 import pytest
 
-from jobs.local.banking import enriched, fraud, holders, split, tables, totals, transactions, transfers
-from jobs.local.recording import Record, Recorded
+from penstock.jobs.local.banking import enriched, fraud, holders, split, tables, totals, transactions, transfers
+from penstock.jobs.local.recording import Record, Recorded
 from tests.jobs.local.by_hand import gone, read, rows, said
 
 

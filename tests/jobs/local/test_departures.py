@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
-from jobs.local.departures import FIELDS, UNDERWAY_S, of_january, records
-from jobs.local.recording import Record
+from penstock.jobs.local.departures import FIELDS, UNDERWAY_S, of_january, records
+from penstock.jobs.local.recording import Record
 
 PARTITIONS = 3
 

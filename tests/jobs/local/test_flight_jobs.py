@@ -6,11 +6,11 @@ from typing import Any
 
 import pandas as pd
 
-from jobs.local import delay_chains, flight_delays, flights_weather
-from jobs.local.departures import of_january
-from jobs.local.flights import flights_table
-from jobs.spec import load
-from scripts.layout import ROOT
+from penstock.jobs.local import delay_chains, flight_delays, flights_weather
+from penstock.jobs.local.departures import of_january
+from penstock.jobs.local.flights import flights_table
+from penstock.jobs.spec import load
+from penstock.scripts.layout import ROOT
 
 
 def _minutes(values: list[int | None]) -> pd.Series[Any]:

@@ -15,10 +15,10 @@ from typing import Any
 
 import pytest
 
-from jobs.local import flights
-from jobs.local.recording import Record, Recording
-from jobs.spec import load
-from scripts.layout import ROOT
+from penstock.jobs.local import flights
+from penstock.jobs.local.recording import Record, Recording
+from penstock.jobs.spec import load
+from penstock.scripts.layout import ROOT
 
 PARTITIONS = 4
 DEPARTURES, WEATHER_ROWS = 336_776, 26_115

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from jobs.local import error_logs, keyword_lines, word_count
-from jobs.local.recording import Recorded, Recording
+from penstock.jobs.local import error_logs, keyword_lines, word_count
+from penstock.jobs.local.recording import Recorded, Recording
 from tests.jobs.local.recordings import recorded, rows
 
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import json
 
-from jobs.local.page_counts import TOPIC, expect, visits
-from jobs.local.recording import Recorded, RecordedBatch, Recording
+from penstock.jobs.local.page_counts import TOPIC, expect, visits
+from penstock.jobs.local.recording import Recorded, RecordedBatch, Recording
 
 
 def _recorded(offset: int, visit: str, page: str, time: str) -> Recorded:

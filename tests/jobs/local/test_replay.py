@@ -6,8 +6,8 @@ from collections.abc import Mapping, Sequence
 
 import pytest
 
-from jobs.local.recording import Recorded, RecordedBatch, Recording
-from jobs.local.replay import Clock, Judged, judge
+from penstock.jobs.local.recording import Recorded, RecordedBatch, Recording
+from penstock.jobs.local.replay import Clock, Judged, judge
 
 BOUND_MS = 10
 IDLENESS_MS = 1_000

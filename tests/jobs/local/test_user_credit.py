@@ -11,10 +11,10 @@ from typing import Any
 
 import pytest
 
-from jobs.local import user_credit
-from jobs.local.recording import Record, Recorded, RecordedBatch, Recording
-from jobs.spec import load
-from scripts.layout import ROOT
+from penstock.jobs.local import user_credit
+from penstock.jobs.local.recording import Record, Recorded, RecordedBatch, Recording
+from penstock.jobs.spec import load
+from penstock.scripts.layout import ROOT
 
 PARTITIONS = 10
 Topic = Callable[[int], Iterator[Record]]

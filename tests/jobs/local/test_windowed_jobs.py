@@ -8,8 +8,8 @@ from datetime import UTC, datetime
 
 import pytest
 
-from jobs.local import log_processing, region_impressions, sensor_average, visitors_by_country
-from jobs.local.recording import Record, Recording
+from penstock.jobs.local import log_processing, region_impressions, sensor_average, visitors_by_country
+from penstock.jobs.local.recording import Record, Recording
 from tests.jobs.local.recordings import ms, recorded, rows
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from jobs.local import windows
+from penstock.jobs.local import windows
 
 
 @pytest.mark.parametrize(("time_ms", "window"), [(0, (0, 10)), (9, (0, 10)), (10, (10, 20)), (-1, (-10, 0))])

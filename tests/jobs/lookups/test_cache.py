@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from jobs.lookups.cache import RowCache, of_this_worker
+from penstock.jobs.lookups.cache import RowCache, of_this_worker
 
 
 class Clock:

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from jobs.lookups.table import LookupTable, column_type
-from jobs.spec import Table
+from penstock.jobs.lookups.table import LookupTable, column_type
+from penstock.jobs.spec import Table
 
 
 @pytest.mark.parametrize(

@@ -7,13 +7,13 @@ from typing import Any, cast
 
 import pytest
 
-from jobs.errors import BadDeclaration
-from jobs.job import Job
-from jobs.kafka_access import KafkaAccess
-from jobs.sinks.newest import refuse_unordered
-from jobs.spec import Sink, load
-from jobs.streams import Stream
-from scripts.layout import ROOT
+from penstock.jobs.errors import BadDeclaration
+from penstock.jobs.job import Job
+from penstock.jobs.kafka_access import KafkaAccess
+from penstock.jobs.sinks.newest import refuse_unordered
+from penstock.jobs.spec import Sink, load
+from penstock.jobs.streams import Stream
+from penstock.scripts.layout import ROOT
 
 UNTIMED = Stream(cast(Any, None), timed=False)
 POSTGRES = {"connection": "bank", "table": "t", "key": ["id"]}

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from jobs.sinks.open_parts import Chunk, OpenPart, extended
-from jobs.spec import Roll
+from penstock.jobs.sinks.open_parts import Chunk, OpenPart, extended
+from penstock.jobs.spec import Roll
 
 ROLL = Roll.model_validate({"size": "1k", "interval": "5m", "inactivity": "1m"})
 

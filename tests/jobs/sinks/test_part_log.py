@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from jobs.checkpoint import Checkpoint
-from jobs.errors import CheckpointDamaged
-from jobs.sinks.part_log import ComposedPart, Manifest, PartLog
+from penstock.jobs.checkpoint import Checkpoint
+from penstock.jobs.errors import CheckpointDamaged
+from penstock.jobs.sinks.part_log import ComposedPart, Manifest, PartLog
 
 FOLDER = "sinks/out/log/"
 

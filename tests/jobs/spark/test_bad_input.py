@@ -14,10 +14,10 @@ import pytest
 from pyspark.sql import SparkSession
 from pyspark.sql.types import StructType
 
-from jobs.errors import BadDeclaration
-from jobs.sources.avro_values import AvroSchema
-from jobs.sources.values import Values, read
-from jobs.spec import Avro, Csv, KafkaKey
+from penstock.jobs.errors import BadDeclaration
+from penstock.jobs.sources.avro_values import AvroSchema
+from penstock.jobs.sources.values import Values, read
+from penstock.jobs.spec import Avro, Csv, KafkaKey
 
 NOT_JSON, NOT_CSV = "the value is not JSON of the source's schema", "the value is not CSV of the source's schema"
 SCHEMA = "user STRING NOT NULL, n INT, x DOUBLE"

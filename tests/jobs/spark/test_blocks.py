@@ -8,8 +8,8 @@ from collections.abc import Mapping
 import pytest
 from pyspark.sql import functions as F
 
-from jobs.aside import withdrawn
-from jobs.streams import REASON, RECORD, RECORD_TYPE, TAG, TIME, Stream, Tag
+from penstock.jobs.aside import withdrawn
+from penstock.jobs.streams import REASON, RECORD, RECORD_TYPE, TAG, TIME, Stream, Tag
 from tests.jobs.spark.blocks import Input, at, row, run, same
 from tests.jobs.spark.running import CHECKPOINTS, Surroundings
 

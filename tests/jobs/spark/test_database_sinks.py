@@ -16,23 +16,23 @@ import pytest
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
-from jobs.checkpoint import Checkpoint
-from jobs.errors import BadDeclaration, DatabaseUnreachable, RowsRefused, SinkFunctionFailed, TableDoesNotFit, WebhookFailed
-from jobs.kafka_access import KafkaAccess
-from jobs.postgres import connected
-from jobs.sinks.building import build
-from jobs.sinks.console import Console
-from jobs.sinks.function import Function
-from jobs.sinks.postgres import PostgresTable, Upsert
-from jobs.sinks.redis import Overwrite, RedisHashes
-from jobs.sinks.sink import Batch, SinkContext
-from jobs.sinks.webhook import Webhook
-from jobs.spec import ConsoleSink, PostgresSink, RedisSink, Sink, WebhookSink
-from jobs.streams import RECORD, RECORD_TYPE, TIME
-from scripts.local_servers.http_endpoint import HttpEndpoint
-from scripts.local_servers.postgres_server import PostgresServer
-from scripts.local_servers.redis_server import RedisServer
-from sizing.errors import Faults
+from penstock.jobs.checkpoint import Checkpoint
+from penstock.jobs.errors import BadDeclaration, DatabaseUnreachable, RowsRefused, SinkFunctionFailed, TableDoesNotFit, WebhookFailed
+from penstock.jobs.kafka_access import KafkaAccess
+from penstock.jobs.postgres import connected
+from penstock.jobs.sinks.building import build
+from penstock.jobs.sinks.console import Console
+from penstock.jobs.sinks.function import Function
+from penstock.jobs.sinks.postgres import PostgresTable, Upsert
+from penstock.jobs.sinks.redis import Overwrite, RedisHashes
+from penstock.jobs.sinks.sink import Batch, SinkContext
+from penstock.jobs.sinks.webhook import Webhook
+from penstock.jobs.spec import ConsoleSink, PostgresSink, RedisSink, Sink, WebhookSink
+from penstock.jobs.streams import RECORD, RECORD_TYPE, TIME
+from penstock.scripts.local_servers.http_endpoint import HttpEndpoint
+from penstock.scripts.local_servers.postgres_server import PostgresServer
+from penstock.scripts.local_servers.redis_server import RedisServer
+from penstock.sizing.errors import Faults
 from tests.jobs.spark.running import CHECKPOINTS, Surroundings
 
 if TYPE_CHECKING:

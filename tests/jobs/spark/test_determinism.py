@@ -10,12 +10,12 @@ import pytest
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
-from jobs.determinism import refuse_unrepeatable, unrepeatable
-from jobs.errors import BadDeclaration, NotRepeatable
-from jobs.micro_batch import MicroBatches, Route, routed
-from jobs.sinks.sink import Batch
-from jobs.streams import TAG, Tag
-from sizing.errors import PenstockError
+from penstock.jobs.determinism import refuse_unrepeatable, unrepeatable
+from penstock.jobs.errors import BadDeclaration, NotRepeatable
+from penstock.jobs.micro_batch import MicroBatches, Route, routed
+from penstock.jobs.sinks.sink import Batch
+from penstock.jobs.streams import TAG, Tag
+from penstock.sizing.errors import PenstockError
 from tests.jobs.spark.running import Surroundings
 
 

@@ -18,17 +18,17 @@ import pytest
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
-from jobs.checkpoint import Checkpoint
-from jobs.errors import BadDeclaration, ReplayDiffers, StagedPartGone
-from jobs.sinks import files, part_formats, part_log
-from jobs.sinks.files import Files
-from jobs.sinks.part_log import Manifest, PartLog
-from jobs.sinks.parts import PIECE_BYTES, TOKEN
-from jobs.sinks.publishing import Publisher
-from jobs.sinks.sink import FOREVER_MS, Batch
-from jobs.spec import FileSink
-from jobs.streams import TIME
-from scripts import kafka_topics
+from penstock.jobs.checkpoint import Checkpoint
+from penstock.jobs.errors import BadDeclaration, ReplayDiffers, StagedPartGone
+from penstock.jobs.sinks import files, part_formats, part_log
+from penstock.jobs.sinks.files import Files
+from penstock.jobs.sinks.part_log import Manifest, PartLog
+from penstock.jobs.sinks.parts import PIECE_BYTES, TOKEN
+from penstock.jobs.sinks.publishing import Publisher
+from penstock.jobs.sinks.sink import FOREVER_MS, Batch
+from penstock.jobs.spec import FileSink
+from penstock.jobs.streams import TIME
+from penstock.scripts import kafka_topics
 from tests.jobs.spark.running import CHECKPOINTS, OUTPUT, Surroundings
 
 if TYPE_CHECKING:

@@ -9,9 +9,9 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from jobs.errors import AppFailed
-from jobs.joins import offset_ms
-from jobs.streams import Tag
+from penstock.jobs.errors import AppFailed
+from penstock.jobs.joins import offset_ms
+from penstock.jobs.streams import Tag
 from tests.jobs.spark.running import Running, Surroundings, TestedJob
 
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)

@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING
 import pyarrow as pa
 import pytest
 
-from jobs.async_io import journal
-from jobs.async_io.journal import Journal, TaskPlace
-from jobs.async_io.task_errors import TaskFailed, in_a_task, of_a_task
-from jobs.errors import BucketUnreachable
+from penstock.jobs.async_io import journal
+from penstock.jobs.async_io.journal import Journal, TaskPlace
+from penstock.jobs.async_io.task_errors import TaskFailed, in_a_task, of_a_task
+from penstock.jobs.errors import BucketUnreachable
 from tests.jobs.spark.running import CHECKPOINTS
 
 if TYPE_CHECKING:

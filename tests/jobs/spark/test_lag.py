@@ -12,16 +12,16 @@ from typing import Any
 
 from pyspark.sql import SparkSession
 
-from infra.manifests.prometheus import RENAMED, RENAMED_BY_PART
-from jobs.lag import LAG_RECORDS, STARTED_S, Gauges
-from scripts.layout import ROOT
+from penstock.infra.manifests.prometheus import RENAMED, RENAMED_BY_PART
+from penstock.jobs.lag import LAG_RECORDS, STARTED_S, Gauges
+from penstock.scripts.layout import ROOT
 from tests.jobs.spark.running import Surroundings
 
 # What the driver serves while a query runs.
 _DRIVER = """
 import json, pathlib, sys, urllib.request
 from jobs import session
-from jobs.lag import Gauges
+from penstock.jobs.lag import Gauges
 
 here = {
     "spark.ui.port": "0",

@@ -9,15 +9,15 @@ from typing import Any
 import pytest
 from pyspark.sql import SparkSession
 
-from jobs.errors import BadDeclaration, SqlRefused
-from jobs.sql.building import declare
-from jobs.streams import RECORD_TYPE, TAG, TIME, Stream
+from penstock.jobs.errors import BadDeclaration, SqlRefused
+from penstock.jobs.sql.building import declare
+from penstock.jobs.streams import RECORD_TYPE, TAG, TIME, Stream
 
 CLICKS = "CREATE SOURCE clicks (user STRING, n INT, tags ARRAY<STRING>);\n"
 
 
 class Declared:
-    """Stands for `jobs.job.Job`: sources of that schema without rows, and what is written."""
+    """Stands for `penstock.jobs.job.Job`: sources of that schema without rows, and what is written."""
 
     def __init__(self, session: SparkSession) -> None:
         self._session = session

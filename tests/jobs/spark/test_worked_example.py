@@ -11,10 +11,10 @@ from itertools import product
 
 import pytest
 
-from jobs.local.recording import Recording
-from jobs.local.replay import Clock, judge, moment_ms
-from scripts import recorded_run
-from scripts.kafka_topics import Fed
+from penstock.jobs.local.recording import Recording
+from penstock.jobs.local.replay import Clock, judge, moment_ms
+from penstock.scripts import recorded_run
+from penstock.scripts.kafka_topics import Fed
 from tests.jobs.spark.running import CHECKPOINTS, Surroundings, TestedJob
 
 DAY = "2025-04-05"

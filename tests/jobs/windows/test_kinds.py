@@ -6,9 +6,9 @@ from collections.abc import Callable
 
 import pytest
 
-from jobs.windows import count_window, cumulative, global_window, session, sliding, tumbling
-from jobs.windows.calls import FOLDABLE, SPLITTABLE, Call, calls
-from jobs.windows.kinds import Cumulative, Global, Session, Sliding, Tumbling
+from penstock.jobs.windows import count_window, cumulative, global_window, session, sliding, tumbling
+from penstock.jobs.windows.calls import FOLDABLE, SPLITTABLE, Call, calls
+from penstock.jobs.windows.kinds import Cumulative, Global, Session, Sliding, Tumbling
 
 
 @pytest.mark.parametrize(

@@ -12,7 +12,7 @@ import pytest
 from botocore.config import Config
 from botocore.exceptions import ClientError
 
-from scripts.emulation.emulated_aws import EmulatedAws
+from penstock.scripts.emulation.emulated_aws import EmulatedAws
 
 BROKERS = "127.0.0.1:19092"
 _numbers = count(1)

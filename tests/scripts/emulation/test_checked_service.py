@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from moto.core.request import Request
 
-from scripts.emulation.checked_service import CheckedService, Operation, Place, Refused
+from penstock.scripts.emulation.checked_service import CheckedService, Operation, Place, Refused
 
 SIGNED = "AWS4-HMAC-SHA256 Credential=emulated/20261121/eu-west-1/kafka/aws4_request, SignedHeaders=host, Signature=0"
 ARN = "arn%3Aaws%3Akafka%3Aeu-west-1%3A0%3Acluster%2Fa%2Fb"

@@ -15,8 +15,8 @@ import pytest
 from botocore.config import Config
 from botocore.exceptions import ClientError
 
-from scripts.emulation.emulated_aws import EmulatedAws
-from scripts.errors import EmulatorDied, EmulatorNotReady, PortInUse
+from penstock.scripts.emulation.emulated_aws import EmulatedAws
+from penstock.scripts.errors import EmulatorDied, EmulatorNotReady, PortInUse
 
 if TYPE_CHECKING:
     from mypy_boto3_s3 import S3Client

@@ -4,10 +4,10 @@ from pathlib import Path
 
 import pytest
 
-from scripts.emulation.errors import LocalStackNotReached
-from scripts.emulation.localstack import ENDPOINT_VARIABLE, LocalStack
-from scripts.emulation.localstack_python import VARIABLE
-from scripts.errors import MissingTool
+from penstock.scripts.emulation.errors import LocalStackNotReached
+from penstock.scripts.emulation.localstack import ENDPOINT_VARIABLE, LocalStack
+from penstock.scripts.emulation.localstack_python import VARIABLE
+from penstock.scripts.errors import MissingTool
 
 
 def test_without_its_python_the_error_names_it_and_the_ways_out(tmp_path: Path) -> None:

@@ -5,8 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from scripts.emulation import localstack_python
-from scripts.emulation.localstack_python import NAME, VARIABLE, find
+from penstock.scripts.emulation import localstack_python
+from penstock.scripts.emulation.localstack_python import NAME, VARIABLE, find
 
 
 def _command(path: Path, script: str) -> Path:

@@ -5,7 +5,7 @@ from typing import Any
 import botocore.session
 import pytest
 
-from scripts.emulation.service_model_check import RAISED_LIMITS, answer_faults, request_faults
+from penstock.scripts.emulation.service_model_check import RAISED_LIMITS, answer_faults, request_faults
 
 
 @pytest.fixture(scope="module")

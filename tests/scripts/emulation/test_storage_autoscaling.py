@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from scripts.emulation.storage_autoscaling import DIMENSION, METRIC, NAMESPACE
+from penstock.scripts.emulation.storage_autoscaling import DIMENSION, METRIC, NAMESPACE
 from tests.scripts.emulation.conftest import Account, name, refusal
 
 pytestmark = pytest.mark.emulated

@@ -13,12 +13,12 @@ import psycopg
 import pytest
 import redis
 
-from scripts.local_servers.errors import LocalServerDied, LocalServerNotFilled
-from scripts.local_servers.http_endpoint import HttpEndpoint
-from scripts.local_servers.local_server import LocalServer
-from scripts.local_servers.postgres_server import PostgresServer
-from scripts.local_servers.redis_server import RedisServer
-from scripts.local_servers.socket_server import SocketServer
+from penstock.scripts.local_servers.errors import LocalServerDied, LocalServerNotFilled
+from penstock.scripts.local_servers.http_endpoint import HttpEndpoint
+from penstock.scripts.local_servers.local_server import LocalServer
+from penstock.scripts.local_servers.postgres_server import PostgresServer
+from penstock.scripts.local_servers.redis_server import RedisServer
+from penstock.scripts.local_servers.socket_server import SocketServer
 
 pytestmark = pytest.mark.emulated
 

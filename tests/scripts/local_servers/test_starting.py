@@ -10,11 +10,11 @@ import psycopg
 import pytest
 import yaml
 
-from jobs.errors import MissingField
-from jobs.spec import SpecFile, load
-from scripts.local_servers.errors import LocalServerNotFilled
-from scripts.local_servers.redis_server import RedisServer
-from scripts.local_servers.starting import LocalServers, without_server
+from penstock.jobs.errors import MissingField
+from penstock.jobs.spec import SpecFile, load
+from penstock.scripts.local_servers.errors import LocalServerNotFilled
+from penstock.scripts.local_servers.redis_server import RedisServer
+from penstock.scripts.local_servers.starting import LocalServers, without_server
 
 FUNCTIONS = """
 def accounts():
@@ -33,7 +33,7 @@ def words():
     return ["one two", "three"]
 """
 SPEC: dict[str, Any] = {
-    "app": "jobs.apps.user_credit",
+    "app": "penstock.jobs.apps.user_credit",
     "parallelism": 1,
     "executor": {"memory": "2g"},
     "sources": {"words": {"socket": {"connection": "words"}}},

@@ -9,10 +9,10 @@ from pathlib import Path
 
 import pytest
 
-from infra.environment import Environment, load
-from scripts.kube.certificates import Authority
-from scripts.provisioning.api_server import ClusterAddress, cluster_address, reach
-from scripts.provisioning.errors import ApiServerNotReached
+from penstock.infra.environment import Environment, load
+from penstock.scripts.kube.certificates import Authority
+from penstock.scripts.provisioning.api_server import ClusterAddress, cluster_address, reach
+from penstock.scripts.provisioning.errors import ApiServerNotReached
 
 
 @pytest.fixture

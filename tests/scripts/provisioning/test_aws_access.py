@@ -8,10 +8,10 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
 import pytest
 
-from infra.environment import Environment, load
-from scripts.errors import AwsNotReached, AwsRefused, CredentialsMissing
-from scripts.provisioning.aws_access import AwsAccess
-from scripts.provisioning.errors import CredentialsRefused, OtherAccount
+from penstock.infra.environment import Environment, load
+from penstock.scripts.errors import AwsNotReached, AwsRefused, CredentialsMissing
+from penstock.scripts.provisioning.aws_access import AwsAccess
+from penstock.scripts.provisioning.errors import CredentialsRefused, OtherAccount
 
 KEYS = {"AWS_ACCESS_KEY_ID": "some", "AWS_SECRET_ACCESS_KEY": "thing"}
 

@@ -6,9 +6,9 @@ import sys
 
 import pytest
 
-from scripts.layout import ROOT
+from penstock.scripts.layout import ROOT
 
-ASK = "from scripts.provisioning.confirmation import confirm\nfrom sizing.errors import PenstockError\n"
+ASK = "from penstock.scripts.provisioning.confirmation import confirm\nfrom penstock.sizing.errors import PenstockError\n"
 ASK += "try:\n    confirm('Destroy dev?', 'dev'); print('on')\nexcept PenstockError as error:\n    print(error.code)"
 
 

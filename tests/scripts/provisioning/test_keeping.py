@@ -5,10 +5,10 @@ from pathlib import Path
 
 import pytest
 
-from scripts.provisioning.errors import NothingOfThatName
-from scripts.provisioning.keeping import Fate, StackState, fates
-from scripts.provisioning.stacks import Stack
-from scripts.provisioning.state_resource import StateResource
+from penstock.scripts.provisioning.errors import NothingOfThatName
+from penstock.scripts.provisioning.keeping import Fate, StackState, fates
+from penstock.scripts.provisioning.stacks import Stack
+from penstock.scripts.provisioning.state_resource import StateResource
 
 KEY = StateResource("aws_kms_key.key", "aws_kms_key", {"key_id": "k"})
 

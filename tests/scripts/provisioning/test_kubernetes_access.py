@@ -3,9 +3,9 @@ from __future__ import annotations
 import base64
 from urllib.parse import parse_qs, urlsplit
 
-from infra.environment import load
-from scripts.provisioning.aws_access import AwsAccess
-from scripts.provisioning.kubernetes_access import eks_token
+from penstock.infra.environment import load
+from penstock.scripts.provisioning.aws_access import AwsAccess
+from penstock.scripts.provisioning.kubernetes_access import eks_token
 
 
 def test_the_token_is_a_question_to_sts_signed_with_the_clusters_name() -> None:

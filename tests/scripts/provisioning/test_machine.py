@@ -5,10 +5,10 @@ from pathlib import Path
 
 import pytest
 
-from scripts.errors import MissingTool
-from scripts.layout import ROOT
-from scripts.provisioning import machine
-from scripts.provisioning.finding import MISSING, OK, OPTIONAL, Finding
+from penstock.scripts.errors import MissingTool
+from penstock.scripts.layout import ROOT
+from penstock.scripts.provisioning import machine
+from penstock.scripts.provisioning.finding import MISSING, OK, OPTIONAL, Finding
 
 
 def _tool(folder: Path, name: str, says: str) -> None:

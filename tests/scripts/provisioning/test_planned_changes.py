@@ -4,10 +4,10 @@ from typing import Any
 
 import pytest
 
-from scripts.provisioning import planned_changes
-from scripts.provisioning.changes_table import document, render
-from scripts.provisioning.deployment import Deferred
-from scripts.provisioning.planned_changes import StackChanges, losses
+from penstock.scripts.provisioning import planned_changes
+from penstock.scripts.provisioning.changes_table import document, render
+from penstock.scripts.provisioning.deployment import Deferred
+from penstock.scripts.provisioning.planned_changes import StackChanges, losses
 
 
 def _resource(address: str, *actions: str, **change: Any) -> dict[str, Any]:

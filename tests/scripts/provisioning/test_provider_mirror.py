@@ -5,8 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from scripts.errors import ProviderNotFound
-from scripts.provisioning.provider_mirror import PROVIDER, find
+from penstock.scripts.errors import ProviderNotFound
+from penstock.scripts.provisioning.provider_mirror import PROVIDER, find
 
 VERSION = "5.100.0"
 MACHINE = {"x86_64": "amd64", "aarch64": "arm64"}.get(platform.machine().lower(), platform.machine().lower())

@@ -6,10 +6,10 @@ from pathlib import Path
 
 import pytest
 
-from infra.environment import load
-from infra.errors import NodeNotFound
-from scripts.errors import SynthFailed
-from scripts.provisioning import stacks
+from penstock.infra.environment import load
+from penstock.infra.errors import NodeNotFound
+from penstock.scripts.errors import SynthFailed
+from penstock.scripts.provisioning import stacks
 
 
 def test_a_synth_without_node_is_told_with_what_is_missing(tmp_path: Path) -> None:

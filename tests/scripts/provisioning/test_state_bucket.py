@@ -7,10 +7,10 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
 import pytest
 
-from infra.environment import Environment, load
-from scripts.provisioning import state_bucket
-from scripts.provisioning.aws_access import AwsAccess
-from scripts.provisioning.errors import BucketOfAnother
+from penstock.infra.environment import Environment, load
+from penstock.scripts.provisioning import state_bucket
+from penstock.scripts.provisioning.aws_access import AwsAccess
+from penstock.scripts.provisioning.errors import BucketOfAnother
 
 TAKEN = "<Error><Code>BucketAlreadyExists</Code><Message>taken</Message></Error>"
 

@@ -1,6 +1,6 @@
 from __future__ import annotations
 
-from scripts.provisioning.state_lock import locked
+from penstock.scripts.provisioning.state_lock import locked
 
 DETAIL = """Error message: resource temporarily unavailable
 Lock Info:

@@ -1,6 +1,6 @@
 from __future__ import annotations
 
-from scripts.provisioning.state_resource import StateResource, state_resources
+from penstock.scripts.provisioning.state_resource import StateResource, state_resources
 
 STATE = {
     "version": 4,

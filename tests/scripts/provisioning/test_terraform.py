@@ -10,10 +10,10 @@ from typing import Any
 
 import pytest
 
-from scripts.errors import MissingTool, ProviderNotFound, TerraformFailed, TerraformStopped, TerraformTimeout
-from scripts.provisioning.errors import StateMoved, StateNotWritten
-from scripts.provisioning.terraform import Applied, Change, Terraform
-from sizing.errors import Faults
+from penstock.scripts.errors import MissingTool, ProviderNotFound, TerraformFailed, TerraformStopped, TerraformTimeout
+from penstock.scripts.provisioning.errors import StateMoved, StateNotWritten
+from penstock.scripts.provisioning.terraform import Applied, Change, Terraform
+from penstock.sizing.errors import Faults
 
 pytestmark = pytest.mark.emulated
 

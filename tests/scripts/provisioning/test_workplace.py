@@ -6,11 +6,11 @@ from pathlib import Path
 
 import pytest
 
-from scripts.layout import ROOT
-from scripts.provisioning import workplace
-from scripts.provisioning.errors import StateLocked
+from penstock.scripts.layout import ROOT
+from penstock.scripts.provisioning import workplace
+from penstock.scripts.provisioning.errors import StateLocked
 
-HOLD = "import sys; from pathlib import Path; from scripts.provisioning import workplace\n"
+HOLD = "import sys; from pathlib import Path; from penstock.scripts.provisioning import workplace\n"
 HOLD += "with workplace.held(Path(sys.argv[1]), 'deploy'): print('held', flush=True); sys.stdin.read()"
 
 

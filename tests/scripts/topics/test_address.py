@@ -7,10 +7,10 @@ from typing import Any
 
 import pytest
 
-from infra.environment import Environment
-from jobs.kafka_access import KafkaAccess
-from scripts.topics.address import access
-from sizing.errors import PenstockError
+from penstock.infra.environment import Environment
+from penstock.jobs.kafka_access import KafkaAccess
+from penstock.scripts.topics.address import access
+from penstock.sizing.errors import PenstockError
 from tests.infra.environments import read
 
 

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from scripts.topics.difference import Changed, FoundTopic, TopicChange, WantedTopic, changes
+from penstock.scripts.topics.difference import Changed, FoundTopic, TopicChange, WantedTopic, changes
 
 DAY, WEEK = "86400000", "604800000"
 DEFAULTS = {"retention.ms": WEEK, "cleanup.policy": "delete", "max.message.bytes": "1048588", "retention.bytes": "-1"}

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from scripts.topics.difference import FoundTopic, WantedTopic, changes
-from scripts.topics.table import count, document, render
+from penstock.scripts.topics.difference import FoundTopic, WantedTopic, changes
+from penstock.scripts.topics.table import count, document, render
 
 WANTED = [
     WantedTopic("events", 10, config={"retention.ms": "604800000"}, replication=3),

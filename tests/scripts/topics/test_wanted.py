@@ -8,12 +8,12 @@ from typing import Any
 import pytest
 import yaml
 
-from infra.environment import Environment
-from infra.plans import plans
-from jobs.topics import MAX_RECORD_BYTES
-from scripts.topics.difference import WantedTopic
-from scripts.topics.wanted import wanted_topics
-from sizing.errors import PenstockError
+from penstock.infra.environment import Environment
+from penstock.infra.plans import plans
+from penstock.jobs.topics import MAX_RECORD_BYTES
+from penstock.scripts.topics.difference import WantedTopic
+from penstock.scripts.topics.wanted import wanted_topics
+from penstock.sizing.errors import PenstockError
 from tests.infra.environments import read
 
 EXECUTOR = {"slots": 4, "memory": "16g"}

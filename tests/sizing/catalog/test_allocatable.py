@@ -13,9 +13,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sizing.catalog.allocatable import NodeSettings, allocatable, cpu_reserved_millicores, eni_pods, prefix_delegation_pods
-from sizing.catalog.catalog import shipped
-from sizing.catalog.instance_type import InstanceType
+from penstock.sizing.catalog.allocatable import NodeSettings, allocatable, cpu_reserved_millicores, eni_pods, prefix_delegation_pods
+from penstock.sizing.catalog.catalog import shipped
+from penstock.sizing.catalog.instance_type import InstanceType
 
 RECORDED = Path(__file__).with_name("allocatable.csv.gz")
 

@@ -6,10 +6,10 @@ from pathlib import Path
 
 import pytest
 
-from sizing.catalog import catalog
-from sizing.catalog.catalog import Catalog, SpotPrice, read, shipped
-from sizing.catalog.errors import BadCatalog, NoShippedCatalog
-from sizing.catalog.instance_type import InstanceType
+from penstock.sizing.catalog import catalog
+from penstock.sizing.catalog.catalog import Catalog, SpotPrice, read, shipped
+from penstock.sizing.catalog.errors import BadCatalog, NoShippedCatalog
+from penstock.sizing.catalog.instance_type import InstanceType
 
 ROOT = Path(__file__).resolve().parents[3]
 

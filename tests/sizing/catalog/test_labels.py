@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from sizing.catalog.catalog import shipped
-from sizing.catalog.instance_type import InstanceType
-from sizing.catalog.labels import AWS, WELL_KNOWN, ZONE, extras, is_exotic, is_restricted, labels
+from penstock.sizing.catalog.catalog import shipped
+from penstock.sizing.catalog.instance_type import InstanceType
+from penstock.sizing.catalog.labels import AWS, WELL_KNOWN, ZONE, extras, is_exotic, is_restricted, labels
 
 ZONES = ("us-east-1a", "us-east-1b", "us-east-1c")
 

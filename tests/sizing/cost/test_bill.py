@@ -6,14 +6,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sizing.catalog import catalog
-from sizing.catalog.catalog import SpotPrice
-from sizing.cost.bill import bill
-from sizing.cost.billed import Bill, Line
-from sizing.cost.errors import RegionsDiffer
-from sizing.cost.prices import Prices, shipped
-from sizing.cost.usage import BucketUsage, ClusterUsage, ExpressKafka, NatUsage, NodeUsage, StandardKafka, Usage, ZoneTraffic
-from sizing.cost.usd import UsdRange
+from penstock.sizing.catalog import catalog
+from penstock.sizing.catalog.catalog import SpotPrice
+from penstock.sizing.cost.bill import bill
+from penstock.sizing.cost.billed import Bill, Line
+from penstock.sizing.cost.errors import RegionsDiffer
+from penstock.sizing.cost.prices import Prices, shipped
+from penstock.sizing.cost.usage import BucketUsage, ClusterUsage, ExpressKafka, NatUsage, NodeUsage, StandardKafka, Usage, ZoneTraffic
+from penstock.sizing.cost.usd import UsdRange
 from tests.sizing.cost.usages import CATALOG, EVERYTHING, ZONES, usages
 
 SPOT_RATIOS = st.none() | st.floats(min_value=0, max_value=1)

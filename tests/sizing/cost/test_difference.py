@@ -5,11 +5,11 @@ from math import isclose
 import pytest
 from hypothesis import given
 
-from sizing.cost.bill import bill
-from sizing.cost.billed import Bill
-from sizing.cost.difference import Difference, difference
-from sizing.cost.prices import shipped
-from sizing.cost.usage import ClusterUsage, NatUsage, NodeUsage, StandardKafka, Usage
+from penstock.sizing.cost.bill import bill
+from penstock.sizing.cost.billed import Bill
+from penstock.sizing.cost.difference import Difference, difference
+from penstock.sizing.cost.prices import shipped
+from penstock.sizing.cost.usage import ClusterUsage, NatUsage, NodeUsage, StandardKafka, Usage
 from tests.sizing.cost.usages import CATALOG, EVERYTHING, usages
 
 

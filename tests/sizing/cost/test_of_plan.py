@@ -6,9 +6,9 @@ from typing import Any
 
 import pytest
 
-from sizing.cluster import Cluster
-from sizing.cost.billed import Bill, Line
-from sizing.plan import plan
+from penstock.sizing.cluster import Cluster
+from penstock.sizing.cost.billed import Bill, Line
+from penstock.sizing.plan import plan
 from tests.sizing.clusters import CAPACITY, LOAD, PRODUCTION, targets, with_kafka, with_pool
 
 WITH_LOAD: dict[str, Any] = {"load": LOAD, "source_topics": {"a": None}}

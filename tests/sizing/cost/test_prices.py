@@ -5,8 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from sizing.cost.errors import BadPrices, NoShippedPrices
-from sizing.cost.prices import SHIPPED, Prices, read, shipped
+from penstock.sizing.cost.errors import BadPrices, NoShippedPrices
+from penstock.sizing.cost.prices import SHIPPED, Prices, read, shipped
 
 ROOT = Path(__file__).resolve().parents[3]
 

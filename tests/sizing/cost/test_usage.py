@@ -2,8 +2,8 @@ from __future__ import annotations
 
 import pytest
 
-from sizing.cost.month import HOURS_PER_MONTH, gib_per_month, per_month
-from sizing.cost.usage import crossing_gib_per_month, crossing_share
+from penstock.sizing.cost.month import HOURS_PER_MONTH, gib_per_month, per_month
+from penstock.sizing.cost.usage import crossing_gib_per_month, crossing_share
 
 
 def test_a_month_has_730_hours() -> None:

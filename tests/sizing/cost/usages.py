@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from hypothesis import strategies as st
 
-from sizing.catalog.catalog import Catalog, SpotPrice
-from sizing.catalog.instance_type import InstanceType
-from sizing.cost.usage import (
+from penstock.sizing.catalog.catalog import Catalog, SpotPrice
+from penstock.sizing.catalog.instance_type import InstanceType
+from penstock.sizing.cost.usage import (
     BucketUsage,
     ClusterUsage,
     ExpressKafka,

@@ -8,13 +8,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sizing.flink.comparison import Row, compare
-from sizing.flink.job import FlinkJob
-from sizing.flink.memory import job_manager_memory, task_manager_memory
-from sizing.flink.parallelism import max_parallelism, task_managers
-from sizing.plan import plan
-from sizing.targets import DriverTarget, ExecutorTarget, Parallelism, Targets
-from sizing.units import MIB
+from penstock.sizing.flink.comparison import Row, compare
+from penstock.sizing.flink.job import FlinkJob
+from penstock.sizing.flink.memory import job_manager_memory, task_manager_memory
+from penstock.sizing.flink.parallelism import max_parallelism, task_managers
+from penstock.sizing.plan import plan
+from penstock.sizing.targets import DriverTarget, ExecutorTarget, Parallelism, Targets
+from penstock.sizing.units import MIB
 
 Backend = Literal["rocksdb", "hashmap", "other"]
 

@@ -10,10 +10,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sizing.errors import PenstockError
-from sizing.flink.errors import BadFlinkSetting, FlinkMemoryContradicts, FlinkMemoryMissing
-from sizing.flink.memory import MEMORY_KEYS, JobManagerMemory, TaskManagerMemory, job_manager_memory, task_manager_memory
-from sizing.units import MAX_MEMORY_BYTES, MIB
+from penstock.sizing.errors import PenstockError
+from penstock.sizing.flink.errors import BadFlinkSetting, FlinkMemoryContradicts, FlinkMemoryMissing
+from penstock.sizing.flink.memory import MEMORY_KEYS, JobManagerMemory, TaskManagerMemory, job_manager_memory, task_manager_memory
+from penstock.sizing.units import MAX_MEMORY_BYTES, MIB
 
 RECORDED = json.loads((Path(__file__).parent / "data" / "flink_memory.json").read_text())["cases"]
 TASK_PARTS = ("framework_heap", "task_heap", "framework_off_heap", "task_off_heap", "network", "managed", "metaspace", "overhead")

@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sizing.executors import executor_count
-from sizing.flink.parallelism import max_parallelism, subtasks, task_managers
+from penstock.sizing.executors import executor_count
+from penstock.sizing.flink.parallelism import max_parallelism, subtasks, task_managers
 
 
 @pytest.mark.parametrize(("slots", "parallelism", "expected"), [(5, 10, 2), (13, 7, 1), (2, 8, 4), (13, 91, 7)])

@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sizing.flink.values import MAX_LONG, boolean, cores, duration_ms, fraction, memory_bytes, resource_memory_bytes, whole_number
-from sizing.units import NotAQuantity
+from penstock.sizing.flink.values import MAX_LONG, boolean, cores, duration_ms, fraction, memory_bytes, resource_memory_bytes, whole_number
+from penstock.sizing.units import NotAQuantity
 
 
 @pytest.mark.parametrize(

@@ -6,19 +6,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sizing.kafka.broker_types import broker_type, broker_types
-from sizing.kafka.brokers import (
-    KafkaOption,
-    Kind,
-    cheapest,
-    cluster_violations,
-    ingress_mibps_per_broker,
-    option_of,
-    options,
-)
-from sizing.kafka.demand import KafkaDemand, storage
-from sizing.kafka.errors import KafkaOutOfReach, UnknownBrokerType
-from sizing.kafka.serverless import ServerlessLimits, serverless_use
+from penstock.sizing.kafka.broker_types import broker_type, broker_types
+from penstock.sizing.kafka.brokers import KafkaOption, Kind, cheapest, cluster_violations, ingress_mibps_per_broker, option_of, options
+from penstock.sizing.kafka.demand import KafkaDemand, storage
+from penstock.sizing.kafka.errors import KafkaOutOfReach, UnknownBrokerType
+from penstock.sizing.kafka.serverless import ServerlessLimits, serverless_use
 from tests.sizing.load_cases import case
 
 STANDARD = KafkaDemand(peak_in_mibps=100.0, peak_out_mibps=200.0, average_in_mibps=60.0, partitions=200)

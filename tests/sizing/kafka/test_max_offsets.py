@@ -5,7 +5,7 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sizing.kafka.max_offsets import prorated
+from penstock.sizing.kafka.max_offsets import prorated
 from tests.sizing.load_cases import case
 
 

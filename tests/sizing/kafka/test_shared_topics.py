@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from sizing.kafka.partitions import most_partitions
+from penstock.sizing.kafka.partitions import most_partitions
 
 
 def test_a_shared_topic_has_as_many_partitions_as_any_job_asks_for() -> None:

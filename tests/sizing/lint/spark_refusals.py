@@ -7,8 +7,8 @@ from __future__ import annotations
 
 import json
 
-from scripts import spark_keys
-from sizing.lint import spark_keys as known
+from penstock.scripts import spark_keys
+from penstock.sizing.lint import spark_keys as known
 
 VALUES = (
     "true",

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from sizing.lint.subject import LintedConf, LintedJob
+from penstock.sizing.lint.subject import LintedConf, LintedJob
 from tests.sizing.lint.worlds import found, job, severities, source, subject
 
 SHUFFLE = "spark.sql.shuffle.partitions"

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from sizing.lint.manifests import ALIAS, HTTP_TOKENS
-from sizing.lint.subject import LintedManifest, Subject
+from penstock.sizing.lint.manifests import ALIAS, HTTP_TOKENS
+from penstock.sizing.lint.subject import LintedManifest, Subject
 from tests.sizing.lint.worlds import found, subject
 
 

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from sizing.lint.subject import LintedPool
+from penstock.sizing.lint.subject import LintedPool
 from tests.sizing.lint.worlds import (
     ARCH,
     BOTH,

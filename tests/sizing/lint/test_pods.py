@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from sizing.lint.subject import LintedBudget
-from sizing.placement.pod_manifests import NodeSelectorTerm
+from penstock.sizing.lint.subject import LintedBudget
+from penstock.sizing.placement.pod_manifests import NodeSelectorTerm
 from tests.sizing.lint.worlds import (
     ARCH,
     BOTH,

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import re
 
-from sizing.errors import Place
-from sizing.lint import jobs, manifests, node_pools, pods, spark_conf, versions
-from sizing.lint.lint import RULES, lint
-from sizing.lint.rule import rules_of
-from sizing.lint.subject import Where
+from penstock.sizing.errors import Place
+from penstock.sizing.lint import jobs, manifests, node_pools, pods, spark_conf, versions
+from penstock.sizing.lint.lint import RULES, lint
+from penstock.sizing.lint.rule import rules_of
+from penstock.sizing.lint.subject import Where
 from tests.sizing.lint.worlds import CATEGORY, found, needs, pool, subject
 
 MODULES = (node_pools, pods, manifests, spark_conf, jobs, versions)

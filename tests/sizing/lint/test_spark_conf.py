@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from sizing.lint.subject import LintedConf
+from penstock.sizing.lint.subject import LintedConf
 from tests.sizing.lint.worlds import BOTH, CATEGORY, ON_DEMAND, SPOT, found, needs, pods, pool, setting, subject
 
 M = needs(CATEGORY, "In", "m")

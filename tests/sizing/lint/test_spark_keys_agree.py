@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from sizing.lint import spark_keys as known
+from penstock.sizing.lint import spark_keys as known
 
 pytestmark = pytest.mark.spark
 ROOT = Path(__file__).resolve().parents[3]
@@ -23,8 +23,8 @@ def _said(module: str) -> str:
 
 
 def test_the_file_is_that_of_the_jars() -> None:
-    assert FILE.read_text("utf-8") == _said("scripts.spark_keys"), (
-        "write it again: python -m scripts.spark_keys > sizing/data/spark-4.3.0-keys.txt"
+    assert FILE.read_text("utf-8") == _said("penstock.scripts.spark_keys"), (
+        "write it again: python -m penstock.scripts.spark_keys > sizing/data/spark-4.3.0-keys.txt"
     )
 
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from sizing.lint.durations import day_number
-from sizing.lint.versions import eks_versions
+from penstock.sizing.lint.durations import day_number
+from penstock.sizing.lint.versions import eks_versions
 from tests.sizing.lint.worlds import found, severities, subject, versions
 
 

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from typing import Any
 
-from sizing.catalog.catalog import shipped
-from sizing.lint.finding import Finding
-from sizing.lint.lint import RULES
-from sizing.lint.subject import LintedConf, LintedJob, LintedPods, LintedPool, LintedSource, LintedVersions, Role, Subject
-from sizing.placement.node_pool_manifests import NodePool
-from sizing.placement.selection import ManifestToleration
-from sizing.plan import plan
-from sizing.targets import ExecutorTarget, Parallelism, Targets
+from penstock.sizing.catalog.catalog import shipped
+from penstock.sizing.lint.finding import Finding
+from penstock.sizing.lint.lint import RULES
+from penstock.sizing.lint.subject import LintedConf, LintedJob, LintedPods, LintedPool, LintedSource, LintedVersions, Role, Subject
+from penstock.sizing.placement.node_pool_manifests import NodePool
+from penstock.sizing.placement.selection import ManifestToleration
+from penstock.sizing.plan import plan
+from penstock.sizing.targets import ExecutorTarget, Parallelism, Targets
 
 CATEGORY = "karpenter.k8s.aws/instance-category"
 CAPACITY = "karpenter.sh/capacity-type"

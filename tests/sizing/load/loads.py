@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from hypothesis import strategies as st
 
-from sizing.load.load import Load
-from sizing.load.profile import Profile, ProfilePoint
+from penstock.sizing.load.load import Load
+from penstock.sizing.load.profile import Profile, ProfilePoint
 
 
 @st.composite

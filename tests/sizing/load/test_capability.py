@@ -8,10 +8,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sizing.load.capability import Running, capability, curves
-from sizing.load.checkpoint_interval import checkpoint_interval
-from sizing.load.load import Load
-from sizing.load.spot_loss import SpotFleet, drain, loss
+from penstock.sizing.load.capability import Running, capability, curves
+from penstock.sizing.load.checkpoint_interval import checkpoint_interval
+from penstock.sizing.load.load import Load
+from penstock.sizing.load.spot_loss import SpotFleet, drain, loss
 from tests.sizing.load.loads import LOADS
 from tests.sizing.load_cases import case
 

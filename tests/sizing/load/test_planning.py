@@ -8,17 +8,17 @@ import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
-from sizing.errors import Infeasible
-from sizing.kafka.errors import UnknownBrokerType
-from sizing.load.capability import Running, capability
-from sizing.load.feasibility import load_violations
-from sizing.load.job_shape import JobShape, KafkaChoice
-from sizing.load.load import Load
-from sizing.load.load_plan import LoadPlan
-from sizing.load.planning import plan_load
-from sizing.load.profile import Profile, ProfilePoint
-from sizing.load.target_rate import needed_rate
-from sizing.state.stores import OperatorKind
+from penstock.sizing.errors import Infeasible
+from penstock.sizing.kafka.errors import UnknownBrokerType
+from penstock.sizing.load.capability import Running, capability
+from penstock.sizing.load.feasibility import load_violations
+from penstock.sizing.load.job_shape import JobShape, KafkaChoice
+from penstock.sizing.load.load import Load
+from penstock.sizing.load.load_plan import LoadPlan
+from penstock.sizing.load.planning import plan_load
+from penstock.sizing.load.profile import Profile, ProfilePoint
+from penstock.sizing.load.target_rate import needed_rate
+from penstock.sizing.state.stores import OperatorKind
 from tests.sizing.load.loads import LOADS, loads
 
 LOAD = Load(events_per_s=100_000.0, event_bytes=240, events_per_slot_per_s=12_000.0, fan_out=2.0)

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pydantic import ValidationError
 
-from sizing.load.profile import Profile
+from penstock.sizing.load.profile import Profile
 from tests.sizing.load.loads import profiles
 
 

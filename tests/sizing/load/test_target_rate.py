@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 from hypothesis import given
 
-from sizing.load.load import Load
-from sizing.load.target_rate import catch_up_s, needed_rate, scaled_parallelism, sustained_rate, target_rate
+from penstock.sizing.load.load import Load
+from penstock.sizing.load.target_rate import catch_up_s, needed_rate, scaled_parallelism, sustained_rate, target_rate
 from tests.sizing.load.loads import LOADS
 from tests.sizing.load_cases import case
 

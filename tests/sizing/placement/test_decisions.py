@@ -15,10 +15,10 @@ from typing import Any
 
 import pytest
 
-from sizing.catalog.allocatable import NodeSettings
-from sizing.catalog.catalog import shipped
-from sizing.placement.place import place
-from sizing.placement.scenario import read
+from penstock.sizing.catalog.allocatable import NodeSettings
+from penstock.sizing.catalog.catalog import shipped
+from penstock.sizing.placement.place import place
+from penstock.sizing.placement.scenario import read
 
 RECORDED = Path(__file__).with_name("decisions.json.gz")
 

@@ -12,7 +12,7 @@ from pathlib import Path
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sizing.placement.go_sort import _Sort, sort_slice
+from penstock.sizing.placement.go_sort import _Sort, sort_slice
 
 RECORDED = Path(__file__).with_name("go_sort.json.gz")
 

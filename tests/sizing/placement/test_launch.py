@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from sizing.catalog.catalog import Catalog, SpotPrice, shipped
+from penstock.sizing.catalog.catalog import Catalog, SpotPrice, shipped
 from tests.sizing.placement.worlds import CAPACITY, CPU, FAMILY, TYPE, decide, needs, pods, pool
 
 BOTH = needs(CAPACITY, "In", "spot", "on-demand")

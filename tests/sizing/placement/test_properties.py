@@ -11,12 +11,12 @@ from typing import Any
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from sizing.catalog.allocatable import NodeSettings, allocatable
-from sizing.catalog.catalog import shipped
-from sizing.errors import PenstockError
-from sizing.placement.place import place
-from sizing.placement.scenario import read
-from sizing.placement.staged import place_staged
+from penstock.sizing.catalog.allocatable import NodeSettings, allocatable
+from penstock.sizing.catalog.catalog import shipped
+from penstock.sizing.errors import PenstockError
+from penstock.sizing.placement.place import place
+from penstock.sizing.placement.scenario import read
+from penstock.sizing.placement.staged import place_staged
 from tests.sizing.placement.test_decisions import recorded
 from tests.sizing.placement.worlds import CAPACITY, CPU, FAMILY, daemon, needs, pods, pool, scenario
 

@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sizing.placement.quantities import NANO, nano
-from sizing.units import NotAQuantity
+from penstock.sizing.placement.quantities import NANO, nano
+from penstock.sizing.units import NotAQuantity
 
 
 @pytest.mark.parametrize(

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sizing.placement.requirements import ABSENT, ANY, Allowed, Requirements, allowed, one_of, requirements
+from penstock.sizing.placement.requirements import ABSENT, ANY, Allowed, Requirements, allowed, one_of, requirements
 
 VALUES = ["1", "2", "5", "9", "a", "-3"]
 

@@ -7,9 +7,9 @@ from typing import Any
 
 import pytest
 
-from sizing.errors import Faults, PenstockError
-from sizing.placement.errors import BadRequirement, BadResource, BadScenario, NoSpotPrice, NotModelled, UnknownName
-from sizing.placement.scenario import read
+from penstock.sizing.errors import Faults, PenstockError
+from penstock.sizing.placement.errors import BadRequirement, BadResource, BadScenario, NoSpotPrice, NotModelled, UnknownName
+from penstock.sizing.placement.scenario import read
 from tests.sizing.placement.worlds import FAMILY, daemon, decide, needs, pods, pool, scenario
 
 GOOD = scenario([pool("p", needs(FAMILY, "In", "m6i"))], [pods("g", 1)])

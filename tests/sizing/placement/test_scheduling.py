@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from sizing.catalog.allocatable import NodeSettings, allocatable
-from sizing.catalog.catalog import shipped
+from penstock.sizing.catalog.allocatable import NodeSettings, allocatable
+from penstock.sizing.catalog.catalog import shipped
 from tests.sizing.placement.worlds import CAPACITY, CPU, FAMILY, TYPE, ZONE, affinity, claims, daemon, decide, needs, pods, pool, taint
 
 EIGHT = needs(TYPE, "In", "m6i.2xlarge")

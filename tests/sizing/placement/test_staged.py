@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from sizing.placement.scenario import read
-from sizing.placement.staged import batches
+from penstock.sizing.placement.scenario import read
+from penstock.sizing.placement.staged import batches
 from tests.sizing.placement.worlds import FAMILY, TYPE, affinity, claims, daemon, decide, decide_staged, needs, pods, pool, scenario
 
 EIGHT = needs(TYPE, "In", "m6i.2xlarge")

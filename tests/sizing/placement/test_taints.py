@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from sizing.placement.taints import Taint, Toleration, not_tolerated
+from penstock.sizing.placement.taints import Taint, Toleration, not_tolerated
 
 DRIVER = Taint("role", "driver", "NoSchedule")
 

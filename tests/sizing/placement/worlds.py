@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from sizing.catalog.allocatable import NodeSettings
-from sizing.catalog.catalog import Catalog, shipped
-from sizing.placement.decision import Decision
-from sizing.placement.place import place
-from sizing.placement.scenario import read
-from sizing.placement.staged import place_staged
+from penstock.sizing.catalog.allocatable import NodeSettings
+from penstock.sizing.catalog.catalog import Catalog, shipped
+from penstock.sizing.placement.decision import Decision
+from penstock.sizing.placement.place import place
+from penstock.sizing.placement.scenario import read
+from penstock.sizing.placement.staged import place_staged
 
 CPU = "karpenter.k8s.aws/instance-cpu"
 FAMILY = "karpenter.k8s.aws/instance-family"

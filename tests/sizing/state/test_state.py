@@ -6,10 +6,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sizing.state.backend_conf import backend_conf
-from sizing.state.checkpoint import CheckpointSettings, checkpoint_traffic, checkpoint_violations
-from sizing.state.memory import chosen_backend, free_heap_mib, heap_for_state_mib, state_memory, unified_memory
-from sizing.state.stores import Backend, OperatorKind, join_format, state_stores, stores_per_partition
+from penstock.sizing.state.backend_conf import backend_conf
+from penstock.sizing.state.checkpoint import CheckpointSettings, checkpoint_traffic, checkpoint_violations
+from penstock.sizing.state.memory import chosen_backend, free_heap_mib, heap_for_state_mib, state_memory, unified_memory
+from penstock.sizing.state.stores import Backend, OperatorKind, join_format, state_stores, stores_per_partition
 from tests.sizing.load_cases import case
 
 USD_PER_1000_PUTS = 0.005

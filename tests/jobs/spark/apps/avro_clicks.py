@@ -1,6 +1,6 @@
 """Avro values as they are."""
 
-from jobs.job import Job
+from penstock.jobs.job import Job
 
 
 def build(job: Job) -> None:

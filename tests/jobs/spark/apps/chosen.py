@@ -1,6 +1,6 @@
 """One input as it is; what a test wants otherwise stands in the spec's parameters, as SQL."""
 
-from jobs.job import Job
+from penstock.jobs.job import Job
 
 
 def build(job: Job) -> None:

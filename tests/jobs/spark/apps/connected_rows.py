@@ -2,8 +2,8 @@
 
 from pyspark.sql import DataFrame
 
-from jobs.job import Job
-from jobs.sinks.sink import Batch
+from penstock.jobs.job import Job
+from penstock.jobs.sinks.sink import Batch
 
 CALLED: list[tuple[int, list[str]]] = []
 

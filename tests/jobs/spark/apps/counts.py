@@ -1,8 +1,8 @@
 """Rows of one input counted by windows of ten seconds."""
 
-from jobs.job import Job
-from jobs.streams import Tag
-from jobs.windows import aggregate, tumbling
+from penstock.jobs.job import Job
+from penstock.jobs.streams import Tag
+from penstock.jobs.windows import aggregate, tumbling
 
 
 def build(job: Job) -> None:

@@ -1,6 +1,6 @@
 """A compacted topic as it is, deletes and the record's own place included."""
 
-from jobs.job import Job
+from penstock.jobs.job import Job
 
 
 def build(job: Job) -> None:

@@ -7,9 +7,9 @@ from typing import Any
 
 from pyspark.sql import Row
 
-from jobs.keyed.connect import ConnectedFunction
-from jobs.keyed.function import Key, KeyedFunction
-from jobs.keyed.values import milliseconds
+from penstock.jobs.keyed.connect import ConnectedFunction
+from penstock.jobs.keyed.function import Key, KeyedFunction
+from penstock.jobs.keyed.values import milliseconds
 
 
 class Visits(KeyedFunction):

@@ -1,6 +1,6 @@
 """Lines of text as they are."""
 
-from jobs.job import Job
+from penstock.jobs.job import Job
 
 
 def build(job: Job) -> None:

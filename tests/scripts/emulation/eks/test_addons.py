@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from scripts.emulation.eks.addons import KNOWN
+from penstock.scripts.emulation.eks.addons import KNOWN
 from tests.scripts.emulation.conftest import Account, refusal
 
 pytestmark = pytest.mark.emulated
