@@ -16,10 +16,10 @@ from pathlib import Path
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
-from penstock.jobs import session as spark_session
-from penstock.jobs.joins import Side, interval_join
+from penstock.jobs.blocks.joins import Side, interval_join
+from penstock.jobs.driver import session as spark_session
 from penstock.jobs.spec import State
-from penstock.jobs.streams import REASON, RECORD, TAG, TIME, Stream, Tag
+from penstock.jobs.stream.streams import REASON, RECORD, TAG, TIME, Stream, Tag
 
 BOUND_S = 60
 ROUNDS = 3

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from penstock.infra.parts.kafka import Kafka
-from penstock.jobs.topics import MAX_RECORD_BYTES
+from penstock.jobs.spec.requested_topics import MAX_RECORD_BYTES
 
 # Source: Apache Kafka, "Broker Configs", transaction.max.timeout.ms and transactional.id.expiration.ms. Both are Kafka's defaults, written
 # down for writers that rely on them: a transaction may take as long as a slow micro-batch, and an id outlives a long weekend.

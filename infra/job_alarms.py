@@ -1,7 +1,7 @@
 """What is measured of a job in CloudWatch, and when somebody is told.
 
-The measures come from the driver's own events (`penstock.jobs.runtime`), which Fluent Bit brings into the job's log group as JSON with the
-job's name in the field ``job``.
+The measures come from the driver's own events (`penstock.jobs.driver.runtime`), which Fluent Bit brings into the job's log group as JSON
+with the job's name in the field ``job``.
 """
 
 from __future__ import annotations

@@ -9,8 +9,8 @@ from penstock.infra.cluster import cluster
 from penstock.infra.environment import Environment
 from penstock.infra.errors import JobNamedTwice
 from penstock.jobs.spec import SpecFile, load
+from penstock.jobs.spec.requested_topics import asked_topics
 from penstock.jobs.targets import targets
-from penstock.jobs.topics import asked_topics
 from penstock.sizing.cluster import Cluster
 from penstock.sizing.errors import PenstockError, raise_all, violation
 from penstock.sizing.kafka.partitions import most_partitions

@@ -9,14 +9,14 @@ from pyspark.errors import ParseException
 from pyspark.sql import SparkSession
 from pyspark.sql.types import StructType
 
-from penstock.jobs.connections import the_url
+from penstock.jobs.blocks.lookups.table import LookupTable, open_table
+from penstock.jobs.configuration.kafka_access import KafkaAccess
 from penstock.jobs.errors import BadDeclaration
-from penstock.jobs.kafka_access import KafkaAccess
-from penstock.jobs.lookups.table import LookupTable, open_table
 from penstock.jobs.sinks.newest import refuse_unordered
 from penstock.jobs.sources.opening import Offsets, Reading, open_source
 from penstock.jobs.spec import Sink, StreamingJob
-from penstock.jobs.streams import NO_SIDE_OUTPUT, Stream, Tag
+from penstock.jobs.spec.connection_addresses import the_url
+from penstock.jobs.stream.streams import NO_SIDE_OUTPUT, Stream, Tag
 
 
 @dataclass
@@ -89,7 +89,7 @@ class Job:
         return self.sources[name]
 
     def table(self, name: str) -> LookupTable:
-        """A table of the spec, for `penstock.jobs.joins.lookup_join`; its types are read from its database.
+        """A table of the spec, for `penstock.jobs.blocks.joins.lookup_join`; its types are read from its database.
 
         Raises:
             BadDeclaration: no such table.

@@ -6,13 +6,12 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
-from penstock.jobs import app_module, load_profile
-from penstock.jobs.app_module import AppModule
 from penstock.jobs.document import Path_, dotted
 from penstock.jobs.errors import AppNotFound
-from penstock.jobs.spec import JobSpec, SpecFile
+from penstock.jobs.spec import JobSpec, SpecFile, app_module, load_profile
+from penstock.jobs.spec.app_module import AppModule
 from penstock.jobs.spec.job import Stages
-from penstock.jobs.stages import stages_conf
+from penstock.jobs.spec.stage_settings import stages_conf
 from penstock.sizing.load.load import Load
 from penstock.sizing.load.of_targets import memory_for_load
 from penstock.sizing.load.parallelism import needed_slots

@@ -4,6 +4,6 @@ from __future__ import annotations
 
 import sys
 
-from penstock.scripts.command import main
+from penstock.scripts.cli.command import main
 
 sys.exit(main())

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from penstock.scripts.tiers import TIERS
+from penstock.scripts.dev.tiers import TIERS
 
 _TESTS = Path(__file__).resolve().parent
 

@@ -4,6 +4,6 @@ from __future__ import annotations
 
 import sys
 
-from penstock.jobs.runtime import main
+from penstock.jobs.driver.runtime import main
 
 sys.exit(main(sys.argv[1:]))

@@ -9,7 +9,7 @@ from typing import Any
 from penstock.infra.manifests.client_mode_conf import CONFIGURATION_FOLDER, EXECUTOR_TEMPLATE, MASTER, client_mode_conf
 from penstock.infra.manifests.deployed_job import DeployedJob
 from penstock.infra.manifests.executor_pod_template import executor_pod_template
-from penstock.jobs.runtime_configuration import RuntimeConfiguration
+from penstock.jobs.configuration.runtime import RuntimeConfiguration
 
 SPEC = "job.yaml"
 RUNTIME = "runtime.json"
@@ -28,7 +28,7 @@ def config_map(job: DeployedJob) -> dict[str, Any]:
 
 
 def runtime_configuration(job: DeployedJob) -> RuntimeConfiguration:
-    """What `python -m penstock.jobs.runtime` is started with."""
+    """What `python -m penstock.jobs.driver.runtime` is started with."""
     return RuntimeConfiguration(
         spec=f"{CONFIGURATION_FOLDER}/{SPEC}",
         app_path=(APPS,),

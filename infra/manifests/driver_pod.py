@@ -11,7 +11,7 @@ from penstock.infra.manifests.deployed_job import UI_PORT, DeployedJob
 from penstock.infra.manifests.pod import placed
 from penstock.infra.manifests.pod_security import LOCAL_DIRS, TEMPORARY, WORK, container_security_context, pod_security_context, writable
 from penstock.infra.manifests.service import PORTS
-from penstock.jobs.runtime_configuration import POD_NAME_VARIABLE, READY_FILE_VARIABLE
+from penstock.jobs.configuration.runtime import POD_NAME_VARIABLE, READY_FILE_VARIABLE
 from penstock.sizing.planned import PlannedPod
 
 CONTAINER = "driver"
@@ -79,7 +79,7 @@ def _container(job: DeployedJob, mounts: list[dict[str, Any]]) -> dict[str, Any]
         "image": job.image,
         "imagePullPolicy": "IfNotPresent",
         # tini hands signals on and reaps what the JVM leaves.
-        "command": ["/usr/bin/tini", "--", PYTHON, "-m", "penstock.jobs.runtime", f"{CONFIGURATION_FOLDER}/{RUNTIME}"],
+        "command": ["/usr/bin/tini", "--", PYTHON, "-m", "penstock.jobs.driver.runtime", f"{CONFIGURATION_FOLDER}/{RUNTIME}"],
         "env": [_pod_name(), *driver_environment(job)],
         "ports": [{"name": name, "containerPort": port, "protocol": "TCP"} for name, port in PORTS.items()],
         "resources": resources(job.plan.pods.driver),

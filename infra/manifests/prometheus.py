@@ -35,8 +35,8 @@ LIMITS = {"memory": "2Gi"}
 SCRAPE_INTERVAL = "30s"
 JOB_LABEL = "penstock_job"
 
-# What Spark's servlet makes of the gauges of jobs/lag.py and of a streaming query, in the namespace `penstock` that jobs/session.py
-# sets: dots become underscores, and each gauge comes twice, as _Number and as _Value. Measured on PySpark 4.3.0.
+# What Spark's servlet makes of the gauges of jobs/driver/lag.py and of a streaming query, in the namespace `penstock` that
+# jobs/driver/session.py sets: dots become underscores, and each gauge comes twice, as _Number and as _Value. Measured on PySpark 4.3.0.
 _PREFIX = "metrics_penstock_driver_"
 RENAMED = {
     f"{_PREFIX}DAGScheduler_penstock_lagRecords_Value": "penstock_lag_records",
@@ -48,7 +48,7 @@ RENAMED = {
     f"{_PREFIX}spark_streaming_.+_states_rowsTotal_Value": "penstock_state_rows",
     f"{_PREFIX}spark_streaming_.+_states_usedBytes_Value": "penstock_state_bytes",
 }
-# Gauges of jobs/event_time/gauges.py and jobs/skew.py, one for each input, partition or observation: what it is of is the label `of`.
+# Gauges of jobs/driver/gauges.py and jobs/stream/skew.py, one for each input, partition or observation: what it is of is the label `of`.
 RENAMED_BY_PART = {
     f"{_PREFIX}DAGScheduler_penstock_{gauge}(?:_(.+))?_Value": metric
     for gauge, metric in {

@@ -8,8 +8,8 @@ from urllib.parse import parse_qs, urlsplit
 from pydantic import Field, model_validator
 
 from penstock.infra.parts.part import Arn, Part
-from penstock.jobs.connections import kind_of, port_of, schemes
 from penstock.jobs.spec import ConnectionKind
+from penstock.jobs.spec.connection_addresses import kind_of, port_of, schemes
 
 # Source: AWS Secrets Manager API reference, GetSecretValue: the whole ARN, with the six characters that AWS puts behind the name.
 SECRET_PATTERN = r"^arn:aws(-[a-z]+)*:secretsmanager:[a-z0-9-]+:[0-9]{12}:secret:[A-Za-z0-9/_+=.@-]+-[A-Za-z0-9]{6}$"

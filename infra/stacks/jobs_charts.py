@@ -22,9 +22,9 @@ from penstock.infra.manifests.spark_application import operated_manifests
 from penstock.infra.parts.nodes import PodPlaces
 from penstock.infra.plans import EnvironmentPlans, JobPlan
 from penstock.infra.stacks.jobs import BROKER_PORTS
-from penstock.jobs.app_module import sql_beside
-from penstock.jobs.avro_schemas import avro_schemas
 from penstock.jobs.document import dotted, text_of
+from penstock.jobs.spec.app_module import sql_beside
+from penstock.jobs.spec.avro_schemas import avro_schemas
 from penstock.sizing.errors import PenstockError, raise_all
 
 STACK = "jobs-charts"

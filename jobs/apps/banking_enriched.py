@@ -4,9 +4,9 @@ from decimal import Decimal
 
 from pyspark.sql import functions as F
 
+from penstock.jobs.blocks.joins import Side, lookup_join, temporal_join
 from penstock.jobs.job import Job
-from penstock.jobs.joins import Side, lookup_join, temporal_join
-from penstock.jobs.streams import Tag
+from penstock.jobs.stream.streams import Tag
 
 OPERATORS = ("read-transactions", "read-accounts", "join-account", "look-up-customer", "risk", "write-transactions")
 

@@ -1,8 +1,8 @@
 """banking_fraud: alerts of accounts with three or more declined payments and then an approved one above 500 within ten minutes."""
 
+from penstock.jobs.blocks.keyed import Step, deduplicate, pattern
 from penstock.jobs.job import Job
-from penstock.jobs.keyed import Step, deduplicate, pattern
-from penstock.jobs.streams import Tag
+from penstock.jobs.stream.streams import Tag
 
 OPERATORS = ("read-transactions", "deduplicate", "find-pattern", "write-alerts")
 

@@ -1,8 +1,8 @@
 """banking_transfers: debits and credits of one transfer within five minutes of each other, and those that have no other side."""
 
+from penstock.jobs.blocks.joins import Side, interval_join
 from penstock.jobs.job import Job
-from penstock.jobs.joins import Side, interval_join
-from penstock.jobs.streams import Tag
+from penstock.jobs.stream.streams import Tag
 
 OPERATORS = ("read-debits", "read-credits", "join-by-reference", "write-settlements")
 

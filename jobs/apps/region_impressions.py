@@ -4,9 +4,9 @@
 silent for thirty minutes.
 """
 
+from penstock.jobs.blocks.windows import TimeWindow, aggregate, session, sliding, tumbling
 from penstock.jobs.job import Job
-from penstock.jobs.streams import Tag
-from penstock.jobs.windows import TimeWindow, aggregate, session, sliding, tumbling
+from penstock.jobs.stream.streams import Tag
 
 OPERATORS = ("read-impressions", "sum-by-window", "write-windows")
 

@@ -1,8 +1,8 @@
 """sensor_average: each sensor's average temperature a second, from Fahrenheit to Celsius."""
 
+from penstock.jobs.blocks.windows import aggregate, tumbling
 from penstock.jobs.job import Job
-from penstock.jobs.streams import Tag
-from penstock.jobs.windows import aggregate, tumbling
+from penstock.jobs.stream.streams import Tag
 
 OPERATORS = ("read-sensors", "to-celsius", "average-by-second", "write-averages")
 

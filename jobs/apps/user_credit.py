@@ -10,10 +10,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
-from penstock.jobs.async_io import CallRefused, call
+from penstock.jobs.blocks.calls import CallRefused, call
+from penstock.jobs.blocks.joins import Side, interval_join
 from penstock.jobs.job import Job
-from penstock.jobs.joins import Side, interval_join
-from penstock.jobs.streams import Stream, Tag
+from penstock.jobs.stream.streams import Stream, Tag
 
 if TYPE_CHECKING:
     import httpx

@@ -1,8 +1,8 @@
 """visitors_by_country: the number of visitors of the last five minutes in each country, anew every minute."""
 
+from penstock.jobs.blocks.windows import aggregate, sliding
 from penstock.jobs.job import Job
-from penstock.jobs.streams import Tag
-from penstock.jobs.windows import aggregate, sliding
+from penstock.jobs.stream.streams import Tag
 
 OPERATORS = ("read-visits", "count-by-country", "write-counts")
 

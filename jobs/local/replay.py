@@ -1,6 +1,6 @@
 """The watermark once more, in plain Python and from the recorded micro-batches: the oracle that tells which rows are late.
 
-Deliberately not `penstock.jobs.event_time`: what checks must not share code with what is checked.
+Deliberately not `penstock.jobs.stream.event_time`: what checks must not share code with what is checked.
 """
 
 from __future__ import annotations

@@ -16,7 +16,7 @@ whoever comes later fences it, and who of the two commits a share does not matte
 
 Guarantee: exactly once, a crash included, for readers with ``isolation.level=read_committed``; a reader may see one task's share of a
 micro-batch before another's. Records of one key keep the order that the rows have. A replay has to give the same rows: what is known not to
-is refused before the query starts (`penstock.jobs.determinism`, JOB-062), what turns out not to stops the job (JOB-007). The brokers
+is refused before the query starts (`penstock.jobs.driver.determinism`, JOB-062), what turns out not to stops the job (JOB-007). The brokers
 forget marks
 some days after they were written (``offsets.retention.minutes``): a micro-batch that was cut off longer ago is not guessed at (JOB-063).
 Cost: the rows are read twice (for the manifest and for the topic), a shuffle where the topic has several partitions, a PUT for the
@@ -38,9 +38,8 @@ from pydantic import BaseModel, ConfigDict
 from pyspark.sql import Column, DataFrame, Row
 from pyspark.sql import functions as F
 
-from penstock.jobs.checkpoint import RETAINED_BATCHES, Checkpoint
+from penstock.jobs.configuration.kafka_access import KafkaAccess
 from penstock.jobs.errors import MarksDisagree, MarksExpired, ReplayDiffers, TransactionsRefused
-from penstock.jobs.kafka_access import KafkaAccess
 from penstock.jobs.sinks import manifests
 from penstock.jobs.sinks.kafka_records import records
 from penstock.jobs.sinks.parts import wrapped
@@ -48,6 +47,7 @@ from penstock.jobs.sinks.sink import Batch
 from penstock.jobs.sinks.topics import admin_of, cluster_with
 from penstock.jobs.sinks.transactions import CALL_S, DIFFERS, FOREIGN, OUTCOME_SCHEMA, Share, TransactionWriter, insist, producer_settings
 from penstock.jobs.spec import KafkaSink
+from penstock.jobs.storage.checkpoint import RETAINED_BATCHES, Checkpoint
 
 # Source: Apache Kafka, "Broker Configs", with the defaults.
 _LIMIT, _LIMIT_MS = "transaction.max.timeout.ms", 900_000

@@ -42,7 +42,6 @@ from pyspark.errors import PythonException
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
-from penstock.jobs.checkpoint import Checkpoint
 from penstock.jobs.errors import BadDeclaration, BucketUnreachable, ReplayDiffers
 from penstock.jobs.sinks.open_parts import Chunk, OpenPart, extended
 from penstock.jobs.sinks.part_formats import LINES
@@ -51,7 +50,8 @@ from penstock.jobs.sinks.parts import PIECE_BYTES, STAGED_SCHEMA, PartWriter, St
 from penstock.jobs.sinks.publishing import Publisher
 from penstock.jobs.sinks.sink import Batch
 from penstock.jobs.spec import FileSink
-from penstock.jobs.streams import ENVELOPE, TIME
+from penstock.jobs.storage.checkpoint import Checkpoint
+from penstock.jobs.stream.streams import ENVELOPE, TIME
 
 # A task writes some 200,000 rows a second; fewer rows than this are not worth a task more.
 ROWS_A_TASK = 100_000
@@ -183,7 +183,7 @@ class Files:
         if by == "none":
             return F.lit("")
         if by == "event-date":
-            # The session's zone is UTC (jobs/session.py), which is what this function takes for granted.
+            # The session's zone is UTC (jobs/driver/session.py), which is what this function takes for granted.
             local = F.from_utc_timestamp(TIME, self.sink.zone)
             return F.concat(F.lit("dt="), F.date_format(local, "yyyy-MM-dd"))
         missing = [name for name in by if name not in fields]

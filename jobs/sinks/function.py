@@ -16,11 +16,11 @@ from typing import Any
 
 from pyspark.sql import DataFrame
 
-from penstock.jobs.checkpoint import RETAINED_BATCHES, Checkpoint
 from penstock.jobs.errors import SinkFunctionFailed
 from penstock.jobs.sinks.sink import Batch, SinkContext
 from penstock.jobs.sinks.text_rows import fields_of
 from penstock.jobs.spec import FunctionSink
+from penstock.jobs.storage.checkpoint import RETAINED_BATCHES, Checkpoint
 from penstock.sizing.errors import PenstockError
 
 

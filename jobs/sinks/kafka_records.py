@@ -8,7 +8,7 @@ from pyspark.sql import functions as F
 from penstock.jobs.errors import BadDeclaration
 from penstock.jobs.sinks.newest import newest
 from penstock.jobs.spec import KafkaSink
-from penstock.jobs.streams import DELETED, ENVELOPE
+from penstock.jobs.stream.streams import DELETED, ENVELOPE
 
 
 def records(sink: KafkaSink, rows: DataFrame, *, updates: bool = True) -> DataFrame:

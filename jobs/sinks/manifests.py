@@ -6,8 +6,8 @@ from typing import TypeVar
 
 from pydantic import BaseModel, ValidationError
 
-from penstock.jobs.checkpoint import Checkpoint
 from penstock.jobs.errors import CheckpointDamaged
+from penstock.jobs.storage.checkpoint import Checkpoint
 
 Written = TypeVar("Written", bound=BaseModel)
 

@@ -13,7 +13,7 @@ from pyspark.sql import functions as F
 
 from penstock.jobs.errors import BadDeclaration
 from penstock.jobs.spec import Sink
-from penstock.jobs.streams import DELETED, TIME, Stream
+from penstock.jobs.stream.streams import DELETED, TIME, Stream
 
 
 def newest(rows: DataFrame, *, updates: bool, version: str | None = None) -> Column:
@@ -21,7 +21,7 @@ def newest(rows: DataFrame, *, updates: bool, version: str | None = None) -> Col
 
     Args:
         rows: data rows of a micro-batch, as it has them: shuffled before, they would have no order of their own.
-        updates: whether a row stands for the one with the same key before it, see `penstock.jobs.streams.Stream`.
+        updates: whether a row stands for the one with the same key before it, see `penstock.jobs.stream.streams.Stream`.
         version: the column that goes before the event time; None: none does.
     """
     moment = F.col(TIME) if TIME in rows.columns else F.lit(None).cast("timestamp")

@@ -14,10 +14,10 @@ from dataclasses import dataclass, field
 
 from pydantic import BaseModel, ConfigDict
 
-from penstock.jobs.checkpoint import RETAINED_BATCHES, Checkpoint
 from penstock.jobs.sinks import manifests
 from penstock.jobs.sinks.open_parts import Chunk, OpenPart
 from penstock.jobs.sinks.parts import StagedPart
+from penstock.jobs.storage.checkpoint import RETAINED_BATCHES, Checkpoint
 
 
 class ComposedPart(BaseModel):

@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 from pydantic import BaseModel, ConfigDict
 
-from penstock.jobs.s3 import client
 from penstock.jobs.sinks.part_formats import CONTENT_TYPES, LINES, JsonLines, Parquet
+from penstock.jobs.storage.s3 import client
 
 if TYPE_CHECKING:
     import pyarrow as pa

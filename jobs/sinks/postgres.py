@@ -11,7 +11,7 @@ rewind, and a row that comes late changes nothing. With `deletes` the newest row
 for a tombstone has none; it deletes what is there, and the version goes with the row.
 
 Cost: a shuffle by key, a connection and a transaction a task, and a task's rows in memory until they are committed. A database that is away
-is waited for (`penstock.jobs.patience`); after that the job fails with JOB-053, the micro-batch uncommitted.
+is waited for (`penstock.jobs.databases.retry`); after that the job fails with JOB-053, the micro-batch uncommitted.
 """
 
 from __future__ import annotations
@@ -23,14 +23,14 @@ from typing import TYPE_CHECKING, Any
 
 from pyspark.sql import DataFrame
 
-from penstock.jobs.connections import redacted, the_url
+from penstock.jobs.databases.postgres import connected, is_away, words
+from penstock.jobs.databases.retry import PATIENCE_S, patiently
 from penstock.jobs.errors import DatabaseUnreachable, RowsRefused, TableDoesNotFit
-from penstock.jobs.patience import PATIENCE_S, patiently
-from penstock.jobs.postgres import connected, is_away, words
 from penstock.jobs.sinks.sink import Batch, SinkContext
 from penstock.jobs.sinks.text_rows import fields_of, last_of_each_key
 from penstock.jobs.spec import PostgresSink
-from penstock.jobs.streams import DELETED
+from penstock.jobs.spec.connection_addresses import redacted, the_url
+from penstock.jobs.stream.streams import DELETED
 
 if TYPE_CHECKING:
     import pyarrow as pa

@@ -12,11 +12,11 @@ from typing import TYPE_CHECKING
 from botocore.exceptions import ClientError
 
 from penstock.jobs.errors import StagedPartGone
-from penstock.jobs.s3 import client, error_code
 from penstock.jobs.sinks.open_parts import Chunk
 from penstock.jobs.sinks.part_formats import CONTENT_TYPES, LINES, ROW_GROUP_BYTES, Parquet
 from penstock.jobs.sinks.part_log import ComposedPart
 from penstock.jobs.sinks.parts import PIECE_BYTES, TOKEN, StagedPart, Upload
+from penstock.jobs.storage.s3 import client, error_code
 
 if TYPE_CHECKING:
     from mypy_boto3_s3 import S3Client

@@ -10,7 +10,7 @@ has answered for is as durable as Redis is set up to be: with its own append-onl
 row written last stands, so that a driver that was cut off and comes back while another runs could put older values over newer ones.
 
 Cost: a shuffle by key, and a round trip for each 500 rows. One primary, no Redis Cluster: a transaction there has one slot. A server that
-is away is waited for (`penstock.jobs.patience`); after that the job fails with JOB-053, the micro-batch uncommitted.
+is away is waited for (`penstock.jobs.databases.retry`); after that the job fails with JOB-053, the micro-batch uncommitted.
 """
 
 from __future__ import annotations
@@ -22,13 +22,13 @@ from typing import TYPE_CHECKING, Any
 
 from pyspark.sql import DataFrame
 
-from penstock.jobs.connections import redacted, the_url
+from penstock.jobs.databases.retry import PATIENCE_S, patiently
 from penstock.jobs.errors import BadDeclaration, DatabaseUnreachable, RowsRefused
-from penstock.jobs.patience import PATIENCE_S, patiently
 from penstock.jobs.sinks.sink import Batch, SinkContext
 from penstock.jobs.sinks.text_rows import fields_of, last_of_each_key
 from penstock.jobs.spec import RedisSink
-from penstock.jobs.streams import DELETED
+from penstock.jobs.spec.connection_addresses import redacted, the_url
+from penstock.jobs.stream.streams import DELETED
 
 if TYPE_CHECKING:
     import pyarrow as pa

@@ -9,8 +9,8 @@ from typing import Protocol
 
 from pyspark.sql import DataFrame, SparkSession
 
-from penstock.jobs.checkpoint import Checkpoint
-from penstock.jobs.kafka_access import KafkaAccess
+from penstock.jobs.configuration.kafka_access import KafkaAccess
+from penstock.jobs.storage.checkpoint import Checkpoint
 
 # A time at which everything is due: what a sink is told once its job ends.
 FOREVER_MS = 2**62
@@ -64,7 +64,7 @@ class SinkContext:
         identity: tells this checkpoint from any other.
         checkpoint: where manifests lie.
         app: the app's module, for functions that it brings.
-        updates: whether an output's row stands for the one with the same key before it, see `penstock.jobs.streams.Stream`.
+        updates: whether an output's row stands for the one with the same key before it, see `penstock.jobs.stream.streams.Stream`.
     """
 
     job: str

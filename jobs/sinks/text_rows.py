@@ -14,7 +14,7 @@ from pyspark.sql import functions as F
 from pyspark.sql.types import ArrayType, BinaryType, DataType, MapType, StringType, StructType, TimestampType
 
 from penstock.jobs.sinks.newest import newest
-from penstock.jobs.streams import ENVELOPE
+from penstock.jobs.stream.streams import ENVELOPE
 
 # What one task writes in one go; its rows are kept in memory until the database has them.
 ROWS_A_TASK = 50_000
@@ -69,7 +69,7 @@ def as_text(name: str, kind: DataType) -> Column:
     if isinstance(kind, BinaryType):
         return F.concat(F.lit("\\x"), F.lower(F.hex(column)))
     if isinstance(kind, TimestampType):
-        # The session's zone is UTC (jobs/session.py).
+        # The session's zone is UTC (jobs/driver/session.py).
         return F.date_format(column, "yyyy-MM-dd'T'HH:mm:ss.SSSSSSXXX")
     if isinstance(kind, ArrayType | MapType | StructType):
         json = F.to_json(column, {"ignoreNullFields": "false"})

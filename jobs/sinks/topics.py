@@ -13,14 +13,14 @@ from confluent_kafka.admin import AdminClient
 from confluent_kafka.admin._metadata import ClusterMetadata
 from pyspark.sql import DataFrame
 
+from penstock.jobs.configuration.kafka_access import KafkaAccess
 from penstock.jobs.errors import BrokersUnreachable, TopicNotFound
-from penstock.jobs.kafka_access import KafkaAccess
-from penstock.jobs.kafka_security import client_settings
+from penstock.jobs.kafka.security import client_settings
 from penstock.jobs.sinks.kafka_records import records
 from penstock.jobs.sinks.sink import Batch
 from penstock.jobs.sinks.transactions import CALL_S, insist
 from penstock.jobs.spec import KafkaSink
-from penstock.jobs.topics import MAX_RECORD_BYTES
+from penstock.jobs.spec.requested_topics import MAX_RECORD_BYTES
 
 
 @dataclass(frozen=True)

@@ -14,10 +14,10 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from confluent_kafka import Consumer, KafkaError, KafkaException, Producer, TopicPartition
 
-from penstock.jobs.kafka_access import KafkaAccess
-from penstock.jobs.kafka_security import client_settings
+from penstock.jobs.configuration.kafka_access import KafkaAccess
+from penstock.jobs.kafka.security import client_settings
 from penstock.jobs.sinks.parts import wrapped
-from penstock.jobs.topics import MAX_RECORD_BYTES
+from penstock.jobs.spec.requested_topics import MAX_RECORD_BYTES
 
 if TYPE_CHECKING:
     import pyarrow as pa

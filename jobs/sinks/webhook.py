@@ -21,11 +21,11 @@ from urllib.parse import unquote, urlsplit
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
-from penstock.jobs.connections import redacted, the_url
 from penstock.jobs.errors import WebhookFailed
 from penstock.jobs.sinks.sink import Batch, SinkContext
 from penstock.jobs.sinks.text_rows import fields_of
 from penstock.jobs.spec import WebhookSink
+from penstock.jobs.spec.connection_addresses import redacted, the_url
 
 if TYPE_CHECKING:
     import httpx

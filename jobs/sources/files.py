@@ -20,7 +20,7 @@ from penstock.jobs.sources.lanes import lanes
 from penstock.jobs.sources.records import HEADERS, LANE, Input
 from penstock.jobs.sources.values import VALUE, Values, misfits
 from penstock.jobs.spec import FilesSource
-from penstock.jobs.streams import REASON, Stream
+from penstock.jobs.stream.streams import REASON, Stream
 
 
 def stream(given: Input, bucket: str) -> Stream:

@@ -8,13 +8,13 @@ from collections.abc import Mapping
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
-from penstock.jobs.kafka_access import KafkaAccess
+from penstock.jobs.configuration.kafka_access import KafkaAccess
 from penstock.jobs.sources import records
 from penstock.jobs.sources.lanes import lanes
 from penstock.jobs.sources.records import LANE, Input
 from penstock.jobs.sources.values import Values
 from penstock.jobs.spec import KafkaSource
-from penstock.jobs.streams import Stream
+from penstock.jobs.stream.streams import Stream
 
 
 def stream(given: Input, values: Values, brokers: KafkaAccess, offsets: Mapping[str, Mapping[int, int]], job: str) -> Stream:

@@ -8,14 +8,14 @@ from dataclasses import dataclass, field
 from pyspark.sql import SparkSession
 from pyspark.sql.types import StructType
 
-from penstock.jobs.connections import the_url
-from penstock.jobs.kafka_access import KafkaAccess
+from penstock.jobs.configuration.kafka_access import KafkaAccess
 from penstock.jobs.sources import files, kafka, socket
 from penstock.jobs.sources.avro_values import AvroSchema
 from penstock.jobs.sources.records import Input
 from penstock.jobs.sources.values import Values
 from penstock.jobs.spec import KafkaSource, StreamingJob
-from penstock.jobs.streams import Stream
+from penstock.jobs.spec.connection_addresses import the_url
+from penstock.jobs.stream.streams import Stream
 
 # Topic -> partition -> offset.
 Offsets = Mapping[str, Mapping[int, int]]

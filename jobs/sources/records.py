@@ -29,12 +29,12 @@ from pyspark.sql import functions as F
 from pyspark.sql.types import StructType
 
 from penstock.jobs.errors import BadDeclaration
-from penstock.jobs.event_time import engine, judging, observation
 from penstock.jobs.sources.values import VALUE, Values
 from penstock.jobs.sources.values import read as read_values
 from penstock.jobs.spec import Source
 from penstock.jobs.spec.job import Stages
-from penstock.jobs.streams import DELETED, REASON, RECORD, TAG, TIME, Stream, Tag
+from penstock.jobs.stream.event_time import engine, judging, observation
+from penstock.jobs.stream.streams import DELETED, REASON, RECORD, TAG, TIME, Stream, Tag
 
 LANE = "_lane"
 HEADERS = "array<struct<key: string, value: binary>>"

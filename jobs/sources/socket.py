@@ -16,7 +16,7 @@ from penstock.jobs.sources import records
 from penstock.jobs.sources.lanes import lanes
 from penstock.jobs.sources.records import HEADERS, LANE, Input
 from penstock.jobs.sources.values import Values
-from penstock.jobs.streams import Stream
+from penstock.jobs.stream.streams import Stream
 
 
 def stream(given: Input, url: str) -> Stream:

@@ -18,7 +18,7 @@ from penstock.jobs.sources.avro_values import AvroSchema
 from penstock.jobs.sources.extremes import outside_of_the_calendar
 from penstock.jobs.sources.keys import key_columns
 from penstock.jobs.spec import Csv, KafkaKey
-from penstock.jobs.streams import DELETED, REASON
+from penstock.jobs.stream.streams import DELETED, REASON
 
 # The fields as a struct; null with a reason.
 VALUE = "_value"

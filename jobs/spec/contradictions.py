@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import re
 
-from penstock.jobs.app_module import is_sql
 from penstock.jobs.document import Document, dotted
 from penstock.jobs.errors import BadValue, Contradiction, MissingField
+from penstock.jobs.spec.app_module import is_sql
 from penstock.jobs.spec.connections import connection_names, named_connections
 from penstock.jobs.spec.job import StreamingJob
 from penstock.jobs.spec.sources import KafkaSource

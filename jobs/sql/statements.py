@@ -20,7 +20,7 @@ JOIN_BLOCKS = {
     "broadcast": "broadcast_join",
     "lookup": "lookup_join",
 }
-# Of these the blocks that keep no state, as `penstock.jobs.app_module.STATEFUL_BLOCKS` has it.
+# Of these the blocks that keep no state, as `penstock.jobs.spec.app_module.STATEFUL_BLOCKS` has it.
 _STATELESS = {"lookup_join"}
 
 

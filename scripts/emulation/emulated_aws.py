@@ -13,7 +13,7 @@ from typing import Self
 
 from penstock.scripts.errors import EmulatorDied, EmulatorNotReady, PortInUse
 from penstock.scripts.layout import ROOT
-from penstock.scripts.leash import Leash
+from penstock.scripts.process.supervised import Leash
 
 # moto's import takes one to two seconds on a quiet machine.
 START_LIMIT_S = 120

@@ -23,8 +23,8 @@ from penstock.scripts.emulation.errors import LocalStackNotReached
 from penstock.scripts.emulation.localstack_python import NAME, VARIABLE, find
 from penstock.scripts.errors import EmulatorDied, EmulatorNotReady, MissingTool
 from penstock.scripts.layout import ROOT
-from penstock.scripts.leash import Leash
-from penstock.scripts.tool_environment import ToolEnvironment
+from penstock.scripts.process.supervised import Leash
+from penstock.scripts.process.tool_environment import ToolEnvironment
 
 # Where a user's own LocalStack answers: one in Docker, or of a later release with a token.
 ENDPOINT_VARIABLE = "LOCALSTACK_ENDPOINT"

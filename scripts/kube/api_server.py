@@ -22,7 +22,7 @@ from penstock.scripts.kube import binaries
 from penstock.scripts.kube.binaries import Progress
 from penstock.scripts.kube.certificates import Authority, Pair
 from penstock.scripts.kube.errors import ServerDied, ServerNotReady
-from penstock.scripts.leash import Leash
+from penstock.scripts.process.supervised import Leash
 
 # Measured on 2 cores: some 6 s. Two minutes are for a machine that is busy with something else.
 START_LIMIT_S = 120

@@ -21,7 +21,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from penstock.scripts.kube.errors import BuildTooLong, CacheNotWritable, GoMissing, GoUnfit, ModulesNotFetched, NotBuilt
-from penstock.scripts.leash import Leash
+from penstock.scripts.process.supervised import Leash
 
 MODULE = Path(__file__).with_name("modules")
 # As in go.mod: the version of EKS that environments name, and the Helm that its provider for Terraform is made of.

@@ -9,7 +9,7 @@ from penstock.infra import environment as environments
 from penstock.infra.plans import plans
 from penstock.infra.pool_limits import limited, pool_limits
 from penstock.jobs.document import Document, Path_, dotted, read
-from penstock.scripts.planning import where as where_of
+from penstock.scripts.planning.planned_jobs import where as where_of
 from penstock.sizing.cluster import Cluster, PodPlace
 from penstock.sizing.errors import PenstockError
 from penstock.sizing.lint.subject import LintedPods, LintedPool, LintedVersions, Role, Where
@@ -27,7 +27,7 @@ class LintedEnvironment:
         catalog: a snapshot of instance types in place of the environment's own.
 
     Raises:
-        PenstockError: as `penstock.scripts.planning.where`.
+        PenstockError: as `penstock.scripts.planning.planned_jobs.where`.
     """
 
     def __init__(self, name_or_path: str, catalog: Path | None = None) -> None:

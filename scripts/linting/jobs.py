@@ -9,7 +9,7 @@ from typing import NamedTuple
 from penstock.jobs.document import Document
 from penstock.jobs.spec import KafkaSource, Source, SpecFile
 from penstock.scripts.linting.environment import LintedEnvironment, where
-from penstock.scripts.planning import planned_job
+from penstock.scripts.planning.planned_jobs import planned_job
 from penstock.sizing.lint.subject import LintedConf, LintedJob, LintedPods, LintedSource, Where
 from penstock.sizing.planned import Plan
 from penstock.sizing.targets import Targets
@@ -38,7 +38,7 @@ def job_to_lint(path: Path, app_path: Sequence[Path], environment: LintedEnviron
         environment: where its pods go.
 
     Raises:
-        PenstockError: as `penstock.scripts.planning.planned_job`.
+        PenstockError: as `penstock.scripts.planning.planned_jobs.planned_job`.
     """
     spec_file, asked, _, planned = planned_job(path, environment.there, app_path)
     name, document = spec_file.job.metadata.name, spec_file.document

@@ -10,7 +10,7 @@ from typing import Any
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 
-from penstock.scripts.steps import Steps
+from penstock.scripts.progress import Steps
 
 # Between two lines where there is no terminal.
 LINE_EVERY_S = 30.0

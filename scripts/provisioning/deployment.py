@@ -8,6 +8,7 @@ from typing import Any
 
 from penstock.infra.broker_plan import fewer_brokers
 from penstock.infra.errors import UnknownStack
+from penstock.scripts.progress import Steps
 from penstock.scripts.provisioning import adoption, planned_changes
 from penstock.scripts.provisioning.api_server import ClusterAddress, cluster_address, reach
 from penstock.scripts.provisioning.apply_progress import ApplyProgress
@@ -16,7 +17,6 @@ from penstock.scripts.provisioning.errors import ApiServerNotReached
 from penstock.scripts.provisioning.planned_changes import StackChanges
 from penstock.scripts.provisioning.stacks import Stack
 from penstock.scripts.provisioning.terraform import APPLY_LIMIT_S, Applied, Terraform
-from penstock.scripts.steps import Steps
 from penstock.sizing.errors import PenstockError, raise_all
 
 # MSK's brokers take up to an hour, EKS a quarter of one; the provider's own limits end before it.

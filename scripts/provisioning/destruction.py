@@ -7,6 +7,7 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 
+from penstock.scripts.progress import Steps
 from penstock.scripts.provisioning import adoption, bucket_data, keeping, planned_changes, repository_images
 from penstock.scripts.provisioning.api_server import ClusterAddress, cluster_address, reach
 from penstock.scripts.provisioning.apply_progress import ApplyProgress
@@ -16,7 +17,6 @@ from penstock.scripts.provisioning.errors import StatefulLoss
 from penstock.scripts.provisioning.keeping import Fate, StackState
 from penstock.scripts.provisioning.stacks import Stack
 from penstock.scripts.provisioning.terraform import APPLY_LIMIT_S, Applied, Terraform
-from penstock.scripts.steps import Steps
 
 # What AWS deletes only when it is empty, and how that is done.
 _EMPTYING: Mapping[str, Callable[[AwsAccess, str], int]] = {

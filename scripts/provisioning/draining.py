@@ -11,9 +11,9 @@ from typing import Any
 from kubernetes import client
 from kubernetes.client.exceptions import ApiException
 
+from penstock.scripts.progress import Steps
 from penstock.scripts.provisioning.errors import StillThere
 from penstock.scripts.provisioning.kubernetes_access import REQUEST_LIMIT_S, asked
-from penstock.scripts.steps import Steps
 
 # What every object of a job is marked with; infra/manifests/deployed_job.py sets it.
 OF_PENSTOCK = "app.kubernetes.io/part-of=penstock"

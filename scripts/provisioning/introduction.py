@@ -7,8 +7,8 @@ from types import FrameType
 from typing import NoReturn
 
 from penstock.infra.environment import Environment
+from penstock.scripts.progress import Steps
 from penstock.scripts.provisioning.aws_access import AwsAccess
-from penstock.scripts.steps import Steps
 
 
 def introduce(environment: Environment, aws: AwsAccess, steps: Steps) -> None:

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from penstock.scripts.errors import MissingTool, ProviderNotFound, TerraformFailed, TerraformStopped, TerraformTimeout
-from penstock.scripts.leash import Leash
+from penstock.scripts.process.supervised import Leash
 from penstock.scripts.provisioning.errors import StateMoved, StateNotWritten
 from penstock.scripts.provisioning.provider_mirror import CONFIGURATION_VARIABLE, VARIABLE, Search, address, find
 from penstock.scripts.provisioning.state_lock import LOCKED, locked

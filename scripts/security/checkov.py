@@ -9,10 +9,10 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from penstock.scripts.leash import Leash
+from penstock.scripts.process.supervised import Leash
+from penstock.scripts.process.tool_environment import Progress, ToolEnvironment
 from penstock.scripts.security.errors import ScannerFailed
 from penstock.scripts.security.finding import Finding
-from penstock.scripts.tool_environment import Progress, ToolEnvironment
 
 # Some hundred resources take it half a minute.
 SCAN_LIMIT_S = 600

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from penstock.infra.environment import Environment
-from penstock.jobs.kafka_access import KafkaAccess, Security
+from penstock.jobs.configuration.kafka_access import KafkaAccess, Security
 from penstock.scripts.topics.errors import KafkaClusterNotFound, NoBrokersNamed
 
 _BY_IAM = "BootstrapBrokerStringSaslIam"

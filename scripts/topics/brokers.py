@@ -13,8 +13,8 @@ from confluent_kafka.admin._config import AlterConfigOpType, ConfigEntry, Config
 from confluent_kafka.admin._resource import ResourceType
 from confluent_kafka.cimpl import NewPartitions, NewTopic
 
-from penstock.jobs.kafka_access import KafkaAccess
-from penstock.jobs.kafka_security import client_settings
+from penstock.jobs.configuration.kafka_access import KafkaAccess
+from penstock.jobs.kafka.security import client_settings
 from penstock.scripts.topics.difference import Action, FoundTopic, TopicChange
 from penstock.scripts.topics.errors import BrokersNotReached, ChangeNotSeen, ChangeRefused
 from penstock.sizing.errors import PenstockError

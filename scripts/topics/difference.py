@@ -10,7 +10,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Literal
 
-from penstock.jobs.topics import CLEANUP_POLICY
+from penstock.jobs.spec.requested_topics import CLEANUP_POLICY
 
 Action = Literal["create", "grow", "configure"]
 # Settings of which less means that records go which stayed before. Source: Apache Kafka, "Topic configs"; -1 is no limit.

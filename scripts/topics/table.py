@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from penstock.scripts.aligned import aligned
+from penstock.scripts.render.aligned import aligned
 from penstock.scripts.topics.difference import Action, Changed, TopicChange
 
 _WORDS: dict[Action, str] = {"create": "create", "grow": "grow", "configure": "set"}

@@ -5,7 +5,7 @@ from __future__ import annotations
 from penstock.infra.environment import Environment
 from penstock.infra.parts.kafka import Kafka
 from penstock.infra.plans import EnvironmentPlans, JobPlan
-from penstock.jobs.topics import CLEANUP_POLICY, MAX_RECORD_BYTES, RETENTION, AskedTopic, asked_topics
+from penstock.jobs.spec.requested_topics import CLEANUP_POLICY, MAX_RECORD_BYTES, RETENTION, AskedTopic, asked_topics
 from penstock.scripts.topics.difference import WantedTopic
 from penstock.sizing.kafka.demand import EXPRESS_REPLICATION
 from penstock.sizing.kafka.partitions import most_partitions

@@ -1,6 +1,6 @@
 """The settings that the pinned Spark knows, and which values it takes for them.
 
-``data/spark-4.3.0-keys.txt`` is read from Spark's own jars (`penstock.scripts.spark_keys`); here is what they don't say: the names that
+``data/spark-4.3.0-keys.txt`` is read from Spark's own jars (`penstock.scripts.dev.spark_keys`); here is what they don't say: the names that
 the code puts together when it runs, and the families of libraries that people load beside Spark.
 """
 
@@ -107,7 +107,7 @@ class Setting(NamedTuple):
 
     Args:
         key: its name.
-        kind: as in `penstock.scripts.spark_keys`.
+        kind: as in `penstock.scripts.dev.spark_keys`.
         note: what Spark says of one that is deprecated, removed or renamed.
     """
 

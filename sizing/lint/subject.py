@@ -1,7 +1,7 @@
 """What is linted: pools, pods, jobs and versions, each with where it stands in the user's document.
 
-A subject is one world: the pods in it go to the pools in it. Whoever makes one (`penstock.scripts.lint`) knows the documents; the rules do
-not.
+A subject is one world: the pods in it go to the pools in it. Whoever makes one (`penstock.scripts.cli.lint`) knows the documents; the
+rules do not.
 """
 
 from __future__ import annotations

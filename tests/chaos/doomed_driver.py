@@ -1,4 +1,5 @@
-"""A driver that kills itself at a chosen point: ``python -m tests.chaos.doomed_driver``, with the arguments of `penstock.jobs.runtime`.
+"""A driver that kills itself at a chosen point: ``python -m tests.chaos.doomed_driver``, with the arguments of
+`penstock.jobs.driver.runtime`.
 
 ``PENSTOCK_TEST_DOOM`` is JSON: ``point`` (one of `POINTS` or `WORKER_POINTS`), ``call`` (at which of its calls, from 1) and ``sink``
 (`CARELESS`, or nothing).
@@ -19,9 +20,8 @@ from typing import Any
 from botocore.client import BaseClient
 from confluent_kafka import Producer
 
-from penstock.jobs import runtime
-from penstock.jobs.checkpoint import Checkpoint
-from penstock.jobs.micro_batch import MicroBatches
+from penstock.jobs.driver import runtime
+from penstock.jobs.driver.micro_batch import MicroBatches
 from penstock.jobs.sinks import building, exactly_once_topics
 from penstock.jobs.sinks.exactly_once_topics import ExactlyOnceTopic
 from penstock.jobs.sinks.files import Files, _Staged
@@ -29,6 +29,7 @@ from penstock.jobs.sinks.part_log import Manifest
 from penstock.jobs.sinks.publishing import Publisher
 from penstock.jobs.sinks.sink import Batch
 from penstock.jobs.sinks.transactions import TransactionWriter
+from penstock.jobs.storage.checkpoint import Checkpoint
 
 VARIABLE = "PENSTOCK_TEST_DOOM"
 CARELESS = "careless"

@@ -1,7 +1,7 @@
 """One input as it is, written to a sink of every kind that loses and doubles nothing."""
 
 from penstock.jobs.job import Job
-from penstock.jobs.streams import Tag
+from penstock.jobs.stream.streams import Tag
 
 SINKS = ("out", "topic", "table", "hashes")
 

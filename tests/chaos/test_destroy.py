@@ -7,12 +7,12 @@ import pytest
 
 from penstock.scripts.emulation.emulated_aws import EmulatedAws
 from penstock.scripts.errors import ProviderNotFound
+from penstock.scripts.progress import Steps
 from penstock.scripts.provisioning import destroy_table, orphans, state_bucket
 from penstock.scripts.provisioning.aws_access import AwsAccess
 from penstock.scripts.provisioning.deployment import Deployment
 from penstock.scripts.provisioning.destruction import Destruction
 from penstock.scripts.provisioning.errors import StatefulLoss
-from penstock.scripts.steps import Steps
 from tests.emulated.small_stacks import BucketStack, PlainStacks, environment
 
 

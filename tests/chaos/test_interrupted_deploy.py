@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from penstock.infra.environment import Environment
-from penstock.scripts import deploy
+from penstock.scripts.cli import deploy
 from penstock.scripts.emulation.emulated_aws import EmulatedAws
 from penstock.scripts.layout import ROOT
 from penstock.scripts.provisioning import state_bucket

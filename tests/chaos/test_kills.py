@@ -17,15 +17,16 @@ import pytest
 import redis
 import yaml
 
+from penstock.jobs.configuration.runtime import RuntimeConfiguration
 from penstock.jobs.local.recording import Record
-from penstock.jobs.runtime_configuration import RuntimeConfiguration
-from penstock.scripts import kafka_topics, layout, recorded_run
+from penstock.scripts import layout
 from penstock.scripts.emulation.emulated_aws import EmulatedAws
 from penstock.scripts.errors import DriverDied
-from penstock.scripts.kafka_broker import KafkaBroker
-from penstock.scripts.local_driver import LocalDriver
-from penstock.scripts.local_servers.postgres_server import PostgresServer
-from penstock.scripts.local_servers.redis_server import RedisServer
+from penstock.scripts.local import kafka_topics, recorded_run
+from penstock.scripts.local.driver import LocalDriver
+from penstock.scripts.local.kafka_broker import KafkaBroker
+from penstock.scripts.local.servers.postgres_server import PostgresServer
+from penstock.scripts.local.servers.redis_server import RedisServer
 from tests.chaos.bucket_reader import BucketReader
 from tests.chaos.doomed_driver import CARELESS, VARIABLE
 from tests.chaos.s3_gate import S3Gate, Trap
@@ -45,7 +46,7 @@ class DoomedDriver(LocalDriver):
 
     def __init__(self, configuration: RuntimeConfiguration, *, folder: Path, environment: Mapping[str, str]) -> None:
         super().__init__(configuration, folder=folder, log=folder / "driver.log", environment=environment)
-        self._leash.argv = ["tests.chaos.doomed_driver" if word == "penstock.jobs.runtime" else word for word in self._leash.argv]
+        self._leash.argv = ["tests.chaos.doomed_driver" if word == "penstock.jobs.driver.runtime" else word for word in self._leash.argv]
 
     def end(self) -> int | None:
         """Waits until the driver has ended by itself; its exit code, minus the signal's number."""

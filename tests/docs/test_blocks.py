@@ -13,10 +13,10 @@ import pytest
 import yaml
 
 from penstock.jobs import spec
-from penstock.jobs.app_module import STATEFUL_BLOCKS
 from penstock.jobs.job import Job
 from penstock.jobs.spec import Sink
-from penstock.jobs.streams import Stream
+from penstock.jobs.spec.app_module import STATEFUL_BLOCKS
+from penstock.jobs.stream.streams import Stream
 from penstock.scripts.layout import ROOT
 from tests.docs.test_documents import _blocks, _prose
 

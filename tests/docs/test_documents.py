@@ -22,8 +22,8 @@ from pydantic import BaseModel
 
 from penstock.infra.environment import FOLDER, Environment
 from penstock.jobs.local.recording import Expectation, Record, Recorded, Recording
-from penstock.scripts.command import VERBS
-from penstock.scripts.error_reference import errors
+from penstock.scripts.cli.command import VERBS
+from penstock.scripts.dev.error_reference import errors
 from penstock.scripts.layout import ROOT
 from penstock.sizing.catalog.catalog import shipped
 from penstock.sizing.planned import Plan
@@ -39,9 +39,9 @@ RUN_LIMIT_S = 400
 # Verbs that plan and ask nothing outside of this machine; of `catalog` those actions that do not.
 PLANNING = ("size ", "place ", "cost ", "lint ", "report ", "catalog list", "catalog show ")
 CHEAP = (
-    ".venv/bin/python -m penstock.scripts.error_reference > docs/errors.md",
-    ".venv/bin/python -m penstock.scripts.lint_reference > docs/lint.md",
-    ".venv/bin/python -m penstock.jobs.spec_schema > jobs/spec.schema.json",
+    ".venv/bin/python -m penstock.scripts.dev.error_reference > docs/errors.md",
+    ".venv/bin/python -m penstock.scripts.dev.lint_reference > docs/lint.md",
+    ".venv/bin/python -m penstock.jobs.spec.schema > jobs/spec.schema.json",
     "./scripts/test --list",
 )
 
@@ -170,12 +170,12 @@ def test_every_command_that_is_shown_is_there_with_its_options(page: Path) -> No
 
 @cache
 def _tier_list() -> str:
-    return _run([sys.executable, "-m", "penstock.scripts.tiers", "--list"], ROOT).stdout
+    return _run([sys.executable, "-m", "penstock.scripts.dev.tiers", "--list"], ROOT).stdout
 
 
 @cache
 def _tiers_help() -> str:
-    return _run([sys.executable, "-m", "penstock.scripts.tiers", "--help"], ROOT).stdout
+    return _run([sys.executable, "-m", "penstock.scripts.dev.tiers", "--help"], ROOT).stdout
 
 
 @pytest.mark.parametrize("page", [README, CONTRIBUTING], ids=_name)

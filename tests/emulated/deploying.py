@@ -18,12 +18,12 @@ import pytest
 from penstock.infra.environment import Environment
 from penstock.scripts.emulation.emulated_aws import EmulatedAws
 from penstock.scripts.errors import ProviderNotFound, TerraformFailed
+from penstock.scripts.progress import Steps
 from penstock.scripts.provisioning import state_bucket
 from penstock.scripts.provisioning.aws_access import AwsAccess
 from penstock.scripts.provisioning.deployment import Deployment
 from penstock.scripts.provisioning.stacks import Stack
 from penstock.scripts.provisioning.terraform import Terraform
-from penstock.scripts.steps import Steps
 from penstock.sizing.errors import PenstockError
 from tests.emulated.small_stacks import BucketStack, PlainStacks, environment
 

@@ -18,7 +18,7 @@ from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.x509.oid import NameOID
 
 from penstock.scripts import layout
-from penstock.scripts.kafka_broker import KafkaBroker
+from penstock.scripts.local.kafka_broker import KafkaBroker
 
 # MSK's Java library reads the region from the broker's name.
 REGION = "eu-central-1"

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from penstock.infra.environment import Environment, load
-from penstock.scripts import doctor
+from penstock.scripts.cli import doctor
 from penstock.scripts.emulation.emulated_aws import EmulatedAws
 from penstock.scripts.provisioning import state_bucket
 from penstock.scripts.provisioning.aws_access import AwsAccess

@@ -14,9 +14,9 @@ import pytest
 from confluent_kafka.admin import AdminClient
 
 from penstock.jobs.local.recording import Record
-from penstock.scripts import kafka_topics
 from penstock.scripts.errors import BrokerDied, BrokerNotReady, InputFailed, MissingTool, PortInUse, TopicsNotCreated
-from penstock.scripts.kafka_broker import KafkaBroker
+from penstock.scripts.local import kafka_topics
+from penstock.scripts.local.kafka_broker import KafkaBroker
 from penstock.sizing.errors import PenstockError
 
 # For what has no event to wait for; nothing here takes this long.

@@ -11,11 +11,12 @@ from urllib.parse import parse_qs, urlparse
 
 import pytest
 
-from penstock.jobs.brokers import Brokers
+from penstock.jobs.configuration.kafka_access import KafkaAccess
 from penstock.jobs.errors import BrokersUnreachable
-from penstock.jobs.kafka_access import KafkaAccess
+from penstock.jobs.kafka.brokers import Brokers
 from penstock.jobs.spec import KafkaSource
-from penstock.scripts import kafka_topics, layout
+from penstock.scripts import layout
+from penstock.scripts.local import kafka_topics
 from penstock.scripts.topics.brokers import TopicBrokers
 from penstock.scripts.topics.difference import WantedTopic, changes
 from penstock.scripts.topics.errors import BrokersNotReached
@@ -58,7 +59,7 @@ def test_a_driver_reads_its_topics_over_tls(broker: SecuredBroker) -> None:
 
 
 def test_brokers_that_nobody_trusts_are_not_believed(broker: SecuredBroker, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("penstock.jobs.brokers.TIMEOUT_S", 3.0)
+    monkeypatch.setattr("penstock.jobs.kafka.brokers.TIMEOUT_S", 3.0)
     with pytest.raises(BrokersUnreachable):
         _partitions(KafkaAccess(broker.tls, "tls"))
     with pytest.raises(BrokersNotReached) as raised:

@@ -21,14 +21,14 @@ import pytest
 import yaml
 
 from penstock.infra.environment import Environment, load
-from penstock.jobs.kafka_access import KafkaAccess
+from penstock.jobs.configuration.kafka_access import KafkaAccess
 from penstock.jobs.local.recording import Record
-from penstock.jobs.topics import MAX_RECORD_BYTES
-from penstock.scripts import kafka_topics
-from penstock.scripts.command import main
+from penstock.jobs.spec.requested_topics import MAX_RECORD_BYTES
+from penstock.scripts.cli.command import main
 from penstock.scripts.emulation.emulated_aws import EmulatedAws
-from penstock.scripts.kafka_broker import KafkaBroker
 from penstock.scripts.layout import ROOT
+from penstock.scripts.local import kafka_topics
+from penstock.scripts.local.kafka_broker import KafkaBroker
 from penstock.scripts.provisioning.aws_access import AwsAccess
 from penstock.scripts.topics.address import access
 from penstock.scripts.topics.brokers import TopicBrokers

@@ -15,14 +15,14 @@ from pathlib import Path
 import pytest
 
 from penstock.infra import environment as environments
-from penstock.scripts import kafka_topics
+from penstock.scripts.cli.up import _job
 from penstock.scripts.errors import BrokerDied, EmulatorDied
 from penstock.scripts.layout import ROOT
-from penstock.scripts.local_environment import LocalEnvironment
-from penstock.scripts.local_machine import cut
-from penstock.scripts.local_run import LocalRun
-from penstock.scripts.steps import Steps
-from penstock.scripts.up import _job
+from penstock.scripts.local import kafka_topics
+from penstock.scripts.local.environment import LocalEnvironment
+from penstock.scripts.local.machine import cut
+from penstock.scripts.local.run import LocalRun
+from penstock.scripts.progress import Steps
 
 pytestmark = pytest.mark.emulated
 

@@ -16,7 +16,7 @@ from penstock.infra.manifests.config_map import APPS
 from penstock.infra.manifests.driver_pod import PYTHON, READY_FILE
 from penstock.infra.manifests.pod_security import SPARK_UID, WORK
 from penstock.infra.manifests.spark_application import PROGRAM, SPARK_VERSION
-from penstock.jobs.runtime_configuration import READY_FILE_VARIABLE
+from penstock.jobs.configuration.runtime import READY_FILE_VARIABLE
 from penstock.scripts.layout import ROOT
 from tests.infra.dockerfile import Stage, stages
 
@@ -206,7 +206,7 @@ sys.path[:] = [root, *(path for path in sys.path if path and not path.startswith
 sys.meta_path.insert(0, Guard())
 import jobs
 assert jobs.__file__.startswith(root), jobs.__file__
-import penstock.jobs.runtime, penstock.jobs.apps.user_credit, penstock.jobs.apps.flights, penstock.jobs.kafka_security
+import penstock.jobs.driver.runtime, penstock.jobs.apps.user_credit, penstock.jobs.apps.flights, penstock.jobs.kafka.security
 try:
     import moto
 except ModuleNotFoundError:

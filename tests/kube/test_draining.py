@@ -14,11 +14,11 @@ from rich.console import Console
 
 from penstock.infra.environment import load
 from penstock.scripts.kube.api_server import ApiServer
+from penstock.scripts.progress import Steps
 from penstock.scripts.provisioning.api_server import cluster_address, reach
 from penstock.scripts.provisioning.draining import drain, stop_jobs
 from penstock.scripts.provisioning.errors import KubernetesRefused, StillThere
 from penstock.scripts.provisioning.kubernetes_access import connected
-from penstock.scripts.steps import Steps
 from tests.infra.manifests.karpenter_crds import CRDS
 from tests.kube.fixtures import serving
 from tests.kube.objects import Object, Objects

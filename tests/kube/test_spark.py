@@ -15,13 +15,14 @@ from penstock.infra.manifests.client_mode_conf import EXECUTOR_CONTAINER
 from penstock.infra.manifests.deployed_job import DeployedJob
 from penstock.infra.manifests.pod_security import LOCAL_DIRS
 from penstock.infra.manifests.resource_quota import EXECUTORS_AT_A_RESTART
+from penstock.jobs.configuration.runtime import RuntimeConfiguration
 from penstock.jobs.errors import QueryFailed
-from penstock.jobs.runtime_configuration import RuntimeConfiguration
-from penstock.scripts import kafka_topics, layout
+from penstock.scripts import layout
 from penstock.scripts.emulation.emulated_aws import EmulatedAws
-from penstock.scripts.kafka_broker import KafkaBroker
 from penstock.scripts.kube.api_server import ApiServer
-from penstock.scripts.local_driver import LocalDriver
+from penstock.scripts.local import kafka_topics
+from penstock.scripts.local.driver import LocalDriver
+from penstock.scripts.local.kafka_broker import KafkaBroker
 from penstock.sizing.units import cpu_millicores
 from tests.kube.deployed import Deployment, user_credit
 from tests.kube.objects import Object, Objects, Refused

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 import yaml
 
-from penstock.scripts.command import main
+from penstock.scripts.cli.command import main
 from penstock.scripts.errors import ProviderNotFound
 from penstock.scripts.provisioning.stacks import Stack
 from penstock.scripts.security import checkov, offline_plan

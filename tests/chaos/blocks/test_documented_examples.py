@@ -13,10 +13,10 @@ import yaml
 from pyspark.sql import SparkSession
 
 from penstock.jobs import spec
+from penstock.jobs.blocks.lookups.table import LookupTable, column_type
+from penstock.jobs.configuration.kafka_access import KafkaAccess
 from penstock.jobs.job import Job
-from penstock.jobs.kafka_access import KafkaAccess
-from penstock.jobs.lookups.table import LookupTable, column_type
-from penstock.jobs.streams import Stream
+from penstock.jobs.stream.streams import Stream
 from penstock.scripts.layout import ROOT
 from tests.docs.test_documents import _blocks
 

@@ -14,13 +14,13 @@ from typing import Any
 import pytest
 from pyspark.sql import functions as F
 
-from penstock.jobs.joins import union
-from penstock.jobs.lookups.table import LookupTable, open_table
+from penstock.jobs.blocks.joins import union
+from penstock.jobs.blocks.lookups.table import LookupTable, open_table
+from penstock.jobs.driver.sql_app import declare
 from penstock.jobs.spec import Table
-from penstock.jobs.sql.building import declare
-from penstock.jobs.streams import Stream
+from penstock.jobs.stream.streams import Stream
 from penstock.scripts.layout import ROOT
-from penstock.scripts.local_servers.postgres_server import PostgresServer
+from penstock.scripts.local.servers.postgres_server import PostgresServer
 from tests.jobs.spark.blocks import Input, Ran, row, run, same
 from tests.jobs.spark.running import Surroundings
 

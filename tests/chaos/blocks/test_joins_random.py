@@ -7,11 +7,11 @@ import random
 from collections import Counter
 from datetime import datetime, timedelta
 
-from penstock.jobs.joins import temporal_join
+from penstock.jobs.blocks.joins import temporal_join
 from penstock.jobs.local.recording import Recorded, Recording
 from penstock.jobs.local.replay import Clock, judge
-from penstock.scripts import recorded_run
-from penstock.scripts.kafka_topics import Fed
+from penstock.scripts.local import recorded_run
+from penstock.scripts.local.kafka_topics import Fed
 from tests.jobs.spark.blocks import row, run, same
 from tests.jobs.spark.running import CHECKPOINTS, Running, Surroundings, TestedJob
 from tests.jobs.spark.test_joins import BORDER_MS, BOUND_MS, EPOCH, LOWER_MS, SLICE_MS, UPPER_MS, Pair, _event, _job, _pairs

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from penstock.jobs.joins import Side, broadcast_join, interval_join, regular_join, temporal_join, union, window_join
-from penstock.jobs.streams import Stream, Tag
-from penstock.jobs.windows import aggregate, tumbling
+from penstock.jobs.blocks.joins import Side, broadcast_join, interval_join, regular_join, temporal_join, union, window_join
+from penstock.jobs.blocks.windows import aggregate, tumbling
+from penstock.jobs.stream.streams import Stream, Tag
 from tests.jobs.spark.blocks import Input, row, run, same
 from tests.jobs.spark.running import Surroundings
 from tests.jobs.spark.test_more_joins import (

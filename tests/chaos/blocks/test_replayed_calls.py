@@ -7,9 +7,9 @@ from collections.abc import Mapping
 
 from pyspark.sql import functions as F
 
-from penstock.jobs.aside import withdrawn
-from penstock.jobs.async_io import call
-from penstock.jobs.streams import REASON, RECORD, RECORD_TYPE, TAG, TIME, Stream, Tag
+from penstock.jobs.blocks.calls import call
+from penstock.jobs.stream.side_outputs import withdrawn
+from penstock.jobs.stream.streams import REASON, RECORD, RECORD_TYPE, TAG, TIME, Stream, Tag
 from tests.jobs.spark.blocks import Input, row, run, same
 from tests.jobs.spark.outside import Outside, calls
 from tests.jobs.spark.running import CHECKPOINTS, Surroundings

@@ -16,7 +16,7 @@ from penstock.infra.manifests.executor_pod_template import executor_pod_template
 from penstock.infra.manifests.job import job_manifests
 from penstock.infra.manifests.pod_security import LOCAL_DIRS, TEMPORARY
 from penstock.infra.parts.nodes import PodPlace
-from penstock.jobs.runtime_configuration import POD_NAME_VARIABLE, READY_FILE_VARIABLE, RuntimeConfiguration
+from penstock.jobs.configuration.runtime import POD_NAME_VARIABLE, READY_FILE_VARIABLE, RuntimeConfiguration
 from penstock.jobs.spec import load
 from tests.infra.manifests.jobs_in_cluster import deployed, hold, of_kind
 

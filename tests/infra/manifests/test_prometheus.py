@@ -22,10 +22,10 @@ from penstock.infra.manifests.prometheus import (
 )
 from penstock.infra.parts.nodes import DaemonSetRequest
 from penstock.infra.parts.observability import Alarms
-from penstock.jobs import skew
-from penstock.jobs.event_time import gauges
-from penstock.jobs.lag import LAG_RECORDS, STARTED_S
-from penstock.jobs.session import FIXED
+from penstock.jobs.driver import gauges
+from penstock.jobs.driver.lag import LAG_RECORDS, STARTED_S
+from penstock.jobs.driver.session import FIXED
+from penstock.jobs.stream import skew
 
 JOBS = (
     ScrapedJob("user-credit", "user-credit-driver-0.user-credit-driver.job-user-credit.svc", bounded=False),

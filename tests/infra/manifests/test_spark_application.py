@@ -12,7 +12,7 @@ import yaml
 from penstock.infra.manifests.client_mode_conf import client_mode_conf, deployment_conf
 from penstock.infra.manifests.job import job_manifests
 from penstock.infra.manifests.spark_application import operated_manifests, spark_application
-from penstock.jobs.runtime_configuration import RuntimeConfiguration
+from penstock.jobs.configuration.runtime import RuntimeConfiguration
 from tests.infra.manifests.jobs_in_cluster import deployed, hold, of_kind
 
 CRD = Path(__file__).resolve().parents[4] / "shared/crds/spark.apache.org_sparkapplications.yaml"

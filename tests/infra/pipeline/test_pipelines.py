@@ -19,7 +19,8 @@ from penstock.infra.pipeline import written
 from penstock.infra.pipeline.concourse import VARIABLES
 from penstock.infra.pipeline.github_actions import ACTIONS
 from penstock.infra.pipeline.steps import CHECK, DEPLOY, TARGETS, Step, Target
-from penstock.scripts import command, tiers
+from penstock.scripts.cli import command
+from penstock.scripts.dev import tiers
 from penstock.scripts.errors import WrongUsage
 from penstock.scripts.layout import ROOT
 from tests.infra.pipeline.concourse_schema import Pipeline

@@ -11,7 +11,7 @@ import pytest
 from penstock.infra.environment import Environment, load
 from penstock.infra.errors import BrokersUnknown
 from penstock.infra.plans import plans
-from penstock.jobs.topics import MAX_RECORD_BYTES
+from penstock.jobs.spec.requested_topics import MAX_RECORD_BYTES
 from tests.infra.stacks.synthesized import Content, content
 
 Synthesize = Callable[..., Content]

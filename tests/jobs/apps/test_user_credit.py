@@ -9,9 +9,9 @@ from pathlib import Path
 from typing import Any
 
 from penstock.jobs.apps.user_credit import CreditService
-from penstock.jobs.async_io import CallRefused
+from penstock.jobs.blocks.calls import CallRefused
 from penstock.jobs.local.user_credit import BUSY_IN
-from penstock.scripts.local_servers.http_endpoint import HttpEndpoint
+from penstock.scripts.local.servers.http_endpoint import HttpEndpoint
 
 
 def _pair(amount: float) -> dict[str, Any]:

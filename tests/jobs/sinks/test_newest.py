@@ -7,12 +7,12 @@ from typing import Any, cast
 
 import pytest
 
+from penstock.jobs.configuration.kafka_access import KafkaAccess
 from penstock.jobs.errors import BadDeclaration
 from penstock.jobs.job import Job
-from penstock.jobs.kafka_access import KafkaAccess
 from penstock.jobs.sinks.newest import refuse_unordered
 from penstock.jobs.spec import Sink, load
-from penstock.jobs.streams import Stream
+from penstock.jobs.stream.streams import Stream
 from penstock.scripts.layout import ROOT
 
 UNTIMED = Stream(cast(Any, None), timed=False)

@@ -28,15 +28,15 @@ from pyspark.errors import StreamingQueryException
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
-from penstock.jobs.aside import Aside
-from penstock.jobs.async_io.task_errors import of_a_task
-from penstock.jobs.checkpoint import Checkpoint
-from penstock.jobs.event_time import engine, observation
-from penstock.jobs.event_time.engine import Engine, put_in_force
-from penstock.jobs.event_time.watermark import InputTime
-from penstock.jobs.micro_batch import MicroBatches, Route
+from penstock.jobs.blocks.calls.task_errors import of_a_task
+from penstock.jobs.driver.micro_batch import MicroBatches, Route
 from penstock.jobs.sinks.sink import Batch
-from penstock.jobs.streams import ENVELOPE, REASON, RECORD, TAG, TIME, Stream, Tag
+from penstock.jobs.storage.checkpoint import Checkpoint
+from penstock.jobs.stream.event_time import engine, observation
+from penstock.jobs.stream.event_time.engine import Engine, put_in_force
+from penstock.jobs.stream.side_outputs import Aside
+from penstock.jobs.stream.streams import ENVELOPE, REASON, RECORD, TAG, TIME, Stream, Tag
+from penstock.jobs.watermark import InputTime
 from tests.jobs.spark.running import CHECKPOINTS, Surroundings
 
 START = datetime(2025, 4, 5, 12, 30, tzinfo=UTC)

@@ -11,11 +11,11 @@ import boto3
 import pytest
 from pyspark.sql import SparkSession
 
-from penstock.jobs import session as spark_session
+from penstock.jobs.driver import session as spark_session
 from penstock.jobs.spec import State
 from penstock.scripts import layout
 from penstock.scripts.emulation.emulated_aws import EmulatedAws
-from penstock.scripts.kafka_broker import KafkaBroker
+from penstock.scripts.local.kafka_broker import KafkaBroker
 from tests.jobs.spark.running import CHECKPOINTS, OUTPUT, Surroundings
 
 if TYPE_CHECKING:

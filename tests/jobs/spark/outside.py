@@ -11,7 +11,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any
 
-from penstock.jobs.async_io import CallRefused
+from penstock.jobs.blocks.calls import CallRefused
 
 
 @dataclass(frozen=True)

@@ -15,8 +15,8 @@ from typing import Any
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
-from penstock.jobs.streams import ENVELOPE, Stream
-from penstock.jobs.windows import aggregate, count_window, cumulative, global_window, salted, session, sliding, top, tumbling
+from penstock.jobs.blocks.windows import aggregate, count_window, cumulative, global_window, salted, session, sliding, top, tumbling
+from penstock.jobs.stream.streams import ENVELOPE, Stream
 from tests.jobs.spark.blocks import START, Input, Ran, row, run, same
 from tests.jobs.spark.running import Surroundings
 

@@ -15,10 +15,10 @@ from typing import TYPE_CHECKING, Any
 import yaml
 from pyspark.sql import SparkSession
 
+from penstock.jobs.configuration.runtime import RuntimeConfiguration
+from penstock.jobs.driver.runtime import Driver
 from penstock.jobs.local.recording import Record
-from penstock.jobs.runtime import Driver
-from penstock.jobs.runtime_configuration import RuntimeConfiguration
-from penstock.scripts import kafka_topics, recorded_run
+from penstock.scripts.local import kafka_topics, recorded_run
 
 if TYPE_CHECKING:
     from mypy_boto3_s3 import S3Client

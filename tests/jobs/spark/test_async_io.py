@@ -9,8 +9,8 @@ from collections.abc import Mapping
 import pytest
 from pyspark.errors import PythonException
 
-from penstock.jobs.async_io import call
-from penstock.jobs.streams import REASON, RECORD, RECORD_TYPE, TAG, TIME, Stream, Tag
+from penstock.jobs.blocks.calls import call
+from penstock.jobs.stream.streams import REASON, RECORD, RECORD_TYPE, TAG, TIME, Stream, Tag
 from tests.jobs.spark.blocks import Input, at, row, run, same
 from tests.jobs.spark.outside import FailsOnce, Outside, calls, plain
 from tests.jobs.spark.running import Surroundings

@@ -8,8 +8,8 @@ from collections.abc import Mapping
 import pytest
 from pyspark.sql import functions as F
 
-from penstock.jobs.aside import withdrawn
-from penstock.jobs.streams import REASON, RECORD, RECORD_TYPE, TAG, TIME, Stream, Tag
+from penstock.jobs.stream.side_outputs import withdrawn
+from penstock.jobs.stream.streams import REASON, RECORD, RECORD_TYPE, TAG, TIME, Stream, Tag
 from tests.jobs.spark.blocks import Input, at, row, run, same
 from tests.jobs.spark.running import CHECKPOINTS, Surroundings
 

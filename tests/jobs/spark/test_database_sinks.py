@@ -16,10 +16,9 @@ import pytest
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
-from penstock.jobs.checkpoint import Checkpoint
+from penstock.jobs.configuration.kafka_access import KafkaAccess
+from penstock.jobs.databases.postgres import connected
 from penstock.jobs.errors import BadDeclaration, DatabaseUnreachable, RowsRefused, SinkFunctionFailed, TableDoesNotFit, WebhookFailed
-from penstock.jobs.kafka_access import KafkaAccess
-from penstock.jobs.postgres import connected
 from penstock.jobs.sinks.building import build
 from penstock.jobs.sinks.console import Console
 from penstock.jobs.sinks.function import Function
@@ -28,10 +27,11 @@ from penstock.jobs.sinks.redis import Overwrite, RedisHashes
 from penstock.jobs.sinks.sink import Batch, SinkContext
 from penstock.jobs.sinks.webhook import Webhook
 from penstock.jobs.spec import ConsoleSink, PostgresSink, RedisSink, Sink, WebhookSink
-from penstock.jobs.streams import RECORD, RECORD_TYPE, TIME
-from penstock.scripts.local_servers.http_endpoint import HttpEndpoint
-from penstock.scripts.local_servers.postgres_server import PostgresServer
-from penstock.scripts.local_servers.redis_server import RedisServer
+from penstock.jobs.storage.checkpoint import Checkpoint
+from penstock.jobs.stream.streams import RECORD, RECORD_TYPE, TIME
+from penstock.scripts.local.servers.http_endpoint import HttpEndpoint
+from penstock.scripts.local.servers.postgres_server import PostgresServer
+from penstock.scripts.local.servers.redis_server import RedisServer
 from penstock.sizing.errors import Faults
 from tests.jobs.spark.running import CHECKPOINTS, Surroundings
 

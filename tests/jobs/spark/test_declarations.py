@@ -15,10 +15,10 @@ from typing import Any
 
 import pytest
 
-from penstock.jobs import brokers
-from penstock.jobs import s3 as s3_client
+from penstock.jobs.configuration.runtime import RuntimeConfiguration
 from penstock.jobs.errors import AppFailed, BadDeclaration, BrokersUnreachable, BucketUnreachable, TopicNotFound
-from penstock.jobs.runtime_configuration import RuntimeConfiguration
+from penstock.jobs.kafka import brokers
+from penstock.jobs.storage import s3 as s3_client
 from penstock.scripts.layout import ROOT
 from penstock.sizing.errors import PenstockError
 from tests.jobs.spark.running import CHECKPOINTS, OUTPUT, Surroundings, TestedJob
@@ -276,7 +276,7 @@ def _driver(job: TestedJob) -> tuple[int, list[dict[str, Any]], str]:
     )
     file = job.around.folder / "runtime.json"
     configuration.write(file)
-    command = [sys.executable, "-m", "penstock.jobs.runtime", str(file)]
+    command = [sys.executable, "-m", "penstock.jobs.driver.runtime", str(file)]
     environment = {**os.environ, "PYTHONPATH": str(ROOT)}
     ran = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=60, check=False)
     return ran.returncode, [json.loads(line) for line in ran.stdout.splitlines()], ran.stderr

@@ -10,11 +10,11 @@ import pytest
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
-from penstock.jobs.determinism import refuse_unrepeatable, unrepeatable
+from penstock.jobs.driver.determinism import refuse_unrepeatable, unrepeatable
+from penstock.jobs.driver.micro_batch import MicroBatches, Route, routed
 from penstock.jobs.errors import BadDeclaration, NotRepeatable
-from penstock.jobs.micro_batch import MicroBatches, Route, routed
 from penstock.jobs.sinks.sink import Batch
-from penstock.jobs.streams import TAG, Tag
+from penstock.jobs.stream.streams import TAG, Tag
 from penstock.sizing.errors import PenstockError
 from tests.jobs.spark.running import Surroundings
 

@@ -10,11 +10,11 @@ from typing import Any
 import pytest
 from pyspark.sql import DataFrame
 
-from penstock.jobs.event_time import observation
-from penstock.jobs.event_time.engine import Engine, in_force, put_in_force
-from penstock.jobs.event_time.watermark import Seen
-from penstock.jobs.micro_batch import MicroBatches
-from penstock.scripts.recorded_run import _batches
+from penstock.jobs.driver.micro_batch import MicroBatches
+from penstock.jobs.stream.event_time import observation
+from penstock.jobs.stream.event_time.engine import Engine, in_force, put_in_force
+from penstock.jobs.watermark import Seen
+from penstock.scripts.local.recorded_run import _batches
 from tests.jobs.spark.running import CHECKPOINTS, Surroundings, TestedJob
 
 PACKAGE = "org.apache.spark.sql.execution.streaming.runtime"

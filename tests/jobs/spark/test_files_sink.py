@@ -18,7 +18,6 @@ import pytest
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
-from penstock.jobs.checkpoint import Checkpoint
 from penstock.jobs.errors import BadDeclaration, ReplayDiffers, StagedPartGone
 from penstock.jobs.sinks import files, part_formats, part_log
 from penstock.jobs.sinks.files import Files
@@ -27,8 +26,9 @@ from penstock.jobs.sinks.parts import PIECE_BYTES, TOKEN
 from penstock.jobs.sinks.publishing import Publisher
 from penstock.jobs.sinks.sink import FOREVER_MS, Batch
 from penstock.jobs.spec import FileSink
-from penstock.jobs.streams import TIME
-from penstock.scripts import kafka_topics
+from penstock.jobs.storage.checkpoint import Checkpoint
+from penstock.jobs.stream.streams import TIME
+from penstock.scripts.local import kafka_topics
 from tests.jobs.spark.running import CHECKPOINTS, OUTPUT, Surroundings
 
 if TYPE_CHECKING:

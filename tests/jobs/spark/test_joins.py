@@ -9,9 +9,9 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
+from penstock.jobs.blocks.joins import offset_ms
 from penstock.jobs.errors import AppFailed
-from penstock.jobs.joins import offset_ms
-from penstock.jobs.streams import Tag
+from penstock.jobs.stream.streams import Tag
 from tests.jobs.spark.running import Running, Surroundings, TestedJob
 
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)

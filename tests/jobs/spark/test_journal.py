@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING
 import pyarrow as pa
 import pytest
 
-from penstock.jobs.async_io import journal
-from penstock.jobs.async_io.journal import Journal, TaskPlace
-from penstock.jobs.async_io.task_errors import TaskFailed, in_a_task, of_a_task
+from penstock.jobs.blocks.calls import journal
+from penstock.jobs.blocks.calls.journal import Journal, TaskPlace
+from penstock.jobs.blocks.calls.task_errors import TaskFailed, in_a_task, of_a_task
 from penstock.jobs.errors import BucketUnreachable
 from tests.jobs.spark.running import CHECKPOINTS
 

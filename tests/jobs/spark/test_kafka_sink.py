@@ -15,7 +15,7 @@ from confluent_kafka import Consumer, KafkaException, Message, Producer, TopicPa
 from pyspark.sql import DataFrame, Row
 from pyspark.sql import functions as F
 
-from penstock.jobs.checkpoint import Checkpoint
+from penstock.jobs.configuration.kafka_access import KafkaAccess
 from penstock.jobs.errors import (
     BadDeclaration,
     BrokersUnreachable,
@@ -26,14 +26,14 @@ from penstock.jobs.errors import (
     TopicNotFound,
     TransactionsRefused,
 )
-from penstock.jobs.kafka_access import KafkaAccess
 from penstock.jobs.sinks import exactly_once_topics, topics
 from penstock.jobs.sinks.exactly_once_topics import ExactlyOnceTopic
 from penstock.jobs.sinks.sink import Batch
 from penstock.jobs.sinks.topics import Topic
 from penstock.jobs.sinks.transactions import WRITTEN, producer_settings
 from penstock.jobs.spec import KafkaSink
-from penstock.scripts import kafka_topics
+from penstock.jobs.storage.checkpoint import Checkpoint
+from penstock.scripts.local import kafka_topics
 from tests.jobs.spark.running import CHECKPOINTS, Surroundings
 
 

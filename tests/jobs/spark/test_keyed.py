@@ -10,13 +10,13 @@ import pytest
 from pyspark.sql import SparkSession
 from pyspark.sql import functions as F
 
-from penstock.jobs.joins import Side, temporal_join
-from penstock.jobs.keyed import Keyed, Step, connect, deduplicate, list_of, map_of, pattern, process, value
-from penstock.jobs.session import state_conf
+from penstock.jobs.blocks.joins import Side, temporal_join
+from penstock.jobs.blocks.keyed import Keyed, Step, connect, deduplicate, list_of, map_of, pattern, process, value
+from penstock.jobs.blocks.windows import aggregate, count_window, tumbling
+from penstock.jobs.driver.session import state_conf
 from penstock.jobs.sources.records import _dealt_out
 from penstock.jobs.spec import State
-from penstock.jobs.streams import REASON, RECORD, RECORD_TYPE, TAG, TIME, Stream, Tag
-from penstock.jobs.windows import aggregate, count_window, tumbling
+from penstock.jobs.stream.streams import REASON, RECORD, RECORD_TYPE, TAG, TIME, Stream, Tag
 from tests.jobs.spark.apps.keyed_functions import Soon, Trace, Visits, WithRate, remembers
 from tests.jobs.spark.blocks import Input, at, row, run, same
 from tests.jobs.spark.running import Surroundings

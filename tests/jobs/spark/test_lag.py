@@ -13,7 +13,7 @@ from typing import Any
 from pyspark.sql import SparkSession
 
 from penstock.infra.manifests.prometheus import RENAMED, RENAMED_BY_PART
-from penstock.jobs.lag import LAG_RECORDS, STARTED_S, Gauges
+from penstock.jobs.driver.lag import LAG_RECORDS, STARTED_S, Gauges
 from penstock.scripts.layout import ROOT
 from tests.jobs.spark.running import Surroundings
 
@@ -21,7 +21,7 @@ from tests.jobs.spark.running import Surroundings
 _DRIVER = """
 import json, pathlib, sys, urllib.request
 from jobs import session
-from penstock.jobs.lag import Gauges
+from penstock.jobs.driver.lag import Gauges
 
 here = {
     "spark.ui.port": "0",

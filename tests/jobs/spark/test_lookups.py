@@ -12,13 +12,13 @@ from typing import Any
 
 import pytest
 
+from penstock.jobs.blocks.joins import lookup_join
+from penstock.jobs.blocks.lookups.queries import Database
+from penstock.jobs.blocks.lookups.table import LookupTable, open_table
 from penstock.jobs.errors import DatabaseUnreachable, LookupRefused, LookupTableDoesNotFit
-from penstock.jobs.joins import lookup_join
-from penstock.jobs.lookups.queries import Database
-from penstock.jobs.lookups.table import LookupTable, open_table
 from penstock.jobs.spec import Table
-from penstock.jobs.streams import Stream, Tag
-from penstock.scripts.local_servers.postgres_server import PostgresServer
+from penstock.jobs.stream.streams import Stream, Tag
+from penstock.scripts.local.servers.postgres_server import PostgresServer
 from tests.jobs.spark.blocks import Input, at, row, run, same
 from tests.jobs.spark.running import CHECKPOINTS, Surroundings
 

@@ -14,9 +14,8 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 from pyspark.sql.types import StructType
 
-from penstock.jobs.async_io.task_errors import of_a_task
-from penstock.jobs.errors import TableFileUnread
-from penstock.jobs.joins import (
+from penstock.jobs.blocks.calls.task_errors import of_a_task
+from penstock.jobs.blocks.joins import (
     Group,
     Side,
     broadcast_join,
@@ -30,10 +29,11 @@ from penstock.jobs.joins import (
     union,
     window_join,
 )
-from penstock.jobs.joins.group_keys import group_keys
-from penstock.jobs.joins.in_order import as_text, from_text
-from penstock.jobs.streams import RECORD_TYPE, Stream, Tag
-from penstock.jobs.windows import session, tumbling
+from penstock.jobs.blocks.joins.group_keys import group_keys
+from penstock.jobs.blocks.joins.in_order import as_text, from_text
+from penstock.jobs.blocks.windows import session, tumbling
+from penstock.jobs.errors import TableFileUnread
+from penstock.jobs.stream.streams import RECORD_TYPE, Stream, Tag
 from tests.jobs.spark.blocks import Input, Ran, at, row, run, same
 from tests.jobs.spark.running import CHECKPOINTS, OUTPUT, Surroundings
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from penstock.jobs.errors import QuarantineLimitReached
-from penstock.jobs.streams import Tag
+from penstock.jobs.stream.streams import Tag
 from tests.jobs.spark.running import Surroundings
 
 GOOD = {"key": "k", "at": "2025-04-05T12:30:00Z", "name": "good"}

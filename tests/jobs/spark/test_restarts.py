@@ -14,12 +14,12 @@ import pytest
 from confluent_kafka.admin import AdminClient
 from confluent_kafka.cimpl import NewPartitions
 
-from penstock.jobs import runtime
-from penstock.jobs.checkpoint import BEFORE_THE_FIRST, BatchRecord, Checkpoint
+from penstock.jobs.driver import runtime
+from penstock.jobs.driver.progress import ProgressListener
 from penstock.jobs.errors import CheckpointDamaged, ReplayDiffers, SinkFunctionFailed
-from penstock.jobs.progress import ProgressListener
 from penstock.jobs.sinks.files import Files
 from penstock.jobs.sinks.publishing import Publisher
+from penstock.jobs.storage.checkpoint import BEFORE_THE_FIRST, BatchRecord, Checkpoint
 from tests.jobs.spark.apps import gated
 from tests.jobs.spark.running import CHECKPOINTS, OUTPUT, Surroundings, TestedJob
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import base64
 import json
 
-from penstock.jobs.streams import Tag
+from penstock.jobs.stream.streams import Tag
 from tests.jobs.spark.running import Surroundings
 
 TIME = "2025-04-05T12:30:00+00:00"

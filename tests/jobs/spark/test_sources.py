@@ -18,12 +18,12 @@ from confluent_kafka import Consumer, Producer, TopicPartition
 from confluent_kafka.admin import AdminClient
 from confluent_kafka.cimpl import NewPartitions
 
-from penstock.jobs.brokers import Brokers
+from penstock.jobs.configuration.kafka_access import KafkaAccess
 from penstock.jobs.errors import AvroSchemaUnread, OffsetGone, SocketHasNoPast, TopicNotFound
-from penstock.jobs.kafka_access import KafkaAccess
+from penstock.jobs.kafka.brokers import Brokers
 from penstock.jobs.spec import KafkaSource
-from penstock.scripts import kafka_topics
-from penstock.scripts.kafka_broker import KafkaBroker
+from penstock.scripts.local import kafka_topics
+from penstock.scripts.local.kafka_broker import KafkaBroker
 from tests.jobs.spark.running import OUTPUT, Surroundings, TestedJob
 
 

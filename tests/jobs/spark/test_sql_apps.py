@@ -9,9 +9,9 @@ from typing import Any
 import pytest
 from pyspark.sql import SparkSession
 
+from penstock.jobs.driver.sql_app import declare
 from penstock.jobs.errors import BadDeclaration, SqlRefused
-from penstock.jobs.sql.building import declare
-from penstock.jobs.streams import RECORD_TYPE, TAG, TIME, Stream
+from penstock.jobs.stream.streams import RECORD_TYPE, TAG, TIME, Stream
 
 CLICKS = "CREATE SOURCE clicks (user STRING, n INT, tags ARRAY<STRING>);\n"
 

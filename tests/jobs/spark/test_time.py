@@ -13,13 +13,13 @@ from pyspark.sql import functions as F
 from pyspark.sql.types import StringType, StructType
 
 from penstock.jobs.errors import BadDeclaration
-from penstock.jobs.event_time import judging
-from penstock.jobs.event_time.engine import put_in_force
-from penstock.jobs.event_time.timestamps import event_time
 from penstock.jobs.local.replay import moment_ms
-from penstock.jobs.skew import observe_keys
 from penstock.jobs.spec.sources import EventTime
-from penstock.jobs.streams import REASON, TIME
+from penstock.jobs.stream.event_time import judging
+from penstock.jobs.stream.event_time.engine import put_in_force
+from penstock.jobs.stream.event_time.timestamps import event_time
+from penstock.jobs.stream.skew import observe_keys
+from penstock.jobs.stream.streams import REASON, TIME
 from tests.jobs.spark.blocks import Input, row, run
 from tests.jobs.spark.running import Running, Surroundings
 

@@ -8,9 +8,9 @@ import pytest
 from pyspark.sql import SparkSession
 from pyspark.sql import functions as F
 
-from penstock.jobs.keyed.deduplicate import deduplicate
-from penstock.jobs.streams import Stream, Tag
-from penstock.jobs.windows import aggregate, count_window, global_window, salted, session, top, tumbling
+from penstock.jobs.blocks.keyed.deduplicate import deduplicate
+from penstock.jobs.blocks.windows import aggregate, count_window, global_window, salted, session, top, tumbling
+from penstock.jobs.stream.streams import Stream, Tag
 from tests.jobs.spark.blocks import Input, at, row, run, same
 from tests.jobs.spark.plain_windows import FEW, TIME_WINDOWS, TRIGGERED, Build, hold_what_plain_python_puts_in_them, together, told
 from tests.jobs.spark.running import Surroundings

@@ -13,8 +13,8 @@ import pytest
 
 from penstock.jobs.local.recording import Recording
 from penstock.jobs.local.replay import Clock, judge, moment_ms
-from penstock.scripts import recorded_run
-from penstock.scripts.kafka_topics import Fed
+from penstock.scripts.local import recorded_run
+from penstock.scripts.local.kafka_topics import Fed
 from tests.jobs.spark.running import CHECKPOINTS, Surroundings, TestedJob
 
 DAY = "2025-04-05"

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from penstock.infra.environment import Environment
-from penstock.jobs.kafka_access import KafkaAccess
+from penstock.jobs.configuration.kafka_access import KafkaAccess
 from penstock.scripts.topics.address import access
 from penstock.sizing.errors import PenstockError
 from tests.infra.environments import read

@@ -10,7 +10,7 @@ import yaml
 
 from penstock.infra.environment import Environment
 from penstock.infra.plans import plans
-from penstock.jobs.topics import MAX_RECORD_BYTES
+from penstock.jobs.spec.requested_topics import MAX_RECORD_BYTES
 from penstock.scripts.topics.difference import WantedTopic
 from penstock.scripts.topics.wanted import wanted_topics
 from penstock.sizing.errors import PenstockError

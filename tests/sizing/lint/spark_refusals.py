@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import json
 
-from penstock.scripts import spark_keys
+from penstock.scripts.dev import spark_keys
 from penstock.sizing.lint import spark_keys as known
 
 VALUES = (

@@ -23,8 +23,8 @@ def _said(module: str) -> str:
 
 
 def test_the_file_is_that_of_the_jars() -> None:
-    assert FILE.read_text("utf-8") == _said("penstock.scripts.spark_keys"), (
-        "write it again: python -m penstock.scripts.spark_keys > sizing/data/spark-4.3.0-keys.txt"
+    assert FILE.read_text("utf-8") == _said("penstock.scripts.dev.spark_keys"), (
+        "write it again: python -m penstock.scripts.dev.spark_keys > sizing/data/spark-4.3.0-keys.txt"
     )
 
 

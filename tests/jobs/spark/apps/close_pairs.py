@@ -1,8 +1,8 @@
 """Two inputs joined by key within a second."""
 
+from penstock.jobs.blocks.joins import Side, interval_join
 from penstock.jobs.job import Job
-from penstock.jobs.joins import Side, interval_join
-from penstock.jobs.streams import Tag
+from penstock.jobs.stream.streams import Tag
 
 SCHEMA = "key STRING NOT NULL, at STRING, name STRING"
 

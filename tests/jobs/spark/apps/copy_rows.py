@@ -1,7 +1,7 @@
 """One input as it is, rows named "skip" filtered out."""
 
 from penstock.jobs.job import Job
-from penstock.jobs.streams import Tag
+from penstock.jobs.stream.streams import Tag
 
 
 def build(job: Job) -> None:

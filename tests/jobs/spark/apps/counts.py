@@ -1,8 +1,8 @@
 """Rows of one input counted by windows of ten seconds."""
 
+from penstock.jobs.blocks.windows import aggregate, tumbling
 from penstock.jobs.job import Job
-from penstock.jobs.streams import Tag
-from penstock.jobs.windows import aggregate, tumbling
+from penstock.jobs.stream.streams import Tag
 
 
 def build(job: Job) -> None:

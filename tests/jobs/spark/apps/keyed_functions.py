@@ -1,4 +1,4 @@
-"""Keyed functions that the tests of jobs/keyed run."""
+"""Keyed functions that the tests of jobs/blocks/keyed run."""
 
 from __future__ import annotations
 
@@ -7,9 +7,9 @@ from typing import Any
 
 from pyspark.sql import Row
 
-from penstock.jobs.keyed.connect import ConnectedFunction
-from penstock.jobs.keyed.function import Key, KeyedFunction
-from penstock.jobs.keyed.values import milliseconds
+from penstock.jobs.blocks.keyed.connect import ConnectedFunction
+from penstock.jobs.blocks.keyed.function import Key, KeyedFunction
+from penstock.jobs.blocks.keyed.values import milliseconds
 
 
 class Visits(KeyedFunction):

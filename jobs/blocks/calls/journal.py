@@ -1,0 +1,224 @@
+"""The journal of outside answers: what a micro-batch was told, so that its replay is told the same.
+
+A database or an endpoint may answer otherwise when it is asked again, and an update must not be made twice. So a task puts each answer down
+in the checkpoint's folder before the answer goes on, ``penstock/calls/<name>/<micro-batch>/<task>/<page>.arrow``; a task that runs again
+(after a crash, on another executor, or twice at once) finds it there. All that follows may then be exactly-once by replay.
+
+A task's pages are a log: the next page is put only if nobody has put it (``If-None-Match: *``). Whoever finds it taken reads it first, so
+that two who run the same task at once go on with the same answers. The journal of a micro-batch is taken away once the one after it has
+been written, for then it is committed.
+
+What it does not hold: answers that came and were not yet put down when a task died, a second's worth at most. They are asked for again,
+with the same idempotency key.
+
+Cost: a LIST a task and micro-batch, a PUT and later a DELETE for each page of up to a thousand answers; a LIST a micro-batch for taking
+away. A task keeps its answers in memory.
+"""
+
+from __future__ import annotations
+
+import io
+from collections.abc import Iterable, Iterator, Mapping
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+from dataclasses import dataclass
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
+from urllib.parse import urlsplit
+
+from botocore.exceptions import BotoCoreError, ClientError
+
+from penstock.jobs.errors import BucketUnreachable
+from penstock.jobs.storage.s3 import client, error_code
+from penstock.jobs.stream.declaration import name_call
+from penstock.jobs.stream.side_outputs import BATCH_PROPERTY, CHECKPOINT_PROPERTY
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+    from mypy_boto3_s3 import S3Client
+
+KEY = "key"
+# Answers on one page at most.
+PAGE = 1_000
+_READS_AT_A_TIME = 8
+_DELETES_AT_A_TIME = 1_000
+# Names of journals that jobs of this process have; without any there is nothing to take away.
+_DECLARED: set[str] = set()
+
+Entry = Mapping[str, Any]
+
+
+def declare(name: str) -> None:
+    """Says that a job of this process keeps a journal of this name.
+
+    Raises:
+        ValueError: the app that is being built has given the name before: one's calls would take the other's answers for theirs.
+    """
+    name_call(name)
+    _DECLARED.add(name)
+
+
+@dataclass(frozen=True)
+class TaskPlace:
+    """Which task of which micro-batch this is.
+
+    Args:
+        checkpoint: ``s3a://bucket/folder``.
+        batch: the micro-batch's number.
+        partition: the task's number in its stage; a replay has the same unless its input is cut otherwise.
+    """
+
+    checkpoint: str
+    batch: int
+    partition: int
+
+    @classmethod
+    def here(cls) -> TaskPlace:
+        """Of the task that runs."""
+        from pyspark import TaskContext
+
+        context = TaskContext.get()
+        assert context is not None
+        batch = int(context.getLocalProperty(BATCH_PROPERTY) or 0)
+        return cls(context.getLocalProperty(CHECKPOINT_PROPERTY) or "", batch, context.partitionId())
+
+
+class Journal:
+    """A task's view of the journal.
+
+    Args:
+        place: of the task.
+        name: of the journal, one of its own for each block of a job.
+        schema: of a page: the column ``key`` and what belongs to it. Pages of another schema, written before an upgrade, are passed over.
+    """
+
+    def __init__(self, place: TaskPlace, name: str, schema: pa.Schema) -> None:
+        location = urlsplit(place.checkpoint)
+        self._bucket = location.netloc
+        self._folder = f"{location.path.strip('/')}/penstock/calls/{name}/{place.batch}/"
+        self._own_folder = f"{self._folder}{place.partition:05d}/"
+        self._schema = schema
+        self._own: dict[str, Entry] = {}
+        self._next = 0
+        self._of_others: list[str] = []
+        self._listed = False
+
+    def find(self, keys: Iterable[str]) -> dict[str, Entry]:
+        """What has been put down for these keys.
+
+        Raises:
+            BucketUnreachable: JOB-009.
+        """
+        wanted = set(keys)
+        with _told_by_s3():
+            self._list()
+            if not wanted <= self._own.keys() and self._of_others:
+                # The input is cut otherwise than at the first try. A task's own log comes first where two have the same key.
+                for page in self._read(self._of_others):
+                    self._add(page)
+                self._of_others = []
+        return {key: self._own[key] for key in wanted if key in self._own}
+
+    def append(self, entries: Mapping[str, Entry]) -> dict[str, Entry]:
+        """Puts answers down, unless there are others for their keys by now.
+
+        Returns:
+            The answers in force, for all the keys given.
+
+        Raises:
+            BucketUnreachable: JOB-009.
+        """
+        with _told_by_s3():
+            self._list()
+            while fresh := {key: entry for key, entry in entries.items() if key not in self._own}:
+                self._add(self._decide(fresh))
+        return {key: self._own[key] for key in entries}
+
+    @cached_property
+    def _s3(self) -> S3Client:
+        return client()
+
+    def _list(self) -> None:
+        if self._listed:
+            return
+        names = list(_names(self._s3, self._bucket, self._folder))
+        own = [name for name in names if name.startswith(self._own_folder)]
+        self._of_others = [name for name in names if not name.startswith(self._own_folder)]
+        for page in self._read(own):
+            self._add(page)
+        self._next = len(own)
+        self._listed = True
+
+    def _add(self, page: Mapping[str, Entry]) -> None:
+        for key, entry in page.items():
+            self._own.setdefault(key, entry)
+
+    def _read(self, names: Iterable[str]) -> list[Mapping[str, Entry]]:
+        with ThreadPoolExecutor(_READS_AT_A_TIME) as pool:
+            return list(pool.map(self._page, names))
+
+    def _page(self, name: str) -> Mapping[str, Entry]:
+        import pyarrow as pa
+
+        body = self._s3.get_object(Bucket=self._bucket, Key=name)["Body"].read()
+        with pa.ipc.open_stream(io.BytesIO(body)) as reader:
+            if not reader.schema.equals(self._schema):
+                return {}
+            return {row[KEY]: row for row in reader.read_all().to_pylist()}
+
+    def _decide(self, entries: Mapping[str, Entry]) -> Mapping[str, Entry]:
+        """The log's next page: these answers, as a reader finds them, or those of whoever was quicker."""
+        import pyarrow as pa
+
+        rows = pa.RecordBatch.from_pylist([{**entry, KEY: key} for key, entry in entries.items()], schema=self._schema)
+        name = f"{self._own_folder}{self._next:06d}.arrow"
+        self._next += 1
+        return {row[KEY]: row for row in rows.to_pylist()} if self._put(name, rows) else self._page(name)
+
+    def _put(self, name: str, rows: pa.RecordBatch) -> bool:
+        import pyarrow as pa
+
+        body = io.BytesIO()
+        with pa.ipc.new_stream(body, self._schema) as writer:
+            writer.write_batch(rows)
+        try:
+            self._s3.put_object(Bucket=self._bucket, Key=name, Body=body.getvalue(), IfNoneMatch="*")
+        except ClientError as error:
+            if error_code(error) in ("PreconditionFailed", "ConditionalRequestConflict", "412", "409"):
+                return False
+            raise
+        return True
+
+
+def clear(checkpoint: str, keep: int) -> None:
+    """Takes away the journals of all micro-batches but one, which is not committed yet.
+
+    Raises:
+        BucketUnreachable: JOB-009.
+    """
+    if not _DECLARED:
+        return
+    location = urlsplit(checkpoint)
+    folder = f"{location.path.strip('/')}/penstock/calls/"
+    with _told_by_s3():
+        s3 = client()
+        old = [name for name in _names(s3, location.netloc, folder) if name.removeprefix(folder).split("/")[1] != str(keep)]
+        for start in range(0, len(old), _DELETES_AT_A_TIME):
+            some = old[start : start + _DELETES_AT_A_TIME]
+            s3.delete_objects(Bucket=location.netloc, Delete={"Objects": [{"Key": name} for name in some], "Quiet": True})
+
+
+def _names(s3: S3Client, bucket: str, folder: str) -> Iterator[str]:
+    for page in s3.get_paginator("list_objects_v2").paginate(Bucket=bucket, Prefix=folder):
+        for item in page.get("Contents", []):
+            yield item["Key"]
+
+
+@contextmanager
+def _told_by_s3() -> Iterator[None]:
+    try:
+        yield
+    except (ClientError, BotoCoreError) as error:
+        raise BucketUnreachable(
+            path="the journal of calls", given=str(error), fix="check the checkpoint's bucket and the rights"
+        ) from error

@@ -1,0 +1,42 @@
+"""Joins of two streams, and streams put together.
+
+=================  =====================================================================================================================
+block              which rows meet
+=================  =====================================================================================================================
+`interval_join`    those of one key whose event times lie close
+`window_join`      those of one key in one window; `co_group` gives them to a function
+`temporal_join`    each row and the version of its key that was valid at its event time
+`regular_join`     all of one key, whenever they came; the result changes as they do
+`broadcast_join`   each row and those of a small table, by key or by a condition
+`table_join`       each row and those of a file that every micro-batch reads anew
+`lookup_join`      each row and the one that a database's table has for its key now
+`union`            none: streams of one kind as one
+=================  =====================================================================================================================
+"""
+
+from penstock.jobs.blocks.joins.broadcast import broadcast_join
+from penstock.jobs.blocks.joins.interval import interval_join, offset_ms
+from penstock.jobs.blocks.joins.lookup import lookup_join
+from penstock.jobs.blocks.joins.regular import regular_join
+from penstock.jobs.blocks.joins.sides import Side
+from penstock.jobs.blocks.joins.tables import csv_file, json_lines_file, table_join
+from penstock.jobs.blocks.joins.temporal import temporal_join
+from penstock.jobs.blocks.joins.unions import union
+from penstock.jobs.blocks.joins.windowed import Group, co_group, window_join
+
+__all__ = [
+    "Group",
+    "Side",
+    "broadcast_join",
+    "co_group",
+    "csv_file",
+    "interval_join",
+    "json_lines_file",
+    "lookup_join",
+    "offset_ms",
+    "regular_join",
+    "table_join",
+    "temporal_join",
+    "union",
+    "window_join",
+]

@@ -1,0 +1,87 @@
+"""The broadcast join: a small stream that changes slowly, known to many tasks."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Literal
+
+from pyspark.sql import functions as F
+
+from penstock.jobs.blocks.joins.group_keys import group_keys
+from penstock.jobs.blocks.joins.in_order import LEFT, RIGHT, from_text, key_text, packed, run
+from penstock.jobs.blocks.joins.sides import Side, check, check_how, names, without_partner
+from penstock.jobs.blocks.joins.temporal import Versions, joined, matched
+from penstock.jobs.stream.streams import Stream
+
+# A constant, for a checkpoint is bound to it.
+COPIES = 16
+_MATCHED = "_us bigint, _left string, _right string"
+_ALL = "_us bigint, _left string, _rights array<string>"
+
+
+def broadcast_join(
+    left: Side, small: Side, *, on: str | None = None, how: Literal["inner", "left"] = "inner", copies: int = COPIES
+) -> Stream:
+    """Joins each row with a small table that changes slowly and that many tasks have a copy of, as Flink's broadcast state.
+
+    The state has several copies of the whole table, spread over the state partitions, and left rows go to any of them: a key that most
+    rows have costs no more than others, and rows may be joined by a condition instead of a key. What is joined is what was valid at the
+    left row's event time, as in a `temporal_join`: everything said there of versions, deletions, waiting and idleness holds here.
+
+    Cost: the table once a copy in the state; each change of it is written as often. With `on`, each left row is held against each
+    row of the table. No more tasks than there are copies join rows.
+
+    Args:
+        left: the rows that are told.
+        small: the table's changes; a row takes the place of the one before with the same key, and with `on` of the one with the same
+            `unique` fields, or, without them, the same key.
+        on: a condition in SQL instead of the keys, over the sides' names as structs: ``payments.amount > rules.limit``; each row of
+            the table for which it holds is told.
+        how: ``left``: rows without partner are data with nulls; ``inner``: they are counted as unmatched.
+        copies: of the table. A checkpoint is bound to their number: with another, left rows would meet copies that are empty. So it does
+            not follow the parallelism, which may change between two starts. Give more where more tasks are to join, fewer where the table
+            is large and the job is not.
+
+    Returns:
+        The columns `left.name` and `small.name`, each a struct of that side's fields, at the left row's event time.
+
+    Raises:
+        ValueError: a side without event time, sides that don't fit, `unique` fields beside a key that are others, or no copies.
+    """
+    check_how(how, ("inner", "left"))
+    if copies < 1:
+        raise ValueError(f"copies = {copies} is not above zero")
+    if on is None:
+        check(left, small)
+        _check_unique(left, small)
+        if how == "inner":
+            left = replace(left, stream=without_partner(left))
+    else:
+        check(replace(left, key=()), replace(small, key=()))
+    small = replace(small, key=small.unique or small.keys)
+    small = replace(small, stream=without_partner(small))
+    buckets = F.array(*(F.lit(key) for key in group_keys(copies)))
+    # By the row's own content: a replay takes the same bucket, and a hot key goes to all of them.
+    bucket = F.element_at(buckets, (F.pmod(F.xxhash64(F.to_json(F.struct(*left.fields))), F.lit(copies)) + 1).cast("int"))
+    left_id = F.lit("") if on is not None else key_text(left, left.keys)
+    one = packed(left, LEFT, bucket, left_id, gone=F.lit(False))
+    other = packed(small, RIGHT, F.explode(buckets), key_text(small, small.keys))
+    rows = one.unionByName(other)
+    if on is None:
+        return matched(run(rows, Versions(), _MATCHED), left, small, how)
+    found = run(rows, Versions(every=True), _ALL)
+    left_row = from_text(F.col("_left"), left.schema)
+    table = F.transform("_rights", lambda text: from_text(text, small.schema))
+    structs = found.select("_us", left_row.alias(left.name), table.alias("_rights"))
+    partners = F.expr(f"filter(_rights, `{small.name}` -> {on})")
+    pairs = structs.select("_us", left.name, F.explode_outer(partners).alias("_right"))
+    return joined(pairs, F.col(left.name), F.col("_right"), left, small, how)
+
+
+def _check_unique(left: Side, small: Side) -> None:
+    """Refuses a table that has several rows of one key where the key says which row it is."""
+    known_by = names(small.unique or small.keys)
+    if set(known_by) != set(small.keys):
+        on = " and ".join(f"{left.name}.{mine} = {small.name}.{other}" for mine, other in zip(left.keys, small.keys, strict=True))
+        said = f"{small.name} is known by {', '.join(known_by)}, but without a condition by its key, {', '.join(small.keys)}"
+        raise ValueError(f'{said}: leave unique out, or join by on="{on}"')

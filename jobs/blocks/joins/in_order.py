@@ -1,0 +1,184 @@
+"""Rows of one or two streams, handed on key by key in the order of their event times.
+
+Micro-batches are cut by chance. So rows wait in the state until the watermark has passed their event time, when none that is as old can
+come any more, and are then worked on from the oldest to the newest: the result is the same however the micro-batches fall.
+
+Rows lie in the state as JSON, which Python does not have to read: types that Python and Spark see differently pass unharmed, and a
+field that is added later is null in rows that were stored before. A value that no longer fits its field stops the job.
+"""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from collections.abc import Iterable, Iterator
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from pyspark.sql import Column, DataFrame
+from pyspark.sql import functions as F
+from pyspark.sql.streaming.stateful_processor import StatefulProcessor
+from pyspark.sql.types import ArrayType, BinaryType, DataType, MapType, StringType, StructType
+
+from penstock.jobs.blocks.joins.sides import Side, deleted
+from penstock.jobs.blocks.keyed.backend import needs_rocksdb
+from penstock.jobs.stream.side_outputs import withdrawn
+from penstock.jobs.stream.streams import TIME
+
+if TYPE_CHECKING:
+    from pyspark.sql import Row
+    from pyspark.sql.streaming.stateful_processor import ExpiredTimerInfo, StatefulProcessorHandle, TimerValues
+
+LEFT, RIGHT = 0, 1
+_WAITING = "at_us bigint, side int, rank bigint, gone boolean, id string, row string"
+# Exact to the microsecond, as Spark's timestamps are.
+_JSON = {"timestampFormat": "yyyy-MM-dd'T'HH:mm:ss.SSSSSSXXX", "timestampNTZFormat": "yyyy-MM-dd'T'HH:mm:ss.SSSSSS"}
+
+
+class Arrival(NamedTuple):
+    """A row as it waits in the state; two of them compare as they are worked on.
+
+    Args:
+        at_us: event time in epoch microseconds.
+        side: `LEFT` or `RIGHT`.
+        rank: its place among rows of one event time.
+        gone: whether it is the deletion of what its id names.
+        id: what it is known by within its key; null has no partner.
+        row: its fields as JSON.
+    """
+
+    at_us: int
+    side: int
+    rank: int
+    gone: bool
+    id: str | None
+    row: str
+
+
+class InOrder(StatefulProcessor):
+    """What Spark calls for the rows of a key; a block says what is done with them."""
+
+    # Which side comes first where both have rows of one event time.
+    first = LEFT
+
+    @abstractmethod
+    def open(self, handle: StatefulProcessorHandle) -> None:
+        """Declares the block's own state."""
+
+    @abstractmethod
+    def step(self, group: str | None, arrivals: list[Arrival], watermark_ms: int) -> Iterator[Row]:
+        """Works on the rows of a key that are due, from the oldest to the newest; on none where a time is due that was asked for."""
+
+    def init(self, handle: StatefulProcessorHandle) -> None:
+        """Spark's call before all others."""
+        self._handle = handle
+        self._waiting = handle.getListState("waiting", _WAITING)
+        self.open(handle)
+
+    def wake(self, at_us: int) -> None:
+        """Asks for a `step` once the watermark has passed a time."""
+        self._handle.registerTimer(at_us // 1000)
+
+    def handleInputRows(self, key: Any, rows: Iterator[Any], timerValues: TimerValues) -> Iterator[Row]:  # noqa: N802, N803
+        """Spark's call with the key's rows of a micro-batch."""
+        arrived = [Arrival(row["_us"], row["_side"], row["_rank"], row["_gone"], row["_id"], row["_row"]) for row in rows]
+        if arrived:
+            self._waiting.appendList([tuple(arrival) for arrival in arrived])
+            self.wake(min(arrival.at_us for arrival in arrived))
+        return iter(())
+
+    def handleExpiredTimer(self, key: Any, timerValues: TimerValues, expiredTimerInfo: ExpiredTimerInfo) -> Iterator[Row]:  # noqa: N802, N803
+        """Spark's call once the watermark has passed a time that was asked for."""
+        watermark_ms = timerValues.getCurrentWatermarkInMs()
+        due: list[Arrival] = []
+        rest: list[Arrival] = []
+        for stored in self._waiting.get():
+            arrival = Arrival(*stored)
+            (due if arrival.at_us // 1000 <= watermark_ms else rest).append(arrival)
+        if due:
+            self._keep(rest)
+        yield from self.step(key[0], sorted(due, key=self._place), watermark_ms)
+
+    def close(self) -> None:
+        """Spark's call after all others."""
+
+    def _keep(self, rest: list[Arrival]) -> None:
+        if not rest:
+            self._waiting.clear()
+            return
+        self._waiting.put([tuple(arrival) for arrival in rest])
+        self.wake(min(arrival.at_us for arrival in rest))
+
+    def _place(self, arrival: Arrival) -> tuple[int, bool, int, bool, str, str]:
+        # The text comes last: what is not ordered otherwise is still worked on in one order, also on a replay.
+        return arrival.at_us, arrival.side != self.first, arrival.rank, not arrival.gone, arrival.id or "", arrival.row
+
+
+def packed(side: Side, number: int, group: Column, id: Column, *, gone: Column | None = None) -> DataFrame:
+    """A side's data in the form that `InOrder` takes.
+
+    Args:
+        side: whose rows.
+        number: `LEFT` or `RIGHT`.
+        group: the key that its rows are put together by, as text.
+        id: what a row is known by within its group, as text.
+        gone: whether a row deletes; by default by its mark.
+    """
+    rank = F.expr(side.order).cast("bigint") if side.order else F.lit(0).cast("bigint")
+    return withdrawn(side.stream).frame.select(
+        group.alias("_group"),
+        F.lit(number).alias("_side"),
+        F.unix_micros(TIME).alias("_us"),
+        F.coalesce(rank, F.lit(0)).alias("_rank"),
+        (deleted(side.stream) if gone is None else gone).alias("_gone"),
+        id.alias("_id"),
+        as_text(F.struct(*side.fields), side.schema, side.name).alias("_row"),
+        TIME,
+    )
+
+
+def run(rows: DataFrame, processor: InOrder, output: str) -> DataFrame:
+    """What a processor makes of packed rows, group by group.
+
+    Raises:
+        ValueError: a state backend that is not RocksDB.
+    """
+    needs_rocksdb(rows.sparkSession, "temporal, regular and broadcast joins")
+    return rows.groupBy("_group").transformWithState(
+        statefulProcessor=processor, outputStructType=output, outputMode="append", timeMode="EventTime"
+    )
+
+
+def as_text(column: Column, of: DataType, name: str) -> Column:
+    """A struct as JSON.
+
+    Raises:
+        ValueError: it has maps whose keys are no text, which JSON can't tell from text.
+    """
+    if _odd_map(of):
+        raise ValueError(f"{name} has a map whose keys are not STRING; make it an array of structs")
+    return F.to_json(column, _JSON)
+
+
+def from_text(column: Column, of: StructType) -> Column:
+    """The struct again."""
+    return F.from_json(column, of, {**_JSON, "mode": "FAILFAST"})
+
+
+def key_text(side: Side, fields: Iterable[str]) -> Column:
+    """Some fields as one text, which differs where they do; null where one of them is."""
+    wanted, schema = list(fields), side.stream.frame.schema
+    if len(wanted) == 1 and not isinstance(schema[wanted[0]].dataType, StructType | ArrayType | MapType | BinaryType):
+        return F.col(wanted[0]).cast("string")
+    parts = StructType([schema[name] for name in wanted])
+    text = as_text(F.struct(*(F.col(name).alias(f"k{number}") for number, name in enumerate(wanted))), parts, side.name)
+    there = F.lit(True)
+    for name in wanted:
+        there &= F.col(name).isNotNull()
+    return F.when(there, text)
+
+
+def _odd_map(of: DataType) -> bool:
+    if isinstance(of, MapType):
+        return not isinstance(of.keyType, StringType) or _odd_map(of.valueType)
+    if isinstance(of, ArrayType):
+        return _odd_map(of.elementType)
+    return isinstance(of, StructType) and any(_odd_map(field.dataType) for field in of.fields)

@@ -1,0 +1,109 @@
+"""The interval join: rows of one key whose event times lie close."""
+
+from __future__ import annotations
+
+from pyspark.sql import Column, DataFrame
+from pyspark.sql import functions as F
+
+from penstock.jobs.blocks.joins.sides import How, Side, check_how, check_one
+from penstock.jobs.stream.event_time.engine import with_event_time
+from penstock.jobs.stream.streams import ENVELOPE, REASON, RECORD, TAG, TIME, Stream, Tag
+from penstock.sizing.units import NotAQuantity, duration_ms
+
+
+def interval_join(left: Side, right: Side, *, lower: str, upper: str, how: How = "inner") -> Stream:
+    """Joins rows with the same key whose event times lie close: ``left + lower <= right <= left + upper``, both ends included.
+
+    Every accepted row meets every accepted row of the other side within the bounds, however the micro-batches fall. A left row without
+    partner is told once the watermark has passed the last moment at which one could come: as data with nulls (``left`` and ``full``), else
+    counted as unmatched; a right row without partner likewise with ``full``.
+
+    One pass: Spark runs it as a full outer join, in which a row that its own side's condition rules out is emitted without being stored; so
+    what goes aside passes through at once and takes no state.
+
+    A key may be hot: Spark compares a row with all of the other side's rows under its key, so the key is joined with a slice of event time,
+    twice as long as the interval. A left row lies in one slice; a right row is copied to each that its partners can lie in, 1.5 on average.
+    With ``full`` there are no slices, for a copy in one can't know of its partners in another: a key with many rows within the interval
+    then costs as many comparisons for each.
+
+    Args:
+        left: the side that the bounds are counted from.
+        right: the other side.
+        lower: earliest event time of the right side, as ``-60s``.
+        upper: latest, as ``60s`` or ``+60m``.
+        how: ``inner``; ``left``: left rows without partner are data; ``full``: right ones too.
+
+    Returns:
+        A stream with the columns `left.name` and `right.name`, each a struct of that side's fields, and the greater of both event times, as
+        Flink's interval join gives it.
+
+    Raises:
+        ValueError: bounds that are no durations, a lower one above the upper, or a side without event time.
+    """
+    for side in (left, right):
+        check_one(side)
+    check_how(how, ("inner", "left", "full"))
+    lower_ms, upper_ms = offset_ms(lower), offset_ms(upper)
+    if lower_ms > upper_ms:
+        raise ValueError(f"lower = {lower} lies above upper = {upper}")
+    one, other = _packed(left, "_l"), _packed(right, "_r")
+    condition = F.col("_l_key") == F.col("_r_key")
+    if how != "full":
+        slice_ms = 2 * max(upper_ms - lower_ms, 1_000)
+        one = one.withColumn("_l_slice", _slice(F.unix_millis("_l_time"), slice_ms))
+        other = other.withColumn("_r_slice", F.explode(_slices(lower_ms, upper_ms, slice_ms)))
+        condition &= F.col("_l_slice") == F.col("_r_slice")
+    bounds = F.expr(f"_r_time >= _l_time + interval {lower_ms} milliseconds and _r_time <= _l_time + interval {upper_ms} milliseconds")
+    only_data = (F.col("_l_tag") == Tag.DATA) & (F.col("_r_tag") == Tag.DATA)
+    joined = one.join(other, condition & bounds & only_data, "full_outer")
+    return Stream(with_event_time(_unpacked(joined, left.name, right.name, how)), timed=True, strict=True)
+
+
+def offset_ms(text: str) -> int:
+    """A bound in milliseconds: a duration with a sign or without, or 0.
+
+    Raises:
+        ValueError: anything else.
+    """
+    if text == "0":
+        return 0
+    sign = -1 if text.startswith("-") else 1
+    try:
+        return sign * duration_ms(text[1:] if text.startswith(("+", "-")) else text)
+    except NotAQuantity as error:
+        raise ValueError(f'"{text}" is no bound: {error.need}, with a sign or without') from None
+
+
+def _packed(side: Side, prefix: str) -> DataFrame:
+    frame = side.stream.frame
+    envelope = [F.col(name).alias(prefix + name) for name in ENVELOPE]
+    return frame.select(side.key_column().alias(f"{prefix}_key"), F.struct(*side.stream.fields).alias(f"{prefix}_data"), *envelope)
+
+
+def _slice(time_ms: Column, slice_ms: int) -> Column:
+    return F.floor(time_ms / F.lit(slice_ms))
+
+
+def _slices(lower_ms: int, upper_ms: int, slice_ms: int) -> Column:
+    """The slices that a right row's partners can lie in; a single null for a row that goes aside, which passes through once."""
+    first = _slice(F.unix_millis("_r_time") - upper_ms, slice_ms)
+    last = _slice(F.unix_millis("_r_time") - lower_ms, slice_ms)
+    # A row that the app has put aside keeps its time.
+    has_partners = (F.col("_r_tag") == Tag.DATA) & F.col("_r_time").isNotNull()
+    return F.when(has_partners, F.sequence(first, last)).otherwise(F.array(F.lit(None).cast("bigint")))
+
+
+def _unpacked(joined: DataFrame, left: str, right: str, how: How) -> DataFrame:
+    left_is_here, right_is_here = F.col("_l_tag").isNotNull(), F.col("_r_tag").isNotNull()
+    # A right row without partner in one slice may have one in another: nothing can be said of it, so it is not told.
+    told = joined if how == "full" else joined.where(left_is_here | (F.col("_r_tag") != Tag.DATA))
+    alone = Tag.UNMATCHED if how == "inner" else Tag.DATA
+    left_tag = F.when(~right_is_here & (F.col("_l_tag") == Tag.DATA), alone).otherwise(F.col("_l_tag"))
+    return told.select(
+        F.col("_l_data").alias(left),
+        F.col("_r_data").alias(right),
+        F.when(left_is_here, left_tag).otherwise(F.col("_r_tag")).alias(TAG),
+        F.coalesce("_l_reason", "_r_reason").alias(REASON),
+        F.greatest("_l_time", "_r_time").alias(TIME),
+        F.coalesce("_l_record", "_r_record").alias(RECORD),
+    )

@@ -1,0 +1,113 @@
+"""Lookup joins: each row with the row of a database's table that has its key now."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import TYPE_CHECKING, Literal
+
+from pyspark.sql import Column
+from pyspark.sql import functions as F
+from pyspark.sql.types import StructField, StructType
+
+from penstock.jobs.blocks.calls.journal import declare
+from penstock.jobs.blocks.lookups.table import LookupTable
+from penstock.jobs.blocks.lookups.tasks import PART, LookupTask
+from penstock.jobs.stream.event_time.engine import with_event_time
+from penstock.jobs.stream.streams import ENVELOPE, TAG, TIME, Stream, Tag
+from penstock.sizing.units import NotAQuantity, duration_ms
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+How = Literal["left", "inner"]
+
+
+def lookup_join(
+    stream: Stream,
+    table: LookupTable,
+    on: str | Column | Mapping[str, str | Column],
+    how: How = "left",
+    *,
+    name: str | None = None,
+    concurrency: int = 4,
+    timeout: str = "10s",
+    patience: str = "2m",
+) -> Stream:
+    """Joins each row with the row that a table has for its key at the moment when the row passes, as Flink's lookup join.
+
+    A task asks for the keys of thousands of rows at once, 500 a query, several queries at a time, and remembers what it found, or that
+    there is nothing, as the table's `cache` says: so old a row of the table may be. What was found is put down in the checkpoint before it
+    goes on (jobs/blocks/calls/journal.py): a micro-batch that runs again finds the same, whatever the table has become.
+
+    A database that goes away is asked again until it is back. After the patience the job stops with JOB-053; the micro-batch is not
+    committed, and the job goes on with its next start. Nothing is lost.
+
+    Args:
+        stream: rows to look up for.
+        table: ``job.table("accounts")``.
+        on: the key: a SQL expression or a column for a key of one column, else key column -> expression for each. A row whose key is null,
+            or no value of the column's type, has no partner.
+        how: whether a row without partner goes on, or is counted as unmatched.
+        name: what the table's row is called in the result; by default the table's name in the spec, with ``_`` for ``-``.
+        concurrency: queries of a task at once.
+        timeout: of a query.
+        patience: for how long the database may be away.
+
+    Returns:
+        The stream's fields and `name`, a struct of the table's columns, null where there is no partner.
+
+    Raises:
+        ValueError: another key than the table's, a name that the stream has already, or a number or duration that can't be taken.
+    """
+    column = name or table.name.replace("-", "_")
+    if column in (*stream.fields, *ENVELOPE):
+        raise ValueError(f"the row has {column} already; give the looked-up row another name: name=...")
+    if concurrency < 1:
+        raise ValueError(f"concurrency = {concurrency}: at least 1")
+    parts = _parts(table, on)
+    journal = f"lookup-{table.name}"
+    declare(journal)
+    task = LookupTask(
+        journal=journal,
+        path=f"spec.tables.{table.name}",
+        url=table.url,
+        query=table.query(),
+        parts=len(parts),
+        row=_arrow(table.schema),
+        column=column,
+        ttl_ms=table.table.cache.ttl,
+        entries=table.table.cache.entries,
+        concurrency=concurrency,
+        timeout_ms=_duration_ms("timeout", timeout),
+        patience_s=_duration_ms("patience", patience) / 1000,
+    )
+    keyed = stream.frame.select("*", *(part.alias(f"{PART}{number}") for number, part in enumerate(parts)))
+    out = StructType([*stream.frame.schema.fields, StructField(column, table.schema, True)])
+    frame = keyed.mapInArrow(task, out)
+    if how == "inner":
+        alone = (F.col(TAG) == Tag.DATA) & F.col(column).isNull()
+        frame = frame.withColumn(TIME, F.when(~alone, F.col(TIME))).withColumn(TAG, F.when(alone, Tag.UNMATCHED).otherwise(F.col(TAG)))
+    return replace(stream, frame=with_event_time(frame) if stream.timed else frame)
+
+
+def _parts(table: LookupTable, on: str | Column | Mapping[str, str | Column]) -> list[Column]:
+    names = [name for name, _ in table.key]
+    given = {names[0]: on} if isinstance(on, str | Column) else dict(on)
+    if list(given) != names and set(given) != set(names):
+        raise ValueError(f"on = {', '.join(given)}: an expression for each column of the table's key: {', '.join(names)}")
+    columns = {name: F.expr(value) if isinstance(value, str) else value for name, value in given.items()}
+    return [columns[name].try_cast(kind.spark) for name, kind in table.key]
+
+
+def _arrow(schema: StructType) -> pa.Schema:
+    from pyspark.sql.pandas.types import to_arrow_schema
+
+    return to_arrow_schema(schema, timezone="UTC")
+
+
+def _duration_ms(what: str, text: str) -> int:
+    try:
+        return duration_ms(text)
+    except NotAQuantity as error:
+        raise ValueError(f'{what} = "{text}": {error.need}') from None

@@ -1,0 +1,333 @@
+"""The regular join: both sides are tables that change, and so is the result."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple
+
+from pyspark.sql import DataFrame, Row
+from pyspark.sql import functions as F
+
+from penstock.jobs.blocks.joins.in_order import LEFT, RIGHT, Arrival, InOrder, as_text, from_text, key_text, packed, run
+from penstock.jobs.blocks.joins.sides import DELETED, How, Side, check, check_how, names, told, without_partner
+from penstock.jobs.stream.event_time.engine import with_event_time
+from penstock.jobs.stream.streams import TIME, Stream, Tag
+from penstock.sizing.units import NotAQuantity, duration_ms
+
+if TYPE_CHECKING:
+    from pyspark.sql.streaming.stateful_processor import StatefulProcessorHandle
+
+Emit = Literal["changes", "current"]
+# What a change is called, as in Flink.
+OP = "_op"
+_CHANGE = f"_us bigint, _left string, _right string, {OP} string"
+_LOG = "_us bigint, _rank bigint, _gone boolean, _id string, _key string, _row string"
+_ENTRY = "row string, copies bigint, written_us bigint"
+
+
+def regular_join(left: Side, right: Side, *, how: How = "inner", emit: Emit = "changes", ttl: str | int | None = None) -> Stream:
+    """Joins two tables that change, as Flink's SQL does without a time: a row of either side meets all rows of its key, whenever they came.
+
+    A side with `Side.unique` is a table: a later row with the same unique fields takes the place of the one before, also if its key is
+    another, and a row whose ``_deleted`` is true (a tombstone) takes it away. A side without it only grows.
+
+    Changes are worked on in the order of event time, once the watermark has passed them: what is told is the same however the micro-batches
+    fall. Each result row is told when it comes to be, and told again when it is no more:
+
+    - ``changes``: the column ``_op`` says ``+I`` (a new row) or ``-D`` (no more); where a row of a table was replaced, ``-U`` and ``+U``.
+    - ``current``: for a sink that upserts by the result's key: the last state of each result row in the micro-batch, with ``_deleted`` true
+      where it is no more. The key is `left.unique` where at most one right row can have the key, `right.unique` where at most one left row
+      can, else both together.
+
+    State: both tables, for ever unless `ttl` is given. With it, a row counts for so long by event time after it was last written; then it
+    is gone silently, as in Flink, and what it was joined to stays told. The rows of one key are read together whenever one of them changes.
+
+    Args:
+        left: one table.
+        right: the other.
+        how: ``left``: left rows without partner are told with nulls; ``full``: both sides'. A partner that comes takes them back.
+        emit: ``changes`` or ``current``.
+        ttl: how long rows are kept, as ``12h`` or in milliseconds, such as ``job.spec.spec.state.ttl``.
+
+    Returns:
+        The columns `left.name` and `right.name`, each a struct of that side's fields, and ``_op`` or ``_deleted``, at the event time of the
+        change.
+
+    Raises:
+        ValueError: a side without event time, sides that don't fit, or no duration.
+    """
+    check(left, right)
+    check_how(how, ("inner", "left", "full"))
+    if emit not in ("changes", "current"):
+        raise ValueError(f'emit = "{emit}" is neither changes nor current')
+    for side in (left, right):
+        if side.unique is None and DELETED in side.stream.fields:
+            raise ValueError(f"{side.name} has deletions, but not by which fields a row is known; name them as unique")
+    ttl_us = _ttl_us(ttl)
+    rows = _rows(left, LEFT, ttl_us, alone=how != "inner").unionByName(_rows(right, RIGHT, ttl_us, alone=how == "full"))
+    kinds = (_kind(left, alone=how != "inner"), _kind(right, alone=how == "full"))
+    found = run(rows, _Tables(kinds, emit == "current", ttl_us), _CHANGE)
+    mark = F.col(OP) if emit == "changes" else F.col(OP).startswith("-").alias(DELETED)
+    columns = [from_text(F.col(f"_{place}"), side.schema).alias(side.name) for place, side in (("left", left), ("right", right))]
+    time = F.timestamp_micros("_us").alias(TIME)
+    frame = found.select(*columns, mark, *told(F.lit(Tag.DATA.value)), time)
+    return Stream(with_event_time(frame), timed=True, strict=True, updates=emit == "current")
+
+
+def _ttl_us(ttl: str | int | None) -> int | None:
+    if ttl is None:
+        return None
+    try:
+        ms = ttl if isinstance(ttl, int) else duration_ms(ttl)
+    except NotAQuantity as error:
+        raise ValueError(f'ttl = "{ttl}" is no duration: {error.need}') from None
+    if ms < 1:
+        raise ValueError(f"ttl = {ttl} is not above zero")
+    return ms * 1000
+
+
+def _kind(side: Side, *, alone: bool) -> Kind:
+    one = side.unique is not None and set(names(side.unique)) <= set(side.keys)
+    return Kind(table=side.unique is not None, one=one, alone=alone)
+
+
+def _rows(side: Side, number: int, ttl_us: int | None, *, alone: bool) -> DataFrame:
+    """A side's rows, put together by the key of the join."""
+    if side.unique is None:
+        # A row is known by its content: rows that are alike are counted.
+        whole = F.sha2(as_text(F.struct(*side.fields), side.schema, side.name), 256)
+        side = side if alone else replace(side, stream=without_partner(side))
+        return packed(side, number, key_text(side, side.keys), whole)
+    unique = replace(side, key=names(side.unique))
+    unique = replace(unique, stream=without_partner(unique))
+    row_id = key_text(unique, unique.keys)
+    if set(side.keys) <= set(unique.keys):
+        return packed(unique, number, key_text(side, side.keys), row_id)
+    # A row may move to another key, and a deletion has only what the row is known by: a step before knows where it was.
+    log = run(packed(unique, number, row_id, key_text(side, side.keys)), _Moves(ttl_us), _LOG)
+    time = F.timestamp_micros("_us").alias(TIME)
+    rows = log.select(F.col("_key").alias("_group"), F.lit(number).alias("_side"), "_us", "_rank", "_gone", "_id", "_row", time)
+    return with_event_time(rows)
+
+
+class Entry(NamedTuple):
+    """A row of a table.
+
+    Args:
+        row: as JSON.
+        copies: how many rows there are that are alike.
+        written_us: event time of the last change in epoch microseconds.
+    """
+
+    row: str
+    copies: int
+    written_us: int
+
+
+class _Entries:
+    """The rows of one side under one key: read once, written back once."""
+
+    def __init__(self, state: Any, ttl_us: int | None) -> None:
+        self._state, self._ttl_us = state, ttl_us
+        self._rows = {id: Entry(*stored) for (id,), stored in state.iterator()}
+        self._changed: set[str] = set()
+
+    def get(self, id: str, at_us: int) -> Entry | None:
+        entry = self._rows.get(id)
+        return entry if entry is not None and self._alive(entry, at_us) else None
+
+    def alive(self, at_us: int) -> list[tuple[str, Entry]]:
+        return sorted((id, entry) for id, entry in self._rows.items() if self._alive(entry, at_us))
+
+    def put(self, id: str, entry: Entry | None) -> None:
+        self._changed.add(id)
+        if entry is None:
+            self._rows.pop(id, None)
+        else:
+            self._rows[id] = entry
+
+    def swept(self, watermark_ms: int) -> int | None:
+        """Takes away what no row to come can meet; when the next row expires, in epoch microseconds."""
+        if self._ttl_us is None:
+            return None
+        for id, entry in list(self._rows.items()):
+            if (entry.written_us + self._ttl_us) // 1000 <= watermark_ms:
+                self.put(id, None)
+        return min((entry.written_us + self._ttl_us for entry in self._rows.values()), default=None)
+
+    def write(self) -> None:
+        for id in sorted(self._changed):
+            entry = self._rows.get(id)
+            if entry is not None:
+                self._state.updateValue((id,), tuple(entry))
+            elif self._state.containsKey((id,)):
+                self._state.removeKey((id,))
+
+    def _alive(self, entry: Entry, at_us: int) -> bool:
+        return self._ttl_us is None or at_us < entry.written_us + self._ttl_us
+
+
+class _Place(NamedTuple):
+    """Where a table's row is now: its key, its fields as JSON, and the event time of its last change in epoch microseconds."""
+
+    key: str | None
+    row: str
+    written_us: int
+
+
+@dataclass
+class _Moves(InOrder):
+    """A table's rows, told under the key that they have: a row that leaves a key is deleted there.
+
+    The group is what a row is known by, and the id of an arrival is the row's key.
+    """
+
+    ttl_us: int | None
+
+    def open(self, handle: StatefulProcessorHandle) -> None:
+        """As `InOrder` says."""
+        self._state = handle.getValueState("place", "key string, row string, written_us bigint")
+
+    def step(self, group: str | None, arrivals: list[Arrival], watermark_ms: int) -> Iterator[Row]:
+        """As `InOrder` says."""
+        if not arrivals and self.ttl_us is None:
+            return
+        stored = self._state.get()
+        place = None if stored is None else _Place(*stored)
+        for arrival in _numbered(arrivals):
+            if place is not None and self.ttl_us is not None and arrival.at_us >= place.written_us + self.ttl_us:
+                place = None
+            if place is not None and (arrival.gone or place.key != arrival.id):
+                yield _logged(arrival, group, place.key, place.row, gone=True)
+            place = None if arrival.gone else _Place(arrival.id, arrival.row, arrival.at_us)
+            if place is not None:
+                yield _logged(arrival, group, place.key, place.row, gone=False)
+        self._keep_place(place, watermark_ms)
+
+    def _keep_place(self, place: _Place | None, watermark_ms: int) -> None:
+        if place is None or (self.ttl_us is not None and (place.written_us + self.ttl_us) // 1000 <= watermark_ms):
+            self._state.clear()
+            return
+        self._state.update(tuple(place))
+        if self.ttl_us is not None:
+            self.wake(place.written_us + self.ttl_us)
+
+
+def _numbered(arrivals: Iterable[Arrival]) -> Iterator[Arrival]:
+    """Those of one event time with ranks that rise, so that the next step takes them in this very order and no deletion comes first."""
+    last: tuple[int, int] | None = None
+    for arrival in arrivals:
+        if last is not None and last[0] == arrival.at_us:
+            arrival = arrival._replace(rank=max(arrival.rank, last[1] + 1))
+        last = arrival.at_us, arrival.rank
+        yield arrival
+
+
+def _logged(arrival: Arrival, group: str | None, key: str | None, row: str, *, gone: bool) -> Row:
+    return Row(_us=arrival.at_us, _rank=arrival.rank, _gone=gone, _id=group, _key=key, _row=row)
+
+
+@dataclass(frozen=True)
+class Kind:
+    """What a side is to the result.
+
+    Args:
+        table: whether rows take each other's place.
+        one: whether a key can have one row at most.
+        alone: whether its rows are told without a partner.
+    """
+
+    table: bool
+    one: bool
+    alone: bool
+
+
+class _Change(NamedTuple):
+    """A result row that comes to be or is no more: ids and rows of both sides, None where there is none."""
+
+    op: str
+    at_us: int
+    ids: tuple[str | None, str | None]
+    rows: tuple[str | None, str | None]
+
+
+@dataclass
+class _Tables(InOrder):
+    """Both tables' rows of one key, and what each change of them does to the result.
+
+    Args:
+        kinds: of the left and the right side.
+        current: whether only the last change of a result row is told.
+        ttl_us: how long rows are kept.
+    """
+
+    kinds: tuple[Kind, Kind]
+    current: bool
+    ttl_us: int | None
+
+    def open(self, handle: StatefulProcessorHandle) -> None:
+        """As `InOrder` says."""
+        self._states = tuple(handle.getMapState(name, "id string", _ENTRY) for name in ("left", "right"))
+
+    def step(self, group: str | None, arrivals: list[Arrival], watermark_ms: int) -> Iterator[Row]:
+        """As `InOrder` says."""
+        if not arrivals and self.ttl_us is None:
+            return
+        tables = tuple(_Entries(state, self.ttl_us) for state in self._states)
+        changes: list[_Change] = []
+        for arrival in arrivals:
+            # A row with a null in its key has no partner.
+            others = [] if group is None else tables[1 - arrival.side].alive(arrival.at_us)
+            changes += self._changes(arrival, tables[arrival.side], others)
+        for table in tables:
+            if (next_us := table.swept(watermark_ms)) is not None:
+                self.wake(next_us)
+            table.write()
+        for change in self._last(changes) if self.current else changes:
+            yield Row(_us=change.at_us, _left=change.rows[LEFT], _right=change.rows[RIGHT], _op=change.op)
+
+    def _changes(self, arrival: Arrival, table: _Entries, others: list[tuple[str, Entry]]) -> list[_Change]:
+        mine, other = self.kinds[arrival.side], self.kinds[1 - arrival.side]
+        id, at_us = arrival.id or "", arrival.at_us
+        found = table.get(id, at_us)
+        old = found.row if found is not None and mine.table else None
+        new = None if arrival.gone else arrival.row
+        siblings = sum(entry.copies for known, entry in table.alive(at_us) if known != id or not mine.table)
+        count = 1 if found is None or mine.table else found.copies + 1
+        table.put(id, None if new is None else Entry(new, count, at_us))
+        if old == new:
+            return []
+        partners: list[tuple[str | None, str | None]] = [(known, entry.row) for known, entry in others for _ in range(entry.copies)]
+        minus, plus = ("-U", "+U") if old is not None and new is not None else ("-D", "+I")
+        alone: list[tuple[str | None, str | None]] = [(None, None)] if mine.alone else []
+        changes: list[_Change] = []
+        if other.alone and siblings == 0 and old is None:
+            changes += [self._change("-D", arrival, (None, None), partner) for partner in partners]
+        if old is not None:
+            changes += [self._change(minus, arrival, (id, old), partner) for partner in partners or alone]
+        if new is not None:
+            changes += [self._change(plus, arrival, (id, new), partner) for partner in partners or alone]
+        if other.alone and siblings == 0 and new is None:
+            changes += [self._change("+I", arrival, (None, None), partner) for partner in partners]
+        return changes
+
+    def _change(self, op: str, arrival: Arrival, mine: tuple[str | None, str | None], other: tuple[str | None, str | None]) -> _Change:
+        left, right = (mine, other) if arrival.side == LEFT else (other, mine)
+        return _Change(op, arrival.at_us, (left[0], right[0]), (left[1], right[1]))
+
+    def _last(self, changes: list[_Change]) -> list[_Change]:
+        last: dict[tuple[str | None, str | None], _Change] = {}
+        for change in changes:
+            known_by = self._known_by(*change.ids)
+            last.pop(known_by, None)
+            last[known_by] = change
+        return list(last.values())
+
+    def _known_by(self, left: str | None, right: str | None) -> tuple[str | None, str | None]:
+        """What a result row is known by."""
+        if self.kinds[RIGHT].one and left is not None:
+            return left, None
+        if self.kinds[LEFT].one and right is not None:
+            return None, right
+        return left, right

@@ -1,0 +1,127 @@
+"""The sides of a join, and how their rows are packed so that columns of the same name don't meet."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import reduce
+from typing import Literal
+
+from pyspark.sql import Column
+from pyspark.sql import functions as F
+from pyspark.sql.types import StructType
+
+from penstock.jobs.stream.streams import REASON, RECORD, RECORD_TYPE, TAG, Stream, Tag
+
+How = Literal["inner", "left", "full"]
+
+# The field that marks a row as the deletion of its key, as sources give it for tombstones.
+DELETED = "_deleted"
+
+
+@dataclass(frozen=True)
+class Side:
+    """One input of a join.
+
+    Args:
+        name: that its columns go by in the result.
+        stream: its rows.
+        key: the field that is joined by, or several. A row with a null in its key has no partner, as in SQL.
+        unique: for a `regular_join`: the fields that a row of a table is known by, so that a later row with the same values takes its
+            place; None: every row is one more row.
+        order: where later rows take the place of earlier ones: a whole number as a SQL expression that orders those of one event time, as
+            ``meta.offset``; None: of rows with one key and one event time, it is not said which is the last, but a replay takes the same.
+    """
+
+    name: str
+    stream: Stream
+    key: str | Sequence[str]
+    unique: str | Sequence[str] | None = None
+    order: str | None = None
+
+    @property
+    def keys(self) -> tuple[str, ...]:
+        """The fields of the key."""
+        return names(self.key)
+
+    @property
+    def fields(self) -> list[str]:
+        """The fields that its rows have in the result: all but the mark of deletions."""
+        return [name for name in self.stream.fields if name != DELETED]
+
+    @property
+    def schema(self) -> StructType:
+        """Of these fields."""
+        schema = self.stream.frame.schema
+        return StructType([schema[name] for name in self.fields])
+
+    def key_column(self) -> Column:
+        """The key as one column; null where a part of it is."""
+        if len(self.keys) == 1:
+            return F.col(self.keys[0])
+        return F.when(self.has_key(), F.struct(*(F.col(name).alias(f"k{number}") for number, name in enumerate(self.keys))))
+
+    def has_key(self) -> Column:
+        """Whether no part of the key is null."""
+        return reduce(Column.__and__, (F.col(name).isNotNull() for name in self.keys))
+
+    def key_schema(self) -> StructType:
+        """The types of the key's parts, by their place."""
+        schema = self.stream.frame.schema
+        found = StructType()
+        for number, name in enumerate(self.keys):
+            found = found.add(f"k{number}", schema[name].dataType)
+        return found
+
+
+def names(given: str | Sequence[str]) -> tuple[str, ...]:
+    """One name or several as a tuple."""
+    return (given,) if isinstance(given, str) else tuple(given)
+
+
+def check(left: Side, right: Side) -> None:
+    """Whether two sides can be joined by event time.
+
+    Raises:
+        ValueError: two sides of one name, one without event time or with updates, or keys that don't fit.
+    """
+    for side in (left, right):
+        check_one(side)
+        missing = [name for name in (*side.keys, *names(side.unique or ())) if name not in side.stream.fields]
+        if missing:
+            raise ValueError(f"{side.name} has no field {', '.join(missing)}; it has {', '.join(side.stream.fields)}")
+    if left.name == right.name:
+        raise ValueError(f"both sides are called {left.name}; name them differently")
+    ours, theirs = ([field.dataType.simpleString() for field in side.key_schema().fields] for side in (left, right))
+    if ours != theirs:
+        raise ValueError(f"the keys differ: {left.name} has {', '.join(ours)} and {right.name} {', '.join(theirs)}; cast one of them")
+
+
+def check_one(side: Side) -> None:
+    """Raises ValueError for a side without event time, or whose rows stand for earlier ones."""
+    if not side.stream.timed:
+        raise ValueError(f"{side.name} has no event time; give its source a `time` in the spec")
+    if side.stream.updates:
+        raise ValueError(f"{side.name} holds updates of earlier rows, which would be joined beside them; join final results")
+
+
+def check_how(how: str, allowed: Sequence[str]) -> None:
+    """Raises ValueError for a kind of join that there is not."""
+    if how not in allowed:
+        raise ValueError(f'how = "{how}" is none of {", ".join(allowed)}')
+
+
+def deleted(stream: Stream) -> Column:
+    """Whether a row is the deletion of its key."""
+    return F.coalesce(F.col(DELETED), F.lit(False)) if DELETED in stream.fields else F.lit(False)
+
+
+def without_partner(side: Side) -> Stream:
+    """The side's stream, its rows without a key counted as unmatched: for joins in which they can't be told."""
+    tag = F.when((F.col(TAG) == Tag.DATA) & ~side.has_key(), Tag.UNMATCHED).otherwise(F.col(TAG))
+    return side.stream.transform(lambda frame: frame.withColumn(TAG, tag))
+
+
+def told(tag: Column) -> list[Column]:
+    """What a join's own rows have of the envelope beside their time."""
+    return [tag.alias(TAG), F.lit(None).cast("string").alias(REASON), F.lit(None).cast(RECORD_TYPE).alias(RECORD)]

@@ -1,0 +1,219 @@
+"""Tables that are read anew for every micro-batch: small files that somebody else replaces now and then."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Literal
+from urllib.parse import urlsplit
+
+from botocore.exceptions import BotoCoreError, ClientError
+from pyspark.sql import functions as F
+from pyspark.sql.types import StringType, StructField, StructType
+
+from penstock.jobs.blocks.calls.task_errors import in_a_task
+from penstock.jobs.errors import TableFileUnread
+from penstock.jobs.storage.s3 import client, error_code
+from penstock.jobs.stream.event_time.engine import with_event_time
+from penstock.jobs.stream.side_outputs import BATCH_PROPERTY
+from penstock.jobs.stream.streams import ENVELOPE, TAG, Stream, Tag
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+    from mypy_boto3_s3 import S3Client
+
+Rows = Iterable[Mapping[str, Any]]
+_PROPERTY = "penstock.aside"
+
+
+def table_join(
+    stream: Stream,
+    name: str,
+    read: Callable[[], Rows],
+    schema: str,
+    *,
+    on: str | Sequence[str],
+    how: Literal["inner", "left"] = "inner",
+) -> Stream:
+    """Joins each row with the rows of a small table, as they are when its micro-batch is run.
+
+    One task reads the table, once a micro-batch, and every task gets a copy. What was read is kept in the checkpoint
+    (``penstock/tables/<name>/<micro-batch>``) before it is used, so that a micro-batch that is run again finds the same rows, and sinks
+    stay exactly-once. It goes when the next but one is read.
+
+    No state and no waiting: rows are joined with what is there now, whatever their event time. For what was valid then, make the table a
+    stream and use `temporal_join`; for a database, look rows up.
+
+    Args:
+        stream: the rows that are told; what goes aside passes.
+        name: of the table, for the checkpoint; one name for each call.
+        read: gives all rows; a task calls it, so it has to be importable there or hold nothing that can't be sent. See `json_lines_file`
+            and `csv_file`.
+        schema: of the rows as Spark writes it, ``country STRING, name STRING``. Values are read as from JSON.
+        on: fields that both have and that must be equal; a null has no partner.
+        how: ``left``: rows without partner are data with nulls; ``inner``: they are counted as unmatched.
+
+    Returns:
+        The stream's fields and the table's others; a row once for each partner.
+
+    Raises:
+        ValueError: a field in both that is not joined by, or one in `on` that is not in both.
+    """
+    keys = (on,) if isinstance(on, str) else tuple(on)
+    of = StructType.fromDDL(schema)
+    assert isinstance(of, StructType)
+    added = _added(stream, of, keys)
+    session = stream.frame.sparkSession
+    lines = session.range(1, numPartitions=1).mapInArrow(_Read(name, read), "line string")
+    # CSV has text alone: it is cast.
+    written = StructType([StructField(one, StringType()) for one in of.names]) if isinstance(read, _File) and read.format == "csv" else of
+    rows = lines.select(F.from_json("line", written, {"mode": "FAILFAST"}).alias("_row"))
+    values = {one.name: F.col("_row")[one.name].cast(one.dataType) for one in of.fields}
+    table = rows.select(
+        *(values[key].alias(f"_on_{key}") for key in keys), *(values[one].alias(one) for one in added), F.lit(1).alias("_here")
+    )
+    condition = F.col(TAG) == Tag.DATA
+    for key in keys:
+        condition &= F.col(key) == F.col(f"_on_{key}")
+    found = stream.frame.join(F.broadcast(table), condition, "left")
+    if how == "inner":
+        lonely = (F.col(TAG) == Tag.DATA) & F.col("_here").isNull()
+        found = found.withColumn(TAG, F.when(lonely, Tag.UNMATCHED).otherwise(F.col(TAG)))
+    found = found.select(*stream.fields, *added, *ENVELOPE)
+    return Stream(with_event_time(found) if stream.timed else found, timed=stream.timed, updates=stream.updates, strict=stream.strict)
+
+
+def json_lines_file(uri: str) -> Callable[[], Rows]:
+    """A reader of a file of JSON lines, for `table_join`. A file that can't be read stops the job with JOB-073.
+
+    Args:
+        uri: ``s3://bucket/path``, where the job's role may read: docs/blocks/joins.md.
+    """
+    return _File(uri, "json")
+
+
+def csv_file(uri: str) -> Callable[[], Rows]:
+    """A reader of a CSV file whose first line has the names, for `table_join`; an empty field is null. Else as `json_lines_file`.
+
+    Args:
+        uri: ``s3://bucket/path``.
+    """
+    return _File(uri, "csv")
+
+
+def _added(stream: Stream, of: StructType, keys: Sequence[str]) -> list[str]:
+    missing = [key for key in keys if key not in stream.fields or key not in of.names]
+    if missing:
+        raise ValueError(f"{', '.join(missing)} has to be a field of both the stream and the table")
+    added = [name for name in of.names if name not in keys]
+    twice = [name for name in added if name in stream.fields]
+    if twice:
+        raise ValueError(f"the stream has {', '.join(twice)} as well; name the table's field otherwise, or join by it")
+    return added
+
+
+@dataclass(frozen=True)
+class _File:
+    """A file on S3."""
+
+    uri: str
+    format: Literal["json", "csv"]
+
+    def __call__(self) -> Iterator[Mapping[str, Any]]:
+        text = self._text()
+        try:
+            yield from _csv_rows(text) if self.format == "csv" else _json_rows(text)
+        except ValueError as error:
+            need = "CSV whose first line has the names" if self.format == "csv" else "a JSON object on each line"
+            raise TableFileUnread(path=self.uri, given=str(error), need=need, fix="mend the file") from error
+
+    def _text(self) -> str:
+        place = urlsplit(self.uri)
+        try:
+            return client().get_object(Bucket=place.netloc, Key=place.path.lstrip("/"))["Body"].read().decode("utf-8-sig")
+        except ClientError as error:
+            # Without the right to list, S3 says AccessDenied of a file that is not there.
+            fix = "check the address, and that the file lies where the job's role may read (docs/blocks/joins.md)"
+            raise TableFileUnread(path=self.uri, given=error_code(error), need="a file that is there and may be read", fix=fix) from error
+        except BotoCoreError as error:
+            raise TableFileUnread(path=self.uri, given=str(error), need="an answer of S3", fix="check address and network") from error
+        except UnicodeDecodeError as error:
+            raise TableFileUnread(path=self.uri, given=str(error), need="text in UTF-8", fix="write the file in UTF-8") from error
+
+
+def _csv_rows(text: str) -> Iterator[Mapping[str, Any]]:
+    try:
+        for row in csv.DictReader(io.StringIO(text, newline="")):
+            yield {name: value or None for name, value in row.items()}
+    except csv.Error as error:
+        raise ValueError(str(error)) from error
+
+
+def _json_rows(text: str) -> Iterator[Mapping[str, Any]]:
+    # As a file is cut into lines: `splitlines` would also cut at signs that JSON allows within a text, such as U+2028.
+    for number, line in enumerate(io.StringIO(text, newline=None), start=1):
+        if not line.strip():
+            continue
+        try:
+            row = json.loads(line)
+        except ValueError as error:
+            raise ValueError(f"line {number}: {error}") from error
+        if not isinstance(row, dict):
+            raise ValueError(f"line {number}: {line.strip()[:80]}")
+        yield row
+
+
+@dataclass(frozen=True)
+class _Read:
+    """The one task's part: the table as lines of JSON."""
+
+    name: str
+    read: Callable[[], Rows]
+
+    def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        import pyarrow as pa
+
+        with in_a_task():
+            for _ in batches:
+                lines = self._lines().splitlines()
+                yield pa.RecordBatch.from_pydict({"line": pa.array(lines, pa.string())})
+
+    def _lines(self) -> str:
+        from pyspark import TaskContext
+
+        context = TaskContext.get()
+        assert context is not None
+        place, batch = urlsplit(context.getLocalProperty(_PROPERTY) or ""), int(context.getLocalProperty(BATCH_PROPERTY) or 0)
+        folder, s3 = f"{place.path.strip('/')}/penstock/tables/{self.name}", client()
+        kept = _get(s3, place.netloc, f"{folder}/{batch}")
+        if kept is None:
+            # In ASCII, with all else escaped, there is only the one kind of line end for `splitlines`.
+            kept = "\n".join(json.dumps(dict(row), default=str) for row in self.read())
+            kept = _put_once(s3, place.netloc, f"{folder}/{batch}", kept)
+            s3.delete_object(Bucket=place.netloc, Key=f"{folder}/{batch - 2}")
+        return kept
+
+
+def _get(s3: S3Client, bucket: str, key: str) -> str | None:
+    try:
+        return s3.get_object(Bucket=bucket, Key=key)["Body"].read().decode()
+    except ClientError as error:
+        if error_code(error) == "NoSuchKey":
+            return None
+        raise
+
+
+def _put_once(s3: S3Client, bucket: str, key: str, body: str) -> str:
+    """Puts what is not there; what is there wins, for another task may use it already."""
+    try:
+        s3.put_object(Bucket=bucket, Key=key, Body=body.encode(), IfNoneMatch="*")
+    except ClientError as error:
+        if error_code(error) not in ("PreconditionFailed", "ConditionalRequestConflict"):
+            raise
+        found = _get(s3, bucket, key)
+        assert found is not None
+        return found
+    return body

@@ -1,0 +1,37 @@
+"""Streams of one kind put together."""
+
+from __future__ import annotations
+
+from functools import reduce
+
+from pyspark.sql import DataFrame
+
+from penstock.jobs.stream.streams import ENVELOPE, Stream
+
+
+def union(first: Stream, *others: Stream) -> Stream:
+    """All rows of several streams, as Flink's union; fields are taken by name. What goes aside goes with them.
+
+    The watermark in force is the least of all inputs, so an input that is silent holds the others back unless it has an idleness.
+
+    Raises:
+        ValueError: streams of different fields or types, or some with event time and some without.
+    """
+    for number, other in enumerate(others, start=2):
+        ours, theirs = _types(first), _types(other)
+        if ours != theirs:
+            differing = sorted({name for name, _ in ours.items() ^ theirs.items()})
+            raise ValueError(f"stream {number} differs from the first in {', '.join(differing)}; select and cast before the union")
+        if other.timed != first.timed:
+            has = "has" if other.timed else "has no"
+            raise ValueError(f"stream {number} {has} event time, unlike the first; give both sources a `time`, or none")
+    streams = (first, *others)
+    columns = [*first.fields, *ENVELOPE]
+    frame = reduce(DataFrame.unionByName, (stream.frame.select(*columns) for stream in streams))
+    updates, strict = (any(getattr(stream, name) for stream in streams) for name in ("updates", "strict"))
+    return Stream(frame, timed=first.timed, updates=updates, strict=strict)
+
+
+def _types(stream: Stream) -> dict[str, str]:
+    schema = stream.frame.schema
+    return {name: schema[name].dataType.simpleString() for name in stream.fields}

@@ -1,0 +1,191 @@
+"""Window join and co-group: the rows of two sides that have the same key and lie in the same window."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+from pyspark.sql import Column, DataFrame, Row
+from pyspark.sql import functions as F
+from pyspark.sql.types import ArrayType, DataType, MapType, StructType
+
+from penstock.jobs.blocks.joins.sides import How, Side, check, check_how, told, without_partner
+from penstock.jobs.blocks.windows.aggregation import END, START, whole_ms
+from penstock.jobs.blocks.windows.kinds import TimeWindow
+from penstock.jobs.stream.event_time.engine import as_event_time
+from penstock.jobs.stream.side_outputs import withdrawn
+from penstock.jobs.stream.streams import TIME, Stream, Tag
+
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+
+
+@dataclass(frozen=True)
+class Group:
+    """The rows of both sides with one key in one window.
+
+    Args:
+        key: the key's value, or those of its parts as a tuple.
+        start: of the window, in UTC.
+        end: of the window, which it does not hold.
+        left: rows of the left side in the order of their event times.
+        right: rows of the right side likewise.
+    """
+
+    key: Any
+    start: datetime
+    end: datetime
+    left: list[Row]
+    right: list[Row]
+
+
+def window_join(left: Side, right: Side, window: TimeWindow, *, how: How = "inner") -> Stream:
+    """Joins every left row of a window with every right row of the same key in it, as Flink's ``join(...).window(...)``.
+
+    A window's pairs are told once, when the watermark in force has reached its end. With `session` windows the rows of both sides together
+    make the session. A row without partner in its window is data with nulls on the other side (``left``: left ones; ``full``: both), else
+    counted as unmatched.
+
+    State: the rows of every key and open window as lists; those of one key and window have to fit in an executor's memory together with
+    their pairs.
+
+    Args:
+        left: one side.
+        right: the other.
+        window: of `penstock.jobs.blocks.windows`.
+        how: ``inner``, ``left`` or ``full``.
+
+    Returns:
+        The columns `left.name` and `right.name`, each a struct of that side's fields, ``window_start`` and ``window_end``. The event time
+        is the last before the window's end.
+
+    Raises:
+        ValueError: a side without event time, or sides that don't fit.
+    """
+    check_how(how, ("inner", "left", "full"))
+    grouped = _grouped(left, right, window)
+    pairs = grouped.select(
+        "_window", F.explode(_pairs(grouped.schema["_lefts"].dataType, grouped.schema["_rights"].dataType)).alias("_pair")
+    )
+    one, other = F.col("_pair.one"), F.col("_pair.other")
+    alone = {"inner": one.isNull() | other.isNull(), "left": one.isNull(), "full": F.lit(False)}[how]
+    tag = F.when(alone, Tag.UNMATCHED).otherwise(Tag.DATA)
+    return _stream(pairs, [one.row.alias(left.name), other.row.alias(right.name)], tag, left, right)
+
+
+def co_group(
+    left: Side, right: Side, window: TimeWindow, function: Callable[[Group], Iterable[Mapping[str, Any]]], *, output: str
+) -> Stream:
+    """Calls a function with all rows of a key and window, those of both sides together, as Flink's ``coGroup(...).window(...)``.
+
+    It is called once for every key and window with a row on either side, when the watermark in force has reached the window's end; rows
+    without a key are counted as unmatched. State as for `window_join`.
+
+    Args:
+        left: one side.
+        right: the other.
+        window: of `penstock.jobs.blocks.windows`.
+        function: gets a `Group` and gives rows as mappings; it must give the same for the same rows, and lie where tasks can import it or
+            hold nothing that can't be sent to them.
+        output: the rows' schema as Spark writes it, ``user STRING, visits BIGINT``.
+
+    Returns:
+        The rows, ``window_start`` and ``window_end``. The event time is the last before the window's end.
+
+    Raises:
+        ValueError: a side without event time, or sides that don't fit.
+    """
+    left, right = (Side(side.name, without_partner(side), side.key) for side in (left, right))
+    schema = StructType.fromDDL(output)
+    assert isinstance(schema, StructType)
+    grouped = _grouped(left, right, window)
+    lists = [_in_order(name, grouped.schema[name].dataType) for name in ("_lefts", "_rights")]
+    call = F.udf(_Call(function, single=len(left.keys) == 1), ArrayType(schema), useArrow=False)
+    rows = call("_key", F.unix_millis("_window.start"), whole_ms(F.col("_window.end")), *lists)
+    found = grouped.select("_window", F.explode(rows).alias("_row"))
+    return _stream(found, [F.col("_row")[name].alias(name) for name in schema.names], F.lit(Tag.DATA.value), left, right)
+
+
+@dataclass(frozen=True)
+class _Call:
+    """The function as Spark calls it."""
+
+    function: Callable[[Group], Iterable[Mapping[str, Any]]]
+    single: bool
+
+    def __call__(self, key: Any, start_ms: int, end_ms: int, left: list[Row], right: list[Row]) -> list[Mapping[str, Any]]:
+        start, end = (_EPOCH + timedelta(milliseconds=ms) for ms in (start_ms, end_ms))
+        group = Group(key if self.single else tuple(key), start, end, [one.row for one in left], [one.row for one in right])
+        return list(self.function(group))
+
+
+def _grouped(left: Side, right: Side, window: TimeWindow) -> DataFrame:
+    """Rows of ``_key``, ``_window`` and the lists ``_lefts`` and ``_rights`` of structs of time and row."""
+    check(left, right)
+    one, other = (withdrawn(side.stream).frame for side in (left, right))
+    rows = _packed(one, left, right, is_left=True).unionByName(_packed(other, right, left, is_left=False))
+    frame, column = window.assigned(rows)
+    lists = [
+        F.collect_list(F.when(F.col(name).isNotNull(), F.struct(F.col(TIME).alias("at"), F.col(name).alias("row"))))
+        for name in ("_left", "_right")
+    ]
+    return frame.groupBy("_key", column.alias("_window")).agg(lists[0].alias("_lefts"), lists[1].alias("_rights"))
+
+
+def _packed(frame: DataFrame, side: Side, other: Side, *, is_left: bool) -> DataFrame:
+    row, nothing = F.struct(*side.fields), F.lit(None).cast(other.schema)
+    left, right = (row, nothing) if is_left else (nothing, row)
+    return frame.select(side.key_column().alias("_key"), TIME, left.alias("_left"), right.alias("_right"))
+
+
+def _pairs(left: DataType, right: DataType) -> Column:
+    """All pairs of a group, and each row without partner with a null; nulls in the key have no partner."""
+    assert isinstance(left, ArrayType) and isinstance(right, ArrayType)
+    lefts, rights, keyed = F.col("_lefts"), F.col("_rights"), F.col("_key").isNotNull()
+    no_one, no_other = F.lit(None).cast(left.elementType), F.lit(None).cast(right.elementType)
+
+    def pair(one: Column, other: Column) -> Column:
+        return F.struct(one.alias("one"), other.alias("other"))
+
+    none = F.array().cast(ArrayType(StructType().add("one", left.elementType).add("other", right.elementType)))
+    joined = F.flatten(F.transform(lefts, lambda one: F.transform(rights, lambda other: pair(one, other))))
+    left_alone = F.transform(lefts, lambda one: pair(one, no_other))
+    right_alone = F.transform(rights, lambda other: pair(no_one, other))
+    return F.concat(
+        F.when(keyed, joined).otherwise(none),
+        F.when(~keyed | (F.size(rights) == 0), left_alone).otherwise(none),
+        F.when(~keyed | (F.size(lefts) == 0), right_alone).otherwise(none),
+    )
+
+
+def _in_order(name: str, kind: DataType) -> Column:
+    """A list in an order that does not depend on how its rows were put together: a replay must call with the same."""
+    assert isinstance(kind, ArrayType)
+    if not _has_map(kind):
+        return F.sort_array(name)
+    # Maps have no order: their text has.
+    keyed = F.transform(F.col(name), lambda one: F.struct(one.at.alias("at"), F.to_json(one.row).alias("text"), one.row.alias("row")))
+    less = F.array_sort(keyed, lambda one, other: F.when(_key(one) < _key(other), -1).when(_key(one) > _key(other), 1).otherwise(0))
+    return F.transform(less, lambda one: F.struct(one.at.alias("at"), one.row.alias("row")))
+
+
+def _key(one: Column) -> Column:
+    return F.struct(one.at, one.text)
+
+
+def _has_map(kind: DataType) -> bool:
+    if isinstance(kind, ArrayType):
+        return _has_map(kind.elementType)
+    if isinstance(kind, StructType):
+        return any(_has_map(field.dataType) for field in kind.fields)
+    return isinstance(kind, MapType)
+
+
+def _stream(frame: DataFrame, columns: list[Column], tag: Column, left: Side, right: Side) -> Stream:
+    start, end = F.col("_window").start, F.timestamp_millis(whole_ms(F.col("_window").end))
+    # A microsecond, not a millisecond: the watermark of the micro-batch before may stand a millisecond before the window's end, and Spark's
+    # stateful operators drop rows that are as old as that. In whole milliseconds it is the same.
+    time = as_event_time(end - F.expr("interval 1 microsecond"), TIME)
+    found = frame.select(*columns, start.alias(START), end.alias(END), *told(tag), time)
+    return Stream(found, timed=True, strict=left.stream.strict or right.stream.strict)

@@ -1,0 +1,118 @@
+"""Two inputs with one state: Flink's connected streams with a KeyedCoProcessFunction."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from pyspark.sql import DataFrame, Row
+from pyspark.sql import functions as F
+from pyspark.sql.types import StructType
+
+from penstock.jobs.blocks.keyed.declared import State
+from penstock.jobs.blocks.keyed.function import Key, KeyedFunction, Out
+from penstock.jobs.blocks.keyed.process import process
+from penstock.jobs.blocks.keyed.processor import Order, Time
+from penstock.jobs.stream.streams import ENVELOPE, Stream
+
+_LEFT, _RIGHT = "_left", "_right"
+
+
+class ConnectedFunction:
+    """Flink's KeyedCoProcessFunction: as `KeyedFunction`, with a method for the rows of each input; both see the same state and timers."""
+
+    def on_left(self, row: Row, key: Key) -> Out:
+        """Called with each row of the first input."""
+        raise NotImplementedError
+
+    def on_right(self, row: Row, key: Key) -> Out:
+        """Called with each row of the second input."""
+        raise NotImplementedError
+
+    def on_timer(self, time_ms: int, key: Key) -> Out:
+        """Called when the time of a timer has come."""
+        raise NotImplementedError(f"{type(self).__name__} sets timers and has no on_timer")
+
+
+@dataclass(frozen=True)
+class Keyed:
+    """An input with the columns that make its key."""
+
+    stream: Stream
+    keys: Sequence[str]
+
+
+def connect(
+    left: Keyed,
+    right: Keyed,
+    function: ConnectedFunction,
+    *,
+    output: str | StructType,
+    state: Mapping[str, State] | None = None,
+    ttl: str | None = "spec",
+    time: Time | None = None,
+    order: Order = "arrival",
+    updates: bool = False,
+) -> Stream:
+    """Runs a function on the rows of two inputs, with state and timers of their common key.
+
+    Rows of a micro-batch come by event time, whichever input they are of. All else is as in `penstock.jobs.blocks.keyed.process.process`.
+
+    Args:
+        left: the first input; the key goes by the names of its columns.
+        right: the second, with as many key columns of the same types.
+        function: an object of a class with ``on_left``, ``on_right`` and ``on_timer``.
+        output: the fields that the function gives.
+        state: name -> what it keeps.
+        ttl: time to live of the state.
+        time: what timers and time to live go by.
+        order: ``arrival`` or ``time``.
+        updates: whether a row that comes out stands for the one with the same key before it.
+
+    Returns:
+        A stream of the output's fields.
+
+    Raises:
+        ValueError: keys that do not fit each other, one input with event time and one without, and what `process` refuses.
+    """
+    if len(left.keys) != len(right.keys):
+        raise ValueError(f"keys {list(left.keys)} and {list(right.keys)} do not fit each other: as many on both sides")
+    if left.stream.timed != right.stream.timed:
+        raise ValueError("one input has event time and the other has not; give both a `time` in the spec, or neither")
+    if left.stream.updates or right.stream.updates:
+        raise ValueError("an input's rows are updates of each other; a keyed function takes final rows")
+    one, other = _types(left), _types(right)
+    first = _side(left, _LEFT, left.keys, one, other)
+    second = _side(right, _RIGHT, left.keys, other, one)
+    both = Stream(first.unionByName(second), timed=left.stream.timed, strict=left.stream.strict or right.stream.strict)
+    asked = {"output": output, "state": state, "ttl": ttl, "time": time, "order": order, "updates": updates}
+    return process(both, list(left.keys), _Either(function), **asked)  # type: ignore[arg-type]
+
+
+@dataclass(frozen=True)
+class _Either(KeyedFunction):
+    """Tells the rows of the inputs apart."""
+
+    function: ConnectedFunction
+
+    def on_row(self, row: Row, key: Key) -> Out:
+        if row[_LEFT] is not None:
+            return self.function.on_left(Row(**row[_LEFT]), key)
+        return self.function.on_right(Row(**row[_RIGHT]), key)
+
+    def on_timer(self, time_ms: int, key: Key) -> Out:
+        return self.function.on_timer(time_ms, key)
+
+
+def _types(side: Keyed) -> StructType:
+    return StructType([field for field in side.stream.frame.schema.fields if field.name not in ENVELOPE])
+
+
+def _side(side: Keyed, name: str, keys: Sequence[str], own: StructType, others: StructType) -> DataFrame:
+    missing = [key for key in side.keys if key not in side.stream.fields]
+    if missing:
+        raise ValueError(f"keys = {list(side.keys)}: columns of the stream are {', '.join(side.stream.fields)}")
+    other = _RIGHT if name == _LEFT else _LEFT
+    key_columns = [F.col(own_key).alias(key) for own_key, key in zip(side.keys, keys, strict=True)]
+    data = F.struct(*own.names).alias(name)
+    return side.stream.frame.select(*key_columns, data, F.lit(None).cast(others).alias(other), *ENVELOPE)

@@ -1,0 +1,94 @@
+"""Rows that come twice."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, Literal
+
+from pyspark.sql import DataFrame, Row
+from pyspark.sql import functions as F
+
+from penstock.jobs.blocks.keyed.connect import Keyed, _types
+from penstock.jobs.blocks.keyed.declared import value
+from penstock.jobs.blocks.keyed.function import Key, KeyedFunction
+from penstock.jobs.blocks.keyed.process import process
+from penstock.jobs.stream.event_time.engine import Engine, as_event_time, with_event_time
+from penstock.jobs.stream.side_outputs import withdrawn
+from penstock.jobs.stream.streams import TIME, Stream, Tag
+from penstock.sizing.units import NotAQuantity, duration_ms
+
+Keep = Literal["any", "first"]
+# Rows before and after an operator that drops duplicates; micro-batches count the difference as filtered.
+_BEFORE, _AFTER = "penstock_duplicates_before_", "penstock_duplicates_after_"
+_OPERATORS = itertools.count()
+
+
+def deduplicate(stream: Stream, keys: Sequence[str], *, within: str, keep: Keep = "any") -> Stream:
+    """Lets one row of a key pass; those that come within a time of it are duplicates, counted as filtered.
+
+    ``any``: Spark's own operator. Rows with the same key have to be the same row, for which of them passes is not said. The first to
+    arrive passes; its key is forgotten once the watermark has passed its event time plus `within`, so a duplicate at most that much later
+    never passes, and one beyond it does if the watermark is as far.
+
+    ``first``: the row with the least event time passes, whatever the cut into micro-batches, and a row is a duplicate if it is less than
+    `within` younger than the one that has passed. Rows are told when the watermark has passed them, and go through Python.
+
+    Cost: a key's state lives for `within` and the out-of-orderness.
+
+    Args:
+        stream: rows with event time.
+        keys: columns by which rows are the same.
+        within: as ``10m``.
+        keep: which of the rows passes.
+
+    Raises:
+        ValueError: no event time, columns that are not there, no duration, or a stream of updates.
+    """
+    within_ms = _duration(within)
+    if not stream.timed:
+        raise ValueError("the stream has no event time; give its source a `time` in the spec")
+    if keep == "first":
+        fields = _types(Keyed(stream, keys))
+        first = _First(within_ms)
+        return process(stream, keys, first, output=fields, state={"passed_ms": value("bigint")}, ttl=within, order="time")
+    missing = [name for name in keys if name not in stream.fields]
+    if missing or not keys:
+        raise ValueError(f"keys = {list(keys)}: columns of the stream are {', '.join(stream.fields)}")
+    if stream.updates:
+        raise ValueError("the stream's rows are updates of each other, so all of them would be duplicates")
+    number = next(_OPERATORS)
+    data = _counted(withdrawn(stream).frame, f"{_BEFORE}{number}")
+    # What Spark adds to the first row's time is the delay that the time's column says.
+    once = data.withColumn(TIME, as_event_time(F.col(TIME), TIME, delay_ms=within_ms)).dropDuplicatesWithinWatermark(list(keys))
+    return replace(stream, frame=_counted(with_event_time(once), f"{_AFTER}{number}"), strict=True)
+
+
+def dropped(engine: Engine) -> int:
+    """How many duplicates Spark has dropped in this micro-batch, once its rows have been computed."""
+    counts = {name: int(engine.observed(name).get("rows") or 0) for name in engine.observing() if name.startswith((_BEFORE, _AFTER))}
+    return sum(-rows if name.startswith(_AFTER) else rows for name, rows in counts.items())
+
+
+@dataclass(frozen=True)
+class _First(KeyedFunction):
+    within_ms: int
+
+    def on_row(self, row: Row, key: Key) -> Iterator[Mapping[str, Any]]:
+        if key.value("passed_ms").get() is not None:
+            key.aside(Tag.FILTERED, "a duplicate", {})
+            return
+        key.value("passed_ms").set(key.time_ms)
+        yield row.asDict()
+
+
+def _counted(frame: DataFrame, name: str) -> DataFrame:
+    return frame.observe(name, F.count(F.lit(1)).alias("rows"))
+
+
+def _duration(text: str) -> int:
+    try:
+        return duration_ms(text)
+    except NotAQuantity as error:
+        raise ValueError(f'within = "{text}" is no time: {error.need}') from None

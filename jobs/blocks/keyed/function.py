@@ -1,0 +1,134 @@
+"""A keyed function: what an app writes, and what it is given."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import Any, TypeVar
+
+from pyspark.sql import Row
+
+from penstock.jobs.blocks.keyed.stored import List, Map, Stored, Value
+
+Out = Iterable[Mapping[str, Any]] | None
+_Kind = TypeVar("_Kind", Value, List, Map)
+
+
+class KeyedFunction:
+    """Flink's KeyedProcessFunction. A subclass is a class of an importable module; one object serves many keys, so what belongs to a key is
+    kept in its state and nowhere else."""
+
+    def on_row(self, row: Row, key: Key) -> Out:
+        """Called with each row.
+
+        Args:
+            row: fields by name, ``row.user`` or ``row["user"]``; structs within are dictionaries, timestamps in UTC.
+            key: its key, with the state and the timers.
+
+        Returns:
+            Rows to go on, as mappings of the output's fields; a generator will do, and so will None.
+        """
+        raise NotImplementedError
+
+    def on_timer(self, time_ms: int, key: Key) -> Out:
+        """Called when the time of a timer has come.
+
+        Args:
+            time_ms: for which it was set, in epoch milliseconds.
+            key: the key that set it.
+        """
+        raise NotImplementedError(f"{type(self).__name__} sets timers and has no on_timer")
+
+
+@dataclass(frozen=True)
+class OfRows(KeyedFunction):
+    """A plain function of a row and its key."""
+
+    function: Callable[[Row, Key], Out]
+
+    def on_row(self, row: Row, key: Key) -> Out:
+        """Calls it."""
+        return self.function(row, key)
+
+
+@dataclass(frozen=True)
+class Aside:
+    """A row for a side output."""
+
+    tag: str
+    reason: str
+    row: Mapping[str, Any]
+
+
+@dataclass
+class Key:
+    """The key that is at work.
+
+    Args:
+        values: its columns by name.
+        time_ms: event time of the row, or the timer's time; None for a row without.
+        now_ms: the micro-batch's own time in epoch milliseconds, which a replay repeats; None in a function without time.
+        watermark_ms: no row as old as this one comes any more; None where the function does not live by event time.
+    """
+
+    values: Mapping[str, Any]
+    states: Mapping[str, Stored]
+    time_ms: int | None = None
+    now_ms: int | None = None
+    watermark_ms: int | None = None
+    timers: list[int] = field(default_factory=list)
+    asides: list[Aside] = field(default_factory=list)
+    earliest_ms: int | None = None
+
+    def __getitem__(self, name: str) -> Any:
+        """A column of the key."""
+        return self.values[name]
+
+    def value(self, name: str) -> Value:
+        """State that was declared by `declared.value`."""
+        return self._state(name, Value)
+
+    def list(self, name: str) -> List:
+        """State that was declared by `declared.list_of`."""
+        return self._state(name, List)
+
+    def map(self, name: str) -> Map:
+        """State that was declared by `declared.map_of`."""
+        return self._state(name, Map)
+
+    def set_timer(self, time_ms: int) -> None:
+        """Has `on_timer` called at a time, in epoch milliseconds; once, however often it is set.
+
+        A time that has come already is put to the next millisecond that has not.
+
+        Raises:
+            ValueError: the function has neither event time nor processing time.
+        """
+        if self.earliest_ms is None:
+            raise ValueError('timers need time="event" or time="processing"')
+        time_ms = max(time_ms, self.earliest_ms)
+        if time_ms not in self.timers:
+            self.timers.append(time_ms)
+            self.timers.sort()
+
+    def cancel_timer(self, time_ms: int) -> None:
+        """Takes a timer back, if it is set."""
+        if time_ms in self.timers:
+            self.timers.remove(time_ms)
+
+    def aside(self, tag: str, reason: str, row: Mapping[str, Any]) -> None:
+        """Sends a row to a side output, ``job.side_output(sink, tag)``.
+
+        Args:
+            tag: its name, lower-case.
+            reason: why.
+            row: what is written, as JSON.
+        """
+        self.asides.append(Aside(tag, reason, row))
+
+    def _state(self, name: str, kind: type[_Kind]) -> _Kind:
+        found = self.states.get(name)
+        if not isinstance(found, kind):
+            declared = ", ".join(f"{name} ({type(state).__name__.lower()})" for name, state in self.states.items()) or "none"
+            raise KeyError(f"no {kind.__name__.lower()} state {name}; declared: {declared}")
+        return found

@@ -1,0 +1,165 @@
+"""Keyed functions with state, timers and time to live: Flink's KeyedProcessFunction, on Spark's transformWithState."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+
+from pyspark.sql import DataFrame, Row, SparkSession
+from pyspark.sql import functions as F
+from pyspark.sql.types import LongType, StringType, StructField, StructType, TimestampType
+
+from penstock.jobs.blocks.keyed.backend import TTL_CONF, needs_rocksdb
+from penstock.jobs.blocks.keyed.content import content_hash
+from penstock.jobs.blocks.keyed.declared import State, fields_of, typed
+from penstock.jobs.blocks.keyed.function import Key, KeyedFunction, OfRows, Out
+from penstock.jobs.blocks.keyed.processor import ASIDE, MOMENT, ORDER_PREFIX, Order, Plan, Processor, Time
+from penstock.jobs.stream.event_time.engine import as_event_time
+from penstock.jobs.stream.side_outputs import withdrawn
+from penstock.jobs.stream.streams import REASON, RECORD, RECORD_TYPE, TAG, TIME, Stream, Tag, record
+from penstock.sizing.units import NotAQuantity, duration_ms
+
+# Beside the fields of the output.
+_OWN = [
+    StructField(TAG, StringType()),
+    StructField(REASON, StringType()),
+    StructField(MOMENT, LongType()),
+    StructField(ASIDE, StringType()),
+]
+# What Spark's timeMode is for each of ours.
+_TIME_MODES: dict[Time | None, str] = {"event": "EventTime", "processing": "ProcessingTime", None: "None"}
+
+
+def process(
+    stream: Stream,
+    keys: Sequence[str],
+    function: KeyedFunction | Callable[[Row, Key], Out],
+    *,
+    output: str | StructType,
+    state: Mapping[str, State] | None = None,
+    ttl: str | None = "spec",
+    time: Time | None = None,
+    order: Order = "arrival",
+    tie: Sequence[str] = (),
+    updates: bool = False,
+) -> Stream:
+    """Runs a function on each row, with state and timers of the row's key.
+
+    Rows of a key come one after another, those of a micro-batch by event time, then by `tie`, then by content: so a replay gives the same
+    rows, and sinks stay exactly-once. What the function gives has the event time of its row or timer.
+
+    With ``order="time"`` rows are held back until the watermark has passed them, and rows and timers come in the order of event time,
+    whatever the cut into micro-batches: as Flink's pattern library sees them. The result is then later by the out-of-orderness.
+
+    A timer of event time fires once no row as old as it can come any more, before any row of the micro-batch that saw that; of processing
+    time in the first micro-batch whose own time has reached it (one runs at every trigger then, rows or not). Spark has one of the two in
+    an operator (``docs/decisions/0021-keyed-state.md``).
+
+    State lives in RocksDB. With a time to live it is gone so long after it was last written, by event time or by the clock, as `time` says;
+    list elements and map entries each on their own.
+
+    Cost: each row passes through Python; all rows that a key has in one micro-batch are in memory at once.
+
+    Args:
+        stream: the rows.
+        keys: columns that make the key; no timestamps.
+        function: an object of a class with ``on_row`` and ``on_timer``, or a function of a row and its key for no timers.
+        output: the fields that the function gives, ``user string, n bigint``; one named as a key column is filled where it is left out.
+        state: name -> what it keeps, by `penstock.jobs.blocks.keyed.declared.value`, ``list_of`` and ``map_of``. The names are the state's
+            uids.
+        ttl: time to live, as ``7d``; None: for ever; ``"spec"``: what ``state.ttl`` of the spec says.
+        time: what timers and time to live go by; by default event time where the stream has it, else the clock if there is a ttl.
+        order: ``arrival``: rows as their micro-batches bring them; ``time``: by event time.
+        tie: SQL expressions by which rows of the same event time are put in order, as ``r.offset``.
+        updates: whether a row that comes out stands for the one with the same key before it.
+
+    Returns:
+        A stream of the output's fields; its rows have event time unless `time` is the clock.
+
+    Raises:
+        ValueError: columns that are not there, a key that is a timestamp, types or durations that are none, event time where the stream has
+            none, a stream of updates, or a state backend that is not RocksDB.
+    """
+    lives_by, lifetime_ms = _time(stream, ttl, time), ttl_ms(stream, ttl)
+    frame = _ordered(stream, keys, tie)
+    plan = Plan(
+        keys=tuple(keys),
+        rows=frame.schema,
+        output=fields_of(output),
+        function=function if isinstance(function, KeyedFunction) else OfRows(function),
+        states=typed(state or {}),
+        time=lives_by,
+        order=order,
+        ttl_ms=lifetime_ms if lives_by and state else None,
+    )
+    _check(stream, plan)
+    out = frame.groupBy(*keys).transformWithState(
+        statefulProcessor=Processor(plan),
+        outputStructType=StructType([*_nullable(plan.output), *_OWN]),
+        outputMode="Update" if updates else "Append",
+        timeMode=_TIME_MODES[lives_by],
+    )
+    strict = stream.strict or lives_by == "event"
+    return replace(_enveloped(out, timed=lives_by == "event"), updates=updates, strict=strict)
+
+
+def ttl_ms(stream: Stream, ttl: str | None) -> int | None:
+    """A time to live in milliseconds, that of the spec where it is ``"spec"``.
+
+    Raises:
+        ValueError: no duration.
+    """
+    if ttl == "spec":
+        found = _session(stream).conf.get(TTL_CONF, None)
+        return None if found is None else int(found)
+    try:
+        return None if ttl is None else duration_ms(ttl)
+    except NotAQuantity as error:
+        raise ValueError(f'ttl = "{ttl}" is no time to live: {error.need}') from None
+
+
+def _time(stream: Stream, ttl: str | None, asked: Time | None) -> Time | None:
+    if asked == "event" and not stream.timed:
+        raise ValueError('time="event" and the stream has no event time; give its source a `time` in the spec')
+    if asked is None and not stream.timed:
+        return None if ttl_ms(stream, ttl) is None else "processing"
+    return asked or "event"
+
+
+def _ordered(stream: Stream, keys: Sequence[str], tie: Sequence[str]) -> DataFrame:
+    """The stream's data with the event time and the columns that give the order."""
+    missing = [name for name in keys if name not in stream.fields]
+    if missing or not keys:
+        raise ValueError(f"keys = {list(keys)}: columns of the stream are {', '.join(stream.fields)}")
+    data = withdrawn(stream).frame
+    order = [F.expr(expression).alias(f"{ORDER_PREFIX}{number}") for number, expression in enumerate(tie)]
+    content = content_hash(data, stream.fields).alias(f"{ORDER_PREFIX}{len(tie)}")
+    return data.select(*stream.fields, TIME, *order, content)
+
+
+def _check(stream: Stream, plan: Plan) -> None:
+    stamps = [name for name in plan.keys if isinstance(plan.rows[name].dataType, TimestampType)]
+    if stamps:
+        raise ValueError(f"{', '.join(stamps)}: no key may be a timestamp; take unix_millis of it")
+    if plan.order == "time" and plan.time != "event":
+        raise ValueError('order="time" needs event time')
+    if stream.updates:
+        raise ValueError("the stream's rows are updates of each other; a keyed function takes final rows")
+    needs_rocksdb(_session(stream), "keyed functions")
+
+
+def _enveloped(out: DataFrame, *, timed: bool) -> Stream:
+    fields = [name for name in out.columns if name not in (TAG, REASON, MOMENT, ASIDE)]
+    is_data = F.col(TAG) == Tag.DATA
+    aside = F.when(~is_data, record(F.col(TAG), F.col(ASIDE).cast("binary"))).cast(RECORD_TYPE)
+    moment = as_event_time(F.timestamp_millis(MOMENT), TIME) if timed else F.lit(None).cast("timestamp").alias(TIME)
+    return Stream(out.select(*fields, TAG, REASON, moment, aside.alias(RECORD)), timed=timed)
+
+
+def _nullable(fields: StructType) -> list[StructField]:
+    """Rows that go aside have none of the fields."""
+    return [StructField(field.name, field.dataType, nullable=True) for field in fields.fields]
+
+
+def _session(stream: Stream) -> SparkSession:
+    return stream.frame.sparkSession

@@ -1,0 +1,365 @@
+"""Runs a keyed function within Spark's transformWithState, in the order in which Flink would.
+
+Spark hands over a key's rows of a micro-batch first and its timers after, each timer by a call of its own. Here a key has one timer of
+Spark's, for the earliest thing that waits, and the order is:
+
+1. what is due by the watermark that the micro-batch began with (rows held back, timers and expired state, by time),
+2. the rows of the micro-batch.
+
+So a timer never sees what a row did that came after the watermark had passed it. Rows that a stateful operator before this one has let go
+of in the same micro-batch are as old as the watermark or older, for they are what it has passed. They belong to the first part: what is due
+is done up to the time of such a row, then the row.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import datetime
+from typing import Any, Literal
+
+from pyspark.sql import Row
+from pyspark.sql.streaming.stateful_processor import ExpiredTimerInfo, StatefulProcessor, StatefulProcessorHandle, TimerValues
+from pyspark.sql.types import DataType, StructType
+
+from penstock.jobs.blocks.keyed.declared import TypedState
+from penstock.jobs.blocks.keyed.function import Aside, Key, KeyedFunction, Out
+from penstock.jobs.blocks.keyed.stored import Clock, List, Stored, Value, opened
+from penstock.jobs.blocks.keyed.values import Convert, from_arrow, milliseconds, to_arrow
+from penstock.jobs.stream.streams import REASON, TAG, TIME, Tag
+
+Time = Literal["event", "processing"]
+Order = Literal["arrival", "time"]
+# Beside the output's fields: the moment of the row, and what is written of a row that goes aside.
+MOMENT, ASIDE = "_moment_ms", "_aside"
+# Columns that rows of the same time are put in order by.
+ORDER_PREFIX = "_order_"
+
+_HELD, _WAITING = "penstock_held", "penstock_waiting"
+
+
+@dataclass(frozen=True)
+class Plan:
+    """All that the tasks have to know.
+
+    Args:
+        keys: columns that make the key.
+        rows: the fields of a row, keys and those that give the order included.
+        output: the fields of the output.
+        function: what is run.
+        states: what it keeps.
+        time: what its timers and its state's time to live go by.
+        order: in which its rows come.
+        ttl_ms: how long state lives after it was written.
+    """
+
+    keys: tuple[str, ...]
+    rows: StructType
+    output: StructType
+    function: KeyedFunction
+    states: Mapping[str, TypedState]
+    time: Time | None
+    order: Order
+    ttl_ms: int | None
+
+    @property
+    def fields(self) -> list[str]:
+        """The fields that the function sees."""
+        return [name for name in self.rows.names if name != TIME and not name.startswith(ORDER_PREFIX)]
+
+
+class Processor(StatefulProcessor):
+    """What Spark calls."""
+
+    def __init__(self, plan: Plan) -> None:
+        self._plan = plan
+
+    def init(self, handle: StatefulProcessorHandle) -> None:
+        """Opens the state; runs on the driver too, where nothing is stored."""
+        plan = self._plan
+        self._handle = handle
+        self._clock = Clock(ttl_ms=plan.ttl_ms)
+        self._states = {name: opened(handle, name, state, self._clock) for name, state in plan.states.items()}
+        own = Clock()
+        self._waiting = Waiting(_internal(handle, _WAITING, "value", _WAITING_TYPE, own)) if plan.time else None
+        self._held = _internal(handle, _HELD, "list", plan.rows, own) if plan.order == "time" else None
+        self._rows = Rows(plan)
+        self._results = Results(plan)
+
+    def handleInputRows(self, key: tuple[Any, ...], rows: Iterator[Any], timerValues: TimerValues) -> Iterator[Row]:  # noqa: N802, N803
+        """A key's rows of this micro-batch."""
+        turn = self._turn(key, timerValues)
+        arrived = self._rows.in_order(rows)
+        if self._held is None:
+            for row in arrived:
+                yield from turn.due(before=row)
+                yield from turn.row(row)
+        else:
+            turn.hold(arrived)
+        yield from turn.due()
+        turn.end()
+
+    def handleExpiredTimer(self, key: Any, timerValues: TimerValues, expiredTimerInfo: ExpiredTimerInfo) -> Iterator[Row]:  # noqa: N802, N803
+        """A key that something has waited for."""
+        turn = self._turn(tuple(key), timerValues)
+        yield from turn.due()
+        turn.end(fired_ms=expiredTimerInfo.getExpiryTimeInMs())
+
+    def close(self) -> None:
+        """Nothing is held open."""
+
+    def _turn(self, key: tuple[Any, ...], times: TimerValues) -> Turn:
+        for state in self._states.values():
+            state.forget()
+        if isinstance(self._held, List):
+            self._held.forget()
+        plan = self._plan
+        now_ms = times.getCurrentProcessingTimeInMs() if plan.time else None
+        watermark_ms = times.getCurrentWatermarkInMs() if plan.time == "event" else None
+        values = dict(zip(plan.keys, key, strict=True))
+        working = Key(values=values, states=self._states, now_ms=now_ms, watermark_ms=watermark_ms)
+        turn = Turn(plan, working, self._clock, self._results, self._rows, watermark_ms if plan.time == "event" else now_ms)
+        if self._waiting is not None:
+            turn.begin(self._handle, self._waiting, self._held)
+        return turn
+
+
+_WAITING_TYPE = StructType.fromJson(
+    {
+        "type": "struct",
+        "fields": [
+            {
+                "name": "timers",
+                "type": {"type": "array", "elementType": "long", "containsNull": False},
+                "nullable": True,
+                "metadata": {},
+            },
+            {"name": "held_ms", "type": "long", "nullable": True, "metadata": {}},
+            {"name": "expiry_ms", "type": "long", "nullable": True, "metadata": {}},
+            {"name": "wake_ms", "type": "long", "nullable": True, "metadata": {}},
+        ],
+    }
+)
+
+
+class Waiting:
+    """What a key waits for: its timers, the earliest row that is held back, the earliest state that expires; and Spark's timer for it.
+
+    Args:
+        stored: where it is kept.
+    """
+
+    def __init__(self, stored: Any) -> None:
+        self._stored: Value = stored
+
+    def load(self) -> None:
+        """Begins with another key."""
+        self._stored.forget()
+        found = self._stored.get() or {}
+        self.timers: list[int] = list(found.get("timers") or [])
+        self.held_ms: int | None = found.get("held_ms")
+        self.expiry_ms: int | None = found.get("expiry_ms")
+        self.wake_ms: int | None = found.get("wake_ms")
+        self._before = self._now()
+
+    def earliest_ms(self) -> int | None:
+        """When something is due."""
+        times = [*self.timers[:1], *(time for time in (self.held_ms, self.expiry_ms) if time is not None)]
+        return min(times, default=None)
+
+    def expires(self, at_ms: int) -> None:
+        """State was written that expires at a time."""
+        self.expiry_ms = at_ms if self.expiry_ms is None else min(self.expiry_ms, at_ms)
+
+    def write(self) -> None:
+        """Writes back what has changed."""
+        if self._now() != self._before:
+            self._stored.set(None if self.earliest_ms() is None else self._now())
+            self._stored.write()
+
+    def _now(self) -> dict[str, Any]:
+        return {"timers": list(self.timers), "held_ms": self.held_ms, "expiry_ms": self.expiry_ms, "wake_ms": self.wake_ms}
+
+
+@dataclass
+class Turn:
+    """A key at work: what is due by `limit_ms`, then its rows."""
+
+    plan: Plan
+    key: Key
+    clock: Clock
+    results: Results
+    rows: Rows
+    limit_ms: int | None
+    waiting: Waiting | None = None
+    held: List | None = None
+    handle: StatefulProcessorHandle | None = None
+    _released: list[dict[str, Any]] | None = field(default=None)
+
+    def begin(self, handle: StatefulProcessorHandle, waiting: Waiting, held: Any) -> None:
+        """Looks up what the key waits for."""
+        waiting.load()
+        self.handle, self.waiting, self.held = handle, waiting, held
+        self.key.timers = waiting.timers
+        self.clock.written = waiting.expires
+
+    def row(self, row: dict[str, Any]) -> Iterator[Row]:
+        """Gives the function a row."""
+        time_ms = None if row[TIME] is None else milliseconds(row[TIME])
+        if self.plan.time is not None:
+            assert self.limit_ms is not None
+            in_time = self.plan.order == "time" or (self.plan.time == "event" and time_ms is not None and time_ms <= self.limit_ms)
+            self.key.earliest_ms = time_ms if in_time and time_ms is not None else self.limit_ms + 1
+            self.clock.now_ms = time_ms if self.plan.time == "event" and time_ms is not None else self.limit_ms
+        self.key.time_ms = time_ms
+        yield from self._given(self.plan.function.on_row(self.rows.seen(row), self.key), time_ms)
+
+    def due(self, before: Mapping[str, Any] | None = None) -> Iterator[Row]:
+        """Does all that is due: rows before timers of the same time, and expired state goes first.
+
+        Args:
+            before: a row whose turn it is: what comes after it stays.
+        """
+        waiting = self.waiting
+        limit_ms = self._limit_ms(before)
+        while waiting is not None and limit_ms is not None:
+            time_ms = waiting.earliest_ms()
+            if time_ms is None or time_ms > limit_ms:
+                return
+            if waiting.expiry_ms == time_ms:
+                self._expire(time_ms)
+            elif waiting.held_ms == time_ms:
+                yield from self._release(time_ms)
+            else:
+                yield from self._fire(time_ms)
+
+    def hold(self, rows: Sequence[dict[str, Any]]) -> None:
+        """Keeps rows until the watermark has passed them."""
+        assert self.held is not None and self.waiting is not None
+        if rows:
+            self.held.append(*rows)
+            first_ms = milliseconds(rows[0][TIME])
+            self.waiting.held_ms = first_ms if self.waiting.held_ms is None else min(self.waiting.held_ms, first_ms)
+
+    def end(self, fired_ms: int | None = None) -> None:
+        """Writes back, and has Spark wake the key when the next thing is due.
+
+        Args:
+            fired_ms: the timer that Spark has called with, and takes away itself.
+        """
+        for state in self.key.states.values():
+            state.write()
+        if self.waiting is None:
+            return
+        assert self.handle is not None
+        if self.held is not None:
+            self.held.write()
+        wake_ms = self.waiting.earliest_ms()
+        if wake_ms != self.waiting.wake_ms:
+            if self.waiting.wake_ms not in (None, fired_ms):
+                self.handle.deleteTimer(self.waiting.wake_ms)
+            if wake_ms is not None:
+                self.handle.registerTimer(wake_ms)
+            self.waiting.wake_ms = wake_ms
+        self.waiting.write()
+
+    def _limit_ms(self, before: Mapping[str, Any] | None) -> int | None:
+        if before is None or self.limit_ms is None or self.plan.time != "event" or before[TIME] is None:
+            return self.limit_ms
+        return min(self.limit_ms, milliseconds(before[TIME]) - 1)
+
+    def _expire(self, time_ms: int) -> None:
+        assert self.waiting is not None
+        following = [state.expire(time_ms) for state in self.key.states.values()]
+        self.waiting.expiry_ms = min((moment for moment in following if moment is not None), default=None)
+
+    def _release(self, time_ms: int) -> Iterator[Row]:
+        """The rows of one time that were held back."""
+        assert self.held is not None and self.waiting is not None
+        ahead = self.rows.sorted(self.held.get())
+        now = [row for row in ahead if milliseconds(row[TIME]) == time_ms]
+        later = ahead[len(now) :]
+        self.held.set(later)
+        self.waiting.held_ms = milliseconds(later[0][TIME]) if later else None
+        for row in now:
+            yield from self.row(row)
+
+    def _fire(self, time_ms: int) -> Iterator[Row]:
+        self.key.timers.remove(time_ms)
+        self.key.time_ms, self.key.earliest_ms, self.clock.now_ms = time_ms, time_ms + 1, time_ms
+        yield from self._given(self.plan.function.on_timer(time_ms, self.key), time_ms)
+
+    def _given(self, rows: Out, time_ms: int | None) -> Iterator[Row]:
+        # Taken to its end first: a generator sets state and timers as it goes.
+        found = list(rows or ())
+        for one in found:
+            yield self.results.data(one, self.key.values, time_ms)
+        for aside in self.key.asides:
+            yield self.results.aside(aside)
+        self.key.asides.clear()
+
+
+class Rows:
+    """Rows as Spark gives them, and as a function sees them."""
+
+    def __init__(self, plan: Plan) -> None:
+        self._convert: list[tuple[str, Convert]] = [(field.name, from_arrow(field.dataType)) for field in plan.rows.fields]
+        self._order = [name for name in plan.rows.names if name.startswith(ORDER_PREFIX)]
+        self._fields = plan.fields
+        self._row = Row(*self._fields)
+
+    def in_order(self, rows: Iterable[Row]) -> list[dict[str, Any]]:
+        """The rows of a micro-batch, in an order that a replay repeats."""
+        return self.sorted({name: convert(value) for (name, convert), value in zip(self._convert, row, strict=True)} for row in rows)
+
+    def sorted(self, rows: Iterable[dict[str, Any]]) -> list[dict[str, Any]]:
+        """Rows by time, then by what was asked for, then by their content."""
+        return sorted(rows, key=lambda row: [_comparable(row[name]) for name in (TIME, *self._order)])
+
+    def seen(self, row: Mapping[str, Any]) -> Row:
+        """A row without what is not the function's."""
+        return self._row(*(row[name] for name in self._fields))
+
+
+class Results:
+    """Rows as a function gives them, and as Spark takes them."""
+
+    def __init__(self, plan: Plan) -> None:
+        self._convert = {field.name: to_arrow(field.dataType) for field in plan.output.fields}
+        self._row = Row(*self._convert, TAG, REASON, MOMENT, ASIDE)
+        self._nothing = [None] * len(self._convert)
+
+    def data(self, row: object, key: Mapping[str, Any], time_ms: int | None) -> Row:
+        """A row that goes on; what it leaves out comes from the key, or is null.
+
+        Raises:
+            ValueError: no mapping, or a field that the output does not have.
+        """
+        given: object = row.asDict() if isinstance(row, Row) else row
+        if not isinstance(given, Mapping) or not given.keys() <= self._convert.keys():
+            raise ValueError(f"a keyed function has given {_short(given)}; its output is a mapping of {', '.join(self._convert)}")
+        values = [convert(given[name] if name in given else key.get(name)) for name, convert in self._convert.items()]
+        return self._row(*values, Tag.DATA.value, None, time_ms, None)
+
+    def aside(self, aside: Aside) -> Row:
+        """A row for a side output."""
+        row = json.dumps(dict(aside.row), default=_as_json, ensure_ascii=False, separators=(",", ":"))
+        return self._row(*self._nothing, aside.tag, aside.reason, None, row)
+
+
+def _internal(handle: StatefulProcessorHandle, name: str, kind: Literal["value", "list"], of: DataType, clock: Clock) -> Stored:
+    return opened(handle, name, TypedState(kind, of, of), clock)
+
+
+def _comparable(value: Any) -> tuple[bool, Any]:
+    return (value is not None, value)
+
+
+def _as_json(value: Any) -> Any:
+    return value.isoformat() if isinstance(value, datetime) else str(value)
+
+
+def _short(value: object) -> str:
+    text = repr(value)
+    return text if len(text) <= 80 else f"{text[:77]}..."

@@ -1,0 +1,117 @@
+"""Queries that a database away for a while does not fail: asked again until it is back, or until patience ends."""
+
+from __future__ import annotations
+
+import queue
+from collections.abc import Sequence
+from types import TracebackType
+from typing import TYPE_CHECKING, Any
+
+from penstock.jobs.databases.postgres import connected, is_away, words
+from penstock.jobs.databases.retry import PATIENCE_S, patiently
+from penstock.jobs.errors import DatabaseUnreachable, LookupRefused
+from penstock.jobs.spec.connection_addresses import redacted
+
+if TYPE_CHECKING:
+    import psycopg
+
+TIMEOUT_MS = 10_000
+# SQLSTATEs of a text that no value of a type can be: invalid_text_representation, character_not_in_repertoire, and the formats of dates
+# (PostgreSQL documentation, "PostgreSQL Error Codes").
+_NO_VALUE = ("22P02", "22021", "22007", "22008")
+
+
+class NoSuchValue(Exception):
+    """An argument is no value of its column's type, so that no row can have it."""
+
+
+class Database:
+    """Connections to one database, each used by one query at a time; closed together.
+
+    Args:
+        url: ``postgresql://user:password@host/database``.
+        path: who asks, for the errors.
+        timeout_ms: of a query.
+        patience_s: for how long a database may be away before a query has failed.
+    """
+
+    def __init__(self, url: str, path: str, timeout_ms: int = TIMEOUT_MS, patience_s: float = PATIENCE_S) -> None:
+        self._url = url
+        self._path = path
+        self._timeout_ms = timeout_ms
+        self._patience_s = patience_s
+        self._free: queue.SimpleQueue[psycopg.Connection[tuple[Any, ...]]] = queue.SimpleQueue()
+
+    def __enter__(self) -> Database:
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+        while not self._free.empty():
+            self._free.get().close()
+
+    def rows(self, query: str, arguments: Sequence[object]) -> list[tuple[Any, ...]]:
+        """What a query gives; may be called from several threads at once.
+
+        Raises:
+            NoSuchValue: see there.
+            DatabaseUnreachable: JOB-053, after the patience.
+            LookupRefused: JOB-072.
+        """
+        import psycopg
+
+        try:
+            return patiently(lambda: self._once(query, arguments), is_away, self._patience_s)
+        except psycopg.Error as error:
+            if is_away(error):
+                need = f"an answer of {redacted(self._url)} within {self._patience_s:g} s; the micro-batch is not committed"
+                fix = "see the database; the job goes on where it was"
+                raise DatabaseUnreachable(path=self._path, given=words(error), need=need, fix=fix) from None
+            need, fix = f"a lookup that {redacted(self._url)} takes", "see the table's columns and the job's rights on it"
+            raise LookupRefused(path=self._path, given=words(error), need=need, fix=fix) from None
+
+    def _once(self, query: str, arguments: Sequence[object]) -> list[tuple[Any, ...]]:
+        connection = self._connection()
+        try:
+            rows = self._read(_executed(connection, query, arguments))
+        except BaseException:
+            connection.close()
+            raise
+        self._free.put(connection)
+        return rows
+
+    def _read(self, cursor: psycopg.Cursor[tuple[Any, ...]]) -> list[tuple[Any, ...]]:
+        from penstock.jobs.blocks.lookups.values import unreadable
+
+        rows = cursor.fetchall()
+        column = unreadable(cursor, rows)
+        if column is not None:
+            given = f"column {column}: a date before the year 1 or after 9999, or a number that is NaN"
+            need = "values that Spark has too; infinity as a date or a timestamp is read as the first or the last of them"
+            number, day = f"NULLIF({column}, 'NaN')", f"CASE WHEN {column} BETWEEN '0001-01-01' AND '9999-12-31' THEN {column} END"
+            fix = f"look up in a view that has null instead: {number} of a number, {day} of a date; or leave the column out"
+            raise LookupRefused(path=self._path, given=given, need=need, fix=fix)
+        return rows
+
+    def _connection(self) -> psycopg.Connection[tuple[Any, ...]]:
+        from penstock.jobs.blocks.lookups.values import prepare
+
+        try:
+            return self._free.get_nowait()
+        except queue.Empty:
+            connection = connected(self._url)
+            connection.execute(f"SET statement_timeout = {self._timeout_ms}".encode())
+            connection.execute("SET default_transaction_read_only = on")
+            prepare(connection)
+            return connection
+
+
+def _executed(connection: psycopg.Connection[tuple[Any, ...]], query: str, arguments: Sequence[object]) -> psycopg.Cursor[tuple[Any, ...]]:
+    import psycopg
+
+    try:
+        return connection.execute(query.encode(), arguments)
+    except psycopg.DataError as error:
+        # Without a state it was psycopg itself that found a text with a NUL. What it can't make of an answer is no matter of the arguments.
+        if error.sqlstate in (None, *_NO_VALUE):
+            raise NoSuchValue from None
+        raise

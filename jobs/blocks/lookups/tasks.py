@@ -1,0 +1,153 @@
+"""A lookup's part in each task: keys in, rows out of the journal, the cache or the database."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, field
+from itertools import chain
+from typing import TYPE_CHECKING, Any
+
+from penstock.jobs.blocks.calls.journal import KEY, PAGE, Entry, Journal, TaskPlace
+from penstock.jobs.blocks.calls.task_errors import in_a_task
+from penstock.jobs.blocks.lookups.cache import Found, of_this_worker
+from penstock.jobs.blocks.lookups.queries import Database, NoSuchValue
+from penstock.jobs.errors import LookupTableDoesNotFit
+from penstock.jobs.stream.streams import TAG, Tag
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+# Columns with the key's parts, numbered.
+PART = "_lookup_"
+# Keys of one query.
+_KEYS_A_QUERY = 500
+_ROW = "row"
+
+Parts = tuple[Any, ...]
+
+
+@dataclass(frozen=True)
+class LookupTask:
+    """Sent to the Python workers.
+
+    Args:
+        journal: its name.
+        path: the table's, for errors.
+        url: of the database.
+        query: see `penstock.jobs.blocks.lookups.table.LookupTable.query`.
+        parts: how many columns the key has.
+        row: fields of a row of the table.
+        column: the name that the row gets.
+        ttl_ms: of the cache.
+        entries: of the cache.
+        concurrency: queries of a task at once.
+        timeout_ms: of a query.
+        patience_s: see `penstock.jobs.blocks.lookups.queries.Database`.
+    """
+
+    journal: str
+    path: str
+    url: str = field(repr=False)
+    query: str
+    parts: int
+    row: pa.Schema
+    column: str
+    ttl_ms: int
+    entries: int
+    concurrency: int
+    timeout_ms: int
+    patience_s: float
+
+    def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        """The rows with what was found for them as one more column, without the key's parts."""
+        with in_a_task():
+            journal = Journal(TaskPlace.here(), self.journal, self._page())
+            with Database(self.url, self.path, self.timeout_ms, self.patience_s) as database:
+                run = _Run(self, journal, database)
+                for batch in batches:
+                    yield run.looked_up(batch)
+
+    def _page(self) -> pa.Schema:
+        import pyarrow as pa
+
+        return pa.schema([(KEY, pa.string()), (_ROW, self.struct())])
+
+    def struct(self) -> pa.StructType:
+        """The type of a row of the table."""
+        import pyarrow as pa
+
+        return pa.struct(list(self.row))
+
+
+class _Run:
+    def __init__(self, task: LookupTask, journal: Journal, database: Database) -> None:
+        self._task = task
+        self._journal = journal
+        self._database = database
+        self._cache = of_this_worker((task.url, task.query), task.ttl_ms, task.entries)
+
+    def looked_up(self, batch: pa.RecordBatch) -> pa.RecordBatch:
+        import pyarrow as pa
+
+        keys = self._keys(batch)
+        wanted = {_text(parts): parts for parts in keys if parts is not None}
+        entries = self._entries(wanted)
+        rows = [None if parts is None else entries[_text(parts)][_ROW] for parts in keys]
+        kept = [name for name in batch.schema.names if not name.startswith(PART)]
+        columns = [*(batch.column(name) for name in kept), pa.array(rows, type=self._task.struct())]
+        return pa.RecordBatch.from_arrays(columns, names=[*kept, self._task.column])
+
+    def _keys(self, batch: pa.RecordBatch) -> list[Parts | None]:
+        """Each row's key; None where nothing is looked up for it."""
+        columns = [batch.column(f"{PART}{number}").to_pylist() for number in range(self._task.parts)]
+        tags = batch.column(TAG).to_pylist()
+        keyed = zip(tags, zip(*columns, strict=True), strict=True)
+        return [parts if tag == Tag.DATA and None not in parts else None for tag, parts in keyed]
+
+    def _entries(self, wanted: Mapping[str, Parts]) -> dict[str, Entry]:
+        entries = self._journal.find(wanted)
+        found: dict[str, Found] = {}
+        unknown: list[str] = []
+        for key in wanted.keys() - entries.keys():
+            known, row = self._cache.get(key)
+            if known:
+                found[key] = row
+            else:
+                unknown.append(key)
+        for key, row in self._asked(sorted(unknown), wanted).items():
+            self._cache.put(key, row)
+            found[key] = row
+        news = sorted(found)
+        for start in range(0, len(news), PAGE):
+            entries |= self._journal.append({key: {_ROW: found[key]} for key in news[start : start + PAGE]})
+        return entries
+
+    def _asked(self, keys: Sequence[str], wanted: Mapping[str, Parts]) -> dict[str, Found]:
+        """What the database has for keys, None where it has nothing."""
+        some = [keys[start : start + _KEYS_A_QUERY] for start in range(0, len(keys), _KEYS_A_QUERY)]
+        if not some:
+            return {}
+        with ThreadPoolExecutor(min(self._task.concurrency, len(some))) as pool:
+            answers = pool.map(lambda part: self._query([wanted[key] for key in part]), some)
+            return dict(zip(keys, chain.from_iterable(answers), strict=True))
+
+    def _query(self, keys: Sequence[Parts]) -> list[Found]:
+        found: list[Found] = [None] * len(keys)
+        try:
+            rows = self._database.rows(self._task.query, [list(column) for column in zip(*keys, strict=True)])
+        except NoSuchValue:
+            half = len(keys) // 2
+            return [*self._query(keys[:half]), *self._query(keys[half:])] if half else found
+        for number, *values in rows:
+            if found[number - 1] is not None:
+                given = f"several rows for {_text(keys[number - 1])}"
+                need, fix = "one row at most for each key", "name the columns of a unique key, or look up in a view that has one"
+                raise LookupTableDoesNotFit(path=self._task.path, given=given, need=need, fix=fix)
+            found[number - 1] = dict(zip(self._task.row.names, values, strict=True))
+        return found
+
+
+def _text(parts: Parts) -> str:
+    return json.dumps(parts, default=str)

@@ -1,0 +1,8 @@
+"""Windows: rows of a key put together by event time, by their number, or by a trigger."""
+
+from penstock.jobs.blocks.windows.aggregation import aggregate
+from penstock.jobs.blocks.windows.kinds import TimeWindow, count_window, cumulative, global_window, session, sliding, tumbling
+from penstock.jobs.blocks.windows.splitting import salted
+from penstock.jobs.blocks.windows.top import top
+
+__all__ = ["TimeWindow", "aggregate", "count_window", "cumulative", "global_window", "salted", "session", "sliding", "top", "tumbling"]

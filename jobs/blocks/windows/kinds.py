@@ -1,0 +1,234 @@
+"""The kinds of windows: which a row belongs to by its event time, and which are told by the number of rows or by a trigger.
+
+Time windows begin at whole multiples of their size (of their slide, of their greatest size) since 1970-01-01T00:00Z, shifted by the
+offset, as Flink's do. A window holds its start and not its end.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Protocol
+
+from pyspark.sql import Column, DataFrame
+from pyspark.sql import functions as F
+
+from penstock.jobs.stream.event_time.engine import as_event_time
+from penstock.jobs.stream.streams import TIME
+from penstock.sizing.units import NotAQuantity, duration_ms
+
+
+class TimeWindow(Protocol):
+    """A kind of window over event time."""
+
+    @property
+    def mergeable(self) -> bool:
+        """Whether windows grow together as rows come, so that a key's rows have to be looked at together."""
+        ...
+
+    def assigned(self, frame: DataFrame) -> tuple[DataFrame, Column]:
+        """The frame, with a row once for each of its windows, and the window as a column (struct of start and end) to group by."""
+        ...
+
+
+@dataclass(frozen=True)
+class Tumbling:
+    """See `tumbling`."""
+
+    size_ms: int
+    offset_ms: int = 0
+    mergeable: bool = False
+
+    def assigned(self, frame: DataFrame) -> tuple[DataFrame, Column]:
+        """As `TimeWindow` says."""
+        return frame, F.window(TIME, _spark(self.size_ms), startTime=_spark(self.offset_ms))
+
+
+@dataclass(frozen=True)
+class Sliding:
+    """See `sliding`."""
+
+    size_ms: int
+    every_ms: int
+    offset_ms: int = 0
+    mergeable: bool = False
+
+    def assigned(self, frame: DataFrame) -> tuple[DataFrame, Column]:
+        """As `TimeWindow` says."""
+        return frame, F.window(TIME, _spark(self.size_ms), _spark(self.every_ms), _spark(self.offset_ms))
+
+
+@dataclass(frozen=True)
+class Session:
+    """See `session`."""
+
+    gap_ms: int
+    mergeable: bool = True
+
+    def assigned(self, frame: DataFrame) -> tuple[DataFrame, Column]:
+        """As `TimeWindow` says."""
+        # Spark puts two sessions together where one begins as the other ends, unless that one is told already. A microsecond less, and rows
+        # a whole gap apart are never in one, however the micro-batches fall.
+        return frame, F.session_window(TIME, f"{self.gap_ms * 1000 - 1} microseconds")
+
+
+@dataclass(frozen=True)
+class Cumulative:
+    """See `cumulative`."""
+
+    size_ms: int
+    step_ms: int
+    offset_ms: int = 0
+    mergeable: bool = False
+
+    def assigned(self, frame: DataFrame) -> tuple[DataFrame, Column]:
+        """As `TimeWindow` says."""
+        time_ms = F.unix_millis(TIME)
+        start = time_ms - F.pmod(time_ms - F.lit(self.offset_ms), F.lit(self.size_ms))
+        first_end = start + F.floor((time_ms - start) / F.lit(self.step_ms)) * self.step_ms + self.step_ms
+        ends = F.sequence(first_end, start + self.size_ms, F.lit(self.step_ms).cast("bigint"))
+        windows = F.transform(ends, lambda end: F.struct(F.timestamp_millis(start).alias("start"), F.timestamp_millis(end).alias("end")))
+        exploded = frame.withColumn("_windows", F.explode(windows))
+        return exploded.withColumn("_window", as_event_time(F.col("_windows"), "_window")).drop("_windows"), F.col("_window")
+
+
+@dataclass(frozen=True)
+class Global:
+    """See `global_window` and `count_window`.
+
+    Args:
+        rows: a result after so many rows of the key; None: the number does not matter.
+        every_ms: a result at each multiple of this event time; None: time does not matter.
+        purge: whether a result's rows count for no further result.
+        last: of how many rows before it a result is; None: of all.
+    """
+
+    rows: int | None = None
+    every_ms: int | None = None
+    purge: bool = False
+    last: int | None = None
+
+    @property
+    def triggered(self) -> bool:
+        """Whether it has a trigger."""
+        return self.rows is not None or self.every_ms is not None
+
+
+def tumbling(size: str, *, offset: str = "0") -> Tumbling:
+    """Windows that follow each other: each row is in one.
+
+    Args:
+        size: of a window, as ``5m``.
+        offset: by which the windows begin later than at whole multiples of their size, as ``15m``; with a minus sign earlier.
+
+    Raises:
+        ValueError: no duration, or an offset that is not less than the size.
+    """
+    size_ms = _ms(size, "size")
+    return Tumbling(size_ms, _offset(offset, size_ms))
+
+
+def sliding(size: str, *, every: str, offset: str = "0") -> Sliding:
+    """Windows that overlap: each row is in ``size / every`` of them.
+
+    Args:
+        size: of a window, as ``10m``.
+        every: how far apart windows begin, as ``1m``; at most the size.
+        offset: as for `tumbling`.
+
+    Raises:
+        ValueError: no duration, a slide greater than the size, or an offset that is not less than the slide.
+    """
+    size_ms, every_ms = _ms(size, "size"), _ms(every, "every")
+    if every_ms > size_ms:
+        raise ValueError(f"every = {every} is greater than size = {size}: rows between two windows would be in none; filter them first")
+    return Sliding(size_ms, every_ms, _offset(offset, every_ms))
+
+
+def session(gap: str) -> Session:
+    """Windows that go on as long as the key's rows lie less than a gap apart; a session ends a gap after its last row.
+
+    In Flink a row a whole gap after another is in the same session if that one is not over yet; here it never is.
+
+    Args:
+        gap: as ``30m``.
+
+    Raises:
+        ValueError: no duration.
+    """
+    return Session(_ms(gap, "gap"))
+
+
+def cumulative(size: str, *, step: str, offset: str = "0") -> Cumulative:
+    """Windows with one start that grow by a step until they have their full size, then begin anew: each row is in all that end after it.
+
+    Args:
+        size: of the greatest window, as ``10m``.
+        step: how much longer each is than the one before, as ``1m``; the size is a whole multiple of it.
+        offset: as for `tumbling`.
+
+    Raises:
+        ValueError: no duration, a size that is no multiple of the step, or an offset that is not less than the size.
+    """
+    size_ms, step_ms = _ms(size, "size"), _ms(step, "step")
+    if size_ms % step_ms:
+        raise ValueError(f"size = {size} is no whole multiple of step = {step}")
+    return Cumulative(size_ms, step_ms, _offset(offset, size_ms))
+
+
+def count_window(size: int, *, every: int | None = None) -> Global:
+    """Windows of so many rows of a key. Some state of each key stays for ever, see `aggregate`.
+
+    Args:
+        size: rows of a window.
+        every: rows from one result to the next, 1 to `size`; the window is then of the last `size` rows, or of those that there are. None:
+            windows follow each other.
+
+    Raises:
+        ValueError: a number out of range.
+    """
+    if size < 1 or (every is not None and not 1 <= every <= size):
+        raise ValueError(f"size = {size} with every = {every}: both at least 1, and every at most size")
+    return Global(rows=size, purge=True) if every is None else Global(rows=every, last=size)
+
+
+def global_window(*, rows: int | None = None, every: str | None = None, purge: bool = False) -> Global:
+    """One window for all the rows of a key, which never ends. A trigger says when its result is told.
+
+    ``rows=1`` tells a running result with each row, as Flink's keyed `reduce` does. Without a trigger the current result is told after each
+    micro-batch that brought rows of the key; that needs ``emit="updates"``. Some state of each key stays for ever, see `aggregate`.
+
+    Args:
+        rows: after so many rows.
+        every: each time event time has passed a whole multiple of this, as ``1m``, if there were rows since.
+        purge: whether to begin anew after a result.
+
+    Raises:
+        ValueError: two triggers, a number below 1, no duration, or a purge without a trigger.
+    """
+    if rows is not None and every is not None:
+        raise ValueError("rows and every are two triggers; give one")
+    if rows is not None and rows < 1:
+        raise ValueError(f"rows = {rows} is less than 1")
+    if purge and rows is None and every is None:
+        raise ValueError("purge = True needs a trigger: rows or every")
+    return Global(rows=rows, every_ms=None if every is None else _ms(every, "every"), purge=purge)
+
+
+def _ms(text: str, name: str) -> int:
+    try:
+        return duration_ms(text)
+    except NotAQuantity as error:
+        raise ValueError(f'{name} = "{text}" is no duration: {error.need}') from None
+
+
+def _offset(text: str, below_ms: int) -> int:
+    if text == "0":
+        return 0
+    offset_ms = _ms(text.lstrip("-"), "offset") * (-1 if text.startswith("-") else 1)
+    if abs(offset_ms) >= below_ms:
+        raise ValueError(f"offset = {text} is not less than the distance of two windows")
+    return offset_ms
+
+
+def _spark(ms: int) -> str:
+    return f"{ms} milliseconds"

@@ -1,0 +1,73 @@
+"""What a driver is started with: the spec, the plan's Spark configuration, and what the environment adds."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Self
+
+from pydantic import BaseModel, ConfigDict, Field, model_validator
+from pydantic.alias_generators import to_camel
+
+from penstock.jobs.configuration.kafka_access import KafkaAccess, Security
+
+# What a pod tells its driver beside the file, for nobody knows it before there is a pod: its own name, and the file that the driver keeps
+# while its query reads.
+POD_NAME_VARIABLE = "PENSTOCK_POD_NAME"
+READY_FILE_VARIABLE = "PENSTOCK_READY_FILE"
+
+
+class RuntimeConfiguration(BaseModel):
+    """One file beside the driver, written by whoever deploys it.
+
+    Args:
+        spec: path of the job spec.
+        app_path: folders in which the app's module is looked for, the nearest first.
+        master: Spark's master, as ``local[4]`` or ``k8s://...``.
+        brokers: ``host:port``, several with commas.
+        kafka_security: of their listener.
+        region: AWS region of the brokers, needed where they know clients by IAM.
+        kafka_ca_file: certificates in PEM that the brokers' are signed by; None: those that the system trusts.
+        checkpoint: ``s3a://bucket/folder`` of this generation of the job.
+        output_bucket: where the spec's file sinks write.
+        connections: name -> URL of databases and endpoints; with credentials on a developer's machine alone.
+        close_when_idle: whether sinks close what they hold open as soon as all is read, for a run whose result is looked at then.
+        secrets: name -> ARN of the secret in AWS Secrets Manager with the credentials of that connection.
+        spark_conf: the plan's Spark configuration with what the environment adds.
+    """
+
+    model_config = ConfigDict(frozen=True, strict=True, extra="forbid", alias_generator=to_camel, validate_by_name=True)
+
+    spec: str
+    app_path: tuple[str, ...] = ()
+    master: str
+    brokers: str
+    kafka_security: Security = "plaintext"
+    region: str | None = None
+    kafka_ca_file: str | None = None
+    checkpoint: str
+    output_bucket: str
+    connections: dict[str, str] = Field(default_factory=dict, repr=False)
+    close_when_idle: bool = False
+    secrets: dict[str, str] = Field(default_factory=dict)
+    spark_conf: dict[str, str] = Field(default_factory=dict)
+
+    @model_validator(mode="after")
+    def _reachable(self) -> Self:
+        # What is wrong with the access comes out here, not at the first record.
+        _ = self.kafka
+        return self
+
+    @property
+    def kafka(self) -> KafkaAccess:
+        """How the brokers are reached."""
+        return KafkaAccess(self.brokers, self.kafka_security, self.region, self.kafka_ca_file)
+
+    @classmethod
+    def read(cls, path: Path) -> RuntimeConfiguration:
+        """Reads the file. Raises pydantic's ValidationError: a program wrote it, so a fault in it is a fault of ours."""
+        return cls.model_validate_json(path.read_text(encoding="utf-8"))
+
+    def write(self, path: Path) -> None:
+        """Writes the file, for this user's eyes alone."""
+        path.touch(0o600)
+        path.write_text(self.model_dump_json(by_alias=True, indent=2), encoding="utf-8")

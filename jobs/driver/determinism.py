@@ -1,0 +1,76 @@
+"""What a query computes anew each time it is asked: refused before a sink that is exactly-once by replay.
+
+Spark marks expressions whose result is not a function of their input: random numbers, ids by place, and functions of Python that say so
+(``asNondeterministic``). It does not mark what depends on the order in which rows come, which a shuffle changes: samples, and aggregates
+such as ``first`` and ``collect_list`` (unless their list is sorted at once). The clock is no such thing in a stream:
+``current_timestamp()`` is the micro-batch's time, which a replay repeats. A function of Python that reads a clock or asks another system
+and does not say so can't be seen here; the sinks' digests find it when it does harm (JOB-007).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+from pyspark.sql import DataFrame
+
+from penstock.jobs.errors import NotRepeatable
+
+# Spark's classes of aggregates that give what happens to come first, or in the order in which rows come; and of the functions that do not
+# mind the order of the list that they are given.
+_BY_ORDER = frozenset({"First", "Last", "AnyValue", "CollectList", "CollectSet"})
+_ORDERLESS = frozenset({"SortArray", "ArraySort", "Size"})
+
+
+def refuse_unrepeatable(frame: DataFrame, sinks: Sequence[str]) -> None:
+    """Refuses a query for exactly-once sinks if a replay would give other rows.
+
+    Args:
+        frame: the query.
+        sinks: names of the exactly-once sinks that its rows go to; none: nothing is refused.
+
+    Raises:
+        NotRepeatable: JOB-062, with all such expressions.
+    """
+    found = list(dict.fromkeys(unrepeatable(frame))) if sinks else []
+    if found:
+        fix = "take it out, or put it where its result is kept: in a call, in state, or in the source's records"
+        need = f"rows that a replay repeats, for exactly-once at {', '.join(sinks)}"
+        raise NotRepeatable(path="build", given=", ".join(found), need=need, fix=fix)
+
+
+def unrepeatable(frame: DataFrame) -> list[str]:
+    """The expressions of a query whose result a replay need not repeat, as Spark writes them."""
+    return list(_of_plan(frame._jdf.queryExecution().analyzed()))
+
+
+def _of_plan(plan: Any) -> Iterator[str]:
+    kind = _kind(plan)
+    if kind == "Sample":
+        yield "a sample"
+    for expression in _each(plan.expressions()) if kind == "Aggregate" or not plan.deterministic() else ():
+        yield from _of_expression(expression, orderless=False)
+    for child in _each(plan.children()):
+        yield from _of_plan(child)
+
+
+def _of_expression(expression: Any, *, orderless: bool) -> Iterator[str]:
+    """The innermost expressions that are to blame."""
+    kind, below = _kind(expression), list(_each(expression.children()))
+    blamed = not expression.deterministic() and all(child.deterministic() for child in below)
+    if blamed or (kind in _BY_ORDER and not orderless):
+        yield str(expression.sql())
+        return
+    for child in below:
+        # An aggregate is wrapped up in an expression of its own.
+        yield from _of_expression(child, orderless=kind in _ORDERLESS or (orderless and kind == "AggregateExpression"))
+
+
+def _kind(node: Any) -> str:
+    return str(node.getClass().getSimpleName())
+
+
+def _each(sequence: Any) -> Iterator[Any]:
+    """The elements of a sequence of Scala's."""
+    for index in range(sequence.size()):
+        yield sequence.apply(index)

@@ -1,0 +1,39 @@
+"""What is measured of time and skew with each micro-batch, by the names that its gauges have among Spark's own metrics."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from penstock.jobs.storage.checkpoint import BatchRecord
+from penstock.jobs.watermark import InputTime, Seen
+
+# Each is followed by an input's name, and where it is of a partition, by its label.
+WATERMARK_MS = "penstock.watermarkMs"
+ROWS = "penstock.rows"
+LATE_ROWS = "penstock.lateRows"
+TOLERATED_ROWS = "penstock.toleratedRows"
+
+
+def measured(record: BatchRecord, seen: Mapping[str, Mapping[str, Seen]], times: Mapping[str, InputTime]) -> dict[str, int]:
+    """Gauges after a micro-batch.
+
+    Args:
+        record: of the micro-batch.
+        seen: input -> partition -> what the micro-batch brought.
+        times: input -> how its event time behaves.
+
+    Returns:
+        Name -> value: the watermark of the job, of each input and of each partition in epoch milliseconds, those that there are; the rows
+        of the micro-batch by partition; the late and the tolerated rows of each input since the checkpoint began.
+    """
+    watermarks = record.watermarks
+    found: dict[str, int | None] = {WATERMARK_MS: watermarks.in_force_ms}
+    for name, partitions in seen.items():
+        found |= {f"{ROWS}.{name}.{label}": partition.rows for label, partition in partitions.items()}
+    for name, time in times.items():
+        found[f"{WATERMARK_MS}.{name}"] = watermarks.inputs.get(name)
+        found[f"{LATE_ROWS}.{name}"] = record.total_late.get(name, 0)
+        found[f"{TOLERATED_ROWS}.{name}"] = record.total_tolerated.get(name, 0)
+        for label, partition in watermarks.partitions.get(name, {}).items():
+            found[f"{WATERMARK_MS}.{name}.{label}"] = None if partition.greatest_ms is None else partition.greatest_ms - time.bound_ms
+    return {name: value for name, value in found.items() if value is not None}

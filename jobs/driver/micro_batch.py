@@ -1,0 +1,266 @@
+"""One micro-batch: its rows to the sinks, its record to the checkpoint, the next watermark to the engine."""
+
+from __future__ import annotations
+
+import functools
+import sys
+import threading
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+
+from pyspark.errors import AnalysisException, ParseException
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F
+
+from penstock.jobs.blocks.calls import journal
+from penstock.jobs.blocks.calls.task_errors import of_a_task
+from penstock.jobs.blocks.keyed.deduplicate import dropped
+from penstock.jobs.driver.gauges import measured
+from penstock.jobs.errors import BadDeclaration
+from penstock.jobs.sinks.sink import FOREVER_MS, Batch, BatchSink
+from penstock.jobs.spec import QuarantineLimit
+from penstock.jobs.storage.checkpoint import BatchRecord, Checkpoint
+from penstock.jobs.stream import skew
+from penstock.jobs.stream.event_time import observation
+from penstock.jobs.stream.event_time.engine import Engine, put_in_force
+from penstock.jobs.stream.quarantine import hold_limit, set_aside
+from penstock.jobs.stream.side_outputs import Aside, counted
+from penstock.jobs.stream.streams import NO_SIDE_OUTPUT, TAG, Tag
+from penstock.jobs.watermark import InputTime, Seen, WhenIdle
+
+Emit = Callable[[str, Mapping[str, object]], None]
+
+
+class PartitionsGrew(Exception):
+    """A topic has partitions that the running query was not planned for; the query is planned anew and runs the micro-batch again."""
+
+
+class Stopping(Exception):
+    """The job has to stop, and the micro-batch that would come next is not begun."""
+
+
+@dataclass(frozen=True)
+class Route:
+    """Data rows on their way to a sink.
+
+    Args:
+        name: of the sink.
+        sink: where they go.
+        chosen: whether it gets those alone that `routed` has marked for it.
+    """
+
+    name: str
+    sink: BatchSink
+    chosen: bool = False
+
+
+def routed(frame: DataFrame, routes: Mapping[str, str | None]) -> DataFrame:
+    """The rows of a query, marked with the sinks that they go to.
+
+    Marked in the query and not when its micro-batch is written: so what depends on the clock or on chance is decided once for all sinks.
+
+    Args:
+        frame: the query.
+        routes: sink -> SQL condition for its rows; None: all of them, which needs no mark.
+
+    Raises:
+        BadDeclaration: JOB-004, a condition that Spark does not take.
+    """
+    for sink, condition in routes.items():
+        if condition is not None:
+            try:
+                frame = frame.withColumn(_mark(sink), F.when(F.col(TAG) == Tag.DATA, F.expr(condition).cast("boolean")))
+                frame.where(F.expr(condition))
+            except (AnalysisException, ParseException) as error:
+                told = " ".join((error.getMessage() or str(error)).split("SQLSTATE")[0].split()).rstrip(";. ")
+                need = f"a condition over the rows; {told}"
+                raise BadDeclaration(path=f'job.write(..., "{sink}")', given=condition, need=need, fix="mend the condition") from None
+    return frame
+
+
+def _mark(sink: str) -> str:
+    return f"_to_{sink}"
+
+
+@dataclass
+class MicroBatches:
+    """What Spark calls with every micro-batch.
+
+    Each sink is idempotent by the micro-batch's number or writes at least once, and Spark commits after this returns: a crash anywhere in
+    it runs it again.
+
+    Args:
+        session: Spark's session.
+        engine: the query, seen from inside.
+        checkpoint: where the record goes.
+        times: input -> how its event time behaves, for the inputs that have one.
+        lanes: input -> labels of what its watermark is counted by, as they were when the query was planned.
+        routes: the sinks of the data rows, in the order in which they are written.
+        side_outputs: tag -> the sink of the rows that go aside.
+        last: the record of the micro-batch before.
+        emit: tells whoever started the driver.
+        strict: see `penstock.jobs.stream.streams.Stream`.
+        when_idle: what becomes of the watermark while every input is idle.
+        quarantine: how many bad records stop the job; None: it never stops for them.
+        failure: what the last call raised.
+        stopping: once set, no further micro-batch is begun.
+        measured: name of a gauge -> value after the last micro-batch.
+    """
+
+    session: SparkSession
+    engine: Engine
+    checkpoint: Checkpoint
+    times: Mapping[str, InputTime]
+    lanes: Mapping[str, Sequence[str]]
+    routes: Sequence[Route]
+    side_outputs: Mapping[str, BatchSink]
+    last: BatchRecord
+    emit: Emit
+    strict: bool = True
+    when_idle: WhenIdle = "stand"
+    quarantine: QuarantineLimit | None = None
+    failure: Exception | None = field(default=None)
+    stopping: threading.Event = field(default_factory=threading.Event)
+    measured: Mapping[str, int] = field(default_factory=dict)
+    _lost: set[str] = field(default_factory=set)
+    _between: threading.Lock = field(default_factory=threading.Lock)
+
+    def __call__(self, batch: DataFrame, number: int) -> None:
+        """Runs one micro-batch. What it raises is kept in `failure`, for Spark hands on only its text."""
+        try:
+            with self._between:
+                self._run(batch, number)
+        except Exception as error:
+            self.failure = of_a_task(error) or error
+            raise
+
+    def check(self) -> None:
+        """Looks whether the sinks can be written to. Raises what they raise."""
+        for sink in [*(route.sink for route in self.routes), *self.side_outputs.values()]:
+            sink.check()
+
+    def idle(self, now_ms: int) -> None:
+        """Lets the sinks close what they hold open while no micro-batch runs.
+
+        Args:
+            now_ms: epoch milliseconds by the clock; `FOREVER_MS` for all that they hold.
+        """
+        if self._between.acquire(blocking=now_ms == FOREVER_MS):
+            try:
+                for sink in [*(route.sink for route in self.routes), *self.side_outputs.values()]:
+                    sink.idle(now_ms)
+            finally:
+                self._between.release()
+
+    def _run(self, batch: DataFrame, number: int) -> None:
+        if self.stopping.is_set():
+            raise Stopping
+        aside = Aside(self.checkpoint.uri)
+        # What a try before this one has staged may have been cut into other tasks.
+        aside.clear(number)
+        batch.persist()
+        try:
+            tags = _tally(batch)
+            staged = aside.rows(self.session, number)
+            withdrawn = counted(staged)
+            duplicates = Counter({Tag.FILTERED.value: dropped(self.engine)})
+            metrics = {name: self.engine.observed(observation.PREFIX + name) for name in self.lanes}
+            if any(observation.grown(metrics[name], len(lanes)) for name, lanes in self.lanes.items()):
+                raise PartitionsGrew
+            seen = {name: observation.seen(metrics[name], lanes) for name, lanes in self.lanes.items()}
+            if self.quarantine:
+                bad = tags.get(Tag.QUARANTINED, 0) + withdrawn.get(Tag.QUARANTINED, 0)
+                hold_limit(self.quarantine, [frame for frame in (batch, staged) if frame is not None], bad, _rows(seen))
+            self._write_aside(batch, tags, staged, withdrawn, number)
+            self._write(batch, tags.get(Tag.DATA, 0), number)
+        finally:
+            batch.unpersist()
+        aside.clear(number)
+        counted_by_tag = Counter(tags) + Counter(withdrawn) + duplicates
+        self._warn_of_lost_rows(counted_by_tag)
+        self._record(number, dict(counted_by_tag), seen, metrics)
+        # Spark begins a micro-batch only once the one before it is committed: its answers are not needed again.
+        journal.clear(self.checkpoint.uri, keep=number)
+
+    def _write_aside(
+        self, batch: DataFrame, tags: Mapping[str, int], staged: DataFrame | None, withdrawn: Mapping[str, int], number: int
+    ) -> None:
+        time_ms = self.engine.batch_time_ms()
+        # A sink is written to once in a micro-batch, by whose number it knows what it has.
+        frames: dict[int, list[DataFrame]] = {}
+        counts: Counter[int] = Counter()
+        for tag, sink in self.side_outputs.items():
+            for frame, count in ((batch, tags.get(tag, 0)), (staged, withdrawn.get(tag, 0))):
+                if count and frame is not None:
+                    frames.setdefault(id(sink), []).append(set_aside(frame, tag))
+                    counts[id(sink)] += count
+        for sink in {id(sink): sink for sink in self.side_outputs.values()}.values():
+            if id(sink) in frames:
+                sink.write(functools.reduce(DataFrame.unionByName, frames[id(sink)]), Batch(number, counts[id(sink)], time_ms))
+
+    def _warn_of_lost_rows(self, tags: Mapping[str, int]) -> None:
+        """Says once of each tag, which a function of the app's has chosen at run time, that its rows are only counted."""
+        for tag in tags.keys() - self.side_outputs.keys() - NO_SIDE_OUTPUT - self._lost:
+            self._lost.add(tag)
+            told = f'rows with the tag "{tag}" are written nowhere, only counted: add job.side_output(sink, "{tag}"), or mend the tag'
+            print(f"WARN {told}", file=sys.stderr)
+
+    def _write(self, batch: DataFrame, count: int, number: int) -> None:
+        time_ms = self.engine.batch_time_ms()
+        data = batch.where(F.col(TAG) == Tag.DATA)
+        marks = [_mark(route.name) for route in self.routes if route.chosen]
+        for route in self.routes:
+            if route.chosen:
+                rows = data.where(F.col(_mark(route.name))).drop(*marks)
+                route.sink.write(rows, Batch(number, rows.count() if count else 0, time_ms))
+            else:
+                route.sink.write(data.drop(*marks), Batch(number, count, time_ms))
+
+    def _record(
+        self, number: int, tags: dict[str, int], seen: Mapping[str, Mapping[str, Seen]], metrics: Mapping[str, Mapping[str, object]]
+    ) -> None:
+        time_ms = self.engine.batch_time_ms()
+        rows_in = {name: sum(partition.rows for partition in partitions.values()) for name, partitions in seen.items()}
+        late = {name: observation.late(metrics[name]) for name in self.times}
+        tolerated = {name: observation.tolerated(metrics[name]) for name in self.times}
+        record = BatchRecord(
+            batch=number,
+            time_ms=time_ms,
+            began_in_force_ms=self.last.watermarks.in_force_ms,
+            watermarks=self.last.watermarks.advance(self.times, seen, time_ms, self.when_idle),
+            rows_in=rows_in,
+            tags=tags,
+            tolerated=tolerated,
+            total_rows_in=_added(self.last.total_rows_in, rows_in),
+            total_tags=_added(self.last.total_tags, tags),
+            total_late=_added(self.last.total_late, late),
+            total_tolerated=_added(self.last.total_tolerated, tolerated),
+        )
+        self.checkpoint.record(record)
+        self._advance(record)
+        keys = skew.observed_keys(self.engine)
+        self.measured = {**measured(record, seen, self.times), **skew.gauges(keys)}
+        told = record.model_dump(by_alias=True, exclude={"watermarks": {"partitions"}})
+        self.emit("batch", told | {"keys": {name: found.model_dump() for name, found in keys.items()}})
+
+    def _advance(self, record: BatchRecord) -> None:
+        watermarks = record.watermarks
+        if watermarks.engine_ms is not None:
+            self.engine.set_watermark(watermarks.engine_ms, strict=self.strict)
+        put_in_force(self.session, watermarks.in_force_ms, watermarks.engine_ms)
+        self.last = record
+
+
+def _tally(batch: DataFrame) -> dict[str, int]:
+    """Tag -> rows; computing it computes the micro-batch."""
+    return {row[TAG]: int(row["count"]) for row in batch.groupBy(TAG).count().collect() if row[TAG] != Tag.HEARTBEAT}
+
+
+def _rows(seen: Mapping[str, Mapping[str, Seen]]) -> int:
+    """Records that a micro-batch read."""
+    return sum(lane.rows for lanes in seen.values() for lane in lanes.values())
+
+
+def _added(total: Mapping[str, int], more: Mapping[str, int]) -> dict[str, int]:
+    return {name: total.get(name, 0) + more.get(name, 0) for name in sorted({*total, *more})}

@@ -1,0 +1,363 @@
+"""The driver's program: ``python -m penstock.jobs.driver.runtime CONFIGURATION.json [--events FILE]``.
+
+Runs one job until it is told to stop (SIGTERM or SIGINT, at a micro-batch's end) or fails. What happens is told on standard output, or in a
+file or pipe, one JSON object a line with an ``event``: ``starting``, ``reading``, ``batch``, ``committed``, ``idle``, ``stopped``,
+``failed``. ``committed`` and ``idle`` say with ``lagRecords`` how far the job is behind, which alarms are set on. Spark's log goes to
+standard error. Exit code 0 after a stop, 5 after a failure.
+"""
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+import importlib
+import json
+import os
+import signal
+import sys
+import threading
+import traceback
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from functools import cached_property
+from pathlib import Path
+from types import ModuleType
+from typing import TYPE_CHECKING, Any, TextIO
+
+from pyspark.errors import StreamingQueryException
+from pyspark.sql import SparkSession
+
+from penstock.jobs.blocks.calls.task_errors import of_a_task
+from penstock.jobs.configuration.runtime import RuntimeConfiguration
+from penstock.jobs.databases.connection_secrets import with_credentials
+from penstock.jobs.driver import session as spark_session
+from penstock.jobs.driver.determinism import refuse_unrepeatable
+from penstock.jobs.driver.lag import Gauges
+from penstock.jobs.driver.micro_batch import Emit, MicroBatches, PartitionsGrew, Route, Stopping, routed
+from penstock.jobs.driver.pod import forget_ready, pod_conf, told_ready
+from penstock.jobs.driver.progress import ProgressListener
+from penstock.jobs.driver.sql_app import declare
+from penstock.jobs.errors import AppFailed, QueryFailed, SocketHasNoPast
+from penstock.jobs.job import Job
+from penstock.jobs.kafka.brokers import Brokers
+from penstock.jobs.kafka.offset_commits import OffsetCommits
+from penstock.jobs.sinks.building import build
+from penstock.jobs.sinks.sink import FOREVER_MS, SinkContext
+from penstock.jobs.sources.lanes import lanes
+from penstock.jobs.sources.opening import Offsets
+from penstock.jobs.spec import SpecFile, load
+from penstock.jobs.spec import connection_addresses as connections
+from penstock.jobs.spec.app_module import find, is_sql
+from penstock.jobs.spec.avro_schemas import avro_schemas
+from penstock.jobs.spec.stage_settings import stages_conf
+from penstock.jobs.storage.checkpoint import Checkpoint
+from penstock.jobs.stream.declaration import building
+from penstock.jobs.stream.event_time import heartbeat
+from penstock.jobs.stream.event_time.engine import Engine, ending_with_its_input, put_in_force
+from penstock.jobs.stream.side_outputs import Aside
+from penstock.jobs.watermark import InputTime
+from penstock.sizing.errors import PenstockError
+
+if TYPE_CHECKING:
+    from pyspark.sql.streaming.query import StreamingQuery
+
+# How long a query that is over may take to tell its last news: a commit of offsets that hangs must not keep the job from its end.
+_LAST_NEWS_S = 30.0
+
+
+def main(arguments: list[str]) -> int:
+    """Runs the job of a configuration file."""
+    parser = argparse.ArgumentParser(prog="python -m penstock.jobs.driver.runtime")
+    parser.add_argument("configuration", type=Path)
+    parser.add_argument("--events", type=Path, help="a file or pipe for the events; standard output by default")
+    parsed = parser.parse_args(arguments)
+    stop = threading.Event()
+    for number in (signal.SIGTERM, signal.SIGINT):
+        signal.signal(number, lambda *_: stop.set())
+    with parsed.events.open("a", encoding="utf-8") if parsed.events else contextlib.nullcontext(sys.stdout) as out:
+        return _run(parsed.configuration, stop, Teller(out))
+
+
+def _run(configuration: Path, stop: threading.Event, emit: Emit) -> int:
+    try:
+        Driver(RuntimeConfiguration.read(configuration), stop, emit).run()
+    except PenstockError as error:
+        # The log keeps the whole story; the event says it in the user's terms.
+        traceback.print_exc()
+        emit("failed", {"errors": [fault.as_json() for fault in error.errors]})
+        return error.exit_code
+    except Exception as error:
+        traceback.print_exc()
+        fault = QueryFailed(path="driver", given=f"{type(error).__name__}: {_first_line(error)}", fix="see the driver's log")
+        emit("failed", {"errors": [fault.as_json()]})
+        return fault.exit_code
+    emit("stopped", {})
+    return 0
+
+
+class Teller:
+    """Tells whoever started the driver what happens, one JSON object a line.
+
+    Args:
+        out: where the lines go.
+    """
+
+    def __init__(self, out: TextIO) -> None:
+        self._out = out
+        self._lock = threading.Lock()
+
+    def __call__(self, event: str, detail: Mapping[str, object]) -> None:
+        """Writes one line, whole: the query's own thread and its listener's both tell."""
+        with self._lock:
+            self._out.write(json.dumps({"event": event, **detail}) + "\n")
+            self._out.flush()
+
+
+class Driver:
+    """One job from its configuration to its end.
+
+    Args:
+        configuration: what the driver was started with.
+        stop: set from outside when the job has to stop.
+        emit: tells what happens.
+    """
+
+    def __init__(self, configuration: RuntimeConfiguration, stop: threading.Event, emit: Emit) -> None:
+        self._configuration = configuration
+        self._stop = stop
+        self._emit = emit
+        self._spec: SpecFile = load(Path(configuration.spec))
+        self._checkpoint = Checkpoint(configuration.checkpoint)
+
+    def run(self) -> None:
+        """Starts Spark and runs the job until it is stopped.
+
+        Raises:
+            PenstockError: JOB-001 to JOB-009, JOB-050 to JOB-057.
+        """
+        forget_ready()
+        _importable(self._configuration.app_path)
+        self._emit("starting", {"job": self._spec.job.metadata.name, "master": self._configuration.master})
+        _ = self._connections
+        # The brokers first: an answer that never comes is told before Spark's start has cost ten seconds.
+        self._offsets()
+        session = self._session()
+        try:
+            self.run_in(session)
+        finally:
+            session.stop()
+
+    def run_in(self, session: SparkSession) -> None:
+        """Runs the job in a session that is there already. Raises as `run`."""
+        self._refuse_a_socket_that_goes_on()
+        gauges = Gauges(session)
+        while not self._stop.is_set() and self._query(session, self._offsets(), gauges):
+            pass
+
+    @cached_property
+    def _connections(self) -> Mapping[str, str]:
+        """Name -> URL of all that the spec names, credentials included."""
+        given = with_credentials(self._configuration.connections, self._configuration.secrets)
+        connections.check(self._spec, given)
+        return given
+
+    def _session(self) -> SparkSession:
+        job = self._spec.job
+        conf = {**spark_session.state_conf(job.spec.state), **stages_conf(job.spec.stages), **self._configuration.spark_conf, **pod_conf()}
+        session = spark_session.build(job.metadata.name, self._configuration.master, conf)
+        session.sparkContext.setLogLevel("WARN")
+        return session
+
+    def _offsets(self) -> Mapping[str, Offsets]:
+        sources = {name: source.kafka for name, source in self._spec.job.spec.sources.items() if source.kafka}
+        if not sources:
+            return {}
+        by_group = any(source.starting_offsets.startswith("committed") for source in sources.values())
+        begun = by_group and self._checkpoint.last_record().batch >= 0
+        brokers = self._brokers()
+        try:
+            return brokers.starts(sources, begun=begun)
+        finally:
+            brokers.close()
+
+    def _brokers(self) -> Brokers:
+        return Brokers(self._configuration.kafka, group=f"penstock.{self._spec.job.metadata.name}")
+
+    def _refuse_a_socket_that_goes_on(self) -> None:
+        sockets = [name for name, source in self._spec.job.spec.sources.items() if source.socket]
+        if sockets and self._checkpoint.last_record().batch >= 0:
+            fix = "start it anew, without the checkpoint; read from Kafka what must not be lost"
+            raise SocketHasNoPast(path=f"spec.sources.{sockets[0]}.socket", given=self._checkpoint.uri, need="no checkpoint", fix=fix)
+
+    def _commits(self, offsets: Mapping[str, Offsets]) -> OffsetCommits | None:
+        """What tells the consumer group how far the job has read, for the sources that ask for it."""
+        asking = [name for name, source in self._spec.job.spec.sources.items() if source.kafka and source.kafka.commit_offsets]
+        topics = frozenset(topic for name in asking for topic in offsets.get(name, {}))
+        return OffsetCommits(self._brokers(), topics) if topics else None
+
+    def _query(self, session: SparkSession, offsets: Mapping[str, Offsets], gauges: Gauges) -> bool:
+        """Plans and runs the query until it ends.
+
+        Returns:
+            Whether it has to be planned and started again, because a topic got more partitions.
+        """
+        configuration = self._configuration
+        bucket, schemas = configuration.output_bucket, avro_schemas(self._spec)
+        job = Job(self._spec.job, session, configuration.kafka, offsets, self._connections, bucket, schemas)
+        app = _build(self._spec, self._configuration.app_path, job)
+        stream, routes = job.declared()
+        # Side outputs too: what goes aside is computed with the rest. Of the conditions those alone that such a sink has.
+        outputs = dict.fromkeys([*routes, *job.side_outputs.values()])
+        exactly_once = {name: routes.get(name) for name in outputs if self._spec.job.spec.sinks[name].exactly_once}
+        refuse_unrepeatable(routed(stream.frame, exactly_once), list(exactly_once))
+        stream = replace(stream, frame=routed(stream.frame, routes))
+        batches = self._batches(session, job, app)
+        ended = threading.Event()
+        commits = self._commits(offsets)
+        listener = ProgressListener(ended, self._emit, gauges, batches, commits, close_when_idle=configuration.close_when_idle)
+        session.streams.addListener(listener)
+        try:
+            batches.check()
+            put_in_force(session, batches.last.watermarks.in_force_ms, batches.last.watermarks.engine_ms)
+            Aside(self._configuration.checkpoint).put_in_force(session)
+            if heartbeat.needed(self._spec.job.spec):
+                stream = heartbeat.added(session, stream)
+            mode = "update" if stream.updates else "append"
+            writer = stream.frame.writeStream.queryName(self._spec.job.metadata.name).outputMode(mode).foreachBatch(batches)
+            # Where the query begins is decided; told before it starts, so that it comes before anything that the query tells.
+            self._emit("reading", self._told(job, list(routes), session.sparkContext.uiWebUrl))
+            bounded = self._spec.job.spec.trigger == "availableNow"
+            with ending_with_its_input(session, stream.frame) if bounded else contextlib.nullcontext():
+                query = self._triggered(writer).option("checkpointLocation", self._configuration.checkpoint).start()
+            with told_ready():
+                try:
+                    return self._until_the_end(query, batches, ended)
+                finally:
+                    # Spark tells of its last micro-batch on a thread of its own, and a listener that is taken away hears nothing more.
+                    listener.told_all.wait(_LAST_NEWS_S)
+        finally:
+            session.streams.removeListener(listener)
+            if commits is not None:
+                commits.close()
+
+    def _told(self, job: Job, outputs: list[str], ui: str | None) -> dict[str, object]:
+        """What the query reads and writes, for whoever started the driver."""
+        side_outputs = {str(tag): name for tag, name in job.side_outputs.items()}
+        told = {"offsets": job.offsets, "outputs": outputs, "sideOutputs": side_outputs}
+        return {**told, "checkpoint": self._configuration.checkpoint, "ui": ui}
+
+    def _batches(self, session: SparkSession, job: Job, app: ModuleType | None) -> MicroBatches:
+        spec = self._spec.job.spec
+        stream, routes = job.declared()
+        timed = {name: source.time for name, source in spec.sources.items() if source.time}
+        # Whatever the sink: a folder that is there keeps s3a from looking at its parents, where a job has no rights.
+        context = SinkContext(
+            job=self._spec.job.metadata.name,
+            session=session,
+            kafka=self._configuration.kafka,
+            output_bucket=self._configuration.output_bucket,
+            identity=self._checkpoint.identity(),
+            checkpoint=self._checkpoint,
+            connections=self._connections,
+            app=app,
+            updates=stream.updates,
+        )
+        sinks = {name: build(name, spec.sinks[name], context) for name in {*routes, *job.side_outputs.values()}}
+        return MicroBatches(
+            session=session,
+            engine=Engine(session, self._spec.job.metadata.name),
+            checkpoint=self._checkpoint,
+            times={name: InputTime.of(time) for name, time in timed.items()},
+            lanes={name: lanes(name, job.offsets.get(name, {})) for name in spec.sources},
+            routes=[Route(name, sinks[name], chosen=condition is not None) for name, condition in routes.items()],
+            side_outputs={tag: sinks[name] for tag, name in job.side_outputs.items()},
+            last=self._checkpoint.last_record(),
+            emit=self._emit,
+            strict=stream.strict,
+            when_idle=spec.when_idle,
+            quarantine=spec.quarantine,
+        )
+
+    def _triggered(self, writer: Any) -> Any:
+        trigger = self._spec.job.spec.trigger
+        return writer.trigger(availableNow=True) if trigger == "availableNow" else writer.trigger(processingTime=f"{trigger} milliseconds")
+
+    def _until_the_end(self, query: StreamingQuery, batches: MicroBatches, ended: threading.Event) -> bool:
+        # Two things end a query: its own end and a request to stop. One waits in a thread for each, so that neither is polled for.
+        threading.Thread(target=self._end_with_a_stop, args=(ended,), daemon=True).start()
+        ended.wait()
+        if self._stop.is_set():
+            _stop_between_micro_batches(query, batches)
+        with contextlib.suppress(StreamingQueryException):
+            query.awaitTermination()
+        error = query.exception()
+        # The last micro-batch may have failed after the job was told to stop. One that was not begun, or is to be planned anew, has not.
+        if error is not None and not isinstance(batches.failure, (Stopping, PartitionsGrew)):
+            raise self._as_fault(batches.failure or error) from error
+        if isinstance(batches.failure, PartitionsGrew) and not self._stop.is_set():
+            return True
+        batches.idle(FOREVER_MS)
+        return False
+
+    def _as_fault(self, failure: Exception) -> PenstockError:
+        # What fails before the micro-batch is handed over has not been looked at yet.
+        failure = of_a_task(failure) or failure
+        if isinstance(failure, PenstockError):
+            return failure
+        return QueryFailed(path=self._spec.job.spec.app, given=_first_line(failure), fix="see the driver's log")
+
+    def _end_with_a_stop(self, ended: threading.Event) -> None:
+        self._stop.wait()
+        ended.set()
+
+
+def _stop_between_micro_batches(query: StreamingQuery, batches: MicroBatches) -> None:
+    """Lets the micro-batch that runs come to its end. Spark's own stop would cut it off, which costs running it again."""
+    batches.stopping.set()
+    with contextlib.suppress(StreamingQueryException):
+        while query.isActive and query.status["isTriggerActive"]:
+            query.awaitTermination(1)
+        query.stop()
+
+
+def _importable(folders: tuple[str, ...]) -> None:
+    """Puts the app's folders first on the path, for this process and for the Python workers that Spark starts."""
+    for folder in reversed(folders):
+        sys.path.insert(0, folder)
+    known = [*folders, *filter(None, os.environ.get("PYTHONPATH", "").split(os.pathsep))]
+    os.environ["PYTHONPATH"] = os.pathsep.join(dict.fromkeys(known))
+
+
+def _build(spec: SpecFile, app_path: Sequence[str], job: Job) -> ModuleType | None:
+    """Lets the app declare the job.
+
+    Returns:
+        Its module; None for an app in SQL.
+    """
+    app = spec.job.spec.app
+    with building() as names:
+        job.tags = names.tags
+        if is_sql(app):
+            declare(find(app, spec.path.parent, [Path(folder) for folder in app_path]), job)
+            return None
+        return _declared_by(app, job)
+
+
+def _declared_by(app: str, job: Job) -> ModuleType:
+    try:
+        module = importlib.import_module(app)
+        module.build(job)
+        return module
+    except PenstockError:
+        raise
+    except Exception as error:
+        given = f"{type(error).__name__}: {_first_line(error)}"
+        raise AppFailed(path=app, given=given, need="a module with a function build(job)", fix="see the driver's log") from error
+
+
+def _first_line(error: BaseException) -> str:
+    return (str(error).strip().splitlines() or [type(error).__name__])[0]
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

@@ -1,0 +1,344 @@
+"""From a FlinkDeployment to the job spec that replaces it.
+
+A deployment says how large a job is, how it is upgraded and how often it checkpoints; that becomes the spec. What the job does stands in
+its jar, so the spec names an app that its author has to write. All that has no counterpart becomes a comment, none of it is dropped.
+"""
+
+from __future__ import annotations
+
+import keyword
+import re
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from pydantic import BaseModel, ConfigDict
+
+from penstock.jobs.document import Path_, dotted, shown
+from penstock.jobs.errors import BadValue, Contradiction, MissingField
+from penstock.jobs.flink.deployment import CONFIGURATION, SPEC, DeploymentFile, JobManager, TaskManager, load
+from penstock.jobs.flink.leftovers import leftovers
+from penstock.jobs.flink.pods import FlinkPod, FlinkPods
+from penstock.jobs.flink.reading import Reading
+from penstock.jobs.flink.spec_text import LEFTOVER, Note, cores_text, duration_text, spec_text
+from penstock.jobs.spec import StreamingJob
+from penstock.sizing.flink.errors import BadFlinkSetting
+from penstock.sizing.flink.job import FlinkJob
+from penstock.sizing.flink.memory import JobManagerMemory, TaskManagerMemory
+from penstock.sizing.flink.parallelism import max_parallelism, task_managers
+from penstock.sizing.flink.values import boolean, duration_ms, whole_number
+from penstock.sizing.targets import MAX_PARALLELISM, DriverTarget, ExecutorTarget, Operators, Origin, Parallelism, Targets
+from penstock.sizing.units import NotAQuantity
+
+# Source: flink-kubernetes-operator, FlinkConfigBuilder.DEFAULT_CHECKPOINTING_INTERVAL, for last-state.
+OPERATORS_CHECKPOINT_INTERVAL_MS = 300_000
+# Source: the bound of penstock.jobs.spec.Executor.slots.
+MAX_SLOTS = 1024
+
+_INCREMENTAL = ("execution.checkpointing.incremental", "state.backend.incremental")
+_BACKEND = ("state.backend.type", "state.backend")
+_INTERVAL = "execution.checkpointing.interval"
+_SLOTS = "taskmanager.numberOfTaskSlots"
+_OVERRIDES = "pipeline.jobvertex-parallelism-overrides"
+# Flink's words for its state backends, and older ones; a class is known by its name's ending.
+_BACKENDS = {"rocksdb": "rocksdb", "hashmap": "hashmap", "filesystem": "hashmap", "jobmanager": "hashmap"}
+
+
+class Conversion(BaseModel):
+    """What a FlinkDeployment becomes.
+
+    Args:
+        text: the job spec as YAML with comments.
+        document: the same spec as plain data.
+        job: the same spec as a model.
+        flink: the job as Flink sizes it.
+        targets: what sizing takes, with the lines of the deployment.
+        notes: in the order of the spec, what has no counterpart last.
+    """
+
+    model_config = ConfigDict(frozen=True)
+
+    text: str
+    document: dict[str, Any]
+    job: StreamingJob
+    flink: FlinkJob
+    targets: Targets
+    notes: tuple[Note, ...]
+
+
+def convert(path: Path) -> Conversion:
+    """Reads a FlinkDeployment and makes the job spec of it.
+
+    Raises:
+        PenstockError: as `penstock.jobs.flink.deployment.load`, and SPEC-005 to SPEC-008 and SIZ-055 to SIZ-057 for what Flink or its
+        operator would
+            refuse; several come as `Faults`.
+    """
+    return conversion(load(path))
+
+
+def conversion(file: DeploymentFile) -> Conversion:
+    """The job spec of a FlinkDeployment; errors as `convert`."""
+    made = _Maker(file).make()
+    left = [
+        Note(field=LEFTOVER, path=dotted(path), line=_line(file, path), given=given, text=words) for path, given, words in leftovers(file)
+    ]
+    notes = (*made.notes, *sorted(left, key=lambda note: note.line or 0))
+    head = f"The job spec that replaces the FlinkDeployment {made.flink.name}. Sources and sinks are still to be written."
+    return Conversion(
+        text=spec_text(head, made.document, notes),
+        document=made.document,
+        job=StreamingJob.model_validate(made.document),
+        flink=made.flink,
+        targets=_targets(made),
+        notes=notes,
+    )
+
+
+class _Made(NamedTuple):
+    document: dict[str, Any]
+    flink: FlinkJob
+    notes: tuple[Note, ...]
+    origins: dict[str, Origin]
+
+
+class _Maker:
+    """Makes the spec's values of the deployment's."""
+
+    def __init__(self, file: DeploymentFile) -> None:
+        self._doc = Reading(file)
+
+    def make(self) -> _Made:
+        """The spec's values, the job as Flink has it, the notes, and where each number came from.
+
+        Raises:
+            PenstockError: all the faults of the deployment at once.
+        """
+        pods = FlinkPods(self._doc)
+        slots = self._slots()
+        parallelism = self._parallelism(slots)
+        task_pod = pods.task_manager(slots)
+        job_pod = pods.job_manager()
+        interval_ms = self._interval_ms()
+        backend, state = self._state()
+        most = self._max_parallelism(parallelism)
+        self._doc.raise_faults()
+        assert task_pod is not None and job_pod is not None
+        self._about_the_app()
+        self._about_the_job()
+        flink = FlinkJob(
+            name=self._doc.file.deployment.metadata.name,
+            parallelism=parallelism,
+            slots=slots,
+            task_managers=task_managers(parallelism, slots),
+            task_manager=task_pod.memory,
+            task_manager_cpu_millicores=task_pod.cpu_millicores,
+            task_manager_cpu_limit_millicores=task_pod.limit_millicores,
+            job_managers=(self._doc.spec.job_manager or JobManager()).replicas or 1,
+            job_manager=job_pod.memory,
+            job_manager_cpu_millicores=job_pod.cpu_millicores,
+            job_manager_cpu_limit_millicores=job_pod.limit_millicores,
+            state_backend=backend,
+            checkpoint_interval_ms=interval_ms,
+            max_parallelism=most,
+        )
+        return _Made(self._document(flink, task_pod, job_pod, state), flink, tuple(self._doc.notes), self._doc.origins())
+
+    def _document(
+        self, flink: FlinkJob, task_pod: FlinkPod[TaskManagerMemory], job_pod: FlinkPod[JobManagerMemory], state: dict[str, Any]
+    ) -> dict[str, Any]:
+        trigger = {} if flink.checkpoint_interval_ms is None else {"trigger": duration_text(flink.checkpoint_interval_ms)}
+        spec = {
+            "app": app_name(flink.name, self._doc.spec.job.entry_class, self._doc.spec.job.args or []),
+            "parallelism": flink.parallelism,
+            "upgradeMode": self._doc.spec.job.upgrade_mode,
+            "executor": {"slots": flink.slots, "cores": cores_text(task_pod.cpu_millicores), "memory": task_pod.memory_text},
+            "driver": {"cores": cores_text(job_pod.cpu_millicores), "memory": job_pod.memory_text},
+            **trigger,
+            "state": state,
+        }
+        return {"apiVersion": "penstock/v1", "kind": "StreamingJob", "metadata": {"name": flink.name}, "spec": spec}
+
+    def _slots(self) -> int:
+        slots = self._doc.read(_SLOTS, whole_number, 1)
+        self._doc.paths["executor.slots"] = self._doc.places.get(_SLOTS, CONFIGURATION)
+        if slots > MAX_SLOTS:
+            self._doc.fault(BadValue(need=f"at most {MAX_SLOTS} slots", fix="mend the number"), self._doc.places[_SLOTS])
+        if _SLOTS not in self._doc.places:
+            self._doc.note("executor", (), f"{_SLOTS} is not given: Flink's default is 1 slot")
+        return min(slots, MAX_SLOTS)
+
+    def _parallelism(self, slots: int) -> int:
+        """The operator's order: the replicas of the TaskManagers, the autoscaler's overrides, the job's own."""
+        job, replicas = self._doc.spec.job, (self._doc.spec.task_manager or TaskManager()).replicas
+        self._doc.note(
+            "parallelism", (), "a parallelism in the Flink job's code (env.setParallelism) wins over this one: if it has one, write that"
+        )
+        at: Path_ = (*SPEC, "job", "parallelism")
+        parallelism = job.parallelism
+        if replicas is not None:
+            at, parallelism = (*SPEC, "taskManager", "replicas"), replicas * slots
+            self._doc.note(
+                "parallelism", at, f"{replicas} TaskManagers x {slots} slots; the operator then takes no notice of job.parallelism"
+            )
+        elif overrides := self._overrides():
+            at, parallelism = self._doc.places[_OVERRIDES], max(overrides)
+            self._doc.note(
+                "parallelism", at, "the largest of the autoscaler's parallelisms, which the operator takes before job.parallelism"
+            )
+        self._doc.paths["parallelism"] = at
+        if parallelism > MAX_PARALLELISM:
+            self._doc.fault(
+                BadValue(need=f"a parallelism of at most {MAX_PARALLELISM}; this makes {parallelism}", fix="mend the number"), at
+            )
+        elif parallelism < 1:
+            self._missing_parallelism(at)
+        if "parallelism.default" in self._doc.places:
+            self._doc.note("parallelism", self._doc.places["parallelism.default"], "the operator writes the job's parallelism over it")
+        return min(max(1, parallelism), MAX_PARALLELISM)
+
+    def _missing_parallelism(self, at: Path_) -> None:
+        default = self._doc.settings.get("parallelism.default", "1")
+        need = "job.parallelism of at least 1, as the operator asks; it takes no notice of parallelism.default"
+        self._doc.fault(MissingField(need=need, fix=f"parallelism: {shown(default).strip(chr(34))}"), at)
+
+    def _overrides(self) -> list[int]:
+        """The parallelism of each vertex, from ``vertex:4,vertex:8``."""
+        text = self._doc.settings.get(_OVERRIDES, "")
+        numbers = [part.rpartition(":")[2].strip() for part in re.split(r"[,\n]", text.strip().strip("{}")) if part.strip()]
+        try:
+            return [whole_number(number.strip("\"' ")) for number in numbers]
+        except NotAQuantity as fault:
+            self._doc.fault(
+                BadFlinkSetting(need=f"vertex:parallelism pairs, {fault.need} each", fix=fault.fix), self._doc.places[_OVERRIDES]
+            )
+            return []
+
+    def _interval_ms(self) -> int | None:
+        interval_ms = self._doc.read(_INTERVAL, duration_ms, 0)
+        path = self._doc.places.get(_INTERVAL)
+        if path:
+            words = (
+                "the checkpoint interval: Spark commits a checkpoint with each micro-batch"
+                if interval_ms
+                else "no checkpoints by configuration"
+            )
+            self._doc.note("trigger", path, f"{words}; a shorter trigger gives fresher results, for more objects written")
+            return interval_ms or None
+        if self._doc.spec.job.upgrade_mode == "last-state":
+            self._doc.note(
+                "trigger",
+                (),
+                "the operator's checkpoint interval for last-state where none is given; a shorter trigger gives fresher results",
+            )
+            return OPERATORS_CHECKPOINT_INTERVAL_MS
+        self._doc.note("trigger", (), f"{_INTERVAL} is not given, so the trigger is Penstock's default of 10s; the job's code may set one")
+        return None
+
+    def _state(self) -> tuple[Any, dict[str, Any]]:
+        key = next((key for key in _BACKEND if key in self._doc.places), None)
+        incremental = next((self._doc.read(key, boolean, False) for key in _INCREMENTAL if key in self._doc.places), False)
+        if key is None:
+            self._doc.note("state", (), "no state backend is given: Flink's default is hashmap, on the heap; its code may set another")
+            return "hashmap", {"backend": "memory", "incremental": False}
+        name = self._doc.settings[key].strip()
+        backend = _BACKENDS.get(name.lower()) or (
+            "rocksdb" if "rocksdb" in name.lower() else "hashmap" if "hashmap" in name.lower() else "other"
+        )
+        if backend == "hashmap":
+            self._doc.note(
+                "state",
+                self._doc.places[key],
+                "on the JVM's heap in both; Spark keeps each version of the state that it may go back to",
+            )
+            return "hashmap", {"backend": "memory", "incremental": False}
+        bounded = "spark.sql.streaming.stateStore.rocksdb.boundedMemoryUsage"
+        words = f"RocksDB's native memory lies in the pod's overhead, unbounded unless sparkConf has {bounded}"
+        self._doc.note(
+            "state",
+            self._doc.places[key],
+            words if backend == "rocksdb" else f"no backend that Spark has; rocksdb is the nearest. {words}",
+        )
+        return backend, {"backend": "rocksdb", "incremental": incremental}
+
+    def _max_parallelism(self, parallelism: int) -> int:
+        most = self._doc.read("pipeline.max-parallelism", whole_number, max_parallelism(parallelism))
+        if "pipeline.max-parallelism" in self._doc.places:
+            at = self._doc.places["pipeline.max-parallelism"]
+            self._doc.note("parallelism", at, "in Spark the shuffle partitions of the first run bound the spread of the state")
+            if not parallelism <= most <= MAX_PARALLELISM:
+                self._doc.fault(Contradiction(need=f"from the parallelism, {parallelism}, to {MAX_PARALLELISM}", fix="mend the number"), at)
+        return most
+
+    def _about_the_app(self) -> None:
+        job = self._doc.spec.job
+        what = " of ".join(shown(part) for part in (job.entry_class, job.jar_uri) if part) or "the Flink job's jar"
+        words = f"a Python module that has yet to be written: it declares the sources, queries and sinks that {what} has in its code"
+        for name in ("entryClass", "jarURI"):
+            if name in self._doc.file.document.data["spec"]["job"]:
+                self._doc.note("app", (*SPEC, "job", name), words)
+                break
+        else:
+            self._doc.note("app", (*SPEC, "job"), words)
+        if job.args:
+            self._doc.note("app", (*SPEC, "job", "args"), "an app gets no arguments: what they say goes into the app or the spec")
+
+    def _about_the_job(self) -> None:
+        job, document = self._doc.spec.job, self._doc.file.document
+        if "upgradeMode" not in document.data["spec"]["job"]:
+            self._doc.note("upgradeMode", (), "not given: the operator's default is stateless")
+        if job.state == "suspended":
+            self._doc.note(
+                "upgradeMode", (*SPEC, "job", "state"), "a spec has no state: a job runs from its deployment until `penstock stop`"
+            )
+        if _version(self._doc.spec.flink_version) < (1, 17):
+            words = "the memory here is that of Flink 1.20; older releases bound the network memory to 1g unless told otherwise"
+            self._doc.note("executor", (*SPEC, "flinkVersion"), words)
+        self._doc.note("metadata", (), _STATE_IS_LEFT)
+
+
+_STATE_IS_LEFT = (
+    "Flink's checkpoints and savepoints can't be read by Spark: the first run starts with empty state, so let it read enough of the past"
+)
+
+
+def app_name(name: str, entry_class: str | None, args: list[Any]) -> str:
+    """A module's name for the app: from the Python program of a PyFlink job, the entry class, or the deployment's name.
+
+    Args:
+        name: of the deployment.
+        entry_class: ``com.acme.UserCreditJob``.
+        args: of the job; those of PyFlink name a module or a file.
+    """
+    words = [str(arg) for arg in args]
+    for option in ("-py", "--python", "-pym", "--pyModule"):
+        if option in words[:-1]:
+            program = words[words.index(option) + 1]
+            return _identifier(program.rpartition("/")[2].removesuffix(".py").rpartition(".")[2], name)
+    return _identifier(re.split(r"[.$]", (entry_class or "").strip())[-1], name)
+
+
+def _identifier(text: str, otherwise: str) -> str:
+    snake = re.sub(r"(?<=[a-z0-9])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])", "_", text)
+    plain = re.sub(r"[^a-z0-9_]+", "_", snake.lower()).strip("_")[:100]
+    found = plain if re.match(r"[a-z]", plain) else otherwise.replace("-", "_")
+    return f"{found}_job" if keyword.iskeyword(found) else found
+
+
+def _targets(made: _Made) -> Targets:
+    flink = made.flink
+    return Targets(
+        parallelism=Parallelism(value=flink.parallelism),
+        operators=Operators(count=1, counted_from="a FlinkDeployment names no operators: counted as one"),
+        executor=ExecutorTarget(slots=flink.slots, cpu_millicores=flink.task_manager_cpu_millicores, memory_mib=flink.task_manager.pod_mib),
+        driver=DriverTarget(cpu_millicores=flink.job_manager_cpu_millicores, memory_mib=flink.job_manager.pod_mib),
+        origins=made.origins,
+    )
+
+
+def _version(text: str) -> tuple[int, int]:
+    major, minor = text.removeprefix("v").split("_")
+    return int(major), int(minor)
+
+
+def _line(file: DeploymentFile, path: Path_) -> int | None:
+    return file.document.place(path).line

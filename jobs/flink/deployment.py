@@ -1,0 +1,248 @@
+"""A FlinkDeployment (flink.apache.org/v1beta1), read as the operator reads it.
+
+Only what bears on the size and the upgrade is understood; `penstock.jobs.flink.leftovers` says what becomes of all the rest.
+
+Source: flink-kubernetes-operator's ``api/spec`` classes, ``FlinkConfigBuilder`` and ``DefaultValidator``.
+"""
+
+from __future__ import annotations
+
+import difflib
+import json
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Annotated, Any, Literal
+
+from pydantic import BaseModel, ConfigDict, Field
+from pydantic.alias_generators import to_camel
+
+from penstock.jobs.document import Document, Path_, dotted, read
+from penstock.jobs.errors import Contradiction, FlinkSession, NotAFlinkDeployment, UnknownField
+from penstock.jobs.spec import Name
+from penstock.sizing.errors import PenstockError, raise_all
+from penstock.sizing.targets import MAX_PARALLELISM
+
+API_VERSION = "flink.apache.org/v1beta1"
+SPEC: Path_ = ("spec",)
+CONFIGURATION: Path_ = (*SPEC, "flinkConfiguration")
+
+# Fields of operators up to 1.15 that are not in the models below, by the place where they stand.
+_OTHER_FIELDS: dict[Path_, tuple[str, ...]] = {
+    (): ("status",),
+    SPEC: ("image", "imagePullPolicy", "serviceAccount", "ingress", "podTemplate", "logConfiguration", "restartNonce"),
+    (*SPEC, "job"): (
+        "savepointTriggerNonce", "checkpointTriggerNonce", "initialSavepointPath", "allowNonRestoredState", "savepointRedeployNonce",
+        "autoscalerResetNonce",
+    ),
+    (*SPEC, "jobManager"): ("podTemplate",),
+    (*SPEC, "taskManager"): ("podTemplate",),
+    (*SPEC, "jobManager", "resource"): ("ephemeralStorage",),
+    (*SPEC, "taskManager", "resource"): ("ephemeralStorage",),
+    (*SPEC, "jobManager", "resources"): ("claims",),
+    (*SPEC, "taskManager", "resources"): ("claims",),
+}  # fmt: skip
+
+
+class _Part(BaseModel):
+    # What is unknown is found by `_slips` and by the leftovers: a newer operator may have fields that are not known here.
+    model_config = ConfigDict(frozen=True, strict=True, extra="ignore", alias_generator=to_camel, validate_by_name=False)
+
+
+class Metadata(_Part):
+    """Of the resource."""
+
+    name: Name
+
+
+class Resource(_Part):
+    """Of a pod: memory as a text, CPU in cores."""
+
+    memory: str | None = None
+    cpu: Annotated[float, Field(gt=0, le=1_000, allow_inf_nan=False)] | None = None
+
+
+class ResourceRequirements(_Part):
+    """Of a pod, as Kubernetes has it; newer operators take it before `Resource`."""
+
+    requests: dict[str, str | int | float] | None = None
+    limits: dict[str, str | int | float] | None = None
+
+
+class JobManager(_Part):
+    """How JobManagers are started."""
+
+    resource: Resource | None = None
+    resources: ResourceRequirements | None = None
+    replicas: Annotated[int, Field(ge=1, le=100)] | None = None
+
+
+class TaskManager(_Part):
+    """How TaskManagers are started; with `replicas` the job's own parallelism counts no more."""
+
+    resource: Resource | None = None
+    resources: ResourceRequirements | None = None
+    replicas: Annotated[int, Field(ge=1, le=MAX_PARALLELISM)] | None = None
+
+
+class Job(_Part):
+    """The job of an application cluster."""
+
+    jar_uri: Annotated[str | None, Field(alias="jarURI")] = None
+    entry_class: str | None = None
+    args: list[Any] | None = None
+    parallelism: Annotated[int, Field(ge=0, le=MAX_PARALLELISM)] = 0
+    upgrade_mode: Literal["last-state", "savepoint", "stateless"] = "stateless"
+    state: Literal["running", "suspended"] = "running"
+
+
+class Spec(_Part):
+    """Everything below ``spec``."""
+
+    flink_version: Annotated[str, Field(pattern=r"^v[0-9]{1,3}_[0-9]{1,3}$")]
+    mode: Literal["native", "standalone"] = "native"
+    flink_configuration: dict[str, Any] | None = None
+    job_manager: JobManager | None = None
+    task_manager: TaskManager | None = None
+    job: Job
+
+
+class FlinkDeployment(_Part):
+    """The whole document."""
+
+    api_version: Literal["flink.apache.org/v1beta1"]
+    kind: Literal["FlinkDeployment"]
+    metadata: Metadata
+    spec: Spec
+
+
+class DeploymentFile(BaseModel):
+    """A FlinkDeployment with the document that it was read from.
+
+    Args:
+        path: as the user named it.
+        document: with the line of each field.
+        deployment: the fields.
+        configuration: Flink's keys, nested ones joined with dots, and their values as Flink reads them.
+        places: the same keys and where each stands.
+    """
+
+    model_config = ConfigDict(frozen=True, arbitrary_types_allowed=True)
+
+    path: Path
+    document: Document
+    deployment: FlinkDeployment
+    configuration: dict[str, str]
+    places: dict[str, Path_]
+
+
+def load(path: Path) -> DeploymentFile:
+    """Reads a FlinkDeployment.
+
+    Raises:
+        PenstockError: SPEC-001 to SPEC-008 and SPEC-011 as of any document, SPEC-020 for another kind, SPEC-021 for a session; several come
+            as `Faults`.
+    """
+    return understand(read(path), path)
+
+
+def understand(document: Document, path: Path) -> DeploymentFile:
+    """A document as a FlinkDeployment; errors as `load`."""
+    _refuse_other_kinds(document)
+    raise_all(_slips(document))
+    deployment = document.parse(FlinkDeployment)
+    configuration: dict[str, str] = {}
+    places: dict[str, Path_] = {}
+    faults: list[PenstockError] = []
+    for key, text, place in _flattened(deployment.spec.flink_configuration or {}, (), CONFIGURATION):
+        if key in places:
+            fault = Contradiction(need=f"the key {key} once; it stands as {dotted(places[key])} already", fix="keep one of the two")
+            faults.append(document.locate(fault, place))
+        configuration[key], places[key] = text, place
+    raise_all(faults)
+    return DeploymentFile(path=path, document=document, deployment=deployment, configuration=configuration, places=places)
+
+
+def known_fields(path: Path_) -> tuple[str, ...]:
+    """The fields that the operator knows at one of the places where this module knows them all; empty elsewhere."""
+    models: dict[Path_, type[BaseModel]] = {
+        (): FlinkDeployment,
+        SPEC: Spec,
+        (*SPEC, "job"): Job,
+        (*SPEC, "jobManager"): JobManager,
+        (*SPEC, "taskManager"): TaskManager,
+        **{(*SPEC, kind, "resource"): Resource for kind in ("jobManager", "taskManager")},
+        **{(*SPEC, kind, "resources"): ResourceRequirements for kind in ("jobManager", "taskManager")},
+    }
+    if path not in models:
+        return ()
+    return (*(field.alias or name for name, field in models[path].model_fields.items()), *_OTHER_FIELDS[path])
+
+
+def understood_places() -> tuple[Path_, ...]:
+    """The mappings whose fields `known_fields` knows."""
+    return tuple(_OTHER_FIELDS)
+
+
+def mapping_at(document: Document, path: Path_) -> Mapping[str, Any]:
+    """The mapping at a path; empty where there is none."""
+    value = document.data
+    for part in path:
+        value = value.get(part) if isinstance(value, dict) else None
+    return value if isinstance(value, dict) else {}
+
+
+def _refuse_other_kinds(document: Document) -> None:
+    data = document.data if isinstance(document.data, dict) else {}
+    kind = data.get("kind")
+    if kind == "FlinkSessionJob":
+        need = "a FlinkDeployment in application mode; a FlinkSessionJob shares the TaskManagers of its session cluster"
+        fix = "write a FlinkDeployment with this job under spec.job, and what it takes of the session's memory, CPU and slots"
+        raise document.locate(FlinkSession(need=need, fix=fix), ("kind",))
+    if kind != "FlinkDeployment":
+        fix = (
+            "take its template's spec as a FlinkDeployment" if kind == "FlinkBlueGreenDeployment" else "name the FlinkDeployment's own file"
+        )
+        raise document.locate(NotAFlinkDeployment(need="kind: FlinkDeployment", fix=fix), ("kind",))
+    if data.get("apiVersion") != API_VERSION:
+        raise document.locate(NotAFlinkDeployment(need=f"apiVersion: {API_VERSION}", fix="write the operator's version"), ("apiVersion",))
+    if isinstance(data.get("spec"), dict) and data["spec"].get("job") is None:
+        need = "spec.job; a deployment without it is a session cluster, which is sized for many jobs"
+        fix = "write one FlinkDeployment with spec.job for each of its jobs, and size each"
+        raise document.locate(FlinkSession(need=need, fix=fix), ("spec", "job"))
+
+
+def _slips(document: Document) -> list[PenstockError]:
+    """Fields that are nearly those of the operator, which would be left out in silence otherwise."""
+    return [
+        document.locate(UnknownField(need=f"one of {', '.join(known_fields(path))}", fix=f"did you mean {close}?"), (*path, name))
+        for path in understood_places()
+        for name in mapping_at(document, path)
+        if name not in known_fields(path) and (close := _closest(name, known_fields(path)))
+    ]
+
+
+def _closest(name: str, known: tuple[str, ...]) -> str | None:
+    plain = {candidate.lower(): candidate for candidate in known}
+    found = difflib.get_close_matches(name.lower().replace("_", "").replace("-", ""), list(plain), n=1, cutoff=0.85)
+    return plain[found[0]] if found else None
+
+
+def _flattened(values: Mapping[str, Any], prefix: tuple[str, ...], path: Path_) -> Iterator[tuple[str, str, Path_]]:
+    for name, value in values.items():
+        if isinstance(value, dict):
+            yield from _flattened(value, (*prefix, name), (*path, name))
+        else:
+            yield ".".join((*prefix, name)), _text(value), (*path, name)
+
+
+def _text(value: object) -> str:
+    """A value as the operator hands it to Flink."""
+    if isinstance(value, bool):
+        return str(value).lower()
+    if isinstance(value, str):
+        return value
+    try:
+        return "" if value is None else json.dumps(value, ensure_ascii=False, default=str)
+    except ValueError:
+        # Python writes no numbers of more than 4300 digits, and Flink reads none.
+        return "a number that is too long to show"

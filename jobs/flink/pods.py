@@ -1,0 +1,188 @@
+"""The pods of a FlinkDeployment: memory and CPU as Flink and its operator take them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from fractions import Fraction
+from typing import Generic, TypeVar
+
+from penstock.jobs.document import Path_, dotted
+from penstock.jobs.flink.deployment import SPEC, JobManager, TaskManager
+from penstock.jobs.flink.reading import Reading
+from penstock.sizing.errors import PenstockError
+from penstock.sizing.flink.errors import BadFlinkSetting
+from penstock.sizing.flink.memory import (
+    JOB_MANAGER,
+    TASK_MANAGER,
+    JobManagerMemory,
+    TaskManagerMemory,
+    job_manager_memory,
+    task_manager_memory,
+)
+from penstock.sizing.flink.values import cores, resource_memory_bytes, whole_number
+from penstock.sizing.units import MAX_CPU_MILLICORES, MIB, NotAQuantity, cpu_text, memory_mib
+
+Memory = TypeVar("Memory", TaskManagerMemory, JobManagerMemory)
+
+
+class FlinkPod(Generic[Memory]):
+    """A kind of pod as Flink starts it.
+
+    Args:
+        memory: its parts.
+        memory_text: its memory as a job spec writes it.
+        cpu_millicores: requested.
+        limit_millicores: the CPU limit that Flink gives it.
+    """
+
+    def __init__(self, memory: Memory, memory_text: str, cpu_millicores: int, limit_millicores: int) -> None:
+        self.memory: Memory = memory
+        self.memory_text = memory_text
+        self.cpu_millicores = cpu_millicores
+        self.limit_millicores = limit_millicores
+
+
+class FlinkPods:
+    """Reads the pods of a deployment; faults and notes go to the reading.
+
+    Args:
+        reading: of the deployment.
+    """
+
+    def __init__(self, reading: Reading) -> None:
+        self._doc = reading
+
+    def task_manager(self, slots: int) -> FlinkPod[TaskManagerMemory] | None:
+        """A TaskManager; None where its memory can't be told."""
+        manager = self._doc.spec.task_manager or TaskManager()
+        cpu = self._cpu("taskManager", manager, "taskmanager", default=slots)
+        found = self._memory("taskManager", manager, TASK_MANAGER, task_manager_memory)
+        return self._pod("executor", found, cpu) if found else None
+
+    def job_manager(self) -> FlinkPod[JobManagerMemory] | None:
+        """A JobManager; None where its memory can't be told."""
+        manager = self._doc.spec.job_manager or JobManager()
+        if manager.replicas is not None and manager.replicas > 1:
+            at = (*SPEC, "jobManager", "replicas")
+            self._doc.note(
+                "driver", at, "one driver runs and none stands by; Kubernetes starts it again, and it goes on from the last commit"
+            )
+        # Source: Flink 1.20.3, kubernetes.jobmanager.cpu.amount defaults to 1.0.
+        cpu = self._cpu("jobManager", manager, "jobmanager", default=1)
+        found = self._memory("jobManager", manager, JOB_MANAGER, job_manager_memory)
+        return self._pod("driver", found, cpu) if found else None
+
+    def _pod(self, field: str, memory: Memory, cpu: tuple[int, int]) -> FlinkPod[Memory]:
+        if memory.process_bytes % MIB:
+            self._doc.note(
+                field,
+                self._doc.paths[f"{field}.memory_mib"],
+                f"{memory.process_bytes} bytes; Flink's pod too asks for whole MiB, rounded down",
+            )
+        if cpu[1] != cpu[0] or field == "executor":
+            words = f"Flink limits the CPU of its pods, here to {cpu_text(cpu[1])}; Spark sets no limit unless sparkConf has"
+            self._doc.note(field, (), f"{words} spark.kubernetes.{field}.limit.cores")
+        return FlinkPod(memory, self._memory_text(field, memory.pod_mib), *cpu)
+
+    def _memory(
+        self, kind: str, manager: TaskManager | JobManager, prefix: str, model: Callable[[dict[str, str]], Memory]
+    ) -> Memory | None:
+        """The memory of a kind of process: the pod's from its resource, all else from the configuration."""
+        total = f"{prefix}.process.size"
+        field = "executor" if kind == "taskManager" else "driver"
+        settings, text, path = dict(self._doc.settings), *self._resource(kind, manager, "memory")
+        self._doc.paths[f"{field}.memory_mib"] = path
+        if text is not None:
+            if total in settings:
+                self._doc.note(field, self._doc.places[total], f"the operator writes {dotted(path)} over it")
+            try:
+                settings[total] = f"{resource_memory_bytes(text)}b"
+            except NotAQuantity as fault:
+                self._doc.fault(BadFlinkSetting(need=fault.need, fix=fault.fix), path)
+                return None
+        else:
+            # The total of the process, or what Flink derives it from.
+            given = [f"{prefix}.{name}.size" for name in ("process", "flink", "task.heap", "heap")]
+            self._doc.paths[f"{field}.memory_mib"] = next((self._doc.places[key] for key in given if key in self._doc.places), path)
+        try:
+            return model(settings)
+        except PenstockError as fault:
+            at = path if text is not None and fault.path == total else self._doc.places.get(fault.path, path)
+            fault.path = fault.given = ""
+            self._doc.fault(fault, at)
+            return None
+
+    def _older_resource(self, kind: str, field: str, manager: TaskManager | JobManager) -> None:
+        """Says that the operator's own resource does not count where Kubernetes' is given."""
+        if manager.resource and manager.resources and (manager.resources.requests or manager.resources.limits):
+            self._doc.note(field, (*SPEC, kind, "resource"), f"the operator takes {kind}.resources before it")
+
+    def _resource(self, kind: str, manager: TaskManager | JobManager, name: str) -> tuple[str | None, Path_]:
+        """Memory or CPU as the deployment gives it: Kubernetes' own resources before the operator's, requests before limits."""
+        resources = manager.resources
+        for among, values in (("requests", resources and resources.requests), ("limits", resources and resources.limits)):
+            if values and name in values:
+                return str(values[name]), (*SPEC, kind, "resources", among, name)
+        path: Path_ = (*SPEC, kind, "resource", name)
+        if resources and (resources.requests or resources.limits):
+            return None, path
+        value = getattr(manager.resource, name, None)
+        # As the document has it: 1, not the model's 1.0.
+        return (None if value is None else str(value).removesuffix(".0")), path
+
+    def _cpu(self, kind: str, manager: TaskManager | JobManager, prefix: str, default: int) -> tuple[int, int]:
+        """Request and limit of a pod's CPU in millicores, rounded up as Kubernetes does."""
+        field = "executor" if kind == "taskManager" else "driver"
+        self._older_resource(kind, field, manager)
+        text, path = self._winning_cpu(kind, field, manager, prefix)
+        amount = float(default)
+        self._doc.paths[f"{field}.cpu_millicores"] = path
+        if text is not None:
+            amount = self._doc.parsed(text, _kubernetes_cores, path, amount)
+        factor = self._doc.read(f"kubernetes.{prefix}.cpu.limit-factor", cores, 1.0)
+        millicores = _millicores(amount)
+        limit = self._limit(manager, millicores, factor)
+        if Fraction(str(amount)) * 1000 != millicores:
+            self._doc.note(field, path, "rounded up to a whole millicore, as Kubernetes does")
+        return millicores, limit
+
+    def _winning_cpu(self, kind: str, field: str, manager: TaskManager | JobManager, prefix: str) -> tuple[str | None, Path_]:
+        """Flink's own key wins over the operator's field, which wins over the keys that the operator writes it to."""
+        text, path = self._resource(kind, manager, "cpu")
+        first = ["taskmanager.cpu.cores"] if kind == "taskManager" else []
+        last = [f"kubernetes.{prefix}.cpu.amount", f"kubernetes.{prefix}.cpu"]
+        given = [(self._doc.settings[key], self._doc.places[key]) for key in first if key in self._doc.places]
+        given += [(text, path)] if text is not None else []
+        given += [(self._doc.settings[key], self._doc.places[key]) for key in last if key in self._doc.places]
+        for _, place in given[1:]:
+            self._doc.note(field, place, f"{dotted(given[0][1])} wins over it")
+        return given[0] if given else (None, path)
+
+    def _limit(self, manager: TaskManager | JobManager, millicores: int, factor: float) -> int:
+        limits = (manager.resources.limits if manager.resources else None) or {}
+        if "cpu" in limits:
+            kind = "taskManager" if isinstance(manager, TaskManager) else "jobManager"
+            return _millicores(
+                self._doc.parsed(str(limits["cpu"]), _kubernetes_cores, (*SPEC, kind, "resources", "limits", "cpu"), millicores / 1000)
+            )
+        return max(millicores, _millicores(millicores / 1000 * factor))
+
+    def _memory_text(self, field: str, pod_mib: int) -> str:
+        """The memory as the user wrote it where a spec can be written so, else in g or m."""
+        given = self._doc.file.document.given(self._doc.paths[f"{field}.memory_mib"]).strip('"')
+        try:
+            if memory_mib(given) == pod_mib:
+                return given
+        except NotAQuantity:
+            pass
+        return f"{pod_mib // 1024}g" if pod_mib % 1024 == 0 else f"{pod_mib}m"
+
+
+def _millicores(amount: float) -> int:
+    millicores = -(-Fraction(str(amount)) * 1000 // 1)
+    return min(max(1, int(millicores)), MAX_CPU_MILLICORES)
+
+
+def _kubernetes_cores(text: str) -> float:
+    """``1``, ``0.5``, and ``500m``, which Kubernetes' own resources may have."""
+    return cores(str(whole_number(text.strip()[:-1]) / 1000)) if text.strip().endswith("m") else cores(text)

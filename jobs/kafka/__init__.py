@@ -1,0 +1,1 @@
+"""Clients of Kafka: security settings, the brokers, committed offsets."""

@@ -1,0 +1,206 @@
+"""What a driver has to know of the brokers before its query starts: the topics' partitions and where to begin."""
+
+from __future__ import annotations
+
+import difflib
+import re
+import time
+from collections.abc import Callable, Iterable, Mapping
+from datetime import datetime
+from typing import TypeVar
+
+from confluent_kafka import Consumer, KafkaError, KafkaException, TopicPartition
+
+from penstock.jobs.configuration.kafka_access import KafkaAccess
+from penstock.jobs.errors import BrokersUnreachable, OffsetGone, TopicNotFound
+from penstock.jobs.kafka.security import client_settings
+from penstock.jobs.spec import KafkaSource
+from penstock.jobs.spec.sources import STARTING_OFFSETS
+from penstock.sizing.errors import raise_all
+
+Answer = TypeVar("Answer")
+
+TIMEOUT_S = 20.0
+# Kafka protocol guide, "Error Codes": the retriable ones of a broker that has just started or of a topic that has just been made.
+# The pause is the consumer's default retry.backoff.ms.
+_ASK_AGAIN = {
+    KafkaError.COORDINATOR_LOAD_IN_PROGRESS,
+    KafkaError.COORDINATOR_NOT_AVAILABLE,
+    KafkaError.NOT_COORDINATOR,
+    KafkaError.LEADER_NOT_AVAILABLE,
+    KafkaError.NOT_LEADER_FOR_PARTITION,
+}
+_BACKOFF_S = 0.1
+# Apache Kafka 4.3, org.apache.kafka.common.internals.Topic: what no pattern means.
+_KAFKAS_OWN = {"__consumer_offsets", "__transaction_state", "__share_group_state", "__cluster_metadata"}
+
+
+class Brokers:
+    """The brokers, asked on behalf of a consumer group that reads nothing by itself.
+
+    Args:
+        access: to the brokers.
+        group: the consumer group whose committed offsets count.
+
+    Raises:
+        NoKafkaCredentials: JOB-010.
+    """
+
+    def __init__(self, access: KafkaAccess, group: str) -> None:
+        self._address = access.address
+        self._consumer = Consumer(
+            {
+                **client_settings(access),
+                "group.id": group,
+                "enable.auto.commit": False,
+                "allow.auto.create.topics": False,
+                "log_level": 0,
+            }
+        )
+
+    def partitions(self, topics: Iterable[str]) -> dict[str, int]:
+        """Topic -> number of partitions.
+
+        Raises:
+            TopicNotFound: JOB-002, all of those that are missing at once.
+            BrokersUnreachable: JOB-001.
+        """
+        there = self._topics()
+        wanted = list(dict.fromkeys(topics))
+        raise_all(self._missing(topic, there) for topic in wanted if topic not in there)
+        return {topic: there[topic] for topic in wanted}
+
+    def starts(self, sources: Mapping[str, KafkaSource], *, begun: bool = False) -> dict[str, dict[str, dict[int, int]]]:
+        """Source -> topic -> partition -> the first offset to read where there is no checkpoint.
+
+        Args:
+            sources: by name.
+            begun: whether there is a checkpoint, which goes before what the group has committed.
+
+        Raises:
+            TopicNotFound: JOB-002, for a pattern too that no topic fits.
+            OffsetGone: JOB-020.
+            BrokersUnreachable: JOB-001.
+        """
+        there = self._topics()
+        topics = {name: self._of_source(source, there) for name, source in sources.items()}
+        raise_all(self._missing(topic, there) for topic in _once(topics) if topic not in there)
+        return {
+            name: {topic: self.starting_offsets(sources[name], topic, there[topic], begun=begun) for topic in names}
+            for name, names in topics.items()
+        }
+
+    def starting_offsets(self, source: KafkaSource, topic: str, partitions: int, *, begun: bool = False) -> dict[int, int]:
+        """Partition of one topic -> the first offset to read where there is no checkpoint.
+
+        Raises:
+            OffsetGone: JOB-020, a committed offset that the partition does not have.
+            BrokersUnreachable: JOB-001.
+        """
+        where = source.starting_offsets
+        try:
+            edges = {number: self._edges(topic, number) for number in range(partitions)}
+            if where not in STARTING_OFFSETS:
+                since = self._since(topic, partitions, round(datetime.fromisoformat(where).timestamp() * 1000))
+                return {number: since.get(number, latest) for number, (_, latest) in edges.items()}
+            fallback = {n: earliest if where.endswith("earliest") else latest for n, (earliest, latest) in edges.items()}
+            return fallback | (self._committed(topic, edges) if where.startswith("committed") and not begun else {})
+        except KafkaException as error:
+            raise self._unreachable(error) from None
+
+    def commit(self, ends: Mapping[str, Mapping[int, int]]) -> None:
+        """Writes down for the group how far its job has read; nobody reads by it while there is a checkpoint.
+
+        Args:
+            ends: topic -> partition -> the first offset that has not been read.
+
+        Raises:
+            BrokersUnreachable: JOB-001.
+        """
+        places = [TopicPartition(topic, number, offset) for topic, parts in ends.items() for number, offset in parts.items()]
+        if not places:
+            return
+        try:
+            _answer(lambda: self._consumer.commit(offsets=places, asynchronous=False))
+        except KafkaException as error:
+            raise self._unreachable(error) from None
+
+    def close(self) -> None:
+        """Lets go of the brokers."""
+        self._consumer.close()
+
+    def _topics(self) -> dict[str, int]:
+        """Every topic -> number of partitions."""
+        try:
+            known = self._consumer.list_topics(timeout=TIMEOUT_S).topics
+        except KafkaException as error:
+            raise self._unreachable(error) from None
+        return {name: len(topic.partitions) for name, topic in known.items()}
+
+    def _of_source(self, source: KafkaSource, there: Iterable[str]) -> list[str]:
+        if source.pattern is None:
+            return list(source.named)
+        fitting = sorted(name for name in there if name not in _KAFKAS_OWN and re.fullmatch(source.pattern, name))
+        if not fitting:
+            need = f"a topic of a name like this; there are: {', '.join(_shown(there)) or 'none'}"
+            raise TopicNotFound(path="topics", given=source.pattern, need=need, fix="create one, or mend the pattern in the spec")
+        return fitting
+
+    def _committed(self, topic: str, edges: Mapping[int, tuple[int, int]]) -> dict[int, int]:
+        asked = [TopicPartition(topic, number) for number in edges]
+        found = _answer(lambda: self._consumer.committed(asked, timeout=TIMEOUT_S))
+        committed = {place.partition: place.offset for place in found if place.offset >= 0}
+        raise_all(_gone(topic, number, offset, edges[number]) for number, offset in committed.items() if _outside(offset, edges[number]))
+        return committed
+
+    def _since(self, topic: str, partitions: int, time_ms: int) -> dict[int, int]:
+        """Partition -> offset of the first record that is not older; partitions without one are left out."""
+        asked = [TopicPartition(topic, number, time_ms) for number in range(partitions)]
+        found = _answer(lambda: self._consumer.offsets_for_times(asked, timeout=TIMEOUT_S))
+        return {place.partition: place.offset for place in found if place.offset >= 0}
+
+    def _edges(self, topic: str, partition: int) -> tuple[int, int]:
+        place = TopicPartition(topic, partition)
+        earliest, latest = _answer(lambda: self._consumer.get_watermark_offsets(place, timeout=TIMEOUT_S))
+        return int(earliest), int(latest)
+
+    def _missing(self, topic: str, known: Iterable[str]) -> TopicNotFound:
+        there = _shown(known)
+        close = difflib.get_close_matches(topic, there, n=1)
+        fix = f"did you mean {close[0]}?" if close else "create the topic, or mend its name in the spec"
+        return TopicNotFound(path=f"topic {topic}", need=f"one of: {', '.join(there) or 'the brokers have none'}", fix=fix)
+
+    def _unreachable(self, error: KafkaException) -> BrokersUnreachable:
+        need = f"an answer within {TIMEOUT_S:.0f} s; the client says: {error.args[0].str()}"
+        return BrokersUnreachable(path="brokers", given=self._address, need=need, fix="check the address, and that the broker runs")
+
+
+def _once(topics: Mapping[str, Iterable[str]]) -> dict[str, None]:
+    return dict.fromkeys(topic for names in topics.values() for topic in names)
+
+
+def _shown(topics: Iterable[str]) -> list[str]:
+    return sorted(name for name in topics if not name.startswith("__"))
+
+
+def _outside(offset: int, edges: tuple[int, int]) -> bool:
+    earliest, latest = edges
+    return not earliest <= offset <= latest
+
+
+def _gone(topic: str, partition: int, offset: int, edges: tuple[int, int]) -> OffsetGone:
+    need = f"an offset from {edges[0]} to {edges[1]}, which the brokers have"
+    fix = "reset the group's offset where that is right, or say startingOffsets: earliest, latest or a time"
+    return OffsetGone(path=f"topic {topic}, partition {partition}", given=str(offset), need=need, fix=fix)
+
+
+def _answer(ask: Callable[[], Answer]) -> Answer:
+    """What the brokers answer, asked again while they say that they soon can."""
+    until_s = time.monotonic() + TIMEOUT_S
+    while True:
+        try:
+            return ask()
+        except KafkaException as error:
+            if error.args[0].code() not in _ASK_AGAIN or time.monotonic() > until_s:
+                raise
+            time.sleep(_BACKOFF_S)

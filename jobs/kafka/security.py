@@ -1,0 +1,74 @@
+"""What a confluent-kafka client needs to be let in by the brokers.
+
+It is a C library and knows nothing of AWS: for ``iam`` it takes a token that MSK's Python signer makes of the credentials that the AWS SDK
+finds, in a pod those of its pod identity.
+
+Source: Amazon MSK Developer Guide, "Configure clients for IAM access control".
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from penstock.jobs.configuration.kafka_access import PROTOCOLS, KafkaAccess
+from penstock.jobs.errors import NoKafkaCredentials
+
+# A token, and until when it holds in seconds since the epoch.
+Token = tuple[str, float]
+
+
+def client_settings(access: KafkaAccess) -> dict[str, Any]:
+    """Settings of a confluent-kafka client.
+
+    Args:
+        access: to the brokers.
+
+    Raises:
+        NoKafkaCredentials: JOB-010, with ``iam``: told before the client waits for a token that never comes.
+    """
+    settings: dict[str, Any] = {"bootstrap.servers": access.address}
+    if access.security != "plaintext":
+        settings["security.protocol"] = PROTOCOLS[access.security]
+        if access.ca_file:
+            settings["ssl.ca.location"] = access.ca_file
+    if access.security == "iam" and access.region:
+        token(access.region)
+        settings |= {"sasl.mechanism": "OAUTHBEARER", "oauth_cb": _signer(access.region)}
+    return settings
+
+
+def token(region: str) -> Token:
+    """A token for the brokers of a region, signed with the credentials that the AWS SDK finds; no broker is asked for it.
+
+    Args:
+        region: AWS region of the cluster.
+
+    Returns:
+        The token, and until when it holds in seconds since the epoch: 15 minutes.
+
+    Raises:
+        NoKafkaCredentials: JOB-010.
+    """
+    import botocore.session  # these only for iam: they cost half a second
+    from aws_msk_iam_sasl_signer import MSKAuthTokenProvider
+    from botocore.exceptions import BotoCoreError
+
+    try:
+        if botocore.session.get_session().get_credentials() is None:
+            raise _no_credentials("none are found")
+        signed, expires_ms = MSKAuthTokenProvider.generate_auth_token(region)
+    except BotoCoreError as error:
+        raise _no_credentials(" ".join(str(error).split())) from None
+    return signed, expires_ms / 1000
+
+
+def _signer(region: str) -> Callable[[str], Token]:
+    """What the client asks for a token at its start, and again before one expires."""
+    return lambda _: token(region)
+
+
+def _no_credentials(given: str) -> NoKafkaCredentials:
+    need = "AWS credentials, by which the brokers know a client"
+    fix = "set AWS_PROFILE or the keys; in a pod: the pod identity of its service account"
+    return NoKafkaCredentials(path="kafka", given=given, need=need, fix=fix)

@@ -1,1 +1,0 @@
-"""Tables of databases that rows are looked up in; `penstock.jobs.joins.lookup_join` is the block."""

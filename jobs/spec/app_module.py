@@ -1,0 +1,345 @@
+"""The app, read without running it: where it lies, and what sizing takes from it.
+
+`penstock size` must answer without Spark, and an import of an app would bring it in (and run whatever stands there). So PARALLELISM and
+OPERATORS are literals, read from the syntax tree; whatever else sets them is an error with its line. An app in SQL has neither: its
+operators are counted from its statements.
+"""
+
+from __future__ import annotations
+
+import ast
+import difflib
+import warnings
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Literal, cast
+
+from pydantic import BaseModel, ConfigDict
+
+from penstock.jobs.errors import AppLiteral, AppNotFound, AppSyntax
+from penstock.jobs.sql import parsing
+from penstock.jobs.sql.statements import CreateView, Insert
+from penstock.sizing.errors import PenstockError, Place, raise_all
+from penstock.sizing.targets import MAX_PARALLELISM
+
+StatefulOperator = Literal["join", "other"]
+# The blocks that keep state, each with Spark's operators that it is made of: a stream-stream join has more stores than others. Each call
+# of one is an operator where the app does not name its operators itself.
+STATEFUL_BLOCKS: Mapping[str, tuple[StatefulOperator, ...]] = {
+    "interval_join": ("join",),
+    "window_join": ("other",),
+    "co_group": ("other",),
+    "temporal_join": ("other",),
+    "regular_join": ("other",),
+    "broadcast_join": ("other",),
+    "aggregate": ("other",),
+    "salted": ("other", "other"),
+    "top": ("other",),
+    "process": ("other",),
+    "connect": ("other",),
+    "deduplicate": ("other",),
+    "pattern": ("other",),
+}
+
+MAX_OPERATORS = 10_000
+# A module is a page or ten; what is larger was generated, and its syntax tree would take the second that sizing has.
+MAX_BYTES = 1_000_000
+
+_NAMES = ("PARALLELISM", "OPERATORS")
+_SCOPES = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef, ast.Lambda)
+_COMPREHENSIONS = (ast.ListComp, ast.SetComp, ast.DictComp, ast.GeneratorExp)
+
+
+class AppModule(BaseModel):
+    """What sizing knows of an app.
+
+    Args:
+        path: of the module's file.
+        parallelism: PARALLELISM, or None.
+        parallelism_line: where it stands.
+        operators: OPERATORS as a number, or None where it is not given.
+        operator_names: OPERATORS as names; empty where it is a number or is not given.
+        stateful_calls: calls of `STATEFUL_BLOCKS`, by name.
+    """
+
+    model_config = ConfigDict(frozen=True, strict=True, extra="forbid")
+
+    path: Path
+    parallelism: int | None = None
+    parallelism_line: int | None = None
+    operators: int | None = None
+    operator_names: tuple[str, ...] = ()
+    stateful_calls: tuple[str, ...] = ()
+
+    @property
+    def stateful_operators(self) -> tuple[StatefulOperator, ...]:
+        """Spark's operators that these calls come to."""
+        return tuple(operator for call in self.stateful_calls for operator in STATEFUL_BLOCKS[call])
+
+
+def is_sql(app: str) -> bool:
+    """Whether an app is a file of SQL."""
+    return app.endswith(".sql")
+
+
+def sql_beside(app: str, beside: Path) -> dict[str, str]:
+    """Name -> text of an app in SQL that lies beside its spec, which goes to the cluster with it; nothing for any other app."""
+    path = beside / app
+    return {app: path.read_text(encoding="utf-8")} if is_sql(app) and path.is_file() else {}
+
+
+def find(app: str, beside: Path, app_path: Sequence[Path] = ()) -> Path:
+    """The file of a module: beside the spec, on the app path, in the folder that holds the `jobs` package, or in the current folder.
+
+    Args:
+        app: dotted name, as ``penstock.jobs.apps.user_credit``, or the name of a file ``.sql``, which lies beside the spec or on the app
+            path.
+        beside: folder of the spec.
+        app_path: further folders, searched in this order.
+
+    Raises:
+        AppNotFound: SPEC-009, with the places searched and names that are close.
+    """
+    if is_sql(app):
+        return _sql_file(app, [beside, *app_path])
+    roots = _roots(beside, app_path)
+    parts = app.split(".")
+    for root in roots:
+        stem = root.joinpath(*parts)
+        for candidate in (stem.with_name(f"{stem.name}.py"), stem / "__init__.py"):
+            if candidate.is_file():
+                return candidate
+    close = [name for root in roots for name in _close(root, parts)]
+    need = f"{'/'.join(parts)}.py or {'/'.join(parts)}/__init__.py in {', '.join(str(root) for root in roots)}"
+    meant = f"did you mean {' or '.join(list(dict.fromkeys(close))[:3])}?" if close else ""
+    raise AppNotFound(need=need, fix=meant or "write the module, or name its folder with --app-path")
+
+
+def read(path: Path) -> AppModule:
+    """The literals of a module, or the blocks of an app in SQL.
+
+    Raises:
+        PenstockError: SPEC-010 for PARALLELISM or OPERATORS that is no literal in range, SPEC-012 for a module that is no Python, SPEC-045
+            for SQL that can't be taken; several come as `Faults`.
+    """
+    if is_sql(path.name):
+        _, statements = parsing.read(path)
+        queries = [statement.query for statement in statements if isinstance(statement, CreateView | Insert)]
+        return AppModule(path=path, stateful_calls=tuple(block for query in queries for block in query.blocks))
+    tree = _parse(path)
+    found: dict[str, ast.expr] = {}
+    faults: list[PenstockError] = []
+    for name in _NAMES:
+        try:
+            value = _literal_node(tree, name, path)
+            if value is not None:
+                found[name] = value
+        except AppLiteral as fault:
+            faults.append(fault)
+    parallelism = _checked(found, faults, path, "PARALLELISM", MAX_PARALLELISM)
+    operators = _checked(found, faults, path, "OPERATORS", MAX_OPERATORS)
+    raise_all(faults)
+    return AppModule(
+        path=path,
+        parallelism=parallelism if isinstance(parallelism, int) else None,
+        parallelism_line=found["PARALLELISM"].lineno if "PARALLELISM" in found else None,
+        operators=operators if isinstance(operators, int) else None,
+        operator_names=operators if isinstance(operators, tuple) else (),
+        stateful_calls=tuple(_blocks_called(tree)),
+    )
+
+
+def _sql_file(app: str, folders: Sequence[Path]) -> Path:
+    for folder in folders:
+        if (folder / app).is_file():
+            return folder / app
+    there = [path.name for folder in folders for path in sorted(folder.glob("*.sql"))]
+    close = difflib.get_close_matches(app, there, n=3, cutoff=0.6)
+    need = f"{app} in {', '.join(str(folder) for folder in folders)}"
+    raise AppNotFound(need=need, fix=f"did you mean {' or '.join(close)}?" if close else "write the file beside the spec")
+
+
+def _roots(beside: Path, app_path: Sequence[Path]) -> list[Path]:
+    roots = [beside, *app_path, Path(__file__).parents[3], Path.cwd()]
+    seen: dict[Path, Path] = {}
+    for root in roots:
+        seen.setdefault(root.resolve(), root)
+    return list(seen.values())
+
+
+def _close(root: Path, parts: list[str]) -> Iterator[str]:
+    """Names below a root that differ from the app's in one part."""
+    folder = root
+    for index, part in enumerate(parts):
+        if (folder / part).is_dir() and index < len(parts) - 1:
+            folder = folder / part
+            continue
+        last = index == len(parts) - 1
+        for match in difflib.get_close_matches(part, _modules(folder, packages_only=not last), n=3, cutoff=0.6):
+            if _is_module(folder / match, parts[index + 1 :]):
+                yield ".".join([*parts[:index], match, *parts[index + 1 :]])
+        return
+
+
+def _modules(folder: Path, *, packages_only: bool) -> list[str]:
+    try:
+        entries = sorted(folder.iterdir())
+    except OSError:
+        return []
+    packages = [entry.name for entry in entries if entry.name.isidentifier() and entry.is_dir()]
+    modules = [entry.stem for entry in entries if entry.suffix == ".py" and entry.stem != "__init__"]
+    return packages if packages_only else [*packages, *modules]
+
+
+def _is_module(start: Path, rest: list[str]) -> bool:
+    stem = start.joinpath(*rest)
+    return stem.with_name(f"{stem.name}.py").is_file() or (stem / "__init__.py").is_file()
+
+
+def _parse(path: Path) -> ast.Module:
+    try:
+        with path.open("rb") as file:
+            source = file.read(MAX_BYTES + 1)
+    except OSError as error:
+        raise AppSyntax(at=Place(file=str(path)), need=error.strerror or "a readable file", fix="check the file") from None
+    if len(source) > MAX_BYTES:
+        raise AppSyntax(at=Place(file=str(path)), need=f"at most {MAX_BYTES} bytes", fix="move the data out of the module")
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            return ast.parse(source)
+    except SyntaxError as error:
+        place = Place(file=str(path), line=error.lineno or 1, column=error.offset)
+        raise AppSyntax(at=place, need=f"Python: {error.msg}", fix="mend the line") from None
+    except (ValueError, RecursionError, MemoryError) as error:
+        need = str(error) if isinstance(error, ValueError) else "expressions that nest less deep"
+        raise AppSyntax(at=Place(file=str(path), line=1), need=need, fix="mend the module") from None
+
+
+def _literal_node(tree: ast.Module, name: str, path: Path) -> ast.expr | None:
+    """The value that the module's one plain assignment gives to a name; None where nothing binds it."""
+    plain = {id(node): value for node in tree.body if (value := _plainly_assigned(node, name)) is not None}
+    if bindings := sorted(_other_bindings(tree, name, set(plain)), key=lambda node: node.lineno):
+        need = f"one assignment of a literal, {_example(name)}, at the top level of the module"
+        raise _fault(path, bindings[0], name, need=need, fix="write the number or the names down, and only there")
+    values = list(plain.values())
+    if len(values) > 1:
+        need = f"one assignment; it stands on line {values[0].lineno} already"
+        raise _fault(path, values[1], name, need=need, fix="keep one of the two")
+    return values[0] if values else None
+
+
+def _plainly_assigned(node: ast.stmt, name: str) -> ast.expr | None:
+    """The value of ``name = value`` and of ``name: type = value``."""
+    match node:
+        case ast.Assign(targets=[ast.Name(id=target)], value=value) if target == name:
+            return value
+        case ast.AnnAssign(target=ast.Name(id=target), value=ast.expr() as value) if target == name:
+            return value
+        case _:
+            return None
+
+
+def _other_bindings(tree: ast.Module, name: str, plain: set[int]) -> Iterator[ast.expr]:
+    """Whatever else binds a name of the module: in an if or a loop, by an import, by `global` in a function."""
+    pending: list[ast.AST] = [node for node in tree.body if id(node) not in plain]
+    while pending:
+        node = pending.pop()
+        if _binds(node, name):
+            # All of these have a line; ast has no type for that.
+            yield cast("ast.expr", node)
+        elif isinstance(node, _SCOPES):
+            pending += [inner for inner in ast.walk(node) if isinstance(inner, ast.Global)]
+        elif not isinstance(node, _COMPREHENSIONS):
+            pending += ast.iter_child_nodes(node)
+
+
+def _binds(node: ast.AST, name: str) -> bool:
+    match node:
+        case ast.Name():
+            return node.id == name and not isinstance(node.ctx, ast.Load)
+        case ast.alias():
+            return (node.asname or node.name.partition(".")[0]) == name
+        case ast.Global():
+            return name in node.names
+        case ast.FunctionDef() | ast.AsyncFunctionDef() | ast.ClassDef() | ast.ExceptHandler() | ast.MatchAs() | ast.MatchStar():
+            return node.name == name
+        case ast.MatchMapping():
+            return node.rest == name
+        case _:
+            return False
+
+
+def _checked(found: dict[str, ast.expr], faults: list[PenstockError], path: Path, name: str, most: int) -> int | tuple[str, ...] | None:
+    node = found.get(name)
+    if node is None:
+        return None
+    value = _names(node) if name == "OPERATORS" and isinstance(node, ast.List | ast.Tuple) else _whole(node)
+    if value is None or (isinstance(value, int) and not 1 <= value <= most):
+        need = f"{_example(name)}; a number is from 1 to {most}"
+        faults.append(_fault(path, node, name, need=need, fix=f"write it down as a literal, as {_example(name)}"))
+        return None
+    return value
+
+
+def _whole(node: ast.expr) -> int | None:
+    return node.value if isinstance(node, ast.Constant) and type(node.value) is int else None
+
+
+def _names(node: ast.List | ast.Tuple) -> tuple[str, ...] | None:
+    names = tuple(item.value for item in node.elts if isinstance(item, ast.Constant) and isinstance(item.value, str) and item.value)
+    return names if len(names) == len(node.elts) == len(set(names)) > 0 else None
+
+
+def _blocks_called(tree: ast.Module) -> Iterator[str]:
+    """Names of the stateful blocks that are called, one for each call."""
+    origins = _origins(tree)
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Call) and (name := _called(node.func, origins)) in STATEFUL_BLOCKS:
+            yield name
+
+
+def _called(function: ast.expr, origins: Mapping[str, str]) -> str:
+    """The name of what is called; nothing for the methods of whatever is not a module of this package, such as ``database.connect``."""
+    if isinstance(function, ast.Name):
+        return origins.get(function.id, function.id)
+    root = function
+    while isinstance(root, ast.Attribute):
+        root = root.value
+    is_ours = isinstance(function, ast.Attribute) and isinstance(root, ast.Name) and origins.get(root.id)
+    return function.attr if is_ours and isinstance(function, ast.Attribute) else ""
+
+
+def _origins(tree: ast.Module) -> dict[str, str]:
+    """Name in the app -> the name that it has in this package; nothing where it is another's or the app's own."""
+    found: dict[str, str] = {}
+    for node in ast.walk(tree):
+        if isinstance(node, ast.ImportFrom):
+            ours = (node.module or "").split(".")[0] == "penstock"
+            found |= {alias.asname or alias.name: alias.name if ours else "" for alias in node.names}
+        elif isinstance(node, ast.Import):
+            for alias in node.names:
+                package = alias.name.split(".")[0]
+                found[alias.asname or package] = alias.name if package == "penstock" else ""
+        elif isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
+            found[node.name] = ""
+    return found
+
+
+def _example(name: str) -> str:
+    return "PARALLELISM = 91" if name == "PARALLELISM" else 'OPERATORS = 3 or OPERATORS = ("read", "join", "write") with names that differ'
+
+
+def _fault(path: Path, node: ast.expr, name: str, *, need: str, fix: str) -> AppLiteral:
+    place = Place(file=str(path), line=node.lineno, column=node.col_offset + 1)
+    return AppLiteral(at=place, path=name, given=_source(node), need=need, fix=fix)
+
+
+def _source(node: ast.AST) -> str:
+    if not isinstance(node, ast.expr) or isinstance(node, ast.Name):
+        return ""
+    try:
+        text = ast.unparse(node)
+    except (RecursionError, ValueError):
+        return ""
+    return text if len(text) <= 60 else f"{text[:57]}..."

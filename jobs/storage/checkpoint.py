@@ -1,0 +1,195 @@
+"""Penstock's own objects in a job's checkpoint: the record of each micro-batch and the manifests of its sinks.
+
+They lie below ``penstock/`` in the checkpoint's folder on S3, beside what Spark writes there, so that whoever copies a checkpoint copies
+them too.
+"""
+
+from __future__ import annotations
+
+import re
+import uuid
+from functools import cached_property
+from typing import TYPE_CHECKING
+from urllib.parse import urlsplit
+
+from botocore.exceptions import BotoCoreError, ClientError
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from pydantic.alias_generators import to_camel
+
+from penstock.jobs.errors import BucketUnreachable, CheckpointDamaged
+from penstock.jobs.storage.s3 import client, error_code
+from penstock.jobs.watermark import Watermarks
+
+if TYPE_CHECKING:
+    from mypy_boto3_s3 import S3Client
+
+# Spark keeps the logs of its last 100 micro-batches (spark.sql.streaming.minBatchesToRetain); ours outlive them.
+RETAINED_BATCHES = 200
+_WHOLE = "copy the checkpoint whole, penstock/ included, or start without it (upgradeMode: stateless)"
+
+
+class BatchRecord(BaseModel):
+    """What one micro-batch did, written before Spark commits it; a replay writes the same again.
+
+    Args:
+        batch: Spark's number of it.
+        time_ms: the micro-batch's own time in epoch milliseconds.
+        began_in_force_ms: the watermark that its rows were held against.
+        watermarks: what the next micro-batch begins with.
+        rows_in: source -> records read in this micro-batch.
+        tags: tag -> rows in this micro-batch.
+        tolerated: source -> rows in this micro-batch that were older than the watermark and still counted.
+        total_rows_in: source -> records read since the checkpoint began.
+        total_tags: tag -> rows since the checkpoint began.
+        total_late: source -> late rows since the checkpoint began.
+        total_tolerated: source -> rows since the checkpoint began that were older than the watermark and still counted.
+    """
+
+    model_config = ConfigDict(frozen=True, extra="forbid", alias_generator=to_camel, validate_by_name=True)
+
+    batch: int = Field(ge=-1)
+    time_ms: int = 0
+    began_in_force_ms: int | None = None
+    watermarks: Watermarks = Watermarks()
+    rows_in: dict[str, int] = Field(default_factory=dict)
+    tags: dict[str, int] = Field(default_factory=dict)
+    tolerated: dict[str, int] = Field(default_factory=dict)
+    total_rows_in: dict[str, int] = Field(default_factory=dict)
+    total_tags: dict[str, int] = Field(default_factory=dict)
+    total_late: dict[str, int] = Field(default_factory=dict)
+    total_tolerated: dict[str, int] = Field(default_factory=dict)
+
+
+BEFORE_THE_FIRST = BatchRecord(batch=-1)
+
+
+class Checkpoint:
+    """A checkpoint's folder on S3.
+
+    Args:
+        uri: ``s3a://bucket/folder``.
+    """
+
+    def __init__(self, uri: str) -> None:
+        parts = urlsplit(uri)
+        if parts.scheme not in ("s3", "s3a") or not parts.netloc or not parts.path.strip("/"):
+            raise BucketUnreachable(path="checkpoint", given=uri, need="s3a://bucket/folder", fix="name a folder in a bucket")
+        self.uri = f"s3a://{parts.netloc}/{parts.path.strip('/')}"
+        self._bucket = parts.netloc
+        self._folder = parts.path.strip("/")
+
+    def identity(self) -> str:
+        """What tells this checkpoint from any other, as 8 hexadecimal digits; made when it is first asked for.
+
+        Raises:
+            CheckpointDamaged: it is there, and is none.
+        """
+        self.put_once("identity", uuid.uuid4().hex[:8])
+        identity = self.get("identity")
+        if identity is None or not re.fullmatch(r"[0-9a-f]{8}", identity):
+            path = f"{self.uri}/penstock/identity"
+            raise CheckpointDamaged(path=path, given=repr(identity), need="eight hexadecimal digits, as the job wrote them", fix=_WHOLE)
+        return identity
+
+    def last_record(self) -> BatchRecord:
+        """The record of the last committed micro-batch; `BEFORE_THE_FIRST` for a checkpoint that has none.
+
+        Raises:
+            CheckpointDamaged: a micro-batch is committed and its record is not there or can't be read, or the other way round.
+        """
+        committed = [int(name) for name in self._names("commits/") if re.fullmatch(r"[0-9]+", name)]
+        if not committed:
+            self._refuse_lost_commits()
+            return BEFORE_THE_FIRST
+        last = max(committed)
+        try:
+            text = self.get(_record_name(last))
+            if text is None:
+                raise CheckpointDamaged(path=self.uri, need=f"penstock/{_record_name(last)}, which belongs to commits/{last}", fix=_WHOLE)
+            return BatchRecord.model_validate_json(text)
+        except (ValidationError, UnicodeDecodeError) as error:
+            given = error.errors()[0]["msg"] if isinstance(error, ValidationError) else str(error)
+            path = f"{self.uri}/penstock/{_record_name(last)}"
+            raise CheckpointDamaged(path=path, given=given, need=f"the record of micro-batch {last}", fix=_WHOLE) from error
+
+    def _refuse_lost_commits(self) -> None:
+        """Without commits Spark begins at the start. A record of micro-batch 0 may be there: its commit comes after it."""
+        numbers = [int(found[1]) for name in self.names("batches/") if (found := re.fullmatch(r"([0-9]+)\.json", name))]
+        if max(numbers, default=0) > 0:
+            need = f"commits/{max(numbers) - 1}, without which penstock/{_record_name(max(numbers))} could not be there"
+            raise CheckpointDamaged(path=self.uri, given="no commits", need=need, fix=_WHOLE)
+
+    def record(self, record: BatchRecord) -> None:
+        """Writes a micro-batch's record and drops the one that has grown too old."""
+        self._put(_record_name(record.batch), record.model_dump_json(by_alias=True))
+        self.delete(_record_name(record.batch - RETAINED_BATCHES))
+
+    def get(self, name: str) -> str | None:
+        """An object's text; None where it is not there."""
+        try:
+            return self._s3.get_object(Bucket=self._bucket, Key=self._key(name))["Body"].read().decode()
+        except ClientError as error:
+            if error_code(error) in ("NoSuchKey", "404"):
+                return None
+            raise self._unreachable(error) from error
+        except BotoCoreError as error:
+            raise self._unreachable(error) from error
+
+    def put_once(self, name: str, text: str) -> bool:
+        """Writes an object unless it is there, as one step.
+
+        Returns:
+            Whether this call has written it.
+        """
+        try:
+            self._s3.put_object(Bucket=self._bucket, Key=self._key(name), Body=text.encode(), IfNoneMatch="*")
+        except ClientError as error:
+            if error_code(error) in ("PreconditionFailed", "ConditionalRequestConflict", "412", "409"):
+                return False
+            raise self._unreachable(error) from error
+        except BotoCoreError as error:
+            raise self._unreachable(error) from error
+        return True
+
+    def names(self, folder: str) -> list[str]:
+        """Names of the objects in a folder, without the folder's, in the order of their letters.
+
+        Args:
+            folder: with a slash at its end.
+        """
+        return self._names(f"penstock/{folder}")
+
+    def delete(self, name: str) -> None:
+        """Takes an object away; it need not be there."""
+        try:
+            self._s3.delete_object(Bucket=self._bucket, Key=self._key(name))
+        except (ClientError, BotoCoreError) as error:
+            raise self._unreachable(error) from error
+
+    @cached_property
+    def _s3(self) -> S3Client:
+        return client()
+
+    def _put(self, name: str, text: str) -> None:
+        try:
+            self._s3.put_object(Bucket=self._bucket, Key=self._key(name), Body=text.encode())
+        except (ClientError, BotoCoreError) as error:
+            raise self._unreachable(error) from error
+
+    def _names(self, folder: str) -> list[str]:
+        prefix = f"{self._folder}/{folder}"
+        try:
+            pages = self._s3.get_paginator("list_objects_v2").paginate(Bucket=self._bucket, Prefix=prefix)
+            return [item["Key"].removeprefix(prefix) for page in pages for item in page.get("Contents", [])]
+        except (ClientError, BotoCoreError) as error:
+            raise self._unreachable(error) from error
+
+    def _key(self, name: str) -> str:
+        return f"{self._folder}/penstock/{name}"
+
+    def _unreachable(self, error: Exception) -> BucketUnreachable:
+        return BucketUnreachable(path=self.uri, given=str(error), need="a bucket that can be read and written", fix="check name and rights")
+
+
+def _record_name(batch: int) -> str:
+    return f"batches/{batch}.json"

@@ -1,0 +1,1 @@
+"""A stream: its rows, event time and watermarks, side outputs and quarantine."""

@@ -1,0 +1,102 @@
+"""A row's event time held against the micro-batch's clock and against the watermark: what is ahead, what is late, what still counts.
+
+The clock is the micro-batch's own time, which Spark keeps in its offset log: a replay finds the same, unlike with the machine's clock.
+"""
+
+from __future__ import annotations
+
+from pyspark.sql import Column, DataFrame, SparkSession
+from pyspark.sql import functions as F
+from pyspark.sql.types import StructType
+
+from penstock.jobs.spec.sources import EventTime
+from penstock.jobs.stream.event_time import engine
+from penstock.jobs.stream.event_time.timestamps import NEEDED, event_time
+from penstock.jobs.stream.streams import DELETED, REASON, TIME
+
+# How far a row is behind the watermark in ms (null: it is not), and whether that makes it late. `judged` adds both.
+BEHIND, LATE = "_behind_ms", "_late"
+
+
+def timed(frame: DataFrame, name: str, time: EventTime | None, value: str, schema: StructType) -> DataFrame:
+    """Rows with their event time, or with the reason why they have none.
+
+    Args:
+        frame: with the column ``_reason``, null for what is a row so far.
+        name: of the source, for errors.
+        time: the source's `time`; None: without event time.
+        value: the column with the struct of the fields.
+        schema: of the fields.
+
+    Returns:
+        The frame with ``_time``, null for what is no row: that must not move the watermark.
+
+    Raises:
+        BadDeclaration: JOB-004, a field whose type can't have the format.
+    """
+    if time is None:
+        return frame.withColumn(TIME, F.lit(None).cast("timestamp"))
+    if time.kind == "processing":
+        # It is not known before the watermark is: a clock that was put back must make no row late.
+        return frame.withColumn(TIME, F.when(F.col(REASON).isNull(), F.timestamp_millis(_now_ms())))
+    if time.kind == "ingestion":
+        # Cut to the millisecond, as Kafka has it; the modification time of a file may be finer.
+        read = frame.withColumn(TIME, F.timestamp_millis(F.unix_millis("timestamp")))
+    else:
+        read = _from_field(frame, name, time, F.col(value), schema)
+    ahead_ms = F.unix_millis(TIME) - _now_ms()
+    ahead = F.when(ahead_ms > time.max_ahead, F.concat(F.lit("ahead of the clock by ms: "), ahead_ms.cast("string")))
+    # Spark's watermark begins at 1970, and what is as old as it is dropped by stateful operators, uncounted.
+    ancient = F.when(F.unix_millis(TIME) <= 0, F.concat(F.lit("not after 1970-01-01T00:00:00Z: "), F.col(TIME).cast("string")))
+    read = read.withColumn(REASON, F.coalesce(REASON, ahead, ancient))
+    return read.withColumn(TIME, F.when(F.col(REASON).isNull(), F.col(TIME)))
+
+
+def judged(session: SparkSession, frame: DataFrame, time: EventTime | None) -> DataFrame:
+    """Rows held against the watermark in force.
+
+    Args:
+        session: Spark's session.
+        frame: with the column ``_time``, null for rows without.
+        time: the source's `time`; None: nothing is late.
+
+    Returns:
+        The frame with `BEHIND` and `LATE`.
+    """
+    if time is None:
+        return frame.withColumn(BEHIND, F.lit(None).cast("bigint")).withColumn(LATE, F.lit(False))
+    frame = frame.crossJoin(F.broadcast(engine.in_force(session)))
+    in_force_ms, cleared_ms = F.col("_in_force"), F.col("_cleared")
+    if time.kind == "processing":
+        frame = frame.withColumn(TIME, F.when(F.col(TIME).isNotNull(), F.greatest(TIME, F.timestamp_millis(in_force_ms))))
+    behind_ms = in_force_ms - F.unix_millis(TIME)
+    # What an operator has let go of can't come back, even where the spec allows more lateness than it did before a restart.
+    late = (behind_ms > time.allowed_lateness) | (F.unix_millis(TIME) < cleared_ms)
+    return (
+        frame.withColumn(BEHIND, F.when(behind_ms > 0, behind_ms))
+        .withColumn(LATE, F.coalesce(late, F.lit(False)))
+        .drop("_in_force", "_cleared")
+    )
+
+
+def behind_reason() -> Column:
+    """Why a late row goes aside."""
+    return F.concat(F.lit("older than the watermark by ms: "), F.col(BEHIND).cast("string"))
+
+
+def _from_field(frame: DataFrame, name: str, time: EventTime, value: Column, schema: StructType) -> DataFrame:
+    assert time.field is not None
+    field = value[time.field]
+    moment = event_time(field, schema[time.field].dataType, time.format, f'job.source("{name}"), field {time.field}')
+    if DELETED in frame.columns:
+        # A tombstone has no value, so no field either: the broker's time is the one that there is.
+        moment = F.when(F.col(DELETED), F.timestamp_millis(F.unix_millis("timestamp"))).otherwise(moment)
+        field = F.when(F.col(DELETED), F.lit("none is needed")).otherwise(field.cast("string"))
+    missing = F.when(field.isNull(), F.lit(f"{time.field} is missing"))
+    unread = F.when(F.col(TIME).isNull(), F.lit(f"{time.field} is not {NEEDED[time.format]}"))
+    return frame.withColumn(TIME, moment).withColumn(REASON, F.coalesce(REASON, missing, unread))
+
+
+def _now_ms() -> Column:
+    """The micro-batch's own time in epoch milliseconds."""
+    return F.unix_millis(F.current_timestamp())

@@ -1,0 +1,62 @@
+"""What a micro-batch brought from each partition, counted while its rows pass."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from pyspark.sql import DataFrame
+from pyspark.sql import functions as F
+
+from penstock.jobs.stream.event_time.judging import BEHIND, LATE
+from penstock.jobs.watermark import Seen
+
+PREFIX = "penstock_time_"
+
+
+def observe(frame: DataFrame, source: str, lanes: int, lane: str, time: str) -> DataFrame:
+    """Counts rows and the greatest event time of each lane as the rows pass by; the rows are left as they are.
+
+    Args:
+        frame: the rows of one source; where `judging.judged` has held them against the watermark, those behind it are counted too.
+        source: the source's name.
+        lanes: how many there are when the query is planned: partitions, for Kafka.
+        lane: the column with the lane's number, from 0.
+        time: the column with the event time; null for rows without.
+    """
+    metrics = [F.coalesce(F.max(lane), F.lit(-1)).alias("last_partition")]
+    for number in range(lanes):
+        here = F.col(lane) == number
+        metrics.append(F.count(F.when(here, 1)).alias(f"rows_{number}"))
+        metrics.append(F.max(F.when(here, F.unix_millis(time))).alias(f"greatest_{number}"))
+    if LATE in frame.columns:
+        metrics.append(F.count(F.when(F.col(LATE), 1)).alias("late"))
+        metrics.append(F.count(F.when(F.col(BEHIND).isNotNull() & ~F.col(LATE), 1)).alias("tolerated"))
+    return frame.observe(PREFIX + source, *metrics)
+
+
+def seen(metrics: Mapping[str, Any], lanes: Sequence[str]) -> dict[str, Seen]:
+    """What was counted, for every lane by its label."""
+    return {
+        lane: Seen(rows=int(metrics.get(f"rows_{number}") or 0), greatest_ms=_integer(metrics.get(f"greatest_{number}")))
+        for number, lane in enumerate(lanes)
+    }
+
+
+def late(metrics: Mapping[str, Any]) -> int:
+    """How many rows were late."""
+    return int(metrics.get("late") or 0)
+
+
+def tolerated(metrics: Mapping[str, Any]) -> int:
+    """How many rows were older than the watermark and still counted, being within the allowed lateness."""
+    return int(metrics.get("tolerated") or 0)
+
+
+def grown(metrics: Mapping[str, Any], lanes: int) -> bool:
+    """Whether rows came from a partition that was not there when the query was planned."""
+    return int(metrics.get("last_partition", -1)) >= lanes
+
+
+def _integer(value: Any) -> int | None:
+    return None if value is None else int(value)

@@ -1,0 +1,131 @@
+"""Rows that go aside before a stateful operator: staged while they pass, written when their micro-batch is.
+
+A stateful operator of Spark's would keep a row that is no data, or drop it. So the tasks take such rows out of the frame before it and
+put them down in the checkpoint's folder, ``penstock/aside/<micro-batch>/``, one object a task. The micro-batch's end reads them back from
+there: the source is read once. A task that runs again overwrites its object with the same rows.
+
+Cost: each row passes through Python once, as Arrow; a PUT and a DELETE for each task with such rows, a LIST a micro-batch.
+"""
+
+from __future__ import annotations
+
+import io
+import itertools
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from typing import TYPE_CHECKING
+from urllib.parse import urlsplit
+
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F
+from pyspark.sql.types import StructField, StructType
+
+from penstock.jobs.storage.s3 import client
+from penstock.jobs.stream.event_time.engine import with_event_time
+from penstock.jobs.stream.streams import REASON, RECORD, RECORD_TYPE, TAG, Stream, Tag
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+    from mypy_boto3_s3 import S3Client
+
+SCHEMA = f"{TAG} string, {REASON} string, {RECORD} {RECORD_TYPE}"
+# The checkpoint's URI, as tasks find it among the local properties.
+CHECKPOINT_PROPERTY = "penstock.aside"
+# org.apache.spark.sql.execution.streaming.runtime.MicroBatchExecution.BATCH_ID_KEY, Spark 4.3.0.
+BATCH_PROPERTY = "streaming.sql.batchId"
+_OPERATORS = itertools.count()
+
+
+def withdrawn(stream: Stream) -> Stream:
+    """The stream's data alone; what goes aside is staged for the micro-batch's end."""
+    operator = next(_OPERATORS)
+    # Without the fields' metadata: a column that the app has made of the event time would be a second one to Spark.
+    schema = StructType([StructField(field.name, field.dataType, field.nullable) for field in stream.frame.schema.fields])
+    # A row without a record has none of its fields either, whatever they are where there is one.
+    frame = stream.frame.withColumn(RECORD, F.col(RECORD).cast(RECORD_TYPE))
+    kept = frame.mapInArrow(_Withdraw(operator), schema)
+    return replace(stream, frame=with_event_time(kept) if stream.timed else kept)
+
+
+@dataclass(frozen=True)
+class Aside:
+    """Where rows that go aside are staged.
+
+    Args:
+        uri: of the checkpoint, ``s3a://bucket/folder``.
+    """
+
+    uri: str
+    _listed: dict[int, list[str]] = field(default_factory=dict)
+
+    def put_in_force(self, session: SparkSession) -> None:
+        """Tells the tasks of this thread's queries where to put such rows."""
+        session.sparkContext.setLocalProperty(CHECKPOINT_PROPERTY, self.uri)
+
+    def rows(self, session: SparkSession, batch: int) -> DataFrame | None:
+        """What a micro-batch has staged, with the columns of `SCHEMA`; None where that is nothing."""
+        keys = self._keys(batch)
+        if not keys:
+            return None
+        bucket = urlsplit(self.uri).netloc
+        return session.read.schema(SCHEMA).parquet(*(f"s3a://{bucket}/{key}" for key in keys))
+
+    def clear(self, batch: int) -> None:
+        """Takes away what a micro-batch has staged."""
+        bucket = urlsplit(self.uri).netloc
+        for key in self._keys(batch):
+            self._s3.delete_object(Bucket=bucket, Key=key)
+
+    def _keys(self, batch: int) -> list[str]:
+        place = urlsplit(self.uri)
+        pages = self._s3.get_paginator("list_objects_v2").paginate(Bucket=place.netloc, Prefix=f"{_folder(place.path, batch)}/")
+        return sorted(item["Key"] for page in pages for item in page.get("Contents", []))
+
+    @cached_property
+    def _s3(self) -> S3Client:
+        return client()
+
+
+@dataclass(frozen=True)
+class _Withdraw:
+    """The task's part, sent to the Python workers."""
+
+    operator: int
+
+    def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        import pyarrow.compute as pc
+
+        taken: list[pa.RecordBatch] = []
+        for batch in batches:
+            is_data = pc.equal(batch.column(TAG), Tag.DATA)
+            rows = batch.filter(is_data)
+            if rows.num_rows < batch.num_rows:
+                # Rows that nothing is written of are only counted; their record is not there.
+                taken.append(batch.filter(pc.invert(is_data)).select([TAG, REASON, RECORD]))
+            yield rows
+        if taken:
+            self._put(taken)
+
+    def _put(self, taken: list[pa.RecordBatch]) -> None:
+        import pyarrow as pa
+        import pyarrow.parquet as pq
+        from pyspark import TaskContext
+
+        context = TaskContext.get()
+        assert context is not None
+        place = urlsplit(context.getLocalProperty(CHECKPOINT_PROPERTY) or "")
+        folder = _folder(place.path, int(context.getLocalProperty(BATCH_PROPERTY) or 0))
+        body = io.BytesIO()
+        pq.write_table(pa.Table.from_batches(taken), body, use_deprecated_int96_timestamps=False, coerce_timestamps="us")
+        key = f"{folder}/{self.operator:03d}-{context.partitionId():05d}.parquet"
+        client().put_object(Bucket=place.netloc, Key=key, Body=body.getvalue())
+
+
+def _folder(path: str, batch: int) -> str:
+    return f"{path.strip('/')}/penstock/aside/{batch}"
+
+
+def counted(rows: DataFrame | None) -> dict[str, int]:
+    """Tag -> rows."""
+    return {} if rows is None else {row[TAG]: int(row["count"]) for row in rows.groupBy(TAG).agg(F.count("*").alias("count")).collect()}

@@ -1,8 +1,0 @@
-"""Windows: rows of a key put together by event time, by their number, or by a trigger."""
-
-from penstock.jobs.windows.aggregation import aggregate
-from penstock.jobs.windows.kinds import TimeWindow, count_window, cumulative, global_window, session, sliding, tumbling
-from penstock.jobs.windows.splitting import salted
-from penstock.jobs.windows.top import top
-
-__all__ = ["TimeWindow", "aggregate", "count_window", "cumulative", "global_window", "salted", "session", "sliding", "top", "tumbling"]

@@ -1,0 +1,185 @@
+"""The ``penstock`` command: finds the verb, runs it, and turns what goes wrong into an error with an exit code.
+
+A verb is a module with ``add_arguments(parser)`` and ``run(arguments) -> int``. It is imported when it is called and not before, so that
+`penstock size` needs neither Spark nor cdktf nor boto3, and answers at once.
+
+Exit codes: 0 done, 1 a check ran and failed, 2 a bad spec or usage, 3 infeasible, 4 a tool or credential is missing, 5 the run or an
+outside system failed, 130 interrupted; and 141 where nobody reads the output any more, as a shell reports it. A fault of Penstock itself
+shows its traceback and ends with 70, so that nobody takes it for a check that failed.
+"""
+
+from __future__ import annotations
+
+import argparse
+import difflib
+import importlib
+import io
+import os
+import sys
+import traceback
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any, NamedTuple, NoReturn
+
+from penstock.scripts.cli.output import as_text, errors_document, wants_json
+from penstock.scripts.errors import PackageMissing, WrongUsage
+from penstock.sizing.errors import PenstockError
+
+_OWN = {"penstock"}
+INTERRUPTED = 130
+NOBODY_READS = 141
+# Source: EX_SOFTWARE of BSD's sysexits.h.
+OUR_FAULT = 70
+# The gravest first: a document that is wrong has to be mended before anything else that was found counts.
+GRAVEST_FIRST = (2, 5, 4, 3, 1)
+
+
+class Verb(NamedTuple):
+    """A verb of the command: the module that does it, and what it does in a line."""
+
+    module: str
+    help: str
+
+
+VERBS = {
+    "size": Verb("penstock.scripts.cli.size", "work out what jobs need: executors, pods, Spark settings, topics, nodes, cost"),
+    "place": Verb("penstock.scripts.cli.place", "tell which nodes Karpenter makes for pods, from a scenario in JSON"),
+    "cost": Verb("penstock.scripts.cli.cost", "tell what a job costs, and the difference between two specs or environments"),
+    "lint": Verb("penstock.scripts.cli.lint", "look for what goes wrong only later: selectors, requirements, settings, versions"),
+    "catalog": Verb("penstock.scripts.cli.catalog", "show instance types and prices, or fetch those of a region from AWS"),
+    "report": Verb("penstock.scripts.cli.report", "write a plan as one HTML page: nodes, cost, throughput and recovery"),
+    "scan": Verb("penstock.scripts.cli.scan", "hold what an environment would make against security rules, without AWS"),
+    "doctor": Verb("penstock.scripts.cli.doctor", "say what is missing on this machine, and in an environment's account"),
+    "bootstrap": Verb("penstock.scripts.cli.bootstrap", "make the bucket of an environment's Terraform state"),
+    "synth": Verb("penstock.scripts.cli.synth", "write an environment's stacks for Terraform"),
+    "deploy": Verb("penstock.scripts.cli.deploy", "show what an environment's stacks change, and apply them in order"),
+    "topics": Verb("penstock.scripts.cli.topics", "show the topics of an environment's jobs, create and grow them"),
+    "destroy": Verb("penstock.scripts.cli.destroy", "stop an environment's jobs and take its stacks away in order"),
+    "up": Verb("penstock.scripts.cli.up", "run a job on this machine, end to end: emulated AWS, a real Kafka broker, Spark"),
+}
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Runs the command.
+
+    Args:
+        argv: the words after ``penstock``; by default those of the process.
+
+    Returns:
+        The exit code.
+    """
+    words = list(sys.argv[1:] if argv is None else argv)
+    _write_any_text()
+    try:
+        code = _guarded(words)
+        sys.stdout.flush()
+    except BrokenPipeError:
+        # What is left in the buffer would fail again when the interpreter ends.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return NOBODY_READS
+    return code
+
+
+def exit_code(error: PenstockError) -> int:
+    """The exit code of the gravest fault in an error."""
+    codes = {fault.exit_code for fault in error.errors}
+    return next(code for code in GRAVEST_FIRST if code in codes)
+
+
+def _guarded(words: list[str]) -> int:
+    try:
+        return _run(words)
+    except PenstockError as error:
+        if wants_json(words):
+            sys.stdout.write(as_text(errors_document(error), "json"))
+        else:
+            sys.stdout.flush()
+            print(error.render(), file=sys.stderr)
+        return exit_code(error)
+    except KeyboardInterrupt:
+        print("interrupted", file=sys.stderr)
+        return INTERRUPTED
+    except SystemExit as end:
+        # argparse ends --help and --version in this way.
+        return end.code if isinstance(end.code, int) else 0
+    except BrokenPipeError:
+        raise
+    except Exception:
+        traceback.print_exc()
+        return OUR_FAULT
+
+
+def _run(words: list[str]) -> int:
+    if not words or words[0].startswith("-"):
+        _top_parser().parse_args(words)
+        raise WrongUsage(given="no verb", need=f"one of {', '.join(VERBS)}", fix="penstock --help")
+    name = words[0]
+    if name not in VERBS:
+        close = difflib.get_close_matches(name, VERBS, n=1)
+        fix = f"did you mean {close[0]}?" if close else "penstock --help"
+        raise WrongUsage(given=f"the verb {name}", need=f"one of {', '.join(VERBS)}", fix=fix)
+    module = _verb(name)
+    parser = _Parser(prog=f"penstock {name}", description=_sentence(VERBS[name].help), allow_abbrev=False)
+    module.add_arguments(parser)
+    code: int = module.run(parser.parse_args(words[1:]))
+    return code
+
+
+def _verb(name: str) -> Any:
+    """The module of a verb. A verb may need packages that others do not: `size` needs the fewest."""
+    try:
+        return importlib.import_module(VERBS[name].module)
+    except ModuleNotFoundError as error:
+        if (error.name or "").split(".")[0] in _OWN:
+            raise
+        fix = "./scripts/setup, and .venv/bin/penstock"
+        raise PackageMissing(path=f"penstock {name}", given=error.name or "", need="a package that is not installed", fix=fix) from None
+
+
+def _top_parser() -> argparse.ArgumentParser:
+    width = max(len(name) for name in VERBS)
+    verbs = "\n".join(f"  {name:<{width}}  {verb.help}" for name, verb in VERBS.items())
+    parser = _Parser(
+        prog="penstock",
+        usage="penstock VERB [OPTION]...",
+        description="Sizes, provisions, runs and verifies PySpark Structured Streaming jobs on AWS.",
+        epilog=f"verbs:\n{verbs}\n\n'penstock VERB --help' says more of a verb.",
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+        allow_abbrev=False,
+    )
+    parser.add_argument("--version", action=_Version, nargs=0, help="print the version and end")
+    return parser
+
+
+class _Parser(argparse.ArgumentParser):
+    def error(self, message: str) -> NoReturn:
+        raise WrongUsage(given=message, need=" ".join(self.format_usage().removeprefix("usage: ").split()), fix=f"{self.prog} --help")
+
+
+class _Version(argparse.Action):
+    def __call__(self, parser: argparse.ArgumentParser, *_: Any) -> None:
+        print(f"penstock {_version()}")
+        parser.exit()
+
+
+def _version() -> str:
+    import tomllib  # these two only for --version: they cost some 30 ms
+    from importlib import metadata
+
+    try:
+        return metadata.version("penstock-kit")
+    except metadata.PackageNotFoundError:
+        # Run from a checkout, as the quickstart does.
+        project = tomllib.loads((Path(__file__).resolve().parents[2] / "pyproject.toml").read_text())
+        return str(project["project"]["version"])
+
+
+def _sentence(text: str) -> str:
+    return f"{text[:1].upper()}{text[1:]}."
+
+
+def _write_any_text() -> None:
+    """A file name that the terminal can't show must not end the command."""
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper):
+            stream.reconfigure(errors="backslashreplace")

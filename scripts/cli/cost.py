@@ -1,0 +1,127 @@
+"""``penstock cost``: what a job's part of AWS costs, and the difference between two specs or two environments."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from penstock.scripts.cli.output import as_text
+from penstock.scripts.errors import WrongUsage
+from penstock.scripts.planning.planned_jobs import (
+    DEFAULT_ENVIRONMENT,
+    add_planning_arguments,
+    add_prices_argument,
+    planned_job,
+    where,
+)
+from penstock.scripts.render import cost_markdown, cost_table
+from penstock.sizing.cost.billed import Bill
+from penstock.sizing.cost.difference import difference
+from penstock.sizing.errors import Infeasible, raise_all, violation
+from penstock.sizing.planned import SCHEMA_VERSION, Plan
+
+FORMATS = ("table", "json", "yaml", "markdown")
+
+
+class Priced(NamedTuple):
+    """A job in an environment, with its bill."""
+
+    name: str
+    environment: str
+    plan: Plan
+    bill: Bill
+
+    @property
+    def title(self) -> str:
+        """The job and the environment in words."""
+        return f"{self.name} in {self.environment}"
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """The arguments of the verb."""
+    parser.add_argument("specs", nargs="+", type=Path, metavar="SPEC", help="the job spec; a second one: the difference from the first")
+    parser.add_argument(
+        "--environment",
+        action="append",
+        default=[],
+        metavar="NAME",
+        help=f"a shipped environment's name or a file (default: {DEFAULT_ENVIRONMENT}); given twice: the difference between them",
+    )
+    add_planning_arguments(parser)
+    add_prices_argument(parser)
+    parser.add_argument(
+        "-o",
+        "--output",
+        choices=FORMATS,
+        default=FORMATS[0],
+        help="table for people, json or yaml for programs, markdown for a comment on a pull request (default: table)",
+    )
+
+
+def run(arguments: argparse.Namespace) -> int:
+    """Prints the bill, or the difference.
+
+    Returns:
+        0, or 3 where a plan is not feasible; what is planned all the same is priced.
+    """
+    priced = [_priced(spec, name, arguments) for spec, name in compared(arguments.specs, arguments.environment)]
+    sys.stdout.write(_rendered(priced, arguments.output))
+    sys.stdout.flush()
+    for one in priced:
+        for found in one.plan.violations:
+            print(violation(found).render(), file=sys.stderr)
+    return 0 if all(one.plan.feasible for one in priced) else Infeasible.exit_code
+
+
+def compared(specs: Sequence[Path], environments: Sequence[str]) -> list[tuple[Path, str]]:
+    """Which spec is priced in which environment: one pair, or two that are compared.
+
+    Raises:
+        WrongUsage: USE-001, for three of a kind.
+    """
+    if len(specs) > 2 or len(environments) > 2:
+        given = f"{len(specs)} specs, {len(environments)} environments"
+        raise WrongUsage(given=given, need="at most two of each: a bill, or the difference between two", fix="penstock cost --help")
+    named = environments or [DEFAULT_ENVIRONMENT]
+    first = (specs[0], named[0])
+    return [first, (specs[-1], named[-1])] if len(specs) == 2 or len(named) == 2 else [first]
+
+
+def _priced(spec: Path, environment: str, arguments: argparse.Namespace) -> Priced:
+    job = planned_job(spec, where(environment, arguments.catalog, arguments.prices), arguments.app_path)
+    name = job.where.environment.name
+    if job.plan.cost is None:
+        raise_all(violation(found) for found in job.plan.violations)
+        need = "an environment with a cluster (network, eks and nodes) in a region whose prices are known"
+        raise WrongUsage(given=f"the environment {name}", need=need, fix=f"--environment {DEFAULT_ENVIRONMENT}")
+    return Priced(job.name, name, job.plan, job.plan.cost)
+
+
+def _rendered(priced: Sequence[Priced], output: str) -> str:
+    if len(priced) == 1:
+        return _rendered_bill(priced[0], output)
+    before, after = priced
+    found = difference(before.bill, after.bill)
+    if output == "table":
+        return cost_table.render_difference(found, before.title, after.title)
+    if output == "markdown":
+        return cost_markdown.render_difference(found, before.title, after.title)
+    changes = found.model_dump(mode="json", by_alias=True, exclude={"before", "after"})
+    sides = {"before": _document(before), "after": _document(after)}
+    return as_text({"schemaVersion": SCHEMA_VERSION, **sides, "difference": changes}, output)
+
+
+def _rendered_bill(one: Priced, output: str) -> str:
+    if output == "table":
+        return cost_table.render(one.bill, one.title)
+    if output == "markdown":
+        return cost_markdown.render(one.bill, one.title)
+    return as_text({"schemaVersion": SCHEMA_VERSION, **_document(one)}, output)
+
+
+def _document(one: Priced) -> dict[str, Any]:
+    bill = one.bill.model_dump(mode="json", by_alias=True)
+    return {"name": one.name, "environment": one.environment, "feasible": one.plan.feasible, "bill": bill}

@@ -1,0 +1,115 @@
+"""``penstock deploy``: plans all the stacks of an environment, shows it, asks, and applies them in order."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from penstock.scripts.cli.output import add_output_argument, as_text
+from penstock.scripts.errors import WrongUsage
+from penstock.scripts.progress import Steps
+from penstock.scripts.provisioning import changes_table, machine, state_bucket, workplace, zones
+from penstock.scripts.provisioning.aws_access import AwsAccess
+from penstock.scripts.provisioning.chosen_environment import add_environment_argument, deployable
+from penstock.scripts.provisioning.confirmation import confirm
+from penstock.scripts.provisioning.deployment import DeployedStack, Deployment, outputs, wanted
+from penstock.scripts.provisioning.introduction import end_in_order, introduce
+from penstock.scripts.provisioning.stacks import synthesized
+from penstock.sizing.planned import SCHEMA_VERSION
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """The arguments of the verb."""
+    add_environment_argument(parser)
+    parser.add_argument("stacks", nargs="*", metavar="STACK", help="these alone, with all that they depend on (default: all)")
+    parser.add_argument("--yes", action="store_true", help="apply without asking")
+    parser.add_argument("--plan-only", "--diff", action="store_true", help="show what would be done, and end")
+    parser.add_argument(
+        "--allow-loss", action="append", default=[], metavar="STACK/ADDRESS", help="holds data, and may be replaced; may be repeated"
+    )
+    parser.add_argument("--unlock", metavar="ID", help="first take away the lock of a deploy that is known to be dead, on the STACK named")
+    workplace.add_arguments(parser)
+    add_output_argument(parser)
+
+
+def run(arguments: argparse.Namespace) -> int:
+    """Deploys.
+
+    Returns:
+        0.
+
+    Raises:
+        PenstockError: whatever is wrong with the environment, this machine, the credentials, the plan or the apply.
+    """
+    end_in_order()
+    environment = deployable(arguments.environment)
+    steps = Steps()
+    aws = AwsAccess(environment)
+    introduce(environment, aws, steps)
+    state_bucket.check(aws)
+    zones.check(aws)
+    with workplace.held(workplace.folder_of(environment.name, arguments.out), "deploy") as folder:
+        return _deploy(arguments, aws, steps, folder)
+
+
+def _deploy(arguments: argparse.Namespace, aws: AwsAccess, steps: Steps, folder: Path) -> int:
+    environment = aws.environment
+    with steps.at("synth", "cdktf synthesizes the stacks") as step:
+        stacks = wanted(synthesized(environment, folder), arguments.stacks)
+        step.said = f"{len(stacks)} stacks"
+    if any(stack.on_kubernetes for stack in stacks):
+        machine.require("aws")
+    options = {"limit_s": arguments.limit_s, "allowed_losses": arguments.allow_loss, "look_only": arguments.plan_only}
+    deployment = Deployment(stacks, aws, steps, **options)
+    if arguments.unlock:
+        _unlock(deployment, arguments)
+    planned = deployment.plan()
+    if arguments.output == "table":
+        sys.stdout.write("\n" + changes_table.render(planned))
+        sys.stdout.flush()
+    done: Sequence[DeployedStack] = ()
+    if not arguments.plan_only and not deployment.nothing_to_do:
+        if not arguments.yes:
+            confirm(f"Apply this to {environment.name} in account {environment.spec.account}?", "yes", shown=arguments.output == "table")
+        done = deployment.apply()
+    _tell(arguments, deployment, done)
+    return 0
+
+
+def _unlock(deployment: Deployment, arguments: argparse.Namespace) -> None:
+    if len(arguments.stacks) != 1:
+        raise WrongUsage(given=f"--unlock with {len(arguments.stacks)} stacks", need="the one STACK of that lock", fix="name it")
+    deployment.terraform(arguments.stacks[0]).unlock(arguments.unlock)
+
+
+def _tell(arguments: argparse.Namespace, deployment: Deployment, done: Sequence[DeployedStack]) -> None:
+    """What came of it; the outputs only after an apply, for before one there may be none."""
+    found = outputs(deployment) if not arguments.plan_only else {}
+    if arguments.output != "table":
+        spec = deployment.aws.environment.spec
+        document: dict[str, Any] = {
+            "schemaVersion": SCHEMA_VERSION,
+            "environment": deployment.aws.environment.name,
+            "account": spec.account,
+            "region": spec.region,
+            "stacks": changes_table.document(deployment.planned),
+            "applied": [_applied(stack) for stack in done if stack.applied is not None],
+            "outputs": found,
+        }
+        sys.stdout.write(as_text(document, arguments.output))
+        return
+    for stack, values in found.items():
+        sys.stdout.write(f"\n{stack}\n" + "".join(f"  {name} = {value}\n" for name, value in values.items()))
+
+
+def _applied(stack: DeployedStack) -> dict[str, Any]:
+    assert stack.applied is not None
+    counts = {"created": "create", "changed": "update", "destroyed": "delete"}
+    return {
+        "stack": stack.stack,
+        **{name: stack.applied.count(action) for name, action in counts.items()},
+        "seconds": round(stack.applied.duration_s, 1),
+    }

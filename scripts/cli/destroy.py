@@ -1,0 +1,85 @@
+"""``penstock destroy``: takes an environment away in order; what holds data stays unless it is named."""
+
+from __future__ import annotations
+
+import argparse
+import os
+import sys
+
+from penstock.infra.__main__ import TEARDOWN_VARIABLE
+from penstock.scripts.cli.output import add_output_argument, as_text
+from penstock.scripts.progress import Steps
+from penstock.scripts.provisioning import destroy_table, machine, orphans, state_bucket, workplace
+from penstock.scripts.provisioning.aws_access import AwsAccess
+from penstock.scripts.provisioning.chosen_environment import add_environment_argument, chosen
+from penstock.scripts.provisioning.confirmation import confirm
+from penstock.scripts.provisioning.destruction import DestroyedStack, Destruction
+from penstock.scripts.provisioning.introduction import end_in_order, introduce
+from penstock.scripts.provisioning.stacks import synthesized
+from penstock.sizing.planned import SCHEMA_VERSION
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """The arguments of the verb."""
+    add_environment_argument(parser)
+    parser.add_argument("--yes", action="store_true", help="destroy without asking")
+    parser.add_argument("--plan-only", action="store_true", help="show what would go and what would stay, and end")
+    parser.add_argument("--delete-bucket", action="append", default=[], metavar="NAME", help="goes with all that it holds; may be repeated")
+    parser.add_argument(
+        "--delete", action="append", default=[], metavar="STACK/ADDRESS", help="goes although the environment protects it; may be repeated"
+    )
+    workplace.add_arguments(parser)
+    add_output_argument(parser)
+
+
+def run(arguments: argparse.Namespace) -> int:
+    """Destroys.
+
+    Returns:
+        0.
+
+    Raises:
+        PenstockError: whatever is wrong with the environment, this machine, the credentials, the cluster or the destroy.
+    """
+    end_in_order()
+    environment = chosen(arguments.environment)
+    steps = Steps()
+    aws = AwsAccess(environment)
+    introduce(environment, aws, steps)
+    state_bucket.check(aws)
+    with workplace.held(workplace.folder_of(environment.name, arguments.out), "destroy") as folder:
+        with steps.at("synth", "cdktf synthesizes the stacks") as step:
+            # What can't be deployed any more, for its version has gone out of support, can still be taken away.
+            stacks = synthesized(environment, folder, base={**os.environ, TEARDOWN_VARIABLE: "1"})
+            step.said = f"{len(stacks)} stacks"
+        if any(stack.on_kubernetes for stack in stacks):
+            machine.require("aws")
+        destruction = Destruction(stacks, aws, steps, buckets=arguments.delete_bucket, others=arguments.delete, limit_s=arguments.limit_s)
+        return _destroy(arguments, aws, destruction)
+
+
+def _destroy(arguments: argparse.Namespace, aws: AwsAccess, destruction: Destruction) -> int:
+    environment = aws.environment
+    fates = destruction.fates()
+    left = orphans.found(aws, fates)
+    if arguments.output == "table":
+        sys.stdout.write("\n" + destroy_table.render(fates, left))
+        sys.stdout.flush()
+    done: list[DestroyedStack] = []
+    if not arguments.plan_only and any(fate.destroyed for fate in fates):
+        if not arguments.yes:
+            confirm(
+                f"Destroy {environment.name} in account {environment.spec.account}?", environment.name, shown=arguments.output == "table"
+            )
+        destruction.drain(fates)
+        done = destruction.destroy(fates)
+    if arguments.output != "table":
+        destroyed = [{"stack": one.stack, "destroyed": one.applied.count("delete")} for one in done if one.applied is not None]
+        document = {
+            "schemaVersion": SCHEMA_VERSION,
+            "environment": environment.name,
+            **destroy_table.document(fates, left),
+            "destroyed": destroyed,
+        }
+        sys.stdout.write(as_text(document, arguments.output))
+    return 0

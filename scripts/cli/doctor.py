@@ -1,0 +1,58 @@
+"""``penstock doctor``: what is missing on this machine and, for an environment, on AWS; and how to get it."""
+
+from __future__ import annotations
+
+import argparse
+import os
+import sys
+from collections.abc import Sequence
+
+from penstock.scripts.cli.output import add_output_argument, as_text
+from penstock.scripts.provisioning import machine
+from penstock.scripts.provisioning.chosen_environment import ENVIRONMENT_VARIABLE, add_environment_argument, chosen
+from penstock.scripts.provisioning.finding import MISSING, OK, Finding
+from penstock.sizing.errors import ToolMissing
+from penstock.sizing.planned import SCHEMA_VERSION
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """The arguments of the verb."""
+    add_environment_argument(parser)
+    add_output_argument(parser)
+
+
+def run(arguments: argparse.Namespace) -> int:
+    """Looks and tells.
+
+    Returns:
+        0, or 4 where something is missing that is needed.
+    """
+    named = arguments.environment or os.environ.get(ENVIRONMENT_VARIABLE)
+    environment = chosen(named) if named else None
+    has_charts = environment is not None and environment.spec.eks is not None and environment.spec.endpoints is None
+    groups = {"this machine": machine.look(also_needed=["aws"] if has_charts else [])}
+    if environment is not None:
+        from penstock.scripts.provisioning import cloud  # boto3 takes half a second, and only this needs it
+        from penstock.scripts.provisioning.aws_access import AwsAccess
+
+        groups[f"environment {environment.name}"] = cloud.look(AwsAccess(environment))
+    found = [finding for findings in groups.values() for finding in findings]
+    if arguments.output == "table":
+        for group, findings in groups.items():
+            sys.stdout.write(f"{group}\n{_table(findings)}\n")
+    else:
+        listed = [{"group": group, **finding.document()} for group, findings in groups.items() for finding in findings]
+        document = {"schemaVersion": SCHEMA_VERSION, "environment": environment.name if environment else None, "findings": listed}
+        sys.stdout.write(as_text(document, arguments.output))
+    return ToolMissing.exit_code if any(finding.state == MISSING for finding in found) else 0
+
+
+def _table(findings: Sequence[Finding]) -> str:
+    names = max(len(finding.name) for finding in findings)
+    states = max(len(finding.state) for finding in findings)
+    lines: list[str] = []
+    for finding in findings:
+        lines.append(f"  {finding.name:<{names}}  {finding.state:<{states}}  {finding.said}  ({finding.purpose})")
+        if finding.state != OK and finding.fix:
+            lines.append(f"  {'':<{names}}  {'':<{states}}  get it: {finding.fix}")
+    return "\n".join(lines) + "\n"

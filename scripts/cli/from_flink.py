@@ -1,0 +1,108 @@
+"""``penstock size --from-flink``: a FlinkDeployment's job spec, with Flink's sizing and Spark's side by side.
+
+No app is read: there is none yet.
+"""
+
+from __future__ import annotations
+
+import sys
+import textwrap
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+from penstock.jobs.flink.conversion import Conversion, convert
+from penstock.scripts.cli.output import as_text
+from penstock.scripts.errors import SpecNotWritten
+from penstock.scripts.render.plan_table import WIDTH
+from penstock.sizing.errors import Infeasible, violation
+from penstock.sizing.flink.comparison import Row, compare
+from penstock.sizing.plan import plan
+from penstock.sizing.planned import SCHEMA_VERSION, Plan
+from penstock.sizing.units import MIB, cpu_text
+
+_NUMBER_WIDTH = 11
+_HEADINGS = {"job": "job", "task": "TaskManager / executor", "control": "JobManager / driver"}
+
+
+def run(path: Path, output: str, out: Path | None = None) -> int:
+    """Prints the comparison and the spec.
+
+    Args:
+        path: of the FlinkDeployment.
+        output: ``table`` for both, ``yaml`` for the spec alone, ``json`` for both with the notes.
+        out: where the spec is written too.
+
+    Returns:
+        0, or 3 where Spark can't be sized so; everything is printed all the same.
+
+    Raises:
+        PenstockError: as `penstock.jobs.flink.conversion.convert`; USE-030 for a spec that can't be written.
+    """
+    made = convert(path)
+    planned = plan(made.targets)
+    rows = compare(made.flink, planned, _trigger_ms(made))
+    if out is not None:
+        _write(out, made.text)
+    if output == "json":
+        sys.stdout.write(as_text(_document(made, planned, rows), output))
+    else:
+        sys.stdout.write(made.text if output == "yaml" else f"{table(made, rows)}\n{made.text}")
+    sys.stdout.flush()
+    if output != "json":
+        for found in planned.violations:
+            print(violation(found).render(), file=sys.stderr)
+    return 0 if planned.feasible else Infeasible.exit_code
+
+
+def table(made: Conversion, rows: Sequence[Row]) -> str:
+    """The comparison as text, at most `WIDTH` wide."""
+    flink = made.flink
+    head = f"{flink.name}: {flink.task_managers} TaskManagers x {flink.slots} slots in Flink, executors of the same size in Spark"
+    width = max(map(len, (*_HEADINGS.values(), *(row.name for row in rows))))
+    lines = textwrap.wrap(head, WIDTH)
+    for of, heading in _HEADINGS.items():
+        lines += ["", f"  {heading:<{width}}  {'Flink':>{_NUMBER_WIDTH}}  {'Spark':>{_NUMBER_WIDTH}}"]
+        lines += [line for row in rows if row.of == of for line in _lines(row, width)]
+    return "\n".join(lines) + "\n"
+
+
+def _lines(row: Row, width: int) -> Iterator[str]:
+    numbers = (_shown(row.flink, row.unit), _shown(row.spark, row.unit))
+    start = f"  {row.name:<{width}}  {numbers[0]:>{_NUMBER_WIDTH}}  {numbers[1]:>{_NUMBER_WIDTH}}  "
+    notes = textwrap.wrap(row.note, WIDTH - len(start), break_long_words=False)
+    yield start + notes[0]
+    yield from (" " * len(start) + note for note in notes[1:])
+
+
+def _shown(value: int | None, unit: str) -> str:
+    if value is None:
+        return "-"
+    if unit == "bytes":
+        return f"{round(value / MIB):,} MiB"
+    if unit == "millicores":
+        return cpu_text(value)
+    return f"{value / 1000:g} s" if unit == "ms" else f"{value:,}"
+
+
+def _trigger_ms(made: Conversion) -> int | None:
+    trigger = made.job.spec.trigger
+    return trigger if isinstance(trigger, int) else None
+
+
+def _document(made: Conversion, planned: Plan, rows: Sequence[Row]) -> dict[str, Any]:
+    return {
+        "schemaVersion": SCHEMA_VERSION,
+        "spec": made.document,
+        "comparison": [row.model_dump(mode="json") for row in rows],
+        "notes": [note.model_dump(mode="json") for note in made.notes],
+        "feasible": planned.feasible,
+        "violations": list(planned.violations),
+    }
+
+
+def _write(out: Path, text: str) -> None:
+    try:
+        out.write_text(text, encoding="utf-8")
+    except OSError as error:
+        raise SpecNotWritten(path=str(out), need=error.strerror or "a file that can be written", fix="name another file") from None

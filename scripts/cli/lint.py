@@ -1,0 +1,196 @@
+"""``penstock lint``: what is allowed in job specs, environments and manifests and still a mistake, without a cluster or AWS."""
+
+from __future__ import annotations
+
+import argparse
+import datetime
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+
+from penstock.scripts.cli.output import add_output_argument, as_text
+from penstock.scripts.errors import BadDate, NothingToLint, UnknownRule
+from penstock.scripts.linting.environment import LintedEnvironment
+from penstock.scripts.linting.jobs import JobToLint, job_to_lint
+from penstock.scripts.linting.manifests import Manifests, read_manifests
+from penstock.scripts.planning.planned_jobs import DEFAULT_ENVIRONMENT, add_planning_arguments
+from penstock.scripts.planning.price_files import catalog_file
+from penstock.scripts.render import lint_table as table
+from penstock.sizing.catalog.catalog import Catalog, shipped
+from penstock.sizing.errors import CheckFailed, PenstockError, raise_all
+from penstock.sizing.lint.finding import Finding
+from penstock.sizing.lint.lint import RULES, lint
+from penstock.sizing.lint.names import meant
+from penstock.sizing.lint.subject import Subject
+from penstock.sizing.planned import SCHEMA_VERSION
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """The arguments of the verb."""
+    parser.add_argument("specs", nargs="*", type=Path, metavar="SPEC", help="job specs, with the environment that they run in")
+    parser.add_argument("--environment", metavar="NAME", help=f"a shipped environment or a file (default: {DEFAULT_ENVIRONMENT})")
+    parser.add_argument(
+        "--manifest",
+        nargs="+",
+        action="extend",
+        type=Path,
+        default=[],
+        metavar="FILE",
+        help="Kubernetes manifests: NodePool, EC2NodeClass, Pod, Deployment, StatefulSet, Job, SparkApplication ...",
+    )
+    add_planning_arguments(parser)
+    parser.add_argument("--today", metavar="YYYY-MM-DD", help="the date for the ends of support (default: today)")
+    parser.add_argument("--ignore", action="append", default=[], metavar="LINT-0xx", help="leave a rule out; may be repeated")
+    parser.add_argument("--strict", action="store_true", help="end with 1 on warnings too")
+    parser.add_argument("--rules", action="store_true", help="print all the rules and end")
+    add_output_argument(parser)
+
+
+def run(arguments: argparse.Namespace) -> int:
+    """Prints the findings.
+
+    Returns:
+        0, or 1 with an error among the findings; with --strict with a warning too.
+
+    Raises:
+        PenstockError: USE-020 to USE-022 for the call; what is wrong in a document, all at once.
+    """
+    if arguments.rules:
+        _print_rules(arguments.output)
+        return 0
+    ignored = _ignored(arguments.ignore)
+    today = _today(arguments.today)
+    if not arguments.specs and not arguments.manifest and arguments.environment is None:
+        need = "a job spec, --manifest FILE, or --environment NAME"
+        raise NothingToLint(given="none of them", need=need, fix="penstock lint jobs/specs/user_credit.yaml")
+    findings = _findings(arguments, today, ignored)
+    if arguments.output == "table":
+        sys.stdout.write(table.render(findings, _looked_at(arguments)))
+    else:
+        sys.stdout.write(as_text(_document(findings, today), arguments.output))
+    grave = ("error", "warning") if arguments.strict else ("error",)
+    return CheckFailed.exit_code if any(finding.severity in grave for finding in findings) else 0
+
+
+def _findings(arguments: argparse.Namespace, today: str, ignored: frozenset[str]) -> tuple[Finding, ...]:
+    """What is found in the environment with its jobs, and in the manifests, which are a world of their own where they have NodePools."""
+    faults: list[PenstockError] = []
+    manifests = _manifests(arguments.manifest, faults)
+    environment, jobs = _jobs(arguments, faults)
+    raise_all(faults)
+    catalog = _catalog(arguments.catalog, environment)
+    findings: list[Finding] = []
+    if environment is not None:
+        findings += lint(_subject(environment, jobs, catalog, today), ignored)
+    if any(manifests):
+        findings += lint(_manifest_subject(manifests, environment, catalog, today), ignored)
+    return tuple(dict.fromkeys(findings))
+
+
+def _jobs(arguments: argparse.Namespace, faults: list[PenstockError]) -> tuple[LintedEnvironment | None, list[JobToLint]]:
+    if not arguments.specs and arguments.environment is None:
+        return None, []
+    try:
+        environment = LintedEnvironment(arguments.environment or DEFAULT_ENVIRONMENT, arguments.catalog)
+    except PenstockError as error:
+        faults += error.errors
+        return None, []
+    jobs: list[JobToLint] = []
+    for path in arguments.specs:
+        try:
+            jobs.append(job_to_lint(path, arguments.app_path, environment))
+        except PenstockError as error:
+            faults += error.errors
+    return environment, jobs
+
+
+def _manifests(paths: Sequence[Path], faults: list[PenstockError]) -> Manifests:
+    found = Manifests()
+    for path in paths:
+        try:
+            found = found.plus(read_manifests(path))
+        except PenstockError as error:
+            faults += error.errors
+    return found
+
+
+def _catalog(path: Path | None, environment: LintedEnvironment | None) -> Catalog:
+    if environment is not None and environment.cluster is not None:
+        return environment.cluster.catalog
+    return catalog_file(path) if path else shipped()
+
+
+def _subject(environment: LintedEnvironment, jobs: Sequence[JobToLint], catalog: Catalog, today: str) -> Subject:
+    cluster = environment.cluster
+    return Subject(
+        today=today,
+        catalog=catalog,
+        zones=cluster.zones if cluster else (),
+        pools=environment.pools,
+        pods=(environment.driver, environment.executor, *(pods for job in jobs for pods in job.pods)) if cluster else (),
+        confs=tuple(job.conf for job in jobs),
+        jobs=tuple(job.job for job in jobs),
+        versions=environment.versions,
+        **({"node_settings": cluster.node_settings, "spot_ratio": cluster.spot_ratio} if cluster else {}),
+    )
+
+
+def _manifest_subject(manifests: Manifests, environment: LintedEnvironment | None, catalog: Catalog, today: str) -> Subject:
+    zones = sorted({zone for instance in catalog.types for zone in instance.zones})
+    return Subject(
+        today=today,
+        catalog=catalog,
+        zones=tuple(zones),
+        pools=manifests.pools or (environment.pools if environment else ()),
+        pods=manifests.pods,
+        confs=manifests.confs,
+        manifests=manifests.manifests,
+        budgets=manifests.budgets,
+        all_pods=bool(manifests.pools),
+    )
+
+
+def _ignored(names: Sequence[str]) -> frozenset[str]:
+    ids = [name.strip() for text in names for name in text.split(",")]
+    faults = [
+        UnknownRule(path="--ignore", given=name, need="the id of a rule", fix=meant(name.upper(), RULES, "penstock lint --rules"))
+        for name in ids
+        if name not in RULES
+    ]
+    raise_all(faults)
+    return frozenset(ids)
+
+
+def _today(text: str | None) -> str:
+    if text is None:
+        return datetime.datetime.now(tz=datetime.UTC).date().isoformat()
+    try:
+        return datetime.datetime.strptime(text, "%Y-%m-%d").replace(tzinfo=datetime.UTC).date().isoformat()
+    except ValueError:
+        raise BadDate(path="--today", given=text, need="a date as 2026-11-21", fix="write year, month and day") from None
+
+
+def _looked_at(arguments: argparse.Namespace) -> str:
+    named = [str(path) for path in arguments.specs]
+    if arguments.specs or arguments.environment:
+        named.append(f"environment {arguments.environment or DEFAULT_ENVIRONMENT}")
+    named += [str(path) for path in arguments.manifest]
+    return ", ".join(named)
+
+
+def _document(findings: Sequence[Finding], today: str) -> dict[str, object]:
+    numbers = {severity: sum(finding.severity == severity for finding in findings) for severity in ("error", "warning", "info")}
+    return {
+        "schemaVersion": SCHEMA_VERSION,
+        "today": today,
+        "counts": numbers,
+        "findings": [finding.as_json() for finding in findings],
+    }
+
+
+def _print_rules(output: str) -> None:
+    if output == "table":
+        sys.stdout.write(table.render_rules(RULES.values()))
+        return
+    rules = [{"id": one.id, "severity": one.severity, "title": one.title, "why": one.why, "fix": one.fix} for one in RULES.values()]
+    sys.stdout.write(as_text({"schemaVersion": SCHEMA_VERSION, "rules": rules}, output))

@@ -1,0 +1,178 @@
+"""``penstock place``: the nodes that Karpenter makes for pods, without a cluster or AWS."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any, NamedTuple, NoReturn
+
+from penstock.scripts.cli.output import FORMATS, add_output_argument
+from penstock.scripts.errors import UnreadableScenario, WrongUsage
+from penstock.scripts.planning.planned_jobs import where
+from penstock.scripts.planning.price_files import catalog_file
+from penstock.scripts.render import place_table
+from penstock.sizing.catalog.allocatable import NodeSettings
+from penstock.sizing.catalog.catalog import Catalog, shipped
+from penstock.sizing.errors import PenstockError, Place, raise_all
+from penstock.sizing.placement.decision import Decision
+from penstock.sizing.placement.place import place
+from penstock.sizing.placement.scenario import Scenario, locate, read
+from penstock.sizing.placement.staged import place_staged
+
+# A scenario of a hundred NodePools and groups has some 200 kB.
+MAX_BYTES = 50_000_000
+
+
+class Nodes(NamedTuple):
+    """What an environment says of its nodes.
+
+    Args:
+        catalog: instance types and prices.
+        settings: of the nodes.
+        zones: with subnets; None: the region's a, b and c.
+    """
+
+    catalog: Catalog
+    settings: NodeSettings
+    zones: Sequence[str] | None = None
+
+
+def nodes_of(environment: str | None, catalog: Path | None = None) -> Nodes:
+    """What an environment says of its nodes; without one Karpenter's own defaults hold, for a scenario brings all the rest.
+
+    Args:
+        environment: its name or file.
+        catalog: a snapshot in place of its prices.
+
+    Raises:
+        WrongUsage: USE-001, for an environment without a cluster.
+    """
+    if environment is None:
+        return Nodes(catalog_file(catalog) if catalog else shipped(), NodeSettings())
+    found = where(environment, catalog)
+    if found.cluster is None:
+        need = "an environment with a cluster: network, eks and nodes"
+        raise WrongUsage(given=f"the environment {environment}", need=need, fix="leave it out for Karpenter's own defaults")
+    return Nodes(found.cluster.catalog, found.cluster.node_settings, found.cluster.zones)
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """The arguments of the verb."""
+    parser.add_argument(
+        "scenarios", nargs="+", type=Path, metavar="SCENARIO", help="a JSON file: a scenario, or one under the key `scenario`"
+    )
+    parser.add_argument("--environment", metavar="NAME", help="whose node settings, zones and prices hold (default: Karpenter's own)")
+    parser.add_argument("--catalog", type=Path, metavar="FILE", help="a snapshot of `catalog refresh`, for its types and its spot prices")
+    add_output_argument(parser, FORMATS)
+    parser.add_argument("--explain", action="store_true", help="say why pods stay unschedulable, in JSON and YAML too")
+
+
+def run(arguments: argparse.Namespace) -> int:
+    """Prints the decisions.
+
+    Returns:
+        0, with unschedulable pods too.
+
+    Raises:
+        PenstockError: USE-010, SIZ-020 to SIZ-025: all the faults of all the files at once.
+    """
+    nodes = nodes_of(arguments.environment, arguments.catalog)
+    decisions = _decisions(arguments.scenarios, nodes)
+    if arguments.output == "table":
+        parts = [place_table.render(_title(path, scenario), decision) for path, scenario, decision in decisions]
+        sys.stdout.write("\n".join(parts))
+        return 0
+    documents = [decision.as_json(explain=arguments.explain) for _, _, decision in decisions]
+    sys.stdout.write(_as_text(documents[0] if len(documents) == 1 else documents, arguments.output))
+    return 0
+
+
+def decide(scenario: Scenario, nodes: Nodes) -> Decision:
+    """The decision on a scenario: staged if pods arrive in it, else in one batch."""
+    decision = place_staged if scenario.arrivals else place
+    return decision(scenario, nodes.catalog, nodes.settings, nodes.zones)
+
+
+def read_file(path: Path) -> Scenario:
+    """The scenario of a file.
+
+    Raises:
+        PenstockError: USE-010, SIZ-020 to SIZ-024, each with the file.
+    """
+    try:
+        return read(_json(path))
+    except PenstockError as error:
+        raise locate(error, str(path)) from None
+
+
+def _decisions(paths: Sequence[Path], nodes: Nodes) -> list[tuple[Path, Scenario, Decision]]:
+    found: list[tuple[Path, Scenario, Decision]] = []
+    faults: list[PenstockError] = []
+    for path in paths:
+        try:
+            scenario = read_file(path)
+            found.append((path, scenario, decide(scenario, nodes)))
+        except PenstockError as error:
+            faults += locate(error, str(path)).errors
+    raise_all(faults)
+    return found
+
+
+def _json(path: Path) -> Any:
+    """A file as plain data.
+
+    Raises:
+        UnreadableScenario: USE-010.
+    """
+    try:
+        with path.open("rb") as file:
+            content = file.read(MAX_BYTES + 1)
+    except OSError as fault:
+        raise _unreadable(path, given=fault.strerror or str(fault), need="a JSON file that can be read") from None
+    except ValueError as fault:
+        raise _unreadable(path, given=str(fault), need="the path of a file") from None
+    if len(content) > MAX_BYTES:
+        raise _unreadable(path, given="a larger file", need=f"at most {MAX_BYTES // 1_000_000} MB")
+    try:
+        return json.loads(content.decode("utf-8-sig"), object_pairs_hook=_unique, parse_constant=_no_constant)
+    except json.JSONDecodeError as fault:
+        raise UnreadableScenario(
+            at=Place(file=str(path), line=fault.lineno, column=fault.colno), given=fault.msg, need="JSON", fix="mend the JSON"
+        ) from None
+    except UnicodeDecodeError:
+        raise _unreadable(path, given="bytes that are no text", need="JSON in UTF-8") from None
+    except RecursionError:
+        raise _unreadable(path, given="very deep nesting", need="a scenario") from None
+    except ValueError as fault:
+        raise _unreadable(path, given=str(fault), need="JSON whose keys are unique, without NaN and Infinity") from None
+
+
+def _unreadable(path: Path, given: str, need: str) -> UnreadableScenario:
+    return UnreadableScenario(at=Place(file=str(path)), given=given, need=need, fix="see docs/placement.md")
+
+
+def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    found = dict(pairs)
+    if len(found) != len(pairs):
+        names = [name for name, _ in pairs]
+        raise ValueError(f"the key {next(name for name in names if names.count(name) > 1)!r} twice in one object")
+    return found
+
+
+def _no_constant(text: str) -> NoReturn:
+    raise ValueError(text)
+
+
+def _title(path: Path, scenario: Scenario) -> str:
+    return scenario.name or path.stem
+
+
+def _as_text(document: dict[str, Any] | list[dict[str, Any]], output: str) -> str:
+    if output == "json":
+        return json.dumps(document, indent=2, ensure_ascii=False) + "\n"
+    import yaml  # only here, so that a table needs no YAML writer
+
+    return yaml.safe_dump(document, sort_keys=False, allow_unicode=True, width=120)

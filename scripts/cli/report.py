@@ -1,0 +1,70 @@
+"""``penstock report``: the plan as one HTML page that can be read anywhere."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from pathlib import Path
+
+from penstock.scripts.errors import NoPage, ReportNotWritten
+from penstock.scripts.planning.planned_jobs import (
+    add_environment_argument,
+    add_planning_arguments,
+    add_prices_argument,
+    planned_job,
+    where,
+)
+from penstock.scripts.render.report import page
+from penstock.sizing.errors import Infeasible, violation
+
+_SUFFIXES = (".html", ".htm")
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """The arguments of the verb."""
+    parser.add_argument("spec", type=Path, metavar="SPEC", help="the job spec, a YAML file")
+    add_environment_argument(parser)
+    add_planning_arguments(parser)
+    add_prices_argument(parser)
+    parser.add_argument("--out", type=Path, metavar="FILE.html", help="where to write the page (default: <job>-report.html in this folder)")
+
+
+def run(arguments: argparse.Namespace) -> int:
+    """Writes the page and prints its path.
+
+    Returns:
+        0, or 3 for a plan that is not feasible; its page is written all the same.
+    """
+    there = where(arguments.environment, arguments.catalog, arguments.prices)
+    job = planned_job(arguments.spec, there, arguments.app_path)
+    out: Path = arguments.out or Path(f"{job.name}-report.html")
+    check(out)
+    write(out, page.render(job.plan, job.name, there.environment.name, job.targets.load))
+    print(out, flush=True)
+    for found in job.plan.violations:
+        print(violation(found).render(), file=sys.stderr)
+    return 0 if job.plan.feasible else Infeasible.exit_code
+
+
+def check(out: Path) -> None:
+    """Refuses a path that is none of a page, such as the spec's own, which would be overwritten.
+
+    Raises:
+        NoPage: USE-041.
+    """
+    if out.suffix.lower() not in _SUFFIXES:
+        raise NoPage(path="--out", given=str(out), need=f"a file that ends in {' or '.join(_SUFFIXES)}", fix=f"--out {out}.html")
+
+
+def write(out: Path, text: str) -> None:
+    """Writes a page.
+
+    Raises:
+        ReportNotWritten: USE-040.
+    """
+    try:
+        # A path of the user's need not be text that UTF-8 has.
+        out.write_bytes(text.encode("utf-8", errors="backslashreplace"))
+    except OSError as error:
+        need = f"a file in a folder that can be written to: {error.strerror or error}"
+        raise ReportNotWritten(path="--out", given=str(out), need=need, fix="make the folder, or give another --out") from None

@@ -1,0 +1,124 @@
+"""``penstock size``: from job specs to plans, without Spark, cdktf or AWS."""
+
+from __future__ import annotations
+
+import argparse
+import os
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from penstock.scripts.cli.output import add_output_argument, as_text
+from penstock.scripts.errors import WrongUsage
+from penstock.scripts.planning.planned_jobs import (
+    PlannedJob,
+    Where,
+    add_environment_argument,
+    add_planning_arguments,
+    add_prices_argument,
+    planned_job,
+    where,
+)
+from penstock.scripts.render import node_picture, plan_table, together_table
+from penstock.sizing.errors import Infeasible, violation
+from penstock.sizing.planned import SCHEMA_VERSION, Plan
+from penstock.sizing.together import Together, plan_together
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """The arguments of the verb."""
+    parser.add_argument("specs", nargs="*", type=Path, metavar="SPEC", help="the job spec, a YAML file; several: on shared nodes")
+    add_environment_argument(parser)
+    add_planning_arguments(parser)
+    add_prices_argument(parser)
+    add_output_argument(parser)
+    parser.add_argument("--explain", action="store_true", help="say for each number how it came about")
+    parser.add_argument("--from-flink", type=Path, metavar="FILE", help="a FlinkDeployment: prints the job spec that replaces it")
+    parser.add_argument("--out", type=Path, metavar="SPEC.yaml", help="with --from-flink: a file for the spec, too")
+
+
+def run(arguments: argparse.Namespace) -> int:
+    """Prints the plan, or all the plans and what the jobs take together.
+
+    Returns:
+        0, or 3 for a plan that is not feasible; it is printed all the same.
+    """
+    _check(arguments)
+    if arguments.from_flink is not None:
+        from penstock.scripts.cli import from_flink  # only here: a plan needs nothing of Flink
+
+        return from_flink.run(arguments.from_flink, arguments.output, arguments.out)
+    there = where(arguments.environment, arguments.catalog, arguments.prices)
+    jobs = [planned_job(spec, there, arguments.app_path) for spec in arguments.specs]
+    _check_names(jobs)
+    return _one(jobs[0], arguments) if len(jobs) == 1 else _several(jobs, there, arguments)
+
+
+def _check(arguments: argparse.Namespace) -> None:
+    if bool(arguments.specs) == (arguments.from_flink is not None):
+        given = "both a SPEC and --from-flink" if arguments.specs else "no SPEC"
+        raise WrongUsage(given=given, need="job specs, or --from-flink with one file", fix="penstock size --help")
+    if arguments.out is not None and arguments.from_flink is None:
+        raise WrongUsage(given=f"--out {arguments.out}", need="--from-flink beside it: else no spec is made", fix="leave it out")
+
+
+def _check_names(jobs: Sequence[PlannedJob]) -> None:
+    names = [job.name for job in jobs]
+    twice = next((name for name in names if names.count(name) > 1), None)
+    if twice is not None:
+        files = ", ".join(str(job.spec.path) for job in jobs if job.name == twice)
+        raise WrongUsage(given=f"the job {twice} in {files}", need="jobs with different names", fix="name each spec once")
+
+
+def _one(job: PlannedJob, arguments: argparse.Namespace) -> int:
+    if arguments.output == "table":
+        sys.stdout.write(plan_table.render(job.plan, job.name))
+        _draw(job.plan)
+        if arguments.explain:
+            sys.stdout.write(plan_table.render_explanations(job.plan))
+        _tell(job.plan.violations)
+    else:
+        sys.stdout.write(as_text(_document(job.plan, explain=arguments.explain), arguments.output))
+    return 0 if job.plan.feasible else Infeasible.exit_code
+
+
+def _several(jobs: Sequence[PlannedJob], there: Where, arguments: argparse.Namespace) -> int:
+    if there.cluster is None:
+        need = "an environment with a cluster: without one there is nothing that jobs share"
+        raise WrongUsage(given=f"the environment {there.environment.name}", need=need, fix="size them one by one, or name another")
+    shared = plan_together({job.name: job.plan for job in jobs}, there.cluster)
+    if arguments.output == "table":
+        _print_several(jobs, shared, explain=arguments.explain)
+    else:
+        plans = {job.name: _document(job.plan, explain=arguments.explain) for job in jobs}
+        together = shared.model_dump(mode="json", by_alias=True)
+        sys.stdout.write(as_text({"schemaVersion": SCHEMA_VERSION, "jobs": plans, "together": together}, arguments.output))
+    return 0 if shared.feasible else Infeasible.exit_code
+
+
+def _print_several(jobs: Sequence[PlannedJob], shared: Together, *, explain: bool) -> None:
+    for job in jobs:
+        sys.stdout.write(plan_table.render(job.plan, job.name) + "\n")
+        if explain:
+            sys.stdout.write(plan_table.render_explanations(job.plan) + "\n")
+    sys.stdout.write(together_table.render(shared, [job.name for job in jobs]))
+    sys.stdout.write("\n" + node_picture.for_stream(shared.nodes, sys.stdout, os.environ))
+    for job in jobs:
+        _tell(job.plan.violations)
+    _tell(shared.violations)
+
+
+def _draw(plan: Plan) -> None:
+    if plan.nodes is not None:
+        sys.stdout.write("\n" + node_picture.for_stream(plan.nodes, sys.stdout, os.environ))
+
+
+def _tell(violations: Sequence[dict[str, str | int | None]]) -> None:
+    sys.stdout.flush()
+    for found in violations:
+        print(violation(found).render(), file=sys.stderr)
+
+
+def _document(plan: Plan, *, explain: bool) -> dict[str, Any]:
+    return plan.model_dump(mode="json", by_alias=True, exclude=None if explain else {"explain"})

@@ -1,0 +1,53 @@
+"""``penstock synth``: the stacks of an environment as Terraform reads them; asks nothing of AWS."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from pathlib import Path
+
+from penstock.scripts.cli.output import add_output_argument, as_text
+from penstock.scripts.progress import Steps
+from penstock.scripts.provisioning.chosen_environment import add_environment_argument, deployable
+from penstock.scripts.provisioning.deployment import in_order
+from penstock.scripts.provisioning.stacks import synthesized
+from penstock.sizing.planned import SCHEMA_VERSION
+
+# cdktf's own.
+DEFAULT_FOLDER = Path("cdktf.out")
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """The arguments of the verb."""
+    add_environment_argument(parser)
+    parser.add_argument("--out", type=Path, default=DEFAULT_FOLDER, metavar="DIR", help=f"where to (default: {DEFAULT_FOLDER})")
+    add_output_argument(parser)
+
+
+def run(arguments: argparse.Namespace) -> int:
+    """Synthesizes the stacks and lists them.
+
+    Returns:
+        0.
+
+    Raises:
+        PenstockError: what is wrong with the environment; sizing's own errors where the plans of its jobs can't be met.
+    """
+    environment = deployable(arguments.environment)
+    with Steps().at("synth", f"the stacks of {environment.name}") as step:
+        stacks = in_order(synthesized(environment, arguments.out))
+        step.said = f"{len(stacks)} stacks in {arguments.out}"
+    found = [(stack, len(stack.resources())) for stack in stacks]
+    if arguments.output == "table":
+        width = max(len(stack.name) for stack in stacks)
+        for stack, count in found:
+            after = f"  after {', '.join(stack.dependencies)}" if stack.dependencies else ""
+            print(f"{stack.name:<{width}}  {count:>4} resources{after}")
+        return 0
+    listed = [
+        {"name": stack.name, "folder": str(stack.folder), "resources": count, "dependencies": list(stack.dependencies)}
+        for stack, count in found
+    ]
+    document = {"schemaVersion": SCHEMA_VERSION, "environment": environment.name, "stacks": listed}
+    sys.stdout.write(as_text(document, arguments.output))
+    return 0

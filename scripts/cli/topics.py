@@ -1,0 +1,156 @@
+"""``penstock topics plan|apply``: the topics of an environment's jobs, shown first, then created and grown."""
+
+from __future__ import annotations
+
+import argparse
+import os
+import sys
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import get_args
+
+from penstock.infra.environment import Environment, load, names
+from penstock.infra.errors import NoEnvironment
+from penstock.infra.plans import plans
+from penstock.jobs.configuration.kafka_access import Security
+from penstock.scripts.cli.command import exit_code
+from penstock.scripts.cli.output import add_output_argument, as_text
+from penstock.scripts.errors import WrongUsage
+from penstock.scripts.progress import Steps
+from penstock.scripts.topics import table
+from penstock.scripts.topics.address import access
+from penstock.scripts.topics.brokers import TopicBrokers
+from penstock.scripts.topics.difference import TopicChange, changes
+from penstock.scripts.topics.errors import NotAgreed, TopicRefused
+from penstock.scripts.topics.wanted import wanted_topics
+from penstock.sizing.errors import Faults, PenstockError, raise_all
+from penstock.sizing.planned import SCHEMA_VERSION
+
+_VARIABLE = "PENSTOCK_ENVIRONMENT"
+_YES = ("y", "yes")
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """The arguments of the verb."""
+    verbs = parser.add_subparsers(dest="action", required=True, metavar="ACTION")
+    plan = verbs.add_parser("plan", help="show what would be done, and change nothing", allow_abbrev=False)
+    apply = verbs.add_parser("apply", help="show it, ask, and do it", allow_abbrev=False)
+    for one in (plan, apply):
+        _add_common(one)
+    apply.add_argument("--yes", action="store_true", help="do not ask")
+
+
+def _add_common(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("environment", nargs="?", metavar="ENV", help=f"an environment's name or file (default: that of {_VARIABLE})")
+    parser.add_argument("--environment", dest="named", metavar="NAME", help="the same")
+    parser.add_argument(
+        "--spec", action="append", type=Path, default=[], metavar="FILE", help="a job spec beside the environment's own; may be repeated"
+    )
+    parser.add_argument("--brokers", metavar="HOST:PORT", help="brokers in place of the environment's, several with commas")
+    parser.add_argument("--security", choices=get_args(Security), help="of their listener (default: the environment's)")
+    parser.add_argument("--ca-file", type=Path, metavar="FILE", help="certificates in PEM that the brokers' are signed by")
+    parser.add_argument(
+        "--lose-records", action="store_true", help="allow settings by which the brokers drop records, as a shorter retention"
+    )
+    parser.add_argument(
+        "--replication", type=_copies, metavar="N", help="replicas where no spec names a number (default: the environment's)"
+    )
+    add_output_argument(parser)
+
+
+def run(arguments: argparse.Namespace) -> int:
+    """Shows the plan, and for ``apply`` does it.
+
+    Returns:
+        0, or 1 where something is refused, or was not agreed to.
+    """
+    environment = _environment(arguments)
+    wanted = wanted_topics(environment, plans(environment), arguments.replication)
+    ca_file = None if arguments.ca_file is None else str(arguments.ca_file)
+    reached = access(environment, arguments.brokers, arguments.security, ca_file)
+    brokers = TopicBrokers(reached)
+    found = brokers.found(topic.name for topic in wanted)
+    planned = changes(wanted, found, lose_records=arguments.lose_records)
+    faults = [*_refused(planned), *brokers.refusals(planned)]
+    headline = f"topics of {environment.name} on {reached.address}"
+    if arguments.action == "apply" and not faults:
+        return _apply(planned, brokers, headline, arguments)
+    _show(planned, headline, arguments, faults)
+    if arguments.output == "table":
+        raise_all(faults)
+    # The document has said it.
+    return exit_code(Faults(faults)) if faults else 0
+
+
+def _copies(text: str) -> int:
+    if not text.isdigit() or not 1 <= int(text) <= 15:
+        raise argparse.ArgumentTypeError(f"a number of replicas from 1 to 15, not {text}")
+    return int(text)
+
+
+def _environment(arguments: argparse.Namespace) -> Environment:
+    given = [name for name in (arguments.environment, arguments.named) if name]
+    if len(set(given)) > 1:
+        raise WrongUsage(given=f"the environments {' and '.join(given)}", need="one environment", fix="name it once")
+    name = given[0] if given else os.environ.get(_VARIABLE)
+    if not name:
+        need = f"the environment whose topics they are: one of {', '.join(names())}, or the path of a file"
+        raise NoEnvironment(path="ENV", need=need, fix="penstock topics plan ENV")
+    environment = load(name)
+    specs = [str(path.resolve()) for path in arguments.spec]
+    jobs = list(dict.fromkeys([*environment.spec.jobs, *specs]))
+    return environment.model_copy(update={"spec": environment.spec.model_copy(update={"jobs": jobs})})
+
+
+def _refused(planned: Sequence[TopicChange]) -> Iterator[PenstockError]:
+    for name, (given, need, fix) in table.refusals(planned):
+        yield TopicRefused(path=f"topic {name}", given=given, need=need, fix=fix)
+
+
+def _show(
+    planned: Sequence[TopicChange],
+    headline: str,
+    arguments: argparse.Namespace,
+    faults: Sequence[PenstockError] = (),
+    *,
+    applied: bool = False,
+) -> None:
+    if arguments.output == "table":
+        sys.stdout.write(table.render(planned, headline))
+    else:
+        topics = {"topics": table.document(planned), "applied": applied, "errors": [fault.as_json() for fault in faults]}
+        sys.stdout.write(as_text({"schemaVersion": SCHEMA_VERSION, **topics}, arguments.output))
+    sys.stdout.flush()
+
+
+def _apply(planned: Sequence[TopicChange], brokers: TopicBrokers, headline: str, arguments: argparse.Namespace) -> int:
+    todo = [change for change in planned if change.actions]
+    if arguments.output == "table":
+        _show(planned, headline, arguments)
+    if todo:
+        _agree(arguments)
+        _do(todo, brokers)
+    if arguments.output != "table":
+        _show(planned, headline, arguments, applied=True)
+    return 0
+
+
+def _agree(arguments: argparse.Namespace) -> None:
+    if arguments.yes:
+        return
+    if arguments.output != "table" or not sys.stdin.isatty():
+        need = "--yes, where nobody can be asked"
+        raise WrongUsage(given="penstock topics apply", need=need, fix="look at penstock topics plan first, then apply with --yes")
+    answer = input("Do this? Type yes: ")
+    if answer.strip().lower() not in _YES:
+        raise NotAgreed(path="topics", given=answer, need="yes", fix="run it again when it is as you want it")
+
+
+def _do(todo: Sequence[TopicChange], brokers: TopicBrokers) -> None:
+    """Each change by itself: an end midway leaves whole topics, and the next run goes on from there."""
+    steps = Steps()
+    for number, change in enumerate(todo, start=1):
+        for action in change.actions:
+            with steps.at(f"{number}/{len(todo)}", f"{action} {change.name}") as step:
+                brokers.do(change, action)
+                step.said = f"{action} {change.name}: done"

@@ -1,0 +1,304 @@
+"""``penstock up``: runs jobs on this machine, from the plan to a checked result, with everything that they need."""
+
+from __future__ import annotations
+
+import argparse
+import os
+import shutil
+import signal
+import sys
+import tempfile
+import textwrap
+import threading
+from collections import Counter
+from contextlib import ExitStack
+from pathlib import Path
+from types import FrameType
+from typing import NoReturn
+
+from penstock.infra import environment as environments
+from penstock.infra.environment import Environment
+from penstock.jobs.errors import Contradiction, MissingField
+from penstock.jobs.spec import load
+from penstock.jobs.spec.requested_topics import asked_topics
+from penstock.jobs.stream.streams import Tag
+from penstock.jobs.targets import targets
+from penstock.scripts import layout
+from penstock.scripts.errors import StacksDiffer, WrongResult
+from penstock.scripts.local import input as local_input
+from penstock.scripts.local import kafka_topics, verdict
+from penstock.scripts.local import machine as local_machine
+from penstock.scripts.local.environment import LocalEnvironment
+from penstock.scripts.local.run import Job, LocalRun
+from penstock.scripts.local.servers.starting import LocalServers, without_server
+from penstock.scripts.local.verdict import Outcome, Verdict
+from penstock.scripts.progress import Steps
+from penstock.scripts.provisioning.terraform import Applied
+from penstock.scripts.render import plan_table
+from penstock.sizing.errors import PenstockError, raise_all, violation
+from penstock.sizing.plan import plan
+
+# How often it is looked whether all still runs.
+_LOOK_S = 1.0
+_WIDTH = 100
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """The arguments of the verb."""
+    parser.add_argument("specs", nargs="+", type=Path, metavar="SPEC", help="a job spec; several run one after another in one environment")
+    parser.add_argument(
+        "--app-path", action="append", type=Path, default=[], metavar="DIR", help="a folder where an app's module may lie; may be repeated"
+    )
+    parser.add_argument("--keep", action="store_true", help="stay up after the check, until Ctrl-C")
+    parser.add_argument(
+        "--all-stacks",
+        action="store_true",
+        help="apply every stack of the environment, not the one alone that jobs need",
+    )
+    parser.add_argument("--environment", default="local", metavar="ENV", help="environment file or its name (default: local)")
+    parser.add_argument("--aws-port", type=_port, default=0, metavar="PORT", help="of the emulated AWS (default: a free one)")
+    parser.add_argument("--kafka-port", type=_port, default=0, metavar="PORT", help="of the Kafka broker (default: a free one)")
+
+
+def run(arguments: argparse.Namespace) -> int:
+    """Runs the jobs.
+
+    Returns:
+        0; what is wrong is raised.
+
+    Raises:
+        PenstockError: whatever is wrong with a spec, this machine, the run or its result.
+    """
+    signal.signal(signal.SIGTERM, _interrupt)
+    steps = Steps()
+    jobs = _jobs(arguments)
+    environment = environments.load(arguments.environment)
+    for job in jobs:
+        sys.stdout.write(plan_table.render(job.plan, job.name) + "\n")
+        sys.stdout.flush()
+    # Asked before anything is started, so that a machine without the jars is told so at once.
+    layout.kafka_classpath()
+    layout.spark_jars()
+    folder = Path(tempfile.mkdtemp(prefix="penstock-up-"))
+    try:
+        with ExitStack() as held:
+            _run_all(jobs, arguments, environment, folder, steps, held)
+    except PenstockError:
+        _keep_logs(folder, steps)
+        raise
+    finally:
+        shutil.rmtree(folder, ignore_errors=True)
+    return 0
+
+
+def _jobs(arguments: argparse.Namespace) -> list[Job]:
+    """The jobs with their plans; all that can be wrong with them is found here."""
+    jobs: list[Job] = []
+    faults: list[PenstockError] = []
+    for path in arguments.specs:
+        try:
+            jobs.append(_job(path, arguments.app_path))
+        except PenstockError as error:
+            faults.extend(error.errors)
+    raise_all([*faults, *_namesakes(jobs), *_fed_twice(jobs), *([] if arguments.keep else _without_input(jobs))])
+    return jobs
+
+
+def _namesakes(jobs: list[Job]) -> list[PenstockError]:
+    """Jobs that another one before them has the name of: topics, checkpoint and output would be the same."""
+    first: dict[str, Job] = {}
+    faults: list[PenstockError] = []
+    for job in jobs:
+        before = first.setdefault(job.name, job)
+        if before is not job:
+            fault = Contradiction(need=f"a name of its own; {before.spec.path} has this one", fix="rename one, or run them one by one")
+            faults.append(job.spec.document.locate(fault, ("metadata", "name")))
+    return faults
+
+
+def _fed_twice(jobs: list[Job]) -> list[PenstockError]:
+    """Jobs whose input goes to a topic that another one before them fills: each would read the other's records as well."""
+    first: dict[str, Job] = {}
+    faults: list[PenstockError] = []
+    for job in jobs:
+        for topic in job.generators:
+            before = first.setdefault(topic, job)
+            if before.name != job.name:
+                fault = Contradiction(need=f"topics that no other job is fed through; {before.name} is", fix="run them one by one")
+                faults.append(job.spec.document.locate(fault, ("spec", "local", "input", topic)))
+    return faults
+
+
+def _without_input(jobs: list[Job]) -> list[PenstockError]:
+    """Jobs that nothing would be fed to: there would be nothing to check."""
+    fault = "at least one topic with its input, for there is nothing to run the job on"
+    fix = "add spec.local.input, or feed the topics yourself with --keep"
+    return [
+        job.spec.document.locate(MissingField(path="spec.local.input", need=fault, fix=fix), ("spec", "local", "input"))
+        for job in jobs
+        if not job.generators and not job.spec.job.spec.local.connections
+    ]
+
+
+def _job(path: Path, app_path: list[Path]) -> Job:
+    spec = load(path)
+    raise_all(without_server(spec))
+    planned = plan(targets(spec, app_path))
+    raise_all(violation(found) for found in planned.violations)
+    folders = (path.parent.resolve(), *(folder.resolve() for folder in app_path))
+    return Job(spec, planned, folders, local_input.generators(spec, folders), local_input.expectation(spec, folders))
+
+
+def _run_all(jobs: list[Job], arguments: argparse.Namespace, environment: Environment, folder: Path, steps: Steps, held: ExitStack) -> None:
+    steps.title(f"environment {environment.name}")
+    ports = {"aws_port": arguments.aws_port, "kafka_port": arguments.kafka_port}
+    local = LocalEnvironment(environment, folder=folder, all_stacks=arguments.all_stacks, **ports)
+    with steps.at("start", "an emulated AWS (moto) and Apache Kafka in KRaft mode") as step:
+        held.enter_context(local)
+        step.said = f"emulated AWS at {local.aws.endpoint}, Kafka at {local.kafka.address}"
+    for job in jobs:
+        settings = {name: asked.config for name, asked in asked_topics([job.spec]).items()}
+        kafka_topics.create(local.kafka.address, job.plan.kafka.topics, settings)
+    steps.line("topics", "\n".join(", ".join(f"{topic} ({count})" for topic, count in job.plan.kafka.topics.items()) for job in jobs))
+    runs = [_local_run(job, local, folder, steps) for job in jobs]
+    with steps.at("buckets", "cdktf synthesizes the stack, Terraform applies it") as step:
+        local.wait_for_buckets()
+        step.said = f"{environment.spec.buckets.checkpoints}, {environment.spec.buckets.output}"
+    for one in runs:
+        _run_one(one, steps, held if arguments.keep else None)
+    with steps.at("apply", "Terraform applies the rest") as step:
+        step.said = "\n".join(_applied(name, applied) for name, applied in local.applied().items())
+    if arguments.all_stacks:
+        _plan_again(local, steps)
+    if arguments.keep:
+        _stay(runs, local, steps)
+
+
+def _local_run(job: Job, local: LocalEnvironment, folder: Path, steps: Steps) -> LocalRun:
+    """A run of a job, with the servers for its connections."""
+    servers = LocalServers(job.spec, job.app_path, folder / f"{job.name}-servers")
+    asked = job.spec.job.spec.local.connections
+    if asked:
+        with steps.at("servers", f"starting {', '.join(f'{one.kind} for {name}' for name, one in asked.items())}") as step:
+            step.said = local.serve(servers).said()
+    lines = {name: len(some) for name, some in servers.lines.items()}
+    return LocalRun(job, local, local_machine.cut(job.plan), folder / job.name, steps, lines=lines, connections=servers.urls)
+
+
+def _plan_again(local: LocalEnvironment, steps: Steps) -> None:
+    """Holds what is applied against what was asked for.
+
+    Raises:
+        StacksDiffer: RUN-018.
+    """
+    with steps.at("plan", "Terraform plans every stack again") as step:
+        differing = local.differing()
+        if differing:
+            fix = "see terraform-plan.log of the stack: the emulated AWS answers otherwise than it was asked"
+            raise StacksDiffer(path=", ".join(differing), given="a plan with changes", need="none right after an apply", fix=fix)
+        step.said = "nothing to change"
+
+
+def _applied(stack: str, applied: Applied) -> str:
+    kinds = Counter(change.address.split(".")[0] for change in applied.changes if change.action == "create")
+    listed = ", ".join(f"{count} {kind}" if count > 1 else kind for kind, count in sorted(kinds.items()))
+    return f"stack {stack}: {applied}\n{textwrap.fill(listed, _WIDTH, break_on_hyphens=False)}"
+
+
+def _run_one(one: LocalRun, steps: Steps, keep: ExitStack | None) -> None:
+    """Runs a job until its input is processed, and checks it; its driver ends with that, or with `keep`."""
+    steps.title(f"job {one.job.name}")
+    for cut in one.machine.cuts:
+        steps.line("cut", cut)
+    with ExitStack() as own:
+        if one.bounded:
+            _feed(one, steps)
+        driver = (keep or own).enter_context(one.driver())
+        if not one.bounded:
+            _feed(one, steps)
+        one.process(driver)
+        _check(one, steps)
+
+
+def _feed(one: LocalRun, steps: Steps) -> None:
+    if not one.job.generators:
+        # A server sends its lines by itself.
+        return
+    with steps.at("input", "making the records to be fed") as step:
+        records = one.records()
+        step.said = f"{sum(len(some) for some in records.values()):,} records made"
+    one.feed(records)
+
+
+def _check(one: LocalRun, steps: Steps) -> None:
+    """Reads the result back, holds it against the expectation and shows both.
+
+    Raises:
+        WrongResult: RUN-016.
+    """
+    with steps.at("check", "reading the result back and computing what had to come out") as step:
+        expected = one.expectation()
+        outcome = one.outcome(expected)
+        found = verdict.judge(outcome, expected) if expected else verdict.balance(outcome)
+        step.said = "read back"
+    _show(one, outcome, found, steps)
+    if found.differences:
+        raise WrongResult(
+            path=one.job.name, given="\n       ".join(found.differences), need=found.checked, fix="see the job, or its expectation"
+        )
+
+
+def _show(one: LocalRun, outcome: Outcome, found: Verdict, steps: Steps) -> None:
+    fed = ", ".join(f"{place} {records:,}" for place, records in one.given.items())
+    flush = sum(len(what.flush) for what in one.fed.values())
+    steps.line("in", f"{outcome.rows_in:,} records ({fed})" + (f"; {flush} flush events are not counted" if flush else ""))
+    plural = "s" if outcome.files > 1 else ""
+    files = f" in {outcome.files} file{plural}, {outcome.bytes / 1024 / 1024:.1f} MiB" if outcome.files else ""
+    steps.line("out", f"{outcome.rows:,} rows{files}: {one.output_place()}")
+    for tag, count in {Tag.QUARANTINED: outcome.quarantined, Tag.LATE: outcome.late, **outcome.aside}.items():
+        topic = one.side_output_topic(tag)
+        steps.line(tag, f"{count:,}" + (f" in topic {topic}" if topic else ", counted only"))
+    if outcome.filtered or outcome.unmatched:
+        steps.line("not written", f"{outcome.filtered:,} filtered, {outcome.unmatched:,} without a partner so far")
+    rate = outcome.rows_in / max(0.001, one.processing_ms / 1000)
+    steps.line(
+        "throughput", f"{rate:,.0f} records/s over {one.micro_batches} micro-batches, {one.processing_ms / 1000:.1f} s of processing"
+    )
+    steps.line("verdict", f"{'WRONG' if found.differences else 'right'}: {found.checked}")
+
+
+def _stay(runs: list[LocalRun], local: LocalEnvironment, steps: Steps) -> None:
+    """Says how to look at what runs, and waits for Ctrl-C while all of it runs."""
+    steps.title("it stays up; Ctrl-C stops it and takes everything away")
+    console = "org.apache.kafka.tools.consumer.ConsoleConsumer"
+    for one in runs:
+        steps.line(
+            one.job.name, f"Spark UI {one.reading['ui']}\noutput {one.output_place()}\ntopics {', '.join(one.job.plan.kafka.topics)}"
+        )
+    steps.line("bucket", f"curl '{local.aws.endpoint}/{local.environment.spec.buckets.output}?list-type=2'")
+    jars = f"'{Path(layout.kafka_classpath().split(os.pathsep)[0]).parent}/*'"
+    steps.line("topic", f"java -cp {jars} {console} --bootstrap-server {local.kafka.address} --from-beginning --topic NAME")
+    steps.line("stop", f"Ctrl-C, or kill {os.getpid()}")
+    watched = threading.Event()
+    while not watched.wait(_LOOK_S):
+        local.check()
+
+
+def _keep_logs(folder: Path, steps: Steps) -> None:
+    """After a failure the logs stay, in a folder of their own, and are named; all else goes."""
+    logs = [log for log in folder.rglob("*.log") if log.stat().st_size]
+    if logs:
+        kept = Path(tempfile.mkdtemp(prefix="penstock-logs-"))
+        for log in logs:
+            shutil.copy(log, kept / "-".join(log.relative_to(folder).parts))
+        steps.line("logs", str(kept))
+
+
+def _port(text: str) -> int:
+    if not text.isdigit() or int(text) > 65_535:
+        raise argparse.ArgumentTypeError(f"{text!r} is no port: a number from 0 to 65535 is; 0 takes a free one")
+    return int(text)
+
+
+def _interrupt(number: int, frame: FrameType | None) -> NoReturn:
+    raise KeyboardInterrupt

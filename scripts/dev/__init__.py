@@ -1,0 +1,1 @@
+"""What developers of Penstock run: the test tiers and the generated reference pages."""

@@ -1,0 +1,80 @@
+"""``python -m penstock.scripts.dev.error_reference > docs/errors.md``: the page of all the error codes; a test holds the two together."""
+
+from __future__ import annotations
+
+import importlib
+import importlib.util
+import inspect
+import pkgutil
+
+from penstock.sizing.errors import Faults, PenstockError
+
+_PACKAGES = {
+    "sizing": "Targets that contradict each other or can't be met.",
+    "jobs": "Job specs, the app's module, and jobs that run.",
+    "infra": "Environments, stacks and manifests.",
+    "scripts": "The command, the tools on this machine, and what runs outside of Penstock.",
+}
+_EXIT_CODES = {
+    1: "a check ran and failed",
+    2: "a bad document or a bad call",
+    3: "infeasible",
+    4: "a tool, a file or a credential is missing on this machine",
+    5: "the run, or a system outside of Penstock, failed",
+}
+
+
+def errors() -> dict[str, list[type[PenstockError]]]:
+    """Package -> its concrete error classes in the order of their codes; packages without an `errors` module have none."""
+    return {package: sorted(_classes(f"penstock.{package}"), key=lambda kind: kind.code) for package in _PACKAGES}
+
+
+def cause(kind: type[PenstockError]) -> str:
+    """The class's own docstring in one line; empty where it has none."""
+    return " ".join((kind.__dict__.get("__doc__") or "").split())
+
+
+def rendered() -> str:
+    """The page, in Markdown."""
+    found = errors()
+    codes = [f"- {code}: {what}" for code, what in _EXIT_CODES.items()]
+    sections = [line for package, kinds in found.items() if kinds for line in _section(package, kinds)]
+    head = [
+        "# Errors",
+        "",
+        "<!-- Written by `python -m penstock.scripts.dev.error_reference > docs/errors.md`; a test fails where it is out of date. -->",
+        "",
+        "Every error has a code that stays, and says what is wrong, where, what was given, what is needed and how to mend it.",
+        "Several errors of one document come at once. With `-o json` they are `{schemaVersion, errors: [...]}` on standard output.",
+        "The exit code is that of the gravest:",
+        "",
+        *codes,
+    ]
+    return "\n".join([*head, *sections]) + "\n"
+
+
+def _classes(package: str) -> list[type[PenstockError]]:
+    """The classes of the package's own `errors` module and of those of its sub-packages."""
+    return [kind for name in _error_modules(package) for kind in _own_classes(name)]
+
+
+def _error_modules(package: str) -> list[str]:
+    found = pkgutil.iter_modules(importlib.import_module(package).__path__, f"{package}.")
+    inner = [name for module in found if module.ispkg for name in _error_modules(module.name)]
+    own = f"{package}.errors"
+    return [own, *inner] if importlib.util.find_spec(own) is not None else inner
+
+
+def _own_classes(name: str) -> list[type[PenstockError]]:
+    module = importlib.import_module(name)
+    found = [kind for _, kind in inspect.getmembers(module, inspect.isclass) if issubclass(kind, PenstockError)]
+    return [kind for kind in found if kind.__module__ == name and "code" in kind.__dict__ and kind is not Faults]
+
+
+def _section(package: str, kinds: list[type[PenstockError]]) -> list[str]:
+    rows = [f"| {kind.code} | {kind.title} | {cause(kind)} | {kind.exit_code} |" for kind in kinds]
+    return ["", f"## {package}", "", _PACKAGES[package], "", "| code | error | cause | exit |", "|---|---|---|---|", *rows]
+
+
+if __name__ == "__main__":
+    print(rendered(), end="")

@@ -1,0 +1,62 @@
+"""``python -m penstock.scripts.dev.lint_reference > docs/lint.md``: the page of all the rules of lint; a test holds the two together."""
+
+from __future__ import annotations
+
+from types import ModuleType
+
+from penstock.sizing.lint import jobs, manifests, node_pools, pods, spark_conf, versions
+from penstock.sizing.lint.rule import Rule, rules_of
+
+_KINDS: dict[str, ModuleType] = {
+    "NodePools": node_pools,
+    "Where pods go": pods,
+    "Manifests": manifests,
+    "Spark settings": spark_conf,
+    "Job specs": jobs,
+    "Versions": versions,
+}
+_HEAD = """\
+# Lint
+
+<!-- Written by `python -m penstock.scripts.dev.lint_reference > docs/lint.md`; a test fails where it is out of date. -->
+
+What is allowed and still a mistake, found before the rollout. Nothing of it asks a cluster or AWS.
+
+```sh
+penstock lint jobs/specs/user_credit.yaml                 # a job, with the pools and versions of production
+penstock lint jobs/specs/*.yaml --environment prod.yaml   # jobs in an environment of yours
+penstock lint --manifest karpenter.yaml app.yaml          # manifests that you have already
+penstock lint --rules                                     # this table
+```
+
+- An **error** will not work or does harm, a **warning** works and will hurt, an **info** is good to know. The exit code is 1 with an error
+  among the findings, with `--strict` also with a warning, else 0; 2 for a document that can't be read.
+- `--ignore LINT-036` leaves a rule out; it may be repeated. `--today 2026-12-01` sets the date for the ends of support.
+- `-o json` and `-o yaml` print `{schemaVersion, today, counts, findings: [{rule, severity, title, file, line, column, path, given, need,
+  fix, why}]}`.
+- `--manifest` reads NodePool, EC2NodeClass, Pod, Deployment, ReplicaSet, StatefulSet, Job, CronJob, PodDisruptionBudget, SparkApplication
+  (of Apache's operator and of Kubeflow's); several documents in a file, and Lists. Other kinds are left alone. Pods of the manifests are
+  held against the NodePools of the manifests, and where there are none against those of `--environment`.
+- Settings of Spark are held against those that the jars of Spark 4.3.0 know.
+"""
+
+
+def rendered() -> str:
+    """The page, in Markdown."""
+    sections = [line for title, module in _KINDS.items() for line in _section(title, rules_of(module))]
+    return "\n".join([_HEAD.rstrip("\n"), *sections]) + "\n"
+
+
+def _section(title: str, rules: tuple[Rule, ...]) -> list[str]:
+    rows = [f"| {rule.id} | {rule.severity} | {_cell(rule.title)} | {_cell(rule.why)} | {_cell(rule.fix)} |" for rule in rules]
+    sources = [f"- {rule.id}: {rule.source.removeprefix('Source: ')}" for rule in rules]
+    table = ["| rule | severity | what | why | fix |", "|---|---|---|---|---|", *rows]
+    return ["", f"## {title}", "", *table, "", "Sources:", "", *sources]
+
+
+def _cell(text: str) -> str:
+    return text.replace("|", "\\|")
+
+
+if __name__ == "__main__":
+    print(rendered(), end="")

@@ -1,0 +1,208 @@
+"""Runs the tests, one pytest process a tier: ``python -m penstock.scripts.dev.tiers``, which ``./scripts/test`` does after the set-up."""
+
+from __future__ import annotations
+
+import argparse
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Sequence
+from pathlib import Path
+from types import FrameType
+from typing import NoReturn
+from xml.etree import ElementTree
+
+from pydantic import BaseModel, ConfigDict
+
+from penstock.scripts.errors import WrongOption
+from penstock.sizing.errors import PenstockError
+
+# In the order in which they run.
+TIERS = {
+    "fast": "neither Spark nor an emulator",
+    "spark": "a Spark session on this machine",
+    "emulated": "the emulated AWS, the Kafka broker and Terraform",
+    "localstack": "LocalStack in the place of AWS",
+    "kube": "a Kubernetes API server",
+    "chaos": "kills, and what takes long",
+}
+DEFAULT = ("fast", "spark", "emulated")
+# Source: pytest's reference, "Exit codes".
+_NO_TESTS_COLLECTED = 5
+
+
+class Outcome(BaseModel):
+    """What became of one tier.
+
+    Args:
+        passed: tests that passed.
+        failed: tests that failed, and errors in their set-up or in reading a file of tests.
+        skipped: tests that were skipped or failed as expected.
+        ended_badly: pytest itself could not do its work.
+    """
+
+    model_config = ConfigDict(frozen=True)
+
+    passed: int = 0
+    failed: int = 0
+    skipped: int = 0
+    ended_badly: bool = False
+
+    def __add__(self, other: Outcome) -> Outcome:
+        return Outcome(
+            passed=self.passed + other.passed,
+            failed=self.failed + other.failed,
+            skipped=self.skipped + other.skipped,
+            ended_badly=self.ended_badly or other.ended_badly,
+        )
+
+    @property
+    def tests(self) -> int:
+        """How many tests there were."""
+        return self.passed + self.failed + self.skipped
+
+    def __str__(self) -> str:
+        return f"{self.passed} passed, {self.failed} failed, {self.skipped} skipped"
+
+
+class _Parser(argparse.ArgumentParser):
+    def error(self, message: str) -> NoReturn:
+        raise WrongOption(given=message, need="--tier, --localstack, --list, and what is for pytest after --", fix="./scripts/test --help")
+
+
+def _asked_tiers(asked: Sequence[str]) -> tuple[str, ...]:
+    names = [name for text in asked for name in text.split(",")] or list(DEFAULT)
+    unknown = [name for name in names if name not in (*TIERS, "all")]
+    if unknown:
+        raise WrongOption(
+            path="--tier", given=", ".join(unknown), need=", ".join((*TIERS, "all")), fix="./scripts/test --list says what they are"
+        )
+    return tuple(tier for tier in TIERS if tier in names or "all" in names)
+
+
+def _parse(argv: Sequence[str]) -> tuple[tuple[str, ...], bool, list[str]]:
+    """The tiers to run, whether to list them only, and what goes to pytest."""
+    ours, theirs = list(argv), []
+    if "--" in ours:
+        at = ours.index("--")
+        ours, theirs = ours[:at], ours[at + 1 :]
+    parser = _Parser(
+        prog="scripts/test", description="Sets up what is missing and runs the tests.", epilog="What follows -- goes to pytest."
+    )
+    parser.add_argument(
+        "--tier",
+        action="append",
+        default=[],
+        metavar="TIER",
+        help=f"{', '.join(TIERS)} or all; several with commas or repeated ({', '.join(DEFAULT)})",
+    )
+    same = "the same as --tier localstack: LocalStack, without Docker"
+    parser.add_argument("--localstack", action="append_const", dest="tier", const="localstack", help=same)
+    parser.add_argument("--list", action="store_true", help="say what the tiers are and run nothing")
+    options = parser.parse_args(ours)
+    return _asked_tiers(options.tier), options.list, theirs
+
+
+def _read_report(report: Path) -> Outcome:
+    """Counts what stands in pytest's JUnit report."""
+    suites = ElementTree.parse(report).getroot().iter("testsuite")
+    counts = [{key: int(suite.get(key, "0")) for key in ("tests", "failures", "errors", "skipped")} for suite in suites]
+    failed = sum(count["failures"] + count["errors"] for count in counts)
+    skipped = sum(count["skipped"] for count in counts)
+    # A test that passes and whose clean-up fails stands in the report as one test with an error.
+    return Outcome(passed=max(0, sum(count["tests"] for count in counts) - failed - skipped), failed=failed, skipped=skipped)
+
+
+class _Interrupts:
+    """What a signal does here: pytest is asked once to end, cleans up after its tests, and no further tier runs."""
+
+    def __init__(self) -> None:
+        self.number: int | None = None
+        self._to_ask: subprocess.Popen[bytes] | None = None
+        # On a terminal Ctrl-C reaches pytest without us, and a second one would cut its cleaning up short.
+        self._forward = not sys.stdin.isatty()
+        for number in (signal.SIGINT, signal.SIGTERM):
+            signal.signal(number, self._came)
+
+    def _came(self, number: int, frame: FrameType | None) -> None:
+        if self.number is None:
+            self.number = number
+            self._ask()
+
+    def _ask(self) -> None:
+        if self._forward and self._to_ask is not None:
+            self._to_ask.send_signal(signal.SIGINT)
+
+    def run(self, command: Sequence[str]) -> int:
+        """Runs a command to its end, in a process group of its own where a signal to the group would reach it twice."""
+        process = subprocess.Popen(command, process_group=0 if self._forward else None)
+        self._to_ask = process
+        if self.number is not None:
+            self._ask()
+        code = process.wait()
+        self._to_ask = None
+        return code
+
+
+def _run_tier(tier: str, arguments: Sequence[str], interrupts: _Interrupts) -> Outcome:
+    with tempfile.TemporaryDirectory(prefix="penstock-tests-") as folder:
+        report = Path(folder) / "report.xml"
+        code = interrupts.run([sys.executable, "-m", "pytest", "-m", tier, f"--junitxml={report}", *arguments])
+        if code == _NO_TESTS_COLLECTED:
+            return Outcome()
+        outcome = _read_report(report) if report.exists() else Outcome()
+        return outcome.model_copy(update={"ended_badly": code != 0 and outcome.failed == 0})
+
+
+def _words(outcome: Outcome, arguments: Sequence[str]) -> str:
+    if outcome.tests:
+        return str(outcome)
+    if outcome.ended_badly:
+        return "pytest could not run"
+    return "none of these tests" if arguments else "no tests yet"
+
+
+def _run(tiers: Sequence[str], arguments: Sequence[str]) -> int:
+    interrupts = _Interrupts()
+    lines: list[str] = []
+    total = Outcome()
+    for tier in tiers:
+        print(f"== {tier}: {TIERS[tier]}", flush=True)
+        started = time.monotonic()
+        outcome = _run_tier(tier, arguments, interrupts)
+        if interrupts.number is not None:
+            print("interrupted", file=sys.stderr)
+            return 128 + interrupts.number
+        lines.append(f"{tier:<10} {time.monotonic() - started:7.1f} s  {_words(outcome, arguments)}")
+        total += outcome
+    print("\n".join(["", *lines]))
+    if total.tests == 0:
+        print("there was no test to run")
+    print(total, flush=True)
+    return 1 if total.failed or total.ended_badly or total.tests == 0 else 0
+
+
+def main(argv: Sequence[str]) -> int:
+    """Runs the tests of the tiers that are asked for.
+
+    Args:
+        argv: the arguments after the program's name; what follows ``--`` goes to pytest.
+
+    Returns:
+        The exit code: 0 all passed, 1 one failed or there was none, 2 a wrong option, 130 interrupted.
+    """
+    try:
+        tiers, list_only, arguments = _parse(argv)
+        if list_only:
+            print("\n".join(f"{tier:<10} {what}{' (by default)' if tier in DEFAULT else ''}" for tier, what in TIERS.items()))
+            return 0
+        return _run(tiers, arguments)
+    except PenstockError as error:
+        print(error.render(), file=sys.stderr)
+        return error.exit_code
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

@@ -1,0 +1,97 @@
+"""The driver of one job as a process on this machine, and what it tells."""
+
+from __future__ import annotations
+
+import json
+import os
+import queue
+import sys
+import threading
+from collections.abc import Mapping
+from pathlib import Path
+from types import TracebackType
+from typing import Any, Self
+
+from penstock.jobs import errors
+from penstock.jobs.configuration.runtime import RuntimeConfiguration
+from penstock.scripts.errors import DriverDied
+from penstock.scripts.layout import ROOT
+from penstock.scripts.process.supervised import Leash
+from penstock.sizing.errors import PenstockError, Place, raise_all
+
+# A driver that stops has a micro-batch to finish.
+_GRACE_S = 60
+
+
+class LocalDriver:
+    """A running driver.
+
+    Args:
+        configuration: what it is started with.
+        folder: an existing folder for its configuration and its events.
+        log: the file that gets Spark's log.
+        environment: variables beside this process's own.
+    """
+
+    def __init__(self, configuration: RuntimeConfiguration, *, folder: Path, log: Path, environment: Mapping[str, str]) -> None:
+        self.log = log
+        self._told: queue.Queue[dict[str, Any]] = queue.Queue()
+        self._pipe = folder / "events"
+        file = folder / "runtime.json"
+        configuration.write(file)
+        env = {**os.environ, **environment, "PYTHONPATH": str(ROOT), "PYTHONUNBUFFERED": "1", "PYSPARK_PYTHON": sys.executable}
+        command = [sys.executable, "-m", "penstock.jobs.driver.runtime", str(file), "--events", str(self._pipe)]
+        # The driver asks its engine for the end of a micro-batch, and closes what it holds open: the engine has to be there still.
+        self._leash = Leash(command, env=env, log=log, cwd=folder, grace_s=_GRACE_S, led=True)
+
+    def __enter__(self) -> Self:
+        os.mkfifo(self._pipe)
+        # Opened for reading and writing, the pipe neither waits for the driver nor ends with it.
+        self._events = os.fdopen(os.open(self._pipe, os.O_RDWR), "r", encoding="utf-8")
+        threading.Thread(target=self._listen, daemon=True).start()
+        self._leash.start()
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+        self.stop()
+
+    @property
+    def pid(self) -> int:
+        """The driver's process id."""
+        return self._leash.pid
+
+    def next_event(self, timeout_s: float) -> dict[str, Any] | None:
+        """What the driver tells next; None where it tells nothing for that long.
+
+        Raises:
+            PenstockError: what the driver failed with.
+            DriverDied: RUN-014, it ended without a word.
+        """
+        # Asked before the queue is: what a driver says before it dies lies in the queue by then.
+        alive = self._leash.alive()
+        try:
+            event = self._told.get(timeout=timeout_s)
+        except queue.Empty:
+            if alive:
+                return None
+            given = f"code {self._leash.returncode}; the end of {self.log}:\n{self._leash.tail()}"
+            raise DriverDied(path="driver", given=given, need="a driver that runs until it is stopped", fix="see its log") from None
+        if event["event"] == "failed":
+            raise_all(_fault(told) for told in event["errors"])
+        return event
+
+    def stop(self) -> None:
+        """Lets the driver finish its micro-batch and ends it; does nothing the second time."""
+        self._leash.stop()
+
+    def _listen(self) -> None:
+        for line in self._events:
+            self._told.put(json.loads(line))
+
+
+def _fault(told: Mapping[str, Any]) -> PenstockError:
+    """A fault that the driver has told of, as the error that it was there."""
+    known = {kind.code: kind for kind in vars(errors).values() if isinstance(kind, type) and hasattr(kind, "code")}
+    at = Place(file=told["file"], line=told["line"], column=told["column"]) if told["file"] else None
+    kind: type[PenstockError] = known.get(told["code"], errors.QueryFailed)
+    return kind(path=told["path"], given=told["given"], need=told["need"], fix=told["fix"], at=at)

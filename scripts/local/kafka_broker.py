@@ -1,0 +1,227 @@
+"""A real Apache Kafka on this machine: one node in KRaft mode, broker and controller in one, in a process that ends with this one."""
+
+from __future__ import annotations
+
+import base64
+import os
+import shutil
+import socket
+import subprocess
+import time
+import uuid
+from contextlib import ExitStack
+from pathlib import Path
+from types import TracebackType
+
+from confluent_kafka import KafkaException
+from confluent_kafka.admin import AdminClient
+
+from penstock.scripts import layout
+from penstock.scripts.errors import BrokerDied, BrokerNotReady, MissingTool, PortInUse
+from penstock.scripts.process.supervised import Leash
+
+# Measured on 2 cores: 1.1 s to format, 2 s to start. A minute and a half is for a machine that is busy with something else.
+START_LIMIT_S = 90
+# The least heap at which 400,000 records of 300 bytes went through without a long pause.
+HEAP = "256m"
+_ANSWER_S = 1.0
+_PORT_TRIES = 5
+_TAKEN = b"Address already in use"
+
+_PROPERTIES = """\
+process.roles=broker,controller
+node.id=1
+controller.quorum.voters=1@127.0.0.1:{controller_port}
+listeners=PLAINTEXT://127.0.0.1:{port},CONTROLLER://127.0.0.1:{controller_port}
+advertised.listeners=PLAINTEXT://127.0.0.1:{port}
+controller.listener.names=CONTROLLER
+inter.broker.listener.name=PLAINTEXT
+listener.security.protocol.map=PLAINTEXT:PLAINTEXT,CONTROLLER:PLAINTEXT
+log.dirs={data}
+auto.create.topics.enable=false
+offsets.topic.replication.factor=1
+offsets.topic.num.partitions=4
+transaction.state.log.replication.factor=1
+transaction.state.log.num.partitions=4
+transaction.state.log.min.isr=1
+share.coordinator.state.topic.replication.factor=1
+share.coordinator.state.topic.min.isr=1
+group.initial.rebalance.delay.ms=0
+share.coordinator.state.topic.num.partitions=1
+log.cleaner.dedupe.buffer.size=2097152
+# Events carry the times of their own day; a broker that deletes by age would drop them at once.
+log.retention.ms=-1
+"""
+
+
+class KafkaBroker:
+    """A running broker; its data is gone when it ends.
+
+    Args:
+        folder: an empty or missing folder for its data and settings, removed at the end.
+        log: the file that gets what the broker writes.
+        port: a loopback port, or 0 for a free one.
+        port_option: what the user chose the port by, for the error message.
+        start_limit_s: how long it may take to start.
+    """
+
+    def __init__(
+        self, *, folder: Path, log: Path, port: int = 0, port_option: str = "--kafka-port", start_limit_s: float = START_LIMIT_S
+    ) -> None:
+        self.log = log
+        self._folder = folder
+        self._asked_port = port
+        self._port_option = port_option
+        self._start_limit_s = start_limit_s
+        self._leash: Leash | None = None
+        self._port = 0
+
+    def __enter__(self) -> KafkaBroker:
+        return self.start()
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+        self.stop()
+
+    @property
+    def address(self) -> str:
+        """``127.0.0.1:port``, as ``bootstrap.servers`` takes it."""
+        return f"127.0.0.1:{self._port}"
+
+    @property
+    def pid(self) -> int:
+        """The broker's process id."""
+        assert self._leash is not None
+        return self._leash.pid
+
+    def start(self) -> KafkaBroker:
+        """Formats a data folder, starts the broker and waits until it answers.
+
+        Raises:
+            PortInUse: RUN-002.
+            BrokerDied: RUN-010, with the end of its log.
+            BrokerNotReady: RUN-011.
+            ToolMissing: TOOL-001 or TOOL-020, there is no Java or there are no jars.
+        """
+        tries = 1 if self._asked_port else _PORT_TRIES
+        while True:
+            tries -= 1
+            before = len(self._said())
+            try:
+                self._start_on(*self._ports())
+            except BrokerDied:
+                # A free port is chosen before the broker takes it, and another process may be quicker.
+                if not tries or _TAKEN not in self._said()[before:]:
+                    raise
+            else:
+                return self
+
+    def alive(self) -> bool:
+        """Whether it still runs."""
+        return self._leash is not None and self._leash.alive()
+
+    def check(self) -> None:
+        """Nothing while it runs.
+
+        Raises:
+            BrokerDied: RUN-010.
+        """
+        if self._leash is not None and not self._leash.alive():
+            given = f"it ended with code {self._leash.returncode}; its log, {self.log}, ends with:\n{self._leash.tail()}"
+            raise BrokerDied(path="kafka", given=given, need="a broker that runs until the end", fix="see its log, and run again")
+
+    def stop(self) -> None:
+        """Ends it and removes its data; does nothing the second time."""
+        if self._leash is not None:
+            self._leash.stop()
+        shutil.rmtree(self._folder, ignore_errors=True)
+
+    def _said(self) -> bytes:
+        """Its log, which may hold an earlier broker's words too."""
+        return self.log.read_bytes() if self.log.exists() else b""
+
+    def _start_on(self, port: int, controller_port: int) -> None:
+        self._port = port
+        settings = self._settings(controller_port)
+        command = self._java("kafka.Kafka", str(settings))
+        try:
+            self._format(settings)
+            self._leash = Leash(command, env=self._environment(), log=self.log, remove=self._folder, grace_s=10)
+            self._leash.start()
+            self._wait_for_answer()
+        except BaseException:
+            self.stop()
+            raise
+
+    def _ports(self) -> tuple[int, int]:
+        """The broker's port and the controller's; both are held at once, so that they differ."""
+        with ExitStack() as held:
+            return self._free(held, self._asked_port), self._free(held, 0)
+
+    def _free(self, held: ExitStack, port: int) -> int:
+        listener = held.enter_context(socket.socket())
+        listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        try:
+            listener.bind(("127.0.0.1", port))
+        except OSError as error:
+            fix = f"stop what listens there, or choose another with {self._port_option}; 0 takes a free one"
+            raise PortInUse(path=f"127.0.0.1:{port}", given=error.strerror or "", need="a free port for Kafka", fix=fix) from None
+        return int(listener.getsockname()[1])
+
+    def _settings(self, controller_port: int) -> Path:
+        data = self._folder / "data"
+        data.mkdir(parents=True, exist_ok=True)
+        settings = self._folder / "server.properties"
+        settings.write_text(_PROPERTIES.format(port=self._port, controller_port=controller_port, data=data.resolve()), encoding="utf-8")
+        return settings
+
+    def _format(self, settings: Path) -> None:
+        cluster = base64.urlsafe_b64encode(uuid.uuid4().bytes).decode().rstrip("=")
+        command = self._java("kafka.tools.StorageTool", "format", f"--cluster-id={cluster}", "--config", str(settings))
+        try:
+            done = subprocess.run(
+                command, env=self._environment(), capture_output=True, text=True, timeout=self._start_limit_s, check=False
+            )
+        except OSError as error:
+            fix = "install a Java, or mend JAVA_HOME; ./scripts/setup says which version"
+            raise MissingTool(path="java", given=f"{command[0]}: {error.strerror}", need="a Java that can be run", fix=fix) from None
+        except subprocess.TimeoutExpired:
+            need = f"a formatted data folder within {self._start_limit_s:g} s"
+            raise BrokerNotReady(
+                path="kafka", given=str(settings.parent), need=need, fix="run again when the machine is less busy"
+            ) from None
+        if done.returncode != 0:
+            given = f"kafka.tools.StorageTool ended with code {done.returncode}: {(done.stderr or done.stdout).strip()[-800:]}"
+            raise BrokerDied(path="kafka", given=given, need="a data folder that can be written", fix="check the disk, and run again")
+
+    def _java(self, main: str, *arguments: str) -> list[str]:
+        flags = [
+            f"-Xmx{HEAP}",
+            f"-Djava.io.tmpdir={self._folder}",
+            "-XX:TieredStopAtLevel=1",
+            "-XX:+UseSerialGC",
+            "-Djava.awt.headless=true",
+            f"-Dkafka.logs.dir={self._folder}",
+        ]
+        return [_java(), *flags, "-cp", layout.kafka_classpath(), main, *arguments]
+
+    def _environment(self) -> dict[str, str]:
+        return {name: value for name, value in os.environ.items() if not name.startswith(("KAFKA_", "JAVA_TOOL_OPTIONS"))}
+
+    def _wait_for_answer(self) -> None:
+        # The client would write each refused connection to standard error.
+        admin = AdminClient({"bootstrap.servers": self.address, "log_level": 0})
+        until_s = time.monotonic() + self._start_limit_s
+        while time.monotonic() < until_s:
+            self.check()
+            try:
+                if admin.list_topics(timeout=_ANSWER_S).brokers:
+                    return
+            except KafkaException:
+                continue
+        need = f"an answer within {self._start_limit_s:g} s"
+        raise BrokerNotReady(path="kafka", given=self.address, need=need, fix=f"see {self.log}, and run again")
+
+
+def _java() -> str:
+    home = os.environ.get("JAVA_HOME")
+    return str(Path(home) / "bin" / "java") if home else "java"

@@ -1,0 +1,246 @@
+"""Topics on a broker: created from the plan, written from the local input, read back as they lie."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass
+
+from confluent_kafka import Consumer, KafkaError, KafkaException, Message, Producer, TopicPartition
+from confluent_kafka.admin import AdminClient
+from confluent_kafka.cimpl import NewTopic
+
+from penstock.jobs.local.recording import Record, Recorded
+from penstock.jobs.spec.requested_topics import MAX_RECORD_BYTES
+from penstock.scripts.errors import InputFailed, TopicsNotCreated
+from penstock.sizing.errors import raise_all
+
+_TIMEOUT_S = 30.0
+_READ_AT_A_TIME = 10_000
+_COLLECTED_FOR_S = 0.1
+# What the client has to say comes back as errors; it would write the same to standard error, in the midst of a command's own lines.
+_QUIET = {"log_level": 0}
+# librdkafka's RD_KAFKA_PARTITION_UA: the client chooses by the key.
+_ANY = -1
+
+
+@dataclass(frozen=True)
+class Fed:
+    """What was fed into a topic.
+
+    Args:
+        partitions: of the topic.
+        records: how many, flush events not counted.
+        ends: partition -> the first offset behind what was fed.
+        flush: places (partition, offset) of the flush events.
+    """
+
+    partitions: int
+    records: int
+    ends: Mapping[int, int]
+    flush: frozenset[tuple[int, int]]
+
+
+# Those of a topic's settings that one broker, or events of another day, can't have.
+_NOT_HERE = {"retention.ms", "min.insync.replicas"}
+
+
+def create(address: str, topics: Mapping[str, int], settings: Mapping[str, Mapping[str, str]] | None = None) -> None:
+    """Creates topics with their partitions, one replica each.
+
+    Args:
+        address: of the broker.
+        topics: name -> partitions.
+        settings: name -> what the spec asks for; what a single broker can't have, and a retention, is left out.
+
+    Raises:
+        TopicsNotCreated: RUN-012, one for each topic that the broker refused.
+    """
+    # Events carry the times of their own day: a topic that deletes by age would drop them at once.
+    config = {"retention.ms": "-1", "max.message.bytes": str(MAX_RECORD_BYTES)}
+    asked = {name: {key: value for key, value in some.items() if key not in _NOT_HERE} for name, some in (settings or {}).items()}
+    wanted = [
+        NewTopic(name, num_partitions=count, replication_factor=1, config={**asked.get(name, {}), **config})
+        for name, count in topics.items()
+    ]
+    # Held in a name: a client that is collected takes its open requests with it.
+    admin = AdminClient({"bootstrap.servers": address, **_QUIET})
+    created = admin.create_topics(wanted, operation_timeout=_TIMEOUT_S) if wanted else {}
+    refused: list[TopicsNotCreated] = []
+    for name, future in created.items():
+        try:
+            future.result()
+        except KafkaException as error:
+            fault: KafkaError = error.args[0]
+            refused.append(
+                TopicsNotCreated(
+                    path=f"topic {name}", given=fault.str(), need="a name and a count that the broker takes", fix="mend the spec"
+                )
+            )
+    raise_all(refused)
+    _wait_for_leaders(admin, topics)
+
+
+def feed(address: str, topic: str, partitions: int, records: Iterable[Record], progress: Callable[[int], None]) -> Fed:
+    """Writes records to a topic, each partition in the order given.
+
+    Args:
+        address: of the broker.
+        topic: its name.
+        partitions: how many it has.
+        records: what to write.
+        progress: called now and then with how many have been written.
+
+    Raises:
+        InputFailed: RUN-013, the broker took not all of them.
+    """
+    writing = _Writing(topic)
+    settings = {
+        "linger.ms": 20,
+        "compression.type": "lz4",
+        "acks": "all",
+        "enable.idempotence": True,
+        "message.max.bytes": MAX_RECORD_BYTES,
+    }
+    producer = Producer({"bootstrap.servers": address, **settings, **_QUIET})
+    count = 0
+    for count, record in enumerate(records, start=1):
+        turn = record.partition if record.partition is not None else (None if record.key else count % partitions)
+        _produce(producer, topic, record, turn, writing)
+        if count % 1_000 == 0:
+            producer.poll(0)
+            progress(count)
+    left = producer.flush(_TIMEOUT_S)
+    if left or writing.failures:
+        given = (
+            f"{left + len(writing.failures)} of {count} records were not taken; {writing.failures[0] if writing.failures else 'no answer'}"
+        )
+        raise InputFailed(path=f"topic {topic}", given=given, need="a broker that takes them", fix="see the broker's log")
+    progress(count)
+    return Fed(partitions, count - len(writing.flush), writing.ends, frozenset(writing.flush))
+
+
+def read(address: str, topic: str, ends: Mapping[int, int] | None = None) -> list[Message]:
+    """All of a topic's records, by partition and offset, with a plain consumer.
+
+    Args:
+        address: of the broker.
+        topic: its name.
+        ends: partition -> the first offset not to read; all that is there by default.
+    """
+    # A transaction ends with a record that no reader is given, so that the end of a partition has to be told.
+    told = {"enable.partition.eof": True, "isolation.level": "read_committed"}
+    settings = {"group.id": "penstock.reader", "enable.auto.commit": False, "auto.offset.reset": "earliest", **told}
+    consumer = Consumer({"bootstrap.servers": address, **settings, **_QUIET})
+    try:
+        numbers = consumer.list_topics(topic, timeout=_TIMEOUT_S).topics[topic].partitions
+        edges = {number: consumer.get_watermark_offsets(TopicPartition(topic, number), timeout=_TIMEOUT_S) for number in numbers}
+        until = {number: ends.get(number, 0) if ends is not None else last for number, (_, last) in edges.items()}
+        todo = {number for number, (first, _) in edges.items() if until[number] > first}
+        consumer.assign([TopicPartition(topic, number, edges[number][0]) for number in todo])
+        return sorted(_consumed(consumer, todo, until), key=_place)
+    finally:
+        consumer.close()
+
+
+def recorded(messages: Iterable[Message], flush: frozenset[tuple[int, int]]) -> list[Recorded]:
+    """Records as a recording has them."""
+    found = []
+    for message in messages:
+        place = _place(message)
+        found.append(Recorded(*place, _bytes(message.key()), _bytes(message.value()), place in flush, message.timestamp()[1]))
+    return found
+
+
+class _Writing:
+    """What the broker has answered so far."""
+
+    def __init__(self, topic: str) -> None:
+        self.topic = topic
+        self.ends: dict[int, int] = {}
+        self.flush: set[tuple[int, int]] = set()
+        self.failures: list[str] = []
+
+    def answered(self, error: KafkaError | None, message: Message, *, flush: bool) -> None:
+        partition, offset = message.partition(), message.offset()
+        if error is not None or partition is None or offset is None:
+            self.failures.append(error.str() if error else "an answer without a place")
+            return
+        self.ends[partition] = max(self.ends.get(partition, 0), offset + 1)
+        if flush:
+            self.flush.add((partition, offset))
+
+
+def _wait_for_leaders(admin: AdminClient, topics: Mapping[str, int]) -> None:
+    """A topic that the broker has agreed to is not there until each of its partitions has a leader."""
+    until_s = time.monotonic() + _TIMEOUT_S
+    while time.monotonic() < until_s:
+        known = admin.list_topics(timeout=_TIMEOUT_S).topics
+        led = {name: sum(partition.leader >= 0 for partition in topic.partitions.values()) for name, topic in known.items()}
+        if all(led.get(name, 0) >= count for name, count in topics.items()):
+            return
+    raise TopicsNotCreated(path=", ".join(topics), need=f"leaders within {_TIMEOUT_S:g} s", fix="see the broker's log")
+
+
+def _produce(producer: Producer, topic: str, record: Record, partition: int | None, writing: _Writing) -> None:
+    def answered(error: KafkaError | None, message: Message) -> None:
+        writing.answered(error, message, flush=record.flush)
+
+    while True:
+        try:
+            producer.produce(
+                topic,
+                value=record.value,
+                key=record.key,
+                on_delivery=answered,
+                partition=_ANY if partition is None else partition,
+                # The client takes 0 for the present.
+                timestamp=record.timestamp_ms or 0,
+            )
+            return
+        except BufferError:
+            # The client's queue is full: let it send some of it.
+            producer.poll(0.1)
+        except KafkaException as error:
+            given = f"a record of {len(record.value or b''):,} bytes: {error.args[0].str()}"
+            raise InputFailed(path=f"topic {topic}", given=given, need="a record that the broker takes", fix="mend the input") from None
+
+
+def _consumed(consumer: Consumer, todo: set[int], until: Mapping[int, int]) -> Iterator[Message]:
+    heard_s = time.monotonic()
+    while todo:
+        # The client collects until it has that many or the time is over; a long time would be waited out at the end of each topic.
+        messages = consumer.consume(_READ_AT_A_TIME, timeout=_COLLECTED_FOR_S)
+        if messages:
+            heard_s = time.monotonic()
+        elif time.monotonic() - heard_s > _TIMEOUT_S:
+            raise InputFailed(path="kafka", need="records up to the end of the topic", fix="see the broker's log")
+        for message in messages:
+            if _ends_partition(message):
+                todo.discard(message.partition() or 0)
+                continue
+            partition, offset = _place(message)
+            if offset < until[partition]:
+                yield message
+            if offset >= until[partition] - 1:
+                todo.discard(partition)
+
+
+def _ends_partition(message: Message) -> bool:
+    """Whether a message only tells that its partition has no more."""
+    fault = message.error()
+    if fault is not None and fault.code() != KafkaError._PARTITION_EOF:
+        raise InputFailed(path="kafka", given=fault.str(), need="records up to the end of the topic", fix="see the broker's log")
+    return fault is not None
+
+
+def _place(message: Message) -> tuple[int, int]:
+    """Partition and offset, which a message that was read or acknowledged has."""
+    partition, offset = message.partition(), message.offset()
+    assert partition is not None
+    assert offset is not None
+    return partition, offset
+
+
+def _bytes(value: str | bytes | None) -> bytes | None:
+    return value.encode() if isinstance(value, str) else value

@@ -1,0 +1,125 @@
+"""What a job has written, read back as any reader of its sinks would."""
+
+from __future__ import annotations
+
+import io
+import json
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from datetime import UTC, date, datetime
+from decimal import Decimal
+from typing import TYPE_CHECKING, Any
+
+from penstock.jobs.spec import FileSink, PostgresSink, RedisSink, Sink
+from penstock.scripts.local import kafka_topics, recorded_run
+
+if TYPE_CHECKING:
+    from mypy_boto3_s3 import S3Client
+
+Row = dict[str, Any]
+
+
+@dataclass(frozen=True)
+class Result:
+    """One sink's rows.
+
+    Args:
+        place: where they lie, for people.
+        rows: the rows, an update after what it updates.
+        files: how many, for files.
+        bytes: of them.
+    """
+
+    place: str
+    rows: Iterable[Row]
+    files: int = 0
+    bytes: int = 0
+
+
+@dataclass(frozen=True)
+class Results:
+    """A reader of sinks.
+
+    Args:
+        s3: a client.
+        bucket: the output bucket.
+        brokers: address of the brokers.
+        connections: name -> URL.
+    """
+
+    s3: S3Client
+    bucket: str
+    brokers: str
+    connections: Mapping[str, str]
+
+    def of(self, name: str, sink: Sink) -> Result:
+        """The rows of a sink; none for one that keeps nothing, as the console."""
+        if sink.kafka:
+            return Result(f"topic {sink.kafka.topic}", self._topic(sink.kafka.topic))
+        if sink.files:
+            return self._files(sink.files)
+        if sink.postgres:
+            return Result(f"table {sink.postgres.table} of {sink.postgres.connection}", self._table(sink.postgres))
+        if sink.redis:
+            return Result(f"{sink.redis.prefix}* in {sink.redis.connection}", self._hashes(sink.redis))
+        return Result(name, ())
+
+    def _topic(self, topic: str) -> Iterator[Row]:
+        for message in kafka_topics.read(self.brokers, topic):
+            if (value := message.value()) is not None:
+                yield json.loads(value)
+
+    def _files(self, sink: FileSink) -> Result:
+        files = recorded_run.output_files(self.s3, self.bucket, sink.path)
+        rows = self._parquet(files) if sink.format == "parquet" else recorded_run.output_rows(self.s3, self.bucket, files)
+        return Result(f"s3a://{self.bucket}/{sink.path}/", rows, len(files), sum(file.bytes for file in files))
+
+    def _parquet(self, files: Iterable[recorded_run.OutputFile]) -> Iterator[Row]:
+        import pyarrow.parquet as pq
+
+        for file in files:
+            body = self.s3.get_object(Bucket=self.bucket, Key=file.key)["Body"].read()
+            yield from map(_plain, pq.read_table(io.BytesIO(body), partitioning=None).to_pylist())
+
+    def _table(self, sink: PostgresSink) -> Iterator[Row]:
+        import psycopg
+        from psycopg.rows import dict_row
+        from psycopg.sql import SQL, Identifier
+
+        with psycopg.connect(self.connections[sink.connection], row_factory=dict_row) as connection:
+            found = connection.execute(SQL("select * from {}").format(Identifier(*sink.table.split("."))))
+            yield from ({name: value for name, value in _plain(row).items() if not name.startswith("_")} for row in found)
+
+    def _hashes(self, sink: RedisSink) -> Iterator[Row]:
+        import redis
+
+        client = redis.Redis.from_url(self.connections[sink.connection], decode_responses=True)
+        try:
+            for key in sorted(client.scan_iter(f"{sink.prefix}*")):
+                yield {str(name): value for name, value in client.hgetall(key).items() if not str(name).startswith("_")}
+        finally:
+            client.close()
+
+
+def last_of(rows: Iterable[Mapping[str, Any]], fields: tuple[str, ...]) -> Iterable[Mapping[str, Any]]:
+    """The last row of each key, where rows stand for those before them; all of them without fields."""
+    if not fields:
+        return rows
+    last: dict[tuple[Any, ...], Mapping[str, Any]] = {}
+    for row in rows:
+        last[tuple(row[field] for field in fields)] = row
+    return last.values()
+
+
+def _plain(row: Mapping[str, Any]) -> Row:
+    """A row with the values that JSON has, as Spark writes them."""
+    return {name: next((make(value) for kind, make in _AS_JSON.items() if isinstance(value, kind)), value) for name, value in row.items()}
+
+
+def _moment(value: Any) -> str:
+    moment = value.astimezone(UTC) if value.tzinfo else value
+    return f"{moment:%Y-%m-%dT%H:%M:%S}.{moment.microsecond // 1000:03d}Z"
+
+
+# A datetime is a date as well, so it comes first.
+_AS_JSON: Mapping[type, Callable[[Any], object]] = {datetime: _moment, date: lambda value: value.isoformat(), Decimal: float}

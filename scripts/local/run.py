@@ -1,0 +1,305 @@
+"""One job run in the local environment: fed, run until all is processed, read back."""
+
+from __future__ import annotations
+
+import os
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, field, replace
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+from penstock.jobs.configuration.runtime import RuntimeConfiguration
+from penstock.jobs.local.recording import Expectation, Record, Recorded
+from penstock.jobs.spec import SpecFile
+from penstock.jobs.stream.streams import Tag
+from penstock.scripts import layout
+from penstock.scripts.errors import ExpectationFailed, InputFailed, RunTooLong
+from penstock.scripts.local import files as local_files
+from penstock.scripts.local import kafka_topics, recorded_run
+from penstock.scripts.local.driver import LocalDriver
+from penstock.scripts.local.environment import LocalEnvironment
+from penstock.scripts.local.input import Expect, Generator
+from penstock.scripts.local.kafka_topics import Fed
+from penstock.scripts.local.machine import LocalMachine
+from penstock.scripts.local.results import Results, last_of
+from penstock.scripts.local.verdict import Outcome, canonical
+from penstock.scripts.progress import Steps
+from penstock.sizing.errors import PenstockError
+from penstock.sizing.planned import Plan
+
+# The longest that a driver may say nothing. A micro-batch of 100,000 rows takes seconds; the engine's start takes ten.
+STALL_LIMIT_S = 300
+_LOOK_S = 1.0
+# Tags that an outcome has a number of its own for.
+_ACCOUNTED = {Tag.DATA, Tag.QUARANTINED, Tag.LATE, Tag.FILTERED, Tag.UNMATCHED}
+
+
+@dataclass(frozen=True)
+class Job:
+    """A job before it runs.
+
+    Args:
+        spec: its spec.
+        plan: what it needs.
+        app_path: folders in which its modules lie.
+        generators: topic -> what yields its records.
+        expect: computes what must come out; None where the spec has none.
+    """
+
+    spec: SpecFile
+    plan: Plan
+    app_path: tuple[Path, ...]
+    generators: Mapping[str, Generator]
+    expect: Expect | None
+
+    @property
+    def name(self) -> str:
+        """The job's name."""
+        return self.spec.job.metadata.name
+
+
+@dataclass
+class LocalRun:
+    """One run of a job, from its topics to its outcome.
+
+    Args:
+        job: what runs.
+        local: where it runs.
+        machine: what of the plan this machine can give.
+        folder: a missing folder for the driver's files.
+        steps: where progress is shown.
+        lines: connection -> lines that its socket sends.
+        connections: name -> URL of what was started for them.
+    """
+
+    job: Job
+    local: LocalEnvironment
+    machine: LocalMachine
+    folder: Path
+    steps: Steps
+    fed: dict[str, Fed] = field(default_factory=dict)
+    reading: dict[str, Any] = field(default_factory=dict)
+    totals: Counter[str] = field(default_factory=Counter)
+    micro_batches: int = 0
+    processing_ms: int = 0
+    rows_in: Counter[str] = field(default_factory=Counter)
+    files: dict[str, list[Recorded]] = field(default_factory=dict)
+    lines: Mapping[str, int] = field(default_factory=dict)
+    connections: Mapping[str, str] = field(default_factory=dict)
+
+    @property
+    def bounded(self) -> bool:
+        """Whether the job reads what is there when it starts, and ends."""
+        return self.job.spec.job.spec.trigger == "availableNow"
+
+    @property
+    def checkpoint_folder(self) -> str:
+        """Where the job's first generation keeps its checkpoint, below the checkpoints' bucket."""
+        return f"{self.job.name}/checkpoints/1"
+
+    @property
+    def given(self) -> dict[str, int]:
+        """Topic, path of files or connection of a socket -> records that the job was given there, flush events left out."""
+        topics = {topic: fed.records for topic, fed in self.fed.items()}
+        return topics | {path: len(some) for path, some in self.files.items()} | dict(self.lines)
+
+    def records(self) -> dict[str, list[Record]]:
+        """Topic -> what will be fed; made by the spec's generators.
+
+        Raises:
+            PenstockError: RUN-013.
+        """
+        topics = self.job.plan.kafka.topics
+        return {place: self._made(place, generate(topics.get(place, 1))) for place, generate in self.job.generators.items()}
+
+    @contextmanager
+    def driver(self) -> Iterator[LocalDriver]:
+        """The job's driver, whose query reads.
+
+        Raises:
+            PenstockError: what the driver failed with, or what around it died.
+        """
+        self.folder.mkdir(parents=True)
+        log = self.folder / "driver.log"
+        with LocalDriver(self._configuration(), folder=self.folder, log=log, environment=self.local.aws.environment()) as driver:
+            with self.steps.at("spark", f"starting {self.machine.master}") as step:
+                self.reading = self._next(driver)
+                while self.reading["event"] != "reading":
+                    self.reading = self._next(driver)
+                step.said = f"{self.machine.master} reads; UI at {self.reading['ui']}"
+            yield driver
+
+    def feed(self, records: Mapping[str, list[Record]]) -> None:
+        """Writes the input into its topics.
+
+        Raises:
+            InputFailed: RUN-013.
+        """
+        for topic, some in records.items():
+            if (files := local_files.source_of(self.job.spec, topic)) is not None:
+                self.files[topic] = local_files.write(self.local.s3, self.local.environment.spec.buckets.output, files, some)
+                self.steps.line("feed", f"{len(some):,} lines into files below {topic}")
+                continue
+            with self.steps.at("feed", f"{len(some):,} records into {topic}") as step:
+                partitions = self.job.plan.kafka.topics[topic]
+                fed = kafka_topics.feed(self.local.kafka.address, topic, partitions, some, lambda _: None)
+                flush = f" and {len(fed.flush)} flush events" if fed.flush else ""
+                step.said = f"{fed.records:,} records{flush} into {topic}"
+            self.fed[topic] = fed
+
+    def process(self, driver: LocalDriver) -> None:
+        """Waits until the job has processed all of its input, shown micro-batch by micro-batch.
+
+        Raises:
+            PenstockError: RUN-015, what the driver failed with, or what around it died.
+        """
+        ends: Mapping[str, Mapping[str, int]] = {}
+        batch: dict[str, Any] = {}
+        while True:
+            event = self._next(driver)
+            if event["event"] == "batch":
+                batch, self.totals, self.rows_in = event, Counter(event["totalTags"]), Counter(event["totalRowsIn"])
+            elif event["event"] == "committed":
+                ends = event["ends"]
+                self._show(batch, event, ends)
+            elif event["event"] == "stopped" or (event["event"] == "idle" and self._all_read(ends)):
+                # A bounded run ends by itself; if it has not read all by then, the counts will tell.
+                return
+
+    def outcome(self, expected: Expectation | None) -> Outcome:
+        """What a reader finds in the bucket and in the topics."""
+        found = {name: self.results.of(name, self.job.spec.job.spec.sinks[name]) for name in self.reading["outputs"]}
+        rows = {name: list(last_of(result.rows, expected.last_by if expected else ())) for name, result in found.items()}
+        every = [row for some in rows.values() for row in some]
+        return Outcome(
+            rows_in=sum(self.given.values()),
+            rows=len(every),
+            quarantined=self._set_aside(Tag.QUARANTINED),
+            late=self._set_aside(Tag.LATE),
+            filtered=self.totals[Tag.FILTERED],
+            unmatched=self.totals[Tag.UNMATCHED],
+            files=sum(result.files for result in found.values()),
+            bytes=sum(result.bytes for result in found.values()),
+            counted=Counter(map(canonical, every)) if expected and expected.exact is not None else None,
+            measures=expected.measure(every) if expected and expected.measure else {},
+            sinks={name: Counter(map(canonical, rows[name])) for name in expected.sinks} if expected else {},
+            aside={tag: self._set_aside(tag) for tag in (expected.aside if expected else set(self.totals) - _ACCOUNTED)},
+        )
+
+    def expectation(self) -> Expectation | None:
+        """What must come out, computed from the recorded input.
+
+        Raises:
+            ExpectationFailed: RUN-017.
+        """
+        if self.job.expect is None:
+            return None
+        starts = recorded_run.starts_by_topic(self.reading["offsets"])
+        checkpoint = (self.local.environment.spec.buckets.checkpoints, self.checkpoint_folder)
+        recording = recorded_run.recording(self.local.s3, self.local.kafka.address, checkpoint, self.fed, starts)
+        recording = replace(recording, records={**recording.records, **self.files})
+        try:
+            return self.job.expect(recording)
+        except Exception as error:
+            fault = ExpectationFailed(need=f"a result; it raised {type(error).__name__}: {error}", fix="mend the function")
+            raise self.job.spec.document.locate(fault, ("spec", "local", "expect")) from error
+
+    def output_place(self) -> str:
+        """Where the output lies, for people."""
+        sinks = self.job.spec.job.spec.sinks
+        return ", ".join(self.results.of(name, sinks[name]).place for name in self.reading["outputs"])
+
+    @property
+    def results(self) -> Results:
+        """A reader of the job's sinks."""
+        return Results(self.local.s3, self.local.environment.spec.buckets.output, self.local.kafka.address, self.connections)
+
+    def side_output_topic(self, tag: str) -> str | None:
+        """The topic of the rows that go aside with a tag; None where the app has none."""
+        name = self.reading["sideOutputs"].get(tag)
+        sink = self.job.spec.job.spec.sinks[name].kafka if name else None
+        return sink.topic if sink else None
+
+    def _made(self, topic: str, records: Iterable[Record]) -> list[Record]:
+        try:
+            return list(records)
+        except PenstockError:
+            raise
+        except Exception as error:
+            fault = InputFailed(need=f"records; the generator raised {type(error).__name__}: {error}", fix="mend the generator")
+            raise self.job.spec.document.locate(fault, ("spec", "local", "input", topic)) from error
+
+    def _configuration(self) -> RuntimeConfiguration:
+        buckets = self.local.environment.spec.buckets
+        return RuntimeConfiguration(
+            spec=str(self.job.spec.path.resolve()),
+            app_path=tuple(str(folder.resolve()) for folder in self.job.app_path),
+            master=self.machine.master,
+            brokers=self.local.kafka.address,
+            checkpoint=f"s3a://{buckets.checkpoints}/{self.checkpoint_folder}",
+            output_bucket=buckets.output,
+            connections=dict(self.connections),
+            # The result is looked at while the driver runs.
+            close_when_idle=True,
+            spark_conf=self.job.plan.spark_conf | self.machine.spark_conf | self._local_conf(),
+        )
+
+    def _local_conf(self) -> dict[str, str]:
+        """What the local environment adds to the plan's settings: where S3 is, the jars, loopback, and one scratch folder."""
+        scratch = self.folder.resolve() / "scratch"
+        scratch.mkdir(exist_ok=True)
+        return {
+            "spark.driver.extraClassPath": os.pathsep.join(str(jar) for jar in layout.spark_jars()),
+            "spark.driver.host": "127.0.0.1",
+            "spark.driver.bindAddress": "127.0.0.1",
+            "spark.ui.port": "0",
+            "spark.local.dir": str(scratch),
+            "spark.sql.warehouse.dir": str(scratch / "warehouse"),
+            "spark.hadoop.fs.s3a.endpoint": self.local.aws.endpoint,
+            "spark.hadoop.fs.s3a.endpoint.region": self.local.environment.spec.region,
+            "spark.hadoop.fs.s3a.path.style.access": "true",
+            "spark.hadoop.fs.s3a.connection.ssl.enabled": "false",
+            # A run of a minute on few cores spends more on optimizing code than the better code gives back.
+            "spark.driver.extraJavaOptions": f'-XX:TieredStopAtLevel=1 -XX:+UseParallelGC "-Djava.io.tmpdir={scratch}"',
+            "spark.hadoop.hadoop.tmp.dir": str(scratch),
+            # Having nothing to do is told at once, for that is what the end of a run is known by.
+            "spark.sql.streaming.noDataProgressEventInterval": "0",
+        }
+
+    def _next(self, driver: LocalDriver) -> dict[str, Any]:
+        """What the driver tells next, while everything around it runs."""
+        for _ in range(int(STALL_LIMIT_S / _LOOK_S)):
+            self.local.check()
+            event = driver.next_event(_LOOK_S)
+            if event is not None:
+                return event
+        need = f"something from the driver within {STALL_LIMIT_S} s"
+        raise RunTooLong(path=self.job.name, need=need, fix=f"see {driver.log}")
+
+    def _all_read(self, ends: Mapping[str, Mapping[str, int]]) -> bool:
+        sources = self.job.spec.job.spec.sources
+        lines = {name: self.lines.get(source.socket.connection, 0) for name, source in sources.items() if source.socket}
+        return self._read(ends) >= self._all() and all(self.rows_in[name] >= count for name, count in lines.items())
+
+    def _all(self) -> int:
+        return sum(sum(fed.ends.values()) for fed in self.fed.values())
+
+    def _read(self, ends: Mapping[str, Mapping[str, int]]) -> int:
+        return sum(min(end, int(ends.get(topic, {}).get(str(n), 0))) for topic, fed in self.fed.items() for n, end in fed.ends.items())
+
+    def _show(self, batch: Mapping[str, Any], committed: Mapping[str, Any], ends: Mapping[str, Mapping[str, int]]) -> None:
+        self.micro_batches += 1
+        self.processing_ms += committed["durationMs"]
+        share = self._read(ends) / max(1, self._all())
+        tags = "  ".join(f"{count:,} {tag}" for tag, count in sorted(batch["tags"].items())) or "no rows out"
+        in_force_ms = batch["watermarks"]["inForceMs"]
+        watermark = f"  watermark {datetime.fromtimestamp(in_force_ms / 1000, UTC):%Y-%m-%d %H:%M:%S}" if in_force_ms is not None else ""
+        text = f"{share:4.0%} read  {committed['rows']:>7,} rows in {committed['durationMs'] / 1000:4.1f} s: {tags}{watermark}"
+        self.steps.line(f"batch {committed['batch']}", text)
+
+    def _set_aside(self, tag: str) -> int:
+        topic = self.side_output_topic(tag)
+        return recorded_run.set_aside(self.local.kafka.address, topic) if topic else self.totals[tag]

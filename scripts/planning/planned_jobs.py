@@ -1,0 +1,95 @@
+"""From the words of a command line to plans: which spec, which environment, whose prices."""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Sequence
+from pathlib import Path
+from typing import NamedTuple
+
+from penstock.infra.cluster import cluster
+from penstock.infra.environment import Environment
+from penstock.infra.environment import load as load_environment
+from penstock.jobs.spec import SpecFile, load
+from penstock.jobs.targets import targets
+from penstock.scripts.planning.price_files import catalog_file, prices_file
+from penstock.sizing.cluster import Cluster
+from penstock.sizing.plan import plan
+from penstock.sizing.planned import Plan
+from penstock.sizing.targets import Targets
+
+# Nothing before deploy touches AWS, so a name that was forgotten does no harm here.
+DEFAULT_ENVIRONMENT = "production"
+
+
+class Where(NamedTuple):
+    """An environment, and what sizing knows of it; no cluster: it has none."""
+
+    environment: Environment
+    cluster: Cluster | None
+
+
+class PlannedJob(NamedTuple):
+    """A job in an environment."""
+
+    spec: SpecFile
+    targets: Targets
+    where: Where
+    plan: Plan
+
+    @property
+    def name(self) -> str:
+        """The job's name."""
+        return self.spec.job.metadata.name
+
+
+def add_environment_argument(parser: argparse.ArgumentParser) -> None:
+    """``--environment``, one of them."""
+    parser.add_argument(
+        "--environment",
+        default=DEFAULT_ENVIRONMENT,
+        metavar="NAME",
+        help=f"a shipped environment's name or a file (default: {DEFAULT_ENVIRONMENT})",
+    )
+
+
+def add_planning_arguments(parser: argparse.ArgumentParser) -> None:
+    """``--app-path`` and ``--catalog``."""
+    parser.add_argument(
+        "--app-path", action="append", type=Path, default=[], metavar="DIR", help="a folder where the app's module may lie; may be repeated"
+    )
+    parser.add_argument(
+        "--catalog", type=Path, metavar="FILE", help="a snapshot of `penstock catalog refresh`, in place of the environment's own prices"
+    )
+
+
+def add_prices_argument(parser: argparse.ArgumentParser) -> None:
+    """``--prices``, for what makes a bill."""
+    parser.add_argument("--prices", type=Path, metavar="FILE", help="prices of all but the machines, in the form of the shipped ones")
+
+
+def where(environment_name: str, catalog: Path | None = None, prices: Path | None = None) -> Where:
+    """The environment of a name.
+
+    Args:
+        environment_name: a shipped environment's, or a file's path.
+        catalog: instance types and their prices in place of the environment's own.
+        prices: of everything else, likewise.
+
+    Raises:
+        PenstockError: INF-001, INF-004, INF-005, SIZ-051, SIZ-030 or SIZ-031, or what is wrong in the file.
+    """
+    environment = load_environment(environment_name)
+    own = catalog_file(catalog) if catalog else None
+    return Where(environment, cluster(environment, own, prices_file(prices) if prices else None))
+
+
+def planned_job(spec: Path, there: Where, app_path: Sequence[Path] = ()) -> PlannedJob:
+    """The plan of a spec in an environment.
+
+    Raises:
+        PenstockError: whatever is wrong in the spec, its app or its targets.
+    """
+    spec_file = load(spec)
+    wanted = targets(spec_file, list(app_path))
+    return PlannedJob(spec_file, wanted, there, plan(wanted, there.cluster))

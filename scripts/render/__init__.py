@@ -1,0 +1,1 @@
+"""Plans and their costs as tables, pictures and pages."""

@@ -1,0 +1,134 @@
+"""A bill, and the difference between two, as a comment on a pull request: the whole in a line, details folded."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Collection, Iterable, Iterator, Sequence
+
+from penstock.scripts.render import cost_table
+from penstock.scripts.render.money import counted, percent, usd, usd_change
+from penstock.sizing.cost.billed import Bill
+from penstock.sizing.cost.difference import Change, Difference, Side
+
+
+def render(bill: Bill, title: str) -> str:
+    """The bill.
+
+    Args:
+        bill: the bill.
+        title: what it is of.
+    """
+    rows = [
+        f"## Cost of {_text(title)}",
+        "",
+        *_table(["", "USD an hour", "USD a month"], [_total_row("total", bill)]),
+        "",
+        *_table(
+            ["service", "USD a month"],
+            ([service, _partial(part.complete) + usd(part.usd_per_month)] for service, part in bill.services.items()),
+        ),
+        "",
+        *_folded(f"All {len(bill.lines)} items", _lines(bill)),
+        *_folded("Notes, prices and their dates", _bullets([*_missing(bill), *cost_table.notes(bill), *_sources(bill)])),
+    ]
+    return "\n".join(rows) + "\n"
+
+
+def render_difference(found: Difference, before: str, after: str) -> str:
+    """The difference.
+
+    Args:
+        found: the difference.
+        before: what the first bill is of.
+        after: what the second bill is of.
+    """
+    share = "" if percent(found.percent) == "-" else f" ({percent(found.percent)})"
+    differing = [change for change in found.changes if change.kind != "same"]
+    bills = (found.before, found.after)
+    rows = [
+        f"## Cost: {cost_table.partly(found)}{usd_change(found.usd_per_month)} USD a month{share}",
+        "",
+        f"From {_text(before)} to {_text(after)}.",
+        "",
+        *_table(["", "USD an hour", "USD a month"], _totals(found)),
+        "",
+        *(_changes(differing) if differing else ["No item differs."]),
+        "",
+        *_folded(f"All {len(found.after.lines)} items after the change", _lines(found.after)),
+        *_folded("Notes, prices and their dates", _bullets([*_missing(*bills), *cost_table.notes(found.after), *_sources(*bills)])),
+    ]
+    return "\n".join(rows) + "\n"
+
+
+def _totals(found: Difference) -> list[list[str]]:
+    difference = ["difference", usd_change(found.usd_per_h, decimals=4), usd_change(found.usd_per_month)]
+    return [_total_row("before", found.before), _total_row("after", found.after), difference]
+
+
+def _total_row(label: str, bill: Bill) -> list[str]:
+    least = _partial(bill.total.complete)
+    return [label, least + usd(bill.total.usd_per_h, decimals=4), least + usd(bill.total.usd_per_month)]
+
+
+def _changes(changes: Sequence[Change]) -> list[str]:
+    head = ["", "service", "item", "before", "after", "USD a month before", "after", "difference", "share"]
+    rows = (
+        [
+            change.kind,
+            change.service,
+            change.item,
+            _quantity(change.before),
+            _quantity(change.after),
+            cost_table.side_text(change.before),
+            cost_table.side_text(change.after),
+            usd_change(change.usd_per_month),
+            percent(change.percent),
+        ]
+        for change in changes
+    )
+    return _table(head, rows, right=range(3, 9))
+
+
+def _lines(bill: Bill) -> list[str]:
+    head = ["service", "item", "quantity", "unit", "USD a unit", "USD an hour", "USD a month", "price of"]
+    rows = ([*cost_table.row(line), f"{line.price_date}, {line.basis}"] for line in bill.lines)
+    return _table(head, rows, right=(2, 4, 5, 6))
+
+
+def _sources(*bills: Bill) -> Iterator[str]:
+    yield from (f"prices of {source}" for source in cost_table.price_sources(*bills))
+    yield from cost_table.assumptions(*bills)
+
+
+def _missing(*bills: Bill) -> Iterator[str]:
+    yield from dict.fromkeys(text for bill in bills if (text := cost_table.left_out(bill.total)))
+
+
+def _quantity(side: Side | None) -> str:
+    return "-" if side is None else counted(side.quantity, side.unit)
+
+
+def _partial(complete: bool) -> str:
+    return "" if complete else "at least "
+
+
+def _table(head: Sequence[str], rows: Iterable[Sequence[str]], *, right: Collection[int] = (1, 2)) -> list[str]:
+    rule = ["---:" if at in right else "---" for at in range(len(head))]
+    return [_row(head), f"| {' | '.join(rule)} |", *(_row(row) for row in rows)]
+
+
+def _row(cells: Sequence[str]) -> str:
+    return f"| {' | '.join(_text(cell) for cell in cells)} |"
+
+
+def _bullets(texts: Iterable[str]) -> list[str]:
+    return [f"- {_text(text)}" for text in texts]
+
+
+def _folded(summary: str, rows: Sequence[str]) -> list[str]:
+    return ["<details>", f"<summary>{summary}</summary>", "", *rows, "", "</details>"]
+
+
+def _text(text: str) -> str:
+    """Text that Markdown takes as it stands: names come from the user's files."""
+    return re.sub(r"([\\`|<>\[\]_*~])", r"\\\1", " ".join(text.split()))

@@ -1,0 +1,81 @@
+"""A decision of Karpenter as people read it: the nodes, what they carry, what they may be, what they cost, and what finds no place."""
+
+from __future__ import annotations
+
+import textwrap
+from collections import Counter
+from collections.abc import Iterator, Mapping
+
+from penstock.scripts.render.aligned import aligned
+from penstock.sizing.placement.decision import Decision, NodeClaim, Reason
+
+WIDTH = 100
+
+
+def render(title: str, decision: Decision) -> str:
+    """The decision as text.
+
+    Args:
+        title: of the scenario.
+        decision: what Karpenter decides.
+    """
+    rows = [f"{title}: {_headline(decision)}", ""]
+    if decision.node_claims:
+        rows += [*_claims(decision), ""]
+    if decision.existing_nodes:
+        rows += [*_existing(decision.existing_nodes), ""]
+    if decision.unschedulable:
+        rows += [*_unschedulable(decision), ""]
+    if any(claim.launch.capacity_type == "spot" for claim in decision.node_claims):
+        rows += ["  EC2 chooses among a spot launch's types by price and free capacity: the type can't be foretold, only the set.", ""]
+    return "\n".join(rows)
+
+
+def _headline(decision: Decision) -> str:
+    launched = [claim for claim in decision.node_claims if not claim.launch.error]
+    price = sum(claim.cheapest_usd_per_h or 0.0 for claim in launched)
+    nodes = _count(len(decision.node_claims), "new node")
+    waiting = sum(decision.unschedulable.values())
+    from_price = f", from {price:.4f} USD/h with the cheapest types" if launched else ""
+    return f"{nodes}{from_price}" + (f"; {_count(waiting, 'pod')} unschedulable" if waiting else "")
+
+
+def _claims(decision: Decision) -> list[str]:
+    staged = any(claim.at_s is not None for claim in decision.node_claims)
+    same = Counter(_cells(claim, staged) for claim in decision.node_claims)
+    heads = (*(["at"] if staged else []), "node pool", "pods", "types", "launch", "cheapest", "USD/h each")
+    rows = [("nodes", *heads), *((str(count), *cells) for cells, count in same.items())]
+    return aligned(rows, right={0, len(heads), 4 + staged - 1}, indent="  ")
+
+
+def _cells(claim: NodeClaim, staged: bool) -> tuple[str, ...]:
+    launch = claim.launch
+    sent = launch.error or f"{launch.capacity_type}, {_count(len(launch.instance_types), 'type')}"
+    price = "-" if claim.cheapest_usd_per_h is None else f"{claim.cheapest_usd_per_h:.4f}"
+    at = [f"{claim.at_s:g} s"] if staged else []
+    return (*at, claim.node_pool, _pods(claim.pods), str(len(claim.instance_types)), sent, claim.cheapest_type or "-", price)
+
+
+def _existing(nodes: Mapping[str, Mapping[str, int]]) -> Iterator[str]:
+    yield from aligned([("existing node", "takes"), *((name, _pods(pods)) for name, pods in nodes.items())], indent="  ")
+
+
+def _unschedulable(decision: Decision) -> Iterator[str]:
+    for group, count in decision.unschedulable.items():
+        yield f"  unschedulable: {_count(count, 'pod')} of {group}"
+        for reason in decision.reasons:
+            if reason.group == group:
+                yield from _because(reason)
+
+
+def _because(reason: Reason) -> list[str]:
+    text = f"{reason.pool}: {reason.why}" if reason.pool else reason.why
+    return textwrap.wrap(text, WIDTH, initial_indent="    ", subsequent_indent="      ", break_long_words=False, break_on_hyphens=False)
+
+
+def _pods(pods: Mapping[str, int]) -> str:
+    return ", ".join(f"{count} {group}" for group, count in pods.items() if count)
+
+
+def _count(number: int, noun: str) -> str:
+    return f"{number:,} {noun}{'' if number == 1 else 's'}"

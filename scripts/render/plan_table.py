@@ -1,0 +1,199 @@
+"""A plan as people read it: a headline, the pods, the totals, and what they should know."""
+
+from __future__ import annotations
+
+import textwrap
+from collections.abc import Iterator, Mapping, Sequence
+
+from penstock.scripts.render.money import usd
+from penstock.sizing.cost.billed import Bill
+from penstock.sizing.explained import Explanation
+from penstock.sizing.planned import Plan, PlannedPod, SpotPlan
+from penstock.sizing.planned_nodes import NodeGroup, NodesPlan
+from penstock.sizing.units import cpu_text, memory_text
+
+WIDTH = 100
+_LABEL = 12
+
+
+def render(plan: Plan, name: str) -> str:
+    """The plan as text, at most `WIDTH` wide but for names that are longer.
+
+    Args:
+        plan: the plan.
+        name: of the job.
+    """
+    rows = [f"{name}: {headline(plan)}", "", *_table(_pod_rows(plan)), ""]
+    for label, lines in _facts(plan):
+        rows += labelled(label, lines)
+    return "\n".join(rows) + "\n"
+
+
+def render_explanations(plan: Plan) -> str:
+    """Each number of the plan with its rule and inputs, as text."""
+    return "\n" + "\n".join(line for explanation in plan.explain for line in _explained(explanation)) + "\n"
+
+
+def headline(plan: Plan) -> str:
+    """The plan in one line: ``2 executors x 5 slots run 10 tasks at a time``."""
+    executors, slots, tasks = plan.totals.executors, plan.pods.executor.slots or 1, plan.tasks_at_a_time
+    runs = "runs" if executors == 1 else "run"
+    line = f"{_count(executors, 'executor')} x {_count(slots, 'slot')} {runs} {_count(tasks, 'task')} at a time"
+    return line if plan.feasible else f"NOT FEASIBLE: {line}"
+
+
+def _facts(plan: Plan) -> Iterator[tuple[str, Sequence[str]]]:
+    totals = plan.totals
+    pods = f"{_count(totals.executors, 'executor')}, {_count(totals.pods, 'pod')} with the driver"
+    resources = f"{memory_text(totals.executor_memory_mib)} and {cpu_text(totals.executor_cpu_millicores)} for the executors"
+    yield "in total", [f"{pods}; {resources}"]
+    yield "per slot", [f"{memory_text(plan.per_slot.memory_mib)} and {cpu_text(plan.per_slot.cpu_millicores)}"]
+    yield "in Spark", [f"{_count(plan.tasks_at_a_time, 'task')} at a time, stage after stage: {_stages(plan)}"]
+    operators = _count(totals.subtasks // plan.parallelism.value, "operator")
+    yield "in Flink", [f"{_count(totals.subtasks, 'subtask')}: {operators} x a parallelism of {plan.parallelism.value}"]
+    yield from _load_facts(plan)
+    if plan.kafka.topics:
+        yield "topics", [", ".join(f"{topic} {_count(count, 'partition')}" for topic, count in plan.kafka.topics.items())]
+    yield "state", [_state(plan)]
+    if plan.nodes is not None:
+        yield "nodes", node_lines(plan.nodes)
+    if plan.spot is not None:
+        yield "spot", list(_spot(plan.spot))
+    if plan.cost is not None:
+        yield "cost", cost_lines(plan.cost)
+    if plan.notes:
+        yield "notes", plan.notes
+
+
+def node_lines(nodes: NodesPlan) -> list[str]:
+    """The nodes after a first start, one line for those that are alike, and what finds none."""
+    lines = [_node_line(group) for group in nodes.staged.groups]
+    lines += [_left_out(group, count, nodes.staged.reasons) for group, count in nodes.staged.unschedulable.items()]
+    return lines or ["none"]
+
+
+def _left_out(group: str, count: int, reasons: Mapping[str, str]) -> str:
+    return f"{_count(count, f'{group} pod')} without a node: {reasons.get(group, '')}"
+
+
+def cost_lines(cost: Bill) -> list[str]:
+    """What it costs, and where that comes from: `penstock cost` has the lines."""
+    total = cost.total
+    least = "" if total.complete else "at least "
+    dates = sorted({line.price_date for line in cost.lines})
+    return [f"{least}{usd(total.usd_per_month)} USD a month, {usd(total.usd_per_h, decimals=2)} an hour; prices of {' and '.join(dates)}"]
+
+
+def _node_line(group: NodeGroup) -> str:
+    pods = ", ".join(_count(pods.count, pods.group) for pods in group.pods)
+    types = "no type" if group.example is None else f"{_count(len(group.launch_types), 'type')}, the cheapest {group.example.instance_type}"
+    each = " each" if group.count > 1 else ""
+    return f"{group.count} {group.capacity_type} of pool {group.node_pool} ({types}): {pods}{each}"
+
+
+def _state(plan: Plan) -> str:
+    state = plan.state
+    requests = f"{state.checkpoint.requests_per_day:,.0f} PUT requests a day for the checkpoint"
+    if not state.stores:
+        return f"none; {requests}"
+    size = "" if state.state_bytes is None else f" with {memory_text(-(-state.state_bytes // 1024**2))}"
+    return f"{_count(state.stores, 'store')} in {state.backend}{size}; {requests}"
+
+
+def _spot(spot: SpotPlan) -> Iterator[str]:
+    drain = spot.drain
+    if drain is None:
+        yield f"{spot.nodes} spot nodes; a bounded run's tasks have no known length, so whether a drain fits can't be said"
+    elif drain.fits:
+        yield f"a drain fits: a batch of {drain.needed_s:g} s ends within {drain.available_s:g} s"
+    else:
+        way = "spark.decommission.enabled is off" if not drain.available_s else f"the grace period is {drain.available_s:g} s"
+        yield f"a drain does not fit: a batch takes up to {drain.needed_s:g} s and {way}; the batch is done anew"
+    for loss in spot.losses[:1]:
+        recovery = "never" if loss.recovery_s is None else f"{loss.recovery_s:,.0f} s"
+        yield f"{loss.lost_nodes} of {spot.nodes} spot nodes lost: {loss.lag_events:,.0f} events of lag, gone {recovery} after the new node"
+
+
+def _load_facts(plan: Plan) -> Iterator[tuple[str, Sequence[str]]]:
+    throughput = plan.throughput
+    if throughput is None:
+        return
+    able = throughput.capability
+    catch_up = "never" if able.catch_up_s is None else f"in {able.catch_up_s:,.0f} s"
+    yield (
+        "load",
+        [
+            f"{throughput.peak_events_per_s:,.0f} events/s at the peak; {able.capacity_events_per_s:,.0f} events/s can be processed, "
+            f"{able.sustained_peak_events_per_s:,.0f} sustained; a restart is caught up with {catch_up}"
+        ],
+    )
+    if plan.kafka.load is not None and plan.kafka.load.serverless is not None:
+        used = plan.kafka.load.serverless
+        kept = f"{used.storage_gib:,.0f} GiB of storage"
+        yield "brokers", [f"none, serverless: {used.partitions:,} partitions, bound by {used.binding}; {kept}"]
+    if plan.kafka.load is not None and plan.kafka.load.cluster is not None:
+        cluster = plan.kafka.load.cluster
+        storage = cluster.storage.ebs_gib or cluster.storage.express_gib
+        yield "brokers", [f"{cluster.brokers} x {cluster.broker_type}, bound by {cluster.binding}; {storage:,.0f} GiB of storage"]
+
+
+def _stages(plan: Plan) -> str:
+    return ", ".join(f"{stage.name} {stage.tasks:,}" for stage in plan.stages)
+
+
+def _pod_rows(plan: Plan) -> list[list[str]]:
+    pods = [("driver", plan.pods.driver), ("executor", plan.pods.executor)]
+    optional = [
+        ("off-heap", [memory_text(pod.off_heap_mib) for _, pod in pods], any(pod.off_heap_mib for _, pod in pods)),
+        ("python", [memory_text(pod.pyspark_mib) for _, pod in pods], any(pod.pyspark_mib for _, pod in pods)),
+    ]
+    columns = [
+        ["pod", *(kind for kind, _ in pods)],
+        ["count", *(f"{pod.count:,}" for _, pod in pods)],
+        ["memory", *(memory_text(pod.memory_mib) for _, pod in pods)],
+        ["heap", *(memory_text(pod.heap_mib) for _, pod in pods)],
+        ["overhead", *(memory_text(pod.overhead_mib) for _, pod in pods)],
+        *([title, *texts] for title, texts, shown in optional if shown),
+        ["cpu", *(_cpu(pod) for _, pod in pods)],
+        ["slots", *(f"{pod.slots:,}" if pod.slots else "-" for _, pod in pods)],
+    ]
+    return [list(row) for row in zip(*columns, strict=True)]
+
+
+def _cpu(pod: PlannedPod) -> str:
+    limit = f", limit {cpu_text(pod.limit_cpu_millicores)}" if pod.limit_cpu_millicores is not None else ""
+    return cpu_text(pod.request_cpu_millicores) + limit
+
+
+def _table(rows: list[list[str]]) -> list[str]:
+    """The rows as aligned text: the first column to the left, the others, which are numbers, to the right."""
+    first, *others = [max(len(cell) for cell in column) for column in zip(*rows, strict=True)]
+    return ["  ".join(["", row[0].ljust(first), *(cell.rjust(width) for cell, width in zip(row[1:], others, strict=True))]) for row in rows]
+
+
+def labelled(label: str, lines: Sequence[str]) -> list[str]:
+    """Lines behind a label, wrapped at `WIDTH`."""
+    indent = " " * _LABEL
+    wrapped = [
+        textwrap.fill(line, WIDTH, initial_indent=indent, subsequent_indent=indent, break_long_words=False, break_on_hyphens=False)
+        for line in lines
+    ]
+    return [f"  {label:<{_LABEL - 2}}{wrapped[0][_LABEL:]}", *wrapped[1:]]
+
+
+def _explained(explanation: Explanation) -> Iterator[str]:
+    value = "none" if explanation.value is None else explanation.value
+    yield f"{explanation.number} = {value}"
+    yield _indented(explanation.rule)
+    if explanation.inputs:
+        yield _indented("with " + ", ".join(f"{name} {value}" for name, value in explanation.inputs.items()))
+    if explanation.binding:
+        yield _indented(f"{explanation.binding} binds")
+
+
+def _indented(text: str) -> str:
+    return textwrap.fill(text, WIDTH, initial_indent=" " * 4, subsequent_indent=" " * 4, break_long_words=False, break_on_hyphens=False)
+
+
+def _count(number: int, noun: str) -> str:
+    return f"{number:,} {noun}{'' if number == 1 else 's'}"

@@ -1,0 +1,76 @@
+"""What the plan can do: the load that it sustains, a restart, and the loss of spot nodes."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from penstock.scripts.render.report.curves import duration
+from penstock.scripts.render.report.markup import Markup, element, joined
+from penstock.scripts.render.report.tables import Column, facts, table
+from penstock.sizing.load.spot_loss import DrainOutcome, LossOutcome
+from penstock.sizing.planned import SpotPlan, ThroughputPlan
+
+_COLUMNS = (
+    Column("nodes lost", numeric=True),
+    Column("executors lost", numeric=True),
+    Column("left, events/s", numeric=True),
+    Column("stalls for", numeric=True),
+    Column("new executors after", numeric=True),
+    Column("events that wait", numeric=True),
+    Column("oldest of them", numeric=True),
+    Column("caught up after", numeric=True),
+)
+
+
+def capability_section(throughput: ThroughputPlan) -> Markup:
+    """What the plan sustains and how fast it catches up."""
+    found = throughput.capability
+    bounded = " (maxOffsetsPerTrigger holds it back)" if found.binding == "batch limit" else ""
+    return facts(
+        [
+            ("needed", f"{throughput.target_events_per_s:,} events/s for a peak of {throughput.peak_events_per_s:,.0f}"),
+            ("processes", f"{found.capacity_events_per_s:,.0f} events/s at most, {found.drain_events_per_s:,.0f} while it catches up"),
+            ("sustains", f"a peak of {found.sustained_peak_events_per_s:,.0f} events/s{bounded}, {_average(throughput)} on average"),
+            ("restart", f"{found.backlog_events:,.0f} events wait; caught up after {duration(found.catch_up_s)}"),
+        ]
+    )
+
+
+def spot_section(spot: SpotPlan) -> Markup:
+    """What becomes of the job when spot nodes go."""
+    rows = [_row(one) for one in spot.losses]
+    return joined(
+        [
+            element("h3", f"When spot nodes are lost: executors run on {spot.nodes:,} of them"),
+            *([element("p", _drained(spot.drain), class_="aside")] if spot.drain is not None else []),
+            *([table(_COLUMNS, rows, caption="Loss of spot nodes at the load's peak")] if rows else []),
+        ]
+    )
+
+
+def _average(throughput: ThroughputPlan) -> str:
+    return f"{throughput.capability.sustained_events_per_s:,.0f}"
+
+
+def _row(found: LossOutcome) -> Sequence[str]:
+    return [
+        f"{found.lost_nodes:,}",
+        f"{found.lost_executors:,}",
+        f"{found.left_events_per_s:,.0f}",
+        duration(found.stall_s),
+        duration(found.short_s),
+        f"{found.lag_events:,.0f}",
+        duration(found.lag_s),
+        duration(found.recovery_s),
+    ]
+
+
+def _drained(drain: DrainOutcome) -> str:
+    needed, available = duration(drain.needed_s), duration(drain.available_s)
+    if drain.fits:
+        return f"A drain fits: an executor's tasks end within {needed}, and it has {available}."
+    if not drain.available_s:
+        start = f"Executors end at once, without spark.decommission.enabled: tasks of up to {needed} run again elsewhere."
+    else:
+        start = f"A drain does not fit: tasks take up to {needed}, and an executor has {available}."
+    return start + (f" A grace period of {drain.grace_s} s would let them end." if drain.grace_s is not None else "")

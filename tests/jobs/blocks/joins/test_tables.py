@@ -1,0 +1,63 @@
+"""Files that are read anew: what is read of them, and what is said where they can't be."""
+
+from __future__ import annotations
+
+import io
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+from botocore.exceptions import BotoCoreError, ClientError, EndpointConnectionError
+
+from penstock.jobs.blocks.joins import csv_file, json_lines_file, tables
+from penstock.jobs.errors import TableFileUnread
+
+URI = "s3://reference/tables/names"
+
+
+def _answer(monkeypatch: pytest.MonkeyPatch, found: bytes | ClientError | BotoCoreError) -> None:
+    class S3:
+        def get_object(self, *, Bucket: str, Key: str) -> dict[str, Any]:  # noqa: N803
+            assert (Bucket, Key) == ("reference", "tables/names")
+            if isinstance(found, Exception):
+                raise found
+            return {"Body": io.BytesIO(found)}
+
+    monkeypatch.setattr(tables, "client", S3)
+
+
+@pytest.mark.parametrize("sign", ["\u2028", "\u2029", "\u0085"])
+def test_a_line_of_json_ends_where_a_files_line_ends(monkeypatch: pytest.MonkeyPatch, sign: str) -> None:
+    _answer(monkeypatch, f'\ufeff{{"k": "a{sign}b"}}\r\n\n{{"k": "c"}}'.encode())
+    assert list(json_lines_file(URI)()) == [{"k": f"a{sign}b"}, {"k": "c"}]
+
+
+@pytest.mark.parametrize("sign", ["\u2028", "\u0085", "\n"])
+def test_a_field_of_csv_may_have_any_sign(monkeypatch: pytest.MonkeyPatch, sign: str) -> None:
+    _answer(monkeypatch, f'k,n\r\n"a{sign}b",\r\nc,1\r\n'.encode())
+    assert list(csv_file(URI)()) == [{"k": f"a{sign}b", "n": None}, {"k": "c", "n": "1"}]
+
+
+@pytest.mark.parametrize(
+    ("reader", "found", "given", "need"),
+    [
+        (json_lines_file, ClientError({"Error": {"Code": "NoSuchKey"}}, "GetObject"), "NoSuchKey", "a file that is there and may be read"),
+        (csv_file, ClientError({"Error": {"Code": "AccessDenied"}}, "GetObject"), "AccessDenied", "a file that is there and may be read"),
+        (json_lines_file, EndpointConnectionError(endpoint_url="u"), 'Could not connect to the endpoint URL: "u"', "an answer of S3"),
+        (csv_file, b"k\n\xff\n", "'utf-8' codec can't decode byte 0xff in position 2: invalid start byte", "text in UTF-8"),
+        (json_lines_file, b'{"k": 1}\n\n{"k"\n', "line 3: Expecting ':' delimiter: line 2 column 1 (char 5)", "a JSON object on each line"),
+        (json_lines_file, b'[{"k": 1}]', 'line 1: [{"k": 1}]', "a JSON object on each line"),
+        (csv_file, b'k\n"' + b"a" * 140_000, "field larger than field limit (131072)", "CSV whose first line has the names"),
+    ],
+)
+def test_a_file_that_can_not_be_read_is_told_with_its_address(
+    monkeypatch: pytest.MonkeyPatch,
+    reader: Callable[[str], Callable[[], tables.Rows]],
+    found: bytes | ClientError | BotoCoreError,
+    given: str,
+    need: str,
+) -> None:
+    _answer(monkeypatch, found)
+    with pytest.raises(TableFileUnread) as raised:
+        list(reader(URI)())
+    assert (raised.value.path, raised.value.given, raised.value.need) == (URI, given, need)

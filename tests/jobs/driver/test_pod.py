@@ -1,0 +1,48 @@
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from penstock.jobs.configuration.runtime import POD_NAME_VARIABLE, READY_FILE_VARIABLE
+from penstock.jobs.driver.pod import forget_ready, pod_conf, told_ready
+
+
+@pytest.fixture
+def ready(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    file = tmp_path / "reading"
+    monkeypatch.setenv(READY_FILE_VARIABLE, str(file))
+    return file
+
+
+def test_a_driver_in_a_pod_tells_spark_which(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv(POD_NAME_VARIABLE, "user-credit-driver-0")
+    assert pod_conf() == {"spark.kubernetes.driver.pod.name": "user-credit-driver-0"}
+
+
+def test_outside_of_a_pod_there_is_nothing_to_tell(monkeypatch: pytest.MonkeyPatch) -> None:
+    for variable in (POD_NAME_VARIABLE, READY_FILE_VARIABLE):
+        monkeypatch.delenv(variable, raising=False)
+    assert pod_conf() == {}
+    forget_ready()
+    with told_ready():
+        pass
+
+
+def test_a_driver_is_ready_while_its_query_reads(ready: Path) -> None:
+    with told_ready():
+        assert ready.exists()
+    assert not ready.exists()
+
+
+def test_a_driver_whose_query_fails_is_not_ready_any_more(ready: Path) -> None:
+    with pytest.raises(RuntimeError), told_ready():
+        raise RuntimeError
+    assert not ready.exists()
+
+
+def test_what_a_killed_driver_has_left_is_taken_away(ready: Path) -> None:
+    ready.touch()
+    forget_ready()
+    assert not ready.exists()
+    forget_ready()

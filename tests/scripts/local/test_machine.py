@@ -1,0 +1,59 @@
+"""What of a plan a machine can give, and that every cut is said."""
+
+from __future__ import annotations
+
+import os
+
+from penstock.scripts.local.machine import cut
+from penstock.sizing.plan import plan
+from penstock.sizing.planned import Plan
+from penstock.sizing.targets import DriverTarget, ExecutorTarget, Parallelism, Targets
+
+
+def _plan(parallelism: int, slots: int, memory_mib: int) -> Plan:
+    executor = ExecutorTarget(slots=slots, cpu_millicores=1000 * slots, memory_mib=memory_mib)
+    driver = DriverTarget(cpu_millicores=1000, memory_mib=2048)
+    return plan(Targets(parallelism=Parallelism(value=parallelism), executor=executor, driver=driver))
+
+
+def _heaps_mib(planned: Plan) -> int:
+    return planned.pods.driver.heap_mib + planned.totals.executors * planned.pods.executor.heap_mib
+
+
+def test_a_plan_that_fits_is_not_cut() -> None:
+    planned = _plan(4, 2, 2048)
+    machine = cut(planned, cores=8, memory_mib=64 * 1024)
+    assert machine.master == "local[4]"
+    assert machine.spark_conf == {"spark.driver.memory": f"{_heaps_mib(planned)}m"}
+    assert machine.cuts == ()
+
+
+def test_slots_are_cut_to_twice_the_cores_and_it_is_said() -> None:
+    machine = cut(_plan(10, 5, 2048), cores=2, memory_mib=64 * 1024)
+    assert machine.master == "local[4]"
+    assert machine.cuts == ("10 slots cut to 4, twice the 2 cores of this machine",)
+
+
+def test_slots_count_those_that_the_last_executor_has_beyond_the_parallelism() -> None:
+    assert cut(_plan(7, 5, 2048), cores=64, memory_mib=64 * 1024).master == "local[10]"
+
+
+def test_heap_is_cut_to_a_sixth_of_the_memory_and_it_is_said() -> None:
+    planned = _plan(4, 2, 16 * 1024)
+    machine = cut(planned, cores=8, memory_mib=12 * 1024)
+    assert machine.spark_conf == {"spark.driver.memory": "2048m"}
+    assert machine.cuts == (f"{_heaps_mib(planned):,} MiB of heap cut to 2,048 MiB, a sixth of this machine's memory",)
+
+
+def test_a_small_machine_still_gives_the_heap_that_a_run_takes() -> None:
+    assert cut(_plan(4, 2, 16 * 1024), cores=8, memory_mib=2 * 1024).spark_conf == {"spark.driver.memory": "1024m"}
+
+
+def test_both_cuts_are_said() -> None:
+    assert len(cut(_plan(100, 5, 16 * 1024), cores=2, memory_mib=12 * 1024).cuts) == 2
+
+
+def test_this_machine_is_asked_where_nothing_is_given() -> None:
+    machine = cut(_plan(2_000, 5, 2048))
+    assert machine.master == f"local[{2 * (os.cpu_count() or 1)}]"
+    assert len(machine.cuts) == 2

@@ -1,0 +1,81 @@
+"""What a long command shows."""
+
+from __future__ import annotations
+
+import io
+import re
+
+import pytest
+from rich.console import Console
+
+from penstock.scripts.progress import Steps
+
+
+def _steps(*, terminal: bool) -> tuple[Steps, io.StringIO]:
+    out = io.StringIO()
+    return Steps(Console(file=out, force_terminal=terminal, width=60, highlight=False, soft_wrap=True, emoji=False)), out
+
+
+def test_a_line_has_its_label_in_a_column_of_its_own_and_its_further_lines_below_the_first() -> None:
+    steps, out = _steps(terminal=False)
+    steps.line("bucket", "one\ntwo")
+    steps.line("cut", "")
+    assert out.getvalue() == "  bucket      one\n              two\n  cut         \n"
+
+
+def test_a_step_is_told_when_it_begins_and_with_its_time_when_it_is_over() -> None:
+    steps, out = _steps(terminal=False)
+    with steps.at("feed", "3 records") as step:
+        assert out.getvalue() == "  feed        3 records ...\n"
+        step.said = "3 records fed"
+    assert re.fullmatch(r"  feed        3 records \.\.\.\n  feed        3 records fed  \(\d+\.\d s\)\n", out.getvalue())
+
+
+def test_a_step_that_says_nothing_new_is_told_as_it_was_begun() -> None:
+    steps, out = _steps(terminal=False)
+    with steps.at("feed", "3 records"):
+        pass
+    assert re.search(r"feed +3 records  \(", out.getvalue())
+
+
+@pytest.mark.parametrize("terminal", [False, True])
+def test_a_step_that_fails_is_not_told_as_done(terminal: bool) -> None:
+    steps, out = _steps(terminal=terminal)
+    with pytest.raises(RuntimeError), steps.at("feed", "3 records"):
+        raise RuntimeError
+    assert " s)" not in out.getvalue()
+
+
+def test_nothing_but_text_goes_where_there_is_no_terminal() -> None:
+    steps, out = _steps(terminal=False)
+    steps.title("job [bold]flights[/bold] :rocket:")
+    steps.line("[red]label", "s3a://bucket/[folder]/ 100%\n[/]")
+    with steps.at("spark", "starting local[4]"):
+        pass
+    text = out.getvalue()
+    assert "\x1b" not in text and "\r" not in text
+    assert "job [bold]flights[/bold] :rocket:" in text
+    assert "  [red]label  s3a://bucket/[folder]/ 100%\n" in text
+    assert "starting local[4] ..." in text
+
+
+def test_on_a_terminal_what_is_at_work_is_shown_and_taken_away_again() -> None:
+    steps, out = _steps(terminal=True)
+    with steps.at("spark", "starting") as step:
+        step.said = "reads"
+    text = out.getvalue()
+    assert "\x1b[?25l" in text and text.rindex("\x1b[?25h") < text.index("reads"), "the cursor is shown again before the line is written"
+    assert "spark: starting" in text
+    assert "starting ..." not in text
+
+
+def test_a_long_line_is_left_whole() -> None:
+    steps, out = _steps(terminal=False)
+    steps.line("out", "x" * 500)
+    assert out.getvalue().count("\n") == 1
+
+
+def test_lines_go_to_standard_error_so_that_standard_output_stays_clean(capsys: pytest.CaptureFixture[str]) -> None:
+    Steps().line("out", "a row")
+    captured = capsys.readouterr()
+    assert (captured.out, captured.err) == ("", "  out         a row\n")
