@@ -3,11 +3,7 @@
 The spec's parameter `emit` says what is told: ``updates``, the current value at every trigger, or ``final``, each window once.
 """
 
-from penstock.jobs.blocks.joins import Side, broadcast_join
-from penstock.jobs.blocks.windows import aggregate, tumbling
-from penstock.jobs.blocks.windows.aggregation import Emit
-from penstock.jobs.job import Job
-from penstock.jobs.stream.streams import Tag
+from penstock import Emit, Job, Side, Tag, aggregate, broadcast_join, tumbling
 
 OPERATORS = ("read-events", "read-campaigns", "filter-views", "join-campaigns", "count-by-campaign", "write-counts")
 

@@ -4,9 +4,7 @@ from decimal import Decimal
 
 from pyspark.sql import functions as F
 
-from penstock.jobs.blocks.joins import Side, lookup_join, temporal_join
-from penstock.jobs.job import Job
-from penstock.jobs.stream.streams import Tag
+from penstock import Job, Side, Tag, lookup_join, temporal_join
 
 OPERATORS = ("read-transactions", "read-accounts", "join-account", "look-up-customer", "risk", "write-transactions")
 

@@ -1,8 +1,6 @@
 """banking_fraud: alerts of accounts with three or more declined payments and then an approved one above 500 within ten minutes."""
 
-from penstock.jobs.blocks.keyed import Step, deduplicate, pattern
-from penstock.jobs.job import Job
-from penstock.jobs.stream.streams import Tag
+from penstock import Job, Step, Tag, deduplicate, pattern
 
 OPERATORS = ("read-transactions", "deduplicate", "find-pattern", "write-alerts")
 

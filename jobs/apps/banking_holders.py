@@ -1,8 +1,6 @@
 """banking_holders: a table of all open accounts with their customers, kept up to date by both topics' changes and deletions."""
 
-from penstock.jobs.blocks.joins import Side, regular_join
-from penstock.jobs.job import Job
-from penstock.jobs.stream.streams import DELETED, Tag
+from penstock import DELETED, Job, Side, Tag, regular_join
 
 OPERATORS = ("read-customers", "read-accounts", "join-by-customer", "write-holders")
 

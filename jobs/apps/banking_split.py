@@ -1,8 +1,6 @@
 """banking_split: each transaction once, debits to one topic and credits to another."""
 
-from penstock.jobs.blocks.keyed import deduplicate
-from penstock.jobs.job import Job
-from penstock.jobs.stream.streams import Tag
+from penstock import Job, Tag, deduplicate
 
 OPERATORS = ("read-transactions", "deduplicate", "write-debits", "write-credits")
 

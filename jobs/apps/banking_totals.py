@@ -1,9 +1,6 @@
 """banking_totals: what has been approved since the hour began, by type, anew every ten minutes."""
 
-from penstock.jobs.blocks.keyed import deduplicate
-from penstock.jobs.blocks.windows import aggregate, cumulative
-from penstock.jobs.job import Job
-from penstock.jobs.stream.streams import Tag
+from penstock import Job, Tag, aggregate, cumulative, deduplicate
 
 OPERATORS = ("read-transactions", "deduplicate", "filter-approved", "sum-by-type", "write-totals")
 

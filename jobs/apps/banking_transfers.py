@@ -1,8 +1,6 @@
 """banking_transfers: debits and credits of one transfer within five minutes of each other, and those that have no other side."""
 
-from penstock.jobs.blocks.joins import Side, interval_join
-from penstock.jobs.job import Job
-from penstock.jobs.stream.streams import Tag
+from penstock import Job, Side, Tag, interval_join
 
 OPERATORS = ("read-debits", "read-credits", "join-by-reference", "write-settlements")
 

@@ -10,9 +10,7 @@ from typing import Any
 
 from pyspark.sql import Row
 
-from penstock.jobs.blocks.keyed import Key, KeyedFunction, Out, process, value
-from penstock.jobs.job import Job
-from penstock.jobs.stream.streams import Tag
+from penstock import Job, Key, KeyedFunction, Out, Tag, process, value
 from penstock.sizing.units import duration_ms
 
 OPERATORS = ("read-departures", "chains-by-plane", "write-chains")

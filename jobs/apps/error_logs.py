@@ -1,6 +1,6 @@
 """error_logs: log lines in capitals, those with ERROR in them."""
 
-from penstock.jobs.job import Job
+from penstock import Job
 
 OPERATORS = ("read-logs", "to-upper-case", "filter-errors", "write-errors")
 

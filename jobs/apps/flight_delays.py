@@ -1,8 +1,6 @@
 """flight_delays: how late the departures of each carrier were, by the hour for which they were scheduled."""
 
-from penstock.jobs.blocks.windows import aggregate, tumbling
-from penstock.jobs.job import Job
-from penstock.jobs.stream.streams import Tag
+from penstock import Job, Tag, aggregate, tumbling
 
 OPERATORS = ("read-departures", "delays-by-hour", "write-delays")
 

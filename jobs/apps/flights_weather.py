@@ -4,9 +4,7 @@ The weather is a table that changes hourly: its row for an airport is valid unti
 could still be its own can come.
 """
 
-from penstock.jobs.blocks.joins import Side, temporal_join
-from penstock.jobs.job import Job
-from penstock.jobs.stream.streams import Tag
+from penstock import Job, Side, Tag, temporal_join
 
 OPERATORS = ("read-departures", "read-weather", "weather-at-departure", "write-departures")
 

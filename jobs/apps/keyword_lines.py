@@ -1,6 +1,6 @@
 """keyword_lines: the lines of text files that have a word in them, spread over ten tasks: a batch job, run once on what is there."""
 
-from penstock.jobs.job import Job
+from penstock import Job
 
 OPERATORS = ("read-text", "filter", "repartition", "write-lines")
 

@@ -1,8 +1,6 @@
 """log_processing: statistics of each service's log in windows of ten seconds, written to Kafka exactly once."""
 
-from penstock.jobs.blocks.windows import aggregate, tumbling
-from penstock.jobs.job import Job
-from penstock.jobs.stream.streams import Tag
+from penstock import Job, Tag, aggregate, tumbling
 
 OPERATORS = ("read-log", "statistics-by-service", "write-statistics")
 

@@ -4,9 +4,7 @@
 silent for thirty minutes.
 """
 
-from penstock.jobs.blocks.windows import TimeWindow, aggregate, session, sliding, tumbling
-from penstock.jobs.job import Job
-from penstock.jobs.stream.streams import Tag
+from penstock import Job, Tag, TimeWindow, aggregate, session, sliding, tumbling
 
 OPERATORS = ("read-impressions", "sum-by-window", "write-windows")
 

@@ -1,8 +1,6 @@
 """sensor_average: each sensor's average temperature a second, from Fahrenheit to Celsius."""
 
-from penstock.jobs.blocks.windows import aggregate, tumbling
-from penstock.jobs.job import Job
-from penstock.jobs.stream.streams import Tag
+from penstock import Job, Tag, aggregate, tumbling
 
 OPERATORS = ("read-sensors", "to-celsius", "average-by-second", "write-averages")
 

@@ -10,10 +10,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
-from penstock.jobs.blocks.calls import CallRefused, call
-from penstock.jobs.blocks.joins import Side, interval_join
-from penstock.jobs.job import Job
-from penstock.jobs.stream.streams import Stream, Tag
+from penstock import CallRefused, Job, Side, Stream, Tag, call, interval_join
 
 if TYPE_CHECKING:
     import httpx

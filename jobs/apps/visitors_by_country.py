@@ -1,8 +1,6 @@
 """visitors_by_country: the number of visitors of the last five minutes in each country, anew every minute."""
 
-from penstock.jobs.blocks.windows import aggregate, sliding
-from penstock.jobs.job import Job
-from penstock.jobs.stream.streams import Tag
+from penstock import Job, Tag, aggregate, sliding
 
 OPERATORS = ("read-visits", "count-by-country", "write-counts")
 

@@ -3,8 +3,7 @@
 The lines come from Kafka or from a socket, as the spec says; the current count of each word goes to a topic that is keyed by it.
 """
 
-from penstock.jobs.blocks.windows import aggregate, global_window
-from penstock.jobs.job import Job
+from penstock import Job, aggregate, global_window
 
 OPERATORS = ("read-lines", "split", "count-by-word", "write-counts")
 

@@ -1,6 +1,6 @@
 """Avro values as they are."""
 
-from penstock.jobs.job import Job
+from penstock import Job
 
 
 def build(job: Job) -> None:

@@ -1,6 +1,6 @@
 """One input as it is; what a test wants otherwise stands in the spec's parameters, as SQL."""
 
-from penstock.jobs.job import Job
+from penstock import Job
 
 
 def build(job: Job) -> None:

@@ -2,8 +2,7 @@
 
 from pyspark.sql import DataFrame
 
-from penstock.jobs.job import Job
-from penstock.jobs.sinks.sink import Batch
+from penstock import Batch, Job
 
 CALLED: list[tuple[int, list[str]]] = []
 

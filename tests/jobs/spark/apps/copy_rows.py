@@ -1,7 +1,6 @@
 """One input as it is, rows named "skip" filtered out."""
 
-from penstock.jobs.job import Job
-from penstock.jobs.stream.streams import Tag
+from penstock import Job, Tag
 
 
 def build(job: Job) -> None:

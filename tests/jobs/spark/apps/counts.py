@@ -1,8 +1,6 @@
 """Rows of one input counted by windows of ten seconds."""
 
-from penstock.jobs.blocks.windows import aggregate, tumbling
-from penstock.jobs.job import Job
-from penstock.jobs.stream.streams import Tag
+from penstock import Job, Tag, aggregate, tumbling
 
 
 def build(job: Job) -> None:

@@ -1,6 +1,6 @@
 """A compacted topic as it is, deletes and the record's own place included."""
 
-from penstock.jobs.job import Job
+from penstock import Job
 
 
 def build(job: Job) -> None:

@@ -5,8 +5,7 @@ import threading
 
 from pyspark.sql import DataFrame
 
-from penstock.jobs.job import Job
-from penstock.jobs.sinks.sink import Batch
+from penstock import Batch, Job
 
 _PATIENCE_S = 120
 # The numbers of the micro-batches that the sink was given, and one permit for each that it may end.

@@ -7,8 +7,7 @@ from typing import Any
 
 from pyspark.sql import Row
 
-from penstock.jobs.blocks.keyed.connect import ConnectedFunction
-from penstock.jobs.blocks.keyed.function import Key, KeyedFunction
+from penstock import ConnectedFunction, Key, KeyedFunction
 from penstock.jobs.blocks.keyed.values import milliseconds
 
 

@@ -1,6 +1,6 @@
 """Lines of text as they are."""
 
-from penstock.jobs.job import Job
+from penstock import Job
 
 
 def build(job: Job) -> None:

@@ -1,8 +1,6 @@
 """Two inputs joined by key within a minute."""
 
-from penstock.jobs.blocks.joins import Side, interval_join
-from penstock.jobs.job import Job
-from penstock.jobs.stream.streams import Tag
+from penstock import Job, Side, Tag, interval_join
 
 SCHEMA = "key STRING NOT NULL, at STRING, name STRING"
 
