@@ -6,182 +6,182 @@ from penstock.sizing.errors import CheckFailed, DocumentError, ToolMissing
 
 
 class UnknownEnvironment(DocumentError):
-    """A name that no shipped environment has."""
+    """No shipped environment has this name."""
 
     code = "INF-001"
-    title = "there is no such environment"
+    title = "unknown environment"
 
 
 class NoEnvironment(DocumentError):
-    """Stacks are synthesized for one environment, and there is no default: the wrong one is too dear."""
+    """Stacks are synthesized for a single environment, and there is no default because deploying to the wrong one is too costly."""
 
     code = "INF-002"
-    title = "no environment is named"
+    title = "no environment specified"
 
 
 class NodeNotFound(ToolMissing):
-    """cdktf's constructs run in Node.js."""
+    """cdktf's constructs run on Node.js."""
 
     code = "INF-003"
-    title = "Node.js is missing"
+    title = "Node.js not found"
 
 
 class BadNodePool(DocumentError):
-    """A pool of the environment that Karpenter would refuse."""
+    """Karpenter would reject a NodePool of the environment."""
 
     code = "INF-004"
-    title = "Karpenter would refuse this NodePool"
+    title = "invalid NodePool"
 
 
 class UnreadableCatalog(DocumentError):
-    """The environment names a file of instance types or of prices that can't be read."""
+    """The environment refers to a catalog or price file that cannot be read."""
 
     code = "INF-005"
-    title = "the catalog can't be read"
+    title = "cannot read the catalog"
 
 
 class JobNamedTwice(DocumentError):
-    """Two specs of an environment have the same name, and with it the same checkpoint, namespace and role."""
+    """Two specs of an environment have the same name, and would share a checkpoint, a namespace and an IAM role."""
 
     code = "INF-006"
-    title = "two jobs of the environment have the same name"
+    title = "duplicate job name"
 
 
 class EksVersionUnsupported(DocumentError):
-    """An EKS version past its support: EKS would bill six times as much for the cluster, or upgrade it by itself."""
+    """The EKS version is past its end of support: EKS charges six times as much for the cluster, or upgrades it automatically."""
 
     code = "INF-020"
-    title = "the EKS version is out of support"
+    title = "EKS version out of support"
 
 
 class EksVersionUnknown(DocumentError):
-    """An EKS version that EKS does not offer."""
+    """EKS does not offer this version."""
 
     code = "INF-021"
-    title = "EKS does not have this version"
+    title = "unknown EKS version"
 
 
 class NoAdministrator(DocumentError):
-    """A cluster that nobody may administrate: the one who deploys could not add anything to it."""
+    """No IAM principal has administrator access to the cluster, so nothing could be deployed to it."""
 
     code = "INF-022"
-    title = "nobody may administrate the cluster"
+    title = "cluster without administrators"
 
 
 class ZoneUnknown(DocumentError):
-    """A zone in which, by the catalog of the region, no instance type is sold."""
+    """According to the catalog of the region, no instance type is offered in this zone."""
 
     code = "INF-023"
-    title = "the region has no such zone"
+    title = "unknown availability zone"
 
 
 class UnknownStack(DocumentError):
-    """A stack is named that the environment does not have."""
+    """The environment has no stack of this name."""
 
     code = "INF-007"
-    title = "the environment has no such stack"
+    title = "unknown stack"
 
 
 class LimitsChangePlan(CheckFailed):
-    """Limits that come from the plans must leave the plans as they are; these, placed again, do not."""
+    """Limits derived from the plans must not change the plans; with these limits, the placement differs."""
 
     code = "INF-030"
-    title = "the computed limits of the pools change the plan"
+    title = "computed NodePool limits change the plan"
 
 
 class DriversDisturbed(DocumentError):
-    """A driver's node that Karpenter may take away restarts the query, and nobody has asked for that."""
+    """Disrupting a driver's node restarts the query, and the environment does not explicitly allow it."""
 
     code = "INF-031"
-    title = "Karpenter may take the nodes of drivers away"
+    title = "Karpenter may disrupt the drivers' nodes"
 
 
 class TooFewZones(DocumentError):
-    """MSK's Express brokers lie in three zones."""
+    """MSK Express brokers require three zones."""
 
     code = "INF-040"
     title = "too few zones for the brokers"
 
 
 class BrokersNotOverZones(DocumentError):
-    """MSK spreads brokers evenly over the zones, so their number is a multiple of these."""
+    """MSK distributes brokers evenly over the zones, so their number must be a multiple of the number of zones."""
 
     code = "INF-041"
-    title = "the brokers do not spread evenly over the zones"
+    title = "brokers not evenly distributed over the zones"
 
 
 class FewerBrokers(CheckFailed):
-    """MSK has no way to take away brokers of a standard cluster that hold partitions, so a cluster never gets fewer."""
+    """MSK cannot remove standard brokers that hold partitions, so the number of brokers never decreases."""
 
     code = "INF-042"
-    title = "a Kafka cluster does not get fewer brokers"
+    title = "cannot reduce the number of brokers"
 
 
 class BrokersUnknown(DocumentError):
-    """The environment has no Kafka, or one that is none of the stacks' and does not say where it is."""
+    """The environment has no Kafka cluster, or an external one without bootstrap servers."""
 
     code = "INF-043"
-    title = "the environment does not say where its Kafka is"
+    title = "bootstrap servers not specified"
 
 
 class NameTooLong(DocumentError):
-    """A resource's name is made of the environment's, and AWS takes fewer characters there."""
+    """A resource name is derived from the environment's name and exceeds AWS's limit."""
 
     code = "INF-060"
-    title = "the environment's name is too long for what is made of it"
+    title = "environment name too long"
 
 
 class DaemonSetNotSized(DocumentError):
-    """What runs on every node must be among the environment's DaemonSets, or nodes would be sized without it."""
+    """A DaemonSet is deployed that is not among the environment's DaemonSets, so nodes would be sized without it."""
 
     code = "INF-061"
-    title = "a DaemonSet that is deployed is not part of the sizing"
+    title = "DaemonSet missing from the sizing"
 
 
 class LogsTooSmall(DocumentError):
-    """Fluent Bit keeps a buffer for each job within the memory that it requests."""
+    """Fluent Bit's memory request cannot hold a buffer for each job."""
 
     code = "INF-062"
-    title = "Fluent Bit's memory is too small for its jobs"
+    title = "Fluent Bit memory too small"
 
 
 class BadImageTag(DocumentError):
-    """A tag that no registry takes."""
+    """No registry accepts the tag."""
 
     code = "INF-050"
-    title = "an image can't have this tag"
+    title = "invalid image tag"
 
 
 class OutputsOverlap(DocumentError):
-    """Two jobs write below the same folder of the output bucket, so that either could write over the other."""
+    """Two jobs write below the same path of the output bucket, so one could overwrite the other's files."""
 
     code = "INF-051"
-    title = "two jobs write to the same folder"
+    title = "output paths overlap"
 
 
 class SettingOfDeployment(DocumentError):
-    """A Spark setting that the deployment gives: another value would move the job out of its namespace, its network or its image."""
+    """Another value for a Spark setting that the deployment sets would move the job out of its namespace, network or image."""
 
     code = "INF-052"
-    title = "the deployment gives this Spark setting"
+    title = "Spark setting managed by the deployment"
 
 
 class UnevenDomain(DocumentError):
-    """An OpenSearch domain in two zones has as many nodes in one as in the other."""
+    """An OpenSearch domain in two zones needs the same number of nodes in both."""
 
     code = "INF-063"
-    title = "the OpenSearch domain can't be spread over its zones"
+    title = "OpenSearch nodes not evenly distributed over the zones"
 
 
 class ConnectionNotGiven(DocumentError):
-    """A job names a connection that its environment does not have."""
+    """A job refers to a connection that its environment does not define."""
 
     code = "INF-070"
-    title = "the environment has no such connection"
+    title = "connection not found in the environment"
 
 
 class ConnectionOfAnotherKind(DocumentError):
-    """A job uses a connection as something else than it is in its environment."""
+    """A job uses a connection as another type than the environment defines."""
 
     code = "INF-071"
-    title = "a connection is of another kind"
+    title = "connection has the wrong type"

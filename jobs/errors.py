@@ -6,315 +6,315 @@ from penstock.sizing.errors import DocumentError, RunFailed, ToolMissing
 
 
 class UnreadableDocument(DocumentError):
-    """The file is missing, is a folder, or is not text in UTF-8."""
+    """The file does not exist, is a directory, or is not UTF-8 text."""
 
     code = "SPEC-001"
-    title = "the document can't be read"
+    title = "cannot read the document"
 
 
 class BrokenYaml(DocumentError):
-    """The text is not YAML, or is no mapping of names to values."""
+    """The text is not valid YAML, or its root is not a mapping."""
 
     code = "SPEC-002"
-    title = "the YAML is broken"
+    title = "invalid YAML"
 
 
 class DuplicateKey(DocumentError):
-    """A mapping has the same key twice, of which YAML would silently take the last."""
+    """A mapping defines the same key twice; YAML would silently keep the last value."""
 
     code = "SPEC-003"
-    title = "a key stands twice"
+    title = "duplicate key"
 
 
 class UnknownField(DocumentError):
-    """A field that the document does not know, often a slip of the pen."""
+    """The document has no such field; often a typo."""
 
     code = "SPEC-004"
     title = "unknown field"
 
 
 class MissingField(DocumentError):
-    """A field that has no default is not there."""
+    """A field without a default is not set."""
 
     code = "SPEC-005"
-    title = "a required field is missing"
+    title = "missing required field"
 
 
 class BadValue(DocumentError):
-    """A value is of another type, or outside of what is allowed."""
+    """The value has the wrong type or is out of range."""
 
     code = "SPEC-006"
-    title = "a value that can't be taken"
+    title = "invalid value"
 
 
 class BadQuantity(DocumentError):
-    """A memory, a CPU or a duration is not written as a quantity."""
+    """A memory size, CPU quantity or duration is not in a supported format."""
 
     code = "SPEC-007"
-    title = "not a quantity"
+    title = "invalid quantity"
 
 
 class Contradiction(DocumentError):
-    """Two fields that are each right can't both hold."""
+    """Two fields are each valid but cannot be combined."""
 
     code = "SPEC-008"
-    title = "two fields contradict each other"
+    title = "conflicting fields"
 
 
 class AppNotFound(DocumentError):
-    """No module of the app's name lies in any of the places searched."""
+    """None of the searched folders contains a module with the app's name."""
 
     code = "SPEC-009"
-    title = "the app does not exist"
+    title = "app not found"
 
 
 class AppLiteral(DocumentError):
-    """PARALLELISM or OPERATORS is computed, imported, conditional or out of range, so that it can't be known without running the app."""
+    """PARALLELISM or OPERATORS is computed, imported, conditional or out of range, so it cannot be read without running the app."""
 
     code = "SPEC-010"
-    title = "PARALLELISM and OPERATORS must be literals of the app's module"
+    title = "PARALLELISM and OPERATORS must be literals in the app's module"
 
 
 class DocumentTooLarge(DocumentError):
-    """The document is larger, or nests deeper, than any document of its kind has to."""
+    """The document exceeds the maximum size, number of values or nesting depth."""
 
     code = "SPEC-011"
-    title = "the document is too large"
+    title = "document too large"
 
 
 class AppSyntax(DocumentError):
-    """The app's module is no Python that can be read."""
+    """The app's module is not valid Python or cannot be read."""
 
     code = "SPEC-012"
-    title = "the app's module can't be read"
+    title = "cannot parse the app's module"
 
 
 class TopicsDisagree(DocumentError):
-    """Two jobs of an environment ask different things of one topic."""
+    """Two jobs of an environment request different settings for the same topic."""
 
     code = "SPEC-013"
-    title = "two jobs disagree about a topic"
+    title = "conflicting topic settings"
 
 
 class NotAFlinkDeployment(DocumentError):
-    """The document is of another kind or version than the FlinkDeployment that a spec can be made from."""
+    """The document's kind or apiVersion is not that of a FlinkDeployment, the only resource that can be converted to a spec."""
 
     code = "SPEC-020"
-    title = "no FlinkDeployment"
+    title = "not a FlinkDeployment"
 
 
 class FlinkSession(DocumentError):
-    """A session cluster, or a job of one: the cluster's size says nothing of a single job."""
+    """The document describes a session cluster or a job of one; the size of the cluster says nothing about a single job."""
 
     code = "SPEC-021"
-    title = "a Flink session can't be turned into a job spec"
+    title = "Flink session clusters cannot be converted"
 
 
 class BrokersUnreachable(RunFailed):
-    """No broker answers."""
+    """No broker responds."""
 
     code = "JOB-001"
-    title = "no Kafka broker answers"
+    title = "Kafka brokers unreachable"
 
 
 class TopicNotFound(RunFailed):
-    """A topic of the spec is not on the brokers."""
+    """A topic of the spec does not exist on the brokers."""
 
     code = "JOB-002"
-    title = "a topic is not there"
+    title = "topic not found"
 
 
 class AppFailed(RunFailed):
-    """The app's module can't be imported, or its `build` raised."""
+    """The app's module cannot be imported, or its `build` raised an exception."""
 
     code = "JOB-003"
-    title = "the app failed before its query started"
+    title = "app failed before the query started"
 
 
 class BadDeclaration(RunFailed):
-    """The app declares what its spec does not have, or leaves out what it must declare."""
+    """The app uses something that its spec does not define, or omits a required declaration."""
 
     code = "JOB-004"
-    title = "the app and its spec do not fit"
+    title = "app does not match its spec"
 
 
 class QueryFailed(RunFailed):
-    """The streaming query stopped with an error of the engine."""
+    """The streaming query terminated with an exception."""
 
     code = "JOB-005"
-    title = "the query failed"
+    title = "query failed"
 
 
 class StagedPartGone(RunFailed):
-    """A part file that a manifest names is neither staged nor published."""
+    """A part file listed in a manifest is neither staged nor published."""
 
     code = "JOB-006"
-    title = "a staged part file is gone"
+    title = "staged part file lost"
 
 
 class ReplayDiffers(RunFailed):
-    """A micro-batch that is run again gives other rows than the first time."""
+    """A micro-batch that is run again produces rows that differ from those of its first run."""
 
     code = "JOB-007"
-    title = "a replayed micro-batch has other rows than before"
+    title = "replayed micro-batch produced different rows"
 
 
 class CheckpointDamaged(RunFailed):
-    """The checkpoint lacks Penstock's record of a committed micro-batch, or the commits, or an object of it is empty or broken."""
+    """The checkpoint lacks its commits or the record of a committed micro-batch, or one of its objects is empty or corrupt."""
 
     code = "JOB-008"
-    title = "the checkpoint is damaged"
+    title = "corrupt checkpoint"
 
 
 class BucketUnreachable(RunFailed):
-    """A bucket does not exist, does not answer or refuses."""
+    """A bucket does not exist, does not respond, or denies access."""
 
     code = "JOB-009"
-    title = "a bucket can't be used"
+    title = "bucket unavailable"
 
 
 class NoKafkaCredentials(ToolMissing):
-    """The brokers know their clients by AWS credentials, and there are none, or they can't be had."""
+    """The brokers use IAM authentication, and AWS credentials are missing or cannot be loaded."""
 
     code = "JOB-010"
-    title = "there are no AWS credentials for the Kafka brokers"
+    title = "no AWS credentials for the Kafka brokers"
 
 
 class TransactionsRefused(RunFailed):
-    """The brokers do not let an exactly-once sink write in transactions as its settings ask."""
+    """The brokers do not allow an exactly-once sink to write transactions with its settings."""
 
     code = "JOB-060"
-    title = "the brokers refuse the sink's transactions"
+    title = "brokers rejected the sink's transactions"
 
 
 class MarksDisagree(RunFailed):
-    """The brokers hold marks of a micro-batch that this checkpoint has not written yet: another copy of it has gone on by itself."""
+    """The brokers hold the marker of a micro-batch that this checkpoint has not written yet: a copy of it has advanced separately."""
 
     code = "JOB-061"
-    title = "another run has written under this checkpoint's name"
+    title = "another run has written with this checkpoint's identity"
 
 
 class NotRepeatable(RunFailed):
-    """Rows for an exactly-once sink are computed by something that would give others when a micro-batch is run again."""
+    """Rows of an exactly-once sink depend on a non-deterministic expression, so a replay of a micro-batch could produce different rows."""
 
     code = "JOB-062"
-    title = "an exactly-once sink would get rows that no replay repeats"
+    title = "exactly-once sink requires deterministic rows"
 
 
 class MarksExpired(RunFailed):
-    """A micro-batch was cut off so long ago that the brokers may have forgotten which part of it they have."""
+    """A micro-batch was interrupted so long ago that the brokers may no longer know which part of it they hold."""
 
     code = "JOB-063"
-    title = "the brokers may have forgotten what they have of a micro-batch"
+    title = "transaction markers may have expired"
 
 
 class UnknownConnection(RunFailed):
-    """The spec names a connection that the environment does not give."""
+    """The spec refers to a connection that the environment does not define."""
 
     code = "JOB-050"
-    title = "the environment has no such connection"
+    title = "connection not found in the environment"
 
 
 class ConnectionOfAnotherKind(RunFailed):
-    """The environment gives a connection of that name, and it leads to something else than the spec needs."""
+    """The environment defines the connection with a URL of another type than the spec needs."""
 
     code = "JOB-051"
-    title = "a connection leads to something else"
+    title = "connection has the wrong type"
 
 
 class SecretUnusable(RunFailed):
-    """The secret with a connection's credentials can't be had from AWS Secrets Manager, or does not hold them."""
+    """A connection's secret cannot be read from AWS Secrets Manager, or does not contain credentials."""
 
     code = "JOB-052"
-    title = "a connection's secret can't be used"
+    title = "invalid connection secret"
 
 
 class DatabaseUnreachable(RunFailed):
-    """A database does not answer, or does not let the job in. Nothing is lost: the micro-batch is not committed, and runs again."""
+    """A database does not respond or rejects the connection. No data is lost: the micro-batch is not committed and runs again."""
 
     code = "JOB-053"
-    title = "a database can't be reached"
+    title = "database unreachable"
 
 
 class TableDoesNotFit(RunFailed):
-    """The table of a sink is not there, lacks a column, or has no unique constraint on the key."""
+    """A sink's table does not exist, lacks a column, or has no unique constraint on the key."""
 
     code = "JOB-054"
-    title = "the table does not fit its sink"
+    title = "table does not match its sink"
 
 
 class RowsRefused(RunFailed):
-    """A database refuses rows for what is in them. Nothing of their task is written."""
+    """A database rejected rows because of their values. None of the task's rows are written."""
 
     code = "JOB-055"
-    title = "a database refuses rows"
+    title = "database rejected rows"
 
 
 class WebhookFailed(RunFailed):
-    """An endpoint refuses what a webhook sends, or does not answer after all attempts."""
+    """An endpoint rejected a webhook request, or did not respond after all attempts."""
 
     code = "JOB-056"
-    title = "a webhook's endpoint does not take the rows"
+    title = "webhook delivery failed"
 
 
 class SinkFunctionFailed(RunFailed):
-    """The function of a sink is not in the app's module, or raised."""
+    """A sink's function is not defined in the app's module, or raised an exception."""
 
     code = "JOB-057"
-    title = "the function of a sink failed"
+    title = "sink function failed"
 
 
 class QuarantineLimitReached(RunFailed):
-    """So many records of a micro-batch do not parse that the spec wants the job to stop. Nothing of the micro-batch is written."""
+    """More records of a micro-batch are malformed than the spec allows. Nothing of the micro-batch is written."""
 
     code = "JOB-070"
-    title = "too many records would go to quarantine"
+    title = "quarantine limit exceeded"
 
 
 class LookupTableDoesNotFit(RunFailed):
-    """The table of a lookup is not there, lacks a column, or has several rows under one key."""
+    """A lookup's table does not exist, lacks a column, or has several rows for one key."""
 
     code = "JOB-071"
-    title = "the table does not fit its lookup"
+    title = "table does not match its lookup"
 
 
 class LookupRefused(RunFailed):
-    """A database refuses a lookup for what is in it: rights, a value that a type can't hold. Asking again would not help."""
+    """A database rejected a lookup for good: missing privileges, or a value out of range for its type. A retry would not help."""
 
     code = "JOB-072"
-    title = "a database refuses a lookup"
+    title = "database rejected a lookup"
 
 
 class AvroSchemaUnread(DocumentError):
-    """The file of an Avro schema is not beside the spec, or can't be read."""
+    """The Avro schema file does not exist beside the spec, or cannot be read."""
 
     code = "SPEC-030"
-    title = "the Avro schema can't be read"
+    title = "cannot read the Avro schema"
 
 
 class OffsetGone(RunFailed):
-    """A consumer group has committed an offset that its topic has no longer, or not yet: records would be left out or read twice."""
+    """A consumer group has committed an offset that its topic no longer or not yet has: records would be skipped or read twice."""
 
     code = "JOB-020"
-    title = "a committed offset is not in its topic"
+    title = "committed offset out of range"
 
 
 class SocketHasNoPast(RunFailed):
-    """A job that reads a socket has a checkpoint: what the server has sent before can't be asked for again, so nothing can go on."""
+    """A job with a socket source found a checkpoint; a socket cannot replay what its server has already sent."""
 
     code = "JOB-021"
-    title = "a job with a socket can't go on from a checkpoint"
+    title = "a job with a socket source cannot resume from a checkpoint"
 
 
 class SqlRefused(DocumentError):
-    """A statement of an SQL app is no such statement, or can't be built from the streams that it names."""
+    """A statement of an SQL app has a syntax error, is not supported, or cannot be built from the streams that it names."""
 
     code = "SPEC-045"
-    title = "an SQL app can't be taken as it stands"
+    title = "invalid SQL app"
 
 
 class TableFileUnread(RunFailed):
-    """A file that rows are joined with is not there, may not be read by the job, or does not hold what its form says."""
+    """A file that rows are joined with does not exist, cannot be read by the job, or is not in the declared format."""
 
     code = "JOB-073"
-    title = "a table's file can't be read"
+    title = "cannot read a table file"

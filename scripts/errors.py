@@ -6,295 +6,295 @@ from penstock.sizing.errors import CheckFailed, DocumentError, RunFailed, ToolMi
 
 
 class CommandNotStarted(RunFailed):
-    """A command could not be executed: it is missing, or may not be."""
+    """The command does not exist or is not executable."""
 
     code = "RUN-001"
-    title = "a command could not be started"
+    title = "cannot start a command"
 
 
 class PortInUse(RunFailed):
-    """Another process listens on the port that was asked for."""
+    """Another process is listening on the requested port."""
 
     code = "RUN-002"
-    title = "the port is in use"
+    title = "port already in use"
 
 
 class EmulatorDied(RunFailed):
-    """The emulated AWS ended before it was told to; the end of its log is shown."""
+    """The emulated AWS exited before it was stopped; the end of its log is shown."""
 
     code = "RUN-003"
-    title = "the emulated AWS ended by itself"
+    title = "emulated AWS terminated unexpectedly"
 
 
 class EmulatorNotReady(RunFailed):
-    """The emulated AWS runs, but does not listen."""
+    """The emulated AWS is running but does not accept connections."""
 
     code = "RUN-004"
-    title = "the emulated AWS did not start in time"
+    title = "timed out waiting for the emulated AWS"
 
 
 class ProviderNotFound(ToolMissing):
-    """No folder of this machine holds the AWS provider, and Terraform's registry does not give it."""
+    """No local directory contains the AWS provider, and the Terraform Registry does not provide it."""
 
     code = "RUN-005"
-    title = "Terraform can't get the AWS provider"
+    title = "Terraform cannot install the AWS provider"
 
 
 class SynthFailed(RunFailed):
-    """cdktf could not make the stacks of the environment."""
+    """cdktf could not synthesize the environment's stacks."""
 
     code = "RUN-006"
-    title = "the stacks could not be synthesized"
+    title = "synthesis failed"
 
 
 class TerraformFailed(RunFailed):
-    """Terraform said what is wrong, and with which resource."""
+    """A Terraform command failed; its message names the resource."""
 
     code = "RUN-007"
     title = "terraform failed"
 
 
 class TerraformTimeout(RunFailed):
-    """A call of Terraform was stopped at its time limit; its state is written."""
+    """A Terraform command was stopped at its time limit; its state is saved."""
 
     code = "RUN-008"
-    title = "terraform did not end in time"
+    title = "terraform timed out"
 
 
 class TerraformStopped(RunFailed):
-    """Terraform was told to stop before its end, and did so in order."""
+    """Terraform was interrupted and shut down gracefully."""
 
     code = "RUN-009"
-    title = "terraform was stopped"
+    title = "terraform interrupted"
 
 
 class BrokerDied(RunFailed):
-    """The local Kafka broker ended before it was told to."""
+    """The local Kafka broker exited before it was stopped."""
 
     code = "RUN-010"
-    title = "the Kafka broker ended by itself"
+    title = "Kafka broker terminated unexpectedly"
 
 
 class BrokerNotReady(RunFailed):
-    """The local Kafka broker runs, but does not answer."""
+    """The local Kafka broker is running but does not respond."""
 
     code = "RUN-011"
-    title = "the Kafka broker did not start in time"
+    title = "timed out waiting for the Kafka broker"
 
 
 class TopicsNotCreated(RunFailed):
-    """The broker refused to create a topic."""
+    """The broker rejected the creation of a topic."""
 
     code = "RUN-012"
-    title = "a topic could not be created"
+    title = "cannot create topic"
 
 
 class InputFailed(RunFailed):
-    """The spec's local input could not be read or fed."""
+    """The spec's local input could not be read or produced."""
 
     code = "RUN-013"
-    title = "the local input could not be fed"
+    title = "cannot load the local input"
 
 
 class DriverDied(RunFailed):
-    """The driver's process ended without saying why."""
+    """The driver process exited without reporting an error."""
 
     code = "RUN-014"
-    title = "the driver ended by itself"
+    title = "driver terminated unexpectedly"
 
 
 class RunTooLong(RunFailed):
-    """The job has not processed its input within the limit."""
+    """The job did not process its input within the time limit."""
 
     code = "RUN-015"
-    title = "the job did not process its input in time"
+    title = "timed out waiting for the job to process its input"
 
 
 class WrongResult(CheckFailed):
-    """What came out is not what the expectation says."""
+    """The output differs from the expected result."""
 
     code = "RUN-016"
-    title = "the result is not as expected"
+    title = "unexpected result"
 
 
 class ExpectationFailed(RunFailed):
-    """The spec's expectation could not be computed."""
+    """The spec's expectation function failed."""
 
     code = "RUN-017"
-    title = "the expectation could not be computed"
+    title = "cannot compute the expected result"
 
 
 # TOOL-001 to TOOL-019 come from the shell script `scripts/setup`, which must work before there is a Python; a test holds the two together.
 class StacksDiffer(CheckFailed):
-    """Stacks that have just been applied would be changed by a second apply."""
+    """A second plan, right after the apply, still shows changes."""
 
     code = "RUN-018"
-    title = "a stack is not what was applied"
+    title = "stack differs from what was applied"
 
 
 class MissingTool(ToolMissing):
-    """A tool that the set-up or a run needs is not on this machine."""
+    """A tool required by the setup or by a run is not installed on this machine."""
 
     code = "TOOL-001"
-    title = "a tool is missing"
+    title = "missing tool"
 
 
 class UnfitTool(ToolMissing):
-    """A tool is too old, or a Python too new."""
+    """A tool is too old, or Python is too new."""
 
     code = "TOOL-002"
-    title = "a tool has a version that does not fit"
+    title = "unsupported tool version"
 
 
 class MuteTool(ToolMissing):
-    """A tool hangs, fails or prints something else when it is asked for its version."""
+    """A tool hangs, fails or prints something unexpected when asked for its version."""
 
     code = "TOOL-003"
-    title = "a tool does not say its version"
+    title = "cannot determine a tool's version"
 
 
 class PackagesNotInstalled(ToolMissing):
-    """pip did not install what the lock file names."""
+    """The packages of the lock file could not be installed."""
 
     code = "TOOL-010"
-    title = "the Python packages could not be installed"
+    title = "cannot install the Python packages"
 
 
 class JarsNotFetched(ToolMissing):
-    """Maven did not fetch what the POM names."""
+    """Maven could not download the artifacts of the POM."""
 
     code = "TOOL-011"
-    title = "the jars could not be fetched"
+    title = "cannot download the jars"
 
 
 class JarsDiffer(ToolMissing):
-    """Maven fetched a jar whose checksum is another, one too many or one too few."""
+    """A downloaded jar has the wrong checksum, is missing, or is not listed."""
 
     code = "TOOL-012"
-    title = "jars are not those of jars.sha256"
+    title = "jars do not match jars.sha256"
 
 
 class CdktfNotInstalled(ToolMissing):
-    """npm did not install what the lock file names, or cdktf does not start."""
+    """npm could not install the packages of the lock file, or cdktf does not start."""
 
     code = "TOOL-013"
-    title = "cdktf-cli could not be installed"
+    title = "cannot install cdktf-cli"
 
 
 class FolderNotWritable(ToolMissing):
-    """The checkout or the folder for temporary files can't be written to."""
+    """The checkout or the directory for temporary files is not writable."""
 
     code = "TOOL-014"
-    title = "a folder is not writable"
+    title = "directory not writable"
 
 
 class NotSetUp(ToolMissing):
-    """A jar, cdktf-cli or the state folder is not where the set-up puts it."""
+    """A jar, cdktf-cli or the state directory is not where the setup puts it."""
 
     code = "TOOL-020"
-    title = "the set-up has not been run here"
+    title = "setup incomplete"
 
 
 class ToolNotInstalled(ToolMissing):
-    """The packages of a tool that has an environment of its own could not be installed."""
+    """The packages of a tool with its own environment could not be installed."""
 
     code = "TOOL-024"
-    title = "a tool's own environment could not be made"
+    title = "cannot create a tool's environment"
 
 
 class WrongOption(DocumentError):
-    """A script of the checkout does not know an option or its value."""
+    """A script was called with an unknown option or an invalid value."""
 
     code = "TOOL-021"
-    title = "a wrong option"
+    title = "invalid option"
 
 
 class WrongUsage(DocumentError):
-    """The command was called with a verb or an option that it does not know, or without one that it needs."""
+    """The command was called with an unknown subcommand or option, or without a required one."""
 
     code = "USE-001"
-    title = "wrong usage"
+    title = "invalid usage"
 
 
 class PackageMissing(ToolMissing):
-    """A Python package that a verb needs is not installed."""
+    """A Python package required by a command is not installed."""
 
     code = "TOOL-023"
-    title = "a Python package is missing"
+    title = "missing Python package"
 
 
 class AwsRefused(RunFailed):
-    """AWS answered a question with a refusal: rights, an expired sign-in, or a region that the account has not enabled."""
+    """AWS rejected a request: missing permissions, expired credentials, or a region not enabled for the account."""
 
     code = "RUN-020"
-    title = "AWS refused to answer"
+    title = "AWS request denied"
 
 
 class AwsNotReached(RunFailed):
-    """AWS did not answer, or not in a form that its own library reads."""
+    """AWS did not respond, or its response could not be parsed."""
 
     code = "RUN-021"
-    title = "AWS was not reached"
+    title = "AWS unreachable"
 
 
 class SnapshotNotWritten(RunFailed):
-    """The file of a catalog snapshot could not be written."""
+    """The catalog snapshot file could not be written."""
 
     code = "RUN-022"
-    title = "the snapshot could not be written"
+    title = "cannot write the snapshot"
 
 
 class CredentialsMissing(ToolMissing):
-    """This machine has no credentials for AWS, or only a part of them."""
+    """No AWS credentials are configured on this machine, or they are incomplete."""
 
     code = "TOOL-030"
-    title = "no credentials for AWS"
+    title = "AWS credentials not found"
 
 
 class SpecNotWritten(DocumentError):
-    """The file that a job spec shall be written to can't be written."""
+    """The output file of a job spec cannot be written."""
 
     code = "USE-030"
-    title = "the spec could not be written"
+    title = "cannot write the spec"
 
 
 class UnreadableScenario(DocumentError):
-    """A scenario's file is missing, is no JSON, or holds no mapping."""
+    """A scenario file does not exist, is not valid JSON, or does not contain an object."""
 
     code = "USE-010"
-    title = "the scenario's file can't be read"
+    title = "cannot read the scenario"
 
 
 class ReportNotWritten(DocumentError):
-    """The file of a plan's page can't be written."""
+    """The output file of a report cannot be written."""
 
     code = "USE-040"
-    title = "the report could not be written"
+    title = "cannot write the report"
 
 
 class NoPage(DocumentError):
-    """The path given for a plan's page is not that of an HTML file."""
+    """The path given for the report does not end in .html."""
 
     code = "USE-041"
-    title = "the report is an HTML page"
+    title = "report must be an HTML file"
 
 
 class UnknownRule(DocumentError):
-    """A rule of lint is to be left out that does not exist."""
+    """A lint rule to be skipped does not exist."""
 
     code = "USE-020"
-    title = "there is no such rule"
+    title = "unknown rule"
 
 
 class BadDate(DocumentError):
-    """A date that is no day of the calendar, or is written in another way."""
+    """The date does not exist or is not in the format YYYY-MM-DD."""
 
     code = "USE-021"
-    title = "not a date"
+    title = "invalid date"
 
 
 class NothingToLint(DocumentError):
-    """Lint was called without anything to look at."""
+    """Lint was called without any files."""
 
     code = "USE-022"
     title = "nothing to lint"

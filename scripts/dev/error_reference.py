@@ -10,17 +10,17 @@ import pkgutil
 from penstock.sizing.errors import Faults, PenstockError
 
 _PACKAGES = {
-    "sizing": "Targets that contradict each other or can't be met.",
-    "jobs": "Job specs, the app's module, and jobs that run.",
+    "sizing": "Conflicting or infeasible targets.",
+    "jobs": "Job specs, the app module and running jobs.",
     "infra": "Environments, stacks and manifests.",
-    "scripts": "The command, the tools on this machine, and what runs outside of Penstock.",
+    "scripts": "The command line, the tools on this machine and external systems.",
 }
 _EXIT_CODES = {
-    1: "a check ran and failed",
-    2: "a bad document or a bad call",
-    3: "infeasible",
-    4: "a tool, a file or a credential is missing on this machine",
-    5: "the run, or a system outside of Penstock, failed",
+    1: "a check failed",
+    2: "invalid document or usage",
+    3: "infeasible plan",
+    4: "a tool, file or credential is missing on this machine",
+    5: "a run or an external system failed",
 }
 
 
@@ -44,9 +44,9 @@ def rendered() -> str:
         "",
         "<!-- Written by `python -m penstock.scripts.dev.error_reference > docs/errors.md`; a test fails where it is out of date. -->",
         "",
-        "Every error has a code that stays, and says what is wrong, where, what was given, what is needed and how to mend it.",
-        "Several errors of one document come at once. With `-o json` they are `{schemaVersion, errors: [...]}` on standard output.",
-        "The exit code is that of the gravest:",
+        "Every error has a stable code and states what is wrong, where, what was given, what is needed and how to fix it.",
+        "All errors of a document are reported together. With `-o json` they are `{schemaVersion, errors: [...]}` on standard output.",
+        "The exit code is that of the most severe error:",
         "",
         *codes,
     ]

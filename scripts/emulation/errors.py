@@ -6,7 +6,7 @@ from penstock.sizing.errors import RunFailed
 
 
 class LocalStackNotReached(RunFailed):
-    """LOCALSTACK_ENDPOINT names a URL at which no LocalStack answers, or one that lacks a service that the stacks need."""
+    """No LocalStack responds at the URL in LOCALSTACK_ENDPOINT, or it lacks a service that the stacks need."""
 
     code = "EMU-001"
-    title = "LocalStack does not answer"
+    title = "LocalStack unreachable"

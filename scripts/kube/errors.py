@@ -6,56 +6,56 @@ from penstock.sizing.errors import RunFailed, ToolMissing
 
 
 class GoMissing(ToolMissing):
-    """The Go that builds the API server, etcd and helm is not on this machine."""
+    """Go, which builds the API server, etcd and helm, is not installed on this machine."""
 
     code = "KUBE-001"
-    title = "Go is missing"
+    title = "Go not found"
 
 
 class GoUnfit(ToolMissing):
-    """Go is there, but too old for the modules, or it does not say its version."""
+    """Go is too old for the modules, or its version cannot be determined."""
 
     code = "KUBE-002"
-    title = "Go does not fit"
+    title = "unsupported Go version"
 
 
 class ModulesNotFetched(ToolMissing):
-    """Go could not fetch the modules, or what it fetched is not what go.sum says."""
+    """Go could not download the modules, or their checksums do not match go.sum."""
 
     code = "KUBE-003"
-    title = "Go modules could not be fetched"
+    title = "cannot download Go modules"
 
 
 class NotBuilt(RunFailed):
-    """Go has the modules and could not make a program of them."""
+    """The Go modules are present, but a program could not be built from them."""
 
     code = "KUBE-004"
-    title = "a program could not be built"
+    title = "build failed"
 
 
 class BuildTooLong(RunFailed):
-    """The build was stopped at its time limit; what is compiled stays in Go's own cache, so that the next one goes on from there."""
+    """The build was stopped at its time limit; compiled packages stay in Go's build cache, so the next build resumes from there."""
 
     code = "KUBE-005"
-    title = "a build did not end in time"
+    title = "build timed out"
 
 
 class CacheNotWritable(ToolMissing):
-    """The folder that keeps what was built can't be written to."""
+    """The directory for built programs is not writable."""
 
     code = "KUBE-006"
-    title = "the cache folder is not writable"
+    title = "cache directory not writable"
 
 
 class ServerDied(RunFailed):
-    """etcd or the API server ended before it was told to."""
+    """etcd or the API server exited before it was stopped."""
 
     code = "KUBE-010"
-    title = "the Kubernetes API server ended by itself"
+    title = "Kubernetes API server terminated unexpectedly"
 
 
 class ServerNotReady(RunFailed):
-    """The API server runs, and does not say that it is ready."""
+    """The API server is running but does not become ready."""
 
     code = "KUBE-011"
-    title = "the Kubernetes API server did not start in time"
+    title = "timed out waiting for the Kubernetes API server"

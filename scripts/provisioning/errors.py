@@ -6,112 +6,112 @@ from penstock.sizing.errors import CheckFailed, DocumentError, RunFailed, ToolMi
 
 
 class CredentialsRefused(ToolMissing):
-    """AWS knows the credentials of this machine no more, or never did: they are wrong or have expired."""
+    """AWS rejects the credentials of this machine."""
 
     code = "DEP-001"
-    title = "AWS refuses these credentials"
+    title = "credentials invalid or expired"
 
 
 class OtherAccount(ToolMissing):
-    """The credentials of this machine are of another account than the environment's."""
+    """The credentials of this machine belong to another AWS account than the environment."""
 
     code = "DEP-002"
-    title = "the credentials are of another account"
+    title = "credentials are of another account"
 
 
 class StateBucketMissing(ToolMissing):
-    """The environment keeps Terraform's state in a bucket that is not there yet."""
+    """The S3 bucket for the environment's Terraform state does not exist yet."""
 
     code = "DEP-003"
-    title = "the bucket of the state is not there"
+    title = "state bucket not found"
 
 
 class BucketOfAnother(DocumentError):
-    """A bucket of this name is somebody else's; names of buckets are AWS-wide."""
+    """Another account owns a bucket of this name; bucket names are globally unique."""
 
     code = "DEP-004"
-    title = "the bucket belongs to another account"
+    title = "bucket owned by another account"
 
 
 class StatefulLoss(CheckFailed):
-    """A plan would delete or replace what holds data."""
+    """A plan would delete or replace a resource that holds data."""
 
     code = "DEP-005"
-    title = "the plan deletes what holds data"
+    title = "plan deletes resources that hold data"
 
 
 class StateLocked(RunFailed):
-    """Somebody else works on the same stack; Terraform's lock says who."""
+    """Another process is working on the same stack; the state lock names its owner."""
 
     code = "DEP-006"
-    title = "another deploy is under way"
+    title = "state locked"
 
 
 class ApiServerNotReached(RunFailed):
-    """The Kubernetes API server does not answer this machine; the charts are applied through it."""
+    """The Kubernetes API server, through which the charts are applied, cannot be reached from this machine."""
 
     code = "DEP-007"
-    title = "the Kubernetes API server is not reached"
+    title = "Kubernetes API server unreachable"
 
 
 class Declined(CheckFailed):
-    """The question whether to go on was not answered with yes."""
+    """The confirmation prompt was not answered with yes; nothing was changed."""
 
     code = "DEP-008"
-    title = "nothing was done"
+    title = "cancelled"
 
 
 class UnknownZone(DocumentError):
-    """The region does not have a zone of the environment, for this account."""
+    """A zone of the environment does not exist in its region, or is not available to this account."""
 
     code = "DEP-009"
-    title = "the zone does not exist"
+    title = "unknown availability zone"
 
 
 class KubernetesRefused(RunFailed):
-    """The Kubernetes API server answered with a refusal."""
+    """The Kubernetes API server returned an error."""
 
     code = "DEP-010"
-    title = "Kubernetes refused"
+    title = "Kubernetes API server rejected a request"
 
 
 class StillThere(RunFailed):
-    """Pods or nodes were told to go and have not gone in time; the network must not go before them."""
+    """Pods or nodes were not deleted in time; the network must not be destroyed before them."""
 
     code = "DEP-011"
-    title = "it did not end in time"
+    title = "timed out waiting for deletion"
 
 
 class NothingOfThatName(DocumentError):
-    """Something is named to be deleted that the stacks have not."""
+    """A resource named for deletion does not exist in the stacks."""
 
     code = "DEP-012"
-    title = "there is nothing of that name to delete"
+    title = "resource to delete not found"
 
 
 class NameTaken(RunFailed):
-    """A resource that the plan creates is there already, and is not the environment's."""
+    """A resource to be created already exists and does not belong to the environment."""
 
     code = "DEP-013"
-    title = "the name is taken"
+    title = "name already taken"
 
 
 class StatePlaceUnfit(DocumentError):
-    """The environment keeps its state in local files, so that there is no bucket to make."""
+    """The environment keeps its state in local files, so there is no bucket to create."""
 
     code = "DEP-014"
-    title = "the environment has no bucket for its state"
+    title = "environment has no state bucket"
 
 
 class StateMoved(DocumentError):
-    """The environment names another place for a stack's state than the one that it was in."""
+    """The environment specifies another location for a stack's state than the one in use."""
 
     code = "DEP-015"
-    title = "the place of the state has changed"
+    title = "state location changed"
 
 
 class StateNotWritten(RunFailed):
-    """The last apply could not write its state to its place, and left it beside the stack."""
+    """The last apply could not save its state to the backend and left it beside the stack."""
 
     code = "DEP-016"
-    title = "a state waits to be written"
+    title = "unsaved state"

@@ -6,49 +6,49 @@ from penstock.sizing.errors import CheckFailed, DocumentError, RunFailed
 
 
 class UnwaivedFinding(CheckFailed):
-    """A rule fails on a resource or a manifest, and nothing says why that is accepted."""
+    """A rule fails for a resource or manifest, and no waiver accepts it."""
 
     code = "SEC-001"
-    title = "a security rule fails"
+    title = "security rule failed"
 
 
 class UnusedWaiver(CheckFailed):
-    """What a waiver accepts is not there any more: it would hide the next one."""
+    """No finding matches the waiver; it would hide the next one that does."""
 
     code = "SEC-002"
-    title = "a waiver has nothing to waive"
+    title = "unused waiver"
 
 
 class ExpiredWaiver(CheckFailed):
-    """A waiver is for a time; then somebody has to look again."""
+    """A waiver has passed its expiry date and must be reviewed."""
 
     code = "SEC-003"
-    title = "a waiver has expired"
+    title = "waiver expired"
 
 
 class NotScanned(CheckFailed):
-    """What was scanned is not what was synthesized: a gate that sees half of it passes the other half."""
+    """The scanned files are not all of those that were synthesized, so findings may be missing."""
 
     code = "SEC-004"
-    title = "the scan did not see everything"
+    title = "incomplete scan"
 
 
 class WaiverTwice(DocumentError):
-    """Two waivers for the same rule on the same path."""
+    """Two waivers exist for the same rule and path."""
 
     code = "SEC-005"
-    title = "this waiver stands twice"
+    title = "duplicate waiver"
 
 
 class BadWaivers(DocumentError):
-    """The file of waivers is not what it should be."""
+    """The waivers file cannot be read or parsed."""
 
     code = "SEC-006"
-    title = "the waivers can't be read"
+    title = "invalid waivers file"
 
 
 class ScannerFailed(RunFailed):
-    """The scanner ended without a report."""
+    """The scanner exited without a report."""
 
     code = "SEC-007"
-    title = "the scanner failed"
+    title = "scanner failed"

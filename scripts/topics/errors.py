@@ -6,49 +6,49 @@ from penstock.sizing.errors import CheckFailed, DocumentError, RunFailed
 
 
 class TopicRefused(CheckFailed):
-    """What is asked of a topic would shrink it, lose records that nobody gave up, or can't be done to a topic that is there."""
+    """A requested change would shrink a topic, lose records without consent, or is not possible for an existing topic."""
 
     code = "TOP-001"
-    title = "this is not done to a topic"
+    title = "topic change refused"
 
 
 class BrokersNotReached(RunFailed):
-    """No broker answers, or it does not let this client in."""
+    """No broker responds, or the brokers reject this client."""
 
     code = "TOP-002"
-    title = "the Kafka brokers do not answer"
+    title = "Kafka brokers unreachable"
 
 
 class ChangeRefused(RunFailed):
-    """The brokers refuse to create or to change a topic: an unknown setting, a bad value, too few brokers, or no right to do it."""
+    """The brokers rejected the creation or change of a topic: unknown setting, invalid value, too few brokers or missing permissions."""
 
     code = "TOP-003"
-    title = "the brokers refuse a change"
+    title = "brokers rejected a change"
 
 
 class NoBrokersNamed(DocumentError):
-    """The environment has no Kafka of its own and names none."""
+    """The environment has no Kafka cluster of its own and specifies no bootstrap servers."""
 
     code = "TOP-004"
-    title = "no brokers are known"
+    title = "bootstrap servers not specified"
 
 
 class KafkaClusterNotFound(RunFailed):
-    """MSK has no cluster of the environment's name, or it does not take clients yet."""
+    """MSK has no cluster with the environment's name, or the cluster is not active yet."""
 
     code = "TOP-005"
-    title = "the environment's Kafka cluster is not there"
+    title = "Kafka cluster not found"
 
 
 class ChangeNotSeen(RunFailed):
-    """The brokers agreed to a change, and do not show it in time."""
+    """The brokers accepted a change, but it did not become visible in time."""
 
     code = "TOP-006"
-    title = "a change of a topic does not show"
+    title = "topic change not visible"
 
 
 class NotAgreed(CheckFailed):
-    """The changes were shown and not agreed to."""
+    """The changes were shown and not confirmed; nothing was changed."""
 
     code = "TOP-007"
-    title = "nothing was changed"
+    title = "changes not confirmed"

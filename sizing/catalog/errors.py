@@ -6,14 +6,14 @@ from penstock.sizing.errors import DocumentError
 
 
 class NoShippedCatalog(DocumentError):
-    """No catalog of this region comes with Penstock."""
+    """Penstock does not ship an instance type catalog for this region."""
 
     code = "SIZ-030"
-    title = "no catalog of this region is shipped"
+    title = "no catalog for this region"
 
 
 class BadCatalog(DocumentError):
-    """A file that should be a catalog snapshot is none."""
+    """The file is not a catalog snapshot."""
 
     code = "SIZ-031"
-    title = "this is no catalog snapshot"
+    title = "invalid catalog snapshot"

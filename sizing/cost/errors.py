@@ -6,21 +6,21 @@ from penstock.sizing.errors import DocumentError
 
 
 class NoShippedPrices(DocumentError):
-    """No prices of this region come with Penstock."""
+    """Penstock does not ship prices for this region."""
 
     code = "SIZ-050"
-    title = "no prices of this region are shipped"
+    title = "no prices for this region"
 
 
 class BadPrices(DocumentError):
-    """A file that should hold a region's prices does not."""
+    """The file does not contain the prices of a region."""
 
     code = "SIZ-051"
-    title = "these are no prices"
+    title = "invalid price file"
 
 
 class RegionsDiffer(DocumentError):
-    """The prices and the catalog of instance types are of two regions."""
+    """The price file and the instance type catalog are of different regions."""
 
     code = "SIZ-052"
     title = "prices and catalog are of different regions"

@@ -6,21 +6,21 @@ from penstock.sizing.errors import DocumentError
 
 
 class BadFlinkSetting(DocumentError):
-    """A value that Flink itself can't read: no memory size, no fraction, no duration, no whole number."""
+    """Flink cannot parse the value as a memory size, fraction, duration or integer."""
 
     code = "SIZ-055"
-    title = "Flink would refuse this setting"
+    title = "invalid Flink setting"
 
 
 class FlinkMemoryMissing(DocumentError):
-    """Flink starts no process whose memory is not given in one of its three ways."""
+    """Flink does not start a process without one of its three memory options."""
 
     code = "SIZ-056"
-    title = "the memory of a Flink process is not given"
+    title = "Flink process memory not configured"
 
 
 class FlinkMemoryContradicts(DocumentError):
-    """Two memory settings can't both hold, so that Flink's own processes would not start."""
+    """Two memory settings conflict, so Flink's processes would not start."""
 
     code = "SIZ-057"
-    title = "Flink's memory settings contradict each other"
+    title = "conflicting Flink memory settings"

@@ -6,21 +6,21 @@ from penstock.sizing.errors import DocumentError, Infeasible
 
 
 class KafkaOutOfReach(Infeasible):
-    """No cluster of this kind carries the load, however many brokers of whatever type it has."""
+    """No cluster of this type can carry the load, whatever the type and number of its brokers."""
 
     code = "SIZ-040"
-    title = "the load is above what such a Kafka cluster carries"
+    title = "load exceeds the limits of the Kafka cluster type"
 
 
 class ClusterTooSmall(Infeasible):
-    """The environment's Kafka cluster, with its brokers' type and number, does not carry the load."""
+    """The environment's Kafka cluster, with its broker type and number of brokers, cannot carry the load."""
 
     code = "SIZ-041"
-    title = "the Kafka cluster is too small for the load"
+    title = "Kafka cluster too small for the load"
 
 
 class UnknownBrokerType(DocumentError):
-    """The broker type is none whose limits are known."""
+    """The limits of this broker type are not known."""
 
     code = "SIZ-042"
     title = "unknown Kafka broker type"

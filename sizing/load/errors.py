@@ -6,28 +6,28 @@ from penstock.sizing.errors import Infeasible
 
 
 class LoadOutOfReach(Infeasible):
-    """However many slots there are, they do not process what the load asks for, or more slots no longer help."""
+    """No number of slots processes the load, or adding slots no longer increases the throughput."""
 
     code = "SIZ-045"
-    title = "no parallelism carries the load"
+    title = "no parallelism can sustain the load"
 
 
 class TriggerTooShort(Infeasible):
-    """What a micro-batch takes apart from its rows leaves too little of the trigger for them."""
+    """The fixed cost of a micro-batch leaves too little of the trigger interval for its rows."""
 
     code = "SIZ-046"
-    title = "the trigger is too short for the load"
+    title = "trigger interval too short for the load"
 
 
 class ParallelismBelowLoad(Infeasible):
-    """The parallelism is fixed, in the app for example, and carries less than the load."""
+    """The parallelism is fixed, for example in the app, and cannot sustain the load."""
 
     code = "SIZ-047"
-    title = "the parallelism is too low for the load"
+    title = "parallelism too low for the load"
 
 
 class PartitionsBelowLoad(Infeasible):
-    """The topics have fewer partitions than tasks are needed to read the load."""
+    """The topics have fewer partitions than the number of tasks needed to read the load."""
 
     code = "SIZ-048"
-    title = "the topics have too few partitions for the load"
+    title = "too few topic partitions for the load"

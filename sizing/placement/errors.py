@@ -6,42 +6,42 @@ from penstock.sizing.errors import DocumentError
 
 
 class BadScenario(DocumentError):
-    """Something in a scenario is missing, of a wrong type, or out of range."""
+    """A scenario has a missing field, a value of the wrong type, or a value out of range."""
 
     code = "SIZ-020"
-    title = "the scenario can't be read"
+    title = "invalid scenario"
 
 
 class NotModelled(DocumentError):
-    """A scenario has what is not modelled here; leaving it out in silence could give a wrong answer."""
+    """A scenario uses a feature that is not modelled; ignoring it could give a wrong result."""
 
     code = "SIZ-021"
-    title = "this is not modelled"
+    title = "not modelled"
 
 
 class BadResource(DocumentError):
-    """An amount that is no Kubernetes quantity, or that no pod can ask for."""
+    """An amount is not a valid Kubernetes quantity, or not one that a pod can request."""
 
     code = "SIZ-022"
-    title = "this is no quantity of Kubernetes"
+    title = "invalid Kubernetes quantity"
 
 
 class BadRequirement(DocumentError):
-    """A requirement on labels that Kubernetes or Karpenter would refuse."""
+    """A label requirement that Kubernetes or Karpenter would reject."""
 
     code = "SIZ-023"
-    title = "Karpenter would refuse this requirement"
+    title = "invalid requirement"
 
 
 class UnknownName(DocumentError):
-    """A name that the scenario or the catalog does not have."""
+    """The scenario or the catalog has no object of this name."""
 
     code = "SIZ-024"
-    title = "nothing has this name"
+    title = "name not found"
 
 
 class NoSpotPrice(DocumentError):
-    """Spot prices are asked from a catalog that has none."""
+    """Spot prices are needed, but the catalog does not contain any."""
 
     code = "SIZ-025"
-    title = "the catalog has no spot prices"
+    title = "catalog has no spot prices"

@@ -6,14 +6,14 @@ from penstock.sizing.errors import Infeasible
 
 
 class StateDoesNotFit(Infeasible):
-    """The state of joins and aggregations takes more of an executor's memory than there is for it."""
+    """The state of joins and aggregations needs more memory than an executor has available for it."""
 
     code = "SIZ-043"
-    title = "the state does not fit the executors' memory"
+    title = "state does not fit the executors' memory"
 
 
 class CheckpointTooBusy(Infeasible):
-    """A micro-batch writes more objects than the object store takes in the time between two triggers."""
+    """A micro-batch writes more checkpoint objects than S3 accepts within one trigger interval."""
 
     code = "SIZ-044"
-    title = "the checkpoint writes more objects than S3 takes"
+    title = "checkpoint exceeds S3's request rate"

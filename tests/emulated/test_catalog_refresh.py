@@ -114,7 +114,7 @@ def test_without_credentials_it_ends_with_4_and_says_how_to_sign_in(aws: Emulate
     own = {name: value for name, value in aws.environment().items() if "KEY" not in name}
     done = refresh(own, "--region", "us-east-1", cwd=tmp_path)
     assert done.returncode == 4
-    assert "error[TOOL-030]: no credentials for AWS" in done.stderr and "aws sso login" in done.stderr
+    assert "error[TOOL-030]: AWS credentials not found" in done.stderr and "aws sso login" in done.stderr
     assert list(tmp_path.iterdir()) == []
 
 
@@ -135,7 +135,7 @@ def test_a_refusal_of_aws_ends_with_5_and_is_told_in_its_words(tmp_path: Path) -
         folder.mkdir()
         done = refresh(strict.environment(), "--region", "us-east-1", cwd=folder)
     assert done.returncode == 5
-    assert "error[RUN-020]: AWS refused to answer" in done.stderr
+    assert "error[RUN-020]: AWS request denied" in done.stderr
     assert "DescribeInstanceTypes in us-east-1" in done.stderr and "AuthFailure" in done.stderr
     assert list(folder.iterdir()) == []
 
@@ -144,7 +144,7 @@ def test_an_aws_that_does_not_answer_ends_with_5(aws: EmulatedAws, tmp_path: Pat
     nowhere = {"AWS_ENDPOINT_URL": "http://127.0.0.1:1", "AWS_MAX_ATTEMPTS": "1"}
     done = refresh(aws.environment() | nowhere, "--region", "us-east-1", cwd=tmp_path)
     assert done.returncode == 5
-    assert "error[RUN-021]: AWS was not reached" in done.stderr
+    assert "error[RUN-021]: AWS unreachable" in done.stderr
 
 
 def test_a_folder_that_is_not_there_is_found_before_aws_is_asked(tmp_path: Path) -> None:

@@ -180,7 +180,7 @@ def test_partitions_never_shrink_and_nothing_else_is_done_meanwhile(desk: Desk) 
     for action in (("plan",), ("apply", "--yes")):
         refused = desk.run(*action)
         assert refused.returncode == 1
-        assert f"error[TOP-001]: this is not done to a topic\n  at   topic {desk.topic('read')} = 2 partitions" in refused.stderr
+        assert f"error[TOP-001]: topic change refused\n  at   topic {desk.topic('read')} = 2 partitions" in refused.stderr
     assert (desk.found()["read"].partitions, desk.found()["out"].config["retention.ms"]) == (4, "21600000")
 
 

@@ -6,28 +6,28 @@ from penstock.sizing.errors import RunFailed, ToolMissing
 
 
 class LocalServerDied(RunFailed):
-    """A server that stands for a connection ended before it was told to."""
+    """A local server that stands in for a connection exited before it was stopped."""
 
     code = "RUN-030"
-    title = "a local server ended by itself"
+    title = "local server terminated unexpectedly"
 
 
 class LocalServerNotReady(RunFailed):
-    """A server that stands for a connection runs, but does not answer."""
+    """A local server that stands in for a connection is running but does not respond."""
 
     code = "RUN-031"
-    title = "a local server did not start in time"
+    title = "timed out waiting for a local server"
 
 
 class LocalServerNotFilled(RunFailed):
-    """What the spec fills a local server with could not be had, or the server refused it."""
+    """The spec's initial data for a local server could not be computed, or the server rejected it."""
 
     code = "RUN-032"
-    title = "a local server could not be filled"
+    title = "cannot load data into a local server"
 
 
 class LocalServerMissing(ToolMissing):
-    """The package that brings the server is not installed, or has no server for this machine."""
+    """The package that provides the server is not installed, or has no binaries for this platform."""
 
     code = "RUN-033"
-    title = "a local server is not on this machine"
+    title = "local server not installed"

@@ -72,7 +72,7 @@ def test_the_version_is_said() -> None:
 def test_wrong_usage_is_an_error_in_the_form_of_all_others(words: tuple[str, ...], given: str, fix: str) -> None:
     done = penstock(*words)
     assert (done.returncode, done.stdout) == (2, "")
-    assert done.stderr.startswith(f"error[USE-001]: wrong usage\n  at   {given}")
+    assert done.stderr.startswith(f"error[USE-001]: invalid usage\n  at   {given}")
     assert done.stderr.endswith(f"  fix  {fix}\n")
 
 

@@ -128,7 +128,7 @@ def test_bytes_that_are_no_text_are_refused(tmp_path: Path) -> None:
     path = tmp_path / "bytes.json"
     path.write_bytes(b"\xff\xfe\x00")
     done = run(str(path))
-    assert (done.returncode, done.stderr.splitlines()[0]) == (2, "error[USE-010]: the scenario's file can't be read")
+    assert (done.returncode, done.stderr.splitlines()[0]) == (2, "error[USE-010]: cannot read the scenario")
 
 
 def test_a_missing_file_and_a_folder_are_refused_together(tmp_path: Path) -> None:
@@ -169,12 +169,12 @@ def test_the_environment_gives_the_nodes(small: str, tmp_path: Path) -> None:
 
 def test_an_environment_without_a_cluster_gives_no_nodes(small: str) -> None:
     done = run(small, "--environment", BARE)
-    assert (done.returncode, done.stderr.splitlines()[0]) == (2, "error[USE-001]: wrong usage")
+    assert (done.returncode, done.stderr.splitlines()[0]) == (2, "error[USE-001]: invalid usage")
 
 
 def test_no_file_at_all_is_wrong_usage() -> None:
     done = run()
-    assert (done.returncode, done.stderr.splitlines()[0]) == (2, "error[USE-001]: wrong usage")
+    assert (done.returncode, done.stderr.splitlines()[0]) == (2, "error[USE-001]: invalid usage")
 
 
 def test_the_verb_needs_nothing_heavy(small: str) -> None:

@@ -150,11 +150,11 @@ def test_all_the_faults_come_at_once_with_their_lines(spec: Path) -> None:
     done = size(str(spec))
     assert (done.returncode, done.stdout) == (2, "")
     assert done.stderr == (
-        "error[SPEC-006]: a value that can't be taken\n"
+        "error[SPEC-006]: invalid value\n"
         f"  at   {spec}:6  spec.parallelism = 0\n"
         "  need at least 1\n"
         "  fix  mend the number\n"
-        "error[SPEC-007]: not a quantity\n"
+        "error[SPEC-007]: invalid quantity\n"
         f'  at   {spec}:7  spec.executor.memory = "1Gib"\n'
         "  need an integer with k, m, g or t (with or without b, any case, binary), or a number with Ki, Mi, Gi or Ti\n"
         '  fix  for example "1g"\n'
@@ -203,7 +203,7 @@ def test_an_app_that_does_not_exist_names_where_it_was_searched(spec: Path) -> N
     done = size(str(spec))
     assert done.returncode == 2
     assert done.stderr.startswith(
-        f'error[SPEC-009]: the app does not exist\n  at   {spec}:5  spec.app = "ap"\n  need ap.py or ap/__init__.py in '
+        f'error[SPEC-009]: app not found\n  at   {spec}:5  spec.app = "ap"\n  need ap.py or ap/__init__.py in '
     )
     assert done.stderr.endswith("  fix  did you mean app?\n")
 

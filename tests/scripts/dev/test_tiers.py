@@ -161,7 +161,7 @@ def test_the_tiers_are_listed_without_running(tree: Tree) -> None:
 def test_a_wrong_option_is_an_error_with_the_ones_there_are(tree: Tree, arguments: list[str]) -> None:
     code, said = tree.run(*arguments)
     assert code == 2
-    assert said.startswith("error[TOOL-021]: a wrong option\n")
+    assert said.startswith("error[TOOL-021]: invalid option\n")
     assert "  fix  ./scripts/test --" in said
 
 
