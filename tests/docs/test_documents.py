@@ -33,6 +33,8 @@ from tests.infra.environments import BARE
 PAGES = [*sorted(ROOT.glob("*.md")), *sorted((ROOT / "docs").rglob("*.md")), ROOT / "requirements/README.md"]
 README, CONTRIBUTING, JOB_SPEC = ROOT / "README.md", ROOT / "CONTRIBUTING.md", ROOT / "docs/job-spec.md"
 SIZING, ENVIRONMENT, PLACEMENT = ROOT / "docs/sizing.md", ROOT / "docs/environment.md", ROOT / "docs/placement.md"
+QUICKSTART, COMMANDS, JOBS = ROOT / "docs/quickstart.md", ROOT / "docs/commands.md", ROOT / "docs/jobs.md"
+README_LINES = 150
 COMMAND = ".venv/bin/penstock"
 # The whole of a run on a busy machine with two cores.
 RUN_LIMIT_S = 400
@@ -41,6 +43,7 @@ PLANNING = ("size ", "place ", "cost ", "lint ", "report ", "catalog list", "cat
 CHEAP = (
     ".venv/bin/python -m penstock.scripts.dev.error_reference > docs/errors.md",
     ".venv/bin/python -m penstock.scripts.dev.lint_reference > docs/lint.md",
+    ".venv/bin/python -m penstock.scripts.dev.api_reference > docs/api.md",
     ".venv/bin/python -m penstock.jobs.spec.schema > jobs/spec.schema.json",
     "./scripts/test --list",
 )
@@ -79,14 +82,16 @@ def _commands(page: Path) -> list[str]:
 
 def _planning_commands() -> list[str]:
     """The commands in fenced blocks that plan something, of all the pages for users."""
-    lines = [line for page in (README, SIZING, ENVIRONMENT, PLACEMENT) for block in _blocks(page, "sh") for line in block.splitlines()]
+    pages = (README, COMMANDS, SIZING, ENVIRONMENT, PLACEMENT)
+    lines = [line for page in pages for block in _blocks(page, "sh") for line in block.splitlines()]
     return list(dict.fromkeys(line for line in lines if line.removeprefix(f"{COMMAND} ").startswith(PLANNING)))
 
 
 def _shown_outputs() -> list[tuple[str, str]]:
     """The commands that a page shows right before what they print, with that."""
     pattern = re.compile(rf"^```sh\n{re.escape(COMMAND)} ([^\n]+)\n```\n```text\n(.*?)^```$", flags=re.MULTILINE | re.DOTALL)
-    return [(found[0], found[1]) for page in (README, SIZING, PLACEMENT) for found in pattern.findall(page.read_text(encoding="utf-8"))]
+    pages = (README, COMMANDS, SIZING, PLACEMENT)
+    return [(command, output) for page in pages for command, output in pattern.findall(page.read_text(encoding="utf-8"))]
 
 
 def _run(command: list[str], cwd: Path, **environment: str) -> subprocess.CompletedProcess[str]:
@@ -108,19 +113,19 @@ def _help(*command: str) -> str:
 
 @pytest.fixture
 def example(tmp_path: Path) -> Path:
-    """The spec of the README's example job, with its files beside it, in a folder outside of the checkout."""
+    """The spec of the example job of docs/jobs.md, with its files beside it, in a folder outside of the checkout."""
     folder = tmp_path / "a job of one's own"
     folder.mkdir()
-    for name, text in _files(README).items():
+    for name, text in _files(JOBS).items():
         (folder / name).write_text(text, encoding="utf-8")
     return folder / "my_job.yaml"
 
 
 @pytest.fixture(scope="module")
 def desk(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A folder with all that the pages' commands name: the files that the pages show, and those that they tell how to make."""
+    """A folder with all that the pages' commands name: the files that the pages show, and those that they describe."""
     folder = tmp_path_factory.mktemp("desk")
-    for page in (README, SIZING, PLACEMENT):
+    for page in (README, JOBS, SIZING, PLACEMENT):
         for name, text in _files(page).items():
             (folder / name).write_text(text, encoding="utf-8")
     for name in ("jobs", "tests"):
@@ -148,7 +153,7 @@ def test_every_relative_link_leads_to_something(page: Path) -> None:
     assert dead == []
 
 
-@pytest.mark.parametrize("page", [README, CONTRIBUTING, SIZING, ENVIRONMENT, PLACEMENT], ids=_name)
+@pytest.mark.parametrize("page", [README, QUICKSTART, COMMANDS, JOBS, CONTRIBUTING, SIZING, ENVIRONMENT, PLACEMENT], ids=_name)
 def test_every_command_that_is_shown_is_there_with_its_options(page: Path) -> None:
     commands = _commands(page)
     assert commands
@@ -178,7 +183,7 @@ def _tiers_help() -> str:
     return _run([sys.executable, "-m", "penstock.scripts.dev.tiers", "--help"], ROOT).stdout
 
 
-@pytest.mark.parametrize("page", [README, CONTRIBUTING], ids=_name)
+@pytest.mark.parametrize("page", [README, QUICKSTART, COMMANDS, CONTRIBUTING], ids=_name)
 def test_every_file_of_the_checkout_that_a_command_names_is_there(page: Path) -> None:
     named = {
         word for line in _commands(page) for word in shlex.split(line) if word.startswith(("jobs/", "infra/", "requirements/", "tests/"))
@@ -327,8 +332,17 @@ def test_every_decision_has_its_parts_and_stands_in_the_list() -> None:
         assert f"]({path.name})" in (folder / "README.md").read_text(encoding="utf-8")
 
 
-def test_the_plan_in_the_readme_is_the_one_that_size_gives() -> None:
-    shown = _blocks(README, "text")
+def test_the_readme_can_be_read_in_a_minute() -> None:
+    assert len(README.read_text(encoding="utf-8").splitlines()) <= README_LINES
+
+
+def test_every_verb_stands_in_the_page_of_commands() -> None:
+    table = COMMANDS.read_text(encoding="utf-8").split("## Plan")[0]
+    assert [verb for verb in VERBS if f"`{verb}`" not in table] == []
+
+
+def test_the_example_plan_of_the_sizing_page_is_the_one_that_size_gives() -> None:
+    shown = _blocks(SIZING, "text")
     plan = _penstock("size", "jobs/specs/user_credit.yaml").stdout
     assert plan in shown
     explained = _penstock("size", "jobs/specs/user_credit.yaml", "--explain").stdout
@@ -336,19 +350,30 @@ def test_the_plan_in_the_readme_is_the_one_that_size_gives() -> None:
     assert [line for line in lines.splitlines() if line not in explained.splitlines()] == []
 
 
-def test_the_transcript_in_the_readme_has_both_jobs_and_their_verdicts() -> None:
-    found = re.search(r"<!-- transcript -->\n```text\n(.*?)```\n<!-- /transcript -->", README.read_text(encoding="utf-8"), flags=re.DOTALL)
-    assert found
-    assert re.findall(r"^job (\S+)$", found[1], flags=re.MULTILINE) == ["user-credit", "flights"]
-    assert len(re.findall(r"^  verdict +right: ", found[1], flags=re.MULTILINE)) == 2
-    assert "/tmp/" not in found[1]
+def _transcript() -> str:
+    page = QUICKSTART.read_text(encoding="utf-8")
+    marked = re.search(r"<!-- transcript -->\n```text\n(.*?)```\n<!-- /transcript -->", page, flags=re.DOTALL)
+    assert marked
+    return marked[1]
+
+
+def test_the_transcript_has_both_jobs_and_their_verdicts() -> None:
+    transcript = _transcript()
+    assert re.findall(r"^job (\S+)$", transcript, flags=re.MULTILINE) == ["user-credit", "flights"]
+    assert len(re.findall(r"^  verdict +right: ", transcript, flags=re.MULTILINE)) == 2
+    assert "/tmp/" not in transcript
     for spec in ("jobs/specs/user_credit.yaml", "jobs/specs/flights.yaml"):
         # On one machine the plan ends with its pods.
-        assert _penstock("size", spec, "--environment", BARE).stdout in found[1]
+        assert _penstock("size", spec, "--environment", BARE).stdout in transcript
 
 
-def test_the_example_of_the_readme_is_complete_and_valid(example: Path) -> None:
-    assert set(_files(README)) == {"my_job.py", "my_job.yaml", "events.jsonl"}
+def test_what_the_readme_shows_of_a_run_is_in_the_transcript() -> None:
+    (shown,) = [block for block in _blocks(README, "text") if "  verdict" in block]
+    assert [line for line in shown.splitlines() if line not in _transcript().splitlines()] == []
+
+
+def test_the_example_job_is_complete_and_valid(example: Path) -> None:
+    assert set(_files(JOBS)) == {"my_job.py", "my_job.yaml", "events.jsonl"}
     schema = json.loads((ROOT / "jobs/spec.schema.json").read_text(encoding="utf-8"))
     Draft202012Validator(schema).validate(yaml.safe_load(example.read_text(encoding="utf-8")))
     compile((example.parent / "my_job.py").read_text(encoding="utf-8"), "my_job.py", "exec")
@@ -356,7 +381,7 @@ def test_the_example_of_the_readme_is_complete_and_valid(example: Path) -> None:
         json.loads(line)
 
 
-def test_the_example_of_the_readme_is_sized(example: Path) -> None:
+def test_the_example_job_is_sized(example: Path) -> None:
     sized = _penstock("size", "my_job.yaml", "-o", "json", cwd=example.parent)
     assert sized.returncode == 0, sized.stderr
     plan = json.loads(sized.stdout)
@@ -364,14 +389,14 @@ def test_the_example_of_the_readme_is_sized(example: Path) -> None:
     assert plan["kafka"]["topics"] == {"clicks": 2, "my-job-errors": 1, "my-job-late": 1}
 
 
-def test_the_faults_in_the_readme_are_those_of_the_example_with_slips(example: Path) -> None:
+def test_the_errors_shown_are_those_of_the_example_job_with_slips(example: Path) -> None:
     text = example.read_text(encoding="utf-8")
     for right, wrong in (("outOfOrderness", "outOfOrdernes"), ("parallelism: 2", "parallelism: 0"), ("memory: 4g", "memory: 4Gib")):
         text = text.replace(right, wrong)
     (example.parent / "bad.yaml").write_text(text, encoding="utf-8")
-    told = _penstock("size", "bad.yaml", cwd=example.parent)
-    assert told.returncode == 2
-    assert told.stderr in _blocks(README, "text")
+    refused = _penstock("size", "bad.yaml", cwd=example.parent)
+    assert refused.returncode == 2
+    assert refused.stderr in _blocks(JOBS, "text")
 
 
 def _checks() -> dict[str, Any]:
@@ -404,7 +429,7 @@ def _processes_of(folder: Path) -> list[str]:
 
 
 @pytest.mark.emulated
-def test_the_example_of_the_readme_runs_as_the_readme_says_and_leaves_nothing(example: Path, tmp_path: Path) -> None:
+def test_the_example_job_runs_as_its_page_says_and_leaves_nothing(example: Path, tmp_path: Path) -> None:
     temporary = tmp_path / "temporary"
     temporary.mkdir()
     ran = _penstock("up", str(example), cwd=tmp_path, TMPDIR=str(temporary))
