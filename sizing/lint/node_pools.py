@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 
 from penstock.sizing.catalog.labels import AWS, CAPACITY_TYPE, INSTANCE_TYPE, NORMALIZED, OS, RESERVED, SPOT, WELL_KNOWN
 from penstock.sizing.lint.durations import NEVER, seconds
@@ -77,13 +77,13 @@ def unknown_values(subject: Subject) -> Iterator[Fault]:
     for pool in subject.pools:
         for index, requirement in enumerate(pool.pool.spec.template.spec.requirements):
             where = pool.place(f"requirements[{index}]", "requirements")
-            yield from _unknown(subject, where, pool.name, requirement)
+            yield from _unknown(subject, where, pool.name, requirement.key, _compared(requirement))
     for pods in subject.pods:
         for label, value in pods.node_selector.items():
-            selected = NodeSelectorRequirement(key=label, operator="In", values=(value,))
-            yield from _unknown(subject, pods.place(f"nodeSelector.{label}", "nodeSelector"), pods.name, selected)
+            # Out of the settings of a SparkApplication it may be no label at all: that is not for this rule to say.
+            yield from _unknown(subject, pods.place(f"nodeSelector.{label}", "nodeSelector"), pods.name, label, [value])
         for one in (one for term in pods.terms for one in term.match_expressions):
-            yield from _unknown(subject, pods.place("affinity"), pods.name, one)
+            yield from _unknown(subject, pods.place("affinity"), pods.name, one.key, _compared(one))
 
 
 @rule(
@@ -271,17 +271,20 @@ def _without(ones: tuple[Requirement, ...], left_out: int) -> Requirements:
     return requirements((one.key, one.allowed) for index, one in enumerate(ones) if index != left_out)
 
 
-def _unknown(subject: Subject, where: Where, name: str, one: Requirement | NodeSelectorRequirement) -> Iterator[Fault]:
-    label = NORMALIZED.get(one.key, one.key)
+def _compared(one: Requirement | NodeSelectorRequirement) -> Sequence[str]:
+    """The values that a requirement names; none for an operator that names none."""
+    return one.values if one.operator in ("In", "NotIn") else ()
+
+
+def _unknown(subject: Subject, where: Where, name: str, key: str, values: Sequence[str]) -> Iterator[Fault]:
+    label = NORMALIZED.get(key, key)
     known = _known_values(subject, label)
-    if one.operator not in ("In", "NotIn") or not known:
-        return
-    for value in one.values:
-        if value not in known:
+    for value in values:
+        if known and value not in known:
             severity: Severity | None = "warning" if _is_newer(subject, label, value) else None
             shown = f"one of the {len(known):,} that exist" if len(known) > 12 else listed(known, 12)
             fix = meant(value, known, "write a value that exists")
-            yield Fault(where, f"{name}: {one.key} {value}", f"{shown} ({subject.catalog.region}, {subject.catalog.date})", fix, severity)
+            yield Fault(where, f"{name}: {key} {value}", f"{shown} ({subject.catalog.region}, {subject.catalog.date})", fix, severity)
 
 
 def _known_values(subject: Subject, label: str) -> set[str]:

@@ -121,6 +121,11 @@ def test_a_value_in_a_pods_selector_is_looked_at_too() -> None:
     assert [finding.given for finding in found("LINT-006", linted)] == [f"the executor: {TYPE} m5.3xlarge"]
 
 
+def test_what_no_label_can_have_in_a_pods_selector_is_told_as_any_other_value() -> None:
+    linted = subject(pods=(pods("executor", {TYPE: "-2.5", "team": "-2.5"}),))
+    assert [finding.given for finding in found("LINT-006", linted)] == [f"the executor: {TYPE} -2.5"]
+
+
 def test_min_values_above_what_is_left_are_found() -> None:
     assert len(of("LINT-007", pool("p", M, needs(FAMILY, "In", "m5", "m6i", "nope", minValues=3)))) == 1
     assert of("LINT-007", pool("p", M, needs(FAMILY, "In", "m5", "m6i", minValues=2))) == []
