@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import os
 import signal
 import subprocess
 import sys
@@ -29,6 +30,9 @@ TIERS = {
     "chaos": "kills, and what takes long",
 }
 DEFAULT = ("fast", "spark", "emulated")
+# Tiers whose tests share nothing that is slow to start run on all the cores; a file's tests stay together, with what they share. More
+# than eight at a time gain nothing: the longest file is what is left.
+_ON_ALL_CORES = {"fast": ("-p", "xdist", "-n", "auto", "--maxprocesses", "8", "--dist", "loadfile")}
 # Source: pytest's reference, "Exit codes".
 _NO_TESTS_COLLECTED = 5
 
@@ -121,6 +125,7 @@ class _Interrupts:
     def __init__(self) -> None:
         self.number: int | None = None
         self._to_ask: subprocess.Popen[bytes] | None = None
+        self._whole_group = False
         # On a terminal Ctrl-C reaches pytest without us, and a second one would cut its cleaning up short.
         self._forward = not sys.stdin.isatty()
         for number in (signal.SIGINT, signal.SIGTERM):
@@ -132,13 +137,22 @@ class _Interrupts:
             self._ask()
 
     def _ask(self) -> None:
-        if self._forward and self._to_ask is not None:
+        if not self._forward or self._to_ask is None:
+            return
+        if self._whole_group:
+            os.killpg(self._to_ask.pid, signal.SIGINT)
+        else:
             self._to_ask.send_signal(signal.SIGINT)
 
-    def run(self, command: Sequence[str]) -> int:
-        """Runs a command to its end, in a process group of its own where a signal to the group would reach it twice."""
+    def run(self, command: Sequence[str], *, whole_group: bool) -> int:
+        """Runs a command to its end, in a process group of its own where a signal to the group would reach it twice.
+
+        Args:
+            command: the command.
+            whole_group: ask all the processes of its group to end, as a terminal does: they are pytest's own and clean up themselves.
+        """
         process = subprocess.Popen(command, process_group=0 if self._forward else None)
-        self._to_ask = process
+        self._to_ask, self._whole_group = process, whole_group
         if self.number is not None:
             self._ask()
         code = process.wait()
@@ -149,7 +163,9 @@ class _Interrupts:
 def _run_tier(tier: str, arguments: Sequence[str], interrupts: _Interrupts) -> Outcome:
     with tempfile.TemporaryDirectory(prefix="penstock-tests-") as folder:
         report = Path(folder) / "report.xml"
-        code = interrupts.run([sys.executable, "-m", "pytest", "-m", tier, f"--junitxml={report}", *arguments])
+        on_all_cores = _ON_ALL_CORES.get(tier, ())
+        command = [sys.executable, "-m", "pytest", "-m", tier, *on_all_cores, f"--junitxml={report}", *arguments]
+        code = interrupts.run(command, whole_group=bool(on_all_cores))
         if code == _NO_TESTS_COLLECTED:
             return Outcome()
         outcome = _read_report(report) if report.exists() else Outcome()

@@ -43,6 +43,8 @@ class Tree:
         kept = {name: value for name, value in os.environ.items() if not name.startswith(("PYTEST", "PENSTOCK"))}
         # The small tree needs no plugin, and looking for them takes longer than its tests.
         kept["PYTEST_DISABLE_PLUGIN_AUTOLOAD"] = "1"
+        # Starting the workers takes longer than the tests, too: only where it is about them.
+        kept["PYTEST_XDIST_AUTO_NUM_WORKERS"] = "0"
         return subprocess.Popen(
             [sys.executable, "-m", "penstock.scripts.dev.tiers", *arguments],
             cwd=self.root,
@@ -62,6 +64,21 @@ class Tree:
 @pytest.fixture
 def tree(tmp_path: Path) -> Tree:
     return Tree(tmp_path)
+
+
+# As on a machine with two cores: a worker a core.
+TWO_CORES = {"PYTEST_XDIST_AUTO_NUM_WORKERS": "2"}
+
+
+def test_on_two_cores_the_tier_fast_has_two_workers_and_counts_what_both_ran(tree: Tree) -> None:
+    for name in ("one", "two"):
+        tree.write(f"tests/test_worker_{name}.py", "import os, pytest\ndef test_worker(): pytest.fail(os.environ['PYTEST_XDIST_WORKER'])\n")
+    tree.write("tests/test_unreadable.py", "import no_module_of_this_name\n")
+    tree.write("tests/test_skipped.py", "import pytest\ndef test_skipped(): pytest.skip('not here')\n")
+    code, said = tree.run("--tier", "fast", environment=TWO_CORES)
+    assert code == 1
+    assert {"Failed: gw0", "Failed: gw1"} == set(re.findall(r"Failed: gw\d+", said))
+    assert said.splitlines()[-1] == "2 passed, 3 failed, 1 skipped", "both read the file that can't be read: it is one failure"
 
 
 def test_the_default_tiers_run_by_marker_and_folder_and_are_summed(tree: Tree) -> None:
@@ -166,8 +183,9 @@ def test_a_wrong_option_is_an_error_with_the_ones_there_are(tree: Tree, argument
 
 
 @pytest.mark.parametrize(("number", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)], ids=["ctrl-c", "kill"])
+@pytest.mark.parametrize("environment", [{}, TWO_CORES], ids=["one core", "two cores"])
 def test_an_interrupted_run_cleans_up_after_its_tests_and_starts_no_other_tier(
-    tree: Tree, tmp_path: Path, number: signal.Signals, code: int
+    tree: Tree, tmp_path: Path, number: signal.Signals, code: int, environment: dict[str, str]
 ) -> None:
     started, cleaned = tmp_path / "started", tmp_path / "cleaned"
     tree.write(
@@ -176,7 +194,7 @@ def test_an_interrupted_run_cleans_up_after_its_tests_and_starts_no_other_tier(
         f"@pytest.fixture\ndef held():\n    pathlib.Path({str(started)!r}).touch()\n    yield\n    pathlib.Path({str(cleaned)!r}).touch()\n"
         "def test_long(held): threading.Event().wait(60)\n",
     )
-    process = tree.start()
+    process = tree.start(environment=environment)
     limit = time.monotonic() + 30
     while not started.exists():
         assert process.poll() is None and time.monotonic() < limit
