@@ -144,15 +144,15 @@ def parse_text(text: str, file: str) -> Document:
     except yaml.MarkedYAMLError as error:
         mark = error.problem_mark or error.context_mark
         at = Place(file=file, line=mark.line + 1, column=mark.column + 1) if mark else Place(file=file, line=1)
-        raise BrokenYaml(at=at, need=f"YAML: {error.problem or error.context}", fix="mend the line, or the one above it") from None
+        raise BrokenYaml(at=at, need=f"YAML: {error.problem or error.context}", fix="correct this line or the one above it") from None
     except yaml.reader.ReaderError as error:
         # The position counts the bytes of UTF-8.
         at = Place(file=file, line=text.encode("utf-8", "surrogatepass").count(b"\n", 0, error.position) + 1)
-        raise BrokenYaml(at=at, given=f"the character U+{error.character:04X}", need="plain text", fix="take it out") from None
+        raise BrokenYaml(at=at, given=f"the character U+{error.character:04X}", need="printable text", fix="remove it") from None
     except yaml.YAMLError as error:
-        raise BrokenYaml(at=Place(file=file, line=1), need=f"YAML: {error}", fix="mend the document") from None
+        raise BrokenYaml(at=Place(file=file, line=1), need=f"YAML: {error}", fix="correct the document") from None
     if root is None:
-        raise BrokenYaml(at=Place(file=file, line=1), given="an empty document", need="a mapping", fix="write the document")
+        raise BrokenYaml(at=Place(file=file, line=1), given="an empty document", need="a mapping", fix="add content")
     reader = _Reader(file)
     data = reader.value(root, ())
     raise_all(reader.faults)
@@ -171,7 +171,7 @@ def _refuse_depth(text: str, file: str) -> None:
         if depth > MAX_DEPTH + 1:
             mark = event.start_mark
             at = Place(file=file, line=mark.line + 1, column=mark.column + 1) if mark else Place(file=file, line=1)
-            raise DocumentTooLarge(at=at, need=f"values nested at most {MAX_DEPTH} deep", fix="write it flatter")
+            raise DocumentTooLarge(at=at, need=f"values nested at most {MAX_DEPTH} deep", fix="reduce the nesting")
 
 
 def dotted(path: Path_) -> str:
@@ -185,7 +185,7 @@ def shown(value: object) -> str:
         text = json.dumps(value, ensure_ascii=False, default=str)
     except ValueError:
         # Python writes no numbers of more than 4300 digits.
-        return "a number that is too long to show"
+        return "a number too long to display"
     return text if len(text) <= 120 else f"{text[:117]}..."
 
 
@@ -199,7 +199,7 @@ def text_of(path: Path) -> str:
         with path.open("rb") as file:
             raw = file.read(MAX_BYTES + 1)
     except IsADirectoryError:
-        raise UnreadableDocument(at=Place(file=str(path)), given="a folder", need="a YAML file", fix="name the file in it") from None
+        raise UnreadableDocument(at=Place(file=str(path)), given="a directory", need="a YAML file", fix="specify a file in it") from None
     except OSError as error:
         raise UnreadableDocument(at=Place(file=str(path)), need=error.strerror or "a readable file", fix="check the path") from None
     if len(raw) > MAX_BYTES:
@@ -233,20 +233,20 @@ class _Reader:
     def _count(self, node: yaml.Node, path: Path_) -> None:
         self._nodes += 1
         if self._nodes > MAX_NODES or len(path) > MAX_DEPTH:
-            need = f"at most {MAX_NODES} values, nested at most {MAX_DEPTH} deep, aliases counted as what they stand for"
-            raise DocumentTooLarge(at=self._place(node), need=need, fix="write it without aliases, or split it")
+            need = f"at most {MAX_NODES} values, nested at most {MAX_DEPTH} deep, with aliases expanded"
+            raise DocumentTooLarge(at=self._place(node), need=need, fix="remove aliases, or split the document")
 
     def _entries(self, node: yaml.MappingNode, path: Path_) -> Iterator[tuple[str, yaml.Node]]:
         seen: dict[str, int] = {}
         for key_node, child in node.value:
             if not isinstance(key_node, yaml.ScalarNode):
-                self.faults.append(BrokenYaml(at=self._place(key_node), path=dotted(path), need="a plain text as key", fix="write a name"))
+                self.faults.append(BrokenYaml(at=self._place(key_node), path=dotted(path), need="a string as key", fix="use a string"))
                 continue
             key = str(key_node.value)
             place = self._place(key_node)
             if key in seen:
-                first = f"{dotted((*path, key))} once; it stands on line {seen[key]} already"
-                self.faults.append(DuplicateKey(at=place, path=dotted((*path, key)), need=first, fix="keep one of the two"))
+                first = f"{dotted((*path, key))} once; it is already defined on line {seen[key]}"
+                self.faults.append(DuplicateKey(at=place, path=dotted((*path, key)), need=first, fix="remove one of them"))
                 continue
             seen[key] = place.line or 0
             self.places[(*path, key)] = place
@@ -259,7 +259,7 @@ class _Reader:
             return self._scalars.construct_object(node, deep=True)
         except (yaml.YAMLError, ValueError, LookupError, OverflowError):
             # PyYAML's own constructors fail in all these ways: !!bool maybe, !!int "", 1:20:20:...:20.5
-            fault = BadValue(path=dotted(path), given=shown(node.value), need="text, a number, true, false or null", fix="put it in quotes")
+            fault = BadValue(path=dotted(path), given=shown(node.value), need="a string, number, boolean or null", fix="put it in quotes")
             fault.at = self._place(node)
             self.faults.append(fault)
             return None

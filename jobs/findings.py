@@ -12,9 +12,9 @@ from pydantic import BaseModel
 from pydantic_core import ErrorDetails
 
 _TYPES = {
-    "string_type": "text",
-    "int_type": "a whole number",
-    "int_from_float": "a whole number",
+    "string_type": "a string",
+    "int_type": "an integer",
+    "int_from_float": "an integer",
     "float_type": "a number",
     "bool_type": "true or false",
     "model_type": "a mapping",
@@ -24,9 +24,9 @@ _TYPES = {
     "tuple_type": "a list",
 }
 _BOUNDS = {
-    "greater_than": "above {gt}",
+    "greater_than": "greater than {gt}",
     "greater_than_equal": "at least {ge}",
-    "less_than": "below {lt}",
+    "less_than": "less than {lt}",
     "less_than_equal": "at most {le}",
 }
 
@@ -46,9 +46,9 @@ def unknown_field(model: type[BaseModel], location: Sequence[str | int]) -> Word
         location: as pydantic gives it; its last part is the unknown field.
     """
     known = known_fields(model, location[:-1])
-    need = f"{'one of ' if len(known) > 1 else ''}{', '.join(known)}" if known else "a field that this document knows"
+    need = f"{'one of ' if len(known) > 1 else ''}{', '.join(known)}" if known else "a known field"
     close = _closest(str(location[-1]), known)
-    return Words(need, f"did you mean {close}?" if close else "take it out")
+    return Words(need, f"did you mean {close}?" if close else "remove it")
 
 
 def bad_value(details: Sequence[ErrorDetails], model: type[BaseModel]) -> Words:
@@ -67,12 +67,12 @@ def bad_value(details: Sequence[ErrorDetails], model: type[BaseModel]) -> Words:
     if kind == "literal_error":
         return _choice(str(context["expected"]), given)
     if kind in _BOUNDS:
-        return Words(_BOUNDS[kind].format(**context), "mend the number")
+        return Words(_BOUNDS[kind].format(**context), "use a number in range")
     if kind == "string_pattern_mismatch":
-        return Words(f"text that matches {context['pattern']}", "mend the text")
+        return Words(f"a string matching {context['pattern']}", "use a matching string")
     if kind in ("model_type", "model_attributes_type"):
         fields = known_fields(model, detail["loc"])
-        return Words(f"a mapping with {', '.join(fields)}" if fields else "a mapping", "write the fields below it")
+        return Words(f"a mapping with {', '.join(fields)}" if fields else "a mapping", "add the fields below it")
     if kind in _TYPES:
         return Words(_TYPES[kind], _retyped(kind, given))
     return Words(_lowered(detail["msg"].removeprefix("Value error, ").removeprefix("Input should be ")), "see the JSON Schema")
@@ -118,16 +118,16 @@ def _choice(expected: str, given: object) -> Words:
     close = _closest(given, values) if isinstance(given, str) else None
     need = expected.replace("'", '"')
     if len(values) == 1:
-        return Words(need, f"write {need}")
-    return Words(f"one of {need}", f'did you mean "{close}"?' if close else "take one of these")
+        return Words(need, f"use {need}")
+    return Words(f"one of {need}", f'did you mean "{close}"?' if close else "use one of these")
 
 
 def _retyped(kind: str, given: object) -> str:
     if kind == "string_type" and isinstance(given, bool | int | float):
-        return "put it in quotes"
+        return "quote it"
     if kind != "string_type" and isinstance(given, str) and re.fullmatch(r"-?[0-9.]+|true|false", given):
-        return "write it without quotes"
-    return f"write {_TYPES[kind]}"
+        return "remove the quotes"
+    return f"use {_TYPES[kind]}"
 
 
 def _closest(name: str, known: Sequence[str]) -> str | None:

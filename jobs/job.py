@@ -78,11 +78,11 @@ class Job:
         known = self.spec.spec.sources
         if name not in known:
             raise BadDeclaration(
-                path=f'job.source("{name}")', need=f"a source of the spec: {', '.join(known) or 'it has none'}", fix="mend the name"
+                path=f'job.source("{name}")', need=f"a source of the spec: {', '.join(known) or 'it has none'}", fix="correct the name"
             )
         if name in self.sources:
             raise BadDeclaration(
-                path=f'job.source("{name}")', need="each source once: taken twice, it would be read twice", fix="use the first stream"
+                path=f'job.source("{name}")', need="each source once; a second call would read it twice", fix="reuse the first stream"
             )
         reading = Reading(self.session, self.brokers, self.connections, self.spec, self.files_bucket, self.schemas)
         self.sources[name] = open_source(reading, name, self._schema(name, schema), self.offsets.get(name, {}), record)
@@ -99,7 +99,7 @@ class Job:
         known = self.spec.spec.tables
         where = f'job.table("{name}")'
         if name not in known:
-            raise BadDeclaration(path=where, need=f"a table of the spec: {', '.join(known) or 'it has none'}", fix="mend the name")
+            raise BadDeclaration(path=where, need=f"a table of the spec: {', '.join(known) or 'it has none'}", fix="correct the name")
         url = the_url(self.connections, known[name].postgres.connection, "postgres", f"spec.tables.{name}.postgres.connection")
         return open_table(name, known[name], url)
 
@@ -117,11 +117,11 @@ class Job:
         for sink in routes:
             where = f'job.write(..., "{sink}")'
             if self.output is not None:
-                raise BadDeclaration(path=where, need="one output; the job has one already", fix="take one of the two out")
+                raise BadDeclaration(path=where, need="a single output; the job already has one", fix="remove one of them")
             target = self._sink(sink, where)
             if target.files and target.files.bucket_by == "event-date" and not stream.timed:
-                need = "event time, for the files are bucketed by it"
-                raise BadDeclaration(path=where, need=need, fix="give the source a `time`, or the sink bucketBy: none")
+                need = "event time, by which the files are partitioned"
+                raise BadDeclaration(path=where, need=need, fix="set `time` of the source, or bucketBy: none of the sink")
             refuse_unordered(stream, target, where)
         self.output = (stream, routes)
 
@@ -134,10 +134,10 @@ class Job:
         where = f'job.side_output("{sink}")'
         target = self._sink(sink, where)
         if target.kafka is None and target.webhook is None:
-            raise BadDeclaration(path=where, need="a Kafka sink or a webhook", fix="name one of the spec")
+            raise BadDeclaration(path=where, need="a Kafka or webhook sink", fix="use such a sink of the spec")
         if tag in self.side_outputs:
-            need = f"one sink for a tag; rows with the tag {tag} go to {self.side_outputs[tag]} already"
-            raise BadDeclaration(path=where, need=need, fix="take one of the two out, or name another tag")
+            need = f"one sink per tag; rows with the tag {tag} already go to {self.side_outputs[tag]}"
+            raise BadDeclaration(path=where, need=need, fix="remove one of them, or use another tag")
         self.side_outputs[tag] = sink
 
     def declared(self) -> tuple[Stream, dict[str, str | None]]:
@@ -149,47 +149,47 @@ class Job:
         """
         unused = [name for name in self.spec.spec.sources if name not in self.sources]
         if self.output is None:
-            raise BadDeclaration(path="build", need="job.write(stream, sink)", fix="say where the rows go")
+            raise BadDeclaration(path="build", need="job.write(stream, sink)", fix="write the output to a sink")
         if unused:
             raise BadDeclaration(
-                path="build", need=f"job.source for each source of the spec; unused: {', '.join(unused)}", fix="take it out of the spec"
+                path="build",
+                need=f"a job.source call for each source of the spec; unused: {', '.join(unused)}",
+                fix="remove it from the spec",
             )
         if Tag.QUARANTINED not in self.side_outputs:
             raise BadDeclaration(
-                path="build", need='job.side_output("...") for records that do not parse', fix="name a Kafka sink of the spec"
+                path="build", need='job.side_output("...") for malformed records', fix="add it with a Kafka sink of the spec"
             )
         self._refuse_lost_tags()
         both = [sink for sink in self.output[1] if sink in self.side_outputs.values()]
         if both:
-            need = "a sink of their own for rows that go aside: a sink is written to once in a micro-batch"
+            need = "a separate sink for side outputs: a sink is written only once per micro-batch"
             raise BadDeclaration(path=f'job.side_output("{both[0]}")', need=need, fix="add a sink to the spec")
         return self.output
 
     def _refuse_lost_tags(self) -> None:
         for tag, block in self.tags.items():
             if tag not in self.side_outputs and tag not in NO_SIDE_OUTPUT:
-                need = f'a side output for its rows with the tag "{tag}"; there is one for {", ".join(map(str, self.side_outputs))}'
-                fix = f'add job.side_output(sink, "{tag}") (in SQL: SIDE OUTPUT sink FOR {tag}), or mend the tag'
+                need = f'a side output for its rows with the tag "{tag}"; declared: {", ".join(map(str, self.side_outputs))}'
+                fix = f'add job.side_output(sink, "{tag}") (in SQL: SIDE OUTPUT sink FOR {tag}), or correct the tag'
                 raise BadDeclaration(path=block, need=need, fix=fix)
 
     def _sink(self, name: str, where: str) -> Sink:
         known = self.spec.spec.sinks
         if name not in known:
-            raise BadDeclaration(path=where, need=f"a sink of the spec: {', '.join(known) or 'it has none'}", fix="mend the name")
+            raise BadDeclaration(path=where, need=f"a sink of the spec: {', '.join(known) or 'it has none'}", fix="correct the name")
         return known[name]
 
     def _schema(self, name: str, schema: str) -> StructType:
-        where, fix = f'job.source("{name}")', 'as "user STRING NOT NULL, at STRING"'
+        where, fix = f'job.source("{name}")', 'use a schema such as "user STRING NOT NULL, at STRING"'
         try:
             parsed = StructType.fromDDL(schema)
         except ParseException as error:
-            raise BadDeclaration(
-                path=where, given=schema, need=f"a schema as Spark writes it; {error.getMessage() or error}", fix=fix
-            ) from None
+            raise BadDeclaration(path=where, given=schema, need=f"a Spark DDL schema; {error.getMessage() or error}", fix=fix) from None
         if not isinstance(parsed, StructType) or not parsed.fields:
-            raise BadDeclaration(path=where, given=schema, need="a schema of named fields", fix=fix)
+            raise BadDeclaration(path=where, given=schema, need="a schema with named fields", fix=fix)
         time = self.spec.spec.sources[name].time
         if time and time.field and time.field not in parsed.names:
-            need = f"the field of the event time, {time.field}"
-            raise BadDeclaration(path=where, given=schema, need=need, fix="add it, or mend the source's `time` in the spec")
+            need = f"the event-time field, {time.field}"
+            raise BadDeclaration(path=where, given=schema, need=need, fix="add it, or correct the source's `time` in the spec")
         return parsed

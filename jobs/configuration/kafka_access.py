@@ -39,7 +39,7 @@ class KafkaAccess:
 
     def __post_init__(self) -> None:
         if self.security == "iam" and not self.region:
-            raise ValueError("a region, for a signature holds in one alone")
+            raise ValueError("a region: IAM signatures are valid in a single region")
 
     def spark_options(self) -> dict[str, str]:
         """Options of Spark's Kafka source and sink, whose clients are Java's: they sign with MSK's own library."""

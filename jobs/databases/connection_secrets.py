@@ -46,10 +46,10 @@ def _asked(name: str, arn: str) -> str:
         client = boto3.client("secretsmanager", region_name=arn.split(":")[3], config=Config(retries={"total_max_attempts": _ATTEMPTS}))
         text: str | None = client.get_secret_value(SecretId=arn).get("SecretString")
     except (ClientError, BotoCoreError) as error:
-        fix = "check the secret's ARN in the environment and the job's right to read it and its key"
-        raise SecretUnusable(path=f"connection {name}", given=str(error), need=f"to read {arn}", fix=fix) from None
+        fix = "check the secret's ARN in the environment, and the job's permissions on the secret and its KMS key"
+        raise SecretUnusable(path=f"connection {name}", given=str(error), need=f"read access to {arn}", fix=fix) from None
     if text is None:
-        raise SecretUnusable(path=f"connection {name}", given=arn, need=f"a text: {_NEED}", fix="put the secret in as a string")
+        raise SecretUnusable(path=f"connection {name}", given=arn, need=f"a text secret: {_NEED}", fix="store the secret as a string")
     return text
 
 
@@ -59,12 +59,12 @@ def _url(name: str, url: str | None, secret: str) -> str:
     whole = fields.get("url") if fields else secret.strip() if url is None else None
     if whole is not None:
         if kind_of(whole) is None or (url is not None and kind_of(whole) != kind_of(url)):
-            need = f"a URL in it of the connection's kind, as {url or 'https://host/path'}"
-            raise SecretUnusable(path=f"connection {name}", need=need, fix="mend the secret's url")
+            need = f"a URL of the connection's kind in the secret, such as {url or 'https://host/path'}"
+            raise SecretUnusable(path=f"connection {name}", need=need, fix="correct the secret's url")
         return whole
     if url is None or not fields or not fields.get("password"):
         need = "a URL in the environment, and a secret with username and password" if url is None else _NEED
-        raise SecretUnusable(path=f"connection {name}", need=need, fix="mend the secret, or the environment's connection")
+        raise SecretUnusable(path=f"connection {name}", need=need, fix="correct the secret, or the environment's connection")
     parts = urlsplit(url)
     who = f"{quote(fields.get('username', ''), safe='')}:{quote(fields['password'], safe='')}"
     return parts._replace(netloc=f"{who}@{parts.netloc.rpartition('@')[2]}").geturl()

@@ -34,8 +34,8 @@ def refuse_unrepeatable(frame: DataFrame, sinks: Sequence[str]) -> None:
     """
     found = list(dict.fromkeys(unrepeatable(frame))) if sinks else []
     if found:
-        fix = "take it out, or put it where its result is kept: in a call, in state, or in the source's records"
-        need = f"rows that a replay repeats, for exactly-once at {', '.join(sinks)}"
+        fix = "remove it, or move it to where its result is persisted: a call, state, or the source's records"
+        need = f"deterministic rows, for exactly-once delivery to {', '.join(sinks)}"
         raise NotRepeatable(path="build", given=", ".join(found), need=need, fix=fix)
 
 

@@ -74,8 +74,8 @@ def routed(frame: DataFrame, routes: Mapping[str, str | None]) -> DataFrame:
                 frame.where(F.expr(condition))
             except (AnalysisException, ParseException) as error:
                 told = " ".join((error.getMessage() or str(error)).split("SQLSTATE")[0].split()).rstrip(";. ")
-                need = f"a condition over the rows; {told}"
-                raise BadDeclaration(path=f'job.write(..., "{sink}")', given=condition, need=need, fix="mend the condition") from None
+                need = f"a valid condition on the rows; {told}"
+                raise BadDeclaration(path=f'job.write(..., "{sink}")', given=condition, need=need, fix="correct the condition") from None
     return frame
 
 
@@ -203,7 +203,7 @@ class MicroBatches:
         """Says once of each tag, which a function of the app's has chosen at run time, that its rows are only counted."""
         for tag in tags.keys() - self.side_outputs.keys() - NO_SIDE_OUTPUT - self._lost:
             self._lost.add(tag)
-            told = f'rows with the tag "{tag}" are written nowhere, only counted: add job.side_output(sink, "{tag}"), or mend the tag'
+            told = f'rows with the tag "{tag}" are counted but not written: add job.side_output(sink, "{tag}"), or correct the tag'
             print(f"WARN {told}", file=sys.stderr)
 
     def _write(self, batch: DataFrame, count: int, number: int) -> None:

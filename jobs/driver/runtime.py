@@ -88,7 +88,7 @@ def _run(configuration: Path, stop: threading.Event, emit: Emit) -> int:
         return error.exit_code
     except Exception as error:
         traceback.print_exc()
-        fault = QueryFailed(path="driver", given=f"{type(error).__name__}: {_first_line(error)}", fix="see the driver's log")
+        fault = QueryFailed(path="driver", given=f"{type(error).__name__}: {_first_line(error)}", fix="check the driver's log")
         emit("failed", {"errors": [fault.as_json()]})
         return fault.exit_code
     emit("stopped", {})
@@ -186,7 +186,7 @@ class Driver:
     def _refuse_a_socket_that_goes_on(self) -> None:
         sockets = [name for name, source in self._spec.job.spec.sources.items() if source.socket]
         if sockets and self._checkpoint.last_record().batch >= 0:
-            fix = "start it anew, without the checkpoint; read from Kafka what must not be lost"
+            fix = "delete the objects below the checkpoint and restart; to resume without data loss, read from Kafka"
             raise SocketHasNoPast(path=f"spec.sources.{sockets[0]}.socket", given=self._checkpoint.uri, need="no checkpoint", fix=fix)
 
     def _commits(self, offsets: Mapping[str, Offsets]) -> OffsetCommits | None:
@@ -304,7 +304,7 @@ class Driver:
         failure = of_a_task(failure) or failure
         if isinstance(failure, PenstockError):
             return failure
-        return QueryFailed(path=self._spec.job.spec.app, given=_first_line(failure), fix="see the driver's log")
+        return QueryFailed(path=self._spec.job.spec.app, given=_first_line(failure), fix="check the driver's log")
 
     def _end_with_a_stop(self, ended: threading.Event) -> None:
         self._stop.wait()
@@ -352,7 +352,7 @@ def _declared_by(app: str, job: Job) -> ModuleType:
         raise
     except Exception as error:
         given = f"{type(error).__name__}: {_first_line(error)}"
-        raise AppFailed(path=app, given=given, need="a module with a function build(job)", fix="see the driver's log") from error
+        raise AppFailed(path=app, given=given, need="a module with a function build(job)", fix="check the driver's log") from error
 
 
 def _first_line(error: BaseException) -> str:

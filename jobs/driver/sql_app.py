@@ -124,7 +124,7 @@ class Views:
         except BadDeclaration as error:
             raise self._script.refused(place, error.need, error.fix) from None
         except ValueError as error:
-            raise self._script.refused(place, str(error), "mend the statement") from None
+            raise self._script.refused(place, str(error), "correct the statement") from None
         except PySparkException as error:
             raise self._script.refused(place, *_spark_says(error)) from None
 
@@ -141,7 +141,7 @@ class Views:
 
     def _stream(self, view: Fragment) -> Stream:
         if view.text not in self.streams:
-            raise self._script.refused(view, f"one of {', '.join(self.streams)}", "mend the name")
+            raise self._script.refused(view, f"one of {', '.join(self.streams)}", "correct the name")
         return self.streams[view.text]
 
     def _select(self, query: Select) -> Stream:
@@ -173,15 +173,13 @@ class Views:
         side = expression.text.split(".")[0].strip()
         schema = stream.frame.schema[side].dataType if side in stream.fields else None
         if not isinstance(schema, StructType):
-            raise self._script.refused(expression, f"a side of the join; there are {', '.join(stream.fields)}", "mend the name")
+            raise self._script.refused(expression, f"a side of the join: {', '.join(stream.fields)}", "correct the name")
         return {field: f"`{side}`.`{field}`" for field in schema.names}
 
     def _add(self, columns: dict[str, str | Column], place: Fragment, more: Mapping[str, str]) -> None:
         twice = sorted(columns.keys() & more.keys())
         if twice:
-            raise self._script.refused(
-                place, f"a name of its own for each column; {', '.join(twice)} stands twice", "write AS name behind it"
-            )
+            raise self._script.refused(place, f"unique column names; duplicate: {', '.join(twice)}", "add AS name")
         columns.update(more)
 
     def _grouped(self, query: Select, group: Group, stream: Stream) -> Stream:
@@ -189,7 +187,7 @@ class Views:
         kept = {item.name: item.expression.text.strip("`") for item in query.items if item.expression.text.strip("`") in own}
         aggregates = {item.name: item for item in query.items if item.name not in kept}
         if len(kept) + len(aggregates) < len(query.items) or "*" in aggregates:
-            raise self._script.refused(group.place, "each column once, by its own name", "write AS name; a GROUP BY has no *")
+            raise self._script.refused(group.place, "each column once, under its own name", "add AS name; * is not allowed with GROUP BY")
         for item in aggregates.values():
             self.tried(item.expression, lambda: stream.frame.agg(F.expr(item.expression.text)).schema)  # noqa: B023
         window = self._window(group)
@@ -206,8 +204,8 @@ class Views:
         if group.window is not None:
             return self._of(group.window)
         if group.emit == "final":
-            need = "a window, or EMIT UPDATES: without either a group has no end, and a final result never comes"
-            raise self._script.refused(group.place, need, "write GROUP BY ..., TUMBLE('5m'), or EMIT UPDATES behind it")
+            need = "a window or EMIT UPDATES: without either, a group never ends and has no final result"
+            raise self._script.refused(group.place, need, "use GROUP BY ..., TUMBLE('5m'), or add EMIT UPDATES")
         return global_window()
 
     def _of(self, window: Window) -> TimeWindow | Global:
@@ -224,7 +222,7 @@ class Views:
     def _time_window(self, window: Window) -> TimeWindow:
         found = self._of(window)
         if isinstance(found, Global):
-            raise self._script.refused(window.place, "a window of time", "write TUMBLE, HOP, SESSION or CUMULATE")
+            raise self._script.refused(window.place, "a time window", "use TUMBLE, HOP, SESSION or CUMULATE")
         return found
 
     def _joined(self, ref: Ref, stream: Stream, join: Join) -> Stream:
@@ -246,18 +244,20 @@ class Views:
             case "regular":
                 return regular_join(left, right, how=join.how, emit=join.emit, ttl=join.kept)
         if join.how == "full":
-            raise ValueError("a FULL join of versions: INNER or LEFT")
+            raise ValueError("FULL is not supported for a temporal join: use INNER or LEFT")
         if join.kind == "temporal":
             return temporal_join(left, right, how=join.how)
         if not join.keys and right.unique is None:
-            raise ValueError(f"what a row of {right.name} is known by, for it is joined by a condition: UNIQUE (field) behind its name")
+            raise ValueError(
+                f"a join on a condition requires the fields that identify a row of {right.name}: add UNIQUE (field) after its name"
+            )
         # Rows that are known by other fields than those joined by: several of them may fit, as by any condition.
         by_key = join.keys and (not join.right.unique or set(join.right.unique) == {theirs for _, theirs in join.keys})
         return broadcast_join(left, right, on=None if by_key else join.condition.text, how=join.how)
 
     def _looked_up(self, ref: Ref, stream: Stream, join: Join) -> Stream:
         if join.how == "full":
-            raise self._script.refused(join.right.view, "INNER or LEFT", "the table's own rows are not told")
+            raise self._script.refused(join.right.view, "INNER or LEFT", "rows that only the table has are not emitted")
         how = join.how
         table = self.tried(join.right.view, lambda: self._table(join.right.view.text))
         on: dict[str, str] = {theirs: f"`{mine}`" for mine, theirs in join.keys}
@@ -296,6 +296,6 @@ def _spark_says(error: PySparkException) -> tuple[str, str]:
     """What Spark has against an expression, without the plan that it shows; and what to do."""
     if error.getCondition() == "INVALID_WHERE_CONDITION":
         several = (error.getMessageParameters() or {}).get("expressionList", "this")
-        return f"an expression on one row; {several} takes several", "give it a name in a SELECT with GROUP BY, and use the name"
+        return f"an expression on a single row; {several} takes several", "name it in a SELECT with GROUP BY, and use that name"
     text = error.getMessage() or str(error)
-    return " ".join(text.split("SQLSTATE")[0].split()).rstrip("; ") or type(error).__name__, "mend the expression"
+    return " ".join(text.split("SQLSTATE")[0].split()).rstrip("; ") or type(error).__name__, "correct the expression"

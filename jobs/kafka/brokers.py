@@ -142,8 +142,8 @@ class Brokers:
             return list(source.named)
         fitting = sorted(name for name in there if name not in _KAFKAS_OWN and re.fullmatch(source.pattern, name))
         if not fitting:
-            need = f"a topic of a name like this; there are: {', '.join(_shown(there)) or 'none'}"
-            raise TopicNotFound(path="topics", given=source.pattern, need=need, fix="create one, or mend the pattern in the spec")
+            need = f"a topic whose name matches; existing topics: {', '.join(_shown(there)) or 'none'}"
+            raise TopicNotFound(path="topics", given=source.pattern, need=need, fix="create one, or correct the pattern in the spec")
         return fitting
 
     def _committed(self, topic: str, edges: Mapping[int, tuple[int, int]]) -> dict[int, int]:
@@ -167,12 +167,12 @@ class Brokers:
     def _missing(self, topic: str, known: Iterable[str]) -> TopicNotFound:
         there = _shown(known)
         close = difflib.get_close_matches(topic, there, n=1)
-        fix = f"did you mean {close[0]}?" if close else "create the topic, or mend its name in the spec"
-        return TopicNotFound(path=f"topic {topic}", need=f"one of: {', '.join(there) or 'the brokers have none'}", fix=fix)
+        fix = f"did you mean {close[0]}?" if close else "create the topic, or correct its name in the spec"
+        return TopicNotFound(path=f"topic {topic}", need=f"one of: {', '.join(there) or 'none exist'}", fix=fix)
 
     def _unreachable(self, error: KafkaException) -> BrokersUnreachable:
-        need = f"an answer within {TIMEOUT_S:.0f} s; the client says: {error.args[0].str()}"
-        return BrokersUnreachable(path="brokers", given=self._address, need=need, fix="check the address, and that the broker runs")
+        need = f"a response within {TIMEOUT_S:.0f} s; client error: {error.args[0].str()}"
+        return BrokersUnreachable(path="brokers", given=self._address, need=need, fix="check the address, and that the broker is running")
 
 
 def _once(topics: Mapping[str, Iterable[str]]) -> dict[str, None]:
@@ -189,8 +189,8 @@ def _outside(offset: int, edges: tuple[int, int]) -> bool:
 
 
 def _gone(topic: str, partition: int, offset: int, edges: tuple[int, int]) -> OffsetGone:
-    need = f"an offset from {edges[0]} to {edges[1]}, which the brokers have"
-    fix = "reset the group's offset where that is right, or say startingOffsets: earliest, latest or a time"
+    need = f"an offset from {edges[0]} to {edges[1]}, the range available on the brokers"
+    fix = "reset the group's offset, or set startingOffsets to earliest, latest or a time"
     return OffsetGone(path=f"topic {topic}, partition {partition}", given=str(offset), need=need, fix=fix)
 
 

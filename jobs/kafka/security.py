@@ -56,7 +56,7 @@ def token(region: str) -> Token:
 
     try:
         if botocore.session.get_session().get_credentials() is None:
-            raise _no_credentials("none are found")
+            raise _no_credentials("none found")
         signed, expires_ms = MSKAuthTokenProvider.generate_auth_token(region)
     except BotoCoreError as error:
         raise _no_credentials(" ".join(str(error).split())) from None
@@ -69,6 +69,6 @@ def _signer(region: str) -> Callable[[str], Token]:
 
 
 def _no_credentials(given: str) -> NoKafkaCredentials:
-    need = "AWS credentials, by which the brokers know a client"
-    fix = "set AWS_PROFILE or the keys; in a pod: the pod identity of its service account"
+    need = "AWS credentials, for IAM authentication with the brokers"
+    fix = "set AWS_PROFILE or access keys; in a pod, check its service account's Pod Identity association"
     return NoKafkaCredentials(path="kafka", given=given, need=need, fix=fix)

@@ -186,16 +186,16 @@ class ExactlyOnceTopic:
         if manifest.shares and age_ms > self.marks_kept_ms:
             path = f"{self.checkpoint.uri}/penstock/{self._manifest_name(manifest.batch)}"
             rows = sum(share.rows for share in manifest.shares)
-            need = f"a restart within {self.marks_kept_ms / 86_400_000:g} days, for which the brokers keep marks"
-            fix = f"look whether topic {self.sink.topic} has the micro-batch's {rows} rows; if it has none of them, take the manifest away"
+            need = f"a restart within {self.marks_kept_ms / 86_400_000:g} days, the brokers' retention of markers"
+            fix = f"check whether topic {self.sink.topic} has the micro-batch's {rows} rows; if it has none of them, delete the manifest"
             raise MarksExpired(path=path, given=f"{age_ms / 86_400_000:.1f} days", need=need, fix=fix)
 
     def _judge(self, outcomes: list[Row], manifest: TopicManifest) -> None:
         foreign = [row for row in outcomes if row["outcome"] == FOREIGN]
         if foreign:
-            given = f"a mark of batch {foreign[0]['marked']} in group {self.group}"
-            need = f"marks of this checkpoint alone, which is at batch {manifest.batch}"
-            fix = "run one copy of a checkpoint at a time, and a copy that went apart without its penstock/identity"
+            given = f"a marker of batch {foreign[0]['marked']} in group {self.group}"
+            need = f"markers of this checkpoint only, which is at batch {manifest.batch}"
+            fix = "run only one copy of a checkpoint at a time; remove penstock/identity from a copy that is to run separately"
             raise MarksDisagree(path=f"sink {self.name}, batch {manifest.batch}", given=given, need=need, fix=fix)
         differing = {row["task"] for row in outcomes if row["outcome"] == DIFFERS}
         if differing or {row["task"] for row in outcomes} != {share.task for share in manifest.shares}:
@@ -207,8 +207,8 @@ class ExactlyOnceTopic:
     def _differs(self, manifest: TopicManifest, found: Iterable[TaskShare]) -> ReplayDiffers:
         rows, digest = _total(manifest.shares)
         other_rows, other_digest = _total(found)
-        need = f"the {rows} rows that were decided for (digest {digest}); now there are {other_rows} (digest {other_digest})"
-        fix = "take random, clock and unordered calls out of the query, or write what they give before it is used"
+        need = f"the {rows} rows of the first run (digest {digest}); the replay has {other_rows} (digest {other_digest})"
+        fix = "remove random, clock-dependent and unordered expressions from the query, or persist their results before they are used"
         return ReplayDiffers(path=f"sink {self.name}, batch {manifest.batch}", need=need, fix=fix)
 
     def _refused(self, error: KafkaError, settings: Mapping[str, int]) -> TransactionsRefused:
@@ -218,8 +218,8 @@ class ExactlyOnceTopic:
             fix = f"transactionTimeout: {limit_ms // 1000}s, or raise it on the brokers"
             given = f"transactionTimeout of {self.sink.transaction_timeout} ms"
             return TransactionsRefused(path=f"sink {self.name}", given=given, need=need, fix=fix)
-        fix = f"check the address, and the job's rights on transactional ids and groups that begin with penstock.{self.job}."
-        return TransactionsRefused(path=f"sink {self.name}", given=error.str(), need="brokers that begin a transaction", fix=fix)
+        fix = f"check the address, and the job's permissions on transactional ids and groups with the prefix penstock.{self.job}."
+        return TransactionsRefused(path=f"sink {self.name}", given=error.str(), need="brokers that accept transactions", fix=fix)
 
     def _manifest_name(self, batch: int) -> str:
         return f"sinks/{self.name}/{batch}.json"

@@ -165,7 +165,7 @@ class Files:
             told = _told_by_s3(error)
             if told is None:
                 raise
-            fix = "check the bucket's name and the job's rights"
+            fix = "check the bucket's name and the job's permissions"
             raise BucketUnreachable(path=f"s3a://{self.bucket}/{self.sink.path}", given=told, fix=fix) from error
 
     def _records(self, rows: DataFrame) -> DataFrame:
@@ -189,7 +189,7 @@ class Files:
         missing = [name for name in by if name not in fields]
         if missing:
             need = f"columns of the rows: {', '.join(fields)}"
-            raise BadDeclaration(path=f"sink {self.name}, bucketBy", given=", ".join(missing), need=need, fix="mend the names")
+            raise BadDeclaration(path=f"sink {self.name}, bucketBy", given=", ".join(missing), need=need, fix="correct the names")
         longest = min(_LONGEST_VALUE_BYTES, _LONGEST_DIRECTORY_BYTES // len(by))
         return F.concat_ws("/", *(F.concat(F.lit(f"{name}="), _escaped(F.col(name), longest)) for name in by))
 
@@ -265,8 +265,8 @@ class Files:
         assert found is not None
         rows, digest = int(found["rows"]), wrapped(int(found["digest"] or 0))
         if (rows, digest) != (manifest.rows, manifest.digest):
-            need = f"the {manifest.rows} rows of the first try (digest {manifest.digest}); the replay has {rows} (digest {digest})"
-            fix = "take random, clock and unordered calls out of the query, or write what they give before it is used"
+            need = f"the {manifest.rows} rows of the first run (digest {manifest.digest}); the replay has {rows} (digest {digest})"
+            fix = "remove random, clock-dependent and unordered expressions from the query, or persist their results before they are used"
             raise ReplayDiffers(path=f"sink {self.name}, batch {manifest.batch}", need=need, fix=fix)
         return manifest
 

@@ -49,7 +49,9 @@ class Function:
         if not callable(function):
             module = context.app.__name__ if context.app else "the app"
             need = f"a function {sink.name}(rows, batch) in {module}"
-            raise SinkFunctionFailed(path=f"spec.sinks.{name}.function.name", given=sink.name, need=need, fix="write it, or mend the name")
+            raise SinkFunctionFailed(
+                path=f"spec.sinks.{name}.function.name", given=sink.name, need=need, fix="define it, or correct the name"
+            )
         return cls(name, function, context.checkpoint)
 
     def check(self) -> None:
@@ -72,9 +74,9 @@ class Function:
             raise
         except Exception as error:
             given = f"{type(error).__name__}: {(str(error).strip().splitlines() or [''])[0]}"
-            fix = "see the driver's log; the job goes on with this micro-batch"
+            fix = "check the driver's log; the job resumes with this micro-batch"
             path = f"sink {self.name}, batch {batch.number}"
-            raise SinkFunctionFailed(path=path, given=given, need="a function that returns", fix=fix) from error
+            raise SinkFunctionFailed(path=path, given=given, need="a function that returns normally", fix=fix) from error
         self.checkpoint.put_once(self._marker(batch.number), "done")
         self.checkpoint.delete(self._marker(batch.number - RETAINED_BATCHES))
 

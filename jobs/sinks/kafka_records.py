@@ -62,5 +62,9 @@ def _must_have(sink: KafkaSink, rows: DataFrame) -> None:
     missing = [name for name in wanted if name not in rows.columns]
     if missing:
         there = ", ".join(name for name in rows.columns if name not in ENVELOPE)
-        fix = "name columns of the rows in the sink's key" if DELETED not in missing else "set deletes: false, or give the rows a _deleted"
+        fix = (
+            "use columns of the rows in the sink's key"
+            if DELETED not in missing
+            else "set deletes: false, or add a _deleted column to the rows"
+        )
         raise BadDeclaration(path=f"topic {sink.topic}", given=", ".join(missing), need=f"columns of the rows: {there}", fix=fix)

@@ -30,6 +30,6 @@ def read(checkpoint: Checkpoint, name: str, kind: type[Written]) -> Written | No
         raise CheckpointDamaged(
             path=f"{checkpoint.uri}/penstock/{name}",
             given=error.errors()[0]["msg"] if isinstance(error, ValidationError) else str(error),
-            need="the object as the job wrote it, without which nobody knows what was decided",
-            fix="bring it back from the bucket's earlier versions or a copy, or start without the checkpoint (upgradeMode: stateless)",
+            need="the object as the job wrote it",
+            fix="restore an earlier object version or a copy; or stop the driver and delete the checkpoint to start with empty state",
         ) from None

@@ -50,12 +50,12 @@ def refuse_unordered(stream: Stream, sink: Sink, where: str) -> None:
     """
     if stream.timed or stream.updates or not _keeps_the_newest(sink):
         return
-    by_version = ", or the sink a `version`" if sink.postgres and not sink.postgres.deletes else ""
+    by_version = ", set `version` of the sink" if sink.postgres and not sink.postgres.deletes else ""
     raise BadDeclaration(
         path=where,
         given="rows without event time",
-        need="event time, for of several rows with one key the newest is kept",
-        fix=f"give the source a `time` (kind: ingestion takes the broker's){by_version}, or a keyed function updates=True",
+        need="event time, to keep the newest of several rows with the same key",
+        fix=f"set `time` of the source (kind: ingestion uses the broker's){by_version}, or updates=True of a keyed function",
     )
 
 

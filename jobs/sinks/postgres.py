@@ -73,13 +73,15 @@ class PostgresTable:
         """
         columns, keys = self._described()
         if not columns:
-            raise self._unfit(f"a table {self.sink.table} that the job's user may read and write", "create it, and grant the rights")
+            raise self._unfit(
+                f"an existing table {self.sink.table} that the job's user may read and write", "create it, and grant the privileges"
+            )
         wanted = [*self.sink.key, *([self.sink.version] if self.sink.version else [])]
         self._have(columns, wanted)
         if sorted(self.sink.key) not in keys:
             need = f"a primary key or unique constraint on exactly {', '.join(self.sink.key)}"
             found = "; ".join(", ".join(key) for key in keys) or "none"
-            raise self._unfit(f"{need}; there is {found}", f"ALTER TABLE {self.sink.table} ADD UNIQUE ({', '.join(self.sink.key)})")
+            raise self._unfit(f"{need}; existing: {found}", f"ALTER TABLE {self.sink.table} ADD UNIQUE ({', '.join(self.sink.key)})")
 
     def idle(self, now_ms: int) -> None:
         """Nothing is held back."""
@@ -97,7 +99,7 @@ class PostgresTable:
         fields = fields_of(rows)
         own = [name for name in fields if not (self.sink.deletes and name == DELETED)]
         if self.sink.deletes and DELETED not in fields:
-            raise self._unfit(f"rows with a column {DELETED}", "tombstones: delete at the source, or deletes: false")
+            raise self._unfit(f"rows with a column {DELETED}", "set tombstones: delete at the source, or deletes: false")
         missing = [name for name in (*self.sink.key, *([self.sink.version] if self.sink.version else [])) if name not in own]
         if missing:
             raise self._unfit(f"rows with the columns {', '.join(missing)}; they have {', '.join(own)}", "select them in the app")
@@ -109,8 +111,8 @@ class PostgresTable:
                 raise self._away(outcome["away"])
             if outcome["refused"] is not None:
                 self._have(self._described()[0], own)
-                fix = "divert such rows in the app before they are written, or mend the table; then the job goes on with this micro-batch"
-                raise RowsRefused(path=f"sink {self.name}", given=outcome["refused"], need=f"rows that {self.sink.table} takes", fix=fix)
+                fix = "divert such rows in the app before the sink, or correct the table; the job then resumes with this micro-batch"
+                raise RowsRefused(path=f"sink {self.name}", given=outcome["refused"], need=f"rows accepted by {self.sink.table}", fix=fix)
 
     def _described(self) -> tuple[list[str], list[list[str]]]:
         """Columns of the table, and the columns of each of its unique keys, sorted."""
@@ -131,8 +133,10 @@ class PostgresTable:
         return TableDoesNotFit(path=f"sink {self.name}", given=f"{self.sink.table} at {redacted(self.url)}", need=need, fix=fix)
 
     def _away(self, given: str) -> DatabaseUnreachable:
-        need = f"an answer of {redacted(self.url)} within {self.patience_s:g} s"
-        return DatabaseUnreachable(path=f"sink {self.name}", given=given, need=need, fix="see the database; the job goes on where it was")
+        need = f"a response from {redacted(self.url)} within {self.patience_s:g} s"
+        return DatabaseUnreachable(
+            path=f"sink {self.name}", given=given, need=need, fix="check the database; the job resumes where it stopped"
+        )
 
 
 @dataclass(frozen=True)

@@ -173,5 +173,8 @@ class Publisher:
     def _must_be_there(self, key: str, token: str, need: str) -> None:
         """What can't be made any more was made by an earlier try, which the object's token proves."""
         if self._token(key) != token:
-            fix = "raise the bucket's days for unfinished uploads above the longest stop of a job; the rows can be had by a rewind"
+            fix = (
+                "delete the checkpoint and start before the lost rows, which writes the published ones again; let the bucket's "
+                "lifecycle rule keep incomplete multipart uploads longer than the longest downtime"
+            )
             raise StagedPartGone(path=f"s3a://{self.bucket}/{key}", need=need, fix=fix)

@@ -98,19 +98,21 @@ class RedisHashes:
         missing = [name for name in (*self.sink.key, *([DELETED] if self.sink.deletes else [])) if name not in fields]
         if missing:
             need = f"rows with the columns {', '.join(missing)}; they have {', '.join(fields)}"
-            raise BadDeclaration(path=f"spec.sinks.{self.name}.redis", need=need, fix="select them in the app, or mend the key")
+            raise BadDeclaration(path=f"spec.sinks.{self.name}.redis", need=need, fix="select them in the app, or correct the key")
         texts = last_of_each_key(rows, fields, self.sink.key, batch.rows, updates=self.updates)
         task = Overwrite(self.url, self.sink.prefix, tuple(self.sink.key), self.sink.ttl, self.sink.deletes, self.patience_s)
         for outcome in texts.mapInArrow(task, _OUTCOME).collect():
             if outcome["away"] is not None:
                 raise self._away(outcome["away"])
             if outcome["refused"] is not None:
-                fix = "divert such rows in the app before they are written, or mend the server; then the job goes on with this micro-batch"
-                raise RowsRefused(path=f"sink {self.name}", given=outcome["refused"], need="rows that Redis takes", fix=fix)
+                fix = "divert such rows in the app before the sink, or reconfigure the server; the job then resumes with this micro-batch"
+                raise RowsRefused(path=f"sink {self.name}", given=outcome["refused"], need="rows accepted by Redis", fix=fix)
 
     def _away(self, given: str) -> DatabaseUnreachable:
-        need = f"an answer of {redacted(self.url)} within {self.patience_s:g} s"
-        return DatabaseUnreachable(path=f"sink {self.name}", given=given, need=need, fix="see the server; the job goes on where it was")
+        need = f"a response from {redacted(self.url)} within {self.patience_s:g} s"
+        return DatabaseUnreachable(
+            path=f"sink {self.name}", given=given, need=need, fix="check the server; the job resumes where it stopped"
+        )
 
 
 @dataclass(frozen=True)

@@ -47,8 +47,8 @@ class Topic:
         try:
             cluster_with(admin_of(self.brokers), self.sink.topic)
         except KafkaException as error:
-            need = f"an answer within {CALL_S:.0f} s; the client says: {error.args[0].str()}"
-            fix = "check the address, and that the broker runs"
+            need = f"a response within {CALL_S:.0f} s; client error: {error.args[0].str()}"
+            fix = "check the address, and that the broker is running"
             raise BrokersUnreachable(path="brokers", given=self.brokers.address, need=need, fix=fix) from None
 
     def idle(self, now_ms: int) -> None:
@@ -78,6 +78,6 @@ def cluster_with(admin: AdminClient, topic: str) -> ClusterMetadata:
     """
     known = insist(lambda: admin.list_topics(timeout=CALL_S))
     if topic not in known.topics:
-        need = "a topic that is there and that the job may write to"
-        raise TopicNotFound(path=f"topic {topic}", need=need, fix="create it, or mend its name")
+        need = "an existing topic that the job may write to"
+        raise TopicNotFound(path=f"topic {topic}", need=need, fix="create it, or correct its name")
     return known

@@ -120,8 +120,8 @@ class Webhook:
             if attempt < self.sink.attempts:
                 time.sleep(pause_s)
         given = f"{said} from {redacted(self.url)} after {attempt} of {self.sink.attempts} attempts"
-        fix = "see the endpoint; the job goes on with this micro-batch"
-        raise WebhookFailed(path=f"sink {self.name}, batch {batch.number}", given=given, need="an answer of 2xx", fix=fix)
+        fix = "check the endpoint; the job resumes with this micro-batch"
+        raise WebhookFailed(path=f"sink {self.name}, batch {batch.number}", given=given, need="a 2xx response", fix=fix)
 
 
 def _asked_for(answer: httpx.Response, pause_s: float) -> float:

@@ -60,8 +60,8 @@ def parsed(records: DataFrame, schema: StructType, avro: AvroSchema, where: str)
         found = frame.schema["_avro"].dataType
     except (PySparkException, Py4JJavaError, ValueError) as error:
         told = str(error.java_exception.getMessage()) if isinstance(error, Py4JJavaError) else str(error)
-        need = f"an Avro schema; {told.splitlines()[0]}"
-        raise BadDeclaration(path=where, given=avro.avro.schema_file, need=need, fix="mend the schema") from None
+        need = f"a valid Avro schema; {told.splitlines()[0]}"
+        raise BadDeclaration(path=where, given=avro.avro.schema_file, need=need, fix="correct the schema") from None
     assert isinstance(found, StructType)
     fields = _fields(schema, found["value"].dataType, avro.avro.schema_file, where)
     frame = frame.withColumn("_value", F.struct(*fields))
@@ -96,16 +96,16 @@ def _badly_framed(avro: Avro) -> Column:
 
 def _fields(schema: StructType, found: DataType, file: str, where: str) -> list[Column]:
     if not isinstance(found, StructType):
-        raise BadDeclaration(path=where, given=found.simpleString(), need=f"a record in {file}", fix="name the schema of a record")
+        raise BadDeclaration(path=where, given=found.simpleString(), need=f"a record in {file}", fix="use the schema of a record")
     return [_field(field, found, file, where) for field in schema.fields]
 
 
 def _field(field: StructField, found: StructType, file: str, where: str) -> Column:
     if field.name not in found.names:
         need = f"a field of {file}: {', '.join(found.names)}"
-        raise BadDeclaration(path=where, given=field.name, need=need, fix="mend the name, or take it out of the app's schema")
+        raise BadDeclaration(path=where, given=field.name, need=need, fix="correct the name, or remove it from the app's schema")
     asked, there = field.dataType.simpleString(), found[field.name].dataType.simpleString()
     if asked != there and asked not in _WIDER.get(there, set()):
-        need = f"{field.name} {there.upper()}, as {file} has it"
-        raise BadDeclaration(path=where, given=f"{field.name} {asked.upper()}", need=need, fix="mend the type in the app's schema")
+        need = f"{field.name} {there.upper()}, as in {file}"
+        raise BadDeclaration(path=where, given=f"{field.name} {asked.upper()}", need=need, fix="correct the type in the app's schema")
     return F.col("_avro")["value"][field.name].cast(field.dataType).alias(field.name)

@@ -30,7 +30,9 @@ def key_columns(key: KafkaKey, schema: StructType, where: str) -> tuple[Column, 
     gone = [name for name in key.fields if name not in schema.names]
     if gone:
         need = f"the fields of the source's key: {', '.join(key.fields)}"
-        raise BadDeclaration(path=where, given=schema.simpleString(), need=need, fix=f"add {', '.join(gone)}, or mend the key in the spec")
+        raise BadDeclaration(
+            path=where, given=schema.simpleString(), need=need, fix=f"add {', '.join(gone)}, or correct the key in the spec"
+        )
     text = F.col("key").cast("string")
     known = _as_text(text, schema[key.fields[0]]) if key.format == "text" else _as_json(text, key, schema)
     columns = {field.name: F.lit(None).cast(field.dataType) for field in schema.fields} | known

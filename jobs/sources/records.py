@@ -127,7 +127,7 @@ def _own_record(given: Input) -> list[Column]:
     if given.record is None:
         return []
     if given.record in given.schema.names:
-        need = f"a name for the record that no field has: {', '.join(given.schema.names)}"
-        raise BadDeclaration(path=where(given.name), given=f'record="{given.record}"', need=need, fix="take another name")
+        need = f"a name for the record other than those of the fields: {', '.join(given.schema.names)}"
+        raise BadDeclaration(path=where(given.name), given=f'record="{given.record}"', need=need, fix="use another name")
     own = F.struct("topic", "partition", "offset", "timestamp", "key", "headers")
     return [F.when(F.col(TAG) == Tag.DATA, own).alias(given.record)]

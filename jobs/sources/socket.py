@@ -33,7 +33,7 @@ def stream(given: Input, url: str) -> Stream:
     assert socket is not None
     server = urlsplit(url)
     if server.scheme != "tcp" or server.hostname is None or server.port is None:
-        raise BadDeclaration(path=f"connection {socket.connection}", need="tcp://host:port", fix="mend it in the environment")
+        raise BadDeclaration(path=f"connection {socket.connection}", need="tcp://host:port", fix="correct it in the environment")
     lines = given.session.readStream.format("socket").options(host=server.hostname, port=server.port, includeTimestamp=True).load()
     read = lines.select(
         F.lit(None).cast("binary").alias("key"),

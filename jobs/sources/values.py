@@ -106,7 +106,9 @@ def _plain(records: DataFrame, form: str, schema: StructType, where: str) -> Dat
     kind = StringType() if form == "text" else BinaryType()
     if [field.dataType for field in schema.fields] != [kind]:
         need = f"one field, of type {kind.simpleString().upper()}, for values as {form}"
-        raise BadDeclaration(path=where, given=schema.simpleString(), need=need, fix="mend the schema, or the source's values in the spec")
+        raise BadDeclaration(
+            path=where, given=schema.simpleString(), need=need, fix="correct the schema, or the source's value format in the spec"
+        )
     text = F.col("value").cast("string")
     value: Column = text if form == "text" else F.col("value")
     wrong = F.when(~F.is_valid_utf8(text), F.lit("the value is not UTF-8")) if form == "text" else F.lit(None).cast("string")

@@ -112,7 +112,7 @@ def find(app: str, beside: Path, app_path: Sequence[Path] = ()) -> Path:
     close = [name for root in roots for name in _close(root, parts)]
     need = f"{'/'.join(parts)}.py or {'/'.join(parts)}/__init__.py in {', '.join(str(root) for root in roots)}"
     meant = f"did you mean {' or '.join(list(dict.fromkeys(close))[:3])}?" if close else ""
-    raise AppNotFound(need=need, fix=meant or "write the module, or name its folder with --app-path")
+    raise AppNotFound(need=need, fix=meant or "create the module, or add its folder with --app-path")
 
 
 def read(path: Path) -> AppModule:
@@ -156,7 +156,7 @@ def _sql_file(app: str, folders: Sequence[Path]) -> Path:
     there = [path.name for folder in folders for path in sorted(folder.glob("*.sql"))]
     close = difflib.get_close_matches(app, there, n=3, cutoff=0.6)
     need = f"{app} in {', '.join(str(folder) for folder in folders)}"
-    raise AppNotFound(need=need, fix=f"did you mean {' or '.join(close)}?" if close else "write the file beside the spec")
+    raise AppNotFound(need=need, fix=f"did you mean {' or '.join(close)}?" if close else "create the file beside the spec")
 
 
 def _roots(beside: Path, app_path: Sequence[Path]) -> list[Path]:
@@ -210,22 +210,22 @@ def _parse(path: Path) -> ast.Module:
             return ast.parse(source)
     except SyntaxError as error:
         place = Place(file=str(path), line=error.lineno or 1, column=error.offset)
-        raise AppSyntax(at=place, need=f"Python: {error.msg}", fix="mend the line") from None
+        raise AppSyntax(at=place, need=f"Python: {error.msg}", fix="correct the line") from None
     except (ValueError, RecursionError, MemoryError) as error:
-        need = str(error) if isinstance(error, ValueError) else "expressions that nest less deep"
-        raise AppSyntax(at=Place(file=str(path), line=1), need=need, fix="mend the module") from None
+        need = str(error) if isinstance(error, ValueError) else "less deeply nested expressions"
+        raise AppSyntax(at=Place(file=str(path), line=1), need=need, fix="correct the module") from None
 
 
 def _literal_node(tree: ast.Module, name: str, path: Path) -> ast.expr | None:
     """The value that the module's one plain assignment gives to a name; None where nothing binds it."""
     plain = {id(node): value for node in tree.body if (value := _plainly_assigned(node, name)) is not None}
     if bindings := sorted(_other_bindings(tree, name, set(plain)), key=lambda node: node.lineno):
-        need = f"one assignment of a literal, {_example(name)}, at the top level of the module"
-        raise _fault(path, bindings[0], name, need=need, fix="write the number or the names down, and only there")
+        need = f"a single assignment of a literal, {_example(name)}, at the top level of the module"
+        raise _fault(path, bindings[0], name, need=need, fix="assign a literal number or literal names, once")
     values = list(plain.values())
     if len(values) > 1:
-        need = f"one assignment; it stands on line {values[0].lineno} already"
-        raise _fault(path, values[1], name, need=need, fix="keep one of the two")
+        need = f"a single assignment; the first one is on line {values[0].lineno}"
+        raise _fault(path, values[1], name, need=need, fix="remove one of them")
     return values[0] if values else None
 
 
@@ -276,8 +276,8 @@ def _checked(found: dict[str, ast.expr], faults: list[PenstockError], path: Path
         return None
     value = _names(node) if name == "OPERATORS" and isinstance(node, ast.List | ast.Tuple) else _whole(node)
     if value is None or (isinstance(value, int) and not 1 <= value <= most):
-        need = f"{_example(name)}; a number is from 1 to {most}"
-        faults.append(_fault(path, node, name, need=need, fix=f"write it down as a literal, as {_example(name)}"))
+        need = f"{_example(name)}; a number from 1 to {most}"
+        faults.append(_fault(path, node, name, need=need, fix=f"use a literal, such as {_example(name)}"))
         return None
     return value
 
@@ -327,7 +327,7 @@ def _origins(tree: ast.Module) -> dict[str, str]:
 
 
 def _example(name: str) -> str:
-    return "PARALLELISM = 91" if name == "PARALLELISM" else 'OPERATORS = 3 or OPERATORS = ("read", "join", "write") with names that differ'
+    return "PARALLELISM = 91" if name == "PARALLELISM" else 'OPERATORS = 3 or OPERATORS = ("read", "join", "write") with unique names'
 
 
 def _fault(path: Path, node: ast.expr, name: str, *, need: str, fix: str) -> AppLiteral:

@@ -63,12 +63,12 @@ def the_url(connections: Mapping[str, str], name: str, kind: ConnectionKind, pat
     """
     if name not in connections:
         need = f"a connection of the environment: {', '.join(sorted(connections)) or 'it has none'}"
-        fix = f"add {name} to the environment's connections, or mend the name; on this machine, to spec.local.connections"
+        fix = f"add {name} to the environment's connections, or correct the name; for local runs, add it to spec.local.connections"
         raise UnknownConnection(path=path, given=name, need=need, fix=fix)
     url = connections[name]
     if kind_of(url) != kind:
-        need = f"a URL that begins with {' or '.join(f'{scheme}://' for scheme in schemes(kind))}; it is {redacted(url)}"
-        raise ConnectionOfAnotherKind(path=path, given=name, need=need, fix="mend the environment's connection, or the name")
+        need = f"a URL starting with {' or '.join(f'{scheme}://' for scheme in schemes(kind))}; it is {redacted(url)}"
+        raise ConnectionOfAnotherKind(path=path, given=name, need=need, fix="correct the environment's connection, or the name")
     return url
 
 

@@ -47,12 +47,12 @@ def _neither_or_both(document: Document, job: StreamingJob) -> list[PenstockErro
     spec = job.spec
     if spec.parallelism is None and spec.load is None:
         fault: PenstockError = MissingField(
-            path="spec.parallelism", need="parallelism, or load, from which it follows", fix="add one of the two"
+            path="spec.parallelism", need="parallelism, or load, from which it is derived", fix="add one of them"
         )
         return [document.locate(fault, ("spec", "parallelism"))]
     if spec.parallelism is not None and spec.load is not None:
-        need = f"one of the two: parallelism: {spec.parallelism}, or the one that follows from the load"
-        return [document.locate(Contradiction(given="parallelism and load", need=need, fix="take one of them out"), ("spec", "load"))]
+        need = f"either parallelism: {spec.parallelism}, or the parallelism derived from load"
+        return [document.locate(Contradiction(given="parallelism and load", need=need, fix="remove one of them"), ("spec", "load"))]
     return []
 
 
@@ -60,7 +60,7 @@ def _executor_without_memory(document: Document, job: StreamingJob) -> list[Pens
     executor = job.spec.executor
     if job.spec.load is not None or executor.memory is not None or executor.heap is not None:
         return []
-    need = "exactly one of memory and heap, where no load says what an executor needs; neither is given"
+    need = "exactly one of memory and heap if load is not set; neither is given"
     return [document.locate(BadValue(need=need, fix='for example memory: "16g"'), ("spec", "executor"))]
 
 
@@ -72,12 +72,12 @@ def _topics_that_disagree(document: Document, job: StreamingJob) -> list[Penstoc
         first, partitions = seen.setdefault(topic, (name, kafka.partitions))
         if partitions != kafka.partitions:
             path = ("spec", "sources", name, "kafka", "partitions")
-            need = f"as many partitions as source {first} gives to topic {topic}: {partitions or 'none given'}"
-            faults.append(document.locate(Contradiction(need=need, fix="give the same number twice"), path))
+            need = f"the number of partitions that source {first} sets for topic {topic}: {partitions or 'not set'}"
+            faults.append(document.locate(Contradiction(need=need, fix="use the same number in both"), path))
     for name, kafka, topic in _topics_read(job):
         if topic in written:
             path = ("spec", "sources", name, "kafka", "topic" if kafka.topic else "topics")
-            fault = Contradiction(need="a topic that the job does not write itself", fix="read or write another topic")
+            fault = Contradiction(need="a topic that the job does not write to", fix="read or write another topic")
             faults.append(document.locate(fault, path))
     return faults
 
@@ -87,7 +87,7 @@ def _patterns_that_fit_a_sink(document: Document, job: StreamingJob) -> list[Pen
     return [
         document.locate(
             Contradiction(
-                need=f"a pattern that does not fit {topic}, to which the job writes itself",
+                need=f"a pattern that does not match {topic}, which the job writes to",
                 fix="narrow the pattern, or write another topic",
             ),
             ("spec", "sources", name, "kafka", "pattern"),
@@ -111,8 +111,8 @@ def _sinks_that_disagree(document: Document, job: StreamingJob) -> list[Penstock
             continue
         first, partitions = seen.setdefault(sink.kafka.topic, (name, sink.kafka.partitions))
         if partitions != sink.kafka.partitions:
-            need = f"as many partitions as sink {first} gives to topic {sink.kafka.topic}: {partitions}"
-            fault = Contradiction(need=need, fix="give the same number twice")
+            need = f"the number of partitions that sink {first} sets for topic {sink.kafka.topic}: {partitions}"
+            fault = Contradiction(need=need, fix="use the same number in both")
             faults.append(document.locate(fault, ("spec", "sinks", name, "kafka", "partitions")))
     return faults
 
@@ -120,7 +120,7 @@ def _sinks_that_disagree(document: Document, job: StreamingJob) -> list[Penstock
 def _topics_of_nobody(document: Document, job: StreamingJob) -> list[PenstockError]:
     known = job.topics()
     need = f"a topic that the job reads or writes: {', '.join(known) or 'it has none'}"
-    fault = Contradiction(need=need, fix="mend the name, or take it out")
+    fault = Contradiction(need=need, fix="correct the name, or remove it")
     return [document.locate(fault, ("spec", "topics", topic)) for topic in job.spec.topics if topic not in known]
 
 
@@ -135,7 +135,7 @@ def _partitions_that_disagree(document: Document, job: StreamingJob) -> list[Pen
     for whose, topic, given in [*read, *written]:
         asked = job.spec.topics.get(topic, TopicSettings()).partitions
         if asked is not None and given is not None and asked != given:
-            fault = Contradiction(need=f"as many partitions as {whose} gives to the topic: {given}", fix="give the number once")
+            fault = Contradiction(need=f"the number of partitions that {whose} sets for the topic: {given}", fix="set the number once")
             faults.append(document.locate(fault, ("spec", "topics", topic, "partitions")))
     return faults
 
@@ -143,7 +143,7 @@ def _partitions_that_disagree(document: Document, job: StreamingJob) -> list[Pen
 def _settings_that_have_a_field(document: Document, job: StreamingJob) -> list[PenstockError]:
     return [
         document.locate(
-            Contradiction(need=f"the field {field}, which says this", fix=f"{field}: ..., beside config"),
+            Contradiction(need=f"the field {field} instead", fix=f"set {field}: ..., next to config"),
             ("spec", "topics", topic, "config", name),
         )
         for topic, settings in job.spec.topics.items()
@@ -157,14 +157,14 @@ def _stages_that_disagree(document: Document, job: StreamingJob) -> list[Penstoc
     spec, faults = job.spec, []
     key = "spark.sql.shuffle.partitions"
     if spec.stages.stateful is not None and str(spec.spark_conf.get(key, spec.stages.stateful)) != str(spec.stages.stateful):
-        fault = Contradiction(need=f"stages.stateful: {spec.stages.stateful}, which says this", fix="take one of the two out")
+        fault = Contradiction(need=f"stages.stateful: {spec.stages.stateful}, which sets the same", fix="remove one of them")
         faults.append(document.locate(fault, ("spec", "sparkConf", key)))
     if spec.stages.source is None:
         return list(faults)
     for name, source in spec.sources.items():
         if source.kafka and source.kafka.min_partitions not in (None, spec.stages.source):
             fault = Contradiction(
-                need=f"stages.source: {spec.stages.source}, which says this of all sources", fix="take one of the two out"
+                need=f"stages.source: {spec.stages.source}, which sets the same for all sources", fix="remove one of them"
             )
             faults.append(document.locate(fault, ("spec", "sources", name, "kafka", "minPartitions")))
     return list(faults)
@@ -176,7 +176,7 @@ def _fewer_copies_than_in_sync(document: Document, job: StreamingJob) -> list[Pe
     for topic, settings in job.spec.topics.items():
         in_sync = str(settings.config.get("min.insync.replicas", ""))
         if settings.replication is not None and in_sync.isdigit() and int(in_sync) > settings.replication:
-            need = f"at most replication: {settings.replication}, or nothing could be written"
+            need = f"at most replication: {settings.replication}; otherwise no write succeeds"
             fault = Contradiction(need=need, fix=f"min.insync.replicas: {max(1, settings.replication - 1)}")
             faults.append(document.locate(fault, ("spec", "topics", topic, "config", "min.insync.replicas")))
     return faults
@@ -186,10 +186,10 @@ def _inputs_without_a_topic(document: Document, job: StreamingJob) -> list[Penst
     files = [source.files.path for source in job.spec.sources.values() if source.files]
     patterns = [source.kafka.pattern for source in job.spec.sources.values() if source.kafka and source.kafka.pattern]
     topics = [*(topic for _, _, topic in _topics_read(job)), *files]
-    need = f"a topic or a path of files that the job reads: {', '.join(topics) or 'it reads none'}"
+    need = f"a topic or file path that the job reads: {', '.join(topics) or 'it reads none'}"
     return [
         document.locate(
-            Contradiction(path=f"spec.local.input.{topic}", need=need, fix="name the topic, not the source"),
+            Contradiction(path=f"spec.local.input.{topic}", need=need, fix="use the topic's name, not the source's"),
             ("spec", "local", "input", topic),
         )
         for topic in job.spec.local.input
@@ -201,7 +201,7 @@ def _paths_that_leave_the_bucket(document: Document, job: StreamingJob) -> list[
     faults: list[PenstockError] = []
     for name, sink in job.spec.sinks.items():
         if sink.files and any(re.fullmatch(r"\.{1,2}", part) for part in sink.files.path.split("/")):
-            fault = Contradiction(need="a path below the output bucket, without . and ..", fix="write it out")
+            fault = Contradiction(need="a path below the output bucket, without . and ..", fix="use the resolved path")
             faults.append(document.locate(fault, ("spec", "sinks", name, "files", "path")))
     return faults
 
@@ -216,7 +216,7 @@ def _paths_in_one_another(document: Document, job: StreamingJob) -> list[Penstoc
         path = sink.files.path
         for other, folder in taken:
             if _lie_in_each_other(path, folder):
-                fault = Contradiction(given=path, need=f"a folder of its own; sink {other} writes to {folder}", fix="name another path")
+                fault = Contradiction(given=path, need=f"a separate folder; sink {other} writes to {folder}", fix="use another path")
                 faults.append(document.locate(fault, ("spec", "sinks", name, "files", "path")))
         taken.append((name, path))
     return faults
@@ -226,7 +226,7 @@ def _paths_read_and_written(document: Document, job: StreamingJob) -> list[Penst
     """A source of files reads the folders below its path too. That of another bucket may have the name of one that is written."""
     return [
         document.locate(
-            Contradiction(need=f"a folder that the job does not write; sink {name} writes to {sink.files.path}", fix="name another path"),
+            Contradiction(need=f"a folder that the job does not write; sink {name} writes to {sink.files.path}", fix="use another path"),
             ("spec", "sources", read, "files", "path"),
         )
         for read, source in job.spec.sources.items()
@@ -240,8 +240,8 @@ def _lie_in_each_other(path: str, other: str) -> bool:
 
 
 def _functions_of_no_module(document: Document, job: StreamingJob) -> list[PenstockError]:
-    need = f"an app in Python, whose function it is; {job.spec.app} has statements alone"
-    fault = Contradiction(need=need, fix="name another kind of sink, or write the app in Python")
+    need = f"a Python app that defines the function; {job.spec.app} is an SQL app"
+    fault = Contradiction(need=need, fix="use another kind of sink, or write the app in Python")
     found = [name for name, sink in job.spec.sinks.items() if sink.function and is_sql(job.spec.app)]
     return [document.locate(fault, ("spec", "sinks", name, "function")) for name in found]
 
@@ -250,7 +250,7 @@ def _deletes_without_a_key(document: Document, job: StreamingJob) -> list[Pensto
     """A tombstone without a key deletes nothing."""
     return [
         document.locate(
-            Contradiction(need="a key, by which a tombstone deletes", fix="key: [...]"), ("spec", "sinks", name, "kafka", "deletes")
+            Contradiction(need="a key; tombstones delete by key", fix="key: [...]"), ("spec", "sinks", name, "kafka", "deletes")
         )
         for name, sink in job.spec.sinks.items()
         if sink.kafka and sink.kafka.deletes and not sink.kafka.key
@@ -261,7 +261,7 @@ def _bounded_runs_of_nothing(document: Document, job: StreamingJob) -> list[Pens
     """A bounded run ends at what is there when it begins, so one that begins at the latest offset reads nothing."""
     if job.spec.trigger != "availableNow":
         return []
-    need = "earliest or committed-or-earliest, for trigger: availableNow reads up to the latest offset and ends"
+    need = "earliest or committed-or-earliest; trigger: availableNow reads up to the latest offset and stops"
     return [
         document.locate(Contradiction(need=need, fix="startingOffsets: earliest"), ("spec", "sources", name, "kafka", "startingOffsets"))
         for name, source in job.spec.sources.items()
@@ -276,8 +276,8 @@ def _connections_that_disagree(document: Document, job: StreamingJob) -> list[Pe
     for found in named_connections(job.spec):
         known = first[found.name]
         if found.kind != known.kind:
-            need = f"a connection of one kind; {dotted(known.place)} has it for {known.kind}, this for {found.kind}"
-            faults.append(document.locate(Contradiction(need=need, fix="name another connection"), found.place))
+            need = f"a connection of a single kind; {dotted(known.place)} uses it as {known.kind}, this as {found.kind}"
+            faults.append(document.locate(Contradiction(need=need, fix="use another connection"), found.place))
     for name, local in job.spec.local.connections.items():
         if name in first and first[name].kind != local.kind:
             need = f"{first[name].kind}, as {dotted(first[name].place)} uses it"
@@ -291,7 +291,7 @@ def _local_connections_of_nobody(document: Document, job: StreamingJob) -> list[
     need = f"a connection that the job uses: {', '.join(known) or 'it uses none'}"
     return [
         document.locate(
-            Contradiction(given=name, need=need, fix=f"connections: {{{name}: {local.kind}}} below spec, if the app itself takes it"),
+            Contradiction(given=name, need=need, fix=f"connections: {{{name}: {local.kind}}} below spec, if the app itself uses it"),
             ("spec", "local", "connections", name),
         )
         for name, local in job.spec.local.connections.items()
@@ -303,7 +303,7 @@ def _clocks_that_never_run(document: Document, job: StreamingJob) -> list[Pensto
     """The clock takes over once every input is idle, and an input without idleness never is."""
     if job.spec.when_idle != "clock":
         return []
-    need = "idleness for every input with a time, for whenIdle: clock lets the clock take over once all of them are idle"
+    need = "idleness for every source with time; with whenIdle: clock, the clock takes over once all of them are idle"
     return [
         document.locate(Contradiction(need=need, fix="idleness: 2m"), ("spec", "sources", name, "time"))
         for name, source in job.spec.sources.items()

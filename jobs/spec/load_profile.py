@@ -56,7 +56,7 @@ def read(spec_file: SpecFile, name: str) -> Profile:
 def _refuse_disorder(found: Document, parsed: _ProfileFile) -> None:
     faults = [
         found.locate(
-            Contradiction(need=f"more slots than the point before it: {before.slots}", fix="sort the points"), ("points", at, "slots")
+            Contradiction(need=f"more slots than the previous point: {before.slots}", fix="sort the points"), ("points", at, "slots")
         )
         for at, (before, after) in enumerate(pairwise(parsed.points), start=1)
         if after.slots <= before.slots

@@ -34,7 +34,7 @@ Topic = Annotated[str, Field(pattern=TOPIC_PATTERN)]
 
 def _zone(value: str) -> str:
     if value not in available_timezones():
-        raise ValueError("a zone of the tz database, as Asia/Kolkata")
+        raise ValueError("a tz database time zone, such as Asia/Kolkata")
     return value
 
 

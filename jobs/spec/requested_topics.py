@@ -109,7 +109,7 @@ def _partitions(spec: SpecFile, topic: str, settings: TopicSettings) -> Iterator
 
 def _disagree(first: _Said, other: _Said) -> PenstockError:
     place = first.spec.document.place(first.path)
-    fault = TopicsDisagree(need=f"{first.value}, as {first.spec.job.metadata.name} has it in {place}", fix="give both the same")
+    fault = TopicsDisagree(need=f"{first.value}, as {first.spec.job.metadata.name} sets it in {place}", fix="use the same value in both")
     return other.spec.document.locate(fault, other.path)
 
 

@@ -24,7 +24,7 @@ class Cursor:
         self._depth = min((token.depth for token in found), default=0)
         self._behind = found[-1].end - 1 if behind is None and found else behind or 0
 
-    def refused(self, need: str, fix: str = "mend the statement") -> SqlRefused:
+    def refused(self, need: str, fix: str = "correct the statement") -> SqlRefused:
         """The error for what stands here."""
         return self.script.refused(self._tokens[self._at] if self.more else self._behind, need, fix, given="" if self.more else "its end")
 
@@ -52,7 +52,7 @@ class Cursor:
     def name(self) -> Fragment:
         """A name, or one in backticks. Raises SPEC-045 if something else comes."""
         if not self.more or self._tokens[self._at].kind not in ("word", "quoted"):
-            raise self.refused("a name; one with a dash stands in backticks")
+            raise self.refused("a name; quote one with a hyphen in backticks")
         token = self._next()
         return Fragment(token.text.strip("`"), self.script.line(token.start))
 
@@ -66,19 +66,19 @@ class Cursor:
     def string(self) -> str:
         """A text in quotes. Raises SPEC-045 if something else comes."""
         if not self.more or self._tokens[self._at].kind != "string":
-            raise self.refused("a text in quotes, as '10m'")
+            raise self.refused("a quoted string, such as '10m'")
         return self._next().text[1:-1]
 
     def whole(self) -> int:
         """A whole number. Raises SPEC-045 if something else comes."""
         if not self.more or not re.fullmatch("[0-9]{1,9}", self._tokens[self._at].text):
-            raise self.refused("a whole number")
+            raise self.refused("an integer")
         return int(self._next().text)
 
     def brackets(self) -> Cursor:
         """What stands in the brackets that come next, which are passed. Raises SPEC-045 if none do."""
         if not self.sees("("):
-            raise self.refused("an opening bracket")
+            raise self.refused("an opening parenthesis")
         depth = self._next().depth
         begin = self._at
         while self._tokens[self._at].depth > depth:
@@ -86,7 +86,7 @@ class Cursor:
         inside = Cursor(self.script, self._tokens[begin : self._at], self._tokens[self._at].start)
         self._at += 1
         if not inside.more:
-            raise inside.refused("something in the brackets")
+            raise inside.refused("something between the parentheses")
         return inside
 
     def until(self, *stops: tuple[str, ...]) -> Fragment:
@@ -120,7 +120,7 @@ class Cursor:
     def _part(self, some: list[Token], behind: int) -> Cursor:
         part = Cursor(self.script, some, behind)
         if not some:
-            raise part.refused("something between the commas")
+            raise part.refused("an expression between the commas")
         return part
 
     def split(self, *stops: tuple[str, ...]) -> Cursor:
@@ -136,7 +136,7 @@ class Cursor:
     def end(self) -> None:
         """Raises SPEC-045 if anything is left."""
         if self.more:
-            raise self.refused("the end of the statement", "end it with ; or take this out")
+            raise self.refused("the end of the statement", "end it with ; or remove this")
 
     def _next(self) -> Token:
         token = self._tokens[self._at]

@@ -42,7 +42,7 @@ def read(path: Path) -> tuple[Script, list[Statement]]:
             body = file.read(MAX_BYTES + 1)
         text = body.decode("utf-8")
     except (OSError, UnicodeDecodeError) as error:
-        need = (error.strerror or "a readable file") if isinstance(error, OSError) else "text in UTF-8"
+        need = (error.strerror or "a readable file") if isinstance(error, OSError) else "UTF-8 text"
         raise SqlRefused(at=Place(file=str(path)), need=need, fix="check the file") from None
     if len(body) > MAX_BYTES:
         raise SqlRefused(at=Place(file=str(path)), need=f"at most {MAX_BYTES} bytes", fix="split the job")
@@ -96,7 +96,7 @@ def _statement(cursor: Cursor) -> Statement:
     elif cursor.accept("SIDE", "OUTPUT"):
         found = SideOutput(cursor.name(), cursor.name().text if cursor.accept("FOR") else "quarantined")
     else:
-        raise cursor.refused(_STATEMENTS, "begin the statement with one of them")
+        raise cursor.refused(_STATEMENTS, "start the statement with one of these")
     cursor.end()
     return found
 
@@ -184,12 +184,12 @@ def _misused(script: Script, statements: list[Statement]) -> list[PenstockError]
             faults += _use(script, name, given, used, may_share=may_share)
         if not isinstance(statement, Insert):
             if statement.name.text in given:
-                need = f"a name of its own; line {given[statement.name.text].line} has this one"
-                faults.append(script.refused(statement.name, need, "name one of them otherwise"))
+                need = f"a unique name; this one is already used on line {given[statement.name.text].line}"
+                faults.append(script.refused(statement.name, need, "rename one of them"))
             given.setdefault(statement.name.text, statement.name)
     for text, name in given.items():
         if text not in used and not faults:
-            faults.append(script.refused(name, "a view or an INSERT that reads it", "take it out, or read it"))
+            faults.append(script.refused(name, "a view or an INSERT that reads it", "remove it, or read it"))
     return [*faults, *_outputs(script, statements), *_output_twice(script, statements)]
 
 
@@ -197,11 +197,11 @@ def _use(
     script: Script, name: Fragment, given: dict[str, Fragment], used: dict[str, Fragment], *, may_share: bool
 ) -> Iterator[PenstockError]:
     if name.text not in given:
-        known = ", ".join(given) or "there is none yet"
-        yield script.refused(name, f"a source or a view created above: {known}", "mend the name, or create it before")
+        known = ", ".join(given) or "none yet"
+        yield script.refused(name, f"a source or a view created above: {known}", "correct the name, or create it before")
     elif name.text in used and not may_share:
-        need = f"each view once: line {used[name.text].line} reads it, and read twice it would read its topics twice"
-        yield script.refused(name, need, "make one view of both, or give each INSERT a SELECT * of one view with a WHERE")
+        need = f"each view once: line {used[name.text].line} already reads it, and a second read would read its topics twice"
+        yield script.refused(name, need, "combine both into one view, or use INSERTs with SELECT * FROM one view WHERE ...")
     used.setdefault(name.text, name)
 
 
@@ -209,7 +209,9 @@ def _outputs(script: Script, statements: list[Statement]) -> list[PenstockError]
     inserts = [statement for statement in statements if isinstance(statement, Insert)]
     if not inserts:
         return [
-            script.refused(max(len(script.text) - 1, 0), "INSERT INTO a sink of the spec", "say where the rows go", given=script.path.name)
+            script.refused(
+                max(len(script.text) - 1, 0), "INSERT INTO a sink of the spec", "write the output to a sink", given=script.path.name
+            )
         ]
     if len(inserts) == 1:
         return []
@@ -217,12 +219,10 @@ def _outputs(script: Script, statements: list[Statement]) -> list[PenstockError]
     first = inserts[0]
     for one in inserts:
         if not (isinstance(one.query, Select) and one.query.is_route):
-            faults.append(
-                script.refused(one.sink, "SELECT * FROM one view [WHERE ...], where there are several INSERTs", "make a view of it")
-            )
+            faults.append(script.refused(one.sink, "SELECT * FROM one view [WHERE ...]if there are several INSERTs", "create a view of it"))
         elif isinstance(first.query, Select) and one.query.left.view.text != first.query.left.view.text:
             need = f"the view of line {first.sink.line}, {first.query.left.view.text}: a job has one output"
-            faults.append(script.refused(one.query.left.view, need, "make one view of both with a column to tell them apart"))
+            faults.append(script.refused(one.query.left.view, need, "combine both into one view with a column that tells them apart"))
     return faults
 
 
@@ -232,8 +232,8 @@ def _output_twice(script: Script, statements: list[Statement]) -> Iterator[Penst
     tags: dict[str, Fragment] = {}
     for one in statements:
         if isinstance(one, Insert) and sinks.setdefault(one.sink.text, one.sink) is not one.sink:
-            need = f"sinks of their own; line {sinks[one.sink.text].line} writes to {one.sink.text} already"
-            yield script.refused(one.sink, need, "join the two conditions by OR, or name another sink")
+            need = f"separate sinks; line {sinks[one.sink.text].line} already writes to {one.sink.text}"
+            yield script.refused(one.sink, need, "combine the two conditions with OR, or use another sink")
         if isinstance(one, SideOutput) and tags.setdefault(one.tag, one.sink) is not one.sink:
-            need = f"one sink for a tag; line {tags[one.tag].line} sends {one.tag} to {tags[one.tag].text}"
-            yield script.refused(one.sink, need, "take one of the two out, or write FOR another tag")
+            need = f"one sink per tag; line {tags[one.tag].line} sends {one.tag} to {tags[one.tag].text}"
+            yield script.refused(one.sink, need, "remove one of them, or use FOR another tag")

@@ -89,7 +89,7 @@ def window(cursor: Cursor) -> Window:
 
 def _refuse(cursor: Cursor, words: tuple[str, ...]) -> None:
     if cursor.sees(*words):
-        raise cursor.refused(f"no {' '.join(words)}, which has no end on a stream", f"write {_NOT_HERE[words]}")
+        raise cursor.refused(f"no {' '.join(words)}, which is unbounded on a stream", f"use {_NOT_HERE[words]}")
 
 
 def _item(cursor: Cursor) -> Item:
@@ -105,7 +105,7 @@ def _item(cursor: Cursor) -> Item:
         return Item(expression, expression.text.split(".")[-1].strip().strip("`"))
     if re.fullmatch(r"\w+\s*\.\s*\*", expression.text):
         return Item(expression, "*")
-    raise cursor.script.refused(expression, "a name for the column", "write AS name behind it")
+    raise cursor.script.refused(expression, "a name for the column", "add AS name")
 
 
 def _condition(cursor: Cursor) -> Fragment:
@@ -123,18 +123,16 @@ def _only_a_row(cursor: Cursor, found: list[Token]) -> None:
     """Refuses what would look at other rows."""
     for token, after in itertools.pairwise(found):
         if token.text.upper() == "OVER" and after.text == "(":
-            raise cursor.script.refused(
-                token, "no OVER, which looks at all the rows that there will ever be", "write TOP, DEDUPLICATE or MATCH"
-            )
+            raise cursor.script.refused(token, "no OVER, which is unbounded on a stream", "use TOP, DEDUPLICATE or MATCH")
         if token.text.lower() in _GENERATORS and after.text == "(":
-            raise cursor.script.refused(token, "one value a row", "write FROM ... LATERAL VIEW explode(...) AS name")
+            raise cursor.script.refused(token, "one value per row", "use FROM ... LATERAL VIEW explode(...) AS name")
         if token.text == "(" and after.text.upper() == "SELECT":
-            raise cursor.script.refused(after, "no SELECT within an expression", "make it a view and join it")
+            raise cursor.script.refused(after, "no subquery in an expression", "create a view of it and join it")
 
 
 def _ref(cursor: Cursor) -> Ref:
     if cursor.sees("("):
-        raise cursor.refused("the name of a view", "CREATE VIEW of it first")
+        raise cursor.refused("the name of a view", "create a view of it first")
     view = cursor.name()
     unique: tuple[str, ...] = ()
     if cursor.accept("UNIQUE"):
@@ -143,7 +141,7 @@ def _ref(cursor: Cursor) -> Ref:
         inside.end()
     alias = cursor.name().text if cursor.accept("AS") else view.text
     if cursor.sees(","):
-        raise cursor.refused("one view, or two with JOIN", "write a JOIN")
+        raise cursor.refused("one view, or two with JOIN", "use JOIN")
     return Ref(view, alias, unique)
 
 
@@ -159,15 +157,15 @@ def _join(cursor: Cursor, left: Ref) -> Join | None:
     keys, condition = _keys(on.left(), left.alias, right.alias), on.rest()
     if not keys and kind != "broadcast":
         need = f"fields of both sides: {left.alias}.field = {right.alias}.field, several with AND"
-        raise cursor.script.refused(condition, need, "compute a key in a view before")
+        raise cursor.script.refused(condition, need, "compute the key in a view first")
     bounds, within, emit, kept = None, None, None, None
     if not kind:
         kind, bounds, within, emit, kept = _way(cursor)
     for words in _JOINS:
         if cursor.sees(*words):
-            raise cursor.refused("one join in a view", "make a view of this join, and join that")
+            raise cursor.refused("one join per view", "create a view of this join, and join that")
     if how == "full" and kind in ("temporal", "broadcast", "lookup"):
-        raise cursor.script.refused(right.view, "INNER or LEFT", "the other side has no rows of its own to tell")
+        raise cursor.script.refused(right.view, "INNER or LEFT", "rows that only the right side has are not emitted")
     return Join(kind, how, right, keys, condition, bounds, within, emit or "changes", kept)
 
 
@@ -187,7 +185,7 @@ def _way(cursor: Cursor) -> _Way:
         return "regular", None, None, "changes", kept
     if cursor.accept("EMIT", "CURRENT"):
         return "regular", None, None, "current", kept
-    raise cursor.refused(f"how long rows wait for each other: {_JOIN_WAYS}", "say it behind the ON")
+    raise cursor.refused(f"how long rows wait for a match: {_JOIN_WAYS}", "add it after the ON")
 
 
 def _keys(found: list[Token], left: str, right: str) -> tuple[tuple[str, str], ...]:
@@ -233,7 +231,7 @@ def _group(cursor: Cursor) -> Group | None:
         if not cursor.accept(","):
             break
     if cursor.sees("(") or cursor.sees("."):
-        raise cursor.refused("names of columns, and a window", "compute the key in a view before")
+        raise cursor.refused("column names and a window", "compute the key in a view first")
     return Group(tuple(keys), within, "final", place)
 
 

@@ -100,7 +100,7 @@ def tokens(script: Script) -> list[Token]:
         token = Token(match.lastgroup, match.group(), match.start(), len(opened))
         if token.text in _CLOSES:
             if not opened or opened[-1].text != _CLOSES[token.text]:
-                raise script.refused(token, f"a {_CLOSES[token.text]} before it", "take it out, or open it")
+                raise script.refused(token, f"a {_CLOSES[token.text]} before it", "remove it, or open it")
             opened.pop()
             token = Token(token.kind, token.text, token.start, len(opened))
         found.append(token)
@@ -109,5 +109,5 @@ def tokens(script: Script) -> list[Token]:
         if token.kind == "symbol" and (token.text in ("'", '"', "`") or script.text.startswith("/*", token.start)):
             raise script.refused(token, "its other end", "close it", given=script.text[token.start : token.start + 2].strip())
     if opened:
-        raise script.refused(opened[-1], "its other end", "close the bracket")
+        raise script.refused(opened[-1], "its other end", "close it")
     return found

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 # Spark keeps the logs of its last 100 micro-batches (spark.sql.streaming.minBatchesToRetain); ours outlive them.
 RETAINED_BATCHES = 200
-_WHOLE = "copy the checkpoint whole, penstock/ included, or start without it (upgradeMode: stateless)"
+_WHOLE = "restore all of it, penstock/ included, from a copy or object versions; or stop the driver and delete it to start with empty state"
 
 
 class BatchRecord(BaseModel):
@@ -73,7 +73,7 @@ class Checkpoint:
     def __init__(self, uri: str) -> None:
         parts = urlsplit(uri)
         if parts.scheme not in ("s3", "s3a") or not parts.netloc or not parts.path.strip("/"):
-            raise BucketUnreachable(path="checkpoint", given=uri, need="s3a://bucket/folder", fix="name a folder in a bucket")
+            raise BucketUnreachable(path="checkpoint", given=uri, need="s3a://bucket/folder", fix="specify a folder in a bucket")
         self.uri = f"s3a://{parts.netloc}/{parts.path.strip('/')}"
         self._bucket = parts.netloc
         self._folder = parts.path.strip("/")
@@ -88,7 +88,7 @@ class Checkpoint:
         identity = self.get("identity")
         if identity is None or not re.fullmatch(r"[0-9a-f]{8}", identity):
             path = f"{self.uri}/penstock/identity"
-            raise CheckpointDamaged(path=path, given=repr(identity), need="eight hexadecimal digits, as the job wrote them", fix=_WHOLE)
+            raise CheckpointDamaged(path=path, given=repr(identity), need="eight hexadecimal digits, as written by the job", fix=_WHOLE)
         return identity
 
     def last_record(self) -> BatchRecord:
@@ -105,7 +105,9 @@ class Checkpoint:
         try:
             text = self.get(_record_name(last))
             if text is None:
-                raise CheckpointDamaged(path=self.uri, need=f"penstock/{_record_name(last)}, which belongs to commits/{last}", fix=_WHOLE)
+                raise CheckpointDamaged(
+                    path=self.uri, need=f"penstock/{_record_name(last)}, which must exist for commits/{last}", fix=_WHOLE
+                )
             return BatchRecord.model_validate_json(text)
         except (ValidationError, UnicodeDecodeError) as error:
             given = error.errors()[0]["msg"] if isinstance(error, ValidationError) else str(error)
@@ -116,7 +118,7 @@ class Checkpoint:
         """Without commits Spark begins at the start. A record of micro-batch 0 may be there: its commit comes after it."""
         numbers = [int(found[1]) for name in self.names("batches/") if (found := re.fullmatch(r"([0-9]+)\.json", name))]
         if max(numbers, default=0) > 0:
-            need = f"commits/{max(numbers) - 1}, without which penstock/{_record_name(max(numbers))} could not be there"
+            need = f"commits/{max(numbers) - 1}, which must exist before penstock/{_record_name(max(numbers))}"
             raise CheckpointDamaged(path=self.uri, given="no commits", need=need, fix=_WHOLE)
 
     def record(self, record: BatchRecord) -> None:
@@ -188,7 +190,9 @@ class Checkpoint:
         return f"{self._folder}/penstock/{name}"
 
     def _unreachable(self, error: Exception) -> BucketUnreachable:
-        return BucketUnreachable(path=self.uri, given=str(error), need="a bucket that can be read and written", fix="check name and rights")
+        return BucketUnreachable(
+            path=self.uri, given=str(error), need="a bucket with read and write access", fix="check its name and the job's permissions"
+        )
 
 
 def _record_name(batch: int) -> str:

@@ -46,7 +46,7 @@ def name_call(name: str) -> None:
     if names is None:
         return
     if name in names.calls:
-        raise ValueError(f'name = "{name}": other calls of the app have it, and the journal of answers goes by it; give each their own')
+        raise ValueError(f'name = "{name}": already used by another call of the app, and responses are journaled by name; use unique names')
     names.calls.add(name)
 
 

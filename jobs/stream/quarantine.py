@@ -68,8 +68,8 @@ def hold_limit(limit: QuarantineLimit, frames: Sequence[DataFrame], bad: int, re
     # Rows of a timer, or of a window that closes, come in a micro-batch that has read nothing.
     share = f" ({bad / records:.1%})" if records else ""
     given = f"{bad} of {records} records{share}: {_why(frames)}"
-    need = f"at most {limit.share:.1%} of a micro-batch, where {limit.records} or more are bad; nothing of it is written"
-    fix = "mend what writes such records, or raise the limit; the micro-batch runs again with the next start"
+    need = f"at most {limit.share:.1%} of a micro-batch, if {limit.records} or more are malformed; nothing of it is written"
+    fix = "fix the producer of these records, or raise the limit; the micro-batch runs again on the next start"
     raise QuarantineLimitReached(path="spec.quarantine", given=given, need=need, fix=fix)
 
 

@@ -69,7 +69,7 @@ def observe_keys(stream: Stream, name: str, *keys: str) -> Stream:
     """
     unknown = [key for key in keys if key not in stream.fields]
     if unknown or not keys:
-        raise ValueError(f"no field {', '.join(unknown) or 'given'} to count by; the stream has {', '.join(stream.fields)}")
+        raise ValueError(f"unknown field {', '.join(unknown) or '(none given)'} to count by; the stream has {', '.join(stream.fields)}")
     whole = F.to_json(F.struct(*keys), {"ignoreNullFields": "false"})
     text = whole if len(keys) > 1 else F.col(keys[0]).cast("string")
     is_data = F.col(TAG) == Tag.DATA

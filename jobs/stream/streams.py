@@ -111,7 +111,7 @@ class Stream:
             ValueError: a tag that means something else.
         """
         if tag in _NOT_ASIDE:
-            raise ValueError(f'divert("{tag}"): a tag of the app\'s own; {tag} means something else')
+            raise ValueError(f'divert("{tag}"): {tag} is a reserved tag; use another one')
         name_tag(tag, "stream.divert")
         holds = F.coalesce(F.expr(condition) if isinstance(condition, str) else condition, F.lit(False)) & (F.col(TAG) == Tag.DATA)
         why = F.expr(reason) if isinstance(reason, str) else reason
@@ -134,7 +134,7 @@ class Stream:
         frame = step(self.frame)
         gone = [name for name in ENVELOPE if name not in frame.columns]
         if gone:
-            raise ValueError(f"the step has dropped {', '.join(gone)}; keep the columns that begin with an underscore")
+            raise ValueError(f"the step dropped {', '.join(gone)}; keep the columns that start with an underscore")
         return replace(self, frame=frame)
 
 

@@ -140,7 +140,7 @@ def test_a_file_that_is_not_there_is_named(tmp_path: Path) -> None:
 def test_a_folder_is_no_document(tmp_path: Path) -> None:
     with pytest.raises(PenstockError) as error:
         read(tmp_path)
-    assert (error.value.code, error.value.given) == ("SPEC-001", "a folder")
+    assert (error.value.code, error.value.given) == ("SPEC-001", "a directory")
 
 
 def test_bytes_that_are_no_utf_8_are_found_with_their_line(tmp_path: Path) -> None:
@@ -176,12 +176,12 @@ def test_a_missing_field_has_the_line_of_what_it_is_missing_from() -> None:
 @pytest.mark.parametrize(
     ("value", "need", "fix"),
     [
-        ('outOfOrderness: "5"', "a whole number", "write it without quotes"),
-        ("outOfOrderness: 1.5", "a whole number", "write a whole number"),
+        ('outOfOrderness: "5"', "an integer", "remove the quotes"),
+        ("outOfOrderness: 1.5", "an integer", "use an integer"),
         ("kind: jsno", 'one of "json" or "avro"', 'did you mean "json"?'),
-        ("parts: [a]", "a mapping", "write a mapping"),
-        ("parts: {x: 5}", "a mapping with name, outOfOrderness, kind", "write the fields below it"),
-        ("conf: {a: [1]}", "text, a whole number or true or false", "see the JSON Schema"),
+        ("parts: [a]", "a mapping", "use a mapping"),
+        ("parts: {x: 5}", "a mapping with name, outOfOrderness, kind", "add the fields below it"),
+        ("conf: {a: [1]}", "a string, an integer or true or false", "see the JSON Schema"),
     ],
 )
 def test_a_wrong_value_says_what_is_needed(value: str, need: str, fix: str) -> None:
@@ -191,7 +191,7 @@ def test_a_wrong_value_says_what_is_needed(value: str, need: str, fix: str) -> N
 
 def test_a_text_that_yaml_took_for_something_else_wants_quotes() -> None:
     fault = only_fault("name: on\n", Whole)
-    assert (fault.given, fault.need, fault.fix) == ("true", "text", "put it in quotes")
+    assert (fault.given, fault.need, fault.fix) == ("true", "a string", "quote it")
 
 
 def test_all_the_faults_of_a_document_come_at_once_in_its_order() -> None:
@@ -213,7 +213,7 @@ def test_a_value_is_shown_as_a_person_writes_it(value: Any, text: str) -> None:
 
 
 def test_a_number_too_long_for_python_is_shown_in_words() -> None:
-    assert shown({"a": 16**5000}) == "a number that is too long to show"
+    assert shown({"a": 16**5000}) == "a number too long to display"
 
 
 def test_a_long_value_is_cut() -> None:

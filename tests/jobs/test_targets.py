@@ -83,7 +83,7 @@ def test_a_setting_that_contradicts_a_stage_is_refused(tmp_path: Path) -> None:
     with pytest.raises(PenstockError) as raised:
         targets_of(tmp_path, more=more, spec=spec)
     needs = [error.need for error in raised.value.errors]
-    assert needs == ["stages.stateful: 3, which says this", "stages.source: 4, which says this of all sources"]
+    assert needs == ["stages.stateful: 3, which sets the same", "stages.source: 4, which sets the same for all sources"]
 
 
 def test_operators_that_the_app_names_are_kept(tmp_path: Path) -> None:

@@ -79,7 +79,7 @@ def call(
         _count("capacity", capacity), _duration_ms("timeout", timeout), _count("attempts", attempts), _duration_ms("backoff", backoff)
     )
     if not re.fullmatch(NAME_PATTERN, name):
-        raise ValueError(f'name = "{name}": a name is of lower-case letters, digits and dashes and begins with a letter')
+        raise ValueError(f'name = "{name}": expected lower-case letters, digits and hyphens, starting with a letter')
     declare(name)
     name_tag(Tag.FAILED, f'call(..., name="{name}")')
     task = CallTask(
@@ -115,7 +115,7 @@ def _key(frame: DataFrame, key: str | Column) -> Column:
     kind = frame.select(column.alias("key")).schema["key"].dataType
     if isinstance(kind, StructType):
         if not set(_PLACE) <= set(kind.names):
-            raise ValueError(f"key = {key}: a text, a number, or a record with {', '.join(_PLACE)}")
+            raise ValueError(f"key = {key}: expected a string, a number, or a record with {', '.join(_PLACE)}")
         column = F.when(column["topic"].isNotNull(), F.concat_ws("-", *(column[part] for part in _PLACE)))
     return column.cast("string")
 
@@ -123,10 +123,10 @@ def _key(frame: DataFrame, key: str | Column) -> Column:
 def _result(stream: Stream, result: str | StructType) -> StructType:
     fields = StructType.fromDDL(result) if isinstance(result, str) else result
     if not isinstance(fields, StructType) or not fields.fields:
-        raise ValueError(f'result = {result}: fields as "limit DOUBLE NOT NULL, note STRING"')
+        raise ValueError(f'result = {result}: expected a schema such as "limit DOUBLE NOT NULL, note STRING"')
     taken = [name for name in fields.names if name in (*stream.fields, *ENVELOPE, CALL_KEY, FAILURE)]
     if taken:
-        raise ValueError(f"result: the row has {', '.join(taken)} already; give the answer's field another name")
+        raise ValueError(f"result: the row already has {', '.join(taken)}; rename the field of the response")
     return fields
 
 
@@ -139,7 +139,7 @@ def _arrow(fields: StructType) -> pa.Schema:
 
 def _count(what: str, number: int) -> int:
     if number < 1:
-        raise ValueError(f"{what} = {number}: at least 1")
+        raise ValueError(f"{what} = {number}: must be at least 1")
     return number
 
 
@@ -147,4 +147,4 @@ def _duration_ms(what: str, text: str) -> int:
     try:
         return duration_ms(text)
     except NotAQuantity as error:
-        raise ValueError(f'{what} = "{text}": {error.need}') from None
+        raise ValueError(f'{what} = "{text}": expected {error.need}') from None

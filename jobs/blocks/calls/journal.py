@@ -220,5 +220,5 @@ def _told_by_s3() -> Iterator[None]:
         yield
     except (ClientError, BotoCoreError) as error:
         raise BucketUnreachable(
-            path="the journal of calls", given=str(error), fix="check the checkpoint's bucket and the rights"
+            path="call journal", given=str(error), fix="check the checkpoint bucket and the job's permissions"
         ) from error

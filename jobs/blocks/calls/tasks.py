@@ -134,14 +134,14 @@ class _Run:
         import pyarrow as pa
 
         if not isinstance(answer, Mapping):
-            return f"the answer is no mapping of names to values but {type(answer).__name__}"
+            return f"the response must be a mapping, not {type(answer).__name__}"
         missing = [name for name in self._task.required if answer.get(name) is None]
         if missing:
-            return f"the answer has no {', '.join(missing)}"
+            return f"the response lacks {', '.join(missing)}"
         try:
             pa.array([answer], type=self._task.struct())
         except (pa.ArrowException, TypeError, ValueError, OverflowError) as error:
-            return f"the answer does not fit the result: {error}"
+            return f"the response does not match the result schema: {error}"
         return None
 
     def _finished(self) -> Iterator[pa.RecordBatch]:

@@ -50,7 +50,7 @@ def broadcast_join(
     """
     check_how(how, ("inner", "left"))
     if copies < 1:
-        raise ValueError(f"copies = {copies} is not above zero")
+        raise ValueError(f"copies = {copies}: must be greater than 0")
     if on is None:
         check(left, small)
         _check_unique(left, small)
@@ -83,5 +83,5 @@ def _check_unique(left: Side, small: Side) -> None:
     known_by = names(small.unique or small.keys)
     if set(known_by) != set(small.keys):
         on = " and ".join(f"{left.name}.{mine} = {small.name}.{other}" for mine, other in zip(left.keys, small.keys, strict=True))
-        said = f"{small.name} is known by {', '.join(known_by)}, but without a condition by its key, {', '.join(small.keys)}"
-        raise ValueError(f'{said}: leave unique out, or join by on="{on}"')
+        said = f"{small.name} is unique by {', '.join(known_by)}, but a join without a condition uses its key, {', '.join(small.keys)}"
+        raise ValueError(f'{said}: remove unique, or join with on="{on}"')

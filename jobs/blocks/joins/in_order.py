@@ -154,7 +154,7 @@ def as_text(column: Column, of: DataType, name: str) -> Column:
         ValueError: it has maps whose keys are no text, which JSON can't tell from text.
     """
     if _odd_map(of):
-        raise ValueError(f"{name} has a map whose keys are not STRING; make it an array of structs")
+        raise ValueError(f"{name} contains a map with keys that are not STRING; convert it to an array of structs")
     return F.to_json(column, _JSON)
 
 

@@ -45,7 +45,7 @@ def interval_join(left: Side, right: Side, *, lower: str, upper: str, how: How =
     check_how(how, ("inner", "left", "full"))
     lower_ms, upper_ms = offset_ms(lower), offset_ms(upper)
     if lower_ms > upper_ms:
-        raise ValueError(f"lower = {lower} lies above upper = {upper}")
+        raise ValueError(f"lower = {lower} is greater than upper = {upper}")
     one, other = _packed(left, "_l"), _packed(right, "_r")
     condition = F.col("_l_key") == F.col("_r_key")
     if how != "full":
@@ -71,7 +71,7 @@ def offset_ms(text: str) -> int:
     try:
         return sign * duration_ms(text[1:] if text.startswith(("+", "-")) else text)
     except NotAQuantity as error:
-        raise ValueError(f'"{text}" is no bound: {error.need}, with a sign or without') from None
+        raise ValueError(f'invalid bound "{text}": expected {error.need}, optionally signed') from None
 
 
 def _packed(side: Side, prefix: str) -> DataFrame:

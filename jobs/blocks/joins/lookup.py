@@ -62,9 +62,9 @@ def lookup_join(
     """
     column = name or table.name.replace("-", "_")
     if column in (*stream.fields, *ENVELOPE):
-        raise ValueError(f"the row has {column} already; give the looked-up row another name: name=...")
+        raise ValueError(f"the row already has {column}; choose another name for the looked-up row: name=...")
     if concurrency < 1:
-        raise ValueError(f"concurrency = {concurrency}: at least 1")
+        raise ValueError(f"concurrency = {concurrency}: must be at least 1")
     parts = _parts(table, on)
     journal = f"lookup-{table.name}"
     declare(journal)
@@ -95,7 +95,7 @@ def _parts(table: LookupTable, on: str | Column | Mapping[str, str | Column]) ->
     names = [name for name, _ in table.key]
     given = {names[0]: on} if isinstance(on, str | Column) else dict(on)
     if list(given) != names and set(given) != set(names):
-        raise ValueError(f"on = {', '.join(given)}: an expression for each column of the table's key: {', '.join(names)}")
+        raise ValueError(f"on = {', '.join(given)}: expected one expression for each key column of the table: {', '.join(names)}")
     columns = {name: F.expr(value) if isinstance(value, str) else value for name, value in given.items()}
     return [columns[name].try_cast(kind.spark) for name, kind in table.key]
 
@@ -110,4 +110,4 @@ def _duration_ms(what: str, text: str) -> int:
     try:
         return duration_ms(text)
     except NotAQuantity as error:
-        raise ValueError(f'{what} = "{text}": {error.need}') from None
+        raise ValueError(f'{what} = "{text}": expected {error.need}') from None

@@ -60,10 +60,10 @@ def regular_join(left: Side, right: Side, *, how: How = "inner", emit: Emit = "c
     check(left, right)
     check_how(how, ("inner", "left", "full"))
     if emit not in ("changes", "current"):
-        raise ValueError(f'emit = "{emit}" is neither changes nor current')
+        raise ValueError(f'emit = "{emit}": must be "changes" or "current"')
     for side in (left, right):
         if side.unique is None and DELETED in side.stream.fields:
-            raise ValueError(f"{side.name} has deletions, but not by which fields a row is known; name them as unique")
+            raise ValueError(f"{side.name} contains deletions, but no unique fields to identify a row; set unique")
     ttl_us = _ttl_us(ttl)
     rows = _rows(left, LEFT, ttl_us, alone=how != "inner").unionByName(_rows(right, RIGHT, ttl_us, alone=how == "full"))
     kinds = (_kind(left, alone=how != "inner"), _kind(right, alone=how == "full"))
@@ -81,9 +81,9 @@ def _ttl_us(ttl: str | int | None) -> int | None:
     try:
         ms = ttl if isinstance(ttl, int) else duration_ms(ttl)
     except NotAQuantity as error:
-        raise ValueError(f'ttl = "{ttl}" is no duration: {error.need}') from None
+        raise ValueError(f'ttl = "{ttl}": expected {error.need}') from None
     if ms < 1:
-        raise ValueError(f"ttl = {ttl} is not above zero")
+        raise ValueError(f"ttl = {ttl}: must be greater than 0")
     return ms * 1000
 
 

@@ -91,24 +91,24 @@ def check(left: Side, right: Side) -> None:
         if missing:
             raise ValueError(f"{side.name} has no field {', '.join(missing)}; it has {', '.join(side.stream.fields)}")
     if left.name == right.name:
-        raise ValueError(f"both sides are called {left.name}; name them differently")
+        raise ValueError(f"both sides are named {left.name}; use different names")
     ours, theirs = ([field.dataType.simpleString() for field in side.key_schema().fields] for side in (left, right))
     if ours != theirs:
-        raise ValueError(f"the keys differ: {left.name} has {', '.join(ours)} and {right.name} {', '.join(theirs)}; cast one of them")
+        raise ValueError(f"key types differ: {left.name} has {', '.join(ours)}, {right.name} has {', '.join(theirs)}; cast one side")
 
 
 def check_one(side: Side) -> None:
     """Raises ValueError for a side without event time, or whose rows stand for earlier ones."""
     if not side.stream.timed:
-        raise ValueError(f"{side.name} has no event time; give its source a `time` in the spec")
+        raise ValueError(f"{side.name} has no event time; set `time` of its source in the spec")
     if side.stream.updates:
-        raise ValueError(f"{side.name} holds updates of earlier rows, which would be joined beside them; join final results")
+        raise ValueError(f"{side.name} contains updates of earlier rows, which would be joined again; join final results")
 
 
 def check_how(how: str, allowed: Sequence[str]) -> None:
     """Raises ValueError for a kind of join that there is not."""
     if how not in allowed:
-        raise ValueError(f'how = "{how}" is none of {", ".join(allowed)}')
+        raise ValueError(f'how = "{how}": must be one of {", ".join(allowed)}')
 
 
 def deleted(stream: Stream) -> Column:

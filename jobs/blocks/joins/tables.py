@@ -107,11 +107,11 @@ def csv_file(uri: str) -> Callable[[], Rows]:
 def _added(stream: Stream, of: StructType, keys: Sequence[str]) -> list[str]:
     missing = [key for key in keys if key not in stream.fields or key not in of.names]
     if missing:
-        raise ValueError(f"{', '.join(missing)} has to be a field of both the stream and the table")
+        raise ValueError(f"{', '.join(missing)} must be a field of both the stream and the table")
     added = [name for name in of.names if name not in keys]
     twice = [name for name in added if name in stream.fields]
     if twice:
-        raise ValueError(f"the stream has {', '.join(twice)} as well; name the table's field otherwise, or join by it")
+        raise ValueError(f"the stream also has {', '.join(twice)}; rename the table's field, or join on it")
     return added
 
 
@@ -127,8 +127,8 @@ class _File:
         try:
             yield from _csv_rows(text) if self.format == "csv" else _json_rows(text)
         except ValueError as error:
-            need = "CSV whose first line has the names" if self.format == "csv" else "a JSON object on each line"
-            raise TableFileUnread(path=self.uri, given=str(error), need=need, fix="mend the file") from error
+            need = "CSV with a header row" if self.format == "csv" else "one JSON object per line"
+            raise TableFileUnread(path=self.uri, given=str(error), need=need, fix="correct the file") from error
 
     def _text(self) -> str:
         place = urlsplit(self.uri)
@@ -136,12 +136,14 @@ class _File:
             return client().get_object(Bucket=place.netloc, Key=place.path.lstrip("/"))["Body"].read().decode("utf-8-sig")
         except ClientError as error:
             # Without the right to list, S3 says AccessDenied of a file that is not there.
-            fix = "check the address, and that the file lies where the job's role may read (docs/blocks/joins.md)"
-            raise TableFileUnread(path=self.uri, given=error_code(error), need="a file that is there and may be read", fix=fix) from error
+            fix = "check the URI, and that the job's role may read the file (docs/blocks/joins.md)"
+            raise TableFileUnread(path=self.uri, given=error_code(error), need="an existing, readable file", fix=fix) from error
         except BotoCoreError as error:
-            raise TableFileUnread(path=self.uri, given=str(error), need="an answer of S3", fix="check address and network") from error
+            raise TableFileUnread(
+                path=self.uri, given=str(error), need="a response from S3", fix="check the endpoint and the network"
+            ) from error
         except UnicodeDecodeError as error:
-            raise TableFileUnread(path=self.uri, given=str(error), need="text in UTF-8", fix="write the file in UTF-8") from error
+            raise TableFileUnread(path=self.uri, given=str(error), need="UTF-8 text", fix="save the file as UTF-8") from error
 
 
 def _csv_rows(text: str) -> Iterator[Mapping[str, Any]]:

@@ -21,10 +21,12 @@ def union(first: Stream, *others: Stream) -> Stream:
         ours, theirs = _types(first), _types(other)
         if ours != theirs:
             differing = sorted({name for name, _ in ours.items() ^ theirs.items()})
-            raise ValueError(f"stream {number} differs from the first in {', '.join(differing)}; select and cast before the union")
+            raise ValueError(
+                f"stream {number} differs from the first one in {', '.join(differing)}; select and cast columns before the union"
+            )
         if other.timed != first.timed:
             has = "has" if other.timed else "has no"
-            raise ValueError(f"stream {number} {has} event time, unlike the first; give both sources a `time`, or none")
+            raise ValueError(f"stream {number} {has} event time, unlike the first one; set `time` for both sources, or for neither")
     streams = (first, *others)
     columns = [*first.fields, *ENVELOPE]
     frame = reduce(DataFrame.unionByName, (stream.frame.select(*columns) for stream in streams))

@@ -20,4 +20,4 @@ def needs_rocksdb(session: SparkSession, what: str) -> None:
         ValueError: a state backend that is not RocksDB.
     """
     if "RocksDB" not in (session.conf.get(_PROVIDER, "") or ""):
-        raise ValueError(f"{what} keep their state in RocksDB, and this job has it on the heap; set state.backend: rocksdb in the spec")
+        raise ValueError(f"{what} require RocksDB state, and this job keeps its state on the heap; set state.backend: rocksdb in the spec")

@@ -31,7 +31,7 @@ class ConnectedFunction:
 
     def on_timer(self, time_ms: int, key: Key) -> Out:
         """Called when the time of a timer has come."""
-        raise NotImplementedError(f"{type(self).__name__} sets timers and has no on_timer")
+        raise NotImplementedError(f"{type(self).__name__} sets timers but defines no on_timer")
 
 
 @dataclass(frozen=True)
@@ -76,11 +76,11 @@ def connect(
         ValueError: keys that do not fit each other, one input with event time and one without, and what `process` refuses.
     """
     if len(left.keys) != len(right.keys):
-        raise ValueError(f"keys {list(left.keys)} and {list(right.keys)} do not fit each other: as many on both sides")
+        raise ValueError(f"keys {list(left.keys)} and {list(right.keys)} differ in number; use as many keys on both sides")
     if left.stream.timed != right.stream.timed:
-        raise ValueError("one input has event time and the other has not; give both a `time` in the spec, or neither")
+        raise ValueError("only one input has event time; set `time` for both sources in the spec, or for neither")
     if left.stream.updates or right.stream.updates:
-        raise ValueError("an input's rows are updates of each other; a keyed function takes final rows")
+        raise ValueError("an input contains updates of earlier rows; a keyed function requires final rows")
     one, other = _types(left), _types(right)
     first = _side(left, _LEFT, left.keys, one, other)
     second = _side(right, _RIGHT, left.keys, other, one)
@@ -111,7 +111,7 @@ def _types(side: Keyed) -> StructType:
 def _side(side: Keyed, name: str, keys: Sequence[str], own: StructType, others: StructType) -> DataFrame:
     missing = [key for key in side.keys if key not in side.stream.fields]
     if missing:
-        raise ValueError(f"keys = {list(side.keys)}: columns of the stream are {', '.join(side.stream.fields)}")
+        raise ValueError(f"keys = {list(side.keys)}: must be columns of the stream, {', '.join(side.stream.fields)}")
     other = _RIGHT if name == _LEFT else _LEFT
     key_columns = [F.col(own_key).alias(key) for own_key, key in zip(side.keys, keys, strict=True)]
     data = F.struct(*own.names).alias(name)

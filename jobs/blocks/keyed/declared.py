@@ -60,7 +60,7 @@ def typed(states: Mapping[str, State]) -> dict[str, TypedState]:
     """
     for name in states:
         if not name.isidentifier() or name.startswith("_"):
-            raise ValueError(f'"{name}" is no name for state: letters, digits and _, beginning with a letter')
+            raise ValueError(f'invalid state name "{name}": use letters, digits and underscores, starting with a letter')
     return {name: TypedState(state.kind, type_of(state.of), type_of(state.key)) for name, state in states.items()}
 
 
@@ -75,7 +75,7 @@ def type_of(text: str | DataType) -> DataType:
     try:
         return DataType.fromDDL(text)
     except ParseException as error:
-        raise ValueError(f'"{text}" is no type of Spark\'s: {error.getMessage() or error}') from None
+        raise ValueError(f'"{text}" is not a Spark type: {error.getMessage() or error}') from None
 
 
 def fields_of(text: str | StructType) -> StructType:
@@ -86,5 +86,5 @@ def fields_of(text: str | StructType) -> StructType:
     """
     found = type_of(text)
     if not isinstance(found, StructType) or not found.fields:
-        raise ValueError(f'"{text}" has no named fields; write them as "user string, n bigint"')
+        raise ValueError(f'"{text}" has no named fields; use a schema such as "user string, n bigint"')
     return found

@@ -48,16 +48,16 @@ def deduplicate(stream: Stream, keys: Sequence[str], *, within: str, keep: Keep 
     """
     within_ms = _duration(within)
     if not stream.timed:
-        raise ValueError("the stream has no event time; give its source a `time` in the spec")
+        raise ValueError("the stream has no event time; set `time` of its source in the spec")
     if keep == "first":
         fields = _types(Keyed(stream, keys))
         first = _First(within_ms)
         return process(stream, keys, first, output=fields, state={"passed_ms": value("bigint")}, ttl=within, order="time")
     missing = [name for name in keys if name not in stream.fields]
     if missing or not keys:
-        raise ValueError(f"keys = {list(keys)}: columns of the stream are {', '.join(stream.fields)}")
+        raise ValueError(f"keys = {list(keys)}: must be columns of the stream, {', '.join(stream.fields)}")
     if stream.updates:
-        raise ValueError("the stream's rows are updates of each other, so all of them would be duplicates")
+        raise ValueError("the stream contains updates of earlier rows, which would all be duplicates")
     number = next(_OPERATORS)
     data = _counted(withdrawn(stream).frame, f"{_BEFORE}{number}")
     # What Spark adds to the first row's time is the delay that the time's column says.
@@ -91,4 +91,4 @@ def _duration(text: str) -> int:
     try:
         return duration_ms(text)
     except NotAQuantity as error:
-        raise ValueError(f'within = "{text}" is no time: {error.need}') from None
+        raise ValueError(f'within = "{text}": expected {error.need}') from None

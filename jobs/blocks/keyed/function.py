@@ -37,7 +37,7 @@ class KeyedFunction:
             time_ms: for which it was set, in epoch milliseconds.
             key: the key that set it.
         """
-        raise NotImplementedError(f"{type(self).__name__} sets timers and has no on_timer")
+        raise NotImplementedError(f"{type(self).__name__} sets timers but defines no on_timer")
 
 
 @dataclass(frozen=True)
@@ -105,7 +105,7 @@ class Key:
             ValueError: the function has neither event time nor processing time.
         """
         if self.earliest_ms is None:
-            raise ValueError('timers need time="event" or time="processing"')
+            raise ValueError('timers require time="event" or time="processing"')
         time_ms = max(time_ms, self.earliest_ms)
         if time_ms not in self.timers:
             self.timers.append(time_ms)

@@ -153,10 +153,10 @@ def _check(stream: Stream, keys: Sequence[str], steps: Sequence[Step], within: s
     twice = sorted({name for name in names if names.count(name) > 1})
     if not steps or twice or any(step.times < 1 for step in steps):
         found = f"two columns {', '.join(twice)}" if twice else "no steps" if not steps else "a step of no rows"
-        raise ValueError(f"a pattern has steps with names of their own, each of one row or more; this one has {found}")
+        raise ValueError(f"a pattern needs steps with unique names, each of at least one row; this one has {found}")
     if not stream.timed:
-        raise ValueError("the stream has no event time; give its source a `time` in the spec")
+        raise ValueError("the stream has no event time; set `time` of its source in the spec")
     try:
         return duration_ms(within)
     except NotAQuantity as error:
-        raise ValueError(f'within = "{within}" is no time: {error.need}') from None
+        raise ValueError(f'within = "{within}": expected {error.need}') from None

@@ -115,12 +115,12 @@ def ttl_ms(stream: Stream, ttl: str | None) -> int | None:
     try:
         return None if ttl is None else duration_ms(ttl)
     except NotAQuantity as error:
-        raise ValueError(f'ttl = "{ttl}" is no time to live: {error.need}') from None
+        raise ValueError(f'ttl = "{ttl}": expected {error.need}') from None
 
 
 def _time(stream: Stream, ttl: str | None, asked: Time | None) -> Time | None:
     if asked == "event" and not stream.timed:
-        raise ValueError('time="event" and the stream has no event time; give its source a `time` in the spec')
+        raise ValueError('time="event", but the stream has no event time; set `time` of its source in the spec')
     if asked is None and not stream.timed:
         return None if ttl_ms(stream, ttl) is None else "processing"
     return asked or "event"
@@ -130,7 +130,7 @@ def _ordered(stream: Stream, keys: Sequence[str], tie: Sequence[str]) -> DataFra
     """The stream's data with the event time and the columns that give the order."""
     missing = [name for name in keys if name not in stream.fields]
     if missing or not keys:
-        raise ValueError(f"keys = {list(keys)}: columns of the stream are {', '.join(stream.fields)}")
+        raise ValueError(f"keys = {list(keys)}: must be columns of the stream, {', '.join(stream.fields)}")
     data = withdrawn(stream).frame
     order = [F.expr(expression).alias(f"{ORDER_PREFIX}{number}") for number, expression in enumerate(tie)]
     content = content_hash(data, stream.fields).alias(f"{ORDER_PREFIX}{len(tie)}")
@@ -140,11 +140,11 @@ def _ordered(stream: Stream, keys: Sequence[str], tie: Sequence[str]) -> DataFra
 def _check(stream: Stream, plan: Plan) -> None:
     stamps = [name for name in plan.keys if isinstance(plan.rows[name].dataType, TimestampType)]
     if stamps:
-        raise ValueError(f"{', '.join(stamps)}: no key may be a timestamp; take unix_millis of it")
+        raise ValueError(f"{', '.join(stamps)}: timestamps cannot be keys; use unix_millis of the column")
     if plan.order == "time" and plan.time != "event":
-        raise ValueError('order="time" needs event time')
+        raise ValueError('order="time" requires event time')
     if stream.updates:
-        raise ValueError("the stream's rows are updates of each other; a keyed function takes final rows")
+        raise ValueError("the stream contains updates of earlier rows; a keyed function requires final rows")
     needs_rocksdb(_session(stream), "keyed functions")
 
 

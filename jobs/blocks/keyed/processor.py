@@ -338,7 +338,7 @@ class Results:
         """
         given: object = row.asDict() if isinstance(row, Row) else row
         if not isinstance(given, Mapping) or not given.keys() <= self._convert.keys():
-            raise ValueError(f"a keyed function has given {_short(given)}; its output is a mapping of {', '.join(self._convert)}")
+            raise ValueError(f"a keyed function returned {_short(given)}; its output must be a mapping of {', '.join(self._convert)}")
         values = [convert(given[name] if name in given else key.get(name)) for name, convert in self._convert.items()]
         return self._row(*values, Tag.DATA.value, None, time_ms, None)
 

@@ -63,10 +63,10 @@ class Database:
             return patiently(lambda: self._once(query, arguments), is_away, self._patience_s)
         except psycopg.Error as error:
             if is_away(error):
-                need = f"an answer of {redacted(self._url)} within {self._patience_s:g} s; the micro-batch is not committed"
-                fix = "see the database; the job goes on where it was"
+                need = f"a response from {redacted(self._url)} within {self._patience_s:g} s; the micro-batch is not committed"
+                fix = "check the database; the job resumes where it stopped"
                 raise DatabaseUnreachable(path=self._path, given=words(error), need=need, fix=fix) from None
-            need, fix = f"a lookup that {redacted(self._url)} takes", "see the table's columns and the job's rights on it"
+            need, fix = f"a lookup accepted by {redacted(self._url)}", "check the table's columns and the job's privileges on it"
             raise LookupRefused(path=self._path, given=words(error), need=need, fix=fix) from None
 
     def _once(self, query: str, arguments: Sequence[object]) -> list[tuple[Any, ...]]:
@@ -86,9 +86,9 @@ class Database:
         column = unreadable(cursor, rows)
         if column is not None:
             given = f"column {column}: a date before the year 1 or after 9999, or a number that is NaN"
-            need = "values that Spark has too; infinity as a date or a timestamp is read as the first or the last of them"
+            need = "values that Spark supports; an infinite date or timestamp is read as the earliest or the latest one"
             number, day = f"NULLIF({column}, 'NaN')", f"CASE WHEN {column} BETWEEN '0001-01-01' AND '9999-12-31' THEN {column} END"
-            fix = f"look up in a view that has null instead: {number} of a number, {day} of a date; or leave the column out"
+            fix = f"use a view that returns null instead: {number} for a number, {day} for a date; or omit the column"
             raise LookupRefused(path=self._path, given=given, need=need, fix=fix)
         return rows
 

@@ -110,12 +110,12 @@ def open_table(name: str, table: Table, url: str) -> LookupTable:
     path = f"spec.tables.{name}.postgres"
     if not found:
         raise LookupTableDoesNotFit(
-            path=f"{path}.table", given=table.postgres.table, need="a table that the job may read", fix="mend the name"
+            path=f"{path}.table", given=table.postgres.table, need="an existing table that the job may read", fix="correct the name"
         )
     missing = [column for column in (*table.postgres.key, *table.postgres.columns) if column not in found]
     if missing:
         need = f"columns of {table.postgres.table}: {', '.join(found)}"
-        raise LookupTableDoesNotFit(path=path, given=", ".join(dict.fromkeys(missing)), need=need, fix="mend the names")
+        raise LookupTableDoesNotFit(path=path, given=", ".join(dict.fromkeys(missing)), need=need, fix="correct the names")
     return LookupTable(name, table, url, _typed(table.postgres.key, found), _typed(table.postgres.columns, found))
 
 

@@ -143,7 +143,7 @@ class _Run:
         for number, *values in rows:
             if found[number - 1] is not None:
                 given = f"several rows for {_text(keys[number - 1])}"
-                need, fix = "one row at most for each key", "name the columns of a unique key, or look up in a view that has one"
+                need, fix = "at most one row per key", "set key to the columns of a unique key, or use a view that has one"
                 raise LookupTableDoesNotFit(path=self._task.path, given=given, need=need, fix=fix)
             found[number - 1] = dict(zip(self._task.row.names, values, strict=True))
         return found

@@ -17,7 +17,7 @@ from penstock.jobs.stream.streams import ENVELOPE, TAG, TIME, Stream
 
 Emit = Literal["final", "updates"]
 START, END = "window_start", "window_end"
-_UNTIMED = "the stream has no event time; give its source a `time` in the spec"
+_UNTIMED = "the stream has no event time; set `time` of its source in the spec"
 
 
 def aggregate(
@@ -81,9 +81,11 @@ def _columns(aggregates: Mapping[str, str | Column]) -> list[Column]:
 def check(stream: Stream, window: TimeWindow | Global, keys: Sequence[str], aggregates: Mapping[str, object], emit: Emit) -> None:
     """Whether a declaration can be run. Raises as `aggregate`."""
     if stream.updates:
-        raise ValueError("the stream holds updates of earlier rows, which would be counted again; aggregate final results (emit='final')")
+        raise ValueError(
+            "the stream contains updates of earlier rows, which would be counted again; aggregate final results (emit='final')"
+        )
     if emit not in ("final", "updates"):
-        raise ValueError(f'emit = "{emit}" is neither final nor updates')
+        raise ValueError(f'emit = "{emit}": must be "final" or "updates"')
     if isinstance(window, Global):
         _check_global(stream, window, emit)
         check_names(stream, keys, aggregates, (NUMBER,) if window.triggered else ())
@@ -91,7 +93,7 @@ def check(stream: Stream, window: TimeWindow | Global, keys: Sequence[str], aggr
     if not stream.timed:
         raise ValueError(_UNTIMED)
     if emit == "updates" and window.mergeable:
-        raise ValueError("a session has no early results: Spark tells it when it is over")
+        raise ValueError("a session window has no early results: Spark emits it when the session has ended")
     check_names(stream, keys, aggregates, (START, END))
 
 
@@ -99,22 +101,22 @@ def _check_global(stream: Stream, window: Global, emit: Emit) -> None:
     if window.every_ms is not None and not stream.timed:
         raise ValueError(_UNTIMED)
     if window.triggered and emit == "updates":
-        raise ValueError("a trigger says when a result is told; take emit='updates' out")
+        raise ValueError("the trigger already decides when results are emitted; remove emit='updates'")
     if not window.triggered and emit == "final":
-        raise ValueError("a global window never ends; give it a trigger, or take its current results: emit='updates'")
+        raise ValueError("a global window never ends; set a trigger, or emit its current results: emit='updates'")
 
 
 def check_names(stream: Stream, keys: Sequence[str], aggregates: Mapping[str, object], more: Sequence[str]) -> None:
     """Whether keys are there and the result's names are clear. Raises as `aggregate`."""
     unknown = [key for key in keys if key not in stream.fields]
     if unknown:
-        raise ValueError(f"no field {', '.join(unknown)} to be a key; the stream has {', '.join(stream.fields)}")
+        raise ValueError(f"unknown key {', '.join(unknown)}; the stream has {', '.join(stream.fields)}")
     if not aggregates:
-        raise ValueError('no aggregates; name at least one, as n="count(*)"')
+        raise ValueError('no aggregates; specify at least one, such as n="count(*)"')
     names = [*keys, *more, *aggregates]
     twice = sorted({name for name in names if names.count(name) > 1} | {name for name in names if name in ENVELOPE})
     if twice:
-        raise ValueError(f"the result would have two columns {', '.join(twice)}; name the aggregates otherwise")
+        raise ValueError(f"duplicate result column {', '.join(twice)}; rename the aggregates")
 
 
 def unfolded(grouped: DataFrame, keys: Sequence[str], names: Sequence[str]) -> DataFrame:

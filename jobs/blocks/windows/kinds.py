@@ -140,7 +140,7 @@ def sliding(size: str, *, every: str, offset: str = "0") -> Sliding:
     """
     size_ms, every_ms = _ms(size, "size"), _ms(every, "every")
     if every_ms > size_ms:
-        raise ValueError(f"every = {every} is greater than size = {size}: rows between two windows would be in none; filter them first")
+        raise ValueError(f"every = {every} is greater than size = {size}: rows between two windows would belong to none; filter them first")
     return Sliding(size_ms, every_ms, _offset(offset, every_ms))
 
 
@@ -171,7 +171,7 @@ def cumulative(size: str, *, step: str, offset: str = "0") -> Cumulative:
     """
     size_ms, step_ms = _ms(size, "size"), _ms(step, "step")
     if size_ms % step_ms:
-        raise ValueError(f"size = {size} is no whole multiple of step = {step}")
+        raise ValueError(f"size = {size} is not a multiple of step = {step}")
     return Cumulative(size_ms, step_ms, _offset(offset, size_ms))
 
 
@@ -187,7 +187,7 @@ def count_window(size: int, *, every: int | None = None) -> Global:
         ValueError: a number out of range.
     """
     if size < 1 or (every is not None and not 1 <= every <= size):
-        raise ValueError(f"size = {size} with every = {every}: both at least 1, and every at most size")
+        raise ValueError(f"size = {size}, every = {every}: both must be at least 1, and every at most size")
     return Global(rows=size, purge=True) if every is None else Global(rows=every, last=size)
 
 
@@ -206,11 +206,11 @@ def global_window(*, rows: int | None = None, every: str | None = None, purge: b
         ValueError: two triggers, a number below 1, no duration, or a purge without a trigger.
     """
     if rows is not None and every is not None:
-        raise ValueError("rows and every are two triggers; give one")
+        raise ValueError("rows and every are mutually exclusive; specify one")
     if rows is not None and rows < 1:
-        raise ValueError(f"rows = {rows} is less than 1")
+        raise ValueError(f"rows = {rows}: must be at least 1")
     if purge and rows is None and every is None:
-        raise ValueError("purge = True needs a trigger: rows or every")
+        raise ValueError("purge = True requires a trigger: rows or every")
     return Global(rows=rows, every_ms=None if every is None else _ms(every, "every"), purge=purge)
 
 
@@ -218,7 +218,7 @@ def _ms(text: str, name: str) -> int:
     try:
         return duration_ms(text)
     except NotAQuantity as error:
-        raise ValueError(f'{name} = "{text}" is no duration: {error.need}') from None
+        raise ValueError(f'{name} = "{text}": expected {error.need}') from None
 
 
 def _offset(text: str, below_ms: int) -> int:
@@ -226,7 +226,7 @@ def _offset(text: str, below_ms: int) -> int:
         return 0
     offset_ms = _ms(text.lstrip("-"), "offset") * (-1 if text.startswith("-") else 1)
     if abs(offset_ms) >= below_ms:
-        raise ValueError(f"offset = {text} is not less than the distance of two windows")
+        raise ValueError(f"offset = {text}: must be less than the distance between two windows")
     return offset_ms
 
 

@@ -37,9 +37,11 @@ def salted(stream: Stream, window: TimeWindow, /, *, keys: Sequence[str] = (), s
     """
     check(stream, window, keys, aggregates, "final")
     if window.mergeable:
-        raise ValueError("a session can't be split: whether two rows are in one depends on the rows between them; use aggregate")
+        raise ValueError(
+            "a session window cannot be split: whether two rows share a session depends on the rows between them; use aggregate"
+        )
     if not 2 <= salts <= 1024:
-        raise ValueError(f"salts = {salts} is not from 2 to 1024")
+        raise ValueError(f"salts = {salts}: must be from 2 to 1024")
     split = calls(aggregates, SPLITTABLE)
     data = withdrawn(stream).frame
     types = [call.result_type(data) for call in split]

@@ -52,14 +52,14 @@ def top(
         ValueError: as `aggregate`; n out of range; no window to take; a field that is named as a column of the result.
     """
     if not 1 <= n <= 10_000:
-        raise ValueError(f"n = {n} is not from 1 to 10,000")
+        raise ValueError(f"n = {n}: must be from 1 to 10,000")
     if order not in ("desc", "asc"):
-        raise ValueError(f'order = "{order}" is neither desc nor asc')
+        raise ValueError(f'order = "{order}": must be "desc" or "asc"')
     if isinstance(window, Global) and window.triggered:
-        raise ValueError("top-n has no trigger; take global_window() with emit='updates', or a time window")
+        raise ValueError("top-n does not support triggers; use global_window() with emit='updates', or a time window")
     windowed = {START, END} <= set(stream.fields)
     if window is None and not (windowed and stream.timed):
-        raise ValueError(f"the rows have no {START} and {END} to take the window from; name a window")
+        raise ValueError(f"the rows lack {START} and {END}, which identify the window; specify a window")
     own = [START, END] if window is None else []
     rest = [name for name in stream.fields if name not in (*keys, *own)]
     check(stream, _Same() if window is None else window, keys, {"_best": ""}, emit)

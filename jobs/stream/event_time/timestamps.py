@@ -52,7 +52,7 @@ def event_time(field: Column, kind: DataType, form: str, where: str) -> Column:
 
 
 def from_iso_8601(text: Column) -> Column:
-    """A timestamp in whole milliseconds; null where the text is not ISO 8601 with an offset."""
+    """A timestamp in whole milliseconds; null where the text is not ISO-8601 with an offset."""
     return _whole(F.unix_millis(F.when(text.rlike(ISO_8601), text.try_cast("timestamp"))))
 
 
@@ -66,5 +66,5 @@ def _whole(millis: Column) -> Column:
 
 
 def _unfit(where: str, kind: DataType, need: str, form: str) -> BadDeclaration:
-    fix = "mend the field's type in job.source, or the format of the source's `time` in the spec"
-    return BadDeclaration(path=where, given=kind.simpleString(), need=f"{need}, for an event time as {form}", fix=fix)
+    fix = "correct the field's type in job.source, or the format of the source's `time` in the spec"
+    return BadDeclaration(path=where, given=kind.simpleString(), need=f"{need}, for an event time in the format {form}", fix=fix)

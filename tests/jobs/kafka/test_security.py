@@ -106,8 +106,8 @@ def test_without_credentials_it_is_told_before_a_client_waits(nobody: None) -> N
     with pytest.raises(NoKafkaCredentials) as raised:
         client_settings(KafkaAccess("b:9098", "iam", REGION))
     error = raised.value
-    assert (error.code, error.exit_code, error.given) == ("JOB-010", 4, "none are found")
-    assert "pod identity" in error.fix
+    assert (error.code, error.exit_code, error.given) == ("JOB-010", 4, "none found")
+    assert "Pod Identity" in error.fix
 
 
 def test_half_of_the_credentials_are_none(nobody: None, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -49,10 +49,10 @@ def test_each_row_has_its_answer_or_goes_aside_with_the_reason(surroundings: Sur
         "down": "credit failed after 2 attempts: ConnectionError: nobody answers",
         "refused": "credit refused: no such user",
         "slow": "credit failed after 2 attempts: no answer within 300 ms",
-        "nothing": "credit the answer has no credit",
+        "nothing": "credit the response lacks credit",
         "keyless": "credit the idempotency key is null",
     }
-    assert odd.startswith("credit the answer does not fit the result: ")
+    assert odd.startswith("credit the response does not match the result schema: ")
     assert {(failed["source"], failed["value"]) for failed in ran.aside[Tag.FAILED]} >= {("credit", '{"user":"down","n":3}')}
     assert len(ran.aside[Tag.QUARANTINED]) == 1
     made = calls(notes)
@@ -100,9 +100,9 @@ def test_a_call_that_is_declared_wrongly_is_refused_where_it_stands(surroundings
     frame = session.createDataFrame([], f"user STRING, n INT, {TAG} string, {REASON} string, {TIME} timestamp, {RECORD} {RECORD_TYPE}")
     stream = Stream(frame, timed=False)
     for given, told in (
-        ({"name": "No Name"}, "a name is of lower-case letters"),
-        ({"result": "n INT"}, "the row has n already"),
-        ({"capacity": 0}, "capacity = 0: at least 1"),
+        ({"name": "No Name"}, "expected lower-case letters"),
+        ({"result": "n INT"}, "the row already has n"),
+        ({"capacity": 0}, "capacity = 0: must be at least 1"),
         ({"timeout": "10"}, 'timeout = "10"'),
         ({"key": "struct(n)"}, "a record with topic, partition, offset"),
     ):

@@ -213,7 +213,7 @@ def test_an_app_asks_for_what_its_avro_schema_has(session: SparkSession) -> None
     with pytest.raises(BadDeclaration, match="n INT, as"):
         _read(session, _avro_values(), "n STRING", [])
     broken = Values("avro", avro=AvroSchema('{"type": "recrd"}', Avro.model_validate({"schemaFile": "click.avsc"})))
-    with pytest.raises(BadDeclaration, match="an Avro schema"):
+    with pytest.raises(BadDeclaration, match="a valid Avro schema"):
         _read(session, broken, "n INT", [])
 
 

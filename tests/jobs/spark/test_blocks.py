@@ -75,7 +75,7 @@ def test_a_row_that_an_app_sends_aside_keeps_its_fields_and_its_reason(
     assert (alert["reason"], alert["source"], alert["value"]) == ("not b", "alerts", '{"user":"b"}')
     # A tag without a side output can't be refused where a function chooses it: it is counted, and told once.
     assert ran.told[-1]["totalTags"] == {"data": 1, "alerts": 1, "nowhere": 2}
-    assert capsys.readouterr().err.count('rows with the tag "nowhere" are written nowhere') == 1
+    assert capsys.readouterr().err.count('rows with the tag "nowhere" are counted but not written') == 1
 
 
 @pytest.mark.parametrize("tag", [Tag.DATA, Tag.HEARTBEAT])

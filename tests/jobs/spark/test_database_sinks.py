@@ -191,11 +191,11 @@ def test_what_does_not_fit_the_table_is_told_before_the_query_or_with_its_rows(s
         PostgresTable("out", readable, f"postgresql://reader_{name}:p@127.0.0.1:{postgres.port}/penstock").check()
     with pytest.raises(TableDoesNotFit, match="the columns name; it has id, owner"):
         upsert(postgres, name, "name").check()
-    with pytest.raises(TableDoesNotFit, match="unique constraint on exactly id; there is none"):
+    with pytest.raises(TableDoesNotFit, match="unique constraint on exactly id; existing: none"):
         upsert(postgres, name, "id").check()
     # A part of the rows is not all of them.
     postgres.run(f"CREATE UNIQUE INDEX ON {name} (id) WHERE id > 5; CREATE UNIQUE INDEX ON {name} (id, owner)")
-    with pytest.raises(TableDoesNotFit, match="there is id, owner"):
+    with pytest.raises(TableDoesNotFit, match="existing: id, owner"):
         upsert(postgres, name, "id").check()
     postgres.run(f"ALTER TABLE {name} ADD UNIQUE (id) INCLUDE (owner)")
     sink = upsert(postgres, name, "id")

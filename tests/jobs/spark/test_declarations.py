@@ -59,7 +59,7 @@ DECLARATIONS = {
     ),
     "a source taken twice": (
         f'job.source("a", {SCHEMA})\njob.source("a", {SCHEMA})',
-        ('job.source("a")', "each source once: taken twice, it would be read twice"),
+        ('job.source("a")', "each source once; a second call would read it twice"),
     ),
     "an unknown sink": (
         f'job.write(job.source("a", {SCHEMA}), "output")',
@@ -67,7 +67,7 @@ DECLARATIONS = {
     ),
     "two outputs": (
         f'rows = job.source("a", {SCHEMA})\njob.write(rows, "out")\njob.write(rows, "out")',
-        ('job.write(..., "out")', "one output; the job has one already"),
+        ('job.write(..., "out")', "a single output; the job already has one"),
     ),
     "an unknown side output": (
         'job.side_output("mistakes")',
@@ -75,11 +75,11 @@ DECLARATIONS = {
     ),
     "a side output into files": (
         'job.side_output("out")',
-        ('job.side_output("out")', "a Kafka sink or a webhook"),
+        ('job.side_output("out")', "a Kafka or webhook sink"),
     ),
     "two sinks for a tag": (
         'job.side_output("errors")\njob.side_output("late")',
-        ('job.side_output("late")', "one sink for a tag; rows with the tag quarantined go to errors already"),
+        ('job.side_output("late")', "one sink per tag; rows with the tag quarantined already go to errors"),
     ),
     "no output": (
         f'job.source("a", {SCHEMA})\njob.side_output("errors")',
@@ -87,11 +87,11 @@ DECLARATIONS = {
     ),
     "a sink for data and for what goes aside": (
         f'job.side_output("errors")\njob.write(job.source("a", {SCHEMA}), "errors")',
-        ('job.side_output("errors")', "a sink of their own for rows that go aside: a sink is written to once in a micro-batch"),
+        ('job.side_output("errors")', "a separate sink for side outputs: a sink is written only once per micro-batch"),
     ),
     "nowhere to put what does not parse": (
         f'job.write(job.source("a", {SCHEMA}), "out")',
-        ("build", 'job.side_output("...") for records that do not parse'),
+        ("build", 'job.side_output("...") for malformed records'),
     ),
 }
 
@@ -109,7 +109,7 @@ def test_what_an_app_declares_wrongly_is_told(
 def test_a_source_of_the_spec_that_the_app_does_not_use_is_told(surroundings: Surroundings) -> None:
     error = _failure(surroundings.job(COPY_ROWS, sources={"a": 1, "b": 1, "c": 1}))
     assert isinstance(error, BadDeclaration)
-    assert error.need == "job.source for each source of the spec; unused: b, c"
+    assert error.need == "a job.source call for each source of the spec; unused: b, c"
 
 
 @pytest.mark.parametrize("schema", ["key STRINGS", "key STRING NOT", "key STRING,", "", "key STRING; at STRING", "INT"])
@@ -119,14 +119,14 @@ def test_a_schema_that_spark_does_not_read_is_told_with_how_one_looks(
     error = _failure(surroundings.job(app(f'job.source("a", "{schema}")'), sources={"a": 1}))
     assert isinstance(error, BadDeclaration)
     assert (error.path, error.given) == ('job.source("a")', schema)
-    assert error.fix == 'as "user STRING NOT NULL, at STRING"'
+    assert error.fix == 'use a schema such as "user STRING NOT NULL, at STRING"'
     assert "JVM" not in error.render() and "Traceback" not in error.render()
 
 
 def test_files_by_date_of_rows_without_event_time_are_told(surroundings: Surroundings) -> None:
     error = _failure(surroundings.job(COPY_ROWS, sources={"a": 1}).edit(_without_time))
     assert isinstance(error, BadDeclaration)
-    assert (error.path, error.need) == ('job.write(..., "out")', "event time, for the files are bucketed by it")
+    assert (error.path, error.need) == ('job.write(..., "out")', "event time, by which the files are partitioned")
 
 
 def test_rows_without_event_time_go_to_files_without_date(surroundings: Surroundings) -> None:
@@ -143,7 +143,7 @@ def test_rows_without_event_time_go_to_files_without_date(surroundings: Surround
 def test_an_event_time_field_that_the_schema_does_not_have_is_told(surroundings: Surroundings, app: Callable[[str], str]) -> None:
     error = _failure(surroundings.job(app('job.source("a", "key STRING NOT NULL")'), sources={"a": 1}))
     assert isinstance(error, BadDeclaration)
-    assert (error.path, error.need) == ('job.source("a")', "the field of the event time, at")
+    assert (error.path, error.need) == ('job.source("a")', "the event-time field, at")
 
 
 def test_an_app_that_raises_is_told_with_what_it_raised(surroundings: Surroundings, app: Callable[[str], str]) -> None:
@@ -207,7 +207,7 @@ def test_all_the_topics_that_are_not_there_are_told_at_once(surroundings: Surrou
 
     error = _failure(surroundings.job("tests.jobs.spark.apps.pairs", sources={"a": 1, "b": 1}).edit(wrong))
     assert [(fault.code, fault.path) for fault in error.errors] == [("JOB-002", f"topic zzzz.{name}.nothing-like-it") for name in "ab"]
-    assert {fault.fix for fault in error.errors} == {"create the topic, or mend its name in the spec"}
+    assert {fault.fix for fault in error.errors} == {"create the topic, or correct its name in the spec"}
 
 
 def test_brokers_that_do_not_answer_are_told(surroundings: Surroundings, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -217,7 +217,7 @@ def test_brokers_that_do_not_answer_are_told(surroundings: Surroundings, monkeyp
     error = _failure(replace(job, around=replace(surroundings, brokers=address)))
     assert isinstance(error, BrokersUnreachable)
     assert (error.code, error.path, error.given) == ("JOB-001", "brokers", address)
-    assert error.need.startswith("an answer within 1 s; the client says: ")
+    assert error.need.startswith("a response within 1 s; client error: ")
 
 
 def test_a_checkpoint_bucket_that_is_not_there_is_told_before_the_query_begins(surroundings: Surroundings) -> None:

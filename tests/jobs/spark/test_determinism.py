@@ -35,7 +35,7 @@ def test_what_is_computed_anew_each_time_or_depends_on_the_order_of_rows_is_foun
     with pytest.raises(NotRepeatable) as raised:
         refuse_unrepeatable(found["uuid()"], ["out", "topic"])
     assert (raised.value.code, raised.value.given) == ("JOB-062", "uuid()")
-    assert raised.value.need == "rows that a replay repeats, for exactly-once at out, topic"
+    assert raised.value.need == "deterministic rows, for exactly-once delivery to out, topic"
     # A sink that is at-least-once anyway takes them.
     refuse_unrepeatable(found["uuid()"], [])
 
@@ -94,8 +94,8 @@ def _exactly_once(spec: dict[str, Any], sink: str, parameters: dict[str, str]) -
 
 
 REFUSED: dict[str, tuple[str, dict[str, str], type[PenstockError], str, str]] = {
-    "rows of a side output": ("errors", {"id": "uuid()"}, NotRepeatable, "build", "exactly-once at errors"),
-    "a route": ("out", {"condition": "rand(3) < 0.5"}, NotRepeatable, "build", "exactly-once at out"),
+    "rows of a side output": ("errors", {"id": "uuid()"}, NotRepeatable, "build", "exactly-once delivery to errors"),
+    "a route": ("out", {"condition": "rand(3) < 0.5"}, NotRepeatable, "build", "exactly-once delivery to out"),
     "a route's column": ("out", {"condition": "naem = 'x'"}, BadDeclaration, 'job.write(..., "out")', "`naem`"),
     "a route that is no condition": ("out", {"condition": "key"}, BadDeclaration, 'job.write(..., "out")', "BOOLEAN"),
     "a tag without a side output": ("out", {"tag": "alrets"}, BadDeclaration, "stream.divert", 'its rows with the tag "alrets"'),

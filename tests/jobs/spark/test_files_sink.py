@@ -226,7 +226,7 @@ def test_a_replay_with_other_rows_is_refused(sink: Sink, change: str) -> None:
     with pytest.raises(ReplayDiffers) as raised:
         sink.files().publish(others[change], Batch(0, 10, 0))
     assert (raised.value.code, raised.value.path) == ("JOB-007", "sink out, batch 0")
-    assert raised.value.need.startswith("the 10 rows of the first try")
+    assert raised.value.need.startswith("the 10 rows of the first run")
     assert sink.objects() == before and sink.uploads() == []
 
 
@@ -245,7 +245,7 @@ def test_a_staged_part_that_is_gone_stops_the_job(sink: Sink) -> None:
         sink.files().publish(sink.rows(10), Batch(0, 10, 0))
     error = raised.value
     assert (error.code, error.path, error.need) == ("JOB-006", f"s3a://{OUTPUT}/{key}", f"the upload {upload} still open, or completed")
-    assert "days for unfinished uploads" in error.fix
+    assert "keep incomplete multipart uploads" in error.fix
 
 
 def test_a_file_of_somebody_else_under_the_parts_name_is_not_taken_for_it(sink: Sink) -> None:

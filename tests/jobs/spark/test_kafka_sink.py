@@ -235,7 +235,7 @@ def test_a_replay_with_other_rows_stops_the_job_and_writes_nothing(target: Targe
     target.write(target.sink(), 0, *NAMES)
     with pytest.raises(ReplayDiffers) as raised:
         target.write(target.sink(), 0, *NAMES, "one more")
-    assert raised.value.need.startswith("the 20 rows that were decided for")
+    assert raised.value.need.startswith("the 20 rows of the first run")
     with pytest.raises(ReplayDiffers):
         target.write(target.sink(), 0)
     # Rows that change between the look at them and the writing of them: the task finds it and takes its transaction back.

@@ -234,15 +234,15 @@ def test_timers_of_processing_time_fire_in_the_micro_batch_after(surroundings: S
 @pytest.mark.parametrize(
     ("declared", "why"),
     [
-        ({"keys": ["nobody"]}, "columns of the stream are user, n, at"),
-        ({"keys": ["at"]}, "no key may be a timestamp"),
-        ({"keys": []}, "columns of the stream are user, n, at"),
-        ({"output": "user whatever"}, "is no type of Spark's"),
+        ({"keys": ["nobody"]}, "must be columns of the stream, user, n, at"),
+        ({"keys": ["at"]}, "timestamps cannot be keys"),
+        ({"keys": []}, "must be columns of the stream, user, n, at"),
+        ({"output": "user whatever"}, "is not a Spark type"),
         ({"output": "bigint"}, "has no named fields"),
-        ({"state": {"of": value("whatever")}}, "is no type of Spark's"),
-        ({"state": {"_of": value("int")}}, "is no name for state"),
-        ({"ttl": "soon"}, "is no time to live"),
-        ({"order": "time", "time": "processing"}, 'order="time" needs event time'),
+        ({"state": {"of": value("whatever")}}, "is not a Spark type"),
+        ({"state": {"_of": value("int")}}, "invalid state name"),
+        ({"ttl": "soon"}, 'ttl = "soon": expected'),
+        ({"order": "time", "time": "processing"}, 'order="time" requires event time'),
     ],
 )
 def test_a_declaration_that_can_not_be_run_is_refused_before_the_query_starts(
@@ -258,7 +258,7 @@ def test_state_on_the_heap_is_refused(surroundings: Surroundings, block: str) ->
     before = surroundings.session.conf.get(provider) or ""
     surroundings.session.conf.set(provider, state_conf(State(backend="memory"))[provider])
     try:
-        with pytest.raises(ValueError, match=f"^{block} keep their state in RocksDB.*state.backend: rocksdb"):
+        with pytest.raises(ValueError, match=f"^{block} require RocksDB state.*state.backend: rocksdb"):
             _on_the_heap(surroundings.session, block)
     finally:
         surroundings.session.conf.set(provider, before)

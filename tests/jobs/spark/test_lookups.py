@@ -171,7 +171,7 @@ def _start_when_asked(bank: PostgresServer) -> None:
 
 
 def test_a_table_that_does_not_fit_is_told_before_or_when_it_is_seen(surroundings: Surroundings, bank: PostgresServer) -> None:
-    with pytest.raises(LookupTableDoesNotFit, match="a table that the job may read"):
+    with pytest.raises(LookupTableDoesNotFit, match="an existing table that the job may read"):
         _table(bank, "nowhere", ["id"], ["n"])
     with pytest.raises(LookupTableDoesNotFit, match=r"m, o columns of bank\.twice: id, n"):
         _table(bank, "twice", ["id", "m"], ["n", "o"])

@@ -333,24 +333,24 @@ def test_streams_that_do_not_fit_are_told_with_what_differs(surroundings: Surrou
     odd = stream("k STRING, m MAP<INT, STRING>")
     a, b = Side("a", text, "k"), Side("b", text, "k")
     calls: list[tuple[Callable[[], object], str]] = [
-        (lambda: temporal_join(a, Side("b", number, "k")), "the keys differ: a has string and b bigint"),
-        (lambda: temporal_join(a, Side("a", text, "k")), "both sides are called a"),
+        (lambda: temporal_join(a, Side("b", number, "k")), "key types differ: a has string, b has bigint"),
+        (lambda: temporal_join(a, Side("a", text, "k")), "both sides are named a"),
         (lambda: temporal_join(a, Side("b", text, "q")), "b has no field q; it has k, n"),
         (lambda: temporal_join(a, Side("b", untimed, "k")), "b has no event time"),
         (lambda: window_join(a, Side("b", untimed, "k"), tumbling("5s")), "b has no event time"),
-        (lambda: regular_join(a, Side("b", deletes, "k")), "b has deletions, but not by which fields a row is known"),
-        (lambda: regular_join(a, b, ttl="soon"), 'ttl = "soon" is no duration'),
-        (lambda: regular_join(a, b, ttl=0), "ttl = 0 is not above zero"),
-        (lambda: temporal_join(a, Side("b", odd, "k")), "b has a map whose keys are not STRING"),
-        (lambda: broadcast_join(a, b, copies=0), "copies = 0 is not above zero"),
+        (lambda: regular_join(a, Side("b", deletes, "k")), "b contains deletions, but no unique fields"),
+        (lambda: regular_join(a, b, ttl="soon"), 'ttl = "soon": expected'),
+        (lambda: regular_join(a, b, ttl=0), "ttl = 0: must be greater than 0"),
+        (lambda: temporal_join(a, Side("b", odd, "k")), "b contains a map with keys that are not STRING"),
+        (lambda: broadcast_join(a, b, copies=0), "copies = 0: must be greater than 0"),
         (
             lambda: broadcast_join(a, Side("b", text, "k", unique="n")),
-            'b is known by n, but without a condition by its key, k: leave unique out, or join by on="a.k = b.k"',
+            'b is unique by n, but a join without a condition uses its key, k: remove unique, or join with on="a.k = b.k"',
         ),
-        (lambda: union(text, number), "stream 2 differs from the first in k"),
-        (lambda: union(text, untimed), "stream 2 has no event time, unlike the first"),
-        (lambda: table_join(text, "t", list, "k STRING, n INT", on="k"), "the stream has n as well"),
-        (lambda: table_join(text, "t", list, "k STRING", on="q"), "q has to be a field of both"),
+        (lambda: union(text, number), "stream 2 differs from the first one in k"),
+        (lambda: union(text, untimed), "stream 2 has no event time, unlike the first one"),
+        (lambda: table_join(text, "t", list, "k STRING, n INT", on="k"), "the stream also has n"),
+        (lambda: table_join(text, "t", list, "k STRING", on="q"), "q must be a field of both"),
     ]
     for call, said in calls:
         with pytest.raises(ValueError, match=re.escape(said)):

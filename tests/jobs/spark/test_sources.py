@@ -145,7 +145,7 @@ def test_a_pattern_takes_the_topics_that_are_there(kafka: KafkaBroker) -> None:
         assert starts == {"a": {f"{name}-a": {0: 0, 1: 0}, f"{name}-b": {0: 0}}}
         with pytest.raises(TopicNotFound) as unfit:
             brokers.starts({"a": _source(pattern=f"{name}-[xy]")})
-        assert "mend the pattern" in unfit.value.render()
+        assert "correct the pattern" in unfit.value.render()
         with pytest.raises(TopicNotFound) as missing:
             brokers.starts({"a": _source(topics=[f"{name}-a", f"{name}-aa"])})
         assert f"did you mean {name}-a?" in missing.value.render()

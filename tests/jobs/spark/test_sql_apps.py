@@ -26,12 +26,12 @@ class Declared:
 
     def source(self, name: str, schema: str, *, record: str | None = None) -> Stream:
         if name == "unknown":
-            raise BadDeclaration(path='job.source("unknown")', need="a source of the spec: clicks", fix="mend the name")
+            raise BadDeclaration(path='job.source("unknown")', need="a source of the spec: clicks", fix="correct the name")
         rows = self._session.createDataFrame([], f"{schema}, {TAG} string, _reason string, {TIME} timestamp, _record {RECORD_TYPE}")
         return Stream(rows, timed=True)
 
     def table(self, name: str) -> Any:
-        raise BadDeclaration(path=f'job.table("{name}")', need="a table of the spec: it has none", fix="mend the name")
+        raise BadDeclaration(path=f'job.table("{name}")', need="a table of the spec: it has none", fix="correct the name")
 
     def write(self, stream: Stream, sinks: str | Mapping[str, str | None]) -> None:
         self.written = stream, sinks
@@ -55,23 +55,23 @@ def declared(session: SparkSession, folder: Path, text: str) -> Declared:
         (f"{CLICKS}INSERT INTO out SELECT user,\n upper(user, n, 3) AS x FROM clicks", 3, "upper"),
         (f"{CLICKS}INSERT INTO out SELECT user FROM clicks WHERE n > 1 extra words", 2, "words"),
         (f"{CLICKS}INSERT INTO out SELECT user, count(*) AS n FROM clicks", 2, "count(1)"),
-        (f"{CLICKS}INSERT INTO out SELECT user FROM clicks\nWHERE count(*) > 1", 3, "an expression on one row"),
-        (f"{CLICKS}INSERT INTO out SELECT user, count(*) AS c FROM clicks GROUP BY user, ROWS(2)\nHAVING count(*) > 1", 3, "on one row"),
+        (f"{CLICKS}INSERT INTO out SELECT user FROM clicks\nWHERE count(*) > 1", 3, "an expression on a single row"),
+        (f"{CLICKS}INSERT INTO out SELECT user, count(*) AS c FROM clicks GROUP BY user, ROWS(2)\nHAVING count(*) > 1", 3, "on a single row"),
         (f"{CLICKS}INSERT INTO out SELECT user, count(*) AS c FROM clicks GROUP BY user, ROWS(2)\nHAVING c", 3, "BOOLEAN"),
-        (f"{CLICKS}INSERT INTO out SELECT user FROM clicks WHERE\nexplode(tags) = 'a'", 3, "one value a row"),
-        (f"{CLICKS}INSERT INTO a SELECT * FROM clicks;\nINSERT INTO b SELECT * FROM clicks WHERE\nmax(n) = n", 4, "on one row"),
-        (f"{CLICKS}INSERT INTO out DIVERT clicks TO alerts WHEN\nsum(n) > 1 BECAUSE 'x'", 3, "on one row"),
+        (f"{CLICKS}INSERT INTO out SELECT user FROM clicks WHERE\nexplode(tags) = 'a'", 3, "one value per row"),
+        (f"{CLICKS}INSERT INTO a SELECT * FROM clicks;\nINSERT INTO b SELECT * FROM clicks WHERE\nmax(n) = n", 4, "on a single row"),
+        (f"{CLICKS}INSERT INTO out DIVERT clicks TO alerts WHEN\nsum(n) > 1 BECAUSE 'x'", 3, "on a single row"),
         (f"{CLICKS}INSERT INTO out DIVERT clicks TO alerts WHEN n > 1 BECAUSE\nmax(user)", 3, "max(user)"),
         (f"{CLICKS}INSERT INTO out TOP 1 OF clicks ORDER BY\nmax(n) IN TUMBLE('5m')", 3, "max(n)"),
-        (f"{CLICKS}INSERT INTO out SELECT user, count(*) AS n FROM clicks GROUP BY user", 2, "a window, or EMIT UPDATES"),
+        (f"{CLICKS}INSERT INTO out SELECT user, count(*) AS n FROM clicks GROUP BY user", 2, "a window or EMIT UPDATES"),
         (f"{CLICKS}INSERT INTO out SELECT usr, count(*) AS n FROM clicks GROUP BY usr, TUMBLE('5m')", 2, "usr"),
         (f"{CLICKS}INSERT INTO out SELECT user, count(*) AS n FROM clicks GROUP BY user, TUMBLE('five')", 2, "five"),
         (f"{CLICKS}INSERT INTO out SELECT user, window_end, n FROM clicks GROUP BY user, ROWS(5)", 2, ""),
-        (f"{CLICKS}INSERT INTO out SELECT user, upper(user) AS user FROM clicks", 2, "user stands twice"),
+        (f"{CLICKS}INSERT INTO out SELECT user, upper(user) AS user FROM clicks", 2, "duplicate: user"),
         (f"{CLICKS}INSERT INTO out SELECT user FROM clicks LATERAL VIEW explode(n) AS one", 2, "n"),
         (f"{CLICKS}INSERT INTO out DEDUPLICATE clicks BY usr WITHIN '5m'", 2, "usr"),
         (f"{CLICKS}INSERT INTO out TOP 0 OF clicks ORDER BY n IN TUMBLE('5m')", 2, "n = 0"),
-        (f"{CLICKS}INSERT INTO out TOP 1 OF clicks ORDER BY n", 2, "name a window"),
+        (f"{CLICKS}INSERT INTO out TOP 1 OF clicks ORDER BY n", 2, "specify a window"),
         (f"{CLICKS}INSERT INTO out MATCH clicks BY user WITHIN '1m' STEPS (a WHEN m > 1)", 2, "m"),
         (f"{CLICKS}INSERT INTO out DIVERT clicks TO alerts WHEN n BECAUSE m", 2, "m"),
         (f"{CLICKS}INSERT INTO out SELECT c.user FROM clicks AS c JOIN TABLE users ON c.user = users.name", 2, "a table of the spec"),

@@ -77,7 +77,7 @@ def test_a_url_shows_neither_credentials_nor_path() -> None:
     assert [kind_of(url) for url in GIVEN.values()] == ["postgres", "redis", "http", "socket", "http"]
     assert [port_of(url) for url in GIVEN.values()] == [5432, 6380, 443, 9999, 80]
     assert (kind_of("mysql://db/x"), port_of("mysql://db/x")) == (None, None)
-    with pytest.raises(ConnectionOfAnotherKind, match=r"begins with redis:// or rediss://; it is https://alerts\.example"):
+    with pytest.raises(ConnectionOfAnotherKind, match=r"starting with redis:// or rediss://; it is https://alerts\.example"):
         the_url(GIVEN, "alerts", "redis", "an app")
 
 
@@ -87,7 +87,7 @@ def test_a_url_shows_neither_credentials_nor_path() -> None:
         (
             {"connections": {"bank": "http"}},
             "spec.tables.accounts.postgres.connection",
-            "spec.connections.bank has it for http, this for postgres",
+            "spec.connections.bank uses it as http, this as postgres",
         ),
         (
             {"local": {"connections": {"bank": {"redis": "m:f"}}}},

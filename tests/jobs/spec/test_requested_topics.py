@@ -121,7 +121,7 @@ def test_two_jobs_that_disagree_about_a_topic_are_told_of_all_of_it_with_both_pl
         ("SPEC-013", "spec.topics.clicks.partitions", f"{tmp_path}/other.yaml:15"),
         ("SPEC-013", "spec.topics.clicks.retention", f"{tmp_path}/other.yaml:14"),
     ]
-    assert found[0].need == f"4, as one has it in {tmp_path}/one.yaml:13"
+    assert found[0].need == f"4, as one sets it in {tmp_path}/one.yaml:13"
 
 
 def test_a_source_and_another_jobs_topic_disagree_too(tmp_path: Path) -> None:

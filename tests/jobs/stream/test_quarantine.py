@@ -21,7 +21,7 @@ def test_a_share_above_the_limit_stops_the_job(bad: int, records: int) -> None:
     with pytest.raises(QuarantineLimitReached, match=f"{bad} of {records} records") as raised:
         hold_limit(LIMIT, [], bad, records)
     assert raised.value.code == "JOB-070"
-    assert "at most 50.0% of a micro-batch, where 10 or more are bad" in raised.value.need
+    assert "at most 50.0% of a micro-batch, if 10 or more are malformed" in raised.value.need
 
 
 def test_rows_of_a_micro_batch_that_has_read_nothing_are_too_many_too() -> None:

@@ -153,7 +153,7 @@ def test_all_the_faults_come_at_once_with_their_lines(spec: Path) -> None:
         "error[SPEC-006]: invalid value\n"
         f"  at   {spec}:6  spec.parallelism = 0\n"
         "  need at least 1\n"
-        "  fix  mend the number\n"
+        "  fix  use a number in range\n"
         "error[SPEC-007]: invalid quantity\n"
         f'  at   {spec}:7  spec.executor.memory = "1Gib"\n'
         "  need an integer with k, m, g or t (with or without b, any case, binary), or a number with Ki, Mi, Gi or Ti\n"

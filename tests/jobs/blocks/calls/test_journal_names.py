@@ -12,7 +12,7 @@ def test_calls_of_one_app_may_not_share_a_name() -> None:
     with building():
         journal.declare("update")
         journal.declare("notify")
-        with pytest.raises(ValueError, match=r'name = "update": other calls of the app have it'):
+        with pytest.raises(ValueError, match=r'name = "update": already used by another call of the app'):
             journal.declare("update")
 
 

@@ -41,13 +41,13 @@ def test_a_field_of_csv_may_have_any_sign(monkeypatch: pytest.MonkeyPatch, sign:
 @pytest.mark.parametrize(
     ("reader", "found", "given", "need"),
     [
-        (json_lines_file, ClientError({"Error": {"Code": "NoSuchKey"}}, "GetObject"), "NoSuchKey", "a file that is there and may be read"),
-        (csv_file, ClientError({"Error": {"Code": "AccessDenied"}}, "GetObject"), "AccessDenied", "a file that is there and may be read"),
-        (json_lines_file, EndpointConnectionError(endpoint_url="u"), 'Could not connect to the endpoint URL: "u"', "an answer of S3"),
-        (csv_file, b"k\n\xff\n", "'utf-8' codec can't decode byte 0xff in position 2: invalid start byte", "text in UTF-8"),
-        (json_lines_file, b'{"k": 1}\n\n{"k"\n', "line 3: Expecting ':' delimiter: line 2 column 1 (char 5)", "a JSON object on each line"),
-        (json_lines_file, b'[{"k": 1}]', 'line 1: [{"k": 1}]', "a JSON object on each line"),
-        (csv_file, b'k\n"' + b"a" * 140_000, "field larger than field limit (131072)", "CSV whose first line has the names"),
+        (json_lines_file, ClientError({"Error": {"Code": "NoSuchKey"}}, "GetObject"), "NoSuchKey", "an existing, readable file"),
+        (csv_file, ClientError({"Error": {"Code": "AccessDenied"}}, "GetObject"), "AccessDenied", "an existing, readable file"),
+        (json_lines_file, EndpointConnectionError(endpoint_url="u"), 'Could not connect to the endpoint URL: "u"', "a response from S3"),
+        (csv_file, b"k\n\xff\n", "'utf-8' codec can't decode byte 0xff in position 2: invalid start byte", "UTF-8 text"),
+        (json_lines_file, b'{"k": 1}\n\n{"k"\n', "line 3: Expecting ':' delimiter: line 2 column 1 (char 5)", "one JSON object per line"),
+        (json_lines_file, b'[{"k": 1}]', 'line 1: [{"k": 1}]', "one JSON object per line"),
+        (csv_file, b'k\n"' + b"a" * 140_000, "field larger than field limit (131072)", "CSV with a header row"),
     ],
 )
 def test_a_file_that_can_not_be_read_is_told_with_its_address(

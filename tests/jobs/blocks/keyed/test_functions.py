@@ -185,7 +185,7 @@ def test_state_can_live_by_the_clock() -> None:
 
 @pytest.mark.parametrize(
     ("given_row", "why"),
-    [({"other": 1}, "its output is a mapping of story"), (["a"], "its output is a mapping of story")],
+    [({"other": 1}, "its output must be a mapping of story"), (["a"], "its output must be a mapping of story")],
 )
 def test_a_row_that_does_not_fit_the_output_is_told(given_row: Any, why: str) -> None:
     class Wrong(KeyedFunction):

@@ -31,17 +31,17 @@ def test_a_window_is_declared_by_durations_and_numbers(window: object, declared:
 @pytest.mark.parametrize(
     ("wrong", "told"),
     [
-        (lambda: tumbling("5"), 'size = "5" is no duration'),
-        (lambda: tumbling("5m", offset="5m"), "offset = 5m is not less than"),
-        (lambda: tumbling("5m", offset="x"), 'offset = "x" is no duration'),
+        (lambda: tumbling("5"), 'size = "5": expected'),
+        (lambda: tumbling("5m", offset="5m"), "offset = 5m: must be less than"),
+        (lambda: tumbling("5m", offset="x"), 'offset = "x": expected'),
         (lambda: sliding("1m", every="2m"), "every = 2m is greater than size = 1m"),
-        (lambda: cumulative("10m", step="3m"), "size = 10m is no whole multiple of step = 3m"),
-        (lambda: session("0s"), 'gap = "0s" is no duration'),
+        (lambda: cumulative("10m", step="3m"), "size = 10m is not a multiple of step = 3m"),
+        (lambda: session("0s"), 'gap = "0s": expected'),
         (lambda: count_window(0), "size = 0"),
         (lambda: count_window(3, every=4), "every = 4"),
-        (lambda: global_window(rows=1, every="1m"), "two triggers"),
+        (lambda: global_window(rows=1, every="1m"), "mutually exclusive"),
         (lambda: global_window(rows=0), "rows = 0"),
-        (lambda: global_window(purge=True), "needs a trigger"),
+        (lambda: global_window(purge=True), "requires a trigger"),
     ],
 )
 def test_a_window_that_can_not_be_declared_says_why(wrong: Callable[[], object], told: str) -> None:

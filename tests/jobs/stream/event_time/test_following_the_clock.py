@@ -28,7 +28,7 @@ def test_a_clock_that_would_never_run_is_told_with_its_line(tmp_path: Path) -> N
     path = _written(tmp_path, EVENT, EVENT | {"idleness": "1m"}, PROCESSING, whenIdle="clock")
     with pytest.raises(Contradiction) as refused:
         load(path)
-    assert "idleness for every input with a time" in refused.value.render()
+    assert "idleness for every source with time" in refused.value.render()
     assert "spec.sources.s0.time" in refused.value.render()
 
 
