@@ -1,4 +1,4 @@
-"""``penstock catalog list`` and ``show``: the real command, as a process of its own."""
+"""``penstock catalog list`` and ``show``, as they are called."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 
 from penstock.sizing.catalog.catalog import SpotPrice, shipped
+from tests.scripts.cli.called import Called, penstock
 
 ROOT = Path(__file__).resolve().parents[3]
 
@@ -20,8 +21,8 @@ def python(*words: str) -> subprocess.CompletedProcess[str]:
     return subprocess.run([sys.executable, *words], cwd=ROOT, capture_output=True, text=True, timeout=60, check=False, env=environment)
 
 
-def catalog(*words: str) -> subprocess.CompletedProcess[str]:
-    return python("-m", "penstock.scripts", "catalog", *words)
+def catalog(*words: str) -> Called:
+    return penstock("catalog", *words)
 
 
 def as_json(*words: str) -> dict[str, Any]:

@@ -1,4 +1,4 @@
-"""``penstock cost``: the real command, as a process of its own."""
+"""``penstock cost``, as it is called."""
 
 from __future__ import annotations
 
@@ -13,6 +13,7 @@ import pytest
 from penstock.scripts.cli.cost import compared
 from penstock.scripts.errors import WrongUsage
 from tests.infra.environments import BARE
+from tests.scripts.cli.called import Called, penstock
 
 ROOT = Path(__file__).resolve().parents[3]
 SPEC = "jobs/specs/user_credit.yaml"
@@ -31,8 +32,8 @@ def python(*words: str) -> subprocess.CompletedProcess[str]:
     )
 
 
-def cost(*words: str) -> subprocess.CompletedProcess[str]:
-    return python("-m", "penstock.scripts", "cost", *words)
+def cost(*words: str) -> Called:
+    return penstock("cost", *words)
 
 
 def as_json(*words: str) -> dict[str, Any]:

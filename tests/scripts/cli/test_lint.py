@@ -1,4 +1,4 @@
-"""``penstock lint``: the real command, as a process of its own."""
+"""``penstock lint``, as it is called."""
 
 from __future__ import annotations
 
@@ -19,6 +19,7 @@ from penstock.infra.environment import FOLDER, names
 from penstock.scripts.cli.command import main
 from penstock.sizing.lint.lint import RULES
 from tests.infra.environments import BARE
+from tests.scripts.cli.called import Called, penstock
 
 ROOT = Path(__file__).resolve().parents[3]
 TODAY = ("--today", "2026-11-21")
@@ -68,10 +69,8 @@ spec:
 """
 
 
-def run(*words: str, cwd: Path = ROOT) -> subprocess.CompletedProcess[str]:
-    environment = {"PYTHONPATH": str(ROOT), "PATH": ""}
-    command = [sys.executable, "-m", "penstock.scripts", "lint", *words]
-    return subprocess.run(command, cwd=cwd, capture_output=True, text=True, timeout=60, check=False, env=environment)
+def run(*words: str, cwd: Path = ROOT) -> Called:
+    return penstock("lint", *words, cwd=cwd)
 
 
 def as_json(*words: str) -> dict[str, Any]:

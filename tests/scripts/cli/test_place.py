@@ -1,4 +1,4 @@
-"""``penstock place``: the real command, as a process of its own."""
+"""``penstock place``, as it is called."""
 
 from __future__ import annotations
 
@@ -15,6 +15,7 @@ import pytest
 from penstock.scripts.cli import place
 from penstock.sizing.errors import PenstockError
 from tests.infra.environments import BARE
+from tests.scripts.cli.called import Called, penstock
 from tests.sizing.placement.test_decisions import claims, recorded
 from tests.sizing.placement.worlds import FAMILY, needs, pods, pool, scenario
 
@@ -22,10 +23,8 @@ ROOT = Path(__file__).resolve().parents[3]
 HEAVY = ("pyspark", "cdktf", "boto3", "moto", "pandas", "numpy")
 
 
-def run(*words: str) -> subprocess.CompletedProcess[str]:
-    environment = {"PYTHONPATH": str(ROOT), "PATH": ""}
-    command = [sys.executable, "-m", "penstock.scripts", "place", *words]
-    return subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=60, check=False, env=environment)
+def run(*words: str) -> Called:
+    return penstock("place", *words)
 
 
 def written(folder: Path, name: str, document: object) -> str:

@@ -1,4 +1,4 @@
-"""``penstock size``: the real command, as a process of its own."""
+"""``penstock size``, as it is called."""
 
 from __future__ import annotations
 
@@ -13,6 +13,7 @@ import yaml
 
 from penstock.sizing.catalog.catalog import shipped
 from tests.infra.environments import BARE, pool, written
+from tests.scripts.cli.called import Called, penstock
 
 ROOT = Path(__file__).resolve().parents[3]
 SPEC = "jobs/specs/user_credit.yaml"
@@ -30,11 +31,8 @@ spec:
 """
 
 
-def size(*words: str, cwd: Path = ROOT) -> subprocess.CompletedProcess[str]:
-    command = [sys.executable, "-m", "penstock.scripts", "size", *words]
-    return subprocess.run(
-        command, cwd=cwd, capture_output=True, text=True, timeout=60, check=False, env={"PYTHONPATH": str(ROOT), "PATH": ""}
-    )
+def size(*words: str, cwd: Path = ROOT) -> Called:
+    return penstock("size", *words, cwd=cwd)
 
 
 @pytest.fixture

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import subprocess
-import sys
+import os
 from pathlib import Path
 
-from penstock.scripts.layout import ROOT
+from tests.scripts.cli.called import Called, penstock
 
 SPEC = """
 apiVersion: penstock/v1
@@ -19,9 +18,8 @@ spec:
 """
 
 
-def _up(*arguments: object) -> subprocess.CompletedProcess[str]:
-    command = [sys.executable, "-m", "penstock.scripts", "up", *map(str, arguments)]
-    return subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=60, check=False)
+def _up(*arguments: object) -> Called:
+    return penstock("up", *map(str, arguments), environment=os.environ)
 
 
 def test_two_specs_with_one_name_are_refused(tmp_path: Path) -> None:
