@@ -28,7 +28,8 @@ from penstock.infra.regions import known_region
 from penstock.jobs.document import read
 from penstock.jobs.spec import Name
 
-FOLDER = Path(__file__).parent / "environments"
+# The folder itself, where the package is reached through a link: errors and findings name its files.
+FOLDER = Path(__file__).resolve().parent / "environments"
 
 # It is part of names of resources, of which the shortest limit is an IAM role's 64 characters.
 NAME_PATTERN = r"^[a-z]([a-z0-9-]{0,30}[a-z0-9])?$"

@@ -11,8 +11,7 @@ from penstock.infra.pipeline import concourse, github_actions
 
 FOLDER = Path(__file__).parent
 _HEAD = (
-    "# Written by `python -m penstock.infra.pipeline` from infra/pipeline/*.py, where it is changed; "
-    "docs/pipeline.md says what it needs.\n"
+    "# Written by `python -m penstock.infra.pipeline` from infra/pipeline/*.py, where it is changed; docs/pipeline.md says what it needs.\n"
 )
 
 

@@ -38,7 +38,7 @@ def test_the_command_interrupted_ends_with_130_keeps_its_state_and_goes_on_from_
 ) -> None:
     own, file = whole
     words = ["deploy", str(file), "checkpoints", "--yes", "--out", str(file.parent / "work")]
-    begin = "import sys; from scripts import command; sys.exit(command.main(sys.argv[1:]))"
+    begin = "import sys; from penstock.scripts.cli import command; sys.exit(command.main(sys.argv[1:]))"
     log = file.parent / "log"
     with log.open("wb") as said, subprocess.Popen([sys.executable, "-c", begin, *words], cwd=ROOT, stderr=said, stdout=said) as running:
         s3 = AwsAccess(own).client("s3")

@@ -29,6 +29,7 @@ from penstock.sizing.catalog.catalog import shipped
 from penstock.sizing.planned import Plan
 from penstock.sizing.together import Together
 from tests.infra.environments import BARE
+from tests.scripts.cli.called import Called, penstock
 
 PAGES = [*sorted(ROOT.glob("*.md")), *sorted((ROOT / "docs").rglob("*.md")), ROOT / "requirements/README.md"]
 README, CONTRIBUTING, JOB_SPEC = ROOT / "README.md", ROOT / "CONTRIBUTING.md", ROOT / "docs/job-spec.md"
@@ -100,8 +101,8 @@ def _run(command: list[str], cwd: Path, **environment: str) -> subprocess.Comple
     return subprocess.run(command, cwd=cwd, env=variables, capture_output=True, text=True, timeout=RUN_LIMIT_S, check=False)
 
 
-def _penstock(*words: str, cwd: Path = ROOT, **environment: str) -> subprocess.CompletedProcess[str]:
-    return _run([sys.executable, "-P", "-m", "penstock.scripts", *words], cwd, **environment)
+def _penstock(*words: str, cwd: Path = ROOT) -> Called:
+    return penstock(*words, cwd=cwd, environment=os.environ)
 
 
 @cache
@@ -432,7 +433,7 @@ def _processes_of(folder: Path) -> list[str]:
 def test_the_example_job_runs_as_its_page_says_and_leaves_nothing(example: Path, tmp_path: Path) -> None:
     temporary = tmp_path / "temporary"
     temporary.mkdir()
-    ran = _penstock("up", str(example), cwd=tmp_path, TMPDIR=str(temporary))
+    ran = _run([sys.executable, "-P", "-m", "penstock.scripts", "up", str(example)], tmp_path, TMPDIR=str(temporary))
     assert ran.returncode == 0, ran.stderr
     assert re.search(r"^  verdict +right: rows in = out \+ quarantined \+ late \+ filtered$", ran.stderr, flags=re.MULTILINE)
     assert re.search(r"^  in +5 records", ran.stderr, flags=re.MULTILINE)

@@ -177,7 +177,7 @@ def test_no_file_at_all_is_wrong_usage() -> None:
 
 
 def test_the_verb_needs_nothing_heavy(small: str) -> None:
-    code = "import sys; from scripts import command; command.main(sys.argv[1:]); print(*sorted(sys.modules), file=sys.stderr)"
+    code = "import sys; from penstock.scripts.cli import command; command.main(sys.argv[1:]); print(*sorted(sys.modules), file=sys.stderr)"
     command = [sys.executable, "-c", code, "place", small, "-o", "json"]
     done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=60, check=True)
     assert not set(HEAVY) & set(done.stderr.split())

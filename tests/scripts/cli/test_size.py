@@ -200,9 +200,7 @@ def test_an_app_that_does_not_exist_names_where_it_was_searched(spec: Path) -> N
     spec.write_text(TEXT.replace("app: app", "app: ap"))
     done = size(str(spec))
     assert done.returncode == 2
-    assert done.stderr.startswith(
-        f'error[SPEC-009]: app not found\n  at   {spec}:5  spec.app = "ap"\n  need ap.py or ap/__init__.py in '
-    )
+    assert done.stderr.startswith(f'error[SPEC-009]: app not found\n  at   {spec}:5  spec.app = "ap"\n  need ap.py or ap/__init__.py in ')
     assert done.stderr.endswith("  fix  did you mean app?\n")
 
 
