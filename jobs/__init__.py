@@ -2,4 +2,3 @@
 
 if __name__ != "penstock.jobs":
     raise ImportError(f"{__name__} is a part of Penstock here, not a package of its own: import penstock.jobs")
-

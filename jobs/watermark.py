@@ -74,14 +74,15 @@ class Watermarks(_Frozen):
     """The state after a micro-batch, which the next one begins with.
 
     Args:
-        in_force_ms: the job's watermark, which the next micro-batch begins with; None while there is none.
+        current_ms: the job's watermark, which the next micro-batch begins with; None while there is none.
         cleared_ms: up to where the operators' state may be gone: the watermark less the greatest allowed lateness, and never back, not even
             where a spec allows more than before. None in the records of versions that knew no lateness.
         inputs: the watermark of each input, for people to look at.
         partitions: input -> partition, as ``topic-0`` -> what is known of it.
     """
 
-    in_force_ms: int | None = None
+    # The name that checkpoints have it under.
+    current_ms: int | None = Field(default=None, alias="inForceMs")
     cleared_ms: int | None = None
     inputs: dict[str, int | None] = Field(default_factory=dict)
     partitions: dict[str, dict[str, Partition]] = Field(default_factory=dict)
@@ -89,7 +90,7 @@ class Watermarks(_Frozen):
     @property
     def engine_ms(self) -> int | None:
         """What Spark's own watermark follows: no row that is as old or older may come to a stateful operator any more."""
-        return self.in_force_ms if self.cleared_ms is None else self.cleared_ms
+        return self.current_ms if self.cleared_ms is None else self.cleared_ms
 
     def advance(
         self, times: Mapping[str, InputTime], seen: Mapping[str, Mapping[str, Seen]], now_ms: int, when_idle: WhenIdle = "stand"
@@ -116,17 +117,17 @@ class Watermarks(_Frozen):
             for name, time in times.items()
         }
         known = [inputs[name] for name in times if active[name] or name in by_clock]
-        in_force_ms = self._in_force(known)
-        return Watermarks(in_force_ms=in_force_ms, cleared_ms=self._cleared(in_force_ms, times), inputs=inputs, partitions=partitions)
+        current_ms = self._current(known)
+        return Watermarks(current_ms=current_ms, cleared_ms=self._cleared(current_ms, times), inputs=inputs, partitions=partitions)
 
-    def _in_force(self, known: list[int | None]) -> int | None:
+    def _current(self, known: list[int | None]) -> int | None:
         held_back = not known or None in known
-        return self.in_force_ms if held_back else _later(self.in_force_ms, min(w for w in known if w is not None))
+        return self.current_ms if held_back else _later(self.current_ms, min(w for w in known if w is not None))
 
-    def _cleared(self, in_force_ms: int | None, times: Mapping[str, InputTime]) -> int | None:
-        if in_force_ms is None:
+    def _cleared(self, current_ms: int | None, times: Mapping[str, InputTime]) -> int | None:
+        if current_ms is None:
             return None
-        return _later(self.engine_ms, in_force_ms - max((time.lateness_ms for time in times.values()), default=0))
+        return _later(self.engine_ms, current_ms - max((time.lateness_ms for time in times.values()), default=0))
 
 
 def is_late(time_ms: int, watermarks: Watermarks, lateness_ms: int = 0) -> bool:
@@ -134,7 +135,7 @@ def is_late(time_ms: int, watermarks: Watermarks, lateness_ms: int = 0) -> bool:
 
     Whatever the spec allows now, what lies behind the cleared state is late.
     """
-    limits = [watermarks.engine_ms, None if watermarks.in_force_ms is None else watermarks.in_force_ms - lateness_ms]
+    limits = [watermarks.engine_ms, None if watermarks.current_ms is None else watermarks.current_ms - lateness_ms]
     return any(limit is not None and time_ms < limit for limit in limits)
 
 

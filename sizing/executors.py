@@ -57,7 +57,7 @@ def subtasks(operators: int, parallelism: int) -> int:
 
 
 # What comes after the rows were dealt out anew.
-DEALT_OUT = "rows before the state"
+REPARTITIONED = "rows before the state"
 
 
 def stages(
@@ -79,8 +79,8 @@ def stages(
         Stage(name=f"read {topic}", kind="read", tasks=max(count, (readers or {}).get(topic, 1)))
         for topic, count in read_partitions.items()
     ]
-    dealt_out = [] if stateless is None else [Stage(name=DEALT_OUT, kind="shuffle", tasks=stateless)]
-    return (*reads, *dealt_out, Stage(name="each stage after a shuffle", kind="shuffle", tasks=shuffle_partitions))
+    repartition = [] if stateless is None else [Stage(name=REPARTITIONED, kind="shuffle", tasks=stateless)]
+    return (*reads, *repartition, Stage(name="each stage after a shuffle", kind="shuffle", tasks=shuffle_partitions))
 
 
 def tasks_at_a_time(total_slots: int, planned: tuple[Stage, ...]) -> int:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from penstock.sizing.executors import DEALT_OUT
+from penstock.sizing.executors import REPARTITIONED
 from penstock.sizing.explained import Explanation
 from penstock.sizing.job_load import JobLoad
 from penstock.sizing.node_explanation import explain_nodes
@@ -134,7 +134,7 @@ def _stages(settings: SparkSettings, draft: Plan) -> Iterator[Explanation]:
         rule = "one task for each partition of the topic" if stage.kind == "read" else shuffle
         if stage.kind == "read" and stage.tasks > partitions.get(stage.name, stage.tasks):
             rule = "stages.source, as asked: Spark splits the topic's partitions"
-        elif stage.name == DEALT_OUT:
+        elif stage.name == REPARTITIONED:
             rule = "stages.stateless, as asked"
         yield _of(f"stages[{index}].tasks", stage.tasks, rule, stage=stage.name)
     reads = sum(stage.tasks for stage in draft.stages if stage.kind == "read")

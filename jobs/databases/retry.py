@@ -8,25 +8,25 @@ from typing import TypeVar
 
 # A failover of a managed database takes up to a minute (Amazon RDS User Guide, "Failover process": typically 60 to 120 s for a Multi-AZ
 # instance, under 35 s for a cluster).
-PATIENCE_S = 120.0
+RETRY_LIMIT_S = 120.0
 _FIRST_PAUSE_S = 0.1
 _LONGEST_PAUSE_S = 5.0
 
 Result = TypeVar("Result")
 
 
-def patiently(attempt: Callable[[], Result], transient: Callable[[Exception], bool], patience_s: float = PATIENCE_S) -> Result:
+def with_retries(attempt: Callable[[], Result], transient: Callable[[Exception], bool], retry_limit_s: float = RETRY_LIMIT_S) -> Result:
     """What an attempt gives, tried again after errors that go away by themselves.
 
     Args:
         attempt: may be done more than once without harm.
         transient: whether an error goes away by itself.
-        patience_s: no attempt begins later than this after the first.
+        retry_limit_s: no attempt begins later than this after the first.
 
     Raises:
         Exception: what the last attempt raised.
     """
-    until_s = time.monotonic() + patience_s
+    until_s = time.monotonic() + retry_limit_s
     pause_s = _FIRST_PAUSE_S
     while True:
         try:

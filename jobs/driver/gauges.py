@@ -27,7 +27,7 @@ def measured(record: BatchRecord, seen: Mapping[str, Mapping[str, Seen]], times:
         of the micro-batch by partition; the late and the tolerated rows of each input since the checkpoint began.
     """
     watermarks = record.watermarks
-    found: dict[str, int | None] = {WATERMARK_MS: watermarks.in_force_ms}
+    found: dict[str, int | None] = {WATERMARK_MS: watermarks.current_ms}
     for name, partitions in seen.items():
         found |= {f"{ROWS}.{name}.{label}": partition.rows for label, partition in partitions.items()}
     for name, time in times.items():

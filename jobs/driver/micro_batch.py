@@ -23,9 +23,9 @@ from penstock.jobs.spec import QuarantineLimit
 from penstock.jobs.storage.checkpoint import BatchRecord, Checkpoint
 from penstock.jobs.stream import skew
 from penstock.jobs.stream.event_time import observation
-from penstock.jobs.stream.event_time.engine import Engine, put_in_force
-from penstock.jobs.stream.quarantine import hold_limit, set_aside
-from penstock.jobs.stream.side_outputs import Aside, counted
+from penstock.jobs.stream.event_time.engine import Engine, set_watermark
+from penstock.jobs.stream.quarantine import hold_limit, side_records
+from penstock.jobs.stream.side_outputs import StagedRows, counted
 from penstock.jobs.stream.streams import NO_SIDE_OUTPUT, TAG, Tag
 from penstock.jobs.watermark import InputTime, Seen, WhenIdle
 
@@ -95,7 +95,7 @@ class MicroBatches:
         engine: the query, seen from inside.
         checkpoint: where the record goes.
         times: input -> how its event time behaves, for the inputs that have one.
-        lanes: input -> labels of what its watermark is counted by, as they were when the query was planned.
+        splits: input -> labels of what its watermark is counted by, as they were when the query was planned.
         routes: the sinks of the data rows, in the order in which they are written.
         side_outputs: tag -> the sink of the rows that go aside.
         last: the record of the micro-batch before.
@@ -112,7 +112,7 @@ class MicroBatches:
     engine: Engine
     checkpoint: Checkpoint
     times: Mapping[str, InputTime]
-    lanes: Mapping[str, Sequence[str]]
+    splits: Mapping[str, Sequence[str]]
     routes: Sequence[Route]
     side_outputs: Mapping[str, BatchSink]
     last: BatchRecord
@@ -156,44 +156,44 @@ class MicroBatches:
     def _run(self, batch: DataFrame, number: int) -> None:
         if self.stopping.is_set():
             raise Stopping
-        aside = Aside(self.checkpoint.uri)
+        side_rows = StagedRows(self.checkpoint.uri)
         # What a try before this one has staged may have been cut into other tasks.
-        aside.clear(number)
+        side_rows.clear(number)
         batch.persist()
         try:
             tags = _tally(batch)
-            staged = aside.rows(self.session, number)
-            withdrawn = counted(staged)
+            staged = side_rows.rows(self.session, number)
+            staged_counts = counted(staged)
             duplicates = Counter({Tag.FILTERED.value: dropped(self.engine)})
-            metrics = {name: self.engine.observed(observation.PREFIX + name) for name in self.lanes}
-            if any(observation.grown(metrics[name], len(lanes)) for name, lanes in self.lanes.items()):
+            metrics = {name: self.engine.observed(observation.PREFIX + name) for name in self.splits}
+            if any(observation.grown(metrics[name], len(splits)) for name, splits in self.splits.items()):
                 raise PartitionsGrew
-            seen = {name: observation.seen(metrics[name], lanes) for name, lanes in self.lanes.items()}
+            seen = {name: observation.seen(metrics[name], splits) for name, splits in self.splits.items()}
             if self.quarantine:
-                bad = tags.get(Tag.QUARANTINED, 0) + withdrawn.get(Tag.QUARANTINED, 0)
+                bad = tags.get(Tag.QUARANTINED, 0) + staged_counts.get(Tag.QUARANTINED, 0)
                 hold_limit(self.quarantine, [frame for frame in (batch, staged) if frame is not None], bad, _rows(seen))
-            self._write_aside(batch, tags, staged, withdrawn, number)
+            self._write_side_outputs(batch, tags, staged, staged_counts, number)
             self._write(batch, tags.get(Tag.DATA, 0), number)
         finally:
             batch.unpersist()
-        aside.clear(number)
-        counted_by_tag = Counter(tags) + Counter(withdrawn) + duplicates
+        side_rows.clear(number)
+        counted_by_tag = Counter(tags) + Counter(staged_counts) + duplicates
         self._warn_of_lost_rows(counted_by_tag)
         self._record(number, dict(counted_by_tag), seen, metrics)
         # Spark begins a micro-batch only once the one before it is committed: its answers are not needed again.
         journal.clear(self.checkpoint.uri, keep=number)
 
-    def _write_aside(
-        self, batch: DataFrame, tags: Mapping[str, int], staged: DataFrame | None, withdrawn: Mapping[str, int], number: int
+    def _write_side_outputs(
+        self, batch: DataFrame, tags: Mapping[str, int], staged: DataFrame | None, staged_counts: Mapping[str, int], number: int
     ) -> None:
         time_ms = self.engine.batch_time_ms()
         # A sink is written to once in a micro-batch, by whose number it knows what it has.
         frames: dict[int, list[DataFrame]] = {}
         counts: Counter[int] = Counter()
         for tag, sink in self.side_outputs.items():
-            for frame, count in ((batch, tags.get(tag, 0)), (staged, withdrawn.get(tag, 0))):
+            for frame, count in ((batch, tags.get(tag, 0)), (staged, staged_counts.get(tag, 0))):
                 if count and frame is not None:
-                    frames.setdefault(id(sink), []).append(set_aside(frame, tag))
+                    frames.setdefault(id(sink), []).append(side_records(frame, tag))
                     counts[id(sink)] += count
         for sink in {id(sink): sink for sink in self.side_outputs.values()}.values():
             if id(sink) in frames:
@@ -227,7 +227,7 @@ class MicroBatches:
         record = BatchRecord(
             batch=number,
             time_ms=time_ms,
-            began_in_force_ms=self.last.watermarks.in_force_ms,
+            began_with_ms=self.last.watermarks.current_ms,
             watermarks=self.last.watermarks.advance(self.times, seen, time_ms, self.when_idle),
             rows_in=rows_in,
             tags=tags,
@@ -248,7 +248,7 @@ class MicroBatches:
         watermarks = record.watermarks
         if watermarks.engine_ms is not None:
             self.engine.set_watermark(watermarks.engine_ms, strict=self.strict)
-        put_in_force(self.session, watermarks.in_force_ms, watermarks.engine_ms)
+        set_watermark(self.session, watermarks.current_ms, watermarks.engine_ms)
         self.last = record
 
 
@@ -259,7 +259,7 @@ def _tally(batch: DataFrame) -> dict[str, int]:
 
 def _rows(seen: Mapping[str, Mapping[str, Seen]]) -> int:
     """Records that a micro-batch read."""
-    return sum(lane.rows for lanes in seen.values() for lane in lanes.values())
+    return sum(split.rows for splits in seen.values() for split in splits.values())
 
 
 def _added(total: Mapping[str, int], more: Mapping[str, int]) -> dict[str, int]:

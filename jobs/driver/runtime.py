@@ -43,8 +43,8 @@ from penstock.jobs.kafka.brokers import Brokers
 from penstock.jobs.kafka.offset_commits import OffsetCommits
 from penstock.jobs.sinks.building import build
 from penstock.jobs.sinks.sink import FOREVER_MS, SinkContext
-from penstock.jobs.sources.lanes import lanes
 from penstock.jobs.sources.opening import Offsets
+from penstock.jobs.sources.splits import splits
 from penstock.jobs.spec import SpecFile, load
 from penstock.jobs.spec import connection_addresses as connections
 from penstock.jobs.spec.app_module import find, is_sql
@@ -53,8 +53,8 @@ from penstock.jobs.spec.stage_settings import stages_conf
 from penstock.jobs.storage.checkpoint import Checkpoint
 from penstock.jobs.stream.declaration import building
 from penstock.jobs.stream.event_time import heartbeat
-from penstock.jobs.stream.event_time.engine import Engine, ending_with_its_input, put_in_force
-from penstock.jobs.stream.side_outputs import Aside
+from penstock.jobs.stream.event_time.engine import Engine, ending_with_its_input, set_watermark
+from penstock.jobs.stream.side_outputs import StagedRows
 from penstock.jobs.watermark import InputTime
 from penstock.sizing.errors import PenstockError
 
@@ -75,7 +75,7 @@ def main(arguments: list[str]) -> int:
     for number in (signal.SIGTERM, signal.SIGINT):
         signal.signal(number, lambda *_: stop.set())
     with parsed.events.open("a", encoding="utf-8") if parsed.events else contextlib.nullcontext(sys.stdout) as out:
-        return _run(parsed.configuration, stop, Teller(out))
+        return _run(parsed.configuration, stop, EventWriter(out))
 
 
 def _run(configuration: Path, stop: threading.Event, emit: Emit) -> int:
@@ -95,7 +95,7 @@ def _run(configuration: Path, stop: threading.Event, emit: Emit) -> int:
     return 0
 
 
-class Teller:
+class EventWriter:
     """Tells whoever started the driver what happens, one JSON object a line.
 
     Args:
@@ -218,8 +218,8 @@ class Driver:
         session.streams.addListener(listener)
         try:
             batches.check()
-            put_in_force(session, batches.last.watermarks.in_force_ms, batches.last.watermarks.engine_ms)
-            Aside(self._configuration.checkpoint).put_in_force(session)
+            set_watermark(session, batches.last.watermarks.current_ms, batches.last.watermarks.engine_ms)
+            StagedRows(self._configuration.checkpoint).activate(session)
             if heartbeat.needed(self._spec.job.spec):
                 stream = heartbeat.added(session, stream)
             mode = "update" if stream.updates else "append"
@@ -268,7 +268,7 @@ class Driver:
             engine=Engine(session, self._spec.job.metadata.name),
             checkpoint=self._checkpoint,
             times={name: InputTime.of(time) for name, time in timed.items()},
-            lanes={name: lanes(name, job.offsets.get(name, {})) for name in spec.sources},
+            splits={name: splits(name, job.offsets.get(name, {})) for name in spec.sources},
             routes=[Route(name, sinks[name], chosen=condition is not None) for name, condition in routes.items()],
             side_outputs={tag: sinks[name] for tag, name in job.side_outputs.items()},
             last=self._checkpoint.last_record(),

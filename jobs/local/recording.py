@@ -106,7 +106,7 @@ class Expectation:
         measure: name -> value, from the output's rows.
         last_by: fields by which a row stands for the one before it: only the last of each counts; empty: every row does.
         sinks: sink -> its rows as sorted JSON with how often each must be there, where a job has several outputs.
-        aside: tag of the app's own -> rows that it must have sent aside.
+        side_outputs: tag of the app's own -> rows that it must have sent aside.
     """
 
     rows: int
@@ -117,4 +117,4 @@ class Expectation:
     measure: Callable[[Iterable[Row]], Mapping[str, object]] | None = None
     last_by: tuple[str, ...] = ()
     sinks: Mapping[str, Counter[str]] = field(default_factory=dict)
-    aside: Mapping[str, int] = field(default_factory=dict)
+    side_outputs: Mapping[str, int] = field(default_factory=dict)

@@ -110,7 +110,7 @@ class _State:
     recording: Recording
     clocks: Mapping[str, Clock]
     when_idle: str
-    in_force: int | None = None
+    current_watermark: int | None = None
     cleared: int | None = None
     greatest: dict[tuple[str, int], int] = field(default_factory=dict)
     heard: dict[tuple[str, int], int] = field(default_factory=dict)
@@ -122,14 +122,14 @@ class _State:
         self.heard[place] = batch.time_ms
         time_ms = clock.time_ms(record)
         if time_ms is not None and clock.by_clock:
-            time_ms = max(batch.time_ms, batch.time_ms if self.in_force is None else self.in_force)
+            time_ms = max(batch.time_ms, batch.time_ms if self.current_watermark is None else self.current_watermark)
         if time_ms is None or (clock.max_ahead_ms is not None and not clock.by_clock and time_ms - batch.time_ms > clock.max_ahead_ms):
             return Judged(topic, record, None, False)
         if clock.moves(record):
             self.greatest[place] = max(time_ms, self.greatest.get(place, time_ms))
-        if self.in_force is None or self.cleared is None:
+        if self.current_watermark is None or self.cleared is None:
             return Judged(topic, record, time_ms, False)
-        behind_ms = max(0, self.in_force - time_ms)
+        behind_ms = max(0, self.current_watermark - time_ms)
         return Judged(topic, record, time_ms, behind_ms > clock.lateness_ms or time_ms < self.cleared, behind_ms)
 
     def end(self, batch: RecordedBatch) -> None:
@@ -147,8 +147,8 @@ class _State:
         moments = [moment for moment in held if moment is not None]
         if not moments or len(moments) < len(held):
             return
-        self.in_force = max([min(moments), *([] if self.in_force is None else [self.in_force])])
-        behind = self.in_force - max(clock.lateness_ms for clock in self.clocks.values())
+        self.current_watermark = max([min(moments), *([] if self.current_watermark is None else [self.current_watermark])])
+        behind = self.current_watermark - max(clock.lateness_ms for clock in self.clocks.values())
         self.cleared = max([behind, *([] if self.cleared is None else [self.cleared])])
 
     def _awake(self, topic: str, batch: RecordedBatch) -> list[tuple[str, int]]:

@@ -93,7 +93,7 @@ def expect(recording: Recording) -> Expectation:
         quarantined=sum(event.time_ms is None for event in judged),
         late=sum(event.late for event in judged),
         exact=answered,
-        aside={"failed": len(pairs) - answered.total()},
+        side_outputs={"failed": len(pairs) - answered.total()},
     )
 
 

@@ -157,7 +157,7 @@ class ExactlyOnceTopic:
             shares={share.task: Share(share.rows, share.digest) for share in manifest.shares},
         )
         if manifest.shares:
-            self._judge(_dealt(hashed, manifest.tasks).mapInArrow(writer, OUTCOME_SCHEMA).collect(), manifest)
+            self._judge(_repartitioned(hashed, manifest.tasks).mapInArrow(writer, OUTCOME_SCHEMA).collect(), manifest)
         self.checkpoint.delete(self._manifest_name(batch.number - RETAINED_BATCHES))
 
     @property
@@ -238,7 +238,7 @@ def _shares(hashed: DataFrame, tasks: int) -> tuple[TaskShare, ...]:
     return tuple(sorted(found, key=lambda share: share.task))
 
 
-def _dealt(hashed: DataFrame, tasks: int) -> DataFrame:
+def _repartitioned(hashed: DataFrame, tasks: int) -> DataFrame:
     """The records at their tasks, in the order in which the rows came."""
     if tasks == 1:
         return hashed.select(F.lit(0).alias("task"), "key", "value", "hash").coalesce(1)

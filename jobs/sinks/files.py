@@ -46,7 +46,7 @@ from penstock.jobs.errors import BadDeclaration, BucketUnreachable, ReplayDiffer
 from penstock.jobs.sinks.open_parts import Chunk, OpenPart, extended
 from penstock.jobs.sinks.part_formats import LINES
 from penstock.jobs.sinks.part_log import ComposedPart, Manifest, PartLog
-from penstock.jobs.sinks.parts import PIECE_BYTES, STAGED_SCHEMA, PartWriter, StagedPart, wrapped
+from penstock.jobs.sinks.parts import PART_BYTES, STAGED_SCHEMA, PartWriter, StagedPart, wrapped
 from penstock.jobs.sinks.publishing import Publisher
 from penstock.jobs.sinks.sink import Batch
 from penstock.jobs.spec import FileSink
@@ -214,7 +214,7 @@ class Files:
 
     def _chunk_writer(self, batch: int) -> PartWriter:
         bucket, folder = self._publisher.chunks_bucket, self._publisher.chunks_folder.rstrip("/")
-        size = min(PIECE_BYTES, self.sink.roll.size)
+        size = min(PART_BYTES, self.sink.roll.size)
         return PartWriter(bucket, folder, f"{batch:08d}", f".{self.sink.format}", self.sink.format, size, chunks=True)
 
     def _shape(self, records: DataFrame) -> str:

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 # S3 takes pieces of a multipart upload from 5 MiB on, the last one excepted, and at most 10,000 of them (Amazon S3 User Guide, "Amazon S3
 # multipart upload limits").
-PIECE_BYTES = 8 * 1024 * 1024
+PART_BYTES = 8 * 1024 * 1024
 TOKEN = "penstock-part"
 STAGED_SCHEMA = "directory string, key string, upload_id string, token string, etags string, rows long, bytes long, digest long"
 
@@ -207,14 +207,14 @@ class Upload:
         self._token = token
         self.id = s3.create_multipart_upload(Bucket=bucket, Key=key, ContentType=content_type, Metadata={TOKEN: token})["UploadId"]
         self.etags: list[str] = []
-        self._piece = bytearray()
+        self._buffer = bytearray()
         self.size = 0
 
     def write(self, data: bytes) -> None:
         """Adds bytes."""
-        self._piece += data
+        self._buffer += data
         self.size += len(data)
-        if len(self._piece) >= PIECE_BYTES:
+        if len(self._buffer) >= PART_BYTES:
             self._send()
 
     def copy(self, bucket: str, key: str) -> None:
@@ -230,16 +230,16 @@ class Upload:
 
     def finish(self) -> dict[str, object]:
         """Sends what is left; key, upload, token and the pieces' tags."""
-        if self._piece:
+        if self._buffer:
             self._send()
         return {"key": self._key, "upload_id": self.id, "token": self._token, "etags": json.dumps(self.etags)}
 
     def _send(self) -> None:
         answer = self._s3.upload_part(
-            Bucket=self._bucket, Key=self._key, UploadId=self.id, PartNumber=len(self.etags) + 1, Body=bytes(self._piece)
+            Bucket=self._bucket, Key=self._key, UploadId=self.id, PartNumber=len(self.etags) + 1, Body=bytes(self._buffer)
         )
         self.etags.append(answer["ETag"])
-        self._piece.clear()
+        self._buffer.clear()
 
 
 class _Object:

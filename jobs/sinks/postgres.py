@@ -24,7 +24,7 @@ from typing import TYPE_CHECKING, Any
 from pyspark.sql import DataFrame
 
 from penstock.jobs.databases.postgres import connected, is_away, words
-from penstock.jobs.databases.retry import PATIENCE_S, patiently
+from penstock.jobs.databases.retry import RETRY_LIMIT_S, with_retries
 from penstock.jobs.errors import DatabaseUnreachable, RowsRefused, TableDoesNotFit
 from penstock.jobs.sinks.sink import Batch, SinkContext
 from penstock.jobs.sinks.text_rows import fields_of, last_of_each_key
@@ -48,14 +48,14 @@ class PostgresTable:
         name: of the sink in the spec.
         sink: as the spec has it.
         url: of the database, credentials included.
-        patience_s: for how long a database that is away is waited for.
+        retry_limit_s: for how long a database that is away is waited for.
         updates: whether a row stands for the one with the same key before it.
     """
 
     name: str
     sink: PostgresSink
     url: str = field(repr=False)
-    patience_s: float = PATIENCE_S
+    retry_limit_s: float = RETRY_LIMIT_S
     updates: bool = True
 
     @classmethod
@@ -105,7 +105,9 @@ class PostgresTable:
             raise self._unfit(f"rows with the columns {', '.join(missing)}; they have {', '.join(own)}", "select them in the app")
         newest = None if self.sink.deletes else self.sink.version
         texts = last_of_each_key(rows, fields, self.sink.key, batch.rows, updates=self.updates, version=newest)
-        task = Upsert(self.url, self.sink.table, tuple(fields), tuple(self.sink.key), self.sink.version, self.sink.deletes, self.patience_s)
+        task = Upsert(
+            self.url, self.sink.table, tuple(fields), tuple(self.sink.key), self.sink.version, self.sink.deletes, self.retry_limit_s
+        )
         for outcome in texts.mapInArrow(task, _OUTCOME).collect():
             if outcome["away"] is not None:
                 raise self._away(outcome["away"])
@@ -119,7 +121,7 @@ class PostgresTable:
         import psycopg
 
         try:
-            return patiently(lambda: _described(self.url, self.sink.table), is_away, self.patience_s)
+            return with_retries(lambda: _described(self.url, self.sink.table), is_away, self.retry_limit_s)
         except psycopg.Error as error:
             raise self._away(words(error)) from None
 
@@ -133,7 +135,7 @@ class PostgresTable:
         return TableDoesNotFit(path=f"sink {self.name}", given=f"{self.sink.table} at {redacted(self.url)}", need=need, fix=fix)
 
     def _away(self, given: str) -> DatabaseUnreachable:
-        need = f"a response from {redacted(self.url)} within {self.patience_s:g} s"
+        need = f"a response from {redacted(self.url)} within {self.retry_limit_s:g} s"
         return DatabaseUnreachable(
             path=f"sink {self.name}", given=given, need=need, fix="check the database; the job resumes where it stopped"
         )
@@ -150,7 +152,7 @@ class Upsert:
         key: those of them that a row is known by.
         version: that of them that says which of two rows is newer.
         deletes: whether `DELETED` is one of the fields and tells which rows go.
-        patience_s: for how long a database that is away is waited for.
+        retry_limit_s: for how long a database that is away is waited for.
     """
 
     url: str = field(repr=False)
@@ -159,7 +161,7 @@ class Upsert:
     key: tuple[str, ...]
     version: str | None
     deletes: bool
-    patience_s: float
+    retry_limit_s: float
 
     def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         """Writes rows of text, and gives back how that went, as `_OUTCOME` has it."""
@@ -175,7 +177,7 @@ class Upsert:
             outcome["refused"] = f"rows whose key {null} is null"
         else:
             try:
-                patiently(lambda: self._write(kept), is_away, self.patience_s)
+                with_retries(lambda: self._write(kept), is_away, self.retry_limit_s)
             except psycopg.Error as error:
                 outcome["away" if is_away(error) else "refused"] = words(error)
         yield pa.RecordBatch.from_pylist([outcome], pa.schema([("rows", pa.int64()), ("away", pa.string()), ("refused", pa.string())]))

@@ -15,7 +15,7 @@ from penstock.jobs.errors import StagedPartGone
 from penstock.jobs.sinks.open_parts import Chunk
 from penstock.jobs.sinks.part_formats import CONTENT_TYPES, LINES, ROW_GROUP_BYTES, Parquet
 from penstock.jobs.sinks.part_log import ComposedPart
-from penstock.jobs.sinks.parts import PIECE_BYTES, TOKEN, StagedPart, Upload
+from penstock.jobs.sinks.parts import PART_BYTES, TOKEN, StagedPart, Upload
 from penstock.jobs.storage.s3 import client, error_code
 
 if TYPE_CHECKING:
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 _AT_A_TIME = 8
 # Amazon S3 User Guide, "Amazon S3 multipart upload limits".
-_SMALLEST_PIECE_BYTES = 5 * 1024 * 1024
+_SMALLEST_PART_BYTES = 5 * 1024 * 1024
 _GONE = ("404", "NoSuchKey", "NoSuchUpload")
 _TAKEN = ("PreconditionFailed", "ConditionalRequestConflict", "412", "409")
 
@@ -116,9 +116,9 @@ class Publisher:
 
     def _compose_lines(self, part: ComposedPart) -> None:
         """Lines can come in any order: large chunks are copied by S3 itself, the small ones are read and written behind them."""
-        large = [chunk for chunk in part.chunks if chunk.bytes >= _SMALLEST_PIECE_BYTES]
-        small = [chunk for chunk in part.chunks if chunk.bytes < _SMALLEST_PIECE_BYTES]
-        if not large and sum(chunk.bytes for chunk in small) < PIECE_BYTES:
+        large = [chunk for chunk in part.chunks if chunk.bytes >= _SMALLEST_PART_BYTES]
+        small = [chunk for chunk in part.chunks if chunk.bytes < _SMALLEST_PART_BYTES]
+        if not large and sum(chunk.bytes for chunk in small) < PART_BYTES:
             body = b"".join(self._read(chunk) for chunk in small)
             content = CONTENT_TYPES[LINES]
             self._s3.put_object(
@@ -151,12 +151,12 @@ class Publisher:
         self._complete(part.key, upload.id, upload.etags)
 
     def _complete(self, key: str, upload_id: str, etags: Iterable[str]) -> None:
-        pieces = [{"ETag": etag, "PartNumber": number} for number, etag in enumerate(etags, start=1)]
+        uploaded = [{"ETag": etag, "PartNumber": number} for number, etag in enumerate(etags, start=1)]
         self._s3.complete_multipart_upload(
             Bucket=self.bucket,
             Key=key,
             UploadId=upload_id,
-            MultipartUpload={"Parts": pieces},  # type: ignore[typeddict-item]
+            MultipartUpload={"Parts": uploaded},  # type: ignore[typeddict-item]
             IfNoneMatch="*",
         )
 

@@ -22,7 +22,7 @@ from typing import TYPE_CHECKING, Any
 
 from pyspark.sql import DataFrame
 
-from penstock.jobs.databases.retry import PATIENCE_S, patiently
+from penstock.jobs.databases.retry import RETRY_LIMIT_S, with_retries
 from penstock.jobs.errors import BadDeclaration, DatabaseUnreachable, RowsRefused
 from penstock.jobs.sinks.sink import Batch, SinkContext
 from penstock.jobs.sinks.text_rows import fields_of, last_of_each_key
@@ -48,14 +48,14 @@ class RedisHashes:
         name: of the sink in the spec.
         sink: as the spec has it.
         url: of the server, credentials included.
-        patience_s: for how long a server that is away is waited for.
+        retry_limit_s: for how long a server that is away is waited for.
         updates: whether a row stands for the one with the same key before it.
     """
 
     name: str
     sink: RedisSink
     url: str = field(repr=False)
-    patience_s: float = PATIENCE_S
+    retry_limit_s: float = RETRY_LIMIT_S
     updates: bool = True
 
     @classmethod
@@ -77,7 +77,7 @@ class RedisHashes:
                 one.ping()
 
         try:
-            patiently(ping, is_away, self.patience_s)
+            with_retries(ping, is_away, self.retry_limit_s)
         except redis.RedisError as error:
             raise self._away(str(error)) from None
 
@@ -100,7 +100,7 @@ class RedisHashes:
             need = f"rows with the columns {', '.join(missing)}; they have {', '.join(fields)}"
             raise BadDeclaration(path=f"spec.sinks.{self.name}.redis", need=need, fix="select them in the app, or correct the key")
         texts = last_of_each_key(rows, fields, self.sink.key, batch.rows, updates=self.updates)
-        task = Overwrite(self.url, self.sink.prefix, tuple(self.sink.key), self.sink.ttl, self.sink.deletes, self.patience_s)
+        task = Overwrite(self.url, self.sink.prefix, tuple(self.sink.key), self.sink.ttl, self.sink.deletes, self.retry_limit_s)
         for outcome in texts.mapInArrow(task, _OUTCOME).collect():
             if outcome["away"] is not None:
                 raise self._away(outcome["away"])
@@ -109,7 +109,7 @@ class RedisHashes:
                 raise RowsRefused(path=f"sink {self.name}", given=outcome["refused"], need="rows accepted by Redis", fix=fix)
 
     def _away(self, given: str) -> DatabaseUnreachable:
-        need = f"a response from {redacted(self.url)} within {self.patience_s:g} s"
+        need = f"a response from {redacted(self.url)} within {self.retry_limit_s:g} s"
         return DatabaseUnreachable(
             path=f"sink {self.name}", given=given, need=need, fix="check the server; the job resumes where it stopped"
         )
@@ -125,7 +125,7 @@ class Overwrite:
         key: the columns that the hash's key is made of.
         ttl_ms: for how long a hash stays; None: for ever.
         deletes: whether `DELETED` tells which hashes go.
-        patience_s: for how long a server that is away is waited for.
+        retry_limit_s: for how long a server that is away is waited for.
     """
 
     url: str = field(repr=False)
@@ -133,7 +133,7 @@ class Overwrite:
     key: tuple[str, ...]
     ttl_ms: int | None
     deletes: bool
-    patience_s: float
+    retry_limit_s: float
 
     def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         """Writes rows of text, and gives back how that went, as `_OUTCOME` has it."""
@@ -148,7 +148,7 @@ class Overwrite:
                     outcome["refused"] = self._null(some)
                     if outcome["refused"]:
                         break
-                    patiently(lambda some=some: self._write(server, some), is_away, self.patience_s)  # type: ignore[misc]
+                    with_retries(lambda some=some: self._write(server, some), is_away, self.retry_limit_s)  # type: ignore[misc]
                     outcome["rows"] += len(some)
         except redis.RedisError as error:
             outcome["away" if is_away(error) else "refused"] = str(error)

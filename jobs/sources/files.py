@@ -4,7 +4,7 @@ A file is read when it is there as a whole, which on S3 it is from the first mom
 read again. Of the files that have come between two micro-batches the oldest are read first. What lies below the path counts, folders
 included; names that begin with ``_`` or ``.`` don't.
 
-A record of a file has the file's address for a topic and the time of its last change for a timestamp. Files have one lane in all: rows may
+A record of a file has the file's address for a topic and the time of its last change for a timestamp. Files have one split in all: rows may
 be out of order by as much as the files are.
 """
 
@@ -16,8 +16,8 @@ from pyspark.sql.streaming.readwriter import DataStreamReader
 from pyspark.sql.types import StructField, StructType
 
 from penstock.jobs.sources import records
-from penstock.jobs.sources.lanes import lanes
-from penstock.jobs.sources.records import HEADERS, LANE, Input
+from penstock.jobs.sources.records import HEADERS, SPLIT, Input
+from penstock.jobs.sources.splits import splits
 from penstock.jobs.sources.values import VALUE, Values, misfits
 from penstock.jobs.spec import FilesSource
 from penstock.jobs.stream.streams import REASON, Stream
@@ -36,9 +36,9 @@ def stream(given: Input, bucket: str) -> Stream:
     files = given.source.files
     assert files is not None
     if files.format == "parquet":
-        return records.of_fields(given, _rows(given, files, bucket), lanes(given.name, {}))
+        return records.of_fields(given, _rows(given, files, bucket), splits(given.name, {}))
     values = Values(files.format, csv=files.csv)
-    return records.stream(given, values, _lines(given, files, bucket), lanes(given.name, {}))
+    return records.stream(given, values, _lines(given, files, bucket), splits(given.name, {}))
 
 
 def _lines(given: Input, files: FilesSource, bucket: str) -> DataFrame:
@@ -69,7 +69,7 @@ def _place() -> list[Column]:
         F.lit(None).cast("bigint").alias("offset"),
         file["file_modification_time"].alias("timestamp"),
         F.lit(None).cast(HEADERS).alias("headers"),
-        F.lit(0).alias(LANE),
+        F.lit(0).alias(SPLIT),
     ]
 
 

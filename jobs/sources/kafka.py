@@ -10,8 +10,8 @@ from pyspark.sql import functions as F
 
 from penstock.jobs.configuration.kafka_access import KafkaAccess
 from penstock.jobs.sources import records
-from penstock.jobs.sources.lanes import lanes
-from penstock.jobs.sources.records import LANE, Input
+from penstock.jobs.sources.records import SPLIT, Input
+from penstock.jobs.sources.splits import splits
 from penstock.jobs.sources.values import Values
 from penstock.jobs.spec import KafkaSource
 from penstock.jobs.stream.streams import Stream
@@ -32,7 +32,7 @@ def stream(given: Input, values: Values, brokers: KafkaAccess, offsets: Mapping[
     """
     assert given.source.kafka is not None
     read = given.session.readStream.format("kafka").options(**_options(given, given.source.kafka, brokers, offsets, job)).load()
-    return records.stream(given, values, _with_lane(read, offsets), lanes(given.name, offsets))
+    return records.stream(given, values, _with_split(read, offsets), splits(given.name, offsets))
 
 
 def _options(given: Input, kafka: KafkaSource, brokers: KafkaAccess, offsets: Mapping[str, Mapping[int, int]], job: str) -> dict[str, str]:
@@ -55,12 +55,12 @@ def _options(given: Input, kafka: KafkaSource, brokers: KafkaAccess, offsets: Ma
     return options
 
 
-def _with_lane(read: DataFrame, offsets: Mapping[str, Mapping[int, int]]) -> DataFrame:
-    """The number of each record's lane; one past the last for a partition that was not there when the query was planned."""
+def _with_split(read: DataFrame, offsets: Mapping[str, Mapping[int, int]]) -> DataFrame:
+    """The number of each record's split; one past the last for a partition that was not there when the query was planned."""
     total = sum(map(len, offsets.values()))
-    lane, first = F.lit(total), 0
+    split, first = F.lit(total), 0
     for topic, parts in sorted(offsets.items()):
         here = F.when(F.col("partition") < len(parts), F.col("partition") + first).otherwise(F.lit(total))
-        lane = here if len(offsets) == 1 else F.when(F.col("topic") == topic, here).otherwise(lane)
+        split = here if len(offsets) == 1 else F.when(F.col("topic") == topic, here).otherwise(split)
         first += len(parts)
-    return read.withColumn(LANE, lane)
+    return read.withColumn(SPLIT, split)

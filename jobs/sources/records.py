@@ -15,7 +15,7 @@ column         type                        what it is
 ``offset``     bigint                      likewise
 ``timestamp``  timestamp                   the broker's, the file's, or that of the moment in which the line came
 ``headers``    array<struct<key, value>>   only where the app asks for the record
-``_lane``      int                         the number of the lane, see `Lanes`
+``_split``      int                         the number of the split, see `Splits`
 =============  ==========================  ===========================================================================================
 """
 
@@ -36,7 +36,7 @@ from penstock.jobs.spec.job import Stages
 from penstock.jobs.stream.event_time import engine, judging, observation
 from penstock.jobs.stream.streams import DELETED, REASON, RECORD, TAG, TIME, Stream, Tag
 
-LANE = "_lane"
+SPLIT = "_lane"
 HEADERS = "array<struct<key: string, value: binary>>"
 _MOVES = "_moves"
 
@@ -62,14 +62,14 @@ class Input:
     stages: Stages = field(default_factory=Stages)
 
 
-def stream(given: Input, values: Values, read: DataFrame, lanes: Sequence[str]) -> Stream:
+def stream(given: Input, values: Values, read: DataFrame, splits: Sequence[str]) -> Stream:
     """The stream of a source whose records have values to be read.
 
     Args:
         given: the source.
         values: how they are read.
         read: its records.
-        lanes: labels of what the watermark is counted by, partitions for Kafka; ``_lane`` is a place in it.
+        splits: labels of what the watermark is counted by, partitions for Kafka; ``_split`` is a place in it.
 
     Returns:
         The schema's fields, ``_deleted`` where tombstones delete, the record where it is asked for, and the envelope.
@@ -77,15 +77,15 @@ def stream(given: Input, values: Values, read: DataFrame, lanes: Sequence[str]) 
     Raises:
         BadDeclaration: JOB-004, a schema that such values can't have, or a field for the record that the schema has.
     """
-    return of_fields(given, read_values(_dealt_out(read, given.stages.stateless), values, given.schema, where(given.name)), lanes)
+    return of_fields(given, read_values(_repartitioned(read, given.stages.stateless), values, given.schema, where(given.name)), splits)
 
 
-def of_fields(given: Input, read: DataFrame, lanes: Sequence[str]) -> Stream:
+def of_fields(given: Input, read: DataFrame, splits: Sequence[str]) -> Stream:
     """As `stream`, from records with their ``_value`` (struct of the schema) and ``_reason`` (null for what is a row)."""
     time = given.source.time
     frame = judging.timed(read, given.name, time, VALUE, given.schema)
     frame = judging.judged(given.session, frame, time)
-    frame = observation.observe(_with_moving_time(frame), given.name, len(lanes), LANE, _MOVES)
+    frame = observation.observe(_with_moving_time(frame), given.name, len(splits), SPLIT, _MOVES)
     frame = _tagged(frame, given.name)
     fields = [F.col(VALUE)[field.name].alias(field.name) for field in given.schema.fields]
     deleted = [F.col(DELETED)] if DELETED in frame.columns else []
@@ -93,7 +93,7 @@ def of_fields(given: Input, read: DataFrame, lanes: Sequence[str]) -> Stream:
     return Stream(engine.with_watermark(frame) if time else frame, timed=time is not None)
 
 
-def _dealt_out(read: DataFrame, tasks: int | None) -> DataFrame:
+def _repartitioned(read: DataFrame, tasks: int | None) -> DataFrame:
     """The records in as many tasks as asked for. By what they are and not in turns, so that a replay deals them out the same way."""
     return read if tasks is None else read.repartition(tasks, F.xxhash64("topic", "partition", "offset", "value"))
 

@@ -13,8 +13,8 @@ from pyspark.sql import functions as F
 
 from penstock.jobs.errors import BadDeclaration
 from penstock.jobs.sources import records
-from penstock.jobs.sources.lanes import lanes
-from penstock.jobs.sources.records import HEADERS, LANE, Input
+from penstock.jobs.sources.records import HEADERS, SPLIT, Input
+from penstock.jobs.sources.splits import splits
 from penstock.jobs.sources.values import Values
 from penstock.jobs.stream.streams import Stream
 
@@ -43,6 +43,6 @@ def stream(given: Input, url: str) -> Stream:
         F.lit(None).cast("bigint").alias("offset"),
         "timestamp",
         F.lit(None).cast(HEADERS).alias("headers"),
-        F.lit(0).alias(LANE),
+        F.lit(0).alias(SPLIT),
     )
-    return records.stream(given, Values("text"), read, lanes(given.name, {}))
+    return records.stream(given, Values("text"), read, splits(given.name, {}))

@@ -34,7 +34,7 @@ class BatchRecord(BaseModel):
     Args:
         batch: Spark's number of it.
         time_ms: the micro-batch's own time in epoch milliseconds.
-        began_in_force_ms: the watermark that its rows were held against.
+        began_with_ms: the watermark that its rows were held against.
         watermarks: what the next micro-batch begins with.
         rows_in: source -> records read in this micro-batch.
         tags: tag -> rows in this micro-batch.
@@ -49,7 +49,8 @@ class BatchRecord(BaseModel):
 
     batch: int = Field(ge=-1)
     time_ms: int = 0
-    began_in_force_ms: int | None = None
+    # The name that checkpoints have it under.
+    began_with_ms: int | None = Field(default=None, alias="beganInForceMs")
     watermarks: Watermarks = Watermarks()
     rows_in: dict[str, int] = Field(default_factory=dict)
     tags: dict[str, int] = Field(default_factory=dict)

@@ -19,7 +19,7 @@ from penstock.jobs.stream.streams import REASON, RECORD, TAG, Tag
 _REASONS_TOLD = 3
 
 
-def set_aside(batch: DataFrame, tag: str) -> DataFrame:
+def side_records(batch: DataFrame, tag: str) -> DataFrame:
     """The rows of a micro-batch that go aside with one tag, as Kafka's sink takes them.
 
     Args:

@@ -37,19 +37,19 @@ BATCH_PROPERTY = "streaming.sql.batchId"
 _OPERATORS = itertools.count()
 
 
-def withdrawn(stream: Stream) -> Stream:
+def data_rows(stream: Stream) -> Stream:
     """The stream's data alone; what goes aside is staged for the micro-batch's end."""
     operator = next(_OPERATORS)
     # Without the fields' metadata: a column that the app has made of the event time would be a second one to Spark.
     schema = StructType([StructField(field.name, field.dataType, field.nullable) for field in stream.frame.schema.fields])
     # A row without a record has none of its fields either, whatever they are where there is one.
     frame = stream.frame.withColumn(RECORD, F.col(RECORD).cast(RECORD_TYPE))
-    kept = frame.mapInArrow(_Withdraw(operator), schema)
+    kept = frame.mapInArrow(_StageSideRows(operator), schema)
     return replace(stream, frame=with_event_time(kept) if stream.timed else kept)
 
 
 @dataclass(frozen=True)
-class Aside:
+class StagedRows:
     """Where rows that go aside are staged.
 
     Args:
@@ -59,7 +59,7 @@ class Aside:
     uri: str
     _listed: dict[int, list[str]] = field(default_factory=dict)
 
-    def put_in_force(self, session: SparkSession) -> None:
+    def activate(self, session: SparkSession) -> None:
         """Tells the tasks of this thread's queries where to put such rows."""
         session.sparkContext.setLocalProperty(CHECKPOINT_PROPERTY, self.uri)
 
@@ -88,7 +88,7 @@ class Aside:
 
 
 @dataclass(frozen=True)
-class _Withdraw:
+class _StageSideRows:
     """The task's part, sent to the Python workers."""
 
     operator: int

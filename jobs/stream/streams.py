@@ -13,7 +13,7 @@ column      type       what it is
 ==========  =========  ==================================================================================================
 
 Stateless steps and the interval join let rows that go aside pass. Every other stateful operator would have to keep them: before one,
-`penstock.jobs.stream.side_outputs.withdrawn` takes them out of the frame.
+`penstock.jobs.stream.side_outputs.data_rows` takes them out of the frame.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ class Tag(StrEnum):
 
 # What needs no side output. Rows with any other tag would be lost without one.
 NO_SIDE_OUTPUT = frozenset({Tag.DATA, Tag.LATE, Tag.FILTERED, Tag.UNMATCHED, Tag.HEARTBEAT})
-_NOT_ASIDE = frozenset({Tag.DATA, Tag.HEARTBEAT})
+_RESERVED = frozenset({Tag.DATA, Tag.HEARTBEAT})
 # The struct of ``_record``, as Spark writes it.
 RECORD_TYPE = "struct<source: string, topic: string, partition: int, offset: bigint, timestamp: timestamp, key: binary, value: binary>"
 
@@ -110,7 +110,7 @@ class Stream:
         Raises:
             ValueError: a tag that means something else.
         """
-        if tag in _NOT_ASIDE:
+        if tag in _RESERVED:
             raise ValueError(f'divert("{tag}"): {tag} is a reserved tag; use another one')
         name_tag(tag, "stream.divert")
         holds = F.coalesce(F.expr(condition) if isinstance(condition, str) else condition, F.lit(False)) & (F.col(TAG) == Tag.DATA)

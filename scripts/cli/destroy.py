@@ -60,25 +60,25 @@ def run(arguments: argparse.Namespace) -> int:
 
 def _destroy(arguments: argparse.Namespace, aws: AwsAccess, destruction: Destruction) -> int:
     environment = aws.environment
-    fates = destruction.fates()
-    left = orphans.found(aws, fates)
+    destroy_actions = destruction.destroy_actions()
+    left = orphans.found(aws, destroy_actions)
     if arguments.output == "table":
-        sys.stdout.write("\n" + destroy_table.render(fates, left))
+        sys.stdout.write("\n" + destroy_table.render(destroy_actions, left))
         sys.stdout.flush()
     done: list[DestroyedStack] = []
-    if not arguments.plan_only and any(fate.destroyed for fate in fates):
+    if not arguments.plan_only and any(action.destroyed for action in destroy_actions):
         if not arguments.yes:
             confirm(
                 f"Destroy {environment.name} in account {environment.spec.account}?", environment.name, shown=arguments.output == "table"
             )
-        destruction.drain(fates)
-        done = destruction.destroy(fates)
+        destruction.drain(destroy_actions)
+        done = destruction.destroy(destroy_actions)
     if arguments.output != "table":
         destroyed = [{"stack": one.stack, "destroyed": one.applied.count("delete")} for one in done if one.applied is not None]
         document = {
             "schemaVersion": SCHEMA_VERSION,
             "environment": environment.name,
-            **destroy_table.document(fates, left),
+            **destroy_table.document(destroy_actions, left),
             "destroyed": destroyed,
         }
         sys.stdout.write(as_text(document, arguments.output))

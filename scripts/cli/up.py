@@ -255,7 +255,7 @@ def _show(one: LocalRun, outcome: Outcome, found: Verdict, steps: Steps) -> None
     plural = "s" if outcome.files > 1 else ""
     files = f" in {outcome.files} file{plural}, {outcome.bytes / 1024 / 1024:.1f} MiB" if outcome.files else ""
     steps.line("out", f"{outcome.rows:,} rows{files}: {one.output_place()}")
-    for tag, count in {Tag.QUARANTINED: outcome.quarantined, Tag.LATE: outcome.late, **outcome.aside}.items():
+    for tag, count in {Tag.QUARANTINED: outcome.quarantined, Tag.LATE: outcome.late, **outcome.side_outputs}.items():
         topic = one.side_output_topic(tag)
         steps.line(tag, f"{count:,}" + (f" in topic {topic}" if topic else ", counted only"))
     if outcome.filtered or outcome.unmatched:

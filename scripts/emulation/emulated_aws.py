@@ -13,7 +13,7 @@ from typing import Self
 
 from penstock.scripts.errors import EmulatorDied, EmulatorNotReady, PortInUse
 from penstock.scripts.layout import ROOT
-from penstock.scripts.process.supervised import Leash
+from penstock.scripts.process.supervised import SupervisedProcess
 
 # moto's import takes one to two seconds on a quiet machine.
 START_LIMIT_S = 120
@@ -63,7 +63,7 @@ class EmulatedAws:
         self._start_limit_s = start_limit_s
         self._port: int | None = None
         self._log_start = 0
-        self._leash = Leash(
+        self._supervised = SupervisedProcess(
             [sys.executable, "-m", "penstock.scripts.emulation.moto_server", str(port)],
             env={**_own_environment(brokers, neighbours), "MOTO_ACCOUNT_ID": account},
             log=log,
@@ -91,7 +91,7 @@ class EmulatedAws:
     @property
     def pid(self) -> int:
         """The emulator's process id."""
-        return self._leash.pid
+        return self._supervised.pid
 
     def environment(self, base: Mapping[str, str] | None = None) -> dict[str, str]:
         """The variables that send boto3, the AWS command line and Terraform to the emulator, and to nowhere else.
@@ -123,7 +123,7 @@ class EmulatedAws:
             EmulatorNotReady: RUN-004.
         """
         self._log_start = self.log.stat().st_size if self.log.exists() else 0
-        self._leash.start()
+        self._supervised.start()
         try:
             self._port = self._wait_for_port()
         except BaseException:
@@ -133,7 +133,7 @@ class EmulatedAws:
 
     def alive(self) -> bool:
         """Whether it still runs."""
-        return self._leash.alive()
+        return self._supervised.alive()
 
     def check(self) -> None:
         """Nothing while it runs.
@@ -142,12 +142,12 @@ class EmulatedAws:
             EmulatorDied: RUN-003, with the end of its log.
         """
         if not self.alive():
-            given = f"it ended with code {self._leash.returncode}; the end of {self.log}:\n{_indented(self._leash.tail())}"
+            given = f"it ended with code {self._supervised.returncode}; the end of {self.log}:\n{_indented(self._supervised.tail())}"
             raise EmulatorDied(path="moto", given=given, need="an emulator that runs until the end", fix="see its log, and run again")
 
     def stop(self) -> None:
         """Ends it; does nothing the second time."""
-        self._leash.stop()
+        self._supervised.stop()
 
     def _wait_for_port(self) -> int:
         until_s = time.monotonic() + self._start_limit_s
@@ -163,7 +163,9 @@ class EmulatedAws:
                 self.check()
             time.sleep(POLL_S)
         need = f"to listen within {self._start_limit_s:g} s"
-        raise EmulatorNotReady(path="moto", given=self._leash.tail() or "an empty log", need=need, fix=f"see {self.log}, and run again")
+        raise EmulatorNotReady(
+            path="moto", given=self._supervised.tail() or "an empty log", need=need, fix=f"see {self.log}, and run again"
+        )
 
     def _said(self) -> str:
         """What this emulator wrote; the log may hold an earlier one's words too."""

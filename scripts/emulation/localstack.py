@@ -23,7 +23,7 @@ from penstock.scripts.emulation.errors import LocalStackNotReached
 from penstock.scripts.emulation.localstack_python import NAME, VARIABLE, find
 from penstock.scripts.errors import EmulatorDied, EmulatorNotReady, MissingTool
 from penstock.scripts.layout import ROOT
-from penstock.scripts.process.supervised import Leash
+from penstock.scripts.process.supervised import SupervisedProcess
 from penstock.scripts.process.tool_environment import ToolEnvironment
 
 # Where a user's own LocalStack answers: one in Docker, or of a later release with a token.
@@ -73,7 +73,7 @@ class LocalStack:
         self._start_limit_s = start_limit_s
         self._environment = environment
         self._endpoint: str | None = None
-        self._leash: Leash | None = None
+        self._supervised: SupervisedProcess | None = None
         self._log_start = 0
 
     def __enter__(self) -> Self:
@@ -107,11 +107,11 @@ class LocalStack:
         self._log_start = self.log.stat().st_size if self.log.exists() else 0
         port = _free_port()
         command = [str(python), "-m", "penstock.scripts.emulation.localstack_main"]
-        self._leash = Leash(command, env=self._variables(port), log=self.log, remove=self._folder, grace_s=10)
+        self._supervised = SupervisedProcess(command, env=self._variables(port), log=self.log, remove=self._folder, grace_s=10)
         self._folder.mkdir(parents=True, exist_ok=True)
-        self._leash.start()
+        self._supervised.start()
         try:
-            self._wait(self._leash)
+            self._wait(self._supervised)
             self._endpoint = _checked(f"http://127.0.0.1:{port}")
         except BaseException:
             self.stop()
@@ -120,8 +120,8 @@ class LocalStack:
 
     def stop(self) -> None:
         """Ends what was started here; does nothing the second time."""
-        if self._leash is not None:
-            self._leash.stop()
+        if self._supervised is not None:
+            self._supervised.stop()
 
     def _variables(self, port: int) -> dict[str, str]:
         """All that it is told; nothing of the user's AWS, and no folder but its own."""
@@ -134,18 +134,18 @@ class LocalStack:
         }
         return {**kept, **_SETTINGS, **own}
 
-    def _wait(self, leash: Leash) -> None:
+    def _wait(self, supervised: SupervisedProcess) -> None:
         until_s = time.monotonic() + self._start_limit_s
         while time.monotonic() < until_s:
-            alive = leash.alive()
+            alive = supervised.alive()
             if _READY.search(self._said()):
                 return
             if not alive:
-                given = f"it ended with code {leash.returncode}; the end of {self.log}:\n{leash.tail()}"
+                given = f"it ended with code {supervised.returncode}; the end of {self.log}:\n{supervised.tail()}"
                 fix = "see its log, and run again"
                 raise EmulatorDied(path="localstack", given=given, need="an emulator that runs until the end", fix=fix)
             time.sleep(POLL_S)
-        given = leash.tail() or "an empty log"
+        given = supervised.tail() or "an empty log"
         raise EmulatorNotReady(path="localstack", given=given, need=f"to be ready within {self._start_limit_s:g} s", fix=f"see {self.log}")
 
     def _said(self) -> str:

@@ -22,7 +22,7 @@ from penstock.scripts.kube import binaries
 from penstock.scripts.kube.binaries import Progress
 from penstock.scripts.kube.certificates import Authority, Pair
 from penstock.scripts.kube.errors import ServerDied, ServerNotReady
-from penstock.scripts.process.supervised import Leash
+from penstock.scripts.process.supervised import SupervisedProcess
 
 # Measured on 2 cores: some 6 s. Two minutes are for a machine that is busy with something else.
 START_LIMIT_S = 120
@@ -55,8 +55,8 @@ class ApiServer:
         self._progress = progress
         self._start_limit_s = start_limit_s
         self._port = 0
-        self._etcd: Leash | None = None
-        self._server: Leash | None = None
+        self._etcd: SupervisedProcess | None = None
+        self._server: SupervisedProcess | None = None
 
     def __enter__(self) -> Self:
         return self.start()
@@ -113,9 +113,9 @@ class ApiServer:
 
     def stop(self) -> None:
         """Ends both and removes their data; does nothing the second time."""
-        for leash in (self._server, self._etcd):
-            if leash is not None:
-                leash.stop()
+        for supervised in (self._server, self._etcd):
+            if supervised is not None:
+                supervised.stop()
         shutil.rmtree(self._folder, ignore_errors=True)
 
     def check(self) -> None:
@@ -124,9 +124,10 @@ class ApiServer:
         Raises:
             ServerDied: KUBE-010.
         """
-        for leash in (self._etcd, self._server):
-            if leash is not None and not leash.alive():
-                given = f"{Path(leash.argv[0]).name} ended with code {leash.returncode}; its log, {leash.log}, ends with:\n{leash.tail()}"
+        for supervised in (self._etcd, self._server):
+            if supervised is not None and not supervised.alive():
+                name = Path(supervised.argv[0]).name
+                given = f"{name} ended with code {supervised.returncode}; its log, {supervised.log}, ends with:\n{supervised.tail()}"
                 raise ServerDied(path="kubernetes", given=given, need="an API that runs until the end", fix="see the log, and run again")
 
     def _start_on(self, etcd: Path, server: Path, client_port: int, peer_port: int, port: int) -> None:
@@ -135,18 +136,18 @@ class ApiServer:
             self._folder.mkdir(parents=True, exist_ok=True, mode=0o700)
             authority = Authority(self._folder / "keys")
             self._write_kubeconfig(authority)
-            self._etcd = self._leash([etcd, *_etcd_flags(self._folder / "etcd", client_port, peer_port)], remove=True)
-            self._server = self._leash([server, *self._server_flags(authority, client_port)], remove=False)
+            self._etcd = self._supervised([etcd, *_etcd_flags(self._folder / "etcd", client_port, peer_port)], remove=True)
+            self._server = self._supervised([server, *self._server_flags(authority, client_port)], remove=False)
             self._wait_until_ready()
         except BaseException:
             self.stop()
             raise
 
-    def _leash(self, command: list[str | Path], *, remove: bool) -> Leash:
+    def _supervised(self, command: list[str | Path], *, remove: bool) -> SupervisedProcess:
         log = self._logs / f"{Path(command[0]).name}.log"
         environment = {name: value for name, value in os.environ.items() if name in _KEPT}
         folder = self._folder if remove else None
-        return Leash(command, env=environment, log=log, remove=folder, grace_s=_GRACE_S).start()
+        return SupervisedProcess(command, env=environment, log=log, remove=folder, grace_s=_GRACE_S).start()
 
     def _server_flags(self, authority: Authority, etcd_port: int) -> list[str]:
         tls = authority.server("kube-apiserver", ["127.0.0.1", _SERVICE_ADDRESS], ["localhost", "kubernetes.default.svc"])

@@ -21,7 +21,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from penstock.scripts.kube.errors import BuildTooLong, CacheNotWritable, GoMissing, GoUnfit, ModulesNotFetched, NotBuilt
-from penstock.scripts.process.supervised import Leash
+from penstock.scripts.process.supervised import SupervisedProcess
 
 MODULE = Path(__file__).with_name("modules")
 # As in go.mod: the version of EKS that environments name, and the Helm that its provider for Terraform is made of.
@@ -35,7 +35,7 @@ FETCH_LIMIT_S = 900
 _VERSION_LIMIT_S = 120
 POLL_S = 0.2
 # How often the progress is told.
-TELL_S = 10.0
+REPORT_EVERY_S = 10.0
 
 # Two packages at a time: another one would take another GiB of memory.
 _FLAGS = ("-trimpath", "-buildvcs=false", "-p=2")
@@ -182,7 +182,9 @@ class _Build:
         names = self.file.with_name(f".{self._program.name}.packages")
         # The shell only keeps the list apart from what Go says of its fetching.
         script = 'exec "$0" list -deps -f "{{.ImportPath}}" "$1" > "$2"'
-        code = self._leashed(["sh", "-c", script, self._go, self._program.package, str(names)], log, FETCH_LIMIT_S, lambda: "fetching")
+        code = self._supervised_run(
+            ["sh", "-c", script, self._go, self._program.package, str(names)], log, FETCH_LIMIT_S, lambda: "fetching"
+        )
         if code != 0:
             fix = "see that Go reaches its module proxy (go env GOPROXY), and run again; nothing here was changed"
             raise ModulesNotFetched(path=self._program.name, given=_end_of(log), need="the modules of go.mod, as go.sum has them", fix=fix)
@@ -197,25 +199,25 @@ class _Build:
             return f"{len(log.read_text('utf-8').splitlines())} of at most {packages} packages compiled"
 
         command = ["nice", self._go, "build", "-v", *self._flags(), "-o", str(target), self._program.package]
-        if self._leashed(command, log, limit_s, state) != 0:
+        if self._supervised_run(command, log, limit_s, state) != 0:
             need = f"{self._program.package} as a program"
             raise NotBuilt(path=self._program.name, given=_end_of(log), need=need, fix=f"see {log}, and run again")
 
-    def _leashed(self, command: list[str], log: Path, limit_s: float, state: Callable[[], str]) -> int | None:
+    def _supervised_run(self, command: list[str], log: Path, limit_s: float, state: Callable[[], str]) -> int | None:
         """Runs a command to its end, which comes at the latest with this process's own."""
-        began_s = told_s = time.monotonic()
+        began_s = reported_s = time.monotonic()
         log.unlink(missing_ok=True)
-        with Leash(command, env=self._environment, cwd=self._module, log=log) as leash:
-            while leash.alive():
+        with SupervisedProcess(command, env=self._environment, cwd=self._module, log=log) as supervised:
+            while supervised.alive():
                 now_s = time.monotonic()
                 if now_s - began_s > limit_s:
                     fix = "run again: it goes on from where it was stopped"
                     raise BuildTooLong(path=self._program.name, given=state(), need=f"at most {limit_s:g} s", fix=fix)
-                if now_s - told_s >= TELL_S:
-                    told_s = now_s
+                if now_s - reported_s >= REPORT_EVERY_S:
+                    reported_s = now_s
                     self._progress(f"{self._program.name}: {state()}, {now_s - began_s:.0f} s")
                 time.sleep(POLL_S)
-            return leash.returncode
+            return supervised.returncode
 
 
 def _go() -> str:

@@ -16,7 +16,7 @@ from penstock.jobs import errors
 from penstock.jobs.configuration.runtime import RuntimeConfiguration
 from penstock.scripts.errors import DriverDied
 from penstock.scripts.layout import ROOT
-from penstock.scripts.process.supervised import Leash
+from penstock.scripts.process.supervised import SupervisedProcess
 from penstock.sizing.errors import PenstockError, Place, raise_all
 
 # A driver that stops has a micro-batch to finish.
@@ -42,14 +42,14 @@ class LocalDriver:
         env = {**os.environ, **environment, "PYTHONPATH": str(ROOT), "PYTHONUNBUFFERED": "1", "PYSPARK_PYTHON": sys.executable}
         command = [sys.executable, "-m", "penstock.jobs.driver.runtime", str(file), "--events", str(self._pipe)]
         # The driver asks its engine for the end of a micro-batch, and closes what it holds open: the engine has to be there still.
-        self._leash = Leash(command, env=env, log=log, cwd=folder, grace_s=_GRACE_S, led=True)
+        self._supervised = SupervisedProcess(command, env=env, log=log, cwd=folder, grace_s=_GRACE_S, led=True)
 
     def __enter__(self) -> Self:
         os.mkfifo(self._pipe)
         # Opened for reading and writing, the pipe neither waits for the driver nor ends with it.
         self._events = os.fdopen(os.open(self._pipe, os.O_RDWR), "r", encoding="utf-8")
         threading.Thread(target=self._listen, daemon=True).start()
-        self._leash.start()
+        self._supervised.start()
         return self
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
@@ -58,7 +58,7 @@ class LocalDriver:
     @property
     def pid(self) -> int:
         """The driver's process id."""
-        return self._leash.pid
+        return self._supervised.pid
 
     def next_event(self, timeout_s: float) -> dict[str, Any] | None:
         """What the driver tells next; None where it tells nothing for that long.
@@ -68,13 +68,13 @@ class LocalDriver:
             DriverDied: RUN-014, it ended without a word.
         """
         # Asked before the queue is: what a driver says before it dies lies in the queue by then.
-        alive = self._leash.alive()
+        alive = self._supervised.alive()
         try:
             event = self._told.get(timeout=timeout_s)
         except queue.Empty:
             if alive:
                 return None
-            given = f"code {self._leash.returncode}; the end of {self.log}:\n{self._leash.tail()}"
+            given = f"code {self._supervised.returncode}; the end of {self.log}:\n{self._supervised.tail()}"
             raise DriverDied(path="driver", given=given, need="a driver that runs until it is stopped", fix="see its log") from None
         if event["event"] == "failed":
             raise_all(_fault(told) for told in event["errors"])
@@ -82,7 +82,7 @@ class LocalDriver:
 
     def stop(self) -> None:
         """Lets the driver finish its micro-batch and ends it; does nothing the second time."""
-        self._leash.stop()
+        self._supervised.stop()
 
     def _listen(self) -> None:
         for line in self._events:

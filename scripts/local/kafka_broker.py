@@ -18,7 +18,7 @@ from confluent_kafka.admin import AdminClient
 
 from penstock.scripts import layout
 from penstock.scripts.errors import BrokerDied, BrokerNotReady, MissingTool, PortInUse
-from penstock.scripts.process.supervised import Leash
+from penstock.scripts.process.supervised import SupervisedProcess
 
 # Measured on 2 cores: 1.1 s to format, 2 s to start. A minute and a half is for a machine that is busy with something else.
 START_LIMIT_S = 90
@@ -73,7 +73,7 @@ class KafkaBroker:
         self._asked_port = port
         self._port_option = port_option
         self._start_limit_s = start_limit_s
-        self._leash: Leash | None = None
+        self._supervised: SupervisedProcess | None = None
         self._port = 0
 
     def __enter__(self) -> KafkaBroker:
@@ -90,8 +90,8 @@ class KafkaBroker:
     @property
     def pid(self) -> int:
         """The broker's process id."""
-        assert self._leash is not None
-        return self._leash.pid
+        assert self._supervised is not None
+        return self._supervised.pid
 
     def start(self) -> KafkaBroker:
         """Formats a data folder, starts the broker and waits until it answers.
@@ -117,7 +117,7 @@ class KafkaBroker:
 
     def alive(self) -> bool:
         """Whether it still runs."""
-        return self._leash is not None and self._leash.alive()
+        return self._supervised is not None and self._supervised.alive()
 
     def check(self) -> None:
         """Nothing while it runs.
@@ -125,14 +125,14 @@ class KafkaBroker:
         Raises:
             BrokerDied: RUN-010.
         """
-        if self._leash is not None and not self._leash.alive():
-            given = f"it ended with code {self._leash.returncode}; its log, {self.log}, ends with:\n{self._leash.tail()}"
+        if self._supervised is not None and not self._supervised.alive():
+            given = f"it ended with code {self._supervised.returncode}; its log, {self.log}, ends with:\n{self._supervised.tail()}"
             raise BrokerDied(path="kafka", given=given, need="a broker that runs until the end", fix="see its log, and run again")
 
     def stop(self) -> None:
         """Ends it and removes its data; does nothing the second time."""
-        if self._leash is not None:
-            self._leash.stop()
+        if self._supervised is not None:
+            self._supervised.stop()
         shutil.rmtree(self._folder, ignore_errors=True)
 
     def _said(self) -> bytes:
@@ -145,8 +145,8 @@ class KafkaBroker:
         command = self._java("kafka.Kafka", str(settings))
         try:
             self._format(settings)
-            self._leash = Leash(command, env=self._environment(), log=self.log, remove=self._folder, grace_s=10)
-            self._leash.start()
+            self._supervised = SupervisedProcess(command, env=self._environment(), log=self.log, remove=self._folder, grace_s=10)
+            self._supervised.start()
             self._wait_for_answer()
         except BaseException:
             self.stop()

@@ -59,7 +59,7 @@ def topic_rows(address: str, topic: str) -> Iterator[dict[str, Any]]:
         yield json.loads(message.value() or b"null")
 
 
-def set_aside(address: str, topic: str) -> int:
+def count_records(address: str, topic: str) -> int:
     """How many records were set aside in a topic; one that a replay has written twice counts once, known by its key.
 
     Rows that no record stands for have no key: each counts.

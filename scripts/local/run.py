@@ -177,8 +177,8 @@ class LocalRun:
         return Outcome(
             rows_in=sum(self.given.values()),
             rows=len(every),
-            quarantined=self._set_aside(Tag.QUARANTINED),
-            late=self._set_aside(Tag.LATE),
+            quarantined=self._side_output_rows(Tag.QUARANTINED),
+            late=self._side_output_rows(Tag.LATE),
             filtered=self.totals[Tag.FILTERED],
             unmatched=self.totals[Tag.UNMATCHED],
             files=sum(result.files for result in found.values()),
@@ -186,7 +186,9 @@ class LocalRun:
             counted=Counter(map(canonical, every)) if expected and expected.exact is not None else None,
             measures=expected.measure(every) if expected and expected.measure else {},
             sinks={name: Counter(map(canonical, rows[name])) for name in expected.sinks} if expected else {},
-            aside={tag: self._set_aside(tag) for tag in (expected.aside if expected else set(self.totals) - _ACCOUNTED)},
+            side_outputs={
+                tag: self._side_output_rows(tag) for tag in (expected.side_outputs if expected else set(self.totals) - _ACCOUNTED)
+            },
         )
 
     def expectation(self) -> Expectation | None:
@@ -295,11 +297,11 @@ class LocalRun:
         self.processing_ms += committed["durationMs"]
         share = self._read(ends) / max(1, self._all())
         tags = "  ".join(f"{count:,} {tag}" for tag, count in sorted(batch["tags"].items())) or "no rows out"
-        in_force_ms = batch["watermarks"]["inForceMs"]
-        watermark = f"  watermark {datetime.fromtimestamp(in_force_ms / 1000, UTC):%Y-%m-%d %H:%M:%S}" if in_force_ms is not None else ""
+        current_ms = batch["watermarks"]["inForceMs"]
+        watermark = f"  watermark {datetime.fromtimestamp(current_ms / 1000, UTC):%Y-%m-%d %H:%M:%S}" if current_ms is not None else ""
         text = f"{share:4.0%} read  {committed['rows']:>7,} rows in {committed['durationMs'] / 1000:4.1f} s: {tags}{watermark}"
         self.steps.line(f"batch {committed['batch']}", text)
 
-    def _set_aside(self, tag: str) -> int:
+    def _side_output_rows(self, tag: str) -> int:
         topic = self.side_output_topic(tag)
-        return recorded_run.set_aside(self.local.kafka.address, topic) if topic else self.totals[tag]
+        return recorded_run.count_records(self.local.kafka.address, topic) if topic else self.totals[tag]

@@ -29,7 +29,7 @@ class Outcome:
         counted: the output's rows as sorted JSON; None where nobody asked for them.
         measures: what the expectation's `measure` gives.
         sinks: sink -> its rows as sorted JSON, for those that the expectation names.
-        aside: tag -> rows set aside, for those that the expectation names; without one all that there are beside those above.
+        side_outputs: tag -> rows set aside, for those that the expectation names; without one all that there are beside those above.
     """
 
     rows_in: int
@@ -43,7 +43,7 @@ class Outcome:
     counted: Counter[str] | None = None
     measures: Mapping[str, object] = field(default_factory=dict)
     sinks: Mapping[str, Counter[str]] = field(default_factory=dict)
-    aside: Mapping[str, int] = field(default_factory=dict)
+    side_outputs: Mapping[str, int] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -65,7 +65,7 @@ def judge(outcome: Outcome, expected: Expectation) -> Verdict:
         "rows": (outcome.rows, expected.rows),
         "quarantined": (outcome.quarantined, expected.quarantined),
         "late": (outcome.late, expected.late),
-        **{tag: (outcome.aside.get(tag), count) for tag, count in expected.aside.items()},
+        **{tag: (outcome.side_outputs.get(tag), count) for tag, count in expected.side_outputs.items()},
         **{name: (outcome.measures.get(name), value) for name, value in expected.measures.items()},
     }
     differences = [
@@ -89,7 +89,7 @@ def balance(outcome: Outcome) -> Verdict:
         "quarantined": outcome.quarantined,
         "late": outcome.late,
         "filtered": outcome.filtered,
-        **{tag: count for tag, count in sorted(outcome.aside.items()) if count},
+        **{tag: count for tag, count in sorted(outcome.side_outputs.items()) if count},
     }
     out, words = sum(parts.values()), " + ".join(f"{count:,} {name}" for name, count in parts.items())
     hint = "a job that groups rows or makes several of one needs an `expect`"

@@ -1,9 +1,11 @@
 """A child process that ends when this one does, however this one ends.
 
-`Leash` starts a small keeper (`scripts/process/supervisor.py`) that starts the command in a session of its own. The keeper reads a pipe
-whose other end only this process holds: when this process ends, by its own will or by ``kill -9``, the pipe closes, and the keeper ends the
-command's whole process group and removes the folder that it was given. Ctrl-C in the terminal reaches neither the keeper nor the command,
-so that this process can still talk to both while it cleans up.
+`SupervisedProcess` starts a small supervisor (`scripts/process/supervisor.py`) that starts the command in a session of its own. The
+supervisor reads a pipe
+whose other end only this process holds: when this process ends, by its own will or by ``kill -9``, the pipe closes, and the supervisor
+ends the
+command's whole process group and removes the folder that it was given. Ctrl-C in the terminal reaches neither the supervisor nor the
+command, so that this process can still talk to both while it cleans up.
 """
 
 from __future__ import annotations
@@ -24,15 +26,15 @@ from typing import IO, Self
 
 from penstock.scripts.errors import CommandNotStarted
 
-KEEPER = Path(__file__).with_name("supervisor.py")
+SUPERVISOR = Path(__file__).with_name("supervisor.py")
 
-# The keeper is a Python without site-packages: it says that the command runs after some 30 ms. A minute is for a machine that swaps.
+# The supervisor is a Python without site-packages: it says that the command runs after some 30 ms. A minute is for a machine that swaps.
 START_LIMIT_S = 60
-# What the keeper may take beside the grace that the command gets: to send signals and to remove the folder.
-KEEPER_LIMIT_S = 30
+# What the supervisor may take beside the grace that the command gets: to send signals and to remove the folder.
+SUPERVISOR_LIMIT_S = 30
 
 
-class Leash:
+class SupervisedProcess:
     """A command that runs until `stop`, or until this process ends.
 
     A command that ends by itself leaves its folder and its log where they are until `stop`, so that one can see why.
@@ -68,7 +70,7 @@ class Leash:
         self._grace_s = grace_s
         self._ask = ask
         self._led = led
-        self._keeper: subprocess.Popen[bytes] | None = None
+        self._supervisor: subprocess.Popen[bytes] | None = None
         self._pid: int | None = None
         self._returncode: int | None = None
         self._ended = False
@@ -98,9 +100,9 @@ class Leash:
         Raises:
             CommandNotStarted: RUN-001, the command could not be executed.
         """
-        if self._keeper is not None:
-            raise ValueError("a leash holds one command, once")
-        self._keeper = self._start_keeper()
+        if self._supervisor is not None:
+            raise ValueError("a supervised process holds one command, once")
+        self._supervisor = self._start_supervisor()
         try:
             self._wait_for_start()
         except BaseException:
@@ -110,23 +112,23 @@ class Leash:
 
     def alive(self) -> bool:
         """Whether the command still runs."""
-        if self._keeper is None:
+        if self._supervisor is None:
             return False
         self._read_reports()
         return not self._ended
 
     def stop(self) -> None:
         """Ends the command and its process group, then removes the folder; does nothing the second time."""
-        if self._keeper is None or self._keeper.stdin is None or self._keeper.stdin.closed:
+        if self._supervisor is None or self._supervisor.stdin is None or self._supervisor.stdin.closed:
             return
-        self._keeper.stdin.close()
+        self._supervisor.stdin.close()
         try:
-            self._keeper.wait(timeout=(2 if self._led else 1) * self._grace_s + KEEPER_LIMIT_S)
+            self._supervisor.wait(timeout=(2 if self._led else 1) * self._grace_s + SUPERVISOR_LIMIT_S)
         except subprocess.TimeoutExpired:
-            self._keeper.kill()
-            self._keeper.wait()
+            self._supervisor.kill()
+            self._supervisor.wait()
         self._read_reports()
-        _stream(self._keeper.stdout).close()
+        _stream(self._supervisor.stdout).close()
 
     def tail(self, lines: int = 20) -> str:
         """The last lines of the command's log; empty where there is none yet."""
@@ -136,13 +138,13 @@ class Leash:
         except FileNotFoundError:
             return ""
 
-    def _start_keeper(self) -> subprocess.Popen[bytes]:
+    def _start_supervisor(self) -> subprocess.Popen[bytes]:
         led = "led" if self._led else ""
         options = [str(int(self._ask)), str(self._grace_s), led, str(self._remove.absolute()) if self._remove else ""]
         self.log.parent.mkdir(parents=True, exist_ok=True)
         with self.log.open("ab") as log:
             return subprocess.Popen(
-                [sys.executable, "-I", "-S", str(KEEPER), *options, *self.argv],
+                [sys.executable, "-I", "-S", str(SUPERVISOR), *options, *self.argv],
                 bufsize=0,
                 stdin=subprocess.PIPE,
                 stdout=subprocess.PIPE,
@@ -160,10 +162,10 @@ class Leash:
             raise CommandNotStarted(given=self.argv[0], need="a command that can be executed", fix=f"see {self.log}")
 
     def _read_reports(self, wait_s: float = 0) -> None:
-        """Takes in what the keeper says, a line each: ``started PID``, ``ended CODE``, ``refused WHY``."""
-        while not self._ended and self._keeper is not None:
+        """Takes in what the supervisor says, a line each: ``started PID``, ``ended CODE``, ``refused WHY``."""
+        while not self._ended and self._supervisor is not None:
             # Unbuffered, so that nothing that was read ahead is hidden from select.
-            stream = _stream(self._keeper.stdout)
+            stream = _stream(self._supervisor.stdout)
             if not select.select([stream], [], [], wait_s)[0]:
                 return
             wait_s = 0
@@ -180,10 +182,10 @@ class Leash:
         elif word == "refused":
             raise CommandNotStarted(given=self.argv[0], need=value, fix="check that it is there and may be executed")
         else:
-            self._end_without_keeper()
+            self._end_without_supervisor()
 
-    def _end_without_keeper(self) -> None:
-        """Does the keeper's work where somebody has killed it."""
+    def _end_without_supervisor(self) -> None:
+        """Does the supervisor's work where somebody has killed it."""
         if self._pid is not None:
             with contextlib.suppress(ProcessLookupError, PermissionError):
                 os.killpg(self._pid, signal.SIGKILL)
@@ -193,5 +195,5 @@ class Leash:
 
 def _stream(stream: IO[bytes] | None) -> IO[bytes]:
     if stream is None:
-        raise AssertionError("the keeper has pipes")
+        raise AssertionError("the supervisor has pipes")
     return stream

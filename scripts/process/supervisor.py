@@ -1,5 +1,5 @@
-"""The keeper of a leash: ``supervisor.py SIGNAL GRACE_S LED FOLDER COMMAND...``, started by `penstock.scripts.process.supervised` and by
-nothing else.
+"""The supervisor of a process: ``supervisor.py SIGNAL GRACE_S LED FOLDER COMMAND...``, started by `penstock.scripts.process.supervised`
+and by nothing else.
 
 It starts the command, says so on stdout, and ends it when stdin closes or a signal asks for it. It runs by its path and imports the
 standard library alone, so that it starts in a few milliseconds and lays no path of this project on the command.
@@ -22,7 +22,7 @@ STDIN = 0
 ASKED_TO_END = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP)
 # Source: linux/prctl.h.
 PR_SET_CHILD_SUBREAPER = 36
-# How often the keeper looks whether the group is gone: signals do not tell of grandchildren.
+# How often the supervisor looks whether the group is gone: signals do not tell of grandchildren.
 POLL_S = 0.02
 
 
@@ -49,7 +49,7 @@ def main() -> int:
     asking = Asking(int(sys.argv[1]), float(sys.argv[2]), sys.argv[3] == "led")
     folder, command = sys.argv[4], sys.argv[5:]
     signals = _signals_as_a_stream()
-    _adopt_orphans()
+    _become_subreaper()
     try:
         child = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=sys.stderr, start_new_session=True)
     except OSError as error:
@@ -91,8 +91,8 @@ def _end(child: subprocess.Popen[bytes], asking: Asking) -> None:
     may be another's afterwards."""
     if asking.led:
         _ask_leader(child, asking)
-    for number, patience_s in ((asking.number, asking.grace_s), (signal.SIGKILL, 5.0)):
-        until_s = time.monotonic() + patience_s
+    for number, limit_s in ((asking.number, asking.grace_s), (signal.SIGKILL, 5.0)):
+        until_s = time.monotonic() + limit_s
         gone = not _send(child.pid, number)
         while not gone and time.monotonic() < until_s:
             _reap(child)
@@ -113,7 +113,7 @@ def _ask_leader(child: subprocess.Popen[bytes], asking: Asking) -> None:
         time.sleep(POLL_S)
 
 
-def _adopt_orphans() -> None:
+def _become_subreaper() -> None:
     """Makes this process the parent of what the command leaves behind, for a group with a zombie is not gone, and in a container there
     may be nobody who reaps. Only Linux knows this; elsewhere the first process of the system reaps."""
     with contextlib.suppress(AttributeError, OSError):

@@ -14,7 +14,7 @@ from pathlib import Path
 
 from penstock.scripts.errors import MissingTool, ToolNotInstalled
 from penstock.scripts.layout import ROOT
-from penstock.scripts.process.supervised import Leash
+from penstock.scripts.process.supervised import SupervisedProcess
 
 # LocalStack's 230 packages take a minute or two from a registry, and less from pip's cache.
 INSTALL_LIMIT_S = 1_200
@@ -96,16 +96,16 @@ class ToolEnvironment:
         log = self.folder.parent / f"{self._name}.log"
         log.unlink(missing_ok=True)
         until_s, said = time.monotonic() + INSTALL_LIMIT_S, ""
-        with Leash(command, env=_own_variables(os.environ), log=log, grace_s=5) as leash:
-            while leash.alive() and time.monotonic() < until_s:
-                last = leash.tail(1).strip()[:100]
+        with SupervisedProcess(command, env=_own_variables(os.environ), log=log, grace_s=5) as supervised:
+            while supervised.alive() and time.monotonic() < until_s:
+                last = supervised.tail(1).strip()[:100]
                 if last != said:
                     said = last
                     progress(said)
                 time.sleep(_POLL_S)
-        if leash.returncode != 0:
+        if supervised.returncode != 0:
             need = f"an installation of requirements/{self._lock.name} that ends well within {INSTALL_LIMIT_S / 60:.0f} minutes"
-            given = f"code {leash.returncode}; the end of {log}:\n{leash.tail(8)}"
+            given = f"code {supervised.returncode}; the end of {log}:\n{supervised.tail(8)}"
             raise ToolNotInstalled(path=self._name, given=given, need=need, fix="mend what it says, and run this again")
 
 

@@ -9,7 +9,7 @@ from typing import Any
 from penstock.infra.broker_plan import fewer_brokers
 from penstock.infra.errors import UnknownStack
 from penstock.scripts.progress import Steps
-from penstock.scripts.provisioning import adoption, planned_changes
+from penstock.scripts.provisioning import import_blocks, planned_changes
 from penstock.scripts.provisioning.api_server import ClusterAddress, cluster_address, reach
 from penstock.scripts.provisioning.apply_progress import ApplyProgress
 from penstock.scripts.provisioning.aws_access import AwsAccess
@@ -146,13 +146,13 @@ class Deployment:
         progress = ApplyProgress(stack.name, len(changes.changes), self.steps)
         with progress.shown():
             applied = terraform.apply_plan(stack.folder / PLAN_FILE, progress.take)
-        adoption.write(stack.folder, {})
+        import_blocks.write(stack.folder, {})
         self._applied.add(stack.name)
         self.steps.line(f"{stack.name} ", str(applied))
         return DeployedStack(stack.name, changes, applied)
 
     def _planned(self, stack: Stack) -> StackChanges:
-        adoption.write(stack.folder, {})
+        import_blocks.write(stack.folder, {})
         with self.steps.at(f"{stack.name} ", "planning") as step:
             changes = self._read(stack)
             unfinished = self._unfinished(changes)
@@ -163,9 +163,9 @@ class Deployment:
                 for address in unfinished:
                     self._terraform[stack.name].untaint(address)
                 changes = self._read(stack)
-            adopted = {} if stack.on_kubernetes else adoption.adoptable(self.aws, changes.changes)
-            if adopted:
-                adoption.write(stack.folder, adopted)
+            imported = {} if stack.on_kubernetes else import_blocks.importable(self.aws, changes.changes)
+            if imported:
+                import_blocks.write(stack.folder, imported)
                 changes = self._read(stack)
             step.said = str(changes)
         return changes

@@ -8,13 +8,13 @@ from dataclasses import dataclass
 from functools import partial
 
 from penstock.scripts.progress import Steps
-from penstock.scripts.provisioning import adoption, bucket_data, keeping, planned_changes, repository_images
+from penstock.scripts.provisioning import bucket_data, import_blocks, keeping, planned_changes, repository_images
 from penstock.scripts.provisioning.api_server import ClusterAddress, cluster_address, reach
 from penstock.scripts.provisioning.apply_progress import ApplyProgress
 from penstock.scripts.provisioning.aws_access import AwsAccess
 from penstock.scripts.provisioning.deployment import AWS_APPLY_LIMIT_S, PLAN_FILE, in_order
 from penstock.scripts.provisioning.errors import StatefulLoss
-from penstock.scripts.provisioning.keeping import Fate, StackState
+from penstock.scripts.provisioning.keeping import DestroyAction, StackState
 from penstock.scripts.provisioning.stacks import Stack
 from penstock.scripts.provisioning.terraform import APPLY_LIMIT_S, Applied, Terraform
 
@@ -71,7 +71,7 @@ class Destruction:
             for stack in self._stacks
         }
 
-    def fates(self) -> list[Fate]:
+    def destroy_actions(self) -> list[DestroyAction]:
         """What would become of each stack, in the order of their dependencies; nothing is changed.
 
         Raises:
@@ -80,9 +80,9 @@ class Destruction:
         """
         states = [self._state(stack) for stack in self._stacks]
         holds_data = partial(bucket_data.holds_data, self._aws)
-        return keeping.fates(states, buckets=self._buckets, others=self._others, holds_data=holds_data)
+        return keeping.destroy_actions(states, buckets=self._buckets, others=self._others, holds_data=holds_data)
 
-    def drain(self, fates: Sequence[Fate]) -> None:
+    def drain(self, destroy_actions: Sequence[DestroyAction]) -> None:
         """Ends jobs and nodes, where there is a cluster that is to go.
 
         Raises:
@@ -90,7 +90,7 @@ class Destruction:
             StillThere: DEP-011.
             KubernetesRefused: DEP-010.
         """
-        address = self._cluster(fates)
+        address = self._cluster(destroy_actions)
         if address is None:
             return
         # Only here, for an environment without a cluster needs no client for one.
@@ -101,57 +101,57 @@ class Destruction:
         with connected(address, partial(eks_token, self._aws, address.name)) as api:
             drain(api, self._steps)
 
-    def destroy(self, fates: Sequence[Fate]) -> list[DestroyedStack]:
+    def destroy(self, destroy_actions: Sequence[DestroyAction]) -> list[DestroyedStack]:
         """Destroys, from the last stack to the first.
 
         Raises:
             StatefulLoss: DEP-005, Terraform would take away what is kept.
             PenstockError: what Terraform or AWS says.
         """
-        return [self._destroyed(fate) for fate in reversed(fates)]
+        return [self._destroyed(action) for action in reversed(destroy_actions)]
 
     def _state(self, stack: Stack) -> StackState:
         with self._steps.at(f"{stack.name} ", "reading its state") as step:
-            adoption.write(stack.folder, {})
+            import_blocks.write(stack.folder, {})
             resources = tuple(self._terraform[stack.name].resources())
             step.said = f"{len(resources)} resources"
         return StackState(stack, resources, keeping.protected(stack), stack.stood_on())
 
-    def _cluster(self, fates: Sequence[Fate]) -> ClusterAddress | None:
+    def _cluster(self, destroy_actions: Sequence[DestroyAction]) -> ClusterAddress | None:
         """The API server of a cluster that is there and goes; None: there is none, or it stays."""
-        for fate in fates:
-            if any(one.type == "aws_eks_cluster" and one.address not in fate.kept for one in fate.state.resources):
-                return cluster_address(self._terraform[fate.name].output()) if self._aws.environment.spec.endpoints is None else None
+        for action in destroy_actions:
+            if any(one.type == "aws_eks_cluster" and one.address not in action.kept for one in action.state.resources):
+                return cluster_address(self._terraform[action.name].output()) if self._aws.environment.spec.endpoints is None else None
         return None
 
-    def _destroyed(self, fate: Fate) -> DestroyedStack:
-        if not fate.destroyed:
-            return DestroyedStack(fate.name, None)
-        self._empty_named(fate)
-        unprotect(fate.state.stack)
-        terraform, file = self._terraform[fate.name], fate.state.stack.folder / PLAN_FILE
-        targets = fate.destroyed if fate.kept else ()
-        changes = planned_changes.read(fate.name, terraform.plan_to(file, destroy=True, targets=targets))
-        self._check(fate, changes)
-        progress = ApplyProgress(fate.name, len(changes.changes), self._steps)
+    def _destroyed(self, action: DestroyAction) -> DestroyedStack:
+        if not action.destroyed:
+            return DestroyedStack(action.name, None)
+        self._empty_named(action)
+        unprotect(action.state.stack)
+        terraform, file = self._terraform[action.name], action.state.stack.folder / PLAN_FILE
+        targets = action.destroyed if action.kept else ()
+        changes = planned_changes.read(action.name, terraform.plan_to(file, destroy=True, targets=targets))
+        self._check(action, changes)
+        progress = ApplyProgress(action.name, len(changes.changes), self._steps)
         with progress.shown():
             applied = terraform.apply_plan(file, progress.take)
-        self._steps.line(f"{fate.name} ", str(applied))
-        return DestroyedStack(fate.name, applied)
+        self._steps.line(f"{action.name} ", str(applied))
+        return DestroyedStack(action.name, applied)
 
-    def _empty_named(self, fate: Fate) -> None:
-        for one in fate.state.resources:
+    def _empty_named(self, action: DestroyAction) -> None:
+        for one in action.state.resources:
             empty = _EMPTYING.get(one.type)
-            named = one.bucket in self._buckets or f"{fate.name}/{one.address}" in self._others
-            if empty is not None and named and one.address not in fate.kept:
-                with self._steps.at(f"{fate.name} ", f"emptying {one.whole}") as step:
+            named = one.bucket in self._buckets or f"{action.name}/{one.address}" in self._others
+            if empty is not None and named and one.address not in action.kept:
+                with self._steps.at(f"{action.name} ", f"emptying {one.whole}") as step:
                     step.said = f"{one.whole} emptied of {empty(self._aws, str(one.whole)):,}"
 
-    def _check(self, fate: Fate, changes: planned_changes.StackChanges) -> None:
+    def _check(self, action: DestroyAction, changes: planned_changes.StackChanges) -> None:
         """Nothing where the plan leaves what is kept; dependencies that Terraform knows and we don't would show here."""
         for change in changes.changes:
-            if change.address in fate.kept or change.action != "destroy":
-                place = f"{fate.name}/{change.address}"
+            if change.address in action.kept or change.action != "destroy":
+                place = f"{action.name}/{change.address}"
                 raise StatefulLoss(path=place, given=change.action, need="that it stays", fix="report this, with the stack's cdk.tf.json")
 
 

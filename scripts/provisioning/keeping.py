@@ -33,7 +33,7 @@ class StackState:
 
 
 @dataclass(frozen=True)
-class Fate:
+class DestroyAction:
     """What becomes of a stack.
 
     Args:
@@ -62,9 +62,9 @@ def protected(stack: Stack) -> frozenset[str]:
     return frozenset(address for address, arguments in stack.resources() if arguments.get("lifecycle", {}).get("prevent_destroy"))
 
 
-def fates(
+def destroy_actions(
     states: Sequence[StackState], *, buckets: Collection[str], others: Collection[str], holds_data: Callable[[str], bool]
-) -> list[Fate]:
+) -> list[DestroyAction]:
     """What becomes of each stack.
 
     Args:
@@ -77,7 +77,7 @@ def fates(
         NothingOfThatName: DEP-012.
     """
     _check_names(states, buckets, others)
-    decided: dict[str, Fate] = {}
+    decided: dict[str, DestroyAction] = {}
     needed: set[str] = set()
     # From the last to the first: what is kept needs the stacks that it stands on.
     for state in reversed(states):
@@ -86,7 +86,7 @@ def fates(
         if state.stack.name in needed:
             kept = frozenset(resource.address for resource in state.resources)
         needed.update(other for address in kept for other in state.stood_on.get(address, ()))
-        decided[state.stack.name] = Fate(state, kept, why)
+        decided[state.stack.name] = DestroyAction(state, kept, why)
     return [decided[state.stack.name] for state in states]
 
 

@@ -176,15 +176,15 @@ def _numbers(version: str) -> tuple[int, ...]:
 
 
 def _set_up() -> list[Finding]:
-    pieces: tuple[tuple[str, Callable[[], object], str], ...] = (
+    checks: tuple[tuple[str, Callable[[], object], str], ...] = (
         ("Spark's jars", layout.spark_jars, "Kafka source and s3a of local runs"),
         ("Kafka's jars", layout.kafka_classpath, "the local Kafka broker"),
         ("cdktf-cli", layout.cdktf, "cdktf synth, diff, deploy and destroy as such"),
     )
-    return [_piece(name, find, purpose) for name, find, purpose in pieces]
+    return [_checked(name, find, purpose) for name, find, purpose in checks]
 
 
-def _piece(name: str, find: Callable[[], object], purpose: str) -> Finding:
+def _checked(name: str, find: Callable[[], object], purpose: str) -> Finding:
     try:
         find()
     except PenstockError as error:

@@ -6,9 +6,9 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from penstock.scripts.provisioning.adoption import TAG
 from penstock.scripts.provisioning.aws_access import AwsAccess, translated
-from penstock.scripts.provisioning.keeping import Fate
+from penstock.scripts.provisioning.import_blocks import TAG
+from penstock.scripts.provisioning.keeping import DestroyAction
 from penstock.scripts.provisioning.state_resource import StateResource
 from penstock.sizing.errors import PenstockError
 
@@ -33,18 +33,18 @@ class Orphan:
     why: str
 
 
-def found(aws: AwsAccess, fates: Sequence[Fate]) -> list[Orphan]:
+def found(aws: AwsAccess, destroy_actions: Sequence[DestroyAction]) -> list[Orphan]:
     """What would be orphaned.
 
     Args:
         aws: of the environment.
-        fates: of its stacks.
+        destroy_actions: of its stacks.
 
     Returns:
         One each; a look that AWS refuses is one, too, for then nobody knows.
     """
-    known = [resource for fate in fates for resource in fate.state.resources]
-    return [*_keys(fates), *_state_bucket(aws), *(orphan for look in _LOOKS for orphan in _looked(look, aws, known))]
+    known = [resource for action in destroy_actions for resource in action.state.resources]
+    return [*_keys(destroy_actions), *_state_bucket(aws), *(orphan for look in _LOOKS for orphan in _looked(look, aws, known))]
 
 
 Look = Callable[[AwsAccess, Sequence[StateResource]], Iterable[Orphan]]
@@ -59,13 +59,13 @@ def _looked(look: Look, aws: AwsAccess, known: Sequence[StateResource]) -> list[
         return [Orphan(what, "unknown", f"not looked for: {' '.join(error.given.split())[:120]}")]
 
 
-def _keys(fates: Sequence[Fate]) -> Iterator[Orphan]:
-    for fate in fates:
-        gone = set(fate.destroyed)
-        for one in fate.state.resources:
+def _keys(destroy_actions: Sequence[DestroyAction]) -> Iterator[Orphan]:
+    for action in destroy_actions:
+        gone = set(action.destroyed)
+        for one in action.state.resources:
             if one.type == "aws_kms_key" and one.address in gone:
                 days = one.values.get("deletion_window_in_days") or 30
-                why = f"of {fate.name}; deleted {days} days later, until then it can be saved"
+                why = f"of {action.name}; deleted {days} days later, until then it can be saved"
                 yield Orphan("KMS key", str(one.values.get("key_id", "")), why)
 
 

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from penstock.scripts.errors import MissingTool, ProviderNotFound, TerraformFailed, TerraformStopped, TerraformTimeout
-from penstock.scripts.process.supervised import Leash
+from penstock.scripts.process.supervised import SupervisedProcess
 from penstock.scripts.provisioning.errors import StateMoved, StateNotWritten
 from penstock.scripts.provisioning.provider_mirror import CONFIGURATION_VARIABLE, VARIABLE, Search, address, find
 from penstock.scripts.provisioning.state_lock import LOCKED, locked
@@ -305,25 +305,25 @@ class Terraform:
         options = ["-input=false", *options] if verb in _ASKING else options
         # Terraform's provider plugins ignore SIGINT and leave it to Terraform to end them in order; SIGTERM would end them at once.
         command = ["terraform", verb, *options]
-        leash = Leash(command, env=environment, log=log, cwd=self.folder, grace_s=STOP_GRACE_S, ask=signal.SIGINT)
-        with self._running, leash:
-            self._follow(leash, verb, limit_s, take)
-        code = leash.returncode
+        supervised = SupervisedProcess(command, env=environment, log=log, cwd=self.folder, grace_s=STOP_GRACE_S, ask=signal.SIGINT)
+        with self._running, supervised:
+            self._follow(supervised, verb, limit_s, take)
+        code = supervised.returncode
         return (-1 if code is None else code), log
 
-    def _follow(self, leash: Leash, verb: str, limit_s: float, take: Callable[[Mapping[str, Any]], None]) -> None:
+    def _follow(self, supervised: SupervisedProcess, verb: str, limit_s: float, take: Callable[[Mapping[str, Any]], None]) -> None:
         until_s = time.monotonic() + limit_s
-        events = _Events(leash.log)
+        events = _Events(supervised.log)
         alive = True
         while alive:
-            alive = leash.alive()
+            alive = supervised.alive()
             for event in events.new():
                 take(event)
             if self._stop.is_set():
                 raise self._stopped(verb)
             if alive and time.monotonic() > until_s:
-                given = f"it still ran; the end of its log:{_below(leash.tail(5))}"
-                fix = f"see {leash.log}, and whether the AWS endpoint answers"
+                given = f"it still ran; the end of its log:{_below(supervised.tail(5))}"
+                fix = f"see {supervised.log}, and whether the AWS endpoint answers"
                 raise TerraformTimeout(path=self._call(verb), given=given, need=f"an end within {limit_s:g} s", fix=fix)
             if alive:
                 time.sleep(POLL_S)

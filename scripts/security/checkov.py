@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from penstock.scripts.process.supervised import Leash
+from penstock.scripts.process.supervised import SupervisedProcess
 from penstock.scripts.process.tool_environment import Progress, ToolEnvironment
 from penstock.scripts.security.errors import ScannerFailed
 from penstock.scripts.security.finding import Finding
@@ -63,11 +63,11 @@ def _run(command: Sequence[str], log: Path) -> None:
     log.unlink(missing_ok=True)
     env = {**{name: value for name, value in os.environ.items() if name not in ("PYTHONPATH", "VIRTUAL_ENV")}, **_OFFLINE}
     until_s = time.monotonic() + SCAN_LIMIT_S
-    with Leash(command, env=env, log=log, grace_s=5) as leash:
-        while leash.alive() and time.monotonic() < until_s:
+    with SupervisedProcess(command, env=env, log=log, grace_s=5) as supervised:
+        while supervised.alive() and time.monotonic() < until_s:
             time.sleep(_POLL_S)
-    if leash.returncode != 0:
-        given = f"code {leash.returncode}; the end of {log}:\n{leash.tail(8)}"
+    if supervised.returncode != 0:
+        given = f"code {supervised.returncode}; the end of {log}:\n{supervised.tail(8)}"
         raise ScannerFailed(path="checkov", given=given, need=f"an end within {SCAN_LIMIT_S} s", fix="see its log, and run it again")
 
 

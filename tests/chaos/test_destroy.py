@@ -45,11 +45,11 @@ def test_what_holds_data_stays_with_its_key_a_later_deploy_goes_on_with_it_and_n
     s3.put_object(Bucket=small.bucket, Key="offsets/0", Body=b"x")
 
     first = _destroy(small)
-    fates = first.fates()
-    shown = destroy_table.render(fates, orphans.found(access, fates))
+    destroy_actions = first.destroy_actions()
+    shown = destroy_table.render(destroy_actions, orphans.found(access, destroy_actions))
     assert f"--delete-bucket {small.bucket}" in shown
     assert f"{small.environment.name}-state: it keeps what Terraform knows" in shown
-    (done,) = first.destroy(fates)
+    (done,) = first.destroy(destroy_actions)
     assert done.applied is not None
     assert done.applied.count("delete") == 2
     assert s3.get_object(Bucket=small.bucket, Key="offsets/0")["Body"].read() == b"x"
@@ -57,7 +57,7 @@ def test_what_holds_data_stays_with_its_key_a_later_deploy_goes_on_with_it_and_n
     assert small.other not in {bucket["Name"] for bucket in s3.list_buckets()["Buckets"]}
 
     # Run again, nothing more goes.
-    assert [fate.destroyed for fate in _destroy(small).fates()] == [()]
+    assert [action.destroyed for action in _destroy(small).destroy_actions()] == [()]
 
     back = Deployment(small.written(protect=True), access, Steps())
     assert str(back.plan()["store"]) == "2 to create"
@@ -69,10 +69,10 @@ def test_what_holds_data_stays_with_its_key_a_later_deploy_goes_on_with_it_and_n
     assert (raised.value.path, raised.value.given) == ("store/aws_s3_bucket.data", "replace, for bucket can't be changed")
 
     named = _destroy(small, small.bucket)
-    fates = named.fates()
-    key = next(orphan for orphan in orphans.found(access, fates) if orphan.kind == "KMS key")
+    destroy_actions = named.destroy_actions()
+    key = next(orphan for orphan in orphans.found(access, destroy_actions) if orphan.kind == "KMS key")
     assert "deleted 7 days later" in key.why
-    named.destroy(fates)
+    named.destroy(destroy_actions)
     left = {bucket["Name"] for bucket in s3.list_buckets()["Buckets"] if bucket["Name"].startswith(small.environment.name)}
     assert left == {f"{small.environment.name}-state"}
 
@@ -112,7 +112,7 @@ def test_the_stack_that_takes_something_of_another_goes_first(aws: EmulatedAws, 
     deployment.plan()
     deployment.apply()
     destruction = Destruction(stacks, AwsAccess(own), Steps())
-    done = destruction.destroy(destruction.fates())
+    done = destruction.destroy(destruction.destroy_actions())
     assert [(one.stack, one.applied.count("delete") if one.applied else 0) for one in done] == [("reader", 1), ("store", 1)]
     # Run again, there is nothing left to do.
-    assert [one.applied for one in destruction.destroy(destruction.fates())] == [None, None]
+    assert [one.applied for one in destruction.destroy(destruction.destroy_actions())] == [None, None]

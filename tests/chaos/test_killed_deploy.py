@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from penstock.scripts.provisioning import adoption
+from penstock.scripts.provisioning import import_blocks
 from penstock.scripts.provisioning.aws_access import AwsAccess
 from penstock.scripts.provisioning.errors import NameTaken, StateLocked
 from penstock.scripts.provisioning.planned_changes import StackChanges
@@ -53,11 +53,11 @@ def test_what_a_killed_deploy_had_made_without_knowing_is_taken_over_and_a_stran
     assert "without the tag penstock:environment" in raised.value.given
 
     s3.put_bucket_tagging(Bucket=small.bucket, Tagging={"TagSet": [{"Key": "penstock:environment", "Value": own.name}]})
-    adopting = deployment(own, stacks)
-    planned = adopting.plan()["store"]
+    importing = deployment(own, stacks)
+    planned = importing.plan()["store"]
     assert isinstance(planned, StackChanges)
     assert planned.imported == {"aws_s3_bucket.data", "aws_sqs_queue.q"}
     assert not [change for change in planned.changes if change.loses_state]
-    adopting.apply()
+    importing.apply()
     assert s3.get_object(Bucket=small.bucket, Key="theirs")["Body"].read() == b"x"
-    assert not (stacks[0].folder / adoption.FILE).exists()
+    assert not (stacks[0].folder / import_blocks.FILE).exists()

@@ -37,7 +37,7 @@ if TYPE_CHECKING:
 
 CHECKPOINTS, OUTPUT = "chaos-checkpoints", "chaos-output"
 # No driver says nothing for this long where all is well.
-PATIENCE_S = 120
+LIMIT_S = 120
 PAIRS, EVERYWHERE = "tests.jobs.spark.apps.pairs", "tests.chaos.everywhere"
 
 
@@ -46,14 +46,16 @@ class DoomedDriver(LocalDriver):
 
     def __init__(self, configuration: RuntimeConfiguration, *, folder: Path, environment: Mapping[str, str]) -> None:
         super().__init__(configuration, folder=folder, log=folder / "driver.log", environment=environment)
-        self._leash.argv = ["tests.chaos.doomed_driver" if word == "penstock.jobs.driver.runtime" else word for word in self._leash.argv]
+        self._supervised.argv = [
+            "tests.chaos.doomed_driver" if word == "penstock.jobs.driver.runtime" else word for word in self._supervised.argv
+        ]
 
     def end(self) -> int | None:
         """Waits until the driver has ended by itself; its exit code, minus the signal's number."""
         with pytest.raises(DriverDied):
             while True:
                 self.event()
-        return self._leash.returncode
+        return self._supervised.returncode
 
     def until_read(self, ends: Mapping[str, int]) -> None:
         """Waits until the first partition of each topic is committed up to an end, and nothing is left to do."""
@@ -64,10 +66,10 @@ class DoomedDriver(LocalDriver):
 
     def event(self) -> dict[str, Any]:
         """What the driver tells next; that it has died is noticed within a second."""
-        for _ in range(PATIENCE_S):
+        for _ in range(LIMIT_S):
             if event := self.next_event(1):
                 return event
-        pytest.fail(f"the driver said nothing for {PATIENCE_S} s; see {self.log}")
+        pytest.fail(f"the driver said nothing for {LIMIT_S} s; see {self.log}")
 
 
 @dataclass
@@ -299,7 +301,7 @@ def test_a_driver_killed_at_every_point_loses_nothing_and_doubles_nothing_in_any
         assert sorted(str(row["name"]) for row in postgres.rows("rows")) == sorted(ROWS)
         with redis.from_url(cache.url, decode_responses=True) as client:
             assert {key.removeprefix("row:") for key in client.scan_iter("row:*")} == ROWS
-    assert recorded_run.set_aside(job.kafka.address, f"{job.name}-errors") == 12
+    assert recorded_run.count_records(job.kafka.address, f"{job.name}-errors") == 12
     assert kafka_topics.read(job.kafka.address, f"{job.name}-late") == []
     assert job.open_uploads() == 0
     assert files.looks > 10

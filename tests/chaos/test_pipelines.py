@@ -16,7 +16,7 @@ SPECS = sorted((ROOT / "jobs/specs").glob("*.yaml"))
 # One `penstock up` runs several; those that read the same topic can't share one, for each has an input of its own.
 ENVIRONMENTS = 5
 # A pipeline takes a minute and its environment another; no machine that these tests run on takes five times as long.
-PATIENCE_S = 300
+LIMIT_S = 300
 
 
 def _shared_out() -> list[list[Path]]:
@@ -32,13 +32,13 @@ def _shared_out() -> list[list[Path]]:
     return groups
 
 
-@pytest.mark.timeout(PATIENCE_S * len(SPECS))
+@pytest.mark.timeout(LIMIT_S * len(SPECS))
 @pytest.mark.parametrize("specs", _shared_out(), ids=lambda specs: "+".join(path.stem for path in specs))
 def test_pipelines_give_every_row_that_their_oracles_compute(specs: list[Path]) -> None:
     for spec in specs:
         assert load(spec).job.spec.local.expect, f"{spec.stem}: without an expectation a run would be held against its own counts alone"
     command = [sys.executable, "-m", "penstock.scripts", "up", *map(str, specs)]
-    ran = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=PATIENCE_S * (1 + len(specs)), check=False)
+    ran = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=LIMIT_S * (1 + len(specs)), check=False)
     told = ran.stdout + ran.stderr
     assert ran.returncode == 0, told
     jobs = re.split(r"^job ", told, flags=re.MULTILINE)[1:]

@@ -204,8 +204,8 @@ class Guard:
 
 sys.path[:] = [root, *(path for path in sys.path if path and not path.startswith(sys.argv[0]))]
 sys.meta_path.insert(0, Guard())
-import jobs
-assert jobs.__file__.startswith(root), jobs.__file__
+import penstock.jobs
+assert penstock.jobs.__file__.startswith(root), penstock.jobs.__file__
 import penstock.jobs.driver.runtime, penstock.jobs.apps.user_credit, penstock.jobs.apps.flights, penstock.jobs.kafka.security
 try:
     import moto

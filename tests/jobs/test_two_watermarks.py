@@ -49,15 +49,15 @@ def test_the_watermark_and_its_oracle_agree(
         now_ms += pause_ms
         # As a micro-batch reads them: topic by topic, partition by partition.
         rows = sorted(rows, key=lambda row: row[:2])
-        fates = [(row, _time_ms(row, times[row.topic], state, now_ms)) for row in rows]
-        expected += [(time_ms, time_ms is not None and is_late(time_ms, state, times[row.topic].lateness_ms)) for row, time_ms in fates]
+        outcomes = [(row, _time_ms(row, times[row.topic], state, now_ms)) for row in rows]
+        expected += [(time_ms, time_ms is not None and is_late(time_ms, state, times[row.topic].lateness_ms)) for row, time_ms in outcomes]
         for row in rows:
             value = b"" if row.time_ms is None else str(row.time_ms).encode()
             records[row.topic].append(Recorded(row.partition, ends[row.topic][row.partition], None, value, False))
             ends[row.topic][row.partition] += 1
         logged = 0 if state.engine_ms is None else state.engine_ms - int(strict)
         recorded.append(RecordedBatch(number, now_ms, logged, {topic: dict(some) for topic, some in ends.items()}))
-        state = state.advance(times, _seen(fates), now_ms, when_idle)
+        state = state.advance(times, _seen(outcomes), now_ms, when_idle)
     starts = {topic: dict.fromkeys(range(count), 0) for topic, count in PARTITIONS.items()}
     recording = Recording(records, PARTITIONS, recorded, starts)
     judged = list(judge(recording, {topic: _clock(time) for topic, time in times.items()}, strict=strict, when_idle=when_idle))
@@ -68,13 +68,13 @@ def _time_ms(row: _Row, time: InputTime, state: Watermarks, now_ms: int) -> int 
     if row.time_ms is None:
         return None
     if time.by_clock:
-        return max(now_ms, state.in_force_ms or 0)
+        return max(now_ms, state.current_ms or 0)
     return None if row.time_ms - now_ms > MAX_AHEAD_MS else row.time_ms
 
 
-def _seen(fates: list[tuple[_Row, int | None]]) -> Mapping[str, Mapping[str, Seen]]:
+def _seen(outcomes: list[tuple[_Row, int | None]]) -> Mapping[str, Mapping[str, Seen]]:
     return {
-        topic: {f"{topic}-{number}": _one([time_ms for row, time_ms in fates if row[:2] == (topic, number)]) for number in range(count)}
+        topic: {f"{topic}-{number}": _one([time_ms for row, time_ms in outcomes if row[:2] == (topic, number)]) for number in range(count)}
         for topic, count in PARTITIONS.items()
     }
 

@@ -30,82 +30,82 @@ def test_the_seed_documents_second_example_gives_its_watermarks_and_its_two_late
         if is_late(_ms(event), state):
             late.append(event)
         state = state.advance({"e": TEN_S}, {"e": _one(_ms(event))}, now_ms=0)
-        assert state.in_force_ms == _ms(watermark), event
+        assert state.current_ms == _ms(watermark), event
     assert late == ["12:30:08", "12:30:05"]
 
 
 def test_an_event_as_old_as_the_watermark_is_not_late() -> None:
-    assert not is_late(5, Watermarks(in_force_ms=5, cleared_ms=5))
-    assert is_late(4, Watermarks(in_force_ms=5, cleared_ms=5))
+    assert not is_late(5, Watermarks(current_ms=5, cleared_ms=5))
+    assert is_late(4, Watermarks(current_ms=5, cleared_ms=5))
     assert not is_late(4, Watermarks())
 
 
 def test_the_slowest_partition_holds_the_watermark() -> None:
     seen = {"e": {"t-0": Seen(rows=9, greatest_ms=100_000), "t-1": Seen(rows=1, greatest_ms=30_000)}}
-    assert Watermarks().advance({"e": TEN_S}, seen, now_ms=0).in_force_ms == 20_000
+    assert Watermarks().advance({"e": TEN_S}, seen, now_ms=0).current_ms == 20_000
 
 
 def test_a_partition_that_was_never_heard_of_holds_the_watermark_back() -> None:
     seen = {"e": {"t-0": Seen(rows=9, greatest_ms=100_000), "t-1": Seen(rows=0)}}
-    assert Watermarks().advance({"e": TEN_S}, seen, now_ms=0).in_force_ms is None
+    assert Watermarks().advance({"e": TEN_S}, seen, now_ms=0).current_ms is None
 
 
 def test_of_two_inputs_the_least_counts() -> None:
     times = {"a": TEN_S, "b": InputTime(bound_ms=1_000)}
     state = Watermarks().advance(times, {"a": _one(50_000), "b": _one(42_000)}, now_ms=0)
     assert state.inputs == {"a": 40_000, "b": 41_000}
-    assert state.in_force_ms == 40_000
+    assert state.current_ms == 40_000
 
 
 def test_an_idle_partition_is_left_out_and_takes_part_again_when_it_returns() -> None:
     times = {"e": InputTime(bound_ms=0, idleness_ms=120_000)}
     state = Watermarks().advance(times, {"e": {"t-0": Seen(rows=1, greatest_ms=1_000), "t-1": Seen(rows=1, greatest_ms=1_000)}}, now_ms=0)
     fast = {"t-0": Seen(rows=1, greatest_ms=500_000), "t-1": Seen(rows=0)}
-    assert state.advance(times, {"e": fast}, now_ms=119_999).in_force_ms == 1_000
+    assert state.advance(times, {"e": fast}, now_ms=119_999).current_ms == 1_000
     left_out = state.advance(times, {"e": fast}, now_ms=120_000)
-    assert left_out.in_force_ms == 500_000
+    assert left_out.current_ms == 500_000
     again = {"t-0": Seen(rows=1, greatest_ms=900_000), "t-1": Seen(rows=1, greatest_ms=600_000)}
     back = left_out.advance(times, {"e": again}, now_ms=130_000)
-    assert back.in_force_ms == 600_000
+    assert back.current_ms == 600_000
 
 
 def test_an_idle_input_does_not_hold_back_the_other() -> None:
     times = {"a": InputTime(bound_ms=0, idleness_ms=10), "b": InputTime(bound_ms=0, idleness_ms=10)}
     state = Watermarks().advance(times, {"a": _one(5), "b": _one(5)}, now_ms=0)
-    assert state.advance(times, {"a": _one(70), "b": _one(None, rows=0)}, now_ms=10).in_force_ms == 70
+    assert state.advance(times, {"a": _one(70), "b": _one(None, rows=0)}, now_ms=10).current_ms == 70
 
 
 def test_the_watermark_stands_while_all_is_idle() -> None:
     times = {"a": InputTime(bound_ms=0, idleness_ms=10)}
     state = Watermarks().advance(times, {"a": _one(5)}, now_ms=0)
-    assert state.advance(times, {"a": _one(None, rows=0)}, now_ms=99).in_force_ms == 5
+    assert state.advance(times, {"a": _one(None, rows=0)}, now_ms=99).current_ms == 5
 
 
 def test_a_new_partition_counts_as_active_from_when_it_shows_up() -> None:
     times = {"a": InputTime(bound_ms=0, idleness_ms=10)}
     state = Watermarks().advance(times, {"a": _one(5)}, now_ms=0)
     grown = {"t-0": Seen(rows=1, greatest_ms=50), "t-1": Seen(rows=0)}
-    assert state.advance(times, {"a": grown}, now_ms=100).in_force_ms == 5
+    assert state.advance(times, {"a": grown}, now_ms=100).current_ms == 5
 
 
 def test_a_row_within_the_allowed_lateness_is_not_late_and_the_state_is_kept_for_it() -> None:
     time = InputTime(bound_ms=0, lateness_ms=10)
     state = Watermarks().advance({"e": time}, {"e": _one(100)}, now_ms=0)
-    assert (state.in_force_ms, state.engine_ms) == (100, 90)
+    assert (state.current_ms, state.engine_ms) == (100, 90)
     assert [is_late(moment, state, time.lateness_ms) for moment in (90, 89)] == [False, True]
 
 
 def test_of_two_inputs_the_state_is_kept_for_the_one_that_may_be_later() -> None:
     times = {"a": InputTime(bound_ms=0, lateness_ms=10), "b": InputTime(bound_ms=0)}
     state = Watermarks().advance(times, {"a": _one(100), "b": _one(100)}, now_ms=0)
-    assert (state.in_force_ms, state.engine_ms) == (100, 90)
+    assert (state.current_ms, state.engine_ms) == (100, 90)
     assert [is_late(95, state, time.lateness_ms) for time in times.values()] == [False, True]
 
 
 def test_more_lateness_after_a_restart_brings_back_no_state_that_is_gone() -> None:
     state = Watermarks().advance({"e": TEN_S}, {"e": _one(100_000)}, now_ms=0)
     more = state.advance({"e": InputTime(bound_ms=10_000, lateness_ms=60_000)}, {"e": _one(101_000)}, now_ms=1)
-    assert (more.in_force_ms, more.engine_ms) == (91_000, 90_000)
+    assert (more.current_ms, more.engine_ms) == (91_000, 90_000)
     assert is_late(89_999, more, 60_000)
     assert not is_late(90_000, more, 60_000)
 
@@ -114,45 +114,45 @@ def test_the_watermark_goes_on_by_the_clock_where_the_spec_says_so_once_every_in
     times = {"a": InputTime(bound_ms=5, idleness_ms=10), "b": InputTime(bound_ms=5, idleness_ms=20)}
     nothing = {"a": _one(None, rows=0), "b": _one(None, rows=0)}
     state = Watermarks().advance(times, {"a": _one(100), "b": _one(50)}, now_ms=1_000, when_idle="clock")
-    assert state.in_force_ms == 45
+    assert state.current_ms == 45
     one_idle = state.advance(times, nothing, now_ms=1_019, when_idle="clock")
-    assert one_idle.in_force_ms == 45, "b is not idle yet"
+    assert one_idle.current_ms == 45, "b is not idle yet"
     by_clock = one_idle.advance(times, nothing, now_ms=1_020, when_idle="clock")
-    assert (by_clock.in_force_ms, by_clock.inputs) == (1_015, {"a": 1_015, "b": 1_015})
-    assert by_clock.advance(times, nothing, now_ms=1_030, when_idle="clock").in_force_ms == 1_025
+    assert (by_clock.current_ms, by_clock.inputs) == (1_015, {"a": 1_015, "b": 1_015})
+    assert by_clock.advance(times, nothing, now_ms=1_030, when_idle="clock").current_ms == 1_025
     back = by_clock.advance(times, {"a": _one(1_100), "b": _one(None, rows=0)}, now_ms=1_030, when_idle="clock")
-    assert back.in_force_ms == 1_095, "the rows' own time counts again"
+    assert back.current_ms == 1_095, "the rows' own time counts again"
 
 
 def test_an_input_of_processing_time_follows_the_clock_whether_rows_come_or_not() -> None:
     times = {"p": InputTime(bound_ms=0, by_clock=True)}
     state = Watermarks().advance(times, {"p": _one(1_000)}, now_ms=1_000)
-    assert state.in_force_ms == 1_000
-    assert state.advance(times, {"p": _one(None, rows=0)}, now_ms=1_500).in_force_ms == 1_500
-    assert state.advance(times, {"p": _one(None, rows=0)}, now_ms=900).in_force_ms == 1_000, "a clock that was put back"
+    assert state.current_ms == 1_000
+    assert state.advance(times, {"p": _one(None, rows=0)}, now_ms=1_500).current_ms == 1_500
+    assert state.advance(times, {"p": _one(None, rows=0)}, now_ms=900).current_ms == 1_000, "a clock that was put back"
 
 
 def test_an_input_of_processing_time_joins_one_of_event_time_by_the_least() -> None:
     times = {"p": InputTime(bound_ms=0, by_clock=True), "e": InputTime(bound_ms=0, idleness_ms=50)}
     state = Watermarks().advance(times, {"p": _one(1_000), "e": _one(400)}, now_ms=1_000)
-    assert state.in_force_ms == 400
+    assert state.current_ms == 400
     idle = state.advance(times, {"p": _one(1_050), "e": _one(None, rows=0)}, now_ms=1_050)
-    assert idle.in_force_ms == 1_050
+    assert idle.current_ms == 1_050
 
 
 def test_a_record_of_a_version_that_knew_one_topic_a_source_goes_on() -> None:
     written = '{"inForceMs": 90000, "inputs": {"e": 90000}, "partitions": {"e": {"0": {"greatestMs": 100000, "activeMs": 7}}}}'
     old = Watermarks.model_validate_json(written)
     after = old.advance({"e": TEN_S}, {"e": {"my-topic-0": Seen(rows=0)}}, now_ms=9)
-    assert (after.in_force_ms, after.engine_ms) == (90_000, 90_000)
+    assert (after.current_ms, after.engine_ms) == (90_000, 90_000)
     assert after.partitions == {"e": {"my-topic-0": Partition(greatest_ms=100_000, active_ms=7)}}
 
 
 def test_a_partition_that_is_gone_holds_nothing_back() -> None:
     two = {"e": {"t-0": Seen(rows=1, greatest_ms=5), "u-0": Seen(rows=1, greatest_ms=90)}}
     state = Watermarks().advance({"e": InputTime(bound_ms=0)}, two, now_ms=0)
-    assert state.in_force_ms == 5
-    assert state.advance({"e": InputTime(bound_ms=0)}, {"e": {"u-0": Seen(rows=0)}}, now_ms=1).in_force_ms == 90
+    assert state.current_ms == 5
+    assert state.advance({"e": InputTime(bound_ms=0)}, {"e": {"u-0": Seen(rows=0)}}, now_ms=1).current_ms == 90
 
 
 _moments = st.one_of(st.none(), st.integers(0, 10**6))
@@ -168,6 +168,6 @@ def test_it_never_goes_back_and_never_passes_the_greatest_time_seen(batches: lis
         greatest = max(greatest, first or 0, second or 0)
         seen = {f"t-{number}": Seen(rows=int(moment is not None), greatest_ms=moment) for number, moment in enumerate((first, second))}
         after = state.advance(times, {"e": seen}, now_ms)
-        assert after.in_force_ms is None or after.in_force_ms <= greatest - 10
-        assert state.in_force_ms is None or (after.in_force_ms is not None and after.in_force_ms >= state.in_force_ms)
+        assert after.current_ms is None or after.current_ms <= greatest - 10
+        assert state.current_ms is None or (after.current_ms is not None and after.current_ms >= state.current_ms)
         state = after

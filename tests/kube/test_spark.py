@@ -29,7 +29,7 @@ from tests.kube.objects import Object, Objects, Refused
 
 EXECUTORS = "spark-role=executor"
 # No test waits this long where all is well.
-PATIENCE_S = 180
+LIMIT_S = 180
 
 
 @dataclass(frozen=True)
@@ -123,9 +123,9 @@ def run(kube: ApiServer, objects: Objects, surroundings: Surroundings, tmp_path_
     planned = deployment.job.plan.totals.executors
     told: list[str] = []
     with driver(deployment, pod, surroundings, folder) as process:
-        executors = objects.wait_for(pod, EXECUTORS, lambda pods: len(pods) == planned, PATIENCE_S)
+        executors = objects.wait_for(pod, EXECUTORS, lambda pods: len(pods) == planned, LIMIT_S)
         used = objects.get(deployment.manifest("ResourceQuota"))["status"]["used"]
-        while told[-1:] != ["reading"] and (event := process.next_event(PATIENCE_S)):
+        while told[-1:] != ["reading"] and (event := process.next_event(LIMIT_S)):
             told.append(str(event["event"]))
     left = objects.list("v1", "Pod", deployment.job.namespace, EXECUTORS)
     return Run(deployment, pod, executors, used, left, told)
@@ -253,7 +253,7 @@ def test_without_its_role_a_driver_starts_no_executor_and_says_why(
     deployment.apply(without=("RoleBinding",))
     pod = objects.create(deployment.driver_pod())
     with driver(deployment, pod, surroundings, tmp_path) as started, pytest.raises(QueryFailed):
-        while started.next_event(PATIENCE_S):
+        while started.next_event(LIMIT_S):
             pass
     log = (tmp_path / "driver.log").read_text("utf-8")
     account = f"system:serviceaccount:{deployment.job.namespace}:{deployment.job.service_account('driver')}"

@@ -399,11 +399,12 @@ def test_two_set_ups_at_once_do_the_work_once(checkout: Checkout) -> None:
 
 def test_the_command_runs_this_checkout_from_any_folder(checkout: Checkout, tmp_path: Path) -> None:
     assert checkout.run()[0] == 0
-    (checkout.root / "scripts" / "__init__.py").touch()
-    (checkout.root / "scripts" / "__main__.py").write_text("import os, sys; print(os.getcwd(), *sys.argv[1:])")
+    ours = checkout.root / "penstock" / "scripts"
+    ours.mkdir(parents=True)
+    (ours / "__main__.py").write_text("import os, sys; print(os.getcwd(), *sys.argv[1:])")
     elsewhere = tmp_path / "elsewhere"
-    (elsewhere / "scripts").mkdir(parents=True)
-    (elsewhere / "scripts" / "__init__.py").write_text("raise SystemExit('the scripts of the folder that the caller is in')")
+    (elsewhere / "penstock").mkdir(parents=True)
+    (elsewhere / "penstock" / "__init__.py").write_text("raise SystemExit('the penstock of the folder that the caller is in')")
     command = [str(checkout.root / ".venv" / "bin" / "penstock"), "size", "a b"]
     environment = {"FAKES": str(checkout.fakes), "REAL_PYTHON": sys.executable}
     ran = subprocess.run(command, cwd=elsewhere, env=environment, capture_output=True, text=True, timeout=30, check=False)

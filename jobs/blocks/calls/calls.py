@@ -94,11 +94,11 @@ def call(
     keyed = stream.frame.withColumn(CALL_KEY, _key(stream.frame, key))
     added = [StructField(field.name, field.dataType, True) for field in fields.fields]
     out = StructType([*stream.frame.schema.fields, *added, StructField(FAILURE, StringType())])
-    frame = _failed_aside(keyed.mapInArrow(task, out), name, stream.fields)
+    frame = _tagged_failures(keyed.mapInArrow(task, out), name, stream.fields)
     return replace(stream, frame=with_event_time(frame) if stream.timed else frame)
 
 
-def _failed_aside(frame: DataFrame, name: str, fields: Sequence[str]) -> DataFrame:
+def _tagged_failures(frame: DataFrame, name: str, fields: Sequence[str]) -> DataFrame:
     failed = F.col(FAILURE).isNotNull()
     row = F.to_json(F.struct(*fields), {"ignoreNullFields": "false"}).cast("binary")
     return (

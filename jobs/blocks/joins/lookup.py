@@ -32,7 +32,7 @@ def lookup_join(
     name: str | None = None,
     concurrency: int = 4,
     timeout: str = "10s",
-    patience: str = "2m",
+    retry_for: str = "2m",
 ) -> Stream:
     """Joins each row with the row that a table has for its key at the moment when the row passes, as Flink's lookup join.
 
@@ -40,7 +40,7 @@ def lookup_join(
     there is nothing, as the table's `cache` says: so old a row of the table may be. What was found is put down in the checkpoint before it
     goes on (jobs/blocks/calls/journal.py): a micro-batch that runs again finds the same, whatever the table has become.
 
-    A database that goes away is asked again until it is back. After the patience the job stops with JOB-053; the micro-batch is not
+    A database that goes away is asked again until it is back. After `retry_for` the job stops with JOB-053; the micro-batch is not
     committed, and the job goes on with its next start. Nothing is lost.
 
     Args:
@@ -52,7 +52,7 @@ def lookup_join(
         name: what the table's row is called in the result; by default the table's name in the spec, with ``_`` for ``-``.
         concurrency: queries of a task at once.
         timeout: of a query.
-        patience: for how long the database may be away.
+        retry_for: for how long the database may be away.
 
     Returns:
         The stream's fields and `name`, a struct of the table's columns, null where there is no partner.
@@ -80,7 +80,7 @@ def lookup_join(
         entries=table.table.cache.entries,
         concurrency=concurrency,
         timeout_ms=_duration_ms("timeout", timeout),
-        patience_s=_duration_ms("patience", patience) / 1000,
+        retry_limit_s=_duration_ms("retry_for", retry_for) / 1000,
     )
     keyed = stream.frame.select("*", *(part.alias(f"{PART}{number}") for number, part in enumerate(parts)))
     out = StructType([*stream.frame.schema.fields, StructField(column, table.schema, True)])

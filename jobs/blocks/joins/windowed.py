@@ -15,7 +15,7 @@ from penstock.jobs.blocks.joins.sides import How, Side, check, check_how, told, 
 from penstock.jobs.blocks.windows.aggregation import END, START, whole_ms
 from penstock.jobs.blocks.windows.kinds import TimeWindow
 from penstock.jobs.stream.event_time.engine import as_event_time
-from penstock.jobs.stream.side_outputs import withdrawn
+from penstock.jobs.stream.side_outputs import data_rows
 from penstock.jobs.stream.streams import TIME, Stream, Tag
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
@@ -123,7 +123,7 @@ class _Call:
 def _grouped(left: Side, right: Side, window: TimeWindow) -> DataFrame:
     """Rows of ``_key``, ``_window`` and the lists ``_lefts`` and ``_rights`` of structs of time and row."""
     check(left, right)
-    one, other = (withdrawn(side.stream).frame for side in (left, right))
+    one, other = (data_rows(side.stream).frame for side in (left, right))
     rows = _packed(one, left, right, is_left=True).unionByName(_packed(other, right, left, is_left=False))
     frame, column = window.assigned(rows)
     lists = [

@@ -15,7 +15,7 @@ from penstock.jobs.blocks.keyed.declared import value
 from penstock.jobs.blocks.keyed.function import Key, KeyedFunction
 from penstock.jobs.blocks.keyed.process import process
 from penstock.jobs.stream.event_time.engine import Engine, as_event_time, with_event_time
-from penstock.jobs.stream.side_outputs import withdrawn
+from penstock.jobs.stream.side_outputs import data_rows
 from penstock.jobs.stream.streams import TIME, Stream, Tag
 from penstock.sizing.units import NotAQuantity, duration_ms
 
@@ -59,7 +59,7 @@ def deduplicate(stream: Stream, keys: Sequence[str], *, within: str, keep: Keep 
     if stream.updates:
         raise ValueError("the stream contains updates of earlier rows, which would all be duplicates")
     number = next(_OPERATORS)
-    data = _counted(withdrawn(stream).frame, f"{_BEFORE}{number}")
+    data = _counted(data_rows(stream).frame, f"{_BEFORE}{number}")
     # What Spark adds to the first row's time is the delay that the time's column says.
     once = data.withColumn(TIME, as_event_time(F.col(TIME), TIME, delay_ms=within_ms)).dropDuplicatesWithinWatermark(list(keys))
     return replace(stream, frame=_counted(with_event_time(once), f"{_AFTER}{number}"), strict=True)
@@ -77,7 +77,7 @@ class _First(KeyedFunction):
 
     def on_row(self, row: Row, key: Key) -> Iterator[Mapping[str, Any]]:
         if key.value("passed_ms").get() is not None:
-            key.aside(Tag.FILTERED, "a duplicate", {})
+            key.side_output(Tag.FILTERED, "a duplicate", {})
             return
         key.value("passed_ms").set(key.time_ms)
         yield row.asDict()

@@ -52,7 +52,7 @@ class OfRows(KeyedFunction):
 
 
 @dataclass(frozen=True)
-class Aside:
+class SideRow:
     """A row for a side output."""
 
     tag: str
@@ -77,7 +77,7 @@ class Key:
     now_ms: int | None = None
     watermark_ms: int | None = None
     timers: list[int] = field(default_factory=list)
-    asides: list[Aside] = field(default_factory=list)
+    side_rows: list[SideRow] = field(default_factory=list)
     earliest_ms: int | None = None
 
     def __getitem__(self, name: str) -> Any:
@@ -116,7 +116,7 @@ class Key:
         if time_ms in self.timers:
             self.timers.remove(time_ms)
 
-    def aside(self, tag: str, reason: str, row: Mapping[str, Any]) -> None:
+    def side_output(self, tag: str, reason: str, row: Mapping[str, Any]) -> None:
         """Sends a row to a side output, ``job.side_output(sink, tag)``.
 
         Args:
@@ -124,7 +124,7 @@ class Key:
             reason: why.
             row: what is written, as JSON.
         """
-        self.asides.append(Aside(tag, reason, row))
+        self.side_rows.append(SideRow(tag, reason, row))
 
     def _state(self, name: str, kind: type[_Kind]) -> _Kind:
         found = self.states.get(name)

@@ -13,9 +13,9 @@ from penstock.jobs.blocks.keyed.backend import TTL_CONF, needs_rocksdb
 from penstock.jobs.blocks.keyed.content import content_hash
 from penstock.jobs.blocks.keyed.declared import State, fields_of, typed
 from penstock.jobs.blocks.keyed.function import Key, KeyedFunction, OfRows, Out
-from penstock.jobs.blocks.keyed.processor import ASIDE, MOMENT, ORDER_PREFIX, Order, Plan, Processor, Time
+from penstock.jobs.blocks.keyed.processor import MOMENT, ORDER_PREFIX, SIDE_ROW, Order, Plan, Processor, Time
 from penstock.jobs.stream.event_time.engine import as_event_time
-from penstock.jobs.stream.side_outputs import withdrawn
+from penstock.jobs.stream.side_outputs import data_rows
 from penstock.jobs.stream.streams import REASON, RECORD, RECORD_TYPE, TAG, TIME, Stream, Tag, record
 from penstock.sizing.units import NotAQuantity, duration_ms
 
@@ -24,7 +24,7 @@ _OWN = [
     StructField(TAG, StringType()),
     StructField(REASON, StringType()),
     StructField(MOMENT, LongType()),
-    StructField(ASIDE, StringType()),
+    StructField(SIDE_ROW, StringType()),
 ]
 # What Spark's timeMode is for each of ours.
 _TIME_MODES: dict[Time | None, str] = {"event": "EventTime", "processing": "ProcessingTime", None: "None"}
@@ -131,7 +131,7 @@ def _ordered(stream: Stream, keys: Sequence[str], tie: Sequence[str]) -> DataFra
     missing = [name for name in keys if name not in stream.fields]
     if missing or not keys:
         raise ValueError(f"keys = {list(keys)}: must be columns of the stream, {', '.join(stream.fields)}")
-    data = withdrawn(stream).frame
+    data = data_rows(stream).frame
     order = [F.expr(expression).alias(f"{ORDER_PREFIX}{number}") for number, expression in enumerate(tie)]
     content = content_hash(data, stream.fields).alias(f"{ORDER_PREFIX}{len(tie)}")
     return data.select(*stream.fields, TIME, *order, content)
@@ -149,11 +149,11 @@ def _check(stream: Stream, plan: Plan) -> None:
 
 
 def _enveloped(out: DataFrame, *, timed: bool) -> Stream:
-    fields = [name for name in out.columns if name not in (TAG, REASON, MOMENT, ASIDE)]
+    fields = [name for name in out.columns if name not in (TAG, REASON, MOMENT, SIDE_ROW)]
     is_data = F.col(TAG) == Tag.DATA
-    aside = F.when(~is_data, record(F.col(TAG), F.col(ASIDE).cast("binary"))).cast(RECORD_TYPE)
+    side_output = F.when(~is_data, record(F.col(TAG), F.col(SIDE_ROW).cast("binary"))).cast(RECORD_TYPE)
     moment = as_event_time(F.timestamp_millis(MOMENT), TIME) if timed else F.lit(None).cast("timestamp").alias(TIME)
-    return Stream(out.select(*fields, TAG, REASON, moment, aside.alias(RECORD)), timed=timed)
+    return Stream(out.select(*fields, TAG, REASON, moment, side_output.alias(RECORD)), timed=timed)
 
 
 def _nullable(fields: StructType) -> list[StructField]:

@@ -24,7 +24,7 @@ from pyspark.sql.streaming.stateful_processor import ExpiredTimerInfo, StatefulP
 from pyspark.sql.types import DataType, StructType
 
 from penstock.jobs.blocks.keyed.declared import TypedState
-from penstock.jobs.blocks.keyed.function import Aside, Key, KeyedFunction, Out
+from penstock.jobs.blocks.keyed.function import Key, KeyedFunction, Out, SideRow
 from penstock.jobs.blocks.keyed.stored import Clock, List, Stored, Value, opened
 from penstock.jobs.blocks.keyed.values import Convert, from_arrow, milliseconds, to_arrow
 from penstock.jobs.stream.streams import REASON, TAG, TIME, Tag
@@ -32,7 +32,7 @@ from penstock.jobs.stream.streams import REASON, TAG, TIME, Tag
 Time = Literal["event", "processing"]
 Order = Literal["arrival", "time"]
 # Beside the output's fields: the moment of the row, and what is written of a row that goes aside.
-MOMENT, ASIDE = "_moment_ms", "_aside"
+MOMENT, SIDE_ROW = "_moment_ms", "_aside"
 # Columns that rows of the same time are put in order by.
 ORDER_PREFIX = "_order_"
 
@@ -295,9 +295,9 @@ class Turn:
         found = list(rows or ())
         for one in found:
             yield self.results.data(one, self.key.values, time_ms)
-        for aside in self.key.asides:
-            yield self.results.aside(aside)
-        self.key.asides.clear()
+        for side_output in self.key.side_rows:
+            yield self.results.side_output(side_output)
+        self.key.side_rows.clear()
 
 
 class Rows:
@@ -327,7 +327,7 @@ class Results:
 
     def __init__(self, plan: Plan) -> None:
         self._convert = {field.name: to_arrow(field.dataType) for field in plan.output.fields}
-        self._row = Row(*self._convert, TAG, REASON, MOMENT, ASIDE)
+        self._row = Row(*self._convert, TAG, REASON, MOMENT, SIDE_ROW)
         self._nothing = [None] * len(self._convert)
 
     def data(self, row: object, key: Mapping[str, Any], time_ms: int | None) -> Row:
@@ -342,10 +342,10 @@ class Results:
         values = [convert(given[name] if name in given else key.get(name)) for name, convert in self._convert.items()]
         return self._row(*values, Tag.DATA.value, None, time_ms, None)
 
-    def aside(self, aside: Aside) -> Row:
+    def side_output(self, side_output: SideRow) -> Row:
         """A row for a side output."""
-        row = json.dumps(dict(aside.row), default=_as_json, ensure_ascii=False, separators=(",", ":"))
-        return self._row(*self._nothing, aside.tag, aside.reason, None, row)
+        row = json.dumps(dict(side_output.row), default=_as_json, ensure_ascii=False, separators=(",", ":"))
+        return self._row(*self._nothing, side_output.tag, side_output.reason, None, row)
 
 
 def _internal(handle: StatefulProcessorHandle, name: str, kind: Literal["value", "list"], of: DataType, clock: Clock) -> Stored:

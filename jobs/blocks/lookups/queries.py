@@ -8,7 +8,7 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Any
 
 from penstock.jobs.databases.postgres import connected, is_away, words
-from penstock.jobs.databases.retry import PATIENCE_S, patiently
+from penstock.jobs.databases.retry import RETRY_LIMIT_S, with_retries
 from penstock.jobs.errors import DatabaseUnreachable, LookupRefused
 from penstock.jobs.spec.connection_addresses import redacted
 
@@ -32,14 +32,14 @@ class Database:
         url: ``postgresql://user:password@host/database``.
         path: who asks, for the errors.
         timeout_ms: of a query.
-        patience_s: for how long a database may be away before a query has failed.
+        retry_limit_s: for how long a database may be away before a query has failed.
     """
 
-    def __init__(self, url: str, path: str, timeout_ms: int = TIMEOUT_MS, patience_s: float = PATIENCE_S) -> None:
+    def __init__(self, url: str, path: str, timeout_ms: int = TIMEOUT_MS, retry_limit_s: float = RETRY_LIMIT_S) -> None:
         self._url = url
         self._path = path
         self._timeout_ms = timeout_ms
-        self._patience_s = patience_s
+        self._retry_limit_s = retry_limit_s
         self._free: queue.SimpleQueue[psycopg.Connection[tuple[Any, ...]]] = queue.SimpleQueue()
 
     def __enter__(self) -> Database:
@@ -60,10 +60,10 @@ class Database:
         import psycopg
 
         try:
-            return patiently(lambda: self._once(query, arguments), is_away, self._patience_s)
+            return with_retries(lambda: self._once(query, arguments), is_away, self._retry_limit_s)
         except psycopg.Error as error:
             if is_away(error):
-                need = f"a response from {redacted(self._url)} within {self._patience_s:g} s; the micro-batch is not committed"
+                need = f"a response from {redacted(self._url)} within {self._retry_limit_s:g} s; the micro-batch is not committed"
                 fix = "check the database; the job resumes where it stopped"
                 raise DatabaseUnreachable(path=self._path, given=words(error), need=need, fix=fix) from None
             need, fix = f"a lookup accepted by {redacted(self._url)}", "check the table's columns and the job's privileges on it"

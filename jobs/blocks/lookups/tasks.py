@@ -44,7 +44,7 @@ class LookupTask:
         entries: of the cache.
         concurrency: queries of a task at once.
         timeout_ms: of a query.
-        patience_s: see `penstock.jobs.blocks.lookups.queries.Database`.
+        retry_limit_s: see `penstock.jobs.blocks.lookups.queries.Database`.
     """
 
     journal: str
@@ -58,13 +58,13 @@ class LookupTask:
     entries: int
     concurrency: int
     timeout_ms: int
-    patience_s: float
+    retry_limit_s: float
 
     def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         """The rows with what was found for them as one more column, without the key's parts."""
         with in_a_task():
             journal = Journal(TaskPlace.here(), self.journal, self._page())
-            with Database(self.url, self.path, self.timeout_ms, self.patience_s) as database:
+            with Database(self.url, self.path, self.timeout_ms, self.retry_limit_s) as database:
                 run = _Run(self, journal, database)
                 for batch in batches:
                     yield run.looked_up(batch)

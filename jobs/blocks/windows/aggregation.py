@@ -12,7 +12,7 @@ from pyspark.sql import functions as F
 from penstock.jobs.blocks.windows.firing import NUMBER, fired
 from penstock.jobs.blocks.windows.kinds import Global, TimeWindow
 from penstock.jobs.blocks.windows.results import envelope
-from penstock.jobs.stream.side_outputs import withdrawn
+from penstock.jobs.stream.side_outputs import data_rows
 from penstock.jobs.stream.streams import ENVELOPE, TAG, TIME, Stream
 
 Emit = Literal["final", "updates"]
@@ -57,9 +57,9 @@ def aggregate(
     """
     check(stream, window, keys, aggregates, emit)
     if isinstance(window, Global):
-        data = withdrawn(stream)
+        data = data_rows(stream)
         return fired(data, window, keys, aggregates) if window.triggered else _current(data, keys, aggregates)
-    frame, column = window.assigned(withdrawn(stream).frame)
+    frame, column = window.assigned(data_rows(stream).frame)
     # Spark's sessions need a key: the tag is the same for all.
     grouping = keys or ([TAG] if window.mergeable else [])
     grouped = frame.groupBy(*grouping, column.alias("_window")).agg(*_columns(aggregates))

@@ -14,7 +14,7 @@ from penstock.jobs.blocks.windows.aggregation import END, START, Emit, check, ch
 from penstock.jobs.blocks.windows.kinds import Global, TimeWindow
 from penstock.jobs.blocks.windows.results import envelope
 from penstock.jobs.stream.event_time.engine import as_event_time
-from penstock.jobs.stream.side_outputs import withdrawn
+from penstock.jobs.stream.side_outputs import data_rows
 from penstock.jobs.stream.streams import TAG, TIME, Stream
 
 RANK = "rank"
@@ -64,7 +64,7 @@ def top(
     rest = [name for name in stream.fields if name not in (*keys, *own)]
     check(stream, _Same() if window is None else window, keys, {"_best": ""}, emit)
     check_names(stream, keys, dict.fromkeys(rest), (RANK,) if isinstance(window, Global) else (START, END, RANK))
-    frame, group = _grouped(withdrawn(stream).frame, window)
+    frame, group = _grouped(data_rows(stream).frame, window)
     ordering = (F.expr(by) if isinstance(by, str) else by).alias("_by")
     best = F.max_by if order == "desc" else F.min_by
     ranked = frame.withColumn("_by", ordering).where(F.col("_by").isNotNull())

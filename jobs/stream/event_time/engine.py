@@ -115,7 +115,7 @@ def as_event_time(column: Column, name: str, *, delay_ms: int = _NEVER_MS) -> Co
     return column.alias(name, metadata={_DELAY_KEY: delay_ms})
 
 
-def put_in_force(session: SparkSession, watermark_ms: int | None, cleared_ms: int | None = None) -> None:
+def set_watermark(session: SparkSession, watermark_ms: int | None, cleared_ms: int | None = None) -> None:
     """Tells the tasks of the next micro-batch which watermark is in force.
 
     A local property goes with every job that is submitted from this thread: the query's own inside of a micro-batch, and the thread that
@@ -130,11 +130,11 @@ def put_in_force(session: SparkSession, watermark_ms: int | None, cleared_ms: in
     session.sparkContext.setLocalProperty(_PROPERTY, "" if watermark_ms is None else f"{watermark_ms} {cleared_ms}")
 
 
-def in_force(session: SparkSession) -> DataFrame:
+def current_watermark(session: SparkSession) -> DataFrame:
     """One row with the watermark in force, in epoch milliseconds or null, computed anew in every micro-batch.
 
     Returns:
-        A frame of one row with the columns ``_in_force`` and ``_cleared`` (bigint), as `put_in_force` was given them.
+        A frame of one row with the columns ``_current`` and ``_cleared`` (bigint), as `set_watermark` was given them.
     """
     return session.range(1, numPartitions=1).mapInArrow(_read_property, "_in_force bigint, _cleared bigint")
 
@@ -148,6 +148,6 @@ def _read_property(batches: Any) -> Any:
 
     context = TaskContext.get()
     text = context.getLocalProperty(_PROPERTY) if context else None
-    in_force_ms, cleared_ms = map(int, text.split()) if text else (None, None)
+    current_ms, cleared_ms = map(int, text.split()) if text else (None, None)
     for _ in batches:
-        yield pa.RecordBatch.from_pydict({"_in_force": pa.array([in_force_ms], pa.int64()), "_cleared": pa.array([cleared_ms], pa.int64())})
+        yield pa.RecordBatch.from_pydict({"_in_force": pa.array([current_ms], pa.int64()), "_cleared": pa.array([cleared_ms], pa.int64())})

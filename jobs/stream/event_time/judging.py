@@ -65,11 +65,11 @@ def judged(session: SparkSession, frame: DataFrame, time: EventTime | None) -> D
     """
     if time is None:
         return frame.withColumn(BEHIND, F.lit(None).cast("bigint")).withColumn(LATE, F.lit(False))
-    frame = frame.crossJoin(F.broadcast(engine.in_force(session)))
-    in_force_ms, cleared_ms = F.col("_in_force"), F.col("_cleared")
+    frame = frame.crossJoin(F.broadcast(engine.current_watermark(session)))
+    current_ms, cleared_ms = F.col("_in_force"), F.col("_cleared")
     if time.kind == "processing":
-        frame = frame.withColumn(TIME, F.when(F.col(TIME).isNotNull(), F.greatest(TIME, F.timestamp_millis(in_force_ms))))
-    behind_ms = in_force_ms - F.unix_millis(TIME)
+        frame = frame.withColumn(TIME, F.when(F.col(TIME).isNotNull(), F.greatest(TIME, F.timestamp_millis(current_ms))))
+    behind_ms = current_ms - F.unix_millis(TIME)
     # What an operator has let go of can't come back, even where the spec allows more lateness than it did before a restart.
     late = (behind_ms > time.allowed_lateness) | (F.unix_millis(TIME) < cleared_ms)
     return (

@@ -14,19 +14,19 @@ from penstock.jobs.watermark import Seen
 PREFIX = "penstock_time_"
 
 
-def observe(frame: DataFrame, source: str, lanes: int, lane: str, time: str) -> DataFrame:
-    """Counts rows and the greatest event time of each lane as the rows pass by; the rows are left as they are.
+def observe(frame: DataFrame, source: str, splits: int, split: str, time: str) -> DataFrame:
+    """Counts rows and the greatest event time of each split as the rows pass by; the rows are left as they are.
 
     Args:
         frame: the rows of one source; where `judging.judged` has held them against the watermark, those behind it are counted too.
         source: the source's name.
-        lanes: how many there are when the query is planned: partitions, for Kafka.
-        lane: the column with the lane's number, from 0.
+        splits: how many there are when the query is planned: partitions, for Kafka.
+        split: the column with the split's number, from 0.
         time: the column with the event time; null for rows without.
     """
-    metrics = [F.coalesce(F.max(lane), F.lit(-1)).alias("last_partition")]
-    for number in range(lanes):
-        here = F.col(lane) == number
+    metrics = [F.coalesce(F.max(split), F.lit(-1)).alias("last_partition")]
+    for number in range(splits):
+        here = F.col(split) == number
         metrics.append(F.count(F.when(here, 1)).alias(f"rows_{number}"))
         metrics.append(F.max(F.when(here, F.unix_millis(time))).alias(f"greatest_{number}"))
     if LATE in frame.columns:
@@ -35,11 +35,11 @@ def observe(frame: DataFrame, source: str, lanes: int, lane: str, time: str) -> 
     return frame.observe(PREFIX + source, *metrics)
 
 
-def seen(metrics: Mapping[str, Any], lanes: Sequence[str]) -> dict[str, Seen]:
-    """What was counted, for every lane by its label."""
+def seen(metrics: Mapping[str, Any], splits: Sequence[str]) -> dict[str, Seen]:
+    """What was counted, for every split by its label."""
     return {
-        lane: Seen(rows=int(metrics.get(f"rows_{number}") or 0), greatest_ms=_integer(metrics.get(f"greatest_{number}")))
-        for number, lane in enumerate(lanes)
+        split: Seen(rows=int(metrics.get(f"rows_{number}") or 0), greatest_ms=_integer(metrics.get(f"greatest_{number}")))
+        for number, split in enumerate(splits)
     }
 
 
@@ -53,9 +53,9 @@ def tolerated(metrics: Mapping[str, Any]) -> int:
     return int(metrics.get("tolerated") or 0)
 
 
-def grown(metrics: Mapping[str, Any], lanes: int) -> bool:
+def grown(metrics: Mapping[str, Any], splits: int) -> bool:
     """Whether rows came from a partition that was not there when the query was planned."""
-    return int(metrics.get("last_partition", -1)) >= lanes
+    return int(metrics.get("last_partition", -1)) >= splits
 
 
 def _integer(value: Any) -> int | None:

@@ -15,7 +15,7 @@ from types import TracebackType
 from typing import ClassVar, Self
 
 from penstock.scripts.local.servers.errors import LocalServerDied, LocalServerMissing, LocalServerNotReady
-from penstock.scripts.process.supervised import Leash
+from penstock.scripts.process.supervised import SupervisedProcess
 
 HOST = "127.0.0.1"
 # The slowest of them starts in two seconds on a quiet machine.
@@ -41,7 +41,7 @@ class LocalServer(ABC):
         self.log = log or self.folder.with_name(f"{self.folder.name}.log")
         self._port = 0
         # One for each time that it was started; the last one runs.
-        self._leashes: list[Leash] = []
+        self._supervised_processes: list[SupervisedProcess] = []
 
     def __enter__(self) -> Self:
         return self.start()
@@ -64,7 +64,7 @@ class LocalServer(ABC):
     @property
     def pid(self) -> int:
         """The server's process id."""
-        return self._leashes[-1].pid
+        return self._supervised_processes[-1].pid
 
     def start(self) -> Self:
         """Starts it, for the first time or after `kill`, and waits until it answers.
@@ -87,7 +87,7 @@ class LocalServer(ABC):
     def kill(self) -> None:
         """Ends it by SIGKILL, as a machine that is switched off; its data stays. Returns when it is gone."""
         os.kill(self.pid, signal.SIGKILL)
-        while self._leashes[-1].alive():
+        while self._supervised_processes[-1].alive():
             time.sleep(POLL_S)
 
     def check(self) -> None:
@@ -96,14 +96,15 @@ class LocalServer(ABC):
         Raises:
             LocalServerDied: RUN-030.
         """
-        if self._leashes and not self._leashes[-1].alive():
-            given = f"it ended with code {self._leashes[-1].returncode}; its log, {self.log}, ends with:\n{self._leashes[-1].tail()}"
+        if self._supervised_processes and not self._supervised_processes[-1].alive():
+            last = self._supervised_processes[-1]
+            given = f"it ended with code {last.returncode}; its log, {self.log}, ends with:\n{last.tail()}"
             raise LocalServerDied(path=self.kind, given=given, need="a server that runs until the end", fix="see its log, and run again")
 
     def stop(self) -> None:
         """Ends it and removes its folder; does nothing the second time."""
-        while self._leashes:
-            self._leashes.pop().stop()
+        while self._supervised_processes:
+            self._supervised_processes.pop().stop()
         shutil.rmtree(self.folder, ignore_errors=True)
 
     @abstractmethod
@@ -143,8 +144,8 @@ class LocalServer(ABC):
                 return
 
     def _start_once(self, until_s: float) -> None:
-        leash = Leash(self._command(), env=self._environment(), log=self.log, remove=self.folder, ask=self.ask)
-        self._leashes.append(leash.start())
+        supervised = SupervisedProcess(self._command(), env=self._environment(), log=self.log, remove=self.folder, ask=self.ask)
+        self._supervised_processes.append(supervised.start())
         while not self._answers():
             self.check()
             if time.monotonic() > until_s:

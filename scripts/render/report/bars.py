@@ -37,7 +37,7 @@ def section(bill: Bill) -> Markup:
     sums = [known + usd(total.usd_per_h, decimals=4), known + usd(total.usd_per_month)]
     sources = list(dict.fromkeys(line.price_source for line in bill.lines))
     rows = [_row(line, sources.index(line.price_source) + 1) for line in bill.lines]
-    asides = [text for text in (left_out(total), *notes(bill)) if text]
+    footnotes = [text for text in (left_out(total), *notes(bill)) if text]
     return joined(
         [
             element("p", f"{known}{usd(total.usd_per_month)} USD a month, {sums[0]} an hour, in {bill.region}.", class_="lead"),
@@ -46,7 +46,7 @@ def section(bill: Bill) -> Markup:
             table(_COLUMNS, rows, total=["total", "", "", *sums, "", "", ""], caption="Cost by line"),
             element("p", "Sources of the prices:", class_="aside"),
             element("ol", *(element("li", source) for source in sources), class_="aside"),
-            bullets([*asides, *bill.assumptions], class_="aside"),
+            bullets([*footnotes, *bill.assumptions], class_="aside"),
         ]
     )
 

@@ -36,13 +36,13 @@ def section(plan: Plan, load: Load) -> Markup:
         element("figure", draw(catch_up_chart(points, load, planned)), element("figcaption", _catch_up_caption(load))),
     ]
     rows = [_row(point, slots, load, planned) for point in points]
-    aside = (
+    footnote = (
         f"The curves count {counted(slots, 'slot')} an executor, each with a partition to read, and micro-batches without a limit. "
         "The plan's own numbers count its tasks and maxOffsetsPerTrigger, so they may lie a little below."
     )
     return joined(
         [
-            element("p", aside, class_="aside"),
+            element("p", footnote, class_="aside"),
             element("div", *pictures, class_="charts"),
             table(_COLUMNS, rows, caption="Throughput and catch-up by executors"),
         ]

@@ -141,13 +141,13 @@ def runs(points: Sequence[tuple[int, float | None]], most: float) -> list[list[t
     found: list[list[tuple[float, float]]] = []
     known = [(count, value) for count, value in points if value is not None]
     for before, after in pairwise(known):
-        piece = _cut(before, after, most)
-        if not piece:
+        segment = _cut(before, after, most)
+        if not segment:
             continue
-        if found and found[-1][-1] == piece[0]:
-            found[-1].append(piece[1])
+        if found and found[-1][-1] == segment[0]:
+            found[-1].append(segment[1])
         else:
-            found.append(piece)
+            found.append(segment)
     if len(known) == 1 and known[0][1] <= most:
         found.append([known[0]])
     return found

@@ -40,14 +40,14 @@ class Example:
         language: of its code.
         code: that makes ``out``.
         expected: rows of ``out``.
-        aside: rows that it sets aside; each has its tag and its reason.
+        side_outputs: rows that it sets aside; each has its tag and its reason.
     """
 
     name: str
     language: str
     code: str
     expected: Rows
-    aside: Rows
+    side_outputs: Rows
 
     @property
     def inputs(self) -> list[str]:
@@ -82,8 +82,8 @@ def examples() -> dict[str, Example]:
     found = {}
     for name, text in page()[1].items():
         ((language, code),) = re.findall(r"^```(\w+)\n(.*?)^```$", text, flags=re.MULTILINE | re.DOTALL)
-        expected, *aside = _tables(text.split("```")[-1])
-        found[name] = Example(name, language, code, expected, aside[0] if aside else [])
+        expected, *side_outputs = _tables(text.split("```")[-1])
+        found[name] = Example(name, language, code, expected, side_outputs[0] if side_outputs else [])
     return found
 
 
@@ -171,9 +171,9 @@ def _cells(found: Mapping[str, Any]) -> dict[str, str]:
     return {name: re.sub(r"2025-04-05T(\d\d:\d\d:\d\d)\.000Z", r"\1", "" if value is None else str(value)) for name, value in found.items()}
 
 
-def _set_aside(ran: Ran) -> Iterator[dict[str, str]]:
+def _side_output_rows(ran: Ran) -> Iterator[dict[str, str]]:
     for tag in ("alerts", "failed"):
-        for one in ran.aside.get(tag, []):
+        for one in ran.side_outputs.get(tag, []):
             yield _cells({"tag": tag, "reason": one["reason"], **json.loads(one["value"])})
 
 
@@ -187,7 +187,7 @@ def test_every_example_gives_the_rows_that_stand_below_it(surroundings: Surround
         ours += [{"example": name, **_cells(json.loads(one["row"]))} for one in ran.rows if one["example"] == name]
         theirs += [{"example": name, **one} for one in examples()[name].expected]
     same(ours, theirs)
-    same(_set_aside(ran), [one for name in names for one in examples()[name].aside])
+    same(_side_output_rows(ran), [one for name in names for one in examples()[name].side_outputs])
 
 
 def test_every_row_of_the_overview_leads_to_an_example_that_is_written_so() -> None:

@@ -42,7 +42,7 @@ def test_random_rows_give_the_pairs_of_a_plain_join_and_each_record_is_read_once
     assert late > 3 and any(right is None for _, right in expected), "the case is worth something"
     found = _pairs(job)
     assert found == expected, f"missing {expected - found}, unexpected {found - expected}"
-    assert len(job.aside("late")) == late
+    assert len(job.side_outputs("late")) == late
     assert sum(batch["rows"] for batch in running.committed) == sum(map(sum, counts.values())) == 244
 
 
@@ -103,4 +103,4 @@ def test_random_versions_are_those_of_a_plain_loop_also_after_a_restart(surround
     then = run(surroundings, _two([*orders[2:], [last]], [*versions[2:], [last]], schema, bound_s=30), join, name=name)
     same([*_pairs_of(first), *_pairs_of(then)], expected)
     assert 0 < len(first.rows) < 60, "some are told before the restart and some after it"
-    assert not first.aside and not then.aside
+    assert not first.side_outputs and not then.side_outputs

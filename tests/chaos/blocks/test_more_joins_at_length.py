@@ -117,4 +117,4 @@ def test_a_union_puts_streams_of_one_kind_together_and_joins_follow_each_other(s
             {"one": "r10", "other": None, "v": "v12"},
         ],
     )
-    assert len(ran.aside[Tag.QUARANTINED]) == 1
+    assert len(ran.side_outputs[Tag.QUARANTINED]) == 1

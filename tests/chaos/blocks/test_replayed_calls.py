@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from pyspark.sql import functions as F
 
 from penstock.jobs.blocks.calls import call
-from penstock.jobs.stream.side_outputs import withdrawn
+from penstock.jobs.stream.side_outputs import data_rows
 from penstock.jobs.stream.streams import REASON, RECORD, RECORD_TYPE, TAG, TIME, Stream, Tag
 from tests.jobs.spark.blocks import Input, row, run, same
 from tests.jobs.spark.outside import Outside, calls
@@ -20,7 +20,7 @@ SCHEMA = "user STRING, n INT"
 def _sums(stream: Stream) -> Stream:
     """Tumbling sums of 10 s by Spark's own aggregation: a stateful step after the calls."""
     frame = (
-        withdrawn(stream).frame.groupBy(F.window(TIME, "10 seconds").alias("w")).agg(F.sum("asked").alias("asked"), F.count("*").alias("n"))
+        data_rows(stream).frame.groupBy(F.window(TIME, "10 seconds").alias("w")).agg(F.sum("asked").alias("asked"), F.count("*").alias("n"))
     )
     nothing = [
         F.lit(None).cast("string").alias(REASON),

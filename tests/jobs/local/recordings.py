@@ -30,8 +30,10 @@ def recorded(topic: str, *batches: Sequence[Value], watermarks: Sequence[str] = 
     for values in batches:
         records += [_recorded(len(records) + place, value) for place, value in enumerate(values)]
         ends.append(len(records))
-    in_force = [0, *map(ms, watermarks)]
-    told = [RecordedBatch(number, number, in_force[number] if watermarks else 0, {topic: {0: end}}) for number, end in enumerate(ends)]
+    current_watermark = [0, *map(ms, watermarks)]
+    told = [
+        RecordedBatch(number, number, current_watermark[number] if watermarks else 0, {topic: {0: end}}) for number, end in enumerate(ends)
+    ]
     return Recording({topic: records}, {topic: 1}, told, {topic: {0: 0}})
 
 

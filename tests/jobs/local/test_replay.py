@@ -44,8 +44,8 @@ def _recording(
 
 
 def _told(judged: Judged) -> tuple[str, str]:
-    fate = "quarantined" if judged.time_ms is None else "late" if judged.late else "in time"
-    return (judged.record.value or b"").decode(), fate
+    action = "quarantined" if judged.time_ms is None else "late" if judged.late else "in time"
+    return (judged.record.value or b"").decode(), action
 
 
 def test_late_is_strictly_older_than_the_watermark_in_force_when_the_batch_began() -> None:

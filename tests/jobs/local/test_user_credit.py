@@ -122,7 +122,7 @@ def test_all_16_pairs_of_the_worked_example_are_expected() -> None:
     expected = user_credit.expect(
         Recording(records, dict.fromkeys(TOPICS, 1), [RecordedBatch(0, 0, 0, ends)], {topic: {0: 0} for topic in TOPICS})
     )
-    assert (expected.rows, expected.quarantined, expected.late, expected.aside) == (16, 0, 0, {"failed": 0})
+    assert (expected.rows, expected.quarantined, expected.late, expected.side_outputs) == (16, 0, 0, {"failed": 0})
     assert expected.exact is not None
     found = {(json.loads(row)["a_timestamp"], json.loads(row)["b_timestamp"]) for row in expected.exact}
     a, b = ([f"2025-04-05T{time}+00:00" for time in user_credit.WORKED_EXAMPLE[topic].values()] for topic in TOPICS)
@@ -153,18 +153,18 @@ def test_what_is_expected_is_what_a_loop_over_all_pairs_gives() -> None:
     # Of the pairs of the first of these, each asks too much of its limit.
     a_later = [event("t", "12:01:50Z", amount=90.1), event("t", "12:01:49.999Z", amount=20)]
     b_later = [event("t", "12:03:00Z", **limit)]
-    in_force_ms = 1743854510000
+    current_ms = 1743854510000
     recording = Recording(
         {"events-a": _recorded([Record(value) for value in a + a_later]), "events-b": _recorded([Record(value) for value in b + b_later])},
         dict.fromkeys(TOPICS, 1),
         [
             RecordedBatch(0, 0, 0, {"events-a": {0: 4}, "events-b": {0: 5}}),
-            RecordedBatch(1, 0, in_force_ms - 1, {"events-a": {0: 6}, "events-b": {0: 6}}),
+            RecordedBatch(1, 0, current_ms - 1, {"events-a": {0: 6}, "events-b": {0: 6}}),
         ],
         {topic: {0: 0} for topic in TOPICS},
     )
     expected = user_credit.expect(recording)
-    assert (expected.quarantined, expected.late, expected.aside) == (2, 1, {"failed": 2})
+    assert (expected.quarantined, expected.late, expected.side_outputs) == (2, 1, {"failed": 2})
     assert expected.exact is not None and expected.rows == expected.exact.total()
     pairs = sorted((row["a_timestamp"][11:], row["b_timestamp"][11:]) for row in map(json.loads, expected.exact))
     assert pairs == [

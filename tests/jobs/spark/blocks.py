@@ -33,8 +33,8 @@ from penstock.jobs.driver.micro_batch import MicroBatches, Route
 from penstock.jobs.sinks.sink import Batch
 from penstock.jobs.storage.checkpoint import Checkpoint
 from penstock.jobs.stream.event_time import engine, observation
-from penstock.jobs.stream.event_time.engine import Engine, put_in_force
-from penstock.jobs.stream.side_outputs import Aside
+from penstock.jobs.stream.event_time.engine import Engine, set_watermark
+from penstock.jobs.stream.side_outputs import StagedRows
 from penstock.jobs.stream.streams import ENVELOPE, REASON, RECORD, TAG, TIME, Stream, Tag
 from penstock.jobs.watermark import InputTime
 from tests.jobs.spark.running import CHECKPOINTS, Surroundings
@@ -83,13 +83,13 @@ class Ran:
     Args:
         batches: data rows of each micro-batch, without the envelope; structs as mappings, times in UTC.
         times: event times of the same rows.
-        aside: tag -> what a side output would hold, in the order of the micro-batches.
+        side_outputs: tag -> what a side output would hold, in the order of the micro-batches.
         told: the driver's ``batch`` events.
     """
 
     batches: list[list[dict[str, Any]]] = field(default_factory=list)
     times: list[list[datetime | None]] = field(default_factory=list)
-    aside: dict[str, list[dict[str, Any]]] = field(default_factory=dict)
+    side_outputs: dict[str, list[dict[str, Any]]] = field(default_factory=dict)
     told: list[dict[str, Any]] = field(default_factory=list)
     failure: Exception | None = None
 
@@ -143,15 +143,15 @@ def _run(surroundings: Surroundings, inputs: Mapping[str, Input], build: Callabl
             for source, data in inputs.items()
             if data.timed
         },
-        lanes={source: [f"{source}-{number}" for number in range(data.partitions)] for source, data in inputs.items()},
+        splits={source: [f"{source}-{number}" for number in range(data.partitions)] for source, data in inputs.items()},
         routes=[Route("out", _Kept(ran))],
         side_outputs=_EveryTag(ran),
         last=checkpoint.last_record(),
         emit=lambda event, detail: ran.told.append(dict(detail)),
         strict=out.strict,
     )
-    put_in_force(session, batches.last.watermarks.in_force_ms, batches.last.watermarks.engine_ms)
-    Aside(checkpoint.uri).put_in_force(session)
+    set_watermark(session, batches.last.watermarks.current_ms, batches.last.watermarks.engine_ms)
+    StagedRows(checkpoint.uri).activate(session)
     writer = out.frame.writeStream.queryName(name).outputMode("update" if out.updates else "append").foreachBatch(batches)
     with engine.ending_with_its_input(session, out.frame):
         query = writer.trigger(availableNow=True).option("checkpointLocation", checkpoint.uri).start()
@@ -180,7 +180,7 @@ def _stream(surroundings: Surroundings, folder: Path, name: str, data: Input) ->
     frame = observation.observe(frame, name, data.partitions, "_p", TIME)
     late = F.lit(False)
     if data.timed:
-        frame = frame.crossJoin(F.broadcast(engine.in_force(session)))
+        frame = frame.crossJoin(F.broadcast(engine.current_watermark(session)))
         late = F.coalesce(F.unix_millis(TIME) < F.col("_in_force"), F.lit(False))
     bad = F.col(TIME).isNull() if data.timed else F.lit(False)
     tag = F.when(bad, Tag.QUARANTINED).when(late, Tag.LATE).otherwise(Tag.DATA)
@@ -216,7 +216,7 @@ class _Kept:
     def write(self, rows: DataFrame, batch: Batch) -> None:
         found = [_plain(one.asDict(recursive=True)) for one in rows.collect()]
         if self.tag is not None:
-            self.ran.aside.setdefault(self.tag, []).extend(json.loads(one["value"]) for one in found)
+            self.ran.side_outputs.setdefault(self.tag, []).extend(json.loads(one["value"]) for one in found)
             return
         self.ran.times.append([one.get(TIME) for one in found])
         self.ran.batches.append([{name: value for name, value in one.items() if name not in ENVELOPE} for one in found])

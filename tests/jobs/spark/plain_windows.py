@@ -75,9 +75,9 @@ def _events(seed: int) -> list[Event]:
 
 def _cut(events: Sequence[Event], parts: int) -> list[list[dict[str, Any]]]:
     borders = sorted(random.Random(parts).sample(range(1, len(events)), parts - 1))
-    pieces = [[_row(event) for event in events[one:two]] for one, two in zip([0, *borders], [*borders, len(events)], strict=True)]
+    chunks = [[_row(event) for event in events[one:two]] for one, two in zip([0, *borders], [*borders, len(events)], strict=True)]
     # The last word: every window of the others is over.
-    return [*pieces[:-1], [*pieces[-1], row("10:00", user="end", n=1, paid="1")]]
+    return [*chunks[:-1], [*chunks[-1], row("10:00", user="end", n=1, paid="1")]]
 
 
 def _row(event: Event) -> dict[str, Any]:
@@ -116,7 +116,7 @@ def hold_what_plain_python_puts_in_them(surroundings: Surroundings, blocks: Mapp
     maps = replace(data, schema=f"{SCHEMA}, tags MAP<STRING, STRING>")
     inputs = {block: replace(maps if block in WITH_A_MAP else data, timed=block != "untimed") for block in blocks}
     ran = run(surroundings, inputs, together(blocks), conf=FEW)
-    assert not ran.aside, "no row is late"
+    assert not ran.side_outputs, "no row is late"
     expected = _expected(events)
     same(told(ran), ({"block": block, **one} for block in blocks for one in expected[block]))
 

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 CHECKPOINTS, OUTPUT = "test-checkpoints", "test-output"
 # No test waits this long where all is well.
-_PATIENCE_S = 300
+_LIMIT_S = 300
 
 
 @dataclass
@@ -109,7 +109,7 @@ class TestedJob:
             yield running
         finally:
             running.stop.set()
-            thread.join(_PATIENCE_S)
+            thread.join(_LIMIT_S)
             assert not thread.is_alive(), "the driver does not stop"
 
     def feed(self, source: str, *values: Mapping[str, Any] | bytes, partition: int = 0) -> None:
@@ -122,7 +122,7 @@ class TestedJob:
         files = recorded_run.output_files(self.around.s3, OUTPUT, self.name)
         return sorted(recorded_run.output_rows(self.around.s3, OUTPUT, files), key=lambda row: json.dumps(row, sort_keys=True))
 
-    def aside(self, sink: str) -> list[dict[str, Any]]:
+    def side_outputs(self, sink: str) -> list[dict[str, Any]]:
         """What lies in a side output's topic."""
         return list(recorded_run.topic_rows(self.around.brokers, f"{self.name}-{sink}"))
 
@@ -156,7 +156,7 @@ class Running:
     def wait(self, wanted: str) -> Mapping[str, Any]:
         """The next event of a kind; what the driver failed with is raised."""
         while True:
-            event, detail = self._told.get(timeout=_PATIENCE_S)
+            event, detail = self._told.get(timeout=_LIMIT_S)
             if event == "batch":
                 self.batches.append(dict(detail))
             if event == "committed":

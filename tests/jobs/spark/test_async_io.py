@@ -43,7 +43,7 @@ def test_each_row_has_its_answer_or_goes_aside_with_the_reason(surroundings: Sur
     good = [{"user": "a", "n": 1}, {"user": "flaky", "n": 2}, {"user": "b", "n": 8}, {"user": "b", "n": 8}]
     same(ran.rows, [one | {"credit": 10.0 * int(str(one["n"]))} for one in good])
     assert sorted(time for batch in ran.times for time in batch if time) == [at("1"), at("2"), at("8"), at("8")]
-    reasons = {json.loads(failed["value"])["user"]: failed["reason"] for failed in ran.aside[Tag.FAILED]}
+    reasons = {json.loads(failed["value"])["user"]: failed["reason"] for failed in ran.side_outputs[Tag.FAILED]}
     odd = reasons.pop("odd")
     assert reasons == {
         "down": "credit failed after 2 attempts: ConnectionError: nobody answers",
@@ -53,8 +53,8 @@ def test_each_row_has_its_answer_or_goes_aside_with_the_reason(surroundings: Sur
         "keyless": "credit the idempotency key is null",
     }
     assert odd.startswith("credit the response does not match the result schema: ")
-    assert {(failed["source"], failed["value"]) for failed in ran.aside[Tag.FAILED]} >= {("credit", '{"user":"down","n":3}')}
-    assert len(ran.aside[Tag.QUARANTINED]) == 1
+    assert {(failed["source"], failed["value"]) for failed in ran.side_outputs[Tag.FAILED]} >= {("credit", '{"user":"down","n":3}')}
+    assert len(ran.side_outputs[Tag.QUARANTINED]) == 1
     made = calls(notes)
     # Two rows of one key share a call; nobody calls for a row that is no data.
     assert {key: made.count(key) for key in made} == {

@@ -8,14 +8,14 @@ from collections.abc import Mapping
 import pytest
 from pyspark.sql import functions as F
 
-from penstock.jobs.stream.side_outputs import withdrawn
+from penstock.jobs.stream.side_outputs import data_rows
 from penstock.jobs.stream.streams import REASON, RECORD, RECORD_TYPE, TAG, TIME, Stream, Tag
 from tests.jobs.spark.blocks import Input, at, row, run, same
 from tests.jobs.spark.running import CHECKPOINTS, Surroundings
 
 
 def _count_by_ten_seconds(streams: Mapping[str, Stream]) -> Stream:
-    counted = withdrawn(streams["clicks"]).frame.groupBy(F.window(TIME, "10 seconds").alias("w"), "user").count()
+    counted = data_rows(streams["clicks"]).frame.groupBy(F.window(TIME, "10 seconds").alias("w"), "user").count()
     frame = counted.select("user", F.col("w.start").alias("start"), "count", F.lit(Tag.DATA.value).alias(TAG))
     nothing = [
         F.lit(None).cast("string").alias(REASON),
@@ -36,8 +36,8 @@ def test_rows_that_go_aside_before_an_aggregation_are_written_with_their_micro_b
     # A window closes with the first watermark that has reached its end: that of the micro-batch before.
     assert [len(found) for found in ran.batches] == [0, 0, 1, 1]
     same(ran.rows, [{"user": "a", "start": at("0"), "count": 2}, {"user": "b", "start": at("10"), "count": 1}])
-    assert [aside["value"].count('"x"') for aside in ran.aside[Tag.QUARANTINED]] == [1, 0]
-    assert ['"late"' in aside["value"] for aside in ran.aside[Tag.LATE]] == [True]
+    assert [side_outputs["value"].count('"x"') for side_outputs in ran.side_outputs[Tag.QUARANTINED]] == [1, 0]
+    assert ['"late"' in side_outputs["value"] for side_outputs in ran.side_outputs[Tag.LATE]] == [True]
     assert [batch["tags"] for batch in ran.told] == [
         {"quarantined": 1},
         {},
@@ -71,7 +71,7 @@ def test_a_row_that_an_app_sends_aside_keeps_its_fields_and_its_reason(
 
     ran = run(surroundings, {"clicks": Input("user STRING", batches)}, build)
     same(ran.rows, [{"name": "A"}])
-    (alert,) = ran.aside["alerts"]
+    (alert,) = ran.side_outputs["alerts"]
     assert (alert["reason"], alert["source"], alert["value"]) == ("not b", "alerts", '{"user":"b"}')
     # A tag without a side output can't be refused where a function chooses it: it is counted, and told once.
     assert ran.told[-1]["totalTags"] == {"data": 1, "alerts": 1, "nowhere": 2}

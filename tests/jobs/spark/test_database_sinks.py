@@ -63,8 +63,8 @@ def frame(session: SparkSession, schema: str, *rows: tuple[Any, ...], envelope: 
     """Rows of a micro-batch; the last value of each is the second of its event time, None for none."""
     found = session.createDataFrame([(*row[:-1], row[-1]) for row in rows], f"{schema}, _second INT")
     time = (F.lit(START) + F.make_dt_interval(secs=F.col("_second"))).alias(TIME)
-    aside = [F.lit("data").alias("_tag"), F.lit(None).cast("string").alias("_reason"), F.lit(None).cast(RECORD_TYPE).alias(RECORD)]
-    return found.select(*found.columns[:-1], time, *aside)
+    side_outputs = [F.lit("data").alias("_tag"), F.lit(None).cast("string").alias("_reason"), F.lit(None).cast(RECORD_TYPE).alias(RECORD)]
+    return found.select(*found.columns[:-1], time, *side_outputs)
 
 
 def table(postgres: PostgresServer, columns: str) -> str:
@@ -74,9 +74,9 @@ def table(postgres: PostgresServer, columns: str) -> str:
     return name
 
 
-def upsert(postgres: PostgresServer, name: str, *key: str, patience_s: float = 60, updates: bool = True, **more: Any) -> PostgresTable:
+def upsert(postgres: PostgresServer, name: str, *key: str, retry_limit_s: float = 60, updates: bool = True, **more: Any) -> PostgresTable:
     sink = PostgresSink.model_validate({"connection": "bank", "table": name, "key": list(key), **more})
-    return PostgresTable("out", sink, postgres.url, patience_s, updates)
+    return PostgresTable("out", sink, postgres.url, retry_limit_s, updates)
 
 
 def batch(number: int, rows: int) -> Batch:
@@ -236,7 +236,7 @@ def test_a_database_that_is_away_is_waited_for_and_then_named_without_its_passwo
         server.kill()
         password = server.url.split(":")[2].partition("@")[0]
         with pytest.raises(DatabaseUnreachable, match=f"postgresql://127.0.0.1:{server.port} within 0.5 s") as raised:
-            upsert(server, "t", "id", patience_s=0.5).write(rows, batch(0, 2))
+            upsert(server, "t", "id", retry_limit_s=0.5).write(rows, batch(0, 2))
         assert password not in str(raised.value) and "refused" in raised.value.given
         back = threading.Thread(target=server.start)
         back.start()
@@ -277,7 +277,7 @@ def test_a_redis_that_is_away_is_waited_for_and_a_wrong_password_is_not(tmp_path
     with RedisServer(tmp_path / "redis") as server:
         rows = pa.RecordBatch.from_pydict({"id": ["1", "2"], "n": ["5", None]})
         server.kill()
-        short, long = (Overwrite(server.url, "", ("id",), None, False, patience_s) for patience_s in (0.3, 60))
+        short, long = (Overwrite(server.url, "", ("id",), None, False, retry_limit_s) for retry_limit_s in (0.3, 60))
         (outcome,) = short([rows])
         assert outcome.to_pylist()[0]["rows"] == 0 and "refused" in outcome.to_pylist()[0]["away"]
         back = threading.Thread(target=server.start)

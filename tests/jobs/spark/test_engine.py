@@ -12,7 +12,7 @@ from pyspark.sql import DataFrame
 
 from penstock.jobs.driver.micro_batch import MicroBatches
 from penstock.jobs.stream.event_time import observation
-from penstock.jobs.stream.event_time.engine import Engine, in_force, put_in_force
+from penstock.jobs.stream.event_time.engine import Engine, current_watermark, set_watermark
 from penstock.jobs.watermark import Seen
 from penstock.scripts.local.recorded_run import _batches
 from tests.jobs.spark.running import CHECKPOINTS, Surroundings, TestedJob
@@ -116,20 +116,20 @@ def test_the_watermark_that_is_set_is_in_the_next_micro_batchs_offset_log_less_o
     began = {batch["batch"]: batch["beganInForceMs"] for batch in batches}
     assert set(began.values()) == {None, 1743856190000, 1743856790000}
     assert {number: watermark_ms for number, (_, watermark_ms) in logged.items()} == {
-        number: 0 if in_force_ms is None else in_force_ms - 1 for number, in_force_ms in began.items()
+        number: 0 if current_ms is None else current_ms - 1 for number, current_ms in began.items()
     }
     assert {one["batch"]: one["watermark_ms"] for one in seen} == {number: watermark_ms for number, (_, watermark_ms) in logged.items()}
 
 
 def test_the_watermark_in_force_reaches_the_tasks_and_is_read_anew_each_time(surroundings: Surroundings) -> None:
     session = surroundings.session
-    frame = in_force(session)
+    frame = current_watermark(session)
     found = []
     for watermark_ms in (None, 0, 1743856190000, -5, None):
-        put_in_force(session, watermark_ms)
+        set_watermark(session, watermark_ms)
         found.append([tuple(row) for row in frame.collect()])
     assert found == [[(moment, moment)] for moment in (None, 0, 1743856190000, -5, None)]
-    put_in_force(session, 7, cleared_ms=-3)
+    set_watermark(session, 7, cleared_ms=-3)
     assert [tuple(row) for row in frame.collect()] == [(7, -3)]
 
 

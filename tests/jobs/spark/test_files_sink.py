@@ -22,7 +22,7 @@ from penstock.jobs.errors import BadDeclaration, ReplayDiffers, StagedPartGone
 from penstock.jobs.sinks import files, part_formats, part_log
 from penstock.jobs.sinks.files import Files
 from penstock.jobs.sinks.part_log import Manifest, PartLog
-from penstock.jobs.sinks.parts import PIECE_BYTES, TOKEN
+from penstock.jobs.sinks.parts import PART_BYTES, TOKEN
 from penstock.jobs.sinks.publishing import Publisher
 from penstock.jobs.sinks.sink import FOREVER_MS, Batch
 from penstock.jobs.spec import FileSink
@@ -148,7 +148,7 @@ def test_many_rows_are_written_by_many_tasks(sink: Sink, monkeypatch: pytest.Mon
 
 
 def test_a_file_larger_than_a_piece_of_an_upload_is_put_together_right(sink: Sink) -> None:
-    count = 5 * PIECE_BYTES // 2 // 100_000
+    count = 5 * PART_BYTES // 2 // 100_000
     (part,) = sink.files(bucketBy="none").publish(sink.rows(count, width=100_000), Batch(0, count, 0)).parts
     assert len(part.etags) == 3
     (body,) = sink.objects().values()

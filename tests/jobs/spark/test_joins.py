@@ -71,7 +71,7 @@ def test_a_left_row_waits_for_its_partner_to_the_last_millisecond(surroundings: 
         job.feed("b", _event("last moment", "12:31:00"))
         running.until_read({"a": [2], "b": [3]})
         assert job.rows() == [{"left": "waits", "right": "last moment"}]
-    assert job.aside("late") == []
+    assert job.side_outputs("late") == []
 
 
 def test_an_inner_join_counts_the_left_rows_that_stay_without_partner(surroundings: Surroundings) -> None:
@@ -118,7 +118,8 @@ def test_what_goes_aside_passes_through_a_join_once(surroundings: Surroundings) 
     assert totals == {Tag.DATA: 1, Tag.QUARANTINED: 3, Tag.LATE: 2}
     assert job.rows() == [{"left": "left", "right": "right"}]
     places = Counter(
-        (record["source"], record["offset"], record["reason"].split(":")[0]) for record in job.aside("errors") + job.aside("late")
+        (record["source"], record["offset"], record["reason"].split(":")[0])
+        for record in job.side_outputs("errors") + job.side_outputs("late")
     )
     assert places == Counter(
         [

@@ -14,7 +14,7 @@ from penstock.jobs.blocks.joins import Side, temporal_join
 from penstock.jobs.blocks.keyed import Keyed, Step, connect, deduplicate, list_of, map_of, pattern, process, value
 from penstock.jobs.blocks.windows import aggregate, count_window, tumbling
 from penstock.jobs.driver.session import state_conf
-from penstock.jobs.sources.records import _dealt_out
+from penstock.jobs.sources.records import _repartitioned
 from penstock.jobs.spec import State
 from penstock.jobs.stream.streams import REASON, RECORD, RECORD_TYPE, TAG, TIME, Stream, Tag
 from tests.jobs.spark.apps.keyed_functions import Soon, Trace, Visits, WithRate, remembers
@@ -48,9 +48,9 @@ def test_timers_fire_by_the_watermark_and_before_the_rows_that_came_after_it(sur
     )
     assert [len(rows) for rows in ran.batches[:4]] == [0, 0, 2, 2]
     assert sorted(moment.astimezone(UTC) for times in ran.times[:3] for moment in times if moment) == [at("14"), at("15")]
-    assert [alert["reason"] for alert in ran.aside["alerts"]] == ["n is negative"]
-    assert ran.aside["alerts"][0]["value"] == '{"user":"b","n":-1,"at":"2025-04-05T12:30:04+00:00"}'
-    assert len(ran.aside["quarantined"]) == len(ran.aside["late"]) == 1
+    assert [alert["reason"] for alert in ran.side_outputs["alerts"]] == ["n is negative"]
+    assert ran.side_outputs["alerts"][0]["value"] == '{"user":"b","n":-1,"at":"2025-04-05T12:30:04+00:00"}'
+    assert len(ran.side_outputs["quarantined"]) == len(ran.side_outputs["late"]) == 1
 
 
 def _told(user: str, rows: list[tuple[int, int]]) -> list[dict[str, Any]]:
@@ -147,7 +147,7 @@ def test_two_inputs_share_the_state_and_the_timers_of_a_key(surroundings: Surrou
         ),
     )
     same(ran.rows, [{"id": number, "currency": "EUR", "rate": 1.1} for number in (1, 3, 4)])
-    assert [alert["value"] for alert in ran.aside["alerts"]] == ['{"currency":"USD","id":2}']
+    assert [alert["value"] for alert in ran.side_outputs["alerts"]] == ['{"currency":"USD","id":2}']
 
 
 def test_duplicates_within_the_time_are_counted_and_those_beyond_it_pass(surroundings: Surroundings) -> None:
@@ -288,7 +288,7 @@ def _one_row(session: SparkSession) -> Stream:
 
 def test_records_are_dealt_out_to_as_many_tasks_as_asked_for_and_each_time_the_same_way(session: SparkSession) -> None:
     read = session.range(0, 100, 1, 2).selectExpr("'t' as topic", "0 as partition", "id as offset", "cast(id as string) as value")
-    dealt = [_dealt_out(read, 5).withColumn("task", F.spark_partition_id()).orderBy("offset").collect() for _ in range(2)]
-    assert dealt[0] == dealt[1]
-    assert {one["task"] for one in dealt[0]} == set(range(5))
-    assert _dealt_out(read, None) is read
+    repartitioned = [_repartitioned(read, 5).withColumn("task", F.spark_partition_id()).orderBy("offset").collect() for _ in range(2)]
+    assert repartitioned[0] == repartitioned[1]
+    assert {one["task"] for one in repartitioned[0]} == set(range(5))
+    assert _repartitioned(read, None) is read

@@ -20,7 +20,7 @@ from tests.jobs.spark.running import Surroundings
 # What the driver serves while a query runs.
 _DRIVER = """
 import json, pathlib, sys, urllib.request
-from jobs import session
+from penstock.jobs.driver import session
 from penstock.jobs.driver.lag import Gauges
 
 here = {

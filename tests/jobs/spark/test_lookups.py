@@ -97,7 +97,7 @@ def test_each_row_is_joined_with_the_row_of_its_key(surroundings: Surroundings, 
         ],
     )
     assert ran.times[:3] == [[at("1")], [at("2"), at("3"), at("4")], [at("5")]]
-    assert len(ran.aside[Tag.QUARANTINED]) == 1
+    assert len(ran.side_outputs[Tag.QUARANTINED]) == 1
 
 
 def test_infinity_is_the_end_of_what_a_type_has(bank: PostgresServer) -> None:
@@ -143,8 +143,8 @@ def test_a_database_that_goes_away_and_returns_loses_nothing(surroundings: Surro
     accounts = _table(bank, "accounts", ["id"], ["balance"])
     name = f"away-{uuid.uuid4().hex[:8]}"
 
-    def block(patience: str) -> Callable[[Mapping[str, Stream]], Stream]:
-        return _block(lambda stream: lookup_join(stream, accounts, "a", patience=patience))
+    def block(retry_for: str) -> Callable[[Mapping[str, Stream]], Stream]:
+        return _block(lambda stream: lookup_join(stream, accounts, "a", retry_for=retry_for))
 
     bank.kill()
     with pytest.raises(DatabaseUnreachable) as raised:

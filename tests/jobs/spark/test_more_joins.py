@@ -86,8 +86,8 @@ def test_a_right_row_that_was_put_aside_passes_an_interval_join_once(surrounding
     envelope = f"'{Tag.DATA}' as _tag, {NOTHING}"
     frame = surroundings.session.sql(f"select 'k' as k, id as n, {envelope} from range(2)").withColumn("_time", F.lit(at("20")))
     left, right = Stream(frame.where("n < 0"), timed=True), Stream(frame, timed=True)
-    aside = right.filter("n <> 0").divert("odd", "n = 1", "'odd'")
-    joined = interval_join(Side("l", left, "k"), Side("r", aside, "k"), lower="-5s", upper="5s")
+    side_outputs = right.filter("n <> 0").divert("odd", "n = 1", "'odd'")
+    joined = interval_join(Side("l", left, "k"), Side("r", side_outputs, "k"), lower="-5s", upper="5s")
     assert sorted((one["r"]["n"], one["_tag"]) for one in joined.frame.collect()) == [(0, Tag.FILTERED), (1, "odd")]
 
 
@@ -172,7 +172,7 @@ def test_a_temporal_join_takes_the_version_that_was_valid_then_whatever_came_fir
     ran = run(surroundings, inputs, lambda streams: temporal_join(*_sides(streams), how="left"))
     same(_pairs(ran), expected)
     assert sorted(moment for batch in ran.times for moment in batch if moment) == sorted(at(one["_at"]) for one in orders)
-    assert len(ran.aside[Tag.LATE]) == 1
+    assert len(ran.side_outputs[Tag.LATE]) == 1
 
 
 def _plain_versions(left: Rows, right: Rows) -> list[dict[str, Any]]:
@@ -298,7 +298,7 @@ def test_a_file_is_read_anew_for_every_micro_batch_and_the_same_on_a_replay(surr
     name = surroundings.folder.name.replace("_", "-")
     first = run(surroundings, inputs, named, name=name)
     same(first.rows, [{"k": "a", "name": "Anna", "n": 1}, {"k": "c", "name": None, "n": None}, {"k": "b", "name": "Bert", "n": None}])
-    assert len(first.aside[Tag.QUARANTINED]) == 1
+    assert len(first.side_outputs[Tag.QUARANTINED]) == 1
     put("csv", "k,name,n\na,Antonia,2\n")
     again = run(surroundings, {"l": Input("k STRING", [[row("4", k="a")]])}, named, name=name)
     same(again.rows, [{"k": "a", "name": "Antonia", "n": 2}])

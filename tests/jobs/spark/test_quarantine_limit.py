@@ -22,11 +22,11 @@ def test_too_many_bad_records_stop_the_job_with_their_reasons_and_nothing_is_wri
     first = f"as {job.topics['a']}-0"
     bad_json, no_key = "the value is not JSON of the source's schema", "key is missing"
     assert raised.value.given == f"3 of 4 records (75.0%): {bad_json} (2, {first}-3); {no_key} (1, {first}-5)"
-    assert (len(job.rows()), len(job.aside("errors"))) == (1, 1)
+    assert (len(job.rows()), len(job.side_outputs("errors"))) == (1, 1)
 
     # The micro-batch was not committed: with a limit that lets it pass it runs again, and nothing is lost or there twice.
     job.edit(lambda spec: spec["quarantine"].update(share=0.8))
     with job.running() as running:
         (batch, *_) = running.until_read({"a": [6]})
     assert batch["totalTags"] == {Tag.DATA: 2, Tag.QUARANTINED: 4}
-    assert (len(job.rows()), len(job.aside("errors"))) == (2, 4)
+    assert (len(job.rows()), len(job.side_outputs("errors"))) == (2, 4)

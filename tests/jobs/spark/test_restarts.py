@@ -102,7 +102,7 @@ def hold_it_is_there_once(surroundings: Surroundings, point: str) -> None:
         totals = running.batches[-1]["totalTags"]
     assert [row["name"] for row in job.rows()] == ["four", "one", "three", "two"]
     assert totals == {"data": 4, "quarantined": 1}
-    assert {(record["partition"], record["offset"]) for record in job.aside("errors")} == {(0, 3)}
+    assert {(record["partition"], record["offset"]) for record in job.side_outputs("errors")} == {(0, 3)}
     assert "Uploads" not in surroundings.s3.list_multipart_uploads(Bucket=OUTPUT, Prefix=f"{job.name}/"), "staged uploads are left behind"
 
 
@@ -132,7 +132,7 @@ def test_the_watermark_and_the_partitions_times_survive_a_restart(surroundings: 
     assert batch["beganInForceMs"] == before["inForceMs"]
     assert batch["watermarks"]["inForceMs"] - batch["beganInForceMs"] == 10 * 60_000
     assert [row["name"] for row in job.rows()] == ["newer", "on the edge", "one", "two"]
-    assert len(job.aside("late")) == 1
+    assert len(job.side_outputs("late")) == 1
 
 
 def test_a_replay_with_other_rows_stops_the_job(surroundings: Surroundings) -> None:
@@ -259,7 +259,7 @@ def test_partitions_added_while_the_job_runs_are_read_and_hold_the_watermark(sur
         admin.create_partitions([NewPartitions(job.topics["a"], 2)])[job.topics["a"]].result()
         job.feed("a", _row("new partition", "12:20:00"), partition=1)
         running.until_read({"a": [1, 1]})
-    rows, late = [row["name"] for row in job.rows()], job.aside("late")
+    rows, late = [row["name"] for row in job.rows()], job.side_outputs("late")
     # The watermark was 12:29:50 before the partition was there: what lies behind it is late, and told, not lost.
     assert (rows, len(late)) == (["one"], 1)
 

@@ -38,7 +38,7 @@ def test_a_record_that_does_not_parse_goes_to_quarantine_with_reason_and_place(s
     with job.running() as running:
         running.until_read({"a": [1, len(broken)]})
     assert job.rows() == [{"key": "k", "name": "good", "amount": 1.5}]
-    found = {record["offset"]: record for record in job.aside("errors")}
+    found = {record["offset"]: record for record in job.side_outputs("errors")}
     assert [found[offset]["reason"] for offset in range(len(broken))] == list(broken.values())
     assert {(record["source"], record["topic"], record["partition"]) for record in found.values()} == {("a", job.topics["a"], 1)}
     values = [base64.b64decode(r["valueBase64"]) if "valueBase64" in r else r["value"].encode() for _, r in sorted(found.items())]
@@ -51,7 +51,7 @@ def test_a_record_in_quarantine_does_not_move_the_watermark(surroundings: Surrou
     with job.running() as running:
         running.until_read({"a": [2]})
     assert running.batches[-1]["watermarks"]["inputs"]["a"] == 1743856200000 - 10_000
-    assert len(job.aside("errors")) == 1
+    assert len(job.side_outputs("errors")) == 1
 
 
 def test_offsets_of_any_kind_and_fractions_are_read_as_the_same_moment(surroundings: Surroundings) -> None:
@@ -74,7 +74,7 @@ def test_rows_in_are_rows_out_and_quarantined_and_late_and_filtered(surroundings
     assert batch["totalTags"] == {Tag.DATA: 3, Tag.FILTERED: 1, Tag.LATE: 1, Tag.QUARANTINED: 1}
     assert batch["totalRowsIn"] == {"a": 6}
     assert [row["name"] for row in job.rows()] == ["in time", "one", "two"]
-    (late,) = job.aside("late")
+    (late,) = job.side_outputs("late")
     assert json.loads(late["value"])["name"] == "late"
 
 
@@ -88,7 +88,7 @@ def test_a_partition_that_lags_behind_loses_no_row(surroundings: Surroundings) -
         job.feed("a", *(_row(f"slow {n}", at=f"2025-04-05T12:{n:02d}:00Z") for n in range(1, 5)), partition=1)
         running.until_read({"a": [5, 5]})
     assert len(job.rows()) == 10
-    assert job.aside("late") == []
+    assert job.side_outputs("late") == []
 
 
 def test_rows_lie_below_the_date_of_their_event_time_in_the_sinks_zone(surroundings: Surroundings) -> None:

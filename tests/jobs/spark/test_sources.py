@@ -63,14 +63,14 @@ def test_several_topics_are_one_input_and_a_tombstone_deletes(surroundings: Surr
         (batch, *_) = _until(running, {(one, 0): 4, (other, 1): 1})
         # A tombstone's time is the broker's, of today: it must not carry the watermark away.
         assert batch["watermarks"]["inForceMs"] is None, "a partition without rows holds the watermark back"
-        # A partition more of one of the two: the query is planned anew, and nobody's lane changes.
+        # A partition more of one of the two: the query is planned anew, and nobody's split changes.
         admin = AdminClient({"bootstrap.servers": surroundings.brokers})
         admin.create_partitions([NewPartitions(one, 2)])[one].result()
         _write(surroundings.brokers, one, {"key": b"3", "value": json.dumps({"id": 3, "at": at, "name": "z"}), "partition": 1})
         _write(surroundings.brokers, other, {"key": b"2", "value": json.dumps({"id": 2, "at": at, "name": "q"})})
         _until(running, {(one, 0): 4, (one, 1): 1, (other, 0): 1, (other, 1): 1})
         last = running.batches[-1]
-    assert last["watermarks"]["inForceMs"] == 1743856190000, "12:30:00 less the bound, once all lanes have spoken"
+    assert last["watermarks"]["inForceMs"] == 1743856190000, "12:30:00 less the bound, once all splits have spoken"
     rows = {row["place"]: (row["id"], row.get("name"), row["gone"], row.get("header"), row["key"]) for row in job.rows()}
     assert rows == {
         "a/0/0": (1, "x", False, "t1", "1"),
@@ -79,7 +79,7 @@ def test_several_topics_are_one_input_and_a_tombstone_deletes(surroundings: Surr
         "a/1/0": (3, "z", False, None, "3"),
         "b/0/0": (2, "q", False, None, "2"),
     }
-    assert {(r["topic"], r["offset"], r["reason"]) for r in job.aside("errors")} == {
+    assert {(r["topic"], r["offset"], r["reason"]) for r in job.side_outputs("errors")} == {
         (one, 2, "the key has no id of type int"),
         (one, 3, "id is missing"),
     }
@@ -172,7 +172,7 @@ def test_files_are_read_once_each_line_a_record(surroundings: Surroundings) -> N
     assert [one["name"] for one in job.rows()] == ["one", "three", "two"]
     assert last["totalTags"] == {"data": 3, "quarantined": 1, "late": 1}
     assert last["totalRowsIn"] == {"a": 5}
-    (bad,) = job.aside("errors")
+    (bad,) = job.side_outputs("errors")
     assert bad["value"] == "broken" and bad["topic"] == f"s3a://{OUTPUT}/{folder}/dt=2025-04-05/one.jsonl"
 
 
@@ -249,4 +249,4 @@ def test_avro_is_read_by_the_schema_beside_the_spec(surroundings: Surroundings) 
     with job.running() as running:
         running.until_read({"a": [2]})
     assert job.rows() == [{"user": "u", "n": 7}]
-    assert [(bad["offset"], bad["reason"]) for bad in job.aside("errors")] == [(1, "the value is not Avro of click.avsc")]
+    assert [(bad["offset"], bad["reason"]) for bad in job.side_outputs("errors")] == [(1, "the value is not Avro of click.avsc")]

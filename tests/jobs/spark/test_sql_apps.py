@@ -56,7 +56,7 @@ def declared(session: SparkSession, folder: Path, text: str) -> Declared:
         (f"{CLICKS}INSERT INTO out SELECT user FROM clicks WHERE n > 1 extra words", 2, "words"),
         (f"{CLICKS}INSERT INTO out SELECT user, count(*) AS n FROM clicks", 2, "count(1)"),
         (f"{CLICKS}INSERT INTO out SELECT user FROM clicks\nWHERE count(*) > 1", 3, "an expression on a single row"),
-        (f"{CLICKS}INSERT INTO out SELECT user, count(*) AS c FROM clicks GROUP BY user, ROWS(2)\nHAVING count(*) > 1", 3, "on a single row"),
+        (f"{CLICKS}INSERT INTO out SELECT user, count(*) AS c FROM clicks GROUP BY user, ROWS(2)\nHAVING count(*) > 1", 3, "single row"),
         (f"{CLICKS}INSERT INTO out SELECT user, count(*) AS c FROM clicks GROUP BY user, ROWS(2)\nHAVING c", 3, "BOOLEAN"),
         (f"{CLICKS}INSERT INTO out SELECT user FROM clicks WHERE\nexplode(tags) = 'a'", 3, "one value per row"),
         (f"{CLICKS}INSERT INTO a SELECT * FROM clicks;\nINSERT INTO b SELECT * FROM clicks WHERE\nmax(n) = n", 4, "on a single row"),

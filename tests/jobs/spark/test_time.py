@@ -16,7 +16,7 @@ from penstock.jobs.errors import BadDeclaration
 from penstock.jobs.local.replay import moment_ms
 from penstock.jobs.spec.sources import EventTime
 from penstock.jobs.stream.event_time import judging
-from penstock.jobs.stream.event_time.engine import put_in_force
+from penstock.jobs.stream.event_time.engine import set_watermark
 from penstock.jobs.stream.event_time.timestamps import event_time
 from penstock.jobs.stream.skew import observe_keys
 from penstock.jobs.stream.streams import REASON, TIME
@@ -84,11 +84,11 @@ def _judged(session: SparkSession, time: EventTime, rows: list[tuple[str | None,
 def test_a_row_is_late_beyond_the_allowed_lateness_and_wherever_the_state_is_gone(session: SparkSession) -> None:
     time = _time(field="at", format="epoch-millis", allowedLateness="10ms")
     taken = datetime(2025, 4, 5, tzinfo=UTC)
-    put_in_force(session, 100, cleared_ms=92)
+    set_watermark(session, 100, cleared_ms=92)
     try:
         found = _judged(session, time, [(text, taken) for text in ("100", "99", "92", "91", "89", "x")] + [(None, taken)])
     finally:
-        put_in_force(session, None)
+        set_watermark(session, None)
     assert [(row[judging.BEHIND], row[judging.LATE]) for row in found] == [
         (None, False),
         (1, False),
@@ -109,11 +109,11 @@ def test_ingestion_and_processing_time_need_no_field(session: SparkSession) -> N
     (processed,) = _judged(session, _time(kind="processing"), [("nothing", taken)])
     assert before_ms <= processed["ms"] <= int(datetime.now(UTC).timestamp() * 1000)
     # A clock that was put back makes no row late: it takes the watermark's time.
-    put_in_force(session, processed["ms"] + 3_600_000)
+    set_watermark(session, processed["ms"] + 3_600_000)
     try:
         (put_back,) = _judged(session, _time(kind="processing"), [("nothing", taken)])
     finally:
-        put_in_force(session, None)
+        set_watermark(session, None)
     assert (put_back["ms"], put_back[judging.LATE]) == (processed["ms"] + 3_600_000, False)
 
 
@@ -135,7 +135,7 @@ def test_an_event_a_day_ahead_goes_to_quarantine_and_carries_nothing_with_it(sur
         (batch, *_) = running.until_read({"a": [5, 1]})
         gauges = _gauges(surroundings.session)
     assert batch["watermarks"]["inputs"]["a"] == int((now - timedelta(seconds=70)).timestamp() * 1000)
-    ahead, ancient = job.aside("errors")
+    ahead, ancient = job.side_outputs("errors")
     assert json.loads(ahead["value"])["name"] == "a day ahead"
     assert json.loads(ancient["value"])["name"] == "no clock yet"
     assert ancient["reason"] == "not after 1970-01-01T00:00:00Z: 1970-01-01 00:00:00"
@@ -143,7 +143,7 @@ def test_an_event_a_day_ahead_goes_to_quarantine_and_carries_nothing_with_it(sur
     assert reason == "ahead of the clock by ms:"
     assert 0 <= 86_400_000 - int(ahead_ms) < 60_000
     assert [row["name"] for row in job.rows()] == ["earlier", "in time", "now"]
-    assert [json.loads(late["value"])["name"] for late in job.aside("late")] == ["late"]
+    assert [json.loads(late["value"])["name"] for late in job.side_outputs("late")] == ["late"]
     topic, watermark_ms = job.topics["a"], batch["watermarks"]["inForceMs"]
     assert {name: value for name, value in gauges.items() if name.startswith(("penstock.watermark", "penstock.rows", "penstock.l"))} == {
         "penstock.watermarkMs": watermark_ms,
@@ -168,7 +168,7 @@ def test_a_partition_that_lags_in_a_catch_up_is_not_idle_and_loses_no_row(surrou
         running.until_read({"a": [3, 21]})
     assert len(running.batches) >= 3
     assert len(job.rows()) == 24
-    assert job.aside("late") == []
+    assert job.side_outputs("late") == []
 
 
 def test_an_idle_input_holds_no_join_back_across_a_restart_and_takes_part_again_when_it_returns(surroundings: Surroundings) -> None:
@@ -193,7 +193,7 @@ def test_an_idle_input_holds_no_join_back_across_a_restart_and_takes_part_again_
     # b1 lies within a minute of the first two; the others, but for the last, are known to have no partner.
     assert [row for row in rows if "right" in row] == [{"left": "a1", "right": "b1"}, {"left": "a2", "right": "b1"}]
     assert sorted(row["left"] for row in rows if "right" not in row) == sorted(f"a{number}" for number in range(3, fed + 1))
-    assert [json.loads(late["value"])["name"] for late in job.aside("late")] == ["late b"]
+    assert [json.loads(late["value"])["name"] for late in job.side_outputs("late")] == ["late b"]
 
 
 def _fed_until(running: Running, reached: Callable[[dict[str, Any]], bool], first: int) -> int:
@@ -234,7 +234,7 @@ def test_windows_of_processing_time_close_by_the_clock_with_the_same_code(surrou
     (row,) = job.rows()
     assert (row["n"], row["names"]) == (2, "one two")
     assert datetime.fromisoformat(row["window_start"]).timestamp() * 1000 == taken_ms // 10_000 * 10_000
-    assert job.aside("late") == []
+    assert job.side_outputs("late") == []
 
 
 def _until(running: Running, reached: Callable[[dict[str, Any]], bool]) -> None:

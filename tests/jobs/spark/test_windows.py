@@ -83,7 +83,7 @@ def test_early_results_are_told_after_each_micro_batch_that_changes_them(surroun
         same(({name: value for name, value in one.items() if value is not None} for one in found), expected)
     # The micro-batch without rows, in which windows go, changes none.
     assert [len(found) for found in ran.batches] == [5, 4, 3, 0]
-    assert len(ran.aside[Tag.LATE]) == len(blocks), "each input's late row"
+    assert len(ran.side_outputs[Tag.LATE]) == len(blocks), "each input's late row"
 
 
 @pytest.mark.parametrize(

@@ -54,7 +54,7 @@ def test_each_event_moves_its_streams_watermark_as_the_document_says_and_all_16_
             batches = running.until_read({source: [count] for source, count in fed.items()})
             assert batches[-1]["watermarks"]["inputs"][stream] == _clock(watermark), f"after {name}"
     assert job.rows() == PAIRS
-    assert job.aside("late") == []
+    assert job.side_outputs("late") == []
 
 
 def test_an_event_that_equals_the_watermark_in_force_is_in_time(surroundings: Surroundings) -> None:
@@ -67,7 +67,7 @@ def test_an_event_that_equals_the_watermark_in_force_is_in_time(surroundings: Su
         (batch, *_) = running.until_read({"a": [3], "b": [1]})
         assert batch["beganInForceMs"] == _clock("12:29:45")
     assert job.rows() == [{"left": "A", "right": "W"}, {"left": "on time", "right": "W"}]
-    (late,) = job.aside("late")
+    (late,) = job.side_outputs("late")
     assert (late["source"], late["offset"], late["reason"]) == ("a", 2, "older than the watermark by ms: 1")
 
 
@@ -121,8 +121,8 @@ def test_late_events_are_kept_in_their_side_output_and_count_within_an_allowed_l
             job.feed("a", _event(name, moment))
             batches = running.until_read({"a": [count]})
             assert batches[-1]["watermarks"]["inForceMs"] == _clock(watermark), f"after {name}"
-    assert [json.loads(record["value"])["name"] for record in job.aside("late")] == late
-    assert [record["reason"] for record in job.aside("late")][-1] == "older than the watermark by ms: 15000"
+    assert [json.loads(record["value"])["name"] for record in job.side_outputs("late")] == late
+    assert [record["reason"] for record in job.side_outputs("late")][-1] == "older than the watermark by ms: 15000"
     assert [row["names"] for row in sorted(job.rows(), key=lambda row: row["window_start"])] == windows
     assert running.batches[-1]["totalTolerated"] == {"a": 2 - len(late)}
     assert running.batches[-1]["totalLate"] == {"a": len(late)}

@@ -109,7 +109,7 @@ def test_both_faults_come_at_once(tmp_path: Path) -> None:
 
 
 def test_calls_of_stateful_blocks_are_counted(tmp_path: Path) -> None:
-    text = "from jobs import joins\ndef build(job):\n    joins.interval_join(interval_join(1, 2), 3)\n"
+    text = "from penstock.jobs.blocks import joins\ndef build(job):\n    joins.interval_join(interval_join(1, 2), 3)\n"
     assert read_text(tmp_path, text).stateful_calls == ("interval_join", "interval_join")
 
 
@@ -117,7 +117,7 @@ def test_a_block_is_counted_under_any_name_and_what_is_only_called_like_one_is_n
     text = """\
 import psycopg, penstock.jobs.blocks.joins
 from penstock.jobs.blocks.keyed.process import process as each
-from jobs import windows
+from penstock.jobs.blocks import windows
 from elsewhere import pattern
 
 

@@ -84,7 +84,7 @@ def test_without_an_expectation_rows_in_are_held_against_all_that_came_out() -> 
 
 
 def test_what_an_app_diverts_by_a_tag_of_its_own_is_no_loss() -> None:
-    found = balance(_outcome(5, rows_in=11, quarantined=3, late=0, aside={"failed": 2, "refunds": 1}))
+    found = balance(_outcome(5, rows_in=11, quarantined=3, late=0, side_outputs={"failed": 2, "refunds": 1}))
     assert found.differences == ()
     assert found.checked == "rows in = out + quarantined + late + filtered + failed + refunds"
 

@@ -12,7 +12,7 @@ import pytest
 
 from penstock.scripts.errors import CommandNotStarted
 from penstock.scripts.layout import ROOT
-from penstock.scripts.process.supervised import Leash
+from penstock.scripts.process.supervised import SupervisedProcess
 
 # A process's end is told by the end of a pipe that it holds; this is for what has no pipe.
 WITHIN_S = 30
@@ -37,32 +37,32 @@ def _read_to_end(pipe: int) -> bytes:
         return file.read()
 
 
-def _leash(
+def _supervised(
     command: str, log: Path, remove: Path | None = None, grace_s: float = 10, ask: signal.Signals = signal.SIGTERM, *, led: bool = False
-) -> Leash:
-    return Leash(["sh", "-c", command], env=os.environ, log=log, remove=remove, grace_s=grace_s, ask=ask, led=led)
+) -> SupervisedProcess:
+    return SupervisedProcess(["sh", "-c", command], env=os.environ, log=log, remove=remove, grace_s=grace_s, ask=ask, led=led)
 
 
-def test_a_command_and_its_children_end_with_the_leash(tmp_path: Path) -> None:
+def test_a_command_and_its_children_end_with_the_supervised_process(tmp_path: Path) -> None:
     folder = tmp_path / "data"
     folder.mkdir()
     pipe = _fifo(tmp_path / "log")
-    with _leash("sleep 1000 & sleep 1000", tmp_path / "log", remove=folder) as leash:
-        assert leash.alive()
-        assert leash.returncode is None
+    with _supervised("sleep 1000 & sleep 1000", tmp_path / "log", remove=folder) as supervised:
+        assert supervised.alive()
+        assert supervised.returncode is None
     assert _read_to_end(pipe) == b""
-    assert not leash.alive()
-    assert leash.returncode == -signal.SIGTERM
+    assert not supervised.alive()
+    assert supervised.returncode == -signal.SIGTERM
     assert not folder.exists()
 
 
 PARENT = """
 import os, sys
 from pathlib import Path
-from penstock.scripts.process.supervised import Leash
+from penstock.scripts.process.supervised import SupervisedProcess
 command = ["sh", "-c", "trap '' TERM HUP INT; sleep 1000 & sleep 1000"]
-with Leash(command, env=os.environ, log=Path(sys.argv[1]), remove=Path(sys.argv[2]), grace_s=0.1) as leash:
-    print(leash.pid, flush=True)
+with SupervisedProcess(command, env=os.environ, log=Path(sys.argv[1]), remove=Path(sys.argv[2]), grace_s=0.1) as supervised:
+    print(supervised.pid, flush=True)
     sys.stdin.read()
 """
 
@@ -85,29 +85,29 @@ def test_a_killed_parent_leaves_no_child_and_no_folder(tmp_path: Path, number: s
         assert int(parent.stdout.readline()) > 0
         parent.send_signal(number)
         parent.wait()
-        # The child, its own child and the keeper hold the log; the keeper is the last of them.
+        # The child, its own child and the supervisor hold the log; the supervisor is the last of them.
         _read_to_end(pipe)
     assert not folder.exists()
 
 
 def test_the_command_has_a_session_of_its_own_so_that_ctrl_c_does_not_reach_it(tmp_path: Path) -> None:
-    with _leash("sleep 1000", tmp_path / "log") as leash:
-        assert os.getsid(leash.pid) == leash.pid != os.getsid(0)
+    with _supervised("sleep 1000", tmp_path / "log") as supervised:
+        assert os.getsid(supervised.pid) == supervised.pid != os.getsid(0)
 
 
 def test_a_command_that_does_not_heed_is_killed_after_the_grace(tmp_path: Path) -> None:
     log = tmp_path / "log"
-    with _leash("trap '' TERM; echo deaf; while :; do sleep 0.1; done", log, grace_s=0.2) as leash:
-        _wait_for(lambda: leash.tail() == "deaf")
-    assert leash.returncode == -signal.SIGKILL
+    with _supervised("trap '' TERM; echo deaf; while :; do sleep 0.1; done", log, grace_s=0.2) as supervised:
+        _wait_for(lambda: supervised.tail() == "deaf")
+    assert supervised.returncode == -signal.SIGKILL
 
 
 def test_a_command_is_asked_with_the_signal_that_was_chosen(tmp_path: Path) -> None:
     log = tmp_path / "log"
-    with _leash("trap 'echo asked; exit 7' INT; echo ready; while :; do sleep 0.1; done", log, ask=signal.SIGINT) as leash:
-        _wait_for(lambda: leash.tail() == "ready")
-    assert leash.returncode == 7
-    assert leash.tail(1) == "asked"
+    with _supervised("trap 'echo asked; exit 7' INT; echo ready; while :; do sleep 0.1; done", log, ask=signal.SIGINT) as supervised:
+        _wait_for(lambda: supervised.tail() == "ready")
+    assert supervised.returncode == 7
+    assert supervised.tail(1) == "asked"
 
 
 @pytest.mark.parametrize(("led", "told"), [(True, "helped"), (False, "alone")])
@@ -115,7 +115,7 @@ def test_a_command_that_needs_its_children_to_end_well_is_asked_before_they_are(
     """The child answers once the command asks it to; where both are asked to end, it is gone by then."""
     helper = "(trap 'exit 0' TERM; echo up > up; while [ ! -e asked ]; do sleep 0.02; done; echo helped > answer) & child=$!"
     ending = "trap 'sleep 0.3; touch asked; wait $child; cat answer 2>/dev/null || echo alone; exit 0' TERM"
-    with _leash(f"cd {tmp_path}; {helper}; {ending}; while :; do sleep 0.02; done", tmp_path / "log", led=led):
+    with _supervised(f"cd {tmp_path}; {helper}; {ending}; while :; do sleep 0.02; done", tmp_path / "log", led=led):
         _wait_for((tmp_path / "up").exists)
     assert (tmp_path / "log").read_text(encoding="utf-8").splitlines()[-1] == told
 
@@ -123,12 +123,12 @@ def test_a_command_that_needs_its_children_to_end_well_is_asked_before_they_are(
 def test_a_command_that_ends_by_itself_leaves_its_log_and_its_folder_until_the_stop(tmp_path: Path) -> None:
     folder = tmp_path / "data"
     folder.mkdir()
-    with _leash("sleep 1000 & for n in 1 2 3; do echo $n; done; exit 3", tmp_path / "log", remove=folder) as leash:
-        _wait_for(lambda: not leash.alive())
-        assert leash.returncode == 3
-        assert leash.tail(2) == "2\n3"
+    with _supervised("sleep 1000 & for n in 1 2 3; do echo $n; done; exit 3", tmp_path / "log", remove=folder) as supervised:
+        _wait_for(lambda: not supervised.alive())
+        assert supervised.returncode == 3
+        assert supervised.tail(2) == "2\n3"
         assert folder.exists()
-    assert leash.returncode == 3
+    assert supervised.returncode == 3
     assert not folder.exists()
 
 
@@ -136,18 +136,18 @@ def test_a_keeper_that_was_killed_is_noticed_and_nothing_is_left(tmp_path: Path)
     folder = tmp_path / "data"
     folder.mkdir()
     pipe = _fifo(tmp_path / "log")
-    with _leash("sleep 1000", tmp_path / "log", remove=folder) as leash:
-        assert leash._keeper is not None
-        leash._keeper.kill()
-        _wait_for(lambda: not leash.alive())
+    with _supervised("sleep 1000", tmp_path / "log", remove=folder) as supervised:
+        assert supervised._supervisor is not None
+        supervised._supervisor.kill()
+        _wait_for(lambda: not supervised.alive())
         assert _read_to_end(pipe) == b""
-    assert leash.returncode is None
+    assert supervised.returncode is None
     assert not folder.exists()
 
 
 def test_a_missing_command_is_named(tmp_path: Path) -> None:
     with pytest.raises(CommandNotStarted) as raised:
-        Leash(["no-such-command"], env=os.environ, log=tmp_path / "log").start()
+        SupervisedProcess(["no-such-command"], env=os.environ, log=tmp_path / "log").start()
     assert raised.value.given == "no-such-command"
     assert raised.value.need == "No such file or directory"
 
@@ -155,13 +155,13 @@ def test_a_missing_command_is_named(tmp_path: Path) -> None:
 def test_the_log_is_appended_to_and_its_folder_made(tmp_path: Path) -> None:
     log = tmp_path / "new" / "log"
     for word in ("first", "second"):
-        with _leash(f"echo {word}", log) as leash:
-            _wait_for(lambda leash=leash: not leash.alive())  # type: ignore[misc]
+        with _supervised(f"echo {word}", log) as supervised:
+            _wait_for(lambda supervised=supervised: not supervised.alive())  # type: ignore[misc]
     assert log.read_text() == "first\nsecond\n"
 
 
 def test_a_leash_that_was_not_started_is_not_alive_and_stops_without_a_word(tmp_path: Path) -> None:
-    leash = _leash("true", tmp_path / "log")
-    assert not leash.alive()
-    assert leash.tail() == ""
-    leash.stop()
+    supervised = _supervised("true", tmp_path / "log")
+    assert not supervised.alive()
+    assert supervised.tail() == ""
+    supervised.stop()

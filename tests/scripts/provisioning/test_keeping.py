@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from penstock.scripts.provisioning.errors import NothingOfThatName
-from penstock.scripts.provisioning.keeping import Fate, StackState, fates
+from penstock.scripts.provisioning.keeping import DestroyAction, StackState, destroy_actions
 from penstock.scripts.provisioning.stacks import Stack
 from penstock.scripts.provisioning.state_resource import StateResource
 
@@ -42,30 +42,32 @@ def _state(
     return StackState(Stack(name, Path(name), ()), tuple(resources), frozenset(protected), stood_on or {})
 
 
-def _fates(*states: StackState, buckets: Collection[str] = (), others: Collection[str] = (), full: Collection[str] = ()) -> dict[str, Fate]:
-    found = fates(states, buckets=buckets, others=others, holds_data=lambda name: name in full)
-    return {fate.name: fate for fate in found}
+def _destroy_actions(
+    *states: StackState, buckets: Collection[str] = (), others: Collection[str] = (), full: Collection[str] = ()
+) -> dict[str, DestroyAction]:
+    found = destroy_actions(states, buckets=buckets, others=others, holds_data=lambda name: name in full)
+    return {action.name: action for action in found}
 
 
 def test_a_bucket_with_data_stays_with_its_settings_and_its_key_and_an_empty_one_goes() -> None:
-    fate = _fates(_state("checkpoints", [KEY, *_bucket("data"), *_bucket("none")]), full=["data"])["checkpoints"]
-    assert fate.kept == {KEY.address, *(one.address for one in _bucket("data"))}
-    assert set(fate.destroyed) == {one.address for one in _bucket("none")}
-    assert list(fate.why.values()) == ["it holds data; --delete-bucket data"]
+    action = _destroy_actions(_state("checkpoints", [KEY, *_bucket("data"), *_bucket("none")]), full=["data"])["checkpoints"]
+    assert action.kept == {KEY.address, *(one.address for one in _bucket("data"))}
+    assert set(action.destroyed) == {one.address for one in _bucket("none")}
+    assert list(action.why.values()) == ["it holds data; --delete-bucket data"]
 
 
 def test_a_bucket_that_is_named_goes_with_its_data_and_the_last_one_takes_the_key_along() -> None:
     state = _state("checkpoints", [KEY, *_bucket("data"), *_bucket("more")])
-    one = _fates(state, buckets=["data"], full=["data", "more"])["checkpoints"]
+    one = _destroy_actions(state, buckets=["data"], full=["data", "more"])["checkpoints"]
     assert KEY.address in one.kept
     assert set(one.destroyed) == {resource.address for resource in _bucket("data")}
-    assert not _fates(state, buckets=["data", "more"], full=["data", "more"])["checkpoints"].kept
+    assert not _destroy_actions(state, buckets=["data", "more"], full=["data", "more"])["checkpoints"].kept
 
 
 def test_the_bucket_of_the_access_logs_stays_for_the_bucket_that_logs_there_until_it_is_named() -> None:
     state = _state("checkpoints", [KEY, *_bucket("data"), *_bucket("logs"), LOGGING])
-    assert not _fates(state, full=["data"])["checkpoints"].destroyed
-    named = _fates(state, buckets=["logs"], full=["data", "logs"])["checkpoints"]
+    assert not _destroy_actions(state, full=["data"])["checkpoints"].destroyed
+    named = _destroy_actions(state, buckets=["logs"], full=["data", "logs"])["checkpoints"]
     assert set(named.destroyed) == {LOGGING.address, *(one.address for one in _bucket("logs"))}
 
 
@@ -74,28 +76,28 @@ def test_what_the_environment_protects_stays_empty_or_not_until_it_is_named() ->
     group = StateResource("aws_security_group.brokers", "aws_security_group", {})
     alarm = StateResource("aws_cloudwatch_metric_alarm.full", "aws_cloudwatch_metric_alarm", {}, (brokers.address,))
     state = _state("kafka", [group, brokers, alarm], protected=[brokers.address])
-    assert _fates(state)["kafka"].kept == {brokers.address, group.address}
-    assert not _fates(state, others=["kafka/aws_msk_cluster.brokers"])["kafka"].kept
+    assert _destroy_actions(state)["kafka"].kept == {brokers.address, group.address}
+    assert not _destroy_actions(state, others=["kafka/aws_msk_cluster.brokers"])["kafka"].kept
 
 
 def test_a_repository_that_stays_keeps_its_policy() -> None:
     repository = StateResource("aws_ecr_repository.jobs", "aws_ecr_repository", {"name": "x/jobs"}, (KEY.address,))
     policy = StateResource("aws_ecr_repository_policy.jobs", "aws_ecr_repository_policy", {"repository": "x/jobs"}, (repository.address,))
     state = _state("registry", [KEY, repository, policy], protected=[KEY.address, repository.address])
-    assert not _fates(state)["registry"].destroyed
-    assert not _fates(state, others=["registry/aws_ecr_repository.jobs"])["registry"].kept
+    assert not _destroy_actions(state)["registry"].destroyed
+    assert not _destroy_actions(state, others=["registry/aws_ecr_repository.jobs"])["registry"].kept
 
 
 def test_a_protected_key_goes_with_the_last_that_it_encrypts() -> None:
     secrets = StateResource("aws_eks_cluster.cluster", "aws_eks_cluster", {}, (KEY.address,))
     stood_on = {secrets.address: frozenset(["network"])}
     network = _state("network", [StateResource("aws_vpc.vpc", "aws_vpc", {})])
-    found = _fates(network, _state("cluster", [KEY, secrets], protected=[KEY.address], stood_on=stood_on))
+    found = _destroy_actions(network, _state("cluster", [KEY, secrets], protected=[KEY.address], stood_on=stood_on))
     assert not found["cluster"].kept
     assert not found["network"].kept
     state = _state("checkpoints", [KEY, *_bucket("data")], protected=[KEY.address, "aws_s3_bucket.data"])
-    assert len(_fates(state)["checkpoints"].kept) == 4
-    assert not _fates(state, buckets=["data"], full=["data"])["checkpoints"].kept
+    assert len(_destroy_actions(state)["checkpoints"].kept) == 4
+    assert not _destroy_actions(state, buckets=["data"], full=["data"])["checkpoints"].kept
 
 
 def test_a_stack_that_something_kept_stands_on_stays_whole() -> None:
@@ -104,19 +106,19 @@ def test_a_stack_that_something_kept_stands_on_stays_whole() -> None:
     group = StateResource("aws_security_group.brokers", "aws_security_group", {})
     brokers = StateResource("aws_msk_cluster.brokers", "aws_msk_cluster", {}, (group.address,))
     stood_on = {group.address: frozenset(["network"])}
-    found = _fates(network, registry, _state("kafka", [group, brokers], protected=[brokers.address], stood_on=stood_on))
+    found = _destroy_actions(network, registry, _state("kafka", [group, brokers], protected=[brokers.address], stood_on=stood_on))
     assert found["network"].kept == {"aws_vpc.vpc"}
     assert found["network"].why == {}
     assert found["registry"].destroyed == ("aws_ecr_repository.jobs",)
 
 
 def test_without_anything_to_keep_all_goes() -> None:
-    assert not _fates(_state("checkpoints", [KEY, *_bucket("none")]))["checkpoints"].kept
+    assert not _destroy_actions(_state("checkpoints", [KEY, *_bucket("none")]))["checkpoints"].kept
 
 
 @pytest.mark.parametrize(("buckets", "others"), [(["dta"], []), ([], ["checkpoints/aws_kms_key.kay"])])
 def test_a_name_that_nothing_has_is_refused(buckets: list[str], others: list[str]) -> None:
     with pytest.raises(NothingOfThatName) as raised:
-        _fates(_state("checkpoints", [KEY, *_bucket("data")]), buckets=buckets, others=others)
+        _destroy_actions(_state("checkpoints", [KEY, *_bucket("data")]), buckets=buckets, others=others)
     assert raised.value.exit_code == 2
     assert "data" in raised.value.need or "aws_kms_key.key" in raised.value.need

@@ -11,7 +11,7 @@ from pyspark.sql.types import DataType, LongType, StringType, StructField, Struc
 
 from penstock.jobs.blocks.keyed.declared import TypedState
 from penstock.jobs.blocks.keyed.function import KeyedFunction
-from penstock.jobs.blocks.keyed.processor import ASIDE, MOMENT, Order, Plan, Processor, Time
+from penstock.jobs.blocks.keyed.processor import MOMENT, SIDE_ROW, Order, Plan, Processor, Time
 from penstock.jobs.blocks.keyed.values import microseconds, moment
 from penstock.jobs.stream.streams import REASON, TAG, TIME
 
@@ -78,18 +78,18 @@ class Ran:
         return sorted(self.tester.handle._timers.listTimers("one"))
 
     def _take(self, rows: Any) -> None:
-        own = {TAG, REASON, MOMENT, ASIDE}
+        own = {TAG, REASON, MOMENT, SIDE_ROW}
         self.out += [{**{k: v for k, v in row.asDict().items() if k not in own}, "at": row[MOMENT]} for row in rows]
 
 
 def cut(items: Sequence[Any], sizes: Sequence[int]) -> list[list[Any]]:
     """Items in pieces of these sizes, over and over."""
-    pieces: list[list[Any]] = []
+    chunks: list[list[Any]] = []
     rest, number = list(items), 0
     while rest:
         size = sizes[number % len(sizes)]
-        pieces, rest, number = [*pieces, rest[:size]], rest[size:], number + 1
-    return pieces
+        chunks, rest, number = [*chunks, rest[:size]], rest[size:], number + 1
+    return chunks
 
 
 def _struct(types: Mapping[str, DataType]) -> StructType:

@@ -49,9 +49,9 @@ def test_in_the_order_of_time_the_cut_and_the_order_of_arrival_do_not_matter(tim
     arriving = sorted(rows, key=lambda row: (row[0] // disorder, -row[0]))
     ran = Ran(Trace(), N, STORY, BEFORE, order="time")
     greatest = 0
-    for piece in cut(arriving, sizes):
-        ran.rows(*piece)
-        greatest = max(greatest, *(time for time, _ in piece))
+    for chunk in cut(arriving, sizes):
+        ran.rows(*chunk)
+        greatest = max(greatest, *(time for time, _ in chunk))
         if greatest - disorder > ran.tester._currentWatermarkMs:
             ran.watermark(greatest - disorder)
     ran.watermark(1_000)

@@ -59,8 +59,8 @@ def test_matches_are_those_that_a_search_finds(
         (time, {"letter": letter, **{f"_is_{n}": letter == step for n, (step, _, _) in enumerate(steps)}, "_ends": letter == 3})
         for time, letter in zip(times, letters, strict=True)
     ]
-    for piece in cut(data, sizes):
-        ran.rows(*piece).watermark(piece[-1][0])
+    for chunk in cut(data, sizes):
+        ran.rows(*chunk).watermark(chunk[-1][0])
     assert [(milliseconds(one["first_time"]), milliseconds(one["last_time"])) for one in ran.out] == _searched(
         letters, times, places, within
     )

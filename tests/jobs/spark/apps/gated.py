@@ -7,7 +7,7 @@ from pyspark.sql import DataFrame
 
 from penstock import Batch, Job
 
-_PATIENCE_S = 120
+_LIMIT_S = 120
 # The numbers of the micro-batches that the sink was given, and one permit for each that it may end.
 entered: "queue.Queue[int]" = queue.Queue()
 let = threading.Semaphore(0)
@@ -23,6 +23,6 @@ def build(job: Job) -> None:
 
 def slow(rows: DataFrame, batch: Batch) -> None:
     entered.put(batch.number)
-    assert let.acquire(timeout=_PATIENCE_S), "the test never let the micro-batch end"
+    assert let.acquire(timeout=_LIMIT_S), "the test never let the micro-batch end"
     if failing.is_set():
         raise ConnectionError("the other side is gone")

@@ -23,7 +23,7 @@ class Visits(KeyedFunction):
         ends = row["at"].fromtimestamp((key.time_ms + 10_000) / 1000, row["at"].tzinfo)
         key.value("visit").set({"clicks": visit["clicks"] + 1, "ends": ends})
         if row.n < 0:
-            key.aside("alerts", "n is negative", {"user": row.user, "n": row.n, "at": row["at"]})
+            key.side_output("alerts", "n is negative", {"user": row.user, "n": row.n, "at": row["at"]})
 
     def on_timer(self, time_ms: int, key: Key) -> Iterator[Mapping[str, Any]]:
         visit = key.value("visit").get()
@@ -83,7 +83,7 @@ class WithRate(ConnectedFunction):
 
     def on_timer(self, time_ms: int, key: Key) -> Iterator[Mapping[str, Any]]:
         for payment in key.list("waiting").get():
-            key.aside("alerts", "no rate", {**key.values, **payment})
+            key.side_output("alerts", "no rate", {**key.values, **payment})
         key.list("waiting").clear()
         return iter(())
 

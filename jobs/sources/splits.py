@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 
-def lanes(name: str, offsets: Mapping[str, Mapping[int, int]]) -> tuple[str, ...]:
-    """Labels of a source's lanes, in the order of their numbers.
+def splits(name: str, offsets: Mapping[str, Mapping[int, int]]) -> tuple[str, ...]:
+    """Labels of a source's splits, in the order of their numbers.
 
     Args:
         name: of the source.

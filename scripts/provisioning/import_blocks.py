@@ -47,7 +47,7 @@ class Found:
     fresh: bool = False
 
 
-def adoptable(aws: AwsAccess, creates: Iterable[ResourceChange]) -> dict[str, str]:
+def importable(aws: AwsAccess, creates: Iterable[ResourceChange]) -> dict[str, str]:
     """Those of the resources to be created that are there already, and the environment's.
 
     Args:
@@ -61,7 +61,7 @@ def adoptable(aws: AwsAccess, creates: Iterable[ResourceChange]) -> dict[str, st
         NameTaken: DEP-013, one is there and is somebody else's.
         PenstockError: TOOL-030, DEP-001, RUN-020 or RUN-021.
     """
-    adopted: dict[str, str] = {}
+    imported: dict[str, str] = {}
     for change in creates:
         attribute, look = _LOOKS.get(change.type, ("", None))
         # A name that is not known before the apply is one that AWS or Terraform makes up: nobody has it yet.
@@ -71,16 +71,16 @@ def adoptable(aws: AwsAccess, creates: Iterable[ResourceChange]) -> dict[str, st
         found = _found(aws, look, change.address, str(name))
         if found is not None:
             _check_owner(aws, change, found)
-            adopted[change.address] = found.id
-    return adopted
+            imported[change.address] = found.id
+    return imported
 
 
-def write(folder: Path, adopted: Mapping[str, str]) -> None:
+def write(folder: Path, imported: Mapping[str, str]) -> None:
     """Tells Terraform what to import, in the stack's folder; nothing takes away what was told before."""
     file = folder / FILE
     file.unlink(missing_ok=True)
-    if adopted:
-        blocks = [{"to": address, "id": id} for address, id in adopted.items()]
+    if imported:
+        blocks = [{"to": address, "id": id} for address, id in imported.items()]
         file.write_text(json.dumps({"import": blocks}, indent=2), encoding="utf-8")
 
 
