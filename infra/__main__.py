@@ -5,21 +5,19 @@ It synthesizes the stacks of the environment that PENSTOCK_ENVIRONMENT names, or
 
 from __future__ import annotations
 
-import datetime
 import json
 import os
 import shutil
 import sys
 from pathlib import Path
 
-from penstock.infra.deployable import refuse_undeployable
-from penstock.infra.environment import Environment, file_of, load, names
-from penstock.infra.errors import NodeNotFound, NoEnvironment
+from penstock.infra.deployable import deployable_plans
+from penstock.infra.environment import Environment
+from penstock.infra.environment_file import ENVIRONMENT_VARIABLE, LOCAL_ENVIRONMENT, named
+from penstock.infra.errors import NodeNotFound
 from penstock.infra.plans import EnvironmentPlans, plans
-from penstock.jobs.document import read
 from penstock.sizing.errors import PenstockError
 
-ENVIRONMENT_VARIABLE = "PENSTOCK_ENVIRONMENT"
 STACKS_VARIABLE = "PENSTOCK_STACKS"
 # Set where stacks are synthesized to be destroyed: what can't be deployed any more can still be taken away.
 TEARDOWN_VARIABLE = "PENSTOCK_TEARDOWN"
@@ -34,12 +32,8 @@ def main() -> int:
         The exit code, 0 or an error's.
     """
     try:
-        file = _file()
-        environment = load(file)
-        planned = plans(environment)
-        today = datetime.datetime.now(tz=datetime.UTC).date().isoformat()
-        if not os.environ.get(TEARDOWN_VARIABLE):
-            refuse_undeployable(environment, planned.cluster, today=today, document=read(file))
+        environment = named(path=ENVIRONMENT_VARIABLE, fix=f"export {ENVIRONMENT_VARIABLE}={LOCAL_ENVIRONMENT}")
+        planned = plans(environment) if os.environ.get(TEARDOWN_VARIABLE) else deployable_plans(environment)
         if shutil.which("node") is None:
             raise NodeNotFound(path="node", need="Node.js 20 or newer, in PATH", fix="install it, then run ./scripts/setup")
         where = f"at {environment.spec.endpoints.aws}, an emulated AWS" if environment.spec.endpoints else "on AWS"
@@ -52,14 +46,6 @@ def main() -> int:
             Path(told).write_text(json.dumps([fault.as_json() for fault in error.errors]), encoding="utf-8")
         return error.exit_code
     return 0
-
-
-def _file() -> Path:
-    name = os.environ.get(ENVIRONMENT_VARIABLE)
-    if not name:
-        need = f"{ENVIRONMENT_VARIABLE}: one of {', '.join(names())}, or the path of an environment file"
-        raise NoEnvironment(path=ENVIRONMENT_VARIABLE, need=need, fix=f"export {ENVIRONMENT_VARIABLE}=local")
-    return file_of(name)
 
 
 def _synthesize(environment: Environment, planned: EnvironmentPlans) -> None:

@@ -11,7 +11,7 @@ from penstock.infra.environment import Environment
 from penstock.infra.errors import BrokersNotOverZones, FewerBrokers, TooFewZones
 from penstock.infra.parts.kafka import Kafka
 from penstock.infra.plans import EnvironmentPlans
-from penstock.sizing.errors import PenstockError, raise_all
+from penstock.sizing.errors import PenstockError
 from penstock.sizing.kafka.broker_types import UNMEASURED
 from penstock.sizing.kafka.brokers import KafkaOption, cheapest, option_of
 from penstock.sizing.kafka.demand import MAX_STORAGE_GIB_PER_BROKER, KafkaDemand
@@ -64,7 +64,7 @@ def broker_plan(environment: Environment, kafka: Kafka, plans: EnvironmentPlans)
     option = _option(kafka, plans, zones)
     needed = option.brokers if option else -(-LEAST_BROKERS // zones) * zones
     brokers = kafka.brokers or max(needed, -(-kafka.replication // zones) * zones)
-    raise_all(_uneven(brokers, zones))
+    _refuse_uneven(environment, brokers, zones)
     storage_gib = None if kafka.kind == "express" else _storage_gib(kafka, option, brokers)
     return BrokerPlan(
         broker_type=kafka.broker_type or (option.broker_type if option else ""),
@@ -113,7 +113,8 @@ def _zones(environment: Environment, kafka: Kafka) -> int:
     found = len(environment.spec.network.zones) if environment.spec.network else 0
     if kafka.kind == "express" and found < MOST_ZONES:
         need = f"{MOST_ZONES} zones or more for Express brokers"
-        raise TooFewZones(path="spec.network.zones", given=str(found), need=need, fix="name more zones of the region, or kind: standard")
+        fault = TooFewZones(given=str(found), need=need, fix="name more zones of the region, or kind: standard")
+        raise environment.locate(fault, "spec", "network", "zones")
     return min(found, MOST_ZONES)
 
 
@@ -135,14 +136,11 @@ def _option(kafka: Kafka, plans: EnvironmentPlans, zones: int) -> KafkaOption | 
     return cheapest(demand, "express" if kafka.kind == "express" else "standard")
 
 
-def _uneven(brokers: int, zones: int) -> list[PenstockError]:
-    if brokers % zones == 0:
-        return []
-    more = -(-brokers // zones) * zones
-    fault = BrokersNotOverZones(
-        path="spec.kafka.brokers", given=str(brokers), need=f"a multiple of the {zones} zones", fix=f"brokers: {more}"
-    )
-    return [fault]
+def _refuse_uneven(environment: Environment, brokers: int, zones: int) -> None:
+    if brokers % zones:
+        more = -(-brokers // zones) * zones
+        fault = BrokersNotOverZones(given=str(brokers), need=f"a multiple of the {zones} zones", fix=f"brokers: {more}")
+        raise environment.locate(fault, "spec", "kafka", "brokers")
 
 
 def _storage_gib(kafka: Kafka, option: KafkaOption | None, brokers: int) -> int:

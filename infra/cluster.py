@@ -7,7 +7,7 @@ from typing import Any
 
 from pydantic import TypeAdapter, ValidationError
 
-from penstock.infra.environment import Environment, EnvironmentSpec
+from penstock.infra.environment import Environment
 from penstock.infra.errors import BadNodePool, UnreadableCatalog
 from penstock.infra.manifests.daemon_set import daemon_set
 from penstock.infra.manifests.node_pool import node_pool
@@ -57,7 +57,7 @@ def cluster(environment: Environment, catalog: Catalog | None = None, prices: Pr
         zones=tuple(spec.network.zones),
         nat_gateways=spec.network.nat_gateways,
         node_settings=node_settings(spec.nodes),
-        node_pools=_node_pools(spec.nodes),
+        node_pools=_node_pools(environment, spec.nodes),
         daemon_sets=tuple(DaemonSet.model_validate(daemon_set(one)) for one in spec.nodes.daemon_sets),
         driver=_place(spec.nodes.pods.driver),
         executor=_place(spec.nodes.pods.executor),
@@ -66,7 +66,7 @@ def cluster(environment: Environment, catalog: Catalog | None = None, prices: Pr
         spot_ratio=spec.nodes.spot_ratio,
         boot_s=spec.nodes.boot / 1000,
         catalog=types,
-        prices=prices or _prices(spec, types.date),
+        prices=prices or _prices(environment, types.date),
     )
 
 
@@ -82,7 +82,7 @@ def node_settings(nodes: Nodes) -> NodeSettings:
     )
 
 
-def _node_pools(nodes: Nodes) -> tuple[NodePool, ...]:
+def _node_pools(environment: Environment, nodes: Nodes) -> tuple[NodePool, ...]:
     """Every pool as Karpenter reads it, or what it would refuse of them all."""
     adapter = TypeAdapter(NodePool)
     found: list[NodePool] = []
@@ -91,7 +91,8 @@ def _node_pools(nodes: Nodes) -> tuple[NodePool, ...]:
         try:
             found.append(adapter.validate_python(node_pool(pool)))
         except ValidationError as invalid:
-            faults += [_refused(index, pool.name, detail) for detail in invalid.errors(include_url=False)]
+            refused = [_refused(index, pool.name, detail) for detail in invalid.errors(include_url=False)]
+            faults += [environment.locate(fault, "spec", "nodes", "pools", index) for fault in refused]
     raise_all(faults)
     return tuple(found)
 
@@ -135,7 +136,7 @@ def _catalog(environment: Environment) -> Catalog:
     if spec.catalog is None:
         return catalogs.shipped(spec.region)
     fix = f"penstock catalog refresh --region {spec.region} --out {spec.catalog}"
-    return catalogs.read(_text(spec.catalog, "spec.catalog", "a snapshot that `penstock catalog refresh` wrote", fix))
+    return catalogs.read(_text(environment, "catalog", spec.catalog, "a snapshot that `penstock catalog refresh` wrote", fix))
 
 
 def _of_region(catalog: Catalog, region: str) -> Catalog:
@@ -145,20 +146,21 @@ def _of_region(catalog: Catalog, region: str) -> Catalog:
     return catalog
 
 
-def _prices(spec: EnvironmentSpec, catalog_date: str) -> Prices:
+def _prices(environment: Environment, catalog_date: str) -> Prices:
     """The environment's own prices, or the shipped ones of its region; where there are none, nothing but the machines has a price."""
+    spec = environment.spec
     if spec.prices is not None:
         fix = "write it in the form of sizing/data/prices.us-east-1.json"
-        return price_lists.read(_text(spec.prices, "spec.prices", "a file of the region's prices", fix))
+        return price_lists.read(_text(environment, "prices", spec.prices, "a file of the region's prices", fix))
     try:
         return price_lists.shipped(spec.region)
     except NoShippedPrices:
         return Prices(region=spec.region, date=catalog_date, source=f"no prices of {spec.region} are known")
 
 
-def _text(file: str, path: str, what: str, fix: str) -> str:
+def _text(environment: Environment, field: str, file: str, what: str, fix: str) -> str:
     try:
         return Path(file).read_text(encoding="utf-8")
     except (OSError, UnicodeDecodeError) as error:
         need = f"{what}: {getattr(error, 'strerror', None) or error}"
-        raise UnreadableCatalog(path=path, given=file, need=need, fix=fix) from None
+        raise environment.locate(UnreadableCatalog(given=file, need=need, fix=fix), "spec", field) from None

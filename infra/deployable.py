@@ -6,25 +6,41 @@ that was not yesterday. An environment that is only used for sizing may be witho
 
 from __future__ import annotations
 
+import datetime
 from collections.abc import Iterator
 
 from penstock.infra.environment import Environment
 from penstock.infra.errors import EksVersionUnknown, EksVersionUnsupported, NoAdministrator, ZoneUnknown
 from penstock.infra.parts.eks import Eks
-from penstock.jobs.document import Document, Path_, dotted
+from penstock.infra.plans import EnvironmentPlans, plans
+from penstock.jobs.document import Path_
 from penstock.sizing.cluster import Cluster
 from penstock.sizing.errors import PenstockError, raise_all
 from penstock.sizing.lint.versions import EksVersion, eks_versions
 
 
-def refuse_undeployable(environment: Environment, cluster: Cluster | None, *, today: str, document: Document | None = None) -> None:
+def deployable_plans(environment: Environment) -> EnvironmentPlans:
+    """The plans of an environment's jobs, if it could be deployed today.
+
+    Args:
+        environment: that is to be deployed.
+
+    Raises:
+        PenstockError: as `plans` and `refuse_undeployable`.
+    """
+    planned = plans(environment)
+    today = datetime.datetime.now(tz=datetime.UTC).date().isoformat()
+    refuse_undeployable(environment, planned.cluster, today=today)
+    return planned
+
+
+def refuse_undeployable(environment: Environment, cluster: Cluster | None, *, today: str) -> None:
     """Raises what stands against a deploy of an environment, all of it together.
 
     Args:
         environment: that is to be deployed.
         cluster: what sizing knows of it; None: it has no cluster, and nothing is checked.
         today: ISO text, as ``2026-11-21``.
-        document: that the environment was read from; with it each fault has its line.
 
     Raises:
         PenstockError: INF-020 to INF-023; several come as `Faults`.
@@ -32,11 +48,7 @@ def refuse_undeployable(environment: Environment, cluster: Cluster | None, *, to
     if environment.spec.eks is None or cluster is None:
         return
     found = [*_versions(environment.spec.eks, today), *_administrators(environment), *_zones(cluster)]
-    for path, fault in found:
-        fault.path = dotted(path)
-        if document is not None:
-            document.locate(fault, path)
-    raise_all(fault for _, fault in found)
+    raise_all(environment.locate(fault, *path) for path, fault in found)
 
 
 def _versions(eks: Eks, today: str) -> Iterator[tuple[Path_, PenstockError]]:

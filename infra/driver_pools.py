@@ -6,8 +6,9 @@ one of many. So nothing but a lost machine may move a driver, unless the environ
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 
+from penstock.infra.environment import Environment
 from penstock.infra.errors import DriversDisturbed
 from penstock.infra.manifests.node_pool import duration
 from penstock.infra.parts.nodes import Disruption, Pool
@@ -24,11 +25,11 @@ _FIX = (
 )
 
 
-def leave_drivers_alone(pools: Iterable[Pool], nodes: NodesPlan) -> None:
+def leave_drivers_alone(environment: Environment, nodes: NodesPlan) -> None:
     """Refuses pools that drivers go to and whose nodes Karpenter may take away while they run.
 
     Args:
-        pools: of the environment.
+        environment: whose pools they are.
         nodes: of all its jobs.
 
     Raises:
@@ -36,7 +37,13 @@ def leave_drivers_alone(pools: Iterable[Pool], nodes: NodesPlan) -> None:
     """
     placed = (*nodes.one_batch.groups, *nodes.staged.groups)
     used = {group.node_pool for group in placed if any(pods.group.split("/")[-1] == DRIVER for pods in group.pods)}
-    raise_all(fault for index, pool in enumerate(pools) if pool.name in used for fault in _faults(index, pool))
+    pools = environment.spec.nodes.pools if environment.spec.nodes else []
+    raise_all(
+        environment.locate(fault, "spec", "nodes", "pools", index)
+        for index, pool in enumerate(pools)
+        if pool.name in used
+        for fault in _faults(index, pool)
+    )
 
 
 def _faults(index: int, pool: Pool) -> Iterator[DriversDisturbed]:

@@ -1,20 +1,18 @@
 """The environment: where the stacks of a platform team go, as one YAML document.
 
 Strict and frozen, as the job spec is: all the faults of a document come at once, each with its line. Fields are camelCase in YAML and
-snake_case here. A shipped environment is known by its name, any other by its path.
+snake_case here. `penstock.infra.environment_file` finds and reads it.
 """
 
 from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from pathlib import Path
-from typing import Annotated, Any, Literal, Self
+from typing import Annotated, Any, Literal, Self, TypeVar
 
 import yaml
-from pydantic import AfterValidator, BeforeValidator, Field, ValidationInfo, field_validator, model_validator
+from pydantic import AfterValidator, BeforeValidator, Field, PrivateAttr, ValidationInfo, field_validator, model_validator
 
-from penstock.infra.errors import UnknownEnvironment
 from penstock.infra.parts.connections import Connection
 from penstock.infra.parts.eks import Eks
 from penstock.infra.parts.endpoints import Endpoints
@@ -25,11 +23,11 @@ from penstock.infra.parts.observability import MonthlyBudget, Observability
 from penstock.infra.parts.part import Part
 from penstock.infra.parts.quotas import Quotas
 from penstock.infra.regions import known_region
-from penstock.jobs.document import read
+from penstock.jobs.document import Document, Path_, dotted
 from penstock.jobs.spec import Name
+from penstock.sizing.errors import PenstockError
 
-# The folder itself, where the package is reached through a link: errors and findings name its files.
-FOLDER = Path(__file__).resolve().parent / "environments"
+Error = TypeVar("Error", bound=PenstockError)
 
 # It is part of names of resources, of which the shortest limit is an IAM role's 64 characters.
 NAME_PATTERN = r"^[a-z]([a-z0-9-]{0,30}[a-z0-9])?$"
@@ -205,12 +203,48 @@ class EnvironmentSpec(Part):
 
 
 class Environment(Part):
-    """An environment file."""
+    """An environment file.
+
+    Two are equal if they say the same, whatever files they were read from.
+    """
 
     api_version: Literal["penstock/v1"]
     kind: Literal["Environment"]
     metadata: Metadata
     spec: EnvironmentSpec
+
+    _document: Document | None = PrivateAttr(default=None)
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Environment) and dict(self) == dict(other)
+
+    @property
+    def document(self) -> Document | None:
+        """The document that it was read from; None where a program made it."""
+        return self._document
+
+    def of_document(self, document: Document | None) -> Environment:
+        """This environment, as read from a document; later findings name its lines."""
+        copied = self.model_copy()
+        copied._document = document
+        return copied
+
+    def with_spec(self, **changes: Any) -> Environment:
+        """This environment with other values of its spec; unchecked, so for values that were checked before."""
+        return self.model_copy(update={"spec": self.spec.model_copy(update=changes)})
+
+    def locate(self, error: Error, *path: str | int) -> Error:
+        """The error with the place of a field in the environment's file, and with its path and value where the error has none.
+
+        Args:
+            error: what is wrong with the field.
+            path: of the field in the document: ``"spec", "kafka", "brokers"``.
+        """
+        field: Path_ = path
+        if self._document is not None:
+            self._document.locate(error, field)
+        error.path = error.path or dotted(field)
+        return error
 
     @property
     def name(self) -> str:
@@ -231,59 +265,9 @@ class Environment(Part):
         """
         data = self.model_dump(by_alias=True, exclude_none=True)
         data["spec"]["endpoints"] = {"aws": endpoint, "services": dict(services or {})}
-        return Environment.model_validate(data)
+        return Environment.model_validate(data).of_document(self._document)
 
     def text(self) -> str:
-        """The environment as YAML that `load` reads back."""
+        """The environment as YAML that `penstock.infra.environment_file.load` reads back."""
         data: dict[str, Any] = self.model_dump(by_alias=True, exclude_none=True)
         return yaml.safe_dump(data, sort_keys=False)
-
-
-def names() -> list[str]:
-    """The shipped environments, sorted."""
-    return sorted(file.stem for file in FOLDER.glob("*.yaml"))
-
-
-def file_of(name_or_path: str | Path) -> Path:
-    """The file of an environment.
-
-    Args:
-        name_or_path: the name of a shipped one, or the path of a YAML file.
-
-    Raises:
-        UnknownEnvironment: INF-001.
-    """
-    if re.fullmatch(NAME_PATTERN, str(name_or_path)) and not Path(name_or_path).is_file():
-        if str(name_or_path) not in names():
-            need = f"one of {', '.join(names())}, or the path of an environment file"
-            raise UnknownEnvironment(path=str(name_or_path), need=need, fix="name one of them, or write the file")
-        return FOLDER / f"{name_or_path}.yaml"
-    return Path(name_or_path)
-
-
-def load(name_or_path: str | Path) -> Environment:
-    """Reads an environment.
-
-    Args:
-        name_or_path: the name of a shipped one, or the path of a YAML file.
-
-    Raises:
-        UnknownEnvironment: INF-001.
-        PenstockError: SPEC-001 to SPEC-006 and SPEC-011, for what is wrong in the document.
-    """
-    file = file_of(name_or_path)
-    return _beside(file, read(file).parse(Environment))
-
-
-def _beside(file: Path, environment: Environment) -> Environment:
-    """The environment with the paths of its files as seen from anywhere: they are written as seen from the environment's file."""
-    spec = environment.spec
-
-    def seen(path: str) -> str:
-        return str((file.parent / path).resolve())
-
-    named = {"catalog": spec.catalog, "prices": spec.prices}
-    found: dict[str, Any] = {field: seen(path) for field, path in named.items() if path is not None}
-    if spec.jobs:
-        found["jobs"] = [seen(path) for path in spec.jobs]
-    return environment.model_copy(update={"spec": spec.model_copy(update=found)}) if found else environment

@@ -68,8 +68,8 @@ class LogSearch(Construct):
         zones = min(MOST_ZONES, domain.instances, len(subnet_ids))
         if zones == EVEN_ZONES and domain.instances % EVEN_ZONES:
             need = "an even number of instances, for a domain in two zones"
-            path = "spec.observability.openSearch.domain.instances"
-            raise UnevenDomain(path=path, given=str(domain.instances), need=need, fix=f"instances: {domain.instances + 1}")
+            fault = UnevenDomain(given=str(domain.instances), need=need, fix=f"instances: {domain.instances + 1}")
+            raise environment.locate(fault, "spec", "observability", "openSearch", "domain", "instances")
         security_group = self._security_group(environment, vpc_id, client_security_group_id)
         log_group, first = self._log_group(environment, key_arn)
         made = module.OpensearchDomain(
@@ -188,5 +188,6 @@ def _name(environment: Environment) -> str:
     name = environment.prefix
     if len(name) > MAX_NAME:
         need = f"at most {MAX_NAME - len('penstock-')} characters: an OpenSearch domain's name has {MAX_NAME}, and begins with penstock-"
-        raise NameTooLong(path="metadata.name", given=environment.name, need=need, fix="a shorter name, or openSearch.endpoint")
+        fault = NameTooLong(given=environment.name, need=need, fix="a shorter name, or openSearch.endpoint")
+        raise environment.locate(fault, "metadata", "name")
     return name

@@ -7,7 +7,8 @@ import json
 import sys
 from collections.abc import Sequence
 
-from penstock.infra.environment import Environment, load
+from penstock.infra.environment import Environment
+from penstock.infra.environment_file import load
 from penstock.infra.pipeline.deploy_role import concourse_trust, github_trust, permissions
 from penstock.infra.pipeline.written import files
 from penstock.sizing.errors import PenstockError

@@ -70,11 +70,11 @@ class KafkaStack(AwsStack):
         if kafka is None:
             # Brokers that nobody asked for would be on somebody's bill.
             need = "the brokers that the jobs talk to: kind: standard, express, serverless, or external with bootstrapServers"
-            raise BrokersUnknown(path="spec.kafka", need=need, fix="add kafka to the environment")
+            raise environment.locate(BrokersUnknown(need=need, fix="add kafka to the environment"), "spec", "kafka")
         self._kafka = kafka
         self._network = network
         if kafka.kind == "external":
-            self.outputs = _external(kafka)
+            self.outputs = _external(environment, kafka)
         elif kafka.kind == "serverless":
             self.outputs = self._serverless()
         else:
@@ -223,10 +223,11 @@ class KafkaStack(AwsStack):
         )
 
 
-def _external(kafka: Kafka) -> KafkaOutputs:
+def _external(environment: Environment, kafka: Kafka) -> KafkaOutputs:
     if kafka.bootstrap_servers is None:
         fix = 'bootstrapServers: "broker-1:9094,broker-2:9094"'
-        raise BrokersUnknown(path="spec.kafka.bootstrapServers", need="the address of the brokers, for kind: external", fix=fix)
+        fault = BrokersUnknown(need="the address of the brokers, for kind: external", fix=fix)
+        raise environment.locate(fault, "spec", "kafka", "bootstrapServers")
     return KafkaOutputs(
         cluster_arn=None,
         cluster_name=None,

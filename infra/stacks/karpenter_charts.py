@@ -82,7 +82,7 @@ class KarpenterChartsStack(ChartsStack):
             "node-pools",
             name="node-pools",
             namespace=NAMESPACE,
-            manifests=[machines, *_node_pools(spec.nodes, plans)],
+            manifests=[machines, *_node_pools(environment, spec.nodes, plans)],
             timeout_s=POOLS_TIMEOUT_S,
             depends_on=[controller],
         )
@@ -105,11 +105,11 @@ class KarpenterChartsStack(ChartsStack):
         )
 
 
-def _node_pools(nodes: Nodes, plans: EnvironmentPlans) -> list[dict[str, Any]]:
+def _node_pools(environment: Environment, nodes: Nodes, plans: EnvironmentPlans) -> list[dict[str, Any]]:
     """The pools of the environment, those without limits with what its jobs take."""
     limits = {}
     if plans.cluster is not None:
         limits = pool_limits({job.name: job.plan for job in plans.jobs}, plans.cluster, nodes.limit_headroom)
     if plans.together is not None:
-        leave_drivers_alone(nodes.pools, plans.together.nodes)
+        leave_drivers_alone(environment, plans.together.nodes)
     return [node_pool(pool, limits[pool.name].quantities if pool.name in limits else None) for pool in nodes.pools]

@@ -5,11 +5,11 @@ from __future__ import annotations
 import argparse
 import sys
 
+from penstock.scripts.cli.environment_argument import add_environment_argument, chosen
 from penstock.scripts.cli.output import add_output_argument, as_text
 from penstock.scripts.progress import Steps
 from penstock.scripts.provisioning import state_bucket
 from penstock.scripts.provisioning.aws_access import AwsAccess
-from penstock.scripts.provisioning.chosen_environment import add_environment_argument, chosen
 from penstock.sizing.planned import SCHEMA_VERSION
 
 
@@ -25,7 +25,7 @@ def run(arguments: argparse.Namespace) -> int:
     Returns:
         0.
     """
-    environment = chosen(arguments.environment)
+    environment = chosen(arguments)
     state_bucket.name(environment)
     aws = AwsAccess(environment)
     steps = Steps()

@@ -8,10 +8,11 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from penstock.infra.environment_file import DEFAULT_ENVIRONMENT
+from penstock.scripts.cli.environment_argument import add_environment_options
 from penstock.scripts.cli.output import as_text
 from penstock.scripts.errors import WrongUsage
 from penstock.scripts.planning.planned_jobs import (
-    DEFAULT_ENVIRONMENT,
     add_planning_arguments,
     add_prices_argument,
     planned_job,
@@ -43,13 +44,7 @@ class Priced(NamedTuple):
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """The arguments of the verb."""
     parser.add_argument("specs", nargs="+", type=Path, metavar="SPEC", help="the job spec; a second one: the difference from the first")
-    parser.add_argument(
-        "--environment",
-        action="append",
-        default=[],
-        metavar="NAME",
-        help=f"a shipped environment's name or a file (default: {DEFAULT_ENVIRONMENT}); given twice: the difference between them",
-    )
+    add_environment_options(parser, "given twice: the difference between them")
     add_planning_arguments(parser)
     add_prices_argument(parser)
     parser.add_argument(

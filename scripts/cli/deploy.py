@@ -8,12 +8,13 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+from penstock.infra.deployable import deployable_plans
+from penstock.scripts.cli.environment_argument import add_environment_argument, chosen, take_stacks
 from penstock.scripts.cli.output import add_output_argument, as_text
 from penstock.scripts.errors import WrongUsage
 from penstock.scripts.progress import Steps
 from penstock.scripts.provisioning import changes_table, machine, state_bucket, workplace, zones
 from penstock.scripts.provisioning.aws_access import AwsAccess
-from penstock.scripts.provisioning.chosen_environment import add_environment_argument, deployable
 from penstock.scripts.provisioning.confirmation import confirm
 from penstock.scripts.provisioning.deployment import DeployedStack, Deployment, outputs, wanted
 from penstock.scripts.provisioning.introduction import end_in_order, introduce
@@ -45,7 +46,9 @@ def run(arguments: argparse.Namespace) -> int:
         PenstockError: whatever is wrong with the environment, this machine, the credentials, the plan or the apply.
     """
     end_in_order()
-    environment = deployable(arguments.environment)
+    take_stacks(arguments)
+    environment = chosen(arguments)
+    deployable_plans(environment)
     steps = Steps()
     aws = AwsAccess(environment)
     introduce(environment, aws, steps)

@@ -7,11 +7,11 @@ import os
 import sys
 
 from penstock.infra.__main__ import TEARDOWN_VARIABLE
+from penstock.scripts.cli.environment_argument import add_environment_argument, chosen
 from penstock.scripts.cli.output import add_output_argument, as_text
 from penstock.scripts.progress import Steps
 from penstock.scripts.provisioning import destroy_table, machine, orphans, state_bucket, workplace
 from penstock.scripts.provisioning.aws_access import AwsAccess
-from penstock.scripts.provisioning.chosen_environment import add_environment_argument, chosen
 from penstock.scripts.provisioning.confirmation import confirm
 from penstock.scripts.provisioning.destruction import DestroyedStack, Destruction
 from penstock.scripts.provisioning.introduction import end_in_order, introduce
@@ -42,7 +42,7 @@ def run(arguments: argparse.Namespace) -> int:
         PenstockError: whatever is wrong with the environment, this machine, the credentials, the cluster or the destroy.
     """
     end_in_order()
-    environment = chosen(arguments.environment)
+    environment = chosen(arguments)
     steps = Steps()
     aws = AwsAccess(environment)
     introduce(environment, aws, steps)

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import argparse
-import os
 import sys
 from collections.abc import Sequence
 
+from penstock.scripts.cli.environment_argument import add_environment_argument, chosen_or_none
 from penstock.scripts.cli.output import add_output_argument, as_text
 from penstock.scripts.provisioning import machine
-from penstock.scripts.provisioning.chosen_environment import ENVIRONMENT_VARIABLE, add_environment_argument, chosen
 from penstock.scripts.provisioning.finding import MISSING, OK, Finding
 from penstock.sizing.errors import ToolMissing
 from penstock.sizing.planned import SCHEMA_VERSION
@@ -27,8 +26,7 @@ def run(arguments: argparse.Namespace) -> int:
     Returns:
         0, or 4 where something is missing that is needed.
     """
-    named = arguments.environment or os.environ.get(ENVIRONMENT_VARIABLE)
-    environment = chosen(named) if named else None
+    environment = chosen_or_none(arguments)
     has_charts = environment is not None and environment.spec.eks is not None and environment.spec.endpoints is None
     groups = {"this machine": machine.look(also_needed=["aws"] if has_charts else [])}
     if environment is not None:

@@ -8,12 +8,14 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
+from penstock.infra.environment_file import DEFAULT_ENVIRONMENT
+from penstock.scripts.cli.environment_argument import add_environment_option
 from penstock.scripts.cli.output import add_output_argument, as_text
 from penstock.scripts.errors import BadDate, NothingToLint, UnknownRule
 from penstock.scripts.linting.environment import LintedEnvironment
 from penstock.scripts.linting.jobs import JobToLint, job_to_lint
 from penstock.scripts.linting.manifests import Manifests, read_manifests
-from penstock.scripts.planning.planned_jobs import DEFAULT_ENVIRONMENT, add_planning_arguments
+from penstock.scripts.planning.planned_jobs import add_planning_arguments
 from penstock.scripts.planning.price_files import catalog_file
 from penstock.scripts.render import lint_table as table
 from penstock.sizing.catalog.catalog import Catalog, shipped
@@ -28,7 +30,7 @@ from penstock.sizing.planned import SCHEMA_VERSION
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """The arguments of the verb."""
     parser.add_argument("specs", nargs="*", type=Path, metavar="SPEC", help="job specs, with the environment that they run in")
-    parser.add_argument("--environment", metavar="NAME", help=f"a shipped environment or a file (default: {DEFAULT_ENVIRONMENT})")
+    add_environment_option(parser, None, default_text=f"{DEFAULT_ENVIRONMENT}, with a SPEC")
     parser.add_argument(
         "--manifest",
         nargs="+",
@@ -61,7 +63,7 @@ def run(arguments: argparse.Namespace) -> int:
     ignored = _ignored(arguments.ignore)
     today = _today(arguments.today)
     if not arguments.specs and not arguments.manifest and arguments.environment is None:
-        need = "a job spec, --manifest FILE, or --environment NAME"
+        need = "a job spec, --manifest FILE, or --environment ENV"
         raise NothingToLint(given="none of them", need=need, fix="penstock lint jobs/specs/user_credit.yaml")
     findings = _findings(arguments, today, ignored)
     if arguments.output == "table":

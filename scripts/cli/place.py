@@ -9,6 +9,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, NamedTuple, NoReturn
 
+from penstock.scripts.cli.environment_argument import add_environment_option
 from penstock.scripts.cli.output import FORMATS, add_output_argument
 from penstock.scripts.errors import UnreadableScenario, WrongUsage
 from penstock.scripts.planning.planned_jobs import where
@@ -64,7 +65,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "scenarios", nargs="+", type=Path, metavar="SCENARIO", help="a JSON file: a scenario, or one under the key `scenario`"
     )
-    parser.add_argument("--environment", metavar="NAME", help="whose node settings, zones and prices hold (default: Karpenter's own)")
+    add_environment_option(parser, None, more="its node settings, zones and prices hold", default_text="Karpenter's own")
     parser.add_argument("--catalog", type=Path, metavar="FILE", help="a snapshot of `catalog refresh`, for its types and its spot prices")
     add_output_argument(parser, FORMATS)
     parser.add_argument("--explain", action="store_true", help="say why pods stay unschedulable, in JSON and YAML too")

@@ -6,9 +6,9 @@ import argparse
 import sys
 from pathlib import Path
 
+from penstock.scripts.cli.environment_argument import add_environment_option
 from penstock.scripts.errors import NoPage, ReportNotWritten
 from penstock.scripts.planning.planned_jobs import (
-    add_environment_argument,
     add_planning_arguments,
     add_prices_argument,
     planned_job,
@@ -23,7 +23,7 @@ _SUFFIXES = (".html", ".htm")
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """The arguments of the verb."""
     parser.add_argument("spec", type=Path, metavar="SPEC", help="the job spec, a YAML file")
-    add_environment_argument(parser)
+    add_environment_option(parser)
     add_planning_arguments(parser)
     add_prices_argument(parser)
     parser.add_argument("--out", type=Path, metavar="FILE.html", help="where to write the page (default: <job>-report.html in this folder)")

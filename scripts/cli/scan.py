@@ -8,9 +8,10 @@ import sys
 import tempfile
 from pathlib import Path
 
+from penstock.infra.deployable import deployable_plans
+from penstock.scripts.cli.environment_argument import add_environment_argument, chosen
 from penstock.scripts.cli.output import add_output_argument, as_text
 from penstock.scripts.progress import Steps
-from penstock.scripts.provisioning.chosen_environment import add_environment_argument, deployable
 from penstock.scripts.security import gate, waivers
 from penstock.scripts.security.gate import WAIVERS, Scanned
 from penstock.sizing.errors import raise_all
@@ -33,7 +34,8 @@ def run(arguments: argparse.Namespace) -> int:
     Raises:
         PenstockError: SEC-001 to SEC-004 for what the gate found, all at once; SEC-005 to SEC-007 and those of a synth and a plan.
     """
-    environment = deployable(arguments.environment)
+    environment = chosen(arguments)
+    deployable_plans(environment)
     waived = waivers.read(arguments.waivers)
     today = datetime.datetime.now(tz=datetime.UTC).date()
     steps = Steps()

@@ -9,12 +9,12 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+from penstock.scripts.cli.environment_argument import add_environment_option
 from penstock.scripts.cli.output import add_output_argument, as_text
 from penstock.scripts.errors import WrongUsage
 from penstock.scripts.planning.planned_jobs import (
     PlannedJob,
     Where,
-    add_environment_argument,
     add_planning_arguments,
     add_prices_argument,
     planned_job,
@@ -29,7 +29,7 @@ from penstock.sizing.together import Together, plan_together
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """The arguments of the verb."""
     parser.add_argument("specs", nargs="*", type=Path, metavar="SPEC", help="the job spec, a YAML file; several: on shared nodes")
-    add_environment_argument(parser)
+    add_environment_option(parser)
     add_planning_arguments(parser)
     add_prices_argument(parser)
     add_output_argument(parser)

@@ -6,9 +6,10 @@ import argparse
 import sys
 from pathlib import Path
 
+from penstock.infra.deployable import deployable_plans
+from penstock.scripts.cli.environment_argument import add_environment_argument, chosen
 from penstock.scripts.cli.output import add_output_argument, as_text
 from penstock.scripts.progress import Steps
-from penstock.scripts.provisioning.chosen_environment import add_environment_argument, deployable
 from penstock.scripts.provisioning.deployment import in_order
 from penstock.scripts.provisioning.stacks import synthesized
 from penstock.sizing.planned import SCHEMA_VERSION
@@ -33,7 +34,8 @@ def run(arguments: argparse.Namespace) -> int:
     Raises:
         PenstockError: what is wrong with the environment; sizing's own errors where the plans of its jobs can't be met.
     """
-    environment = deployable(arguments.environment)
+    environment = chosen(arguments)
+    deployable_plans(environment)
     with Steps().at("synth", f"the stacks of {environment.name}") as step:
         stacks = in_order(synthesized(environment, arguments.out))
         step.said = f"{len(stacks)} stacks in {arguments.out}"

@@ -3,17 +3,16 @@
 from __future__ import annotations
 
 import argparse
-import os
 import sys
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import get_args
 
-from penstock.infra.environment import Environment, load, names
-from penstock.infra.errors import NoEnvironment
+from penstock.infra.environment import Environment
 from penstock.infra.plans import plans
 from penstock.jobs.configuration.kafka_access import Security
 from penstock.scripts.cli.command import exit_code
+from penstock.scripts.cli.environment_argument import add_environment_argument, chosen
 from penstock.scripts.cli.output import add_output_argument, as_text
 from penstock.scripts.errors import WrongUsage
 from penstock.scripts.progress import Steps
@@ -26,7 +25,6 @@ from penstock.scripts.topics.wanted import wanted_topics
 from penstock.sizing.errors import Faults, PenstockError, raise_all
 from penstock.sizing.planned import SCHEMA_VERSION
 
-_VARIABLE = "PENSTOCK_ENVIRONMENT"
 _YES = ("y", "yes")
 
 
@@ -41,8 +39,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def _add_common(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("environment", nargs="?", metavar="ENV", help=f"an environment's name or file (default: that of {_VARIABLE})")
-    parser.add_argument("--environment", dest="named", metavar="NAME", help="the same")
+    add_environment_argument(parser)
     parser.add_argument(
         "--spec", action="append", type=Path, default=[], metavar="FILE", help="a job spec beside the environment's own; may be repeated"
     )
@@ -89,17 +86,10 @@ def _copies(text: str) -> int:
 
 
 def _environment(arguments: argparse.Namespace) -> Environment:
-    given = [name for name in (arguments.environment, arguments.named) if name]
-    if len(set(given)) > 1:
-        raise WrongUsage(given=f"the environments {' and '.join(given)}", need="one environment", fix="name it once")
-    name = given[0] if given else os.environ.get(_VARIABLE)
-    if not name:
-        need = f"the environment whose topics they are: one of {', '.join(names())}, or the path of a file"
-        raise NoEnvironment(path="ENV", need=need, fix="penstock topics plan ENV")
-    environment = load(name)
+    environment = chosen(arguments)
     specs = [str(path.resolve()) for path in arguments.spec]
     jobs = list(dict.fromkeys([*environment.spec.jobs, *specs]))
-    return environment.model_copy(update={"spec": environment.spec.model_copy(update={"jobs": jobs})})
+    return environment.with_spec(jobs=jobs)
 
 
 def _refused(planned: Sequence[TopicChange]) -> Iterator[PenstockError]:

@@ -16,14 +16,16 @@ from pathlib import Path
 from types import FrameType
 from typing import NoReturn
 
-from penstock.infra import environment as environments
 from penstock.infra.environment import Environment
+from penstock.infra.environment_file import LOCAL_ENVIRONMENT
+from penstock.infra.environment_file import load as load_environment
 from penstock.jobs.errors import Contradiction, MissingField
 from penstock.jobs.spec import load
 from penstock.jobs.spec.requested_topics import asked_topics
 from penstock.jobs.stream.streams import Tag
 from penstock.jobs.targets import targets
 from penstock.scripts import layout
+from penstock.scripts.cli.environment_argument import add_environment_option
 from penstock.scripts.errors import StacksDiffer, WrongResult
 from penstock.scripts.local import input as local_input
 from penstock.scripts.local import kafka_topics, verdict
@@ -55,7 +57,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         action="store_true",
         help="apply every stack of the environment, not the one alone that jobs need",
     )
-    parser.add_argument("--environment", default="local", metavar="ENV", help="environment file or its name (default: local)")
+    add_environment_option(parser, LOCAL_ENVIRONMENT)
     parser.add_argument("--aws-port", type=_port, default=0, metavar="PORT", help="of the emulated AWS (default: a free one)")
     parser.add_argument("--kafka-port", type=_port, default=0, metavar="PORT", help="of the Kafka broker (default: a free one)")
 
@@ -72,7 +74,7 @@ def run(arguments: argparse.Namespace) -> int:
     signal.signal(signal.SIGTERM, _interrupt)
     steps = Steps()
     jobs = _jobs(arguments)
-    environment = environments.load(arguments.environment)
+    environment = load_environment(arguments.environment)
     for job in jobs:
         sys.stdout.write(plan_table.render(job.plan, job.name) + "\n")
         sys.stdout.flush()

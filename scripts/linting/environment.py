@@ -5,10 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from pathlib import Path
 
-from penstock.infra import environment as environments
 from penstock.infra.plans import plans
 from penstock.infra.pool_limits import limited, pool_limits
-from penstock.jobs.document import Document, Path_, dotted, read
+from penstock.jobs.document import Document, Path_, dotted, parse_text
 from penstock.scripts.planning.planned_jobs import where as where_of
 from penstock.sizing.cluster import Cluster, PodPlace
 from penstock.sizing.errors import PenstockError
@@ -33,7 +32,8 @@ class LintedEnvironment:
     def __init__(self, name_or_path: str, catalog: Path | None = None) -> None:
         self.there = where_of(name_or_path, catalog)
         self.cluster: Cluster | None = self.there.cluster
-        self._document = read(_file(name_or_path))
+        environment = self.there.environment
+        self._document = environment.document or parse_text(environment.text(), environment.name)
 
     @property
     def pools(self) -> tuple[LintedPool, ...]:
@@ -112,12 +112,3 @@ def where(document: Document, path: Path_) -> Where:
 def tolerations(given: Sequence[dict[str, str]]) -> tuple[ManifestToleration, ...]:
     """Tolerations in Kubernetes' words as models."""
     return tuple(ManifestToleration.model_validate(one) for one in given)
-
-
-def _file(name_or_path: str) -> Path:
-    """The file of an environment, as a person in the current folder would name it."""
-    path = Path(name_or_path)
-    if path.is_file() or name_or_path not in environments.names():
-        return path
-    shipped = environments.FOLDER / f"{name_or_path}.yaml"
-    return shipped.relative_to(Path.cwd()) if shipped.is_relative_to(Path.cwd()) else shipped

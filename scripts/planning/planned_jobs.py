@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 from penstock.infra.cluster import cluster
 from penstock.infra.environment import Environment
-from penstock.infra.environment import load as load_environment
+from penstock.infra.environment_file import load as load_environment
 from penstock.jobs.spec import SpecFile, load
 from penstock.jobs.targets import targets
 from penstock.scripts.planning.price_files import catalog_file, prices_file
@@ -17,9 +17,6 @@ from penstock.sizing.cluster import Cluster
 from penstock.sizing.plan import plan
 from penstock.sizing.planned import Plan
 from penstock.sizing.targets import Targets
-
-# Nothing before deploy touches AWS, so a name that was forgotten does no harm here.
-DEFAULT_ENVIRONMENT = "production"
 
 
 class Where(NamedTuple):
@@ -41,16 +38,6 @@ class PlannedJob(NamedTuple):
     def name(self) -> str:
         """The job's name."""
         return self.spec.job.metadata.name
-
-
-def add_environment_argument(parser: argparse.ArgumentParser) -> None:
-    """``--environment``, one of them."""
-    parser.add_argument(
-        "--environment",
-        default=DEFAULT_ENVIRONMENT,
-        metavar="NAME",
-        help=f"a shipped environment's name or a file (default: {DEFAULT_ENVIRONMENT})",
-    )
 
 
 def add_planning_arguments(parser: argparse.ArgumentParser) -> None:

@@ -75,7 +75,8 @@ def name(environment: Environment) -> str:
     """
     if environment.spec.state is None:
         fix = "add spec.state.bucket to the environment file"
-        raise StatePlaceUnfit(path="spec.state", given=environment.name, need="the name of a bucket for Terraform's state", fix=fix)
+        fault = StatePlaceUnfit(given=environment.name, need="the name of a bucket for Terraform's state", fix=fix)
+        raise environment.locate(fault, "spec", "state")
     return environment.spec.state.bucket
 
 
@@ -115,7 +116,8 @@ def check(aws: AwsAccess) -> None:
         there = _there(aws.client("s3"), aws.environment, state.bucket)
     if not there:
         fix = f"penstock bootstrap {aws.environment.name}"
-        raise StateBucketMissing(path="spec.state.bucket", given=state.bucket, need="the bucket of Terraform's state", fix=fix)
+        fault = StateBucketMissing(given=state.bucket, need="the bucket of Terraform's state", fix=fix)
+        raise aws.environment.locate(fault, "spec", "state", "bucket")
 
 
 def _there(s3: Any, environment: Environment, bucket: str) -> bool:
@@ -147,7 +149,8 @@ def _create(s3: Any, environment: Environment, bucket: str) -> None:
 
 def _of_another(environment: Environment, bucket: str, given: str) -> BucketOfAnother:
     need = f"a bucket of account {environment.spec.account} in {environment.spec.region}, that these credentials may use"
-    return BucketOfAnother(path="spec.state.bucket", given=f"{bucket}: {given}", need=need, fix="give it another name, or see the rights")
+    fault = BucketOfAnother(given=f"{bucket}: {given}", need=need, fix="give it another name, or see the rights")
+    return environment.locate(fault, "spec", "state", "bucket")
 
 
 def _hold(setting: Setting) -> bool:

@@ -19,14 +19,16 @@ def check(aws: AwsAccess) -> tuple[str, ...]:
         UnknownZone: DEP-009.
         PenstockError: TOOL-030, DEP-001, RUN-020 or RUN-021.
     """
-    network = aws.environment.spec.network
+    environment = aws.environment
+    network = environment.spec.network
     if network is None:
         return ()
-    with translated(f"EC2 in {aws.environment.spec.region}"):
+    with translated(f"EC2 in {environment.spec.region}"):
         answers = aws.client("ec2").describe_availability_zones()["AvailabilityZones"]
     there = sorted(answer["ZoneName"] for answer in answers if answer["State"] == "available")
     strange = [zone for zone in network.zones if zone not in there]
     if strange:
-        need = f"zones that {aws.environment.spec.region} has for this account: {', '.join(there)}"
-        raise UnknownZone(path="spec.network.zones", given=", ".join(strange), need=need, fix="name others")
+        need = f"zones that {environment.spec.region} has for this account: {', '.join(there)}"
+        fault = UnknownZone(given=", ".join(strange), need=need, fix="name others")
+        raise environment.locate(fault, "spec", "network", "zones")
     return tuple(network.zones)

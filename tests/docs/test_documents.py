@@ -20,7 +20,8 @@ import yaml
 from jsonschema import Draft202012Validator
 from pydantic import BaseModel
 
-from penstock.infra.environment import FOLDER, Environment
+from penstock.infra.environment import Environment
+from penstock.infra.environment_file import FOLDER
 from penstock.jobs.local.recording import Expectation, Record, Recorded, Recording
 from penstock.scripts.cli.command import VERBS
 from penstock.scripts.dev.error_reference import errors

@@ -13,9 +13,9 @@ from typing import Any, NamedTuple
 import boto3
 import pytest
 
-from penstock.infra.__main__ import ENVIRONMENT_VARIABLE
 from penstock.infra.app import stack_names
-from penstock.infra.environment import Environment, load
+from penstock.infra.environment import Environment
+from penstock.infra.environment_file import ENVIRONMENT_VARIABLE, load
 from penstock.infra.state import STATE_VARIABLE
 from penstock.scripts import layout
 from penstock.scripts.emulation.emulated_aws import EmulatedAws

@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING
 import boto3
 import pytest
 
-from penstock.infra.environment import Environment, load
+from penstock.infra.environment import Environment
+from penstock.infra.environment_file import load
 from penstock.scripts.emulation.emulated_aws import EmulatedAws
 from penstock.scripts.errors import ProviderNotFound
 from penstock.scripts.provisioning import stacks

@@ -7,7 +7,8 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from penstock.infra.environment import Environment, load
+from penstock.infra.environment import Environment
+from penstock.infra.environment_file import load
 from penstock.infra.state_key import state_key
 from penstock.scripts.emulation.emulated_aws import EmulatedAws
 from penstock.scripts.provisioning.stacks import Stack

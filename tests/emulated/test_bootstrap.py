@@ -6,7 +6,8 @@ from typing import Any
 
 import pytest
 
-from penstock.infra.environment import Environment, load
+from penstock.infra.environment import Environment
+from penstock.infra.environment_file import load
 from penstock.scripts.emulation.emulated_aws import EmulatedAws
 from penstock.scripts.provisioning import state_bucket
 from penstock.scripts.provisioning.aws_access import AwsAccess

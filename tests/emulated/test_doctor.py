@@ -7,7 +7,8 @@ from typing import Any
 
 import pytest
 
-from penstock.infra.environment import Environment, load
+from penstock.infra.environment import Environment
+from penstock.infra.environment_file import load
 from penstock.scripts.cli import doctor
 from penstock.scripts.emulation.emulated_aws import EmulatedAws
 from penstock.scripts.provisioning import state_bucket

@@ -20,7 +20,8 @@ from typing import Any, NamedTuple
 import pytest
 import yaml
 
-from penstock.infra.environment import Environment, load
+from penstock.infra.environment import Environment
+from penstock.infra.environment_file import load
 from penstock.jobs.configuration.kafka_access import KafkaAccess
 from penstock.jobs.local.recording import Record
 from penstock.jobs.spec.requested_topics import MAX_RECORD_BYTES

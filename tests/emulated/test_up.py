@@ -14,7 +14,7 @@ from pathlib import Path
 
 import pytest
 
-from penstock.infra import environment as environments
+from penstock.infra.environment_file import load
 from penstock.scripts.cli.up import _job
 from penstock.scripts.errors import BrokerDied, EmulatorDied
 from penstock.scripts.layout import ROOT
@@ -205,7 +205,7 @@ def test_a_port_in_use_is_named_with_how_to_choose_another(spec: Path, temporary
 def local(tmp_path: Path) -> Iterator[LocalEnvironment]:
     folder = tmp_path / "local"
     folder.mkdir()
-    with LocalEnvironment(environments.load("local"), folder=folder, aws_port=0, kafka_port=0) as environment:
+    with LocalEnvironment(load("local"), folder=folder, aws_port=0, kafka_port=0) as environment:
         yield environment
 
 

@@ -10,7 +10,8 @@ from typing import Any
 
 import pytest
 
-from penstock.infra.environment import Environment, load
+from penstock.infra.environment import Environment
+from penstock.infra.environment_file import load
 from tests.infra.environments import BARE
 
 Synthesized = dict[str, Any]

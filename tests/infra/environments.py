@@ -8,7 +8,8 @@ from typing import Any
 
 import yaml
 
-from penstock.infra.environment import FOLDER, Environment, load
+from penstock.infra.environment import Environment
+from penstock.infra.environment_file import FOLDER, load
 
 # An environment without a cluster.
 BARE = str(Path(__file__).parent / "bare.yaml")

@@ -8,7 +8,8 @@ from typing import Any
 
 import pytest
 
-from penstock.infra.environment import Environment, load
+from penstock.infra.environment import Environment
+from penstock.infra.environment_file import load
 from penstock.infra.stacks.checkpoints import access_logs_bucket
 
 SNAPSHOT = Path(__file__).parent / "snapshots/checkpoints.json"

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from penstock.infra.cluster import cluster
-from penstock.infra.environment import load
+from penstock.infra.environment_file import load
 from penstock.sizing.catalog.catalog import Catalog, shipped
 from penstock.sizing.cluster import Cluster
 from penstock.sizing.cost import prices as price_lists

@@ -7,8 +7,7 @@ import pytest
 
 from penstock.infra.cluster import cluster
 from penstock.infra.deployable import refuse_undeployable
-from penstock.infra.environment import load
-from penstock.jobs.document import read as read_document
+from penstock.infra.environment_file import load
 from penstock.sizing.errors import PenstockError
 from tests.infra.environments import Change, written
 
@@ -21,10 +20,9 @@ def _faults(folder: Path, change: Change, today: str = TODAY) -> list[PenstockEr
         spec["eks"]["admins"] = [ADMIN]
         change(spec)
 
-    path = written(folder, administrated)
-    environment = load(path)
+    environment = load(written(folder, administrated))
     try:
-        refuse_undeployable(environment, cluster(environment), today=today, document=read_document(path))
+        refuse_undeployable(environment, cluster(environment), today=today)
     except PenstockError as error:
         return list(error.errors)
     return []

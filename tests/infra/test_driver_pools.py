@@ -7,7 +7,7 @@ import pytest
 
 from penstock.infra.cluster import cluster
 from penstock.infra.driver_pools import leave_drivers_alone
-from penstock.infra.environment import load, names
+from penstock.infra.environment_file import load, names
 from penstock.infra.errors import DriversDisturbed
 from penstock.sizing.errors import Faults
 from penstock.sizing.plan import plan
@@ -28,16 +28,14 @@ def disruption(**fields: Any) -> dict[str, Any]:
 
 
 def check(folder: Path, nodes: NodesPlan, name: str = "drivers", **fields: Any) -> None:
-    found = read(folder, lambda spec: pool(spec, name).update(fields)).spec.nodes
-    assert found
-    leave_drivers_alone(found.pools, nodes)
+    leave_drivers_alone(read(folder, lambda spec: pool(spec, name).update(fields)), nodes)
 
 
 @pytest.mark.parametrize("name", [name for name in names() if load(name).spec.nodes])
 def test_every_shipped_environment_leaves_drivers_alone(name: str, nodes: NodesPlan) -> None:
     environment = load(name)
     assert environment.spec.nodes and cluster(environment)
-    leave_drivers_alone(environment.spec.nodes.pools, nodes)
+    leave_drivers_alone(environment, nodes)
 
 
 @pytest.mark.parametrize(

@@ -6,7 +6,8 @@ from typing import Any
 import pytest
 import yaml
 
-from penstock.infra.environment import FOLDER, Environment, load, names
+from penstock.infra.environment import Environment
+from penstock.infra.environment_file import FOLDER, load, names
 from penstock.infra.errors import UnknownEnvironment
 from penstock.sizing.errors import PenstockError
 

@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from penstock.infra.environment import load
+from penstock.infra.environment_file import load
 from penstock.infra.errors import BadImageTag
 from penstock.infra.image_tag import VARIABLE, image_tag
 

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 import yaml
 
-from penstock.infra.environment import load as load_environment
+from penstock.infra.environment_file import load as load_environment
 from penstock.infra.errors import OutputsOverlap
 from penstock.infra.job_rights import Brokers, Buckets, output_folders, refuse_shared_folders, statements
 from penstock.infra.plans import EnvironmentPlans, plans

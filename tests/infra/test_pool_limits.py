@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from penstock.infra import pool_limits as module
 from penstock.infra.cluster import cluster
-from penstock.infra.environment import load
+from penstock.infra.environment_file import load
 from penstock.infra.errors import LimitsChangePlan
 from penstock.infra.pool_limits import PoolLimits, limited, pool_limits
 from penstock.sizing.cluster import Cluster

@@ -18,7 +18,7 @@ import yaml
 
 from penstock.infra.app import AWS, CHARTS, stack_names
 from penstock.infra.constructs.provider import SERVICES
-from penstock.infra.environment import FOLDER, load
+from penstock.infra.environment_file import FOLDER, load
 from penstock.scripts.layout import ROOT
 from tests.infra.environments import BARE, written
 

@@ -7,7 +7,8 @@ from typing import Any
 
 import pytest
 
-from penstock.infra.environment import Environment, load
+from penstock.infra.environment import Environment
+from penstock.infra.environment_file import load
 from penstock.infra.state_key import state_key
 
 pytestmark = pytest.mark.skipif(shutil.which("node") is None, reason="cdktf needs Node.js, and node is not in PATH")

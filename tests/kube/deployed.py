@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from penstock.infra.environment import load
+from penstock.infra.environment_file import load
 from penstock.infra.job_connections import connections_of, ports, secrets, urls
 from penstock.infra.manifests.client_mode_conf import EXECUTOR_TEMPLATE
 from penstock.infra.manifests.config_map import RUNTIME, SPEC

@@ -12,7 +12,7 @@ import yaml
 from kubernetes import config
 
 from penstock.infra.app import CHARTS
-from penstock.infra.environment import load
+from penstock.infra.environment_file import load
 from penstock.scripts.kube import binaries
 from penstock.scripts.kube.api_server import ApiServer
 from penstock.scripts.provisioning.stacks import synthesized

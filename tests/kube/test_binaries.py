@@ -15,7 +15,7 @@ from pathlib import Path
 
 import pytest
 
-from penstock.infra.environment import load
+from penstock.infra.environment_file import load
 from penstock.scripts.kube import binaries
 from penstock.scripts.kube.binaries import Program
 from penstock.scripts.kube.errors import BuildTooLong, CacheNotWritable, GoMissing, GoUnfit, ModulesNotFetched, NotBuilt

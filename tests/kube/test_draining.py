@@ -12,7 +12,7 @@ import yaml
 from kubernetes import client, config
 from rich.console import Console
 
-from penstock.infra.environment import load
+from penstock.infra.environment_file import load
 from penstock.scripts.kube.api_server import ApiServer
 from penstock.scripts.progress import Steps
 from penstock.scripts.provisioning.api_server import cluster_address, reach

@@ -10,7 +10,8 @@ from typing import Any, TypeVar
 import boto3
 import pytest
 
-from penstock.infra.environment import Environment, load
+from penstock.infra.environment import Environment
+from penstock.infra.environment_file import load
 from penstock.scripts.emulation.emulated_aws import EmulatedAws
 from penstock.scripts.emulation.localstack import ENDPOINT_VARIABLE, LocalStack
 from penstock.scripts.emulation.localstack_python import find

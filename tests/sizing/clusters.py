@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from penstock.infra.cluster import cluster
-from penstock.infra.environment import load
+from penstock.infra.environment_file import load
 from penstock.sizing.cluster import Cluster, KafkaCluster, Quotas
 from penstock.sizing.load.load import Load
 from penstock.sizing.placement.node_pool_manifests import NodePool

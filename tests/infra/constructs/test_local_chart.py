@@ -10,7 +10,7 @@ import pytest
 import yaml
 
 from penstock.infra.constructs.local_chart import CHART, values
-from penstock.infra.environment import load
+from penstock.infra.environment_file import load
 from tests.infra.stacks.synthesized import CLUSTER, Content, content
 
 TEMPLATE = "{{ .Values.secret }} ${HOME} %{ if } $${x} 100%"

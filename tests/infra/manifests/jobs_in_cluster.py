@@ -8,7 +8,7 @@ from typing import Any
 
 import kubernetes_validate
 
-from penstock.infra.environment import load
+from penstock.infra.environment_file import load
 from penstock.infra.job_connections import connections_of, ports, secrets, urls
 from penstock.infra.manifests.deployed_job import DeployedJob
 from penstock.infra.plans import plans

@@ -6,7 +6,7 @@ from typing import Any
 import jsonschema
 import pytest
 
-from penstock.infra.environment import load, names
+from penstock.infra.environment_file import load, names
 from penstock.infra.manifests.node_class import DISCOVERY_TAG, node_class
 from penstock.infra.manifests.node_pool import node_pool
 from penstock.infra.parts.nodes import Nodes

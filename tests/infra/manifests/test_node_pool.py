@@ -6,7 +6,8 @@ from typing import Any
 import jsonschema
 import pytest
 
-from penstock.infra.environment import Environment, load, names
+from penstock.infra.environment import Environment
+from penstock.infra.environment_file import load, names
 from penstock.infra.manifests.daemon_set import daemon_set
 from penstock.infra.manifests.node_pool import duration, node_pool
 from tests.infra.environments import pool, read

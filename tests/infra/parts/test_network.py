@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from penstock.infra.environment import load
+from penstock.infra.environment_file import load
 from penstock.sizing.errors import PenstockError
 from tests.infra.environments import Change, read
 

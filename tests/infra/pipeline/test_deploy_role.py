@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from penstock.infra.environment import load
+from penstock.infra.environment_file import load
 from penstock.infra.pipeline.__main__ import main
 from penstock.infra.pipeline.deploy_role import concourse_trust, github_trust, permissions
 

@@ -14,7 +14,7 @@ import pytest
 import yaml
 from pydantic import ValidationError
 
-from penstock.infra.environment import names
+from penstock.infra.environment_file import names
 from penstock.infra.pipeline import written
 from penstock.infra.pipeline.concourse import VARIABLES
 from penstock.infra.pipeline.github_actions import ACTIONS

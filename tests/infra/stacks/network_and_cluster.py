@@ -13,7 +13,8 @@ from typing import Any
 
 import pytest
 
-from penstock.infra.environment import Environment, load
+from penstock.infra.environment import Environment
+from penstock.infra.environment_file import load
 
 Change = Callable[[dict[str, Any]], None]
 Resource = dict[str, Any]

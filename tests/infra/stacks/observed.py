@@ -11,7 +11,8 @@ from typing import Any
 
 import pytest
 
-from penstock.infra.environment import Environment, load
+from penstock.infra.environment import Environment
+from penstock.infra.environment_file import load
 from penstock.infra.plans import EnvironmentPlans, plans
 from penstock.scripts.layout import ROOT
 

@@ -8,7 +8,8 @@ from typing import Any
 
 import pytest
 
-from penstock.infra.environment import Environment, load
+from penstock.infra.environment import Environment
+from penstock.infra.environment_file import load
 from penstock.infra.manifests.deployed_job import service_account
 from penstock.infra.plans import plans
 from tests.infra.environments import read

@@ -9,7 +9,8 @@ from typing import Any
 import pytest
 import yaml
 
-from penstock.infra.environment import Environment, load
+from penstock.infra.environment import Environment
+from penstock.infra.environment_file import load
 from penstock.infra.errors import SettingOfDeployment
 from penstock.infra.image_tag import VARIABLE
 from penstock.infra.plans import plans

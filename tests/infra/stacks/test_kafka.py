@@ -8,7 +8,8 @@ from typing import Any
 
 import pytest
 
-from penstock.infra.environment import Environment, load
+from penstock.infra.environment import Environment
+from penstock.infra.environment_file import load
 from penstock.infra.errors import BrokersUnknown
 from penstock.infra.plans import plans
 from penstock.jobs.spec.requested_topics import MAX_RECORD_BYTES

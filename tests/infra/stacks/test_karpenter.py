@@ -6,7 +6,8 @@ from typing import Any
 
 import pytest
 
-from penstock.infra.environment import Environment, load
+from penstock.infra.environment import Environment
+from penstock.infra.environment_file import load
 from penstock.infra.interruptions import EVENTS
 from penstock.infra.parts.network import INTERFACE_ENDPOINTS
 from tests.infra.environments import read

@@ -9,7 +9,8 @@ from typing import Any
 import pytest
 import yaml
 
-from penstock.infra.environment import Environment, load
+from penstock.infra.environment import Environment
+from penstock.infra.environment_file import load
 from penstock.infra.errors import DriversDisturbed
 from penstock.infra.karpenter_settings import FEATURE_GATES, Place, controller_values
 from penstock.infra.parts.network import INTERFACE_ENDPOINTS

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from penstock.infra.environment import load
+from penstock.infra.environment_file import load
 from penstock.infra.parts.network import INTERFACE_ENDPOINTS, NEEDED_WITHOUT_NAT
 from tests.infra.stacks.network_and_cluster import Change, Stack, environment, stacks
 

@@ -6,7 +6,8 @@ from typing import Any
 
 import pytest
 
-from penstock.infra.environment import Environment, load
+from penstock.infra.environment import Environment
+from penstock.infra.environment_file import load
 from tests.infra.environments import read
 from tests.infra.stacks.synthesized import Content, content
 

@@ -15,7 +15,7 @@ import yaml
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from penstock.infra.environment import FOLDER, names
+from penstock.infra.environment_file import FOLDER, names
 from penstock.scripts.cli.command import main
 from penstock.sizing.lint.lint import RULES
 from tests.infra.environments import BARE

@@ -9,7 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from penstock.infra.environment import Environment, load
+from penstock.infra.environment import Environment
+from penstock.infra.environment_file import load
 from penstock.scripts.kube.certificates import Authority
 from penstock.scripts.provisioning.api_server import ClusterAddress, cluster_address, reach
 from penstock.scripts.provisioning.errors import ApiServerNotReached

@@ -8,7 +8,8 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
 import pytest
 
-from penstock.infra.environment import Environment, load
+from penstock.infra.environment import Environment
+from penstock.infra.environment_file import load
 from penstock.scripts.errors import AwsNotReached, AwsRefused, CredentialsMissing
 from penstock.scripts.provisioning.aws_access import AwsAccess
 from penstock.scripts.provisioning.errors import CredentialsRefused, OtherAccount

@@ -3,7 +3,7 @@ from __future__ import annotations
 import base64
 from urllib.parse import parse_qs, urlsplit
 
-from penstock.infra.environment import load
+from penstock.infra.environment_file import load
 from penstock.scripts.provisioning.aws_access import AwsAccess
 from penstock.scripts.provisioning.kubernetes_access import eks_token
 

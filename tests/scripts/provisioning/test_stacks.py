@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from penstock.infra.environment import load
+from penstock.infra.environment_file import load
 from penstock.infra.errors import NodeNotFound
 from penstock.scripts.errors import SynthFailed
 from penstock.scripts.provisioning import stacks

@@ -7,7 +7,8 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
 import pytest
 
-from penstock.infra.environment import Environment, load
+from penstock.infra.environment import Environment
+from penstock.infra.environment_file import load
 from penstock.scripts.provisioning import state_bucket
 from penstock.scripts.provisioning.aws_access import AwsAccess
 from penstock.scripts.provisioning.errors import BucketOfAnother

@@ -1,0 +1,104 @@
+"""From a name or a path to an environment: which file is meant, what stands where none is named, and how it is read.
+
+A shipped environment is known by its name, any other by the path of its file. What asks nothing of AWS takes `DEFAULT_ENVIRONMENT`, a run
+on this machine `LOCAL_ENVIRONMENT`; what touches AWS has no default, for the wrong one is too dear: see `named`.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from pathlib import Path
+from typing import Any
+
+from penstock.infra.environment import NAME_PATTERN, Environment
+from penstock.infra.errors import NoEnvironment, UnknownEnvironment
+from penstock.jobs.document import read
+
+# The folder itself, where the package is reached through a link: errors and findings name its files.
+FOLDER = Path(__file__).resolve().parent / "environments"
+# Nothing before deploy touches AWS, so a name that was forgotten does no harm there.
+DEFAULT_ENVIRONMENT = "production"
+LOCAL_ENVIRONMENT = "local"
+ENVIRONMENT_VARIABLE = "PENSTOCK_ENVIRONMENT"
+
+
+def names() -> list[str]:
+    """The shipped environments, sorted."""
+    return sorted(file.stem for file in FOLDER.glob("*.yaml"))
+
+
+def file_of(name_or_path: str | Path) -> Path:
+    """The file of an environment.
+
+    Args:
+        name_or_path: the name of a shipped one, or the path of a YAML file.
+
+    Raises:
+        UnknownEnvironment: INF-001.
+    """
+    if re.fullmatch(NAME_PATTERN, str(name_or_path)) and not Path(name_or_path).is_file():
+        if str(name_or_path) not in names():
+            raise UnknownEnvironment(path=str(name_or_path), need=_one_of_them(), fix="name one of them, or write the file")
+        return _shown(FOLDER / f"{name_or_path}.yaml")
+    return Path(name_or_path)
+
+
+def load(name_or_path: str | Path) -> Environment:
+    """Reads an environment.
+
+    Args:
+        name_or_path: the name of a shipped one, or the path of a YAML file.
+
+    Returns:
+        The environment with its document. The files that it names are absolute paths.
+
+    Raises:
+        UnknownEnvironment: INF-001.
+        PenstockError: SPEC-001 to SPEC-006 and SPEC-011, for what is wrong in the document.
+    """
+    file = file_of(name_or_path)
+    document = read(file)
+    return _with_absolute_paths(file, document.parse(Environment)).of_document(document)
+
+
+def named(name: str | None = None, *, path: str = "ENV", fix: str = f"name it, or export {ENVIRONMENT_VARIABLE}") -> Environment:
+    """The environment of a name, or of PENSTOCK_ENVIRONMENT where none is given.
+
+    Args:
+        name: as given; None or empty: the variable's.
+        path: what the error calls the missing name.
+        fix: what to do about a missing name.
+
+    Raises:
+        NoEnvironment: INF-002, neither says one.
+        PenstockError: as `load`.
+    """
+    name = name or os.environ.get(ENVIRONMENT_VARIABLE)
+    if not name:
+        raise NoEnvironment(path=path, need=_one_of_them(), fix=fix)
+    return load(name)
+
+
+def _one_of_them() -> str:
+    return f"one of {', '.join(names())}, or the path of an environment file"
+
+
+def _shown(file: Path) -> Path:
+    """A shipped file as a person in the current folder would name it: errors and findings say it."""
+    here = Path.cwd()
+    return file.relative_to(here) if file.is_relative_to(here) else file
+
+
+def _with_absolute_paths(file: Path, environment: Environment) -> Environment:
+    """Files are named relative to the environment's file."""
+    spec = environment.spec
+
+    def absolute(path: str) -> str:
+        return str((file.parent / path).resolve())
+
+    given = {"catalog": spec.catalog, "prices": spec.prices}
+    changes: dict[str, Any] = {field: absolute(path) for field, path in given.items() if path is not None}
+    if spec.jobs:
+        changes["jobs"] = [absolute(path) for path in spec.jobs]
+    return environment.with_spec(**changes) if changes else environment
