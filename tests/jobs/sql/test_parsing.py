@@ -173,7 +173,7 @@ def test_a_union_reads_its_views() -> None:
         (f"{CLICKS}{PRICES}INSERT INTO out SELECT n FROM clicks", 2, "a view or an INSERT that reads it"),
         (f"{CLICKS}INSERT INTO out SELECT * FROM clicks;\nINSERT INTO out SELECT * FROM clicks WHERE n > 1", 3, "separate sinks; line 2"),
         (f"{CLICKS}INSERT INTO out SELECT * FROM clicks; SIDE OUTPUT a;\nSIDE OUTPUT b", 3, "one sink per tag; line 2 sends quarantined"),
-        (f"{CLICKS}SIDE OUTPUT a FOR late; SIDE OUTPUT a FOR x;\nSIDE OUTPUT b FOR late; INSERT INTO o SELECT * FROM clicks", 3, "one sink"),
+        (f"{CLICKS}SIDE OUTPUT a FOR late; SIDE OUTPUT a FOR x;\nSIDE OUTPUT b FOR late; INSERT INTO o SELECT * FROM clicks", 3, "per tag"),
         (f"{CLICKS}INSERT INTO out SELECT n FROM clicks WHERE n > 1\nAND row_number() OVER (ORDER BY n) = 1", 3, "no OVER"),
         (f"{CLICKS}INSERT INTO out SELECT n FROM clicks GROUP BY n, ROWS(2)\nHAVING n IN (SELECT 1)", 3, "no subquery"),
         (f"{CLICKS}INSERT INTO out SELECT n FROM clicks;\nINSERT INTO b SELECT * FROM clicks", 2, "SELECT * FROM one view"),
