@@ -72,7 +72,7 @@ def statements(
 
 def output_folders(job: SpecFile) -> list[str]:
     """The folders of the output bucket that a job writes to, sorted."""
-    return sorted({sink.files.path for sink in job.job.spec.sinks.values() if sink.files})
+    return sorted({sink.path for sink in job.job.spec.file_sinks.values()})
 
 
 def refuse_shared_folders(jobs: Sequence[JobPlan]) -> None:
@@ -90,8 +90,8 @@ def refuse_shared_folders(jobs: Sequence[JobPlan]) -> None:
 
 
 def _taken(job: SpecFile, owners: Sequence[tuple[str, str]]) -> list[tuple[str, str, tuple[str, str]]]:
-    sinks = {name: sink.files.path for name, sink in job.job.spec.sinks.items() if sink.files}
-    return [(name, path, owner) for name, path in sinks.items() for owner in owners if _one_in_the_other(path, owner[0])]
+    sinks = job.job.spec.file_sinks
+    return [(name, sink.path, owner) for name, sink in sinks.items() for owner in owners if _one_in_the_other(sink.path, owner[0])]
 
 
 def _one_in_the_other(one: str, other: str) -> bool:
@@ -121,10 +121,8 @@ def _checkpoints(job: SpecFile, buckets: Buckets) -> list[Statement]:
 def _input(job: SpecFile, buckets: Buckets) -> list[Statement]:
     """Files that the job reads. In a bucket of another key, that key has to let the job's role use it."""
     folders: dict[str, list[str]] = {}
-    for source in job.job.spec.sources.values():
-        if source.files:
-            arn = _bucket_arn(source.files.bucket, buckets)
-            folders.setdefault(arn, []).append(source.files.path)
+    for source in job.job.spec.file_sources.values():
+        folders.setdefault(_bucket_arn(source.bucket, buckets), []).append(source.path)
     lists = [_list(f"ListInput{number}", arn, sorted(paths)) for number, (arn, paths) in enumerate(sorted(folders.items()), start=1)]
     objects = sorted(f"{arn}/{path}/*" for arn, paths in folders.items() for path in paths)
     return [*lists, allow("ReadInput", ["s3:GetObject"], objects)] if objects else []
@@ -159,7 +157,7 @@ def _list(sid: str, bucket_arn: str, folders: Sequence[str]) -> Statement:
 
 def _key(job: SpecFile, buckets: Buckets) -> Statement:
     """By way of S3 and for these buckets alone. S3 gives the bucket's ARN as the context where it has a bucket key, else the object's."""
-    read = any(source.files and source.files.bucket is None for source in job.job.spec.sources.values())
+    read = any(source.bucket is None for source in job.job.spec.file_sources.values())
     arns = [buckets.checkpoints_arn, *([buckets.output_arn] if output_folders(job) or read else [])]
     condition: Condition = {
         "StringEquals": {"kms:ViaService": buckets.service},
@@ -171,12 +169,12 @@ def _key(job: SpecFile, buckets: Buckets) -> Statement:
 def _kafka(job: SpecFile, brokers: Brokers) -> list[Statement]:
     spec = job.job.spec
     own = f"penstock.{job.job.metadata.name}"
-    kafka = [source.kafka for source in spec.sources.values() if source.kafka]
+    kafka = list(spec.kafka_sources.values())
     patterns = {f"{_SIGNS.split(source.pattern)[0]}*" for source in kafka if source.pattern is not None}
     read = sorted({*job.job.read_topics(), *patterns})
     # Spark's readers: named by this and something random, they commit nothing. The default lies below the job's own.
     readers = sorted({f"{source.group_id_prefix}-*" for source in kafka if source.group_id_prefix is not None})
-    written = sorted({sink.kafka.topic for sink in spec.sinks.values() if sink.kafka})
+    written = sorted({sink.topic for sink in spec.kafka_sinks.values()})
     connect = ["kafka-cluster:Connect", *(["kafka-cluster:WriteDataIdempotently"] if written else [])]
     found = [allow("ConnectToBrokers", connect, [brokers.cluster_arn])]
     if read:
@@ -184,7 +182,7 @@ def _kafka(job: SpecFile, brokers: Brokers) -> list[Statement]:
             allow("ReadOwnTopics", ["kafka-cluster:DescribeTopic", "kafka-cluster:ReadData"], _of(brokers.topics_arn, read)),
         ]
     # What a transaction has written is marked by a group's offsets.
-    if read or any(sink.kafka and sink.kafka.guarantee == "exactly-once" for sink in spec.sinks.values()):
+    if read or any(sink.guarantee == "exactly-once" for sink in spec.kafka_sinks.values()):
         found += [
             allow(
                 "UseOwnGroups",

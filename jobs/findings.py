@@ -5,6 +5,7 @@ from __future__ import annotations
 import difflib
 import re
 from collections.abc import Iterator, Sequence
+from itertools import zip_longest
 from types import UnionType
 from typing import Annotated, Any, NamedTuple, Union, get_args, get_origin
 
@@ -85,7 +86,9 @@ def known_fields(model: type[BaseModel], location: Sequence[str | int]) -> list[
         # A part that leads nowhere names a union's branch: the branches are all followed anyway.
         current = [found for kind in current for found in _step(kind, part)] or current
     models = [branch for kind in current for branch in _branches(kind) if _is_model(branch)]
-    return list(dict.fromkeys(field.alias or name for found in models for name, field in found.model_fields.items()))
+    # What tells the models of a union apart comes first in each of them, and then what they share.
+    by_place = zip_longest(*([field.alias or name for name, field in found.model_fields.items()] for found in models))
+    return list(dict.fromkeys(name for names in by_place for name in names if name is not None))
 
 
 def _step(kind: Any, part: str | int) -> Iterator[Any]:

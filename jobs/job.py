@@ -14,7 +14,7 @@ from penstock.jobs.configuration.kafka_access import KafkaAccess
 from penstock.jobs.errors import BadDeclaration
 from penstock.jobs.sinks.newest import refuse_unordered
 from penstock.jobs.sources.opening import Offsets, Reading, open_source
-from penstock.jobs.spec import Sink, StreamingJob
+from penstock.jobs.spec import Sink, StreamingJob, ToFiles, ToKafka, ToWebhook
 from penstock.jobs.spec.connection_addresses import the_url
 from penstock.jobs.stream.streams import NO_SIDE_OUTPUT, Stream, Tag
 
@@ -119,7 +119,7 @@ class Job:
             if self.output is not None:
                 raise BadDeclaration(path=where, need="a single output; the job already has one", fix="remove one of them")
             target = self._sink(sink, where)
-            if target.files and target.files.bucket_by == "event-date" and not stream.timed:
+            if isinstance(target, ToFiles) and target.files.bucket_by == "event-date" and not stream.timed:
                 need = "event time, by which the files are partitioned"
                 raise BadDeclaration(path=where, need=need, fix="set `time` of the source, or bucketBy: none of the sink")
             refuse_unordered(stream, target, where)
@@ -133,7 +133,7 @@ class Job:
         """
         where = f'job.side_output("{sink}")'
         target = self._sink(sink, where)
-        if target.kafka is None and target.webhook is None:
+        if not isinstance(target, ToKafka | ToWebhook):
             raise BadDeclaration(path=where, need="a Kafka or webhook sink", fix="use such a sink of the spec")
         if tag in self.side_outputs:
             need = f"one sink per tag; rows with the tag {tag} already go to {self.side_outputs[tag]}"

@@ -97,7 +97,7 @@ def _readers(spec: JobSpec) -> dict[str, int]:
     asked = spec.stages.source
     if asked is None:
         return {}
-    return {topic: -(-asked // len(source.kafka.named)) for source in spec.sources.values() if source.kafka for topic in source.kafka.named}
+    return {topic: -(-asked // len(source.named)) for source in spec.kafka_sources.values() for topic in source.named}
 
 
 def _stage_notes(spec_file: SpecFile, parallelism: Parallelism) -> Iterator[str]:

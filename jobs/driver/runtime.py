@@ -45,7 +45,7 @@ from penstock.jobs.sinks.building import build
 from penstock.jobs.sinks.sink import FOREVER_MS, SinkContext
 from penstock.jobs.sources.opening import Offsets
 from penstock.jobs.sources.splits import splits
-from penstock.jobs.spec import SpecFile, load
+from penstock.jobs.spec import FromSocket, SpecFile, load
 from penstock.jobs.spec import connection_addresses as connections
 from penstock.jobs.spec.app_module import find, is_sql
 from penstock.jobs.spec.avro_schemas import avro_schemas
@@ -169,7 +169,7 @@ class Driver:
         return session
 
     def _offsets(self) -> Mapping[str, Offsets]:
-        sources = {name: source.kafka for name, source in self._spec.job.spec.sources.items() if source.kafka}
+        sources = self._spec.job.spec.kafka_sources
         if not sources:
             return {}
         by_group = any(source.starting_offsets.startswith("committed") for source in sources.values())
@@ -184,14 +184,14 @@ class Driver:
         return Brokers(self._configuration.kafka, group=f"penstock.{self._spec.job.metadata.name}")
 
     def _refuse_a_socket_that_goes_on(self) -> None:
-        sockets = [name for name, source in self._spec.job.spec.sources.items() if source.socket]
+        sockets = [name for name, source in self._spec.job.spec.sources.items() if isinstance(source, FromSocket)]
         if sockets and self._checkpoint.last_record().batch >= 0:
             fix = "delete the objects below the checkpoint and restart; to resume without data loss, read from Kafka"
             raise SocketHasNoPast(path=f"spec.sources.{sockets[0]}.socket", given=self._checkpoint.uri, need="no checkpoint", fix=fix)
 
     def _commits(self, offsets: Mapping[str, Offsets]) -> OffsetCommits | None:
         """What tells the consumer group how far the job has read, for the sources that ask for it."""
-        asking = [name for name, source in self._spec.job.spec.sources.items() if source.kafka and source.kafka.commit_offsets]
+        asking = [name for name, source in self._spec.job.spec.kafka_sources.items() if source.commit_offsets]
         topics = frozenset(topic for name in asking for topic in offsets.get(name, {}))
         return OffsetCommits(self._brokers(), topics) if topics else None
 

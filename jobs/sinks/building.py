@@ -1,4 +1,7 @@
-"""From a sink of the spec to the one that writes."""
+"""From a sink of the spec to the one that writes.
+
+Every class of a sink has ``of(name, spec, context)``. A kind that is not built here is an error of the types.
+"""
 
 from __future__ import annotations
 
@@ -6,46 +9,45 @@ from penstock.jobs.sinks.console import Console
 from penstock.jobs.sinks.files import Files
 from penstock.jobs.sinks.sink import BatchSink, SinkContext
 from penstock.jobs.sinks.topics import Topic
-from penstock.jobs.spec import Sink
+from penstock.jobs.spec import KafkaSink, Sink, ToConsole, ToFiles, ToFunction, ToKafka, ToPostgres, ToRedis, ToWebhook
 
 
 def build(name: str, sink: Sink, context: SinkContext) -> BatchSink:
-    """The sink of a spec.
+    """The sink of a spec. What a kind needs is imported where a job has one.
 
     Args:
         name: below ``spec.sinks``.
         sink: as the spec has it.
         context: what it is built from.
     """
-    other = _other(name, sink, context)
-    if other is not None:
-        return other
-    if sink.files:
-        return Files(name, sink.files, context.output_bucket, context.identity, context.checkpoint)
-    assert sink.kafka is not None
-    if sink.kafka.guarantee == "exactly-once":
-        from penstock.jobs.sinks.exactly_once_topics import ExactlyOnceTopic
+    match sink:
+        case ToFiles():
+            return Files.of(name, sink.files, context)
+        case ToKafka():
+            return _topic(name, sink.kafka, context)
+        case ToPostgres():
+            from penstock.jobs.sinks.postgres import PostgresTable
 
-        return ExactlyOnceTopic(name, sink.kafka, context.kafka, context.job, context.identity, context.checkpoint, context.updates)
-    return Topic(sink.kafka, context.kafka, context.updates)
+            return PostgresTable.of(name, sink.postgres, context)
+        case ToRedis():
+            from penstock.jobs.sinks.redis import RedisHashes
+
+            return RedisHashes.of(name, sink.redis, context)
+        case ToWebhook():
+            from penstock.jobs.sinks.webhook import Webhook
+
+            return Webhook.of(name, sink.webhook, context)
+        case ToFunction():
+            from penstock.jobs.sinks.function import Function
+
+            return Function.of(name, sink.function, context)
+        case ToConsole():
+            return Console.of(name, sink.console, context)
 
 
-def _other(name: str, sink: Sink, context: SinkContext) -> BatchSink | None:
-    """A sink that is neither files nor a topic; None for those. What it needs is imported where a job has one."""
-    if sink.postgres:
-        from penstock.jobs.sinks.postgres import PostgresTable
+def _topic(name: str, sink: KafkaSink, context: SinkContext) -> BatchSink:
+    if sink.guarantee == "at-least-once":
+        return Topic.of(name, sink, context)
+    from penstock.jobs.sinks.exactly_once_topics import ExactlyOnceTopic
 
-        return PostgresTable.of(name, sink.postgres, context)
-    if sink.redis:
-        from penstock.jobs.sinks.redis import RedisHashes
-
-        return RedisHashes.of(name, sink.redis, context)
-    if sink.webhook:
-        from penstock.jobs.sinks.webhook import Webhook
-
-        return Webhook.of(name, sink.webhook, context)
-    if sink.function:
-        from penstock.jobs.sinks.function import Function
-
-        return Function.of(name, sink.function, context)
-    return Console(name, sink.console) if sink.console else None
+    return ExactlyOnceTopic.of(name, sink, context)

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
-from penstock.jobs.sinks.sink import Batch
+from penstock.jobs.sinks.sink import Batch, SinkContext
 from penstock.jobs.sinks.text_rows import fields_of
 from penstock.jobs.spec import ConsoleSink
 
@@ -27,6 +27,11 @@ class Console:
 
     name: str
     sink: ConsoleSink
+
+    @classmethod
+    def of(cls, name: str, sink: ConsoleSink, context: SinkContext) -> Console:
+        """The sink of a spec."""
+        return cls(name, sink)
 
     def check(self) -> None:
         """There is always a log."""

@@ -43,7 +43,7 @@ from penstock.jobs.errors import MarksDisagree, MarksExpired, ReplayDiffers, Tra
 from penstock.jobs.sinks import manifests
 from penstock.jobs.sinks.kafka_records import records
 from penstock.jobs.sinks.parts import wrapped
-from penstock.jobs.sinks.sink import Batch
+from penstock.jobs.sinks.sink import Batch, SinkContext
 from penstock.jobs.sinks.topics import admin_of, cluster_with
 from penstock.jobs.sinks.transactions import CALL_S, DIFFERS, FOREIGN, OUTCOME_SCHEMA, Share, TransactionWriter, insist, producer_settings
 from penstock.jobs.spec import KafkaSink
@@ -109,6 +109,11 @@ class ExactlyOnceTopic:
     updates: bool = True
     partitions: int = field(default=0)
     marks_kept_ms: int = field(default=_MARKS_KEPT_MINUTES * 60_000)
+
+    @classmethod
+    def of(cls, name: str, sink: KafkaSink, context: SinkContext) -> ExactlyOnceTopic:
+        """The sink of a spec."""
+        return cls(name, sink, context.kafka, context.job, context.identity, context.checkpoint, context.updates)
 
     def check(self) -> None:
         """Looks whether the topic is there and the brokers let the job write to it in transactions as long as it asks.

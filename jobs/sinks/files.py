@@ -48,7 +48,7 @@ from penstock.jobs.sinks.part_formats import LINES
 from penstock.jobs.sinks.part_log import ComposedPart, Manifest, PartLog
 from penstock.jobs.sinks.parts import PART_BYTES, STAGED_SCHEMA, PartWriter, StagedPart, wrapped
 from penstock.jobs.sinks.publishing import Publisher
-from penstock.jobs.sinks.sink import Batch
+from penstock.jobs.sinks.sink import Batch, SinkContext
 from penstock.jobs.spec import FileSink
 from penstock.jobs.storage.checkpoint import Checkpoint
 from penstock.jobs.stream.streams import ENVELOPE, TIME
@@ -88,6 +88,11 @@ class Files:
     query: str
     checkpoint: Checkpoint
     clock: Callable[[], int] = now_ms
+
+    @classmethod
+    def of(cls, name: str, sink: FileSink, context: SinkContext) -> Files:
+        """The sink of a spec."""
+        return cls(name, sink, context.output_bucket, context.identity, context.checkpoint)
 
     def check(self) -> None:
         """Publishes what the last run has decided and left undone.

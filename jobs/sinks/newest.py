@@ -12,7 +12,7 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
 from penstock.jobs.errors import BadDeclaration
-from penstock.jobs.spec import Sink
+from penstock.jobs.spec import Sink, ToKafka, ToPostgres, ToRedis
 from penstock.jobs.stream.streams import DELETED, TIME, Stream
 
 
@@ -50,7 +50,7 @@ def refuse_unordered(stream: Stream, sink: Sink, where: str) -> None:
     """
     if stream.timed or stream.updates or not _keeps_the_newest(sink):
         return
-    by_version = ", set `version` of the sink" if sink.postgres and not sink.postgres.deletes else ""
+    by_version = ", set `version` of the sink" if isinstance(sink, ToPostgres) and not sink.postgres.deletes else ""
     raise BadDeclaration(
         path=where,
         given="rows without event time",
@@ -60,7 +60,11 @@ def refuse_unordered(stream: Stream, sink: Sink, where: str) -> None:
 
 
 def _keeps_the_newest(sink: Sink) -> bool:
-    if sink.postgres:
-        # A tombstone has no version.
-        return sink.postgres.version is None or sink.postgres.deletes
-    return sink.redis is not None or (sink.kafka is not None and sink.kafka.deletes)
+    match sink:
+        case ToPostgres(postgres=table):
+            # A tombstone has no version.
+            return table.version is None or table.deletes
+        case ToKafka(kafka=topic):
+            return topic.deletes
+        case _:
+            return isinstance(sink, ToRedis)

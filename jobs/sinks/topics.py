@@ -17,7 +17,7 @@ from penstock.jobs.configuration.kafka_access import KafkaAccess
 from penstock.jobs.errors import BrokersUnreachable, TopicNotFound
 from penstock.jobs.kafka.security import client_settings
 from penstock.jobs.sinks.kafka_records import records
-from penstock.jobs.sinks.sink import Batch
+from penstock.jobs.sinks.sink import Batch, SinkContext
 from penstock.jobs.sinks.transactions import CALL_S, insist
 from penstock.jobs.spec import KafkaSink
 from penstock.jobs.spec.requested_topics import MAX_RECORD_BYTES
@@ -36,6 +36,11 @@ class Topic:
     sink: KafkaSink
     brokers: KafkaAccess
     updates: bool = True
+
+    @classmethod
+    def of(cls, name: str, sink: KafkaSink, context: SinkContext) -> Topic:
+        """The sink of a spec; a topic knows its own name."""
+        return cls(sink, context.kafka, context.updates)
 
     def check(self) -> None:
         """Looks whether the topic is there.

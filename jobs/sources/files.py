@@ -23,18 +23,17 @@ from penstock.jobs.spec import FilesSource
 from penstock.jobs.stream.streams import REASON, Stream
 
 
-def stream(given: Input, bucket: str) -> Stream:
+def stream(given: Input, files: FilesSource, bucket: str) -> Stream:
     """The lines, or the rows, of files as a stream.
 
     Args:
         given: the source.
+        files: which files.
         bucket: where the files lie unless the source names another.
 
     Raises:
         BadDeclaration: JOB-004, a schema that such values can't have.
     """
-    files = given.source.files
-    assert files is not None
     if files.format == "parquet":
         return records.of_fields(given, _rows(given, files, bucket), splits(given.name, {}))
     values = Values(files.format, csv=files.csv)

@@ -17,11 +17,14 @@ from penstock.jobs.spec import KafkaSource
 from penstock.jobs.stream.streams import Stream
 
 
-def stream(given: Input, values: Values, brokers: KafkaAccess, offsets: Mapping[str, Mapping[int, int]], job: str) -> Stream:
+def stream(
+    given: Input, kafka: KafkaSource, values: Values, brokers: KafkaAccess, offsets: Mapping[str, Mapping[int, int]], job: str
+) -> Stream:
     """The records of a Kafka source as a stream.
 
     Args:
         given: the source.
+        kafka: which topics.
         values: how its values are read.
         brokers: how to reach them.
         offsets: topic -> partition -> the first offset that a query without a checkpoint reads; every partition that the topics have.
@@ -30,8 +33,7 @@ def stream(given: Input, values: Values, brokers: KafkaAccess, offsets: Mapping[
     Raises:
         BadDeclaration: JOB-004, a schema that such values can't have.
     """
-    assert given.source.kafka is not None
-    read = given.session.readStream.format("kafka").options(**_options(given, given.source.kafka, brokers, offsets, job)).load()
+    read = given.session.readStream.format("kafka").options(**_options(given, kafka, brokers, offsets, job)).load()
     return records.stream(given, values, _with_split(read, offsets), splits(given.name, offsets))
 
 

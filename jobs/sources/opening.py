@@ -13,7 +13,7 @@ from penstock.jobs.sources import files, kafka, socket
 from penstock.jobs.sources.avro_values import AvroSchema
 from penstock.jobs.sources.records import Input
 from penstock.jobs.sources.values import Values
-from penstock.jobs.spec import KafkaSource, StreamingJob
+from penstock.jobs.spec import FromFiles, FromKafka, FromSocket, KafkaSource, StreamingJob
 from penstock.jobs.spec.connection_addresses import the_url
 from penstock.jobs.stream.streams import Stream
 
@@ -57,13 +57,15 @@ def open_source(reading: Reading, name: str, schema: StructType, offsets: Offset
         PenstockError: JOB-050, JOB-051, a connection that the environment does not have, or not of this kind.
     """
     given = Input(reading.session, name, reading.spec.spec.sources[name], schema, record, reading.spec.spec.stages)
-    if given.source.files:
-        return files.stream(given, reading.bucket)
-    if given.source.socket:
-        return socket.stream(given, the_url(reading.connections, given.source.socket.connection, "socket", f"spec.sources.{name}.socket"))
-    assert given.source.kafka is not None
-    values = _values(reading, given.source.kafka)
-    return kafka.stream(given, values, reading.brokers, offsets, reading.spec.metadata.name)
+    match given.source:
+        case FromFiles(files=asked_files):
+            return files.stream(given, asked_files, reading.bucket)
+        case FromSocket(socket=asked_socket):
+            url = the_url(reading.connections, asked_socket.connection, "socket", f"spec.sources.{name}.socket")
+            return socket.stream(given, asked_socket, url)
+        case FromKafka(kafka=asked_topics):
+            values = _values(reading, asked_topics)
+            return kafka.stream(given, asked_topics, values, reading.brokers, offsets, reading.spec.metadata.name)
 
 
 def _values(reading: Reading, source: KafkaSource) -> Values:

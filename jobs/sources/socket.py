@@ -16,21 +16,21 @@ from penstock.jobs.sources import records
 from penstock.jobs.sources.records import HEADERS, SPLIT, Input
 from penstock.jobs.sources.splits import splits
 from penstock.jobs.sources.values import Values
+from penstock.jobs.spec import SocketSource
 from penstock.jobs.stream.streams import Stream
 
 
-def stream(given: Input, url: str) -> Stream:
+def stream(given: Input, socket: SocketSource, url: str) -> Stream:
     """The lines of a server as a stream of one text field.
 
     Args:
         given: the source.
+        socket: which connection.
         url: ``tcp://host:port``.
 
     Raises:
         BadDeclaration: JOB-004, a schema of more than a text, or no such address.
     """
-    socket = given.source.socket
-    assert socket is not None
     server = urlsplit(url)
     if server.scheme != "tcp" or server.hostname is None or server.port is None:
         raise BadDeclaration(path=f"connection {socket.connection}", need="tcp://host:port", fix="correct it in the environment")

@@ -15,10 +15,10 @@ def avro_schemas(spec: SpecFile) -> dict[str, str]:
     """
     found: dict[str, str] = {}
     faults: list[PenstockError] = []
-    for name, source in spec.job.spec.sources.items():
-        if source.kafka is None or source.kafka.avro is None:
+    for name, source in spec.job.spec.kafka_sources.items():
+        if source.avro is None:
             continue
-        file = source.kafka.avro.schema_file
+        file = source.avro.schema_file
         try:
             found[file] = (spec.path.parent / file).read_text(encoding="utf-8")
         except (OSError, UnicodeDecodeError) as error:

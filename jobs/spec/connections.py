@@ -6,10 +6,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from penstock.jobs.spec.job import ConnectionKind, JobSpec
-from penstock.jobs.spec.sinks import Sink
-
-# Which field of a sink names a connection of which kind.
-_OF_SINKS: dict[str, ConnectionKind] = {"postgres": "postgres", "redis": "redis", "webhook": "http"}
+from penstock.jobs.spec.sinks import ToPostgres, ToRedis, ToWebhook
+from penstock.jobs.spec.sources import FromSocket
 
 
 @dataclass(frozen=True)
@@ -36,7 +34,7 @@ def named_connections(spec: JobSpec) -> list[NamedConnection]:
             NamedConnection(table.postgres.connection, "postgres", ("spec", "tables", name, "postgres", "connection"))
             for name, table in spec.tables.items()
         ),
-        *(found for name, sink in spec.sinks.items() for found in _of_sink(name, sink)),
+        *_of_sinks(spec),
     ]
 
 
@@ -47,12 +45,17 @@ def connection_names(spec: JobSpec) -> list[str]:
 
 def _of_sources(spec: JobSpec) -> Iterator[NamedConnection]:
     for name, source in spec.sources.items():
-        if source.socket:
+        if isinstance(source, FromSocket):
             yield NamedConnection(source.socket.connection, "socket", ("spec", "sources", name, "socket", "connection"))
 
 
-def _of_sink(name: str, sink: Sink) -> Iterator[NamedConnection]:
-    for field, kind in _OF_SINKS.items():
-        part = getattr(sink, field)
-        if part is not None:
-            yield NamedConnection(part.connection, kind, ("spec", "sinks", name, field, "connection"))
+def _of_sinks(spec: JobSpec) -> Iterator[NamedConnection]:
+    for name, sink in spec.sinks.items():
+        place = ("spec", "sinks", name)
+        match sink:
+            case ToPostgres(postgres=table):
+                yield NamedConnection(table.connection, "postgres", (*place, "postgres", "connection"))
+            case ToRedis(redis=hashes):
+                yield NamedConnection(hashes.connection, "redis", (*place, "redis", "connection"))
+            case ToWebhook(webhook=endpoint):
+                yield NamedConnection(endpoint.connection, "http", (*place, "webhook", "connection"))

@@ -9,6 +9,7 @@ from penstock.jobs.errors import BadValue, Contradiction, MissingField
 from penstock.jobs.spec.app_module import is_sql
 from penstock.jobs.spec.connections import connection_names, named_connections
 from penstock.jobs.spec.job import StreamingJob
+from penstock.jobs.spec.sinks import ToFunction
 from penstock.jobs.spec.sources import KafkaSource
 from penstock.jobs.spec.topics import TopicSettings
 from penstock.sizing.errors import PenstockError
@@ -67,7 +68,7 @@ def _executor_without_memory(document: Document, job: StreamingJob) -> list[Pens
 def _topics_that_disagree(document: Document, job: StreamingJob) -> list[PenstockError]:
     faults: list[PenstockError] = []
     seen: dict[str, tuple[str, int | None]] = {}
-    written = {sink.kafka.topic for sink in job.spec.sinks.values() if sink.kafka}
+    written = {sink.topic for sink in job.spec.kafka_sinks.values()}
     for name, kafka, topic in _topics_read(job):
         first, partitions = seen.setdefault(topic, (name, kafka.partitions))
         if partitions != kafka.partitions:
@@ -92,26 +93,24 @@ def _patterns_that_fit_a_sink(document: Document, job: StreamingJob) -> list[Pen
             ),
             ("spec", "sources", name, "kafka", "pattern"),
         )
-        for name, source in job.spec.sources.items()
+        for name, source in job.spec.kafka_sources.items()
         for topic in job.written_topics()
-        if source.kafka and source.kafka.pattern and re.fullmatch(source.kafka.pattern, topic)
+        if source.pattern and re.fullmatch(source.pattern, topic)
     ]
 
 
 def _topics_read(job: StreamingJob) -> list[tuple[str, KafkaSource, str]]:
     """Source, its Kafka part, and each topic that it names."""
-    return [(name, source.kafka, topic) for name, source in job.spec.sources.items() if source.kafka for topic in source.kafka.named]
+    return [(name, source, topic) for name, source in job.spec.kafka_sources.items() for topic in source.named]
 
 
 def _sinks_that_disagree(document: Document, job: StreamingJob) -> list[PenstockError]:
     faults: list[PenstockError] = []
     seen: dict[str, tuple[str, int]] = {}
-    for name, sink in job.spec.sinks.items():
-        if sink.kafka is None:
-            continue
-        first, partitions = seen.setdefault(sink.kafka.topic, (name, sink.kafka.partitions))
-        if partitions != sink.kafka.partitions:
-            need = f"the number of partitions that sink {first} sets for topic {sink.kafka.topic}: {partitions}"
+    for name, sink in job.spec.kafka_sinks.items():
+        first, partitions = seen.setdefault(sink.topic, (name, sink.partitions))
+        if partitions != sink.partitions:
+            need = f"the number of partitions that sink {first} sets for topic {sink.topic}: {partitions}"
             fault = Contradiction(need=need, fix="use the same number in both")
             faults.append(document.locate(fault, ("spec", "sinks", name, "kafka", "partitions")))
     return faults
@@ -128,9 +127,9 @@ def _partitions_that_disagree(document: Document, job: StreamingJob) -> list[Pen
     faults: list[PenstockError] = []
     read = [(f"source {name}", topic, kafka.partitions) for name, kafka, topic in _topics_read(job)]
     written = [
-        (f"sink {name}", sink.kafka.topic, sink.kafka.partitions)
-        for name, sink in job.spec.sinks.items()
-        if sink.kafka and "partitions" in sink.kafka.model_fields_set
+        (f"sink {name}", sink.topic, sink.partitions)
+        for name, sink in job.spec.kafka_sinks.items()
+        if "partitions" in sink.model_fields_set
     ]
     for whose, topic, given in [*read, *written]:
         asked = job.spec.topics.get(topic, TopicSettings()).partitions
@@ -161,8 +160,8 @@ def _stages_that_disagree(document: Document, job: StreamingJob) -> list[Penstoc
         faults.append(document.locate(fault, ("spec", "sparkConf", key)))
     if spec.stages.source is None:
         return list(faults)
-    for name, source in spec.sources.items():
-        if source.kafka and source.kafka.min_partitions not in (None, spec.stages.source):
+    for name, source in spec.kafka_sources.items():
+        if source.min_partitions not in (None, spec.stages.source):
             fault = Contradiction(
                 need=f"stages.source: {spec.stages.source}, which sets the same for all sources", fix="remove one of them"
             )
@@ -183,8 +182,8 @@ def _fewer_copies_than_in_sync(document: Document, job: StreamingJob) -> list[Pe
 
 
 def _inputs_without_a_topic(document: Document, job: StreamingJob) -> list[PenstockError]:
-    files = [source.files.path for source in job.spec.sources.values() if source.files]
-    patterns = [source.kafka.pattern for source in job.spec.sources.values() if source.kafka and source.kafka.pattern]
+    files = [source.path for source in job.spec.file_sources.values()]
+    patterns = [source.pattern for source in job.spec.kafka_sources.values() if source.pattern]
     topics = [*(topic for _, _, topic in _topics_read(job)), *files]
     need = f"a topic or file path that the job reads: {', '.join(topics) or 'it reads none'}"
     return [
@@ -199,8 +198,8 @@ def _inputs_without_a_topic(document: Document, job: StreamingJob) -> list[Penst
 
 def _paths_that_leave_the_bucket(document: Document, job: StreamingJob) -> list[PenstockError]:
     faults: list[PenstockError] = []
-    for name, sink in job.spec.sinks.items():
-        if sink.files and any(re.fullmatch(r"\.{1,2}", part) for part in sink.files.path.split("/")):
+    for name, sink in job.spec.file_sinks.items():
+        if any(re.fullmatch(r"\.{1,2}", part) for part in sink.path.split("/")):
             fault = Contradiction(need="a path below the output bucket, without . and ..", fix="use the resolved path")
             faults.append(document.locate(fault, ("spec", "sinks", name, "files", "path")))
     return faults
@@ -210,15 +209,12 @@ def _paths_in_one_another(document: Document, job: StreamingJob) -> list[Penstoc
     """A reader of the one would find the files of the other, and both would give their files the same names."""
     faults: list[PenstockError] = []
     taken: list[tuple[str, str]] = []
-    for name, sink in job.spec.sinks.items():
-        if sink.files is None:
-            continue
-        path = sink.files.path
+    for name, sink in job.spec.file_sinks.items():
         for other, folder in taken:
-            if _lie_in_each_other(path, folder):
-                fault = Contradiction(given=path, need=f"a separate folder; sink {other} writes to {folder}", fix="use another path")
+            if _lie_in_each_other(sink.path, folder):
+                fault = Contradiction(given=sink.path, need=f"a separate folder; sink {other} writes to {folder}", fix="use another path")
                 faults.append(document.locate(fault, ("spec", "sinks", name, "files", "path")))
-        taken.append((name, path))
+        taken.append((name, sink.path))
     return faults
 
 
@@ -226,12 +222,12 @@ def _paths_read_and_written(document: Document, job: StreamingJob) -> list[Penst
     """A source of files reads the folders below its path too. That of another bucket may have the name of one that is written."""
     return [
         document.locate(
-            Contradiction(need=f"a folder that the job does not write; sink {name} writes to {sink.files.path}", fix="use another path"),
+            Contradiction(need=f"a folder that the job does not write; sink {name} writes to {sink.path}", fix="use another path"),
             ("spec", "sources", read, "files", "path"),
         )
-        for read, source in job.spec.sources.items()
-        for name, sink in job.spec.sinks.items()
-        if source.files and source.files.bucket is None and sink.files and _lie_in_each_other(source.files.path, sink.files.path)
+        for read, source in job.spec.file_sources.items()
+        for name, sink in job.spec.file_sinks.items()
+        if source.bucket is None and _lie_in_each_other(source.path, sink.path)
     ]
 
 
@@ -242,7 +238,7 @@ def _lie_in_each_other(path: str, other: str) -> bool:
 def _functions_of_no_module(document: Document, job: StreamingJob) -> list[PenstockError]:
     need = f"a Python app that defines the function; {job.spec.app} is an SQL app"
     fault = Contradiction(need=need, fix="use another kind of sink, or write the app in Python")
-    found = [name for name, sink in job.spec.sinks.items() if sink.function and is_sql(job.spec.app)]
+    found = [name for name, sink in job.spec.sinks.items() if isinstance(sink, ToFunction) and is_sql(job.spec.app)]
     return [document.locate(fault, ("spec", "sinks", name, "function")) for name in found]
 
 
@@ -252,8 +248,8 @@ def _deletes_without_a_key(document: Document, job: StreamingJob) -> list[Pensto
         document.locate(
             Contradiction(need="a key; tombstones delete by key", fix="key: [...]"), ("spec", "sinks", name, "kafka", "deletes")
         )
-        for name, sink in job.spec.sinks.items()
-        if sink.kafka and sink.kafka.deletes and not sink.kafka.key
+        for name, sink in job.spec.kafka_sinks.items()
+        if sink.deletes and not sink.key
     ]
 
 
@@ -264,8 +260,8 @@ def _bounded_runs_of_nothing(document: Document, job: StreamingJob) -> list[Pens
     need = "earliest or committed-or-earliest; trigger: availableNow reads up to the latest offset and stops"
     return [
         document.locate(Contradiction(need=need, fix="startingOffsets: earliest"), ("spec", "sources", name, "kafka", "startingOffsets"))
-        for name, source in job.spec.sources.items()
-        if source.kafka and source.kafka.starting_offsets.endswith("latest")
+        for name, source in job.spec.kafka_sources.items()
+        if source.starting_offsets.endswith("latest")
     ]
 
 

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Literal, Self, get_args
+from typing import Annotated, ClassVar, Literal
 
-from pydantic import BeforeValidator, ConfigDict, Field, WithJsonSchema, model_validator
+from pydantic import BeforeValidator, ConfigDict, Field, WithJsonSchema
 
-from penstock.jobs.spec.part import Name, Part, Topic, exactly_one
+from penstock.jobs.spec.kinds import OneKind
+from penstock.jobs.spec.part import Name, Part, Topic
 from penstock.jobs.spec.resources import Driver, Executor, Load, State
-from penstock.jobs.spec.sinks import COLUMN_PATTERN, Sink
-from penstock.jobs.spec.sources import Source, Table
+from penstock.jobs.spec.sinks import COLUMN_PATTERN, FileSink, KafkaSink, Sink, ToFiles, ToKafka
+from penstock.jobs.spec.sources import FilesSource, FromFiles, FromKafka, KafkaSource, Source, Table
 from penstock.jobs.spec.topics import TopicSettings
 from penstock.sizing.units import DURATION_PATTERN, duration_ms
 
@@ -43,36 +44,74 @@ Function = Annotated[str, Field(pattern=FUNCTION_PATTERN)]
 ConnectionKind = Literal["postgres", "redis", "http", "socket"]
 
 
-class LocalConnection(Part):
-    """What ``penstock up`` starts for a connection of the job; each a real server on a free port.
+class LocalPostgres(Part):
+    """A PostgreSQL server.
 
     Args:
         postgres: ``module:function`` that gives the SQL which fills an empty PostgreSQL database.
-        redis: ``module:function`` that gives hashes, key -> field -> value, for an empty Redis.
-        http: ``module:function`` that answers a request: (method, path, headers, body) -> (status, body).
-        socket: ``module:function`` that gives the lines of text which a TCP server sends to whoever connects.
     """
 
-    postgres: Function | None = None
-    redis: Function | None = None
-    http: Function | None = None
-    socket: Function | None = None
-
-    @model_validator(mode="after")
-    def _one_kind(self) -> Self:
-        exactly_one(**{kind: getattr(self, kind) for kind in type(self).model_fields})
-        return self
-
-    @property
-    def kind(self) -> ConnectionKind:
-        """Which of them it is."""
-        kinds: tuple[ConnectionKind, ...] = get_args(ConnectionKind)
-        return next(kind for kind in kinds if getattr(self, kind) is not None)
+    kind: ClassVar[ConnectionKind] = "postgres"
+    postgres: Function
 
     @property
     def function(self) -> str:
         """Its ``module:function``."""
-        return str(getattr(self, self.kind))
+        return self.postgres
+
+
+class LocalRedis(Part):
+    """A Redis server.
+
+    Args:
+        redis: ``module:function`` that gives hashes, key -> field -> value, for an empty Redis.
+    """
+
+    kind: ClassVar[ConnectionKind] = "redis"
+    redis: Function
+
+    @property
+    def function(self) -> str:
+        """Its ``module:function``."""
+        return self.redis
+
+
+class LocalHttp(Part):
+    """An HTTP endpoint.
+
+    Args:
+        http: ``module:function`` that answers a request: (method, path, headers, body) -> (status, body).
+    """
+
+    kind: ClassVar[ConnectionKind] = "http"
+    http: Function
+
+    @property
+    def function(self) -> str:
+        """Its ``module:function``."""
+        return self.http
+
+
+class LocalSocket(Part):
+    """A TCP server.
+
+    Args:
+        socket: ``module:function`` that gives the lines of text which a TCP server sends to whoever connects.
+    """
+
+    kind: ClassVar[ConnectionKind] = "socket"
+    socket: Function
+
+    @property
+    def function(self) -> str:
+        """Its ``module:function``."""
+        return self.socket
+
+
+LocalConnection = Annotated[
+    LocalPostgres | LocalRedis | LocalHttp | LocalSocket,
+    OneKind("LocalConnection", "What ``penstock up`` starts for a connection of the job; each a real server on a free port."),
+]
 
 
 class Local(Part):
@@ -147,6 +186,26 @@ class JobSpec(Part):
     spark_conf: dict[str, str | int | float | bool] = Field(default_factory=dict)
     local: Local = Local()
 
+    @property
+    def kafka_sources(self) -> dict[str, KafkaSource]:
+        """Source -> what it reads, of those that read topics."""
+        return {name: source.kafka for name, source in self.sources.items() if isinstance(source, FromKafka)}
+
+    @property
+    def file_sources(self) -> dict[str, FilesSource]:
+        """Source -> what it reads, of those that read files."""
+        return {name: source.files for name, source in self.sources.items() if isinstance(source, FromFiles)}
+
+    @property
+    def kafka_sinks(self) -> dict[str, KafkaSink]:
+        """Sink -> what it writes, of those that write topics."""
+        return {name: sink.kafka for name, sink in self.sinks.items() if isinstance(sink, ToKafka)}
+
+    @property
+    def file_sinks(self) -> dict[str, FileSink]:
+        """Sink -> what it writes, of those that write files."""
+        return {name: sink.files for name, sink in self.sinks.items() if isinstance(sink, ToFiles)}
+
 
 class StreamingJob(Part):
     """The whole document."""
@@ -162,17 +221,15 @@ class StreamingJob(Part):
 
     def read_topics(self) -> dict[str, int | None]:
         """Topic that the job reads -> partitions asked for."""
-        kafka = [source.kafka for source in self.spec.sources.values() if source.kafka]
-        read = {topic: source.partitions for source in kafka for topic in source.named}
+        read = {topic: source.partitions for source in self.spec.kafka_sources.values() for topic in source.named}
         return {topic: asked or self._settings(topic).partitions for topic, asked in read.items()}
 
     def written_topics(self) -> dict[str, int]:
         """Topic that the job writes -> partitions; the sink's own number, else that of `topics`, else 1."""
         written: dict[str, int] = {}
-        for sink in self.spec.sinks.values():
-            if sink.kafka:
-                own = sink.kafka.partitions if "partitions" in sink.kafka.model_fields_set else None
-                written[sink.kafka.topic] = own or self._settings(sink.kafka.topic).partitions or sink.kafka.partitions
+        for sink in self.spec.kafka_sinks.values():
+            own = sink.partitions if "partitions" in sink.model_fields_set else None
+            written[sink.topic] = own or self._settings(sink.topic).partitions or sink.partitions
         return written
 
     def _settings(self, topic: str) -> TopicSettings:

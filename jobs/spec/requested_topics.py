@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Literal
 
 from penstock.jobs.document import Path_
 from penstock.jobs.errors import TopicsDisagree
-from penstock.jobs.spec import SpecFile, TopicSettings
+from penstock.jobs.spec import KafkaSink, KafkaSource, SpecFile, TopicSettings
 from penstock.sizing.errors import PenstockError, raise_all
 
 CLEANUP_POLICY, RETENTION = "cleanup.policy", "retention.ms"
@@ -99,11 +99,14 @@ def _said(spec: SpecFile, topic: str) -> Iterator[_Said]:
 def _partitions(spec: SpecFile, topic: str, settings: TopicSettings) -> Iterator[_Said]:
     if settings.partitions is not None:
         yield _Said("partitions", str(settings.partitions), spec, ("spec", "topics", topic, "partitions"))
-    for kind, parts in (("sources", spec.job.spec.sources), ("sinks", spec.job.spec.sinks)):
-        for name, part in parts.items():
-            kafka = part.kafka
+    parts: Mapping[str, Mapping[str, KafkaSource | KafkaSink]] = {
+        "sources": spec.job.spec.kafka_sources,
+        "sinks": spec.job.spec.kafka_sinks,
+    }
+    for kind, named in parts.items():
+        for name, kafka in named.items():
             # A default is nobody's wish.
-            if kafka and kafka.topic == topic and kafka.partitions is not None and "partitions" in kafka.model_fields_set:
+            if kafka.topic == topic and kafka.partitions is not None and "partitions" in kafka.model_fields_set:
                 yield _Said("partitions", str(kafka.partitions), spec, ("spec", kind, name, "kafka", "partitions"))
 
 

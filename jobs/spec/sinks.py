@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Literal, Self
+from typing import Annotated, Literal
 
-from pydantic import Field, model_validator
+from pydantic import Field
 
-from penstock.jobs.spec.part import PATH_PATTERN, DurationMs, Name, Part, SizeBytes, Topic, Zone, exactly_one
+from penstock.jobs.spec.kinds import OneKind
+from penstock.jobs.spec.part import PATH_PATTERN, DurationMs, Name, Part, SizeBytes, Topic, Zone
 
 PREFIX_PATTERN = r"^[A-Za-z0-9._-]*$"
 COLUMN_PATTERN = r"^[A-Za-z_][A-Za-z0-9_]*$"
@@ -143,23 +144,65 @@ class FunctionSink(Part):
     name: Column
 
 
-class Sink(Part):
-    """One output of the job."""
-
-    files: FileSink | None = None
-    kafka: KafkaSink | None = None
-    postgres: PostgresSink | None = None
-    redis: RedisSink | None = None
-    webhook: WebhookSink | None = None
-    console: ConsoleSink | None = None
-    function: FunctionSink | None = None
-
-    @model_validator(mode="after")
-    def _one_kind(self) -> Self:
-        exactly_one(**{kind: getattr(self, kind) for kind in type(self).model_fields})
-        return self
+class _Output(Part):
+    """What every kind of sink says of itself."""
 
     @property
     def exactly_once(self) -> bool:
         """Whether it is exactly-once by replay, so that a micro-batch must give the same rows each time."""
-        return self.files is not None or (self.kafka is not None and self.kafka.guarantee == "exactly-once")
+        return False
+
+
+class ToFiles(_Output):
+    """An output to files."""
+
+    files: FileSink
+
+    @property
+    def exactly_once(self) -> bool:
+        """Always: a part file is published once."""
+        return True
+
+
+class ToKafka(_Output):
+    """An output to a topic."""
+
+    kafka: KafkaSink
+
+    @property
+    def exactly_once(self) -> bool:
+        """By its guarantee."""
+        return self.kafka.guarantee == "exactly-once"
+
+
+class ToPostgres(_Output):
+    """An output to a table."""
+
+    postgres: PostgresSink
+
+
+class ToRedis(_Output):
+    """An output to hashes."""
+
+    redis: RedisSink
+
+
+class ToWebhook(_Output):
+    """An output to an HTTP endpoint."""
+
+    webhook: WebhookSink
+
+
+class ToConsole(_Output):
+    """An output to the driver's log."""
+
+    console: ConsoleSink
+
+
+class ToFunction(_Output):
+    """An output to a function of the app."""
+
+    function: FunctionSink
+
+
+Sink = Annotated[ToFiles | ToKafka | ToPostgres | ToRedis | ToWebhook | ToConsole | ToFunction, OneKind("Sink", "One output of the job.")]

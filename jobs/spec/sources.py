@@ -8,6 +8,7 @@ from typing import Annotated, Literal, Self
 
 from pydantic import AfterValidator, Field, WithJsonSchema, model_validator
 
+from penstock.jobs.spec.kinds import OneKind
 from penstock.jobs.spec.part import PATH_PATTERN, DurationMs, Name, Part, Topic, exactly_one
 
 # What `startingOffsets` may be beside a point in time.
@@ -215,18 +216,28 @@ class EventTime(Part):
         return self
 
 
-class Source(Part):
-    """One input of the job."""
+class FromKafka(Part):
+    """An input from topics."""
 
-    kafka: KafkaSource | None = None
-    files: FilesSource | None = None
-    socket: SocketSource | None = None
+    kafka: KafkaSource
     time: EventTime | None = None
 
-    @model_validator(mode="after")
-    def _one_kind(self) -> Self:
-        exactly_one(kafka=self.kafka, files=self.files, socket=self.socket)
-        return self
+
+class FromFiles(Part):
+    """An input from files."""
+
+    files: FilesSource
+    time: EventTime | None = None
+
+
+class FromSocket(Part):
+    """An input from a TCP server."""
+
+    socket: SocketSource
+    time: EventTime | None = None
+
+
+Source = Annotated[FromKafka | FromFiles | FromSocket, OneKind("Source", "One input of the job.")]
 
 
 class PostgresTable(Part):

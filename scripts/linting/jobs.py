@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from penstock.jobs.document import Document
-from penstock.jobs.spec import KafkaSource, Source, SpecFile
+from penstock.jobs.spec import FromKafka, Source, SpecFile
 from penstock.scripts.linting.environment import LintedEnvironment, where
 from penstock.scripts.planning.planned_jobs import planned_job
 from penstock.sizing.lint.subject import LintedConf, LintedJob, LintedPods, LintedSource, Where
@@ -101,9 +101,9 @@ def _job(spec_file: SpecFile, asked: Targets, planned: Plan) -> LintedJob:
         bounded=spec.trigger == "availableNow",
         has_load=spec.load is not None,
         sources=tuple(
-            _source(name, source, source.kafka, topic, planned)
+            _source(name, source, topic, planned)
             for name, source in spec.sources.items()
-            if source.kafka
+            if isinstance(source, FromKafka)
             for topic in source.kafka.named
         ),
         stateful_operators=len(asked.stateful_operators),
@@ -113,8 +113,8 @@ def _job(spec_file: SpecFile, asked: Targets, planned: Plan) -> LintedJob:
     )
 
 
-def _source(name: str, source: Source, kafka: KafkaSource, topic: str, planned: Plan) -> LintedSource:
-    time = source.time
+def _source(name: str, source: FromKafka, topic: str, planned: Plan) -> LintedSource:
+    kafka, time = source.kafka, source.time
     return LintedSource(
         name=name,
         topic=topic,

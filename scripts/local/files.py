@@ -16,7 +16,7 @@ _FILES = 3
 
 def source_of(spec: SpecFile, path: str) -> FilesSource | None:
     """The source of files that has a path; None for a topic."""
-    return next((source.files for source in spec.job.spec.sources.values() if source.files and source.files.path == path), None)
+    return next((source for source in spec.job.spec.file_sources.values() if source.path == path), None)
 
 
 def write(s3: S3Client, bucket: str, source: FilesSource, records: list[Record]) -> list[Recorded]:

@@ -10,7 +10,19 @@ from datetime import UTC, date, datetime
 from decimal import Decimal
 from typing import TYPE_CHECKING, Any
 
-from penstock.jobs.spec import FileSink, PostgresSink, RedisSink, Sink
+from penstock.jobs.spec import (
+    FileSink,
+    PostgresSink,
+    RedisSink,
+    Sink,
+    ToConsole,
+    ToFiles,
+    ToFunction,
+    ToKafka,
+    ToPostgres,
+    ToRedis,
+    ToWebhook,
+)
 from penstock.scripts.local import kafka_topics, recorded_run
 
 if TYPE_CHECKING:
@@ -54,15 +66,17 @@ class Results:
 
     def of(self, name: str, sink: Sink) -> Result:
         """The rows of a sink; none for one that keeps nothing, as the console."""
-        if sink.kafka:
-            return Result(f"topic {sink.kafka.topic}", self._topic(sink.kafka.topic))
-        if sink.files:
-            return self._files(sink.files)
-        if sink.postgres:
-            return Result(f"table {sink.postgres.table} of {sink.postgres.connection}", self._table(sink.postgres))
-        if sink.redis:
-            return Result(f"{sink.redis.prefix}* in {sink.redis.connection}", self._hashes(sink.redis))
-        return Result(name, ())
+        match sink:
+            case ToKafka(kafka=topic):
+                return Result(f"topic {topic.topic}", self._topic(topic.topic))
+            case ToFiles(files=files):
+                return self._files(files)
+            case ToPostgres(postgres=table):
+                return Result(f"table {table.table} of {table.connection}", self._table(table))
+            case ToRedis(redis=hashes):
+                return Result(f"{hashes.prefix}* in {hashes.connection}", self._hashes(hashes))
+            case ToWebhook() | ToConsole() | ToFunction():
+                return Result(name, ())
 
     def _topic(self, topic: str) -> Iterator[Row]:
         for message in kafka_topics.read(self.brokers, topic):

@@ -13,7 +13,7 @@ from typing import Any
 
 from penstock.jobs.configuration.runtime import RuntimeConfiguration
 from penstock.jobs.local.recording import Expectation, Record, Recorded
-from penstock.jobs.spec import SpecFile
+from penstock.jobs.spec import FromSocket, SpecFile
 from penstock.jobs.stream.streams import Tag
 from penstock.scripts import layout
 from penstock.scripts.errors import ExpectationFailed, InputFailed, RunTooLong
@@ -222,7 +222,7 @@ class LocalRun:
     def side_output_topic(self, tag: str) -> str | None:
         """The topic of the rows that go aside with a tag; None where the app has none."""
         name = self.reading["sideOutputs"].get(tag)
-        sink = self.job.spec.job.spec.sinks[name].kafka if name else None
+        sink = self.job.spec.job.spec.kafka_sinks.get(name) if name else None
         return sink.topic if sink else None
 
     def _made(self, topic: str, records: Iterable[Record]) -> list[Record]:
@@ -283,7 +283,7 @@ class LocalRun:
 
     def _all_read(self, ends: Mapping[str, Mapping[str, int]]) -> bool:
         sources = self.job.spec.job.spec.sources
-        lines = {name: self.lines.get(source.socket.connection, 0) for name, source in sources.items() if source.socket}
+        lines = {name: self.lines.get(source.socket.connection, 0) for name, source in sources.items() if isinstance(source, FromSocket)}
         return self._read(ends) >= self._all() and all(self.rows_in[name] >= count for name, count in lines.items())
 
     def _all(self) -> int:

@@ -11,7 +11,7 @@ from types import TracebackType
 from typing import Any
 
 from penstock.jobs.errors import MissingField
-from penstock.jobs.spec import LocalConnection, SpecFile, named_connections
+from penstock.jobs.spec import LocalConnection, LocalHttp, LocalPostgres, LocalRedis, LocalSocket, SpecFile, named_connections
 from penstock.scripts.local.servers.errors import LocalServerNotFilled
 from penstock.scripts.local.servers.http_endpoint import HttpEndpoint
 from penstock.scripts.local.servers.local_server import LocalServer
@@ -121,13 +121,15 @@ class LocalServers:
 
 
 def _server(asked: LocalConnection, folder: Path, app_path: Sequence[Path]) -> LocalServer:
-    if asked.postgres is not None:
-        return PostgresServer(folder)
-    if asked.redis is not None:
-        return RedisServer(folder)
-    if asked.http is not None:
-        return HttpEndpoint(folder, asked.http, app_path)
-    return SocketServer(folder, asked.function, app_path)
+    match asked:
+        case LocalPostgres():
+            return PostgresServer(folder)
+        case LocalRedis():
+            return RedisServer(folder)
+        case LocalHttp():
+            return HttpEndpoint(folder, asked.http, app_path)
+        case LocalSocket():
+            return SocketServer(folder, asked.socket, app_path)
 
 
 def _text(sql: object) -> str:

@@ -6,6 +6,7 @@ from dataclasses import replace
 from typing import Any, cast
 
 import pytest
+from pydantic import TypeAdapter
 
 from penstock.jobs.configuration.kafka_access import KafkaAccess
 from penstock.jobs.errors import BadDeclaration
@@ -15,6 +16,7 @@ from penstock.jobs.spec import Sink, load
 from penstock.jobs.stream.streams import Stream
 from penstock.scripts.layout import ROOT
 
+SINK: TypeAdapter[Sink] = TypeAdapter(Sink)
 UNTIMED = Stream(cast(Any, None), timed=False)
 POSTGRES = {"connection": "bank", "table": "t", "key": ["id"]}
 REDIS = {"connection": "cache", "key": ["id"]}
@@ -31,17 +33,17 @@ REDIS = {"connection": "cache", "key": ["id"]}
 )
 def test_rows_without_event_time_are_refused_where_the_newest_of_a_key_is_kept(sink: dict[str, Any]) -> None:
     with pytest.raises(BadDeclaration, match="JOB-004") as raised:
-        refuse_unordered(UNTIMED, Sink.model_validate(sink), "here")
+        refuse_unordered(UNTIMED, SINK.validate_python(sink), "here")
     assert raised.value.path == "here" and "kind: ingestion" in raised.value.fix
     # A version helps where no tombstone comes without one.
     assert ("`version`" in raised.value.fix) == (sink == {"postgres": POSTGRES})
     for told in (replace(UNTIMED, timed=True), replace(UNTIMED, updates=True)):
-        refuse_unordered(told, Sink.model_validate(sink), "here")
+        refuse_unordered(told, SINK.validate_python(sink), "here")
 
 
 @pytest.mark.parametrize("sink", [{"postgres": POSTGRES | {"version": "at"}}, {"kafka": {"topic": "t", "key": ["id"]}}, {"console": {}}])
 def test_other_sinks_take_rows_without_event_time(sink: dict[str, Any]) -> None:
-    refuse_unordered(UNTIMED, Sink.model_validate(sink), "here")
+    refuse_unordered(UNTIMED, SINK.validate_python(sink), "here")
 
 
 def test_the_app_is_told_when_it_declares_its_output() -> None:

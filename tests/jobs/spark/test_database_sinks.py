@@ -26,7 +26,7 @@ from penstock.jobs.sinks.postgres import PostgresTable, Upsert
 from penstock.jobs.sinks.redis import Overwrite, RedisHashes
 from penstock.jobs.sinks.sink import Batch, SinkContext
 from penstock.jobs.sinks.webhook import Webhook
-from penstock.jobs.spec import ConsoleSink, PostgresSink, RedisSink, Sink, WebhookSink
+from penstock.jobs.spec import ConsoleSink, PostgresSink, RedisSink, ToFunction, WebhookSink
 from penstock.jobs.storage.checkpoint import Checkpoint
 from penstock.jobs.stream.streams import RECORD, RECORD_TYPE, TIME
 from penstock.scripts.local.servers.http_endpoint import HttpEndpoint
@@ -338,7 +338,7 @@ def test_a_function_is_called_once_for_each_micro_batch_and_again_only_if_it_fai
     app.once = once  # type: ignore[attr-defined]
     checkpoint = Checkpoint(f"s3a://{CHECKPOINTS}/f{uuid.uuid4().hex[:8]}")
     context = SinkContext("job", session, KafkaAccess("b:1"), "bucket", "identity", checkpoint, app=app)
-    sink = build("own", Sink.model_validate({"function": {"name": "once"}}), context)
+    sink = build("own", ToFunction.model_validate({"function": {"name": "once"}}), context)
     assert isinstance(sink, Function)
     rows = frame(session, "user STRING", ("a", 1))
     with pytest.raises(SinkFunctionFailed, match=r"ConnectionError: no route a function") as raised:
@@ -348,7 +348,7 @@ def test_a_function_is_called_once_for_each_micro_batch_and_again_only_if_it_fai
         sink.write(rows, batch(number, 0 if number == 2 else 1))
     assert calls == [(0, ["user"]), (0, ["user"]), (1, ["user"])]
     with pytest.raises(SinkFunctionFailed, match=r"a function twice\(rows, batch\) in app"):
-        build("own", Sink.model_validate({"function": {"name": "twice"}}), context)
+        build("own", ToFunction.model_validate({"function": {"name": "twice"}}), context)
 
 
 def test_a_running_job_writes_to_all_of_them_and_a_database_that_goes_away_costs_it_nothing(
