@@ -18,6 +18,7 @@ from penstock.scripts.cli.output import add_output_argument, as_text
 from penstock.scripts.errors import PackageMissing, SnapshotNotWritten, WrongUsage
 from penstock.scripts.planning.price_files import catalog_file
 from penstock.scripts.render import catalog_table
+from penstock.scripts.render.screen import screen_of
 from penstock.sizing.catalog.catalog import SHIPPED_REGION, Catalog, shipped
 from penstock.sizing.catalog.instance_type import InstanceType
 
@@ -51,7 +52,7 @@ def run(arguments: argparse.Namespace) -> int:
 def _list(arguments: argparse.Namespace) -> None:
     catalogs = [("shipped", shipped()), *((str(path), catalog_file(path)) for path in arguments.snapshots)]
     if arguments.output == "table":
-        sys.stdout.write(catalog_table.listing(catalogs))
+        sys.stdout.write(catalog_table.listing(catalogs, screen_of(sys.stdout, os.environ)))
     else:
         sys.stdout.write(as_text(catalog_table.listing_document(catalogs), arguments.output))
 
@@ -60,7 +61,7 @@ def _show(arguments: argparse.Namespace) -> None:
     known = catalog_file(arguments.catalog) if arguments.catalog else shipped()
     instance = _instance(known, arguments.name)
     if arguments.output == "table":
-        sys.stdout.write(catalog_table.facts(known, instance))
+        sys.stdout.write(catalog_table.facts(known, instance, screen_of(sys.stdout, os.environ)))
     else:
         sys.stdout.write(as_text(catalog_table.facts_document(known, instance), arguments.output))
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import os
 import sys
 from collections.abc import Sequence
 from pathlib import Path
@@ -19,6 +20,7 @@ from penstock.scripts.planning.planned_jobs import (
     where,
 )
 from penstock.scripts.render import cost_markdown, cost_table
+from penstock.scripts.render.screen import screen_of
 from penstock.sizing.cost.billed import Bill
 from penstock.sizing.cost.difference import difference
 from penstock.sizing.errors import Infeasible, raise_all, violation
@@ -101,7 +103,7 @@ def _rendered(priced: Sequence[Priced], output: str) -> str:
     before, after = priced
     found = difference(before.bill, after.bill)
     if output == "table":
-        return cost_table.render_difference(found, before.title, after.title)
+        return cost_table.render_difference(found, before.title, after.title, screen_of(sys.stdout, os.environ))
     if output == "markdown":
         return cost_markdown.render_difference(found, before.title, after.title)
     changes = found.model_dump(mode="json", by_alias=True, exclude={"before", "after"})
@@ -111,7 +113,7 @@ def _rendered(priced: Sequence[Priced], output: str) -> str:
 
 def _rendered_bill(one: Priced, output: str) -> str:
     if output == "table":
-        return cost_table.render(one.bill, one.title)
+        return cost_table.render(one.bill, one.title, screen_of(sys.stdout, os.environ))
     if output == "markdown":
         return cost_markdown.render(one.bill, one.title)
     return as_text({"schemaVersion": SCHEMA_VERSION, **_document(one)}, output)

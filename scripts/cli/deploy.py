@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import os
 import sys
 from collections.abc import Sequence
 from pathlib import Path
@@ -19,6 +20,7 @@ from penstock.scripts.provisioning.confirmation import confirm
 from penstock.scripts.provisioning.deployment import DeployedStack, Deployment, outputs, wanted
 from penstock.scripts.provisioning.introduction import end_in_order, introduce
 from penstock.scripts.provisioning.stacks import synthesized
+from penstock.scripts.render.screen import screen_of
 from penstock.sizing.planned import SCHEMA_VERSION
 
 
@@ -71,7 +73,7 @@ def _deploy(arguments: argparse.Namespace, aws: AwsAccess, steps: Steps, folder:
         _unlock(deployment, arguments)
     planned = deployment.plan()
     if arguments.output == "table":
-        sys.stdout.write("\n" + changes_table.render(planned))
+        sys.stdout.write("\n" + changes_table.render(planned, screen_of(sys.stdout, os.environ)))
         sys.stdout.flush()
     done: Sequence[DeployedStack] = ()
     if not arguments.plan_only and not deployment.nothing_to_do:

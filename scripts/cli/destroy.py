@@ -16,6 +16,7 @@ from penstock.scripts.provisioning.confirmation import confirm
 from penstock.scripts.provisioning.destruction import DestroyedStack, Destruction
 from penstock.scripts.provisioning.introduction import end_in_order, introduce
 from penstock.scripts.provisioning.stacks import synthesized
+from penstock.scripts.render.screen import screen_of
 from penstock.sizing.planned import SCHEMA_VERSION
 
 
@@ -63,7 +64,7 @@ def _destroy(arguments: argparse.Namespace, aws: AwsAccess, destruction: Destruc
     destroy_actions = destruction.destroy_actions()
     left = orphans.found(aws, destroy_actions)
     if arguments.output == "table":
-        sys.stdout.write("\n" + destroy_table.render(destroy_actions, left))
+        sys.stdout.write("\n" + destroy_table.render(destroy_actions, left, screen_of(sys.stdout, os.environ)))
         sys.stdout.flush()
     done: list[DestroyedStack] = []
     if not arguments.plan_only and any(action.destroyed for action in destroy_actions):

@@ -3,15 +3,20 @@
 from __future__ import annotations
 
 import argparse
+import os
 import sys
 from collections.abc import Sequence
 
 from penstock.scripts.cli.environment_argument import add_environment_argument, chosen_or_none
 from penstock.scripts.cli.output import add_output_argument, as_text
 from penstock.scripts.provisioning import machine
-from penstock.scripts.provisioning.finding import MISSING, OK, Finding
+from penstock.scripts.provisioning.finding import MISSING, OK, OPTIONAL, Finding
+from penstock.scripts.render.screen import screen_of
+from penstock.scripts.render.table import Column, Styled, table
 from penstock.sizing.errors import ToolMissing
 from penstock.sizing.planned import SCHEMA_VERSION
+
+_STYLES = {OK: "green", MISSING: "red", OPTIONAL: "yellow"}
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -21,7 +26,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Looks and tells.
+    """Reports missing prerequisites.
 
     Returns:
         0, or 4 where something is missing that is needed.
@@ -37,7 +42,7 @@ def run(arguments: argparse.Namespace) -> int:
     found = [finding for findings in groups.values() for finding in findings]
     if arguments.output == "table":
         for group, findings in groups.items():
-            sys.stdout.write(f"{group}\n{_table(findings)}\n")
+            sys.stdout.write(f"{group}\n\n{_table(findings)}\n")
     else:
         listed = [{"group": group, **finding.document()} for group, findings in groups.items() for finding in findings]
         document = {"schemaVersion": SCHEMA_VERSION, "environment": environment.name if environment else None, "findings": listed}
@@ -46,11 +51,10 @@ def run(arguments: argparse.Namespace) -> int:
 
 
 def _table(findings: Sequence[Finding]) -> str:
-    names = max(len(finding.name) for finding in findings)
-    states = max(len(finding.state) for finding in findings)
-    lines: list[str] = []
-    for finding in findings:
-        lines.append(f"  {finding.name:<{names}}  {finding.state:<{states}}  {finding.said}  ({finding.purpose})")
-        if finding.state != OK and finding.fix:
-            lines.append(f"  {'':<{names}}  {'':<{states}}  get it: {finding.fix}")
-    return "\n".join(lines) + "\n"
+    columns = (Column("check"), Column("status"), Column("details", wraps=True), Column("needed for", wraps=True))
+    rows = ((finding.name, Styled(finding.state, _STYLES[finding.state]), _details(finding), finding.purpose) for finding in findings)
+    return "\n".join(table(columns, rows, screen_of(sys.stdout, os.environ))) + "\n"
+
+
+def _details(finding: Finding) -> str:
+    return f"{finding.said}\nfix: {finding.fix}" if finding.state != OK and finding.fix else finding.said

@@ -5,6 +5,7 @@ No app is read: there is none yet.
 
 from __future__ import annotations
 
+import os
 import sys
 import textwrap
 from collections.abc import Iterator, Sequence
@@ -14,14 +15,15 @@ from typing import Any
 from penstock.jobs.flink.conversion import Conversion, convert
 from penstock.scripts.cli.output import as_text
 from penstock.scripts.errors import SpecNotWritten
-from penstock.scripts.render.plan_table import WIDTH
+from penstock.scripts.render import table as tables
+from penstock.scripts.render.screen import Screen, screen_of
+from penstock.scripts.render.table import Column, Styled
 from penstock.sizing.errors import Infeasible, violation
 from penstock.sizing.flink.comparison import Row, compare
 from penstock.sizing.plan import plan
 from penstock.sizing.planned import SCHEMA_VERSION, Plan
 from penstock.sizing.units import MIB, cpu_text
 
-_NUMBER_WIDTH = 11
 _HEADINGS = {"job": "job", "task": "TaskManager / executor", "control": "JobManager / driver"}
 
 
@@ -47,7 +49,7 @@ def run(path: Path, output: str, out: Path | None = None) -> int:
     if output == "json":
         sys.stdout.write(as_text(_document(made, planned, rows), output))
     else:
-        sys.stdout.write(made.text if output == "yaml" else f"{table(made, rows)}\n{made.text}")
+        sys.stdout.write(made.text if output == "yaml" else f"{table(made, rows, screen_of(sys.stdout, os.environ))}\n{made.text}")
     sys.stdout.flush()
     if output != "json":
         for found in planned.violations:
@@ -55,24 +57,19 @@ def run(path: Path, output: str, out: Path | None = None) -> int:
     return 0 if planned.feasible else Infeasible.exit_code
 
 
-def table(made: Conversion, rows: Sequence[Row]) -> str:
-    """The comparison as text, at most `WIDTH` wide."""
+def table(made: Conversion, rows: Sequence[Row], screen: Screen) -> str:
+    """The comparison as text."""
     flink = made.flink
     head = f"{flink.name}: {flink.task_managers} TaskManagers x {flink.slots} slots in Flink, executors of the same size in Spark"
-    width = max(map(len, (*_HEADINGS.values(), *(row.name for row in rows))))
-    lines = textwrap.wrap(head, WIDTH)
-    for of, heading in _HEADINGS.items():
-        lines += ["", f"  {heading:<{width}}  {'Flink':>{_NUMBER_WIDTH}}  {'Spark':>{_NUMBER_WIDTH}}"]
-        lines += [line for row in rows if row.of == of for line in _lines(row, width)]
-    return "\n".join(lines) + "\n"
+    columns = (Column(), Column("Flink", right=True), Column("Spark", right=True), Column("note", wraps=True))
+    cells = [cell for of, heading in _HEADINGS.items() for cell in _section(heading, [row for row in rows if row.of == of])]
+    return "\n".join([*textwrap.wrap(head, screen.prose), "", *tables.table(columns, cells[:-1], screen)]) + "\n"
 
 
-def _lines(row: Row, width: int) -> Iterator[str]:
-    numbers = (_shown(row.flink, row.unit), _shown(row.spark, row.unit))
-    start = f"  {row.name:<{width}}  {numbers[0]:>{_NUMBER_WIDTH}}  {numbers[1]:>{_NUMBER_WIDTH}}  "
-    notes = textwrap.wrap(row.note, WIDTH - len(start), break_long_words=False)
-    yield start + notes[0]
-    yield from (" " * len(start) + note for note in notes[1:])
+def _section(heading: str, rows: Sequence[Row]) -> Iterator[tables.Row]:
+    yield Styled(heading, "bold"), "", "", ""
+    yield from ((f"  {row.name}", _shown(row.flink, row.unit), _shown(row.spark, row.unit), row.note) for row in rows)
+    yield "", "", "", ""
 
 
 def _shown(value: int | None, unit: str) -> str:

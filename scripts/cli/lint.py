@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import datetime
+import os
 import sys
 from collections.abc import Sequence
 from pathlib import Path
@@ -18,6 +19,7 @@ from penstock.scripts.linting.manifests import Manifests, read_manifests
 from penstock.scripts.planning.planned_jobs import add_planning_arguments
 from penstock.scripts.planning.price_files import catalog_file
 from penstock.scripts.render import lint_table as table
+from penstock.scripts.render.screen import screen_of
 from penstock.sizing.catalog.catalog import Catalog, shipped
 from penstock.sizing.errors import CheckFailed, PenstockError, raise_all
 from penstock.sizing.lint.finding import Finding
@@ -67,7 +69,7 @@ def run(arguments: argparse.Namespace) -> int:
         raise NothingToLint(given="none of them", need=need, fix="penstock lint jobs/specs/user_credit.yaml")
     findings = _findings(arguments, today, ignored)
     if arguments.output == "table":
-        sys.stdout.write(table.render(findings, _looked_at(arguments)))
+        sys.stdout.write(table.render(findings, _looked_at(arguments), screen_of(sys.stdout, os.environ)))
     else:
         sys.stdout.write(as_text(_document(findings, today), arguments.output))
     grave = ("error", "warning") if arguments.strict else ("error",)
@@ -192,7 +194,7 @@ def _document(findings: Sequence[Finding], today: str) -> dict[str, object]:
 
 def _print_rules(output: str) -> None:
     if output == "table":
-        sys.stdout.write(table.render_rules(RULES.values()))
+        sys.stdout.write(table.render_rules(RULES.values(), screen_of(sys.stdout, os.environ)))
         return
     rules = [{"id": one.id, "severity": one.severity, "title": one.title, "why": one.why, "fix": one.fix} for one in RULES.values()]
     sys.stdout.write(as_text({"schemaVersion": SCHEMA_VERSION, "rules": rules}, output))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import os
 import sys
 from collections.abc import Sequence
 from pathlib import Path
@@ -15,6 +16,7 @@ from penstock.scripts.errors import UnreadableScenario, WrongUsage
 from penstock.scripts.planning.planned_jobs import where
 from penstock.scripts.planning.price_files import catalog_file
 from penstock.scripts.render import place_table
+from penstock.scripts.render.screen import screen_of
 from penstock.sizing.catalog.allocatable import NodeSettings
 from penstock.sizing.catalog.catalog import Catalog, shipped
 from penstock.sizing.errors import PenstockError, Place, raise_all
@@ -83,7 +85,8 @@ def run(arguments: argparse.Namespace) -> int:
     nodes = nodes_of(arguments.environment, arguments.catalog)
     decisions = _decisions(arguments.scenarios, nodes)
     if arguments.output == "table":
-        parts = [place_table.render(_title(path, scenario), decision) for path, scenario, decision in decisions]
+        screen = screen_of(sys.stdout, os.environ)
+        parts = [place_table.render(_title(path, scenario), decision, screen) for path, scenario, decision in decisions]
         sys.stdout.write("\n".join(parts))
         return 0
     documents = [decision.as_json(explain=arguments.explain) for _, _, decision in decisions]

@@ -21,6 +21,7 @@ from penstock.scripts.planning.planned_jobs import (
     where,
 )
 from penstock.scripts.render import node_picture, plan_table, together_table
+from penstock.scripts.render.screen import screen_of
 from penstock.sizing.errors import Infeasible, violation
 from penstock.sizing.planned import SCHEMA_VERSION, Plan
 from penstock.sizing.together import Together, plan_together
@@ -73,10 +74,11 @@ def _check_names(jobs: Sequence[PlannedJob]) -> None:
 
 def _one(job: PlannedJob, arguments: argparse.Namespace) -> int:
     if arguments.output == "table":
-        sys.stdout.write(plan_table.render(job.plan, job.name))
+        screen = screen_of(sys.stdout, os.environ)
+        sys.stdout.write(plan_table.render(job.plan, job.name, screen))
         _draw(job.plan)
         if arguments.explain:
-            sys.stdout.write(plan_table.render_explanations(job.plan))
+            sys.stdout.write(plan_table.render_explanations(job.plan, screen))
         _tell(job.plan.violations)
     else:
         sys.stdout.write(as_text(_document(job.plan, explain=arguments.explain), arguments.output))
@@ -98,11 +100,12 @@ def _several(jobs: Sequence[PlannedJob], there: Where, arguments: argparse.Names
 
 
 def _print_several(jobs: Sequence[PlannedJob], shared: Together, *, explain: bool) -> None:
+    screen = screen_of(sys.stdout, os.environ)
     for job in jobs:
-        sys.stdout.write(plan_table.render(job.plan, job.name) + "\n")
+        sys.stdout.write(plan_table.render(job.plan, job.name, screen) + "\n")
         if explain:
-            sys.stdout.write(plan_table.render_explanations(job.plan) + "\n")
-    sys.stdout.write(together_table.render(shared, [job.name for job in jobs]))
+            sys.stdout.write(plan_table.render_explanations(job.plan, screen) + "\n")
+    sys.stdout.write(together_table.render(shared, [job.name for job in jobs], screen))
     sys.stdout.write("\n" + node_picture.for_stream(shared.nodes, sys.stdout, os.environ))
     for job in jobs:
         _tell(job.plan.violations)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import os
 import sys
 from pathlib import Path
 
@@ -12,6 +13,8 @@ from penstock.scripts.cli.output import add_output_argument, as_text
 from penstock.scripts.progress import Steps
 from penstock.scripts.provisioning.deployment import in_order
 from penstock.scripts.provisioning.stacks import synthesized
+from penstock.scripts.render.screen import screen_of
+from penstock.scripts.render.table import Column, table
 from penstock.sizing.planned import SCHEMA_VERSION
 
 # cdktf's own.
@@ -41,10 +44,9 @@ def run(arguments: argparse.Namespace) -> int:
         step.said = f"{len(stacks)} stacks in {arguments.out}"
     found = [(stack, len(stack.resources())) for stack in stacks]
     if arguments.output == "table":
-        width = max(len(stack.name) for stack in stacks)
-        for stack, count in found:
-            after = f"  after {', '.join(stack.dependencies)}" if stack.dependencies else ""
-            print(f"{stack.name:<{width}}  {count:>4} resources{after}")
+        columns = (Column("stack"), Column("resources", right=True), Column("depends on", wraps=True))
+        rows = [(stack.name, f"{count:,}", ", ".join(stack.dependencies) or "-") for stack, count in found]
+        print("\n".join(table(columns, rows, screen_of(sys.stdout, os.environ), indent=0)))
         return 0
     listed = [
         {"name": stack.name, "folder": str(stack.folder), "resources": count, "dependencies": list(stack.dependencies)}

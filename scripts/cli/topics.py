@@ -16,6 +16,7 @@ from penstock.scripts.cli.environment_argument import add_environment_argument, 
 from penstock.scripts.cli.output import add_output_argument, as_text
 from penstock.scripts.errors import WrongUsage
 from penstock.scripts.progress import Steps
+from penstock.scripts.render.screen import screen_of
 from penstock.scripts.topics import table
 from penstock.scripts.topics.address import access
 from penstock.scripts.topics.brokers import TopicBrokers
@@ -106,7 +107,7 @@ def _show(
     applied: bool = False,
 ) -> None:
     if arguments.output == "table":
-        sys.stdout.write(table.render(planned, headline))
+        sys.stdout.write(table.render(planned, headline, screen_of(sys.stdout, os.environ)))
     else:
         topics = {"topics": table.document(planned), "applied": applied, "errors": [fault.as_json() for fault in faults]}
         sys.stdout.write(as_text({"schemaVersion": SCHEMA_VERSION, **topics}, arguments.output))

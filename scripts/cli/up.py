@@ -37,6 +37,7 @@ from penstock.scripts.local.verdict import Outcome, Verdict
 from penstock.scripts.progress import Steps
 from penstock.scripts.provisioning.terraform import Applied
 from penstock.scripts.render import plan_table
+from penstock.scripts.render.screen import screen_of
 from penstock.sizing.errors import PenstockError, raise_all, violation
 from penstock.sizing.plan import plan
 
@@ -76,7 +77,7 @@ def run(arguments: argparse.Namespace) -> int:
     jobs = _jobs(arguments)
     environment = load_environment(arguments.environment)
     for job in jobs:
-        sys.stdout.write(plan_table.render(job.plan, job.name) + "\n")
+        sys.stdout.write(plan_table.render(job.plan, job.name, screen_of(sys.stdout, os.environ)) + "\n")
         sys.stdout.flush()
     # Asked before anything is started, so that a machine without the jars is told so at once.
     layout.kafka_classpath()

@@ -3,36 +3,41 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 from penstock.scripts.provisioning.deployment import Deferred
 from penstock.scripts.provisioning.planned_changes import ResourceChange, StackChanges
+from penstock.scripts.render.screen import Screen
+from penstock.scripts.render.table import Column, Row, Styled, table
 
 _SIGNS = {"change": "~", "replace": "-/+", "destroy": "-", "forget": "."}
+_STYLES = {"change": "yellow", "replace": "red", "destroy": "red", "forget": "yellow"}
 
 
-def render(planned: Mapping[str, StackChanges | Deferred]) -> str:
-    """A line a stack, and below it all that is not merely created.
+def render(planned: Mapping[str, StackChanges | Deferred], screen: Screen) -> str:
+    """A row a stack, and below it all that is not merely created.
 
     Args:
         planned: by stack, in order.
+        screen: where it goes.
     """
-    width = max((len(name) for name in planned), default=0)
-    lines = [line for name, found in planned.items() for line in _lines(name, found, width)]
-    return "\n".join([*lines, _total(planned), ""])
+    columns = (Column("stack"), Column(), Column("plan", wraps=True))
+    rows = [row for name, changes in planned.items() for row in _rows(name, changes)]
+    return "\n".join([*table(columns, rows, screen), "", _total(planned), ""])
 
 
-def _lines(name: str, found: StackChanges | Deferred, width: int) -> list[str]:
-    lines = [f"  {name:<{width}}  {found}"]
-    if isinstance(found, StackChanges):
-        lines += [f"  {'':<{width}}    {_SIGNS[change.action]:<3} {_what(change)}" for change in found.changes if change.action in _SIGNS]
-        lines += [f"  {'':<{width}}    >   {address}, which is there already" for address in sorted(found.imported)]
-    return lines
+def _rows(name: str, changes: StackChanges | Deferred) -> Iterator[Row]:
+    yield name, "", str(changes)
+    if isinstance(changes, StackChanges):
+        for change in changes.changes:
+            if change.action in _SIGNS:
+                yield "", Styled(_SIGNS[change.action], _STYLES[change.action]), _what(change)
+        yield from (("", ">", f"{address} (import)") for address in sorted(changes.imported))
 
 
 def _what(change: ResourceChange) -> str:
-    return change.address + (f"  ({', '.join(change.why)})" if change.why else "")
+    return change.address + (f" (forced by {', '.join(change.why)})" if change.why else "")
 
 
 def _total(planned: Mapping[str, StackChanges | Deferred]) -> str:
@@ -42,7 +47,7 @@ def _total(planned: Mapping[str, StackChanges | Deferred]) -> str:
             counts["create"] += found.resources
         else:
             counts.update(change.action for change in found.changes)
-    return "  " + (", ".join(f"{count} to {action}" for action, count in counts.items()) or "nothing to do")
+    return "Plan: " + (", ".join(f"{count} to {action}" for action, count in counts.items()) or "no changes")
 
 
 def document(planned: Mapping[str, StackChanges | Deferred]) -> list[dict[str, Any]]:

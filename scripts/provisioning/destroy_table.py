@@ -2,39 +2,43 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 from penstock.scripts.provisioning.keeping import DestroyAction
 from penstock.scripts.provisioning.orphans import Orphan
+from penstock.scripts.render.screen import Screen
+from penstock.scripts.render.table import Column, Row, table
 
 
-def render(destroy_actions: Sequence[DestroyAction], orphans: Sequence[Orphan]) -> str:
-    """The stacks in the order in which they go, what of them stays and why, and what nobody takes away.
+def render(destroy_actions: Sequence[DestroyAction], orphans: Sequence[Orphan], screen: Screen) -> str:
+    """The stacks in the order in which they are destroyed, what of them is kept and why, and what is left in the account.
 
     Args:
         destroy_actions: in the order of the stacks' dependencies.
-        orphans: what stays in the account.
+        orphans: what is left in the account.
+        screen: where it goes.
     """
-    width = max((len(action.name) for action in destroy_actions), default=0)
-    lines = [line for action in reversed(destroy_actions) for line in _lines(action, width)]
+    columns = (Column("stack"), Column("destroy", right=True), Column("keep", right=True), Column("kept resources", wraps=True))
+    lines = table(columns, [row for action in reversed(destroy_actions) for row in _rows(action)], screen)
     if orphans:
-        kinds = max(len(orphan.kind) for orphan in orphans)
-        lines += ["", "  stays in the account, for no stack has it or AWS keeps it:"]
-        lines += [f"    {orphan.kind:<{kinds}}  {orphan.id}: {orphan.why}" for orphan in orphans]
+        left = (Column("kind"), Column("id"), Column("why", wraps=True))
+        lines += ["", "Left in the account:", "", *table(left, [(orphan.kind, orphan.id, orphan.why) for orphan in orphans], screen)]
     return "\n".join([*lines, ""])
 
 
-def _lines(action: DestroyAction, width: int) -> list[str]:
+def _rows(action: DestroyAction) -> Iterator[Row]:
+    kept = [f"{address}: {why}" for address, why in sorted(action.why.items())]
+    if action.kept and not kept:
+        kept = ["all: a kept stack depends on them"]
     if not action.state.resources:
-        return [f"  {action.name:<{width}}  nothing is there"]
-    counts = [f"{len(action.destroyed)} to destroy"] if action.destroyed else []
-    counts += [f"{len(action.kept)} kept"] if action.kept else []
-    lines = [f"  {action.name:<{width}}  {', '.join(counts)}"]
-    lines += [f"  {'':<{width}}    = {address}: {why}" for address, why in sorted(action.why.items())]
-    if action.kept and not action.why:
-        lines.append(f"  {'':<{width}}    = all of it: a stack that is kept stands on it")
-    return lines
+        kept = ["not deployed"]
+    yield action.name, _count(len(action.destroyed)), _count(len(action.kept)), kept[0] if kept else ""
+    yield from (("", "", "", line) for line in kept[1:])
+
+
+def _count(number: int) -> str:
+    return f"{number:,}" if number else "-"
 
 
 def document(destroy_actions: Sequence[DestroyAction], orphans: Sequence[Orphan]) -> dict[str, Any]:

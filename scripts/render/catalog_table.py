@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-import textwrap
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Literal, get_args
 
 from pydantic.alias_generators import to_camel
 
-from penstock.scripts.render.aligned import aligned
+from penstock.scripts.render import table
+from penstock.scripts.render.screen import Screen
+from penstock.scripts.render.table import Column
 from penstock.sizing.catalog.allocatable import Allocatable, NodeSettings, allocatable
 from penstock.sizing.catalog.catalog import Catalog
 from penstock.sizing.catalog.instance_type import InstanceType
@@ -16,24 +17,24 @@ from penstock.sizing.catalog.labels import labels
 from penstock.sizing.planned import SCHEMA_VERSION
 from penstock.sizing.units import memory_text
 
-WIDTH = 120
-_LABEL = 14
 _AmiFamily = Literal["AL2023", "Bottlerocket"]
 AMI_FAMILIES: tuple[_AmiFamily, ...] = get_args(_AmiFamily)
 
 
-def listing(catalogs: Sequence[tuple[str, Catalog]]) -> str:
-    """Each catalog in a line.
+def listing(catalogs: Sequence[tuple[str, Catalog]], screen: Screen) -> str:
+    """Each catalog in a row.
 
     Args:
         catalogs: each with the name of its file, or ``shipped``.
+        screen: where it goes.
     """
-    head = ["catalog", "region", "date", "types", "with on-demand price", "with spot price", "source"]
+    numbers = [Column(heading, right=True) for heading in ("types", "on-demand prices", "spot prices")]
+    columns = [Column("catalog"), Column("region"), Column("date"), *numbers, Column("source", wraps=True)]
     rows = [
         [name, known.region, known.date, f"{len(known.types):,}", f"{_priced(known):,}", f"{len(known.spot):,}", known.source]
         for name, known in catalogs
     ]
-    return "\n".join(aligned([head, *rows], right=(3, 4, 5))) + "\n"
+    return "\n".join(table.table(columns, rows, screen, indent=0)) + "\n"
 
 
 def listing_document(catalogs: Sequence[tuple[str, Catalog]]) -> dict[str, Any]:
@@ -55,15 +56,12 @@ def listing_document(catalogs: Sequence[tuple[str, Catalog]]) -> dict[str, Any]:
     }
 
 
-def facts(known: Catalog, instance: InstanceType) -> str:
-    """What is known of one instance type."""
-    rows = [f"{instance.name} in {known.region}, {known.date}: {known.source}", ""]
-    for label, text in _facts(known, instance):
-        indent = " " * (_LABEL + 2)
-        wrapped = textwrap.wrap(text, WIDTH - len(indent), break_long_words=False, break_on_hyphens=False)
-        rows += [f"  {label:<{_LABEL}}{wrapped[0]}", *(f"{indent}{line}" for line in wrapped[1:])]
-    rows += ["", "What pods and DaemonSets can have of a node, with the default settings:", *_allocatable_rows(instance)]
-    rows += ["", "Labels:", *(f"  {label}: {', '.join(values)}" for label, values in sorted(_labels(known, instance).items()))]
+def facts(known: Catalog, instance: InstanceType, screen: Screen) -> str:
+    """One instance type: its resources, prices and labels, and what is allocatable on a node."""
+    rows = [f"{instance.name} in {known.region}, {known.date}: {known.source}", "", *table.facts(_facts(known, instance), screen)]
+    rows += ["", "allocatable to pods and DaemonSets, with default node settings", *_allocatable_rows(instance, screen)]
+    shown = ((label, ", ".join(values)) for label, values in sorted(_labels(known, instance).items()))
+    rows += ["", "labels", *table.facts(shown, screen)]
     return "\n".join(rows) + "\n"
 
 
@@ -96,7 +94,7 @@ def _facts(known: Catalog, instance: InstanceType) -> Iterator[tuple[str, str]]:
     yield "EBS", "unknown" if instance.ebs_baseline_mbps is None else f"{instance.ebs_baseline_mbps:,} Mbit/s"
     yield "zones", ", ".join(instance.zones) or "unknown"
     price = instance.on_demand_usd_per_h
-    yield "on-demand", "no price is known" if price is None else f"{price:g} USD an hour"
+    yield "on-demand", "unknown" if price is None else f"{price:g} USD an hour"
     yield "spot", _spot(known, instance)
 
 
@@ -104,14 +102,14 @@ def _spot(known: Catalog, instance: InstanceType) -> str:
     quotes = known.spot.get(instance.name, ())
     if quotes:
         return ", ".join(f"{quote.zone} {quote.usd_per_h:g}" for quote in quotes) + " USD an hour"
-    fetch = f"no price is known; penstock catalog refresh --region {known.region} asks AWS"
+    fetch = f"unknown; fetch with penstock catalog refresh --region {known.region}"
     return fetch if instance.spot else "not sold as spot"
 
 
-def _allocatable_rows(instance: InstanceType) -> list[str]:
-    head = ["AMI family", "cpu", "memory", "pods", "ephemeral storage"]
+def _allocatable_rows(instance: InstanceType, screen: Screen) -> list[str]:
+    numbers = [Column(heading, right=True) for heading in ("cpu", "memory", "pods", "ephemeral storage")]
     rows = [[family, *_cells(_allocatable(instance, family))] for family in AMI_FAMILIES]
-    return aligned([head, *rows], right=(1, 2, 3, 4), indent="  ")
+    return table.table([Column("AMI family"), *numbers], rows, screen)
 
 
 def _cells(pods_get: Allocatable) -> list[str]:

@@ -2,50 +2,67 @@
 
 from __future__ import annotations
 
-import textwrap
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator
 
-from penstock.scripts.render.aligned import aligned
 from penstock.scripts.render.money import amount, counted, percent, unit_price, usd, usd_change
+from penstock.scripts.render.screen import Screen
+from penstock.scripts.render.table import UNBROKEN, Column, facts, table
 from penstock.sizing.cost.billed import Bill, Line, Sum
 from penstock.sizing.cost.difference import Change, Difference, Side
 
-WIDTH = 140
-_INDENT = 2
 
-
-def render(bill: Bill, title: str) -> str:
+def render(bill: Bill, title: str, screen: Screen) -> str:
     """The bill: a headline, its lines, their notes and what the prices are.
 
     Args:
         bill: the bill.
         title: what it is of: ``clicks in production``.
+        screen: where it goes.
     """
-    head = ["service", "item", "quantity", "unit", "USD a unit", "USD an hour", "USD a month"]
-    rows = [row(line) for line in bill.lines]
+    columns = (
+        Column("service", wraps=True),
+        Column("item", wraps=True),
+        Column("quantity", right=True),
+        Column("unit", wraps=True),
+        Column("USD a unit", right=True),
+        Column("USD an hour", right=True),
+        Column("USD a month", right=True),
+    )
     total = [_label(bill.total), "", "", "", "", usd(bill.total.usd_per_h, decimals=4), usd(bill.total.usd_per_month)]
-    table = aligned([head, *rows, total], right=(2, 4, 5, 6), indent=" " * _INDENT)
-    return "\n".join([headline(bill, title), "", *_ruled(table), "", *_footnotes(bill)]) + "\n"
+    lines = table(columns, [_held(row(line)) for line in bill.lines], screen, total=_held(total))
+    return "\n".join([headline(bill, title), "", *lines, "", *facts(_footnotes(bill), screen)]) + "\n"
 
 
-def render_difference(found: Difference, before: str, after: str) -> str:
+def render_difference(found: Difference, before: str, after: str, screen: Screen) -> str:
     """The difference: a headline, the items that differ, and what the prices are.
 
     Args:
         found: the difference.
         before: what the first bill is of.
         after: what the second bill is of.
+        screen: where it goes.
     """
-    head = ["", "service", "item", "before", "after", "USD a month before", "after", "difference", "share"]
+    columns = (
+        Column(),
+        Column("service", wraps=True),
+        Column("item", wraps=True),
+        Column("before", right=True),
+        Column("after", right=True),
+        Column("USD a month", right=True),
+        Column("after", right=True),
+        Column("difference", right=True),
+        Column("share", right=True),
+    )
     differing = [change for change in found.changes if change.kind != "same"]
     rows = [_change_row(change) for change in differing]
     whole_before, whole_after = usd(found.before.total.usd_per_month), usd(found.after.total.usd_per_month)
     label = "total" if found.complete else "what is known"
     total = ["", label, "", "", "", whole_before, whole_after, usd_change(found.usd_per_month), percent(found.percent)]
     same = len(found.changes) - len(differing)
-    unchanged = [f"  {same} item{'' if same == 1 else 's'} without a change {'is' if same == 1 else 'are'} not shown", ""] if same else []
-    table = aligned([head, *rows, total], right=range(3, 9), indent=" " * _INDENT)
-    return "\n".join([*difference_headline(found, before, after), "", *_ruled(table), "", *unchanged, *_both_footnotes(found)]) + "\n"
+    unchanged = [f"  ({same} unchanged item{'' if same == 1 else 's'} hidden)", ""] if same else []
+    lines = table(columns, map(_held, rows), screen, total=_held(total))
+    notes = facts(_both_footnotes(found), screen)
+    return "\n".join([*difference_headline(found, before, after), "", *lines, "", *unchanged, *notes]) + "\n"
 
 
 def headline(bill: Bill, title: str) -> str:
@@ -126,6 +143,15 @@ def _change_row(change: Change) -> list[str]:
     ]
 
 
+def _held(cells: Iterable[str]) -> list[str]:
+    """Amounts that wrap, where they must, between their bounds alone."""
+    unbroken = {" to ": f"{UNBROKEN}to ", " x ": f"{UNBROKEN}x ", " / ": f"{UNBROKEN}/{UNBROKEN}", " %": f"{UNBROKEN}%"}
+    held = list(cells)
+    for text, instead in unbroken.items():
+        held = [cell.replace(text, instead) for cell in held]
+    return held
+
+
 def _quantity(side: Side | None) -> str:
     return "-" if side is None else counted(side.quantity, side.unit)
 
@@ -144,29 +170,22 @@ def partly(found: Difference) -> str:
     return "" if found.complete else "of what is known "
 
 
-def _ruled(table: Sequence[str]) -> list[str]:
-    """The table with a line under its head and above its total."""
-    rule = " " * _INDENT + "-" * (max(len(row) for row in table) - _INDENT)
-    return [table[0], rule, *table[1:-1], rule, table[-1]]
-
-
-def _footnotes(bill: Bill) -> list[str]:
+def _footnotes(bill: Bill) -> Iterator[tuple[str, str]]:
     texts = [text for text in (left_out(bill.total),) if text]
-    return [*_block("notes", [*texts, *notes(bill)]), *_block("prices", price_sources(bill)), *_block("basis", bill.assumptions)]
+    yield from _block("notes", [*texts, *notes(bill)])
+    yield from _block("prices", price_sources(bill))
+    yield from _block("basis", bill.assumptions)
 
 
-def _both_footnotes(found: Difference) -> list[str]:
+def _both_footnotes(found: Difference) -> Iterator[tuple[str, str]]:
     sides = (("before", found.before), ("after", found.after))
     texts = [f"{when}: {text}" for when, bill in sides if (text := left_out(bill.total))]
     bills = (found.before, found.after)
-    return [*_block("notes", texts), *_block("prices", price_sources(*bills)), *_block("basis", assumptions(*bills))]
+    yield from _block("notes", texts)
+    yield from _block("prices", price_sources(*bills))
+    yield from _block("basis", assumptions(*bills))
 
 
-def _block(label: str, texts: Iterator[str] | Sequence[str]) -> list[str]:
-    """Texts under one another, wrapped, the label before the first."""
-    indent = " " * 10
-    rows = [
-        textwrap.fill(text, WIDTH, initial_indent=indent, subsequent_indent=indent + "  ", break_long_words=False, break_on_hyphens=False)
-        for text in texts
-    ]
-    return [f"  {label:<8}{rows[0][10:]}", *rows[1:]] if rows else []
+def _block(label: str, texts: Iterable[str]) -> Iterator[tuple[str, str]]:
+    """Texts below one another, the label before the first."""
+    yield from ((label if at == 0 else "", text) for at, text in enumerate(texts))

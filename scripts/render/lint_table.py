@@ -2,32 +2,35 @@
 
 from __future__ import annotations
 
-import textwrap
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from itertools import groupby
 
+from penstock.scripts.render.screen import Screen
+from penstock.scripts.render.table import Column, Row, Styled, facts, table
 from penstock.sizing.lint.finding import SEVERITIES, Finding
 from penstock.sizing.lint.rule import Rule
 
-WIDTH = 100
-_INDENT = " " * 7
+# Where a finding's facts begin: below its severity.
+_INDENT = 7
+_STYLES = {"error": "red", "warning": "yellow", "info": "cyan"}
 
 
-def render(findings: Sequence[Finding], looked_at: str) -> str:
+def render(findings: Sequence[Finding], looked_at: str, screen: Screen) -> str:
     """The findings, and how many there are of each kind.
 
     Args:
         findings: in the order of their files.
         looked_at: what was linted, in words.
+        screen: where they go.
     """
     lines: list[str] = []
-    told: set[str] = set()
+    explained: set[str] = set()
     for file, group in groupby(findings, key=lambda finding: finding.at.file if finding.at else ""):
-        lines.append(file or "without a file")
+        lines.append(file or "no file")
         for finding in group:
             # Once is enough for the reason of a rule.
-            lines += _lines(finding, tell_why=finding.rule not in told)
-            told.add(finding.rule)
+            lines += _lines(finding, screen, with_why=finding.rule not in explained)
+            explained.add(finding.rule)
         lines.append("")
     return "\n".join([*lines, f"{counts(findings)} in {looked_at}"]) + "\n"
 
@@ -37,36 +40,26 @@ def counts(findings: Sequence[Finding]) -> str:
     numbers = {severity: sum(finding.severity == severity for finding in findings) for severity in SEVERITIES}
     plural = {"error": "errors", "warning": "warnings", "info": "hints"}
     one = {"error": "error", "warning": "warning", "info": "hint"}
-    told = [f"{number} {one[severity] if number == 1 else plural[severity]}" for severity, number in numbers.items() if number]
-    return ", ".join(told) or "no findings"
+    words = [f"{number} {one[severity] if number == 1 else plural[severity]}" for severity, number in numbers.items() if number]
+    return ", ".join(words) or "no findings"
 
 
-def render_rules(rules: Iterable[Rule]) -> str:
+def render_rules(rules: Iterable[Rule], screen: Screen) -> str:
     """All the rules as people read them."""
-    lines: list[str] = []
-    for rule in rules:
-        lines += [f"{rule.id}  {rule.severity:<7}  {rule.title}", *_labelled("why", rule.why), *_labelled("fix", rule.fix), ""]
-    return "\n".join(lines)
+    columns = (Column("rule"), Column("severity"), Column("title, why it matters, fix", wraps=True))
+    rows = [row for rule in rules for row in _rule_rows(rule)][:-1]
+    return "\n".join(table(columns, rows, screen._replace(width=screen.prose), indent=0)) + "\n"
 
 
-def _lines(finding: Finding, *, tell_why: bool) -> list[str]:
+def _rule_rows(rule: Rule) -> Iterator[Row]:
+    yield rule.id, Styled(rule.severity, _STYLES[rule.severity]), Styled(rule.title, "bold")
+    yield "", "", rule.why
+    yield "", "", f"fix: {rule.fix}"
+    yield "", "", ""
+
+
+def _lines(finding: Finding, screen: Screen, *, with_why: bool) -> list[str]:
     line = f"{finding.at.line}" if finding.at and finding.at.line else ""
-    return [
-        f"{line:>5}  {finding.severity}[{finding.rule}]: {finding.title}",
-        *_labelled("at", finding.path),
-        *_labelled("is", finding.given),
-        *_labelled("need", finding.need),
-        *_labelled("why", finding.why if tell_why else ""),
-        *_labelled("fix", finding.fix),
-    ]
-
-
-def _labelled(label: str, text: str) -> list[str]:
-    return textwrap.wrap(
-        text,
-        WIDTH,
-        initial_indent=f"{_INDENT}{label:<5}",
-        subsequent_indent=_INDENT + " " * 5,
-        break_long_words=False,
-        break_on_hyphens=False,
-    )
+    every = {"at": finding.path, "is": finding.given, "need": finding.need, "why": finding.why if with_why else "", "fix": finding.fix}
+    shown = [(label, text) for label, text in every.items() if text]
+    return [f"{line:>5}  {finding.severity}[{finding.rule}]: {finding.title}", *facts(shown, screen, indent=_INDENT)]

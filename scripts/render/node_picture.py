@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-import shutil
 import textwrap
 from collections.abc import Iterator, Mapping
 from typing import NamedTuple, TextIO
 
 from penstock.scripts.render.node_shares import KIND_NAMES, Kind, Part, Shares, cores_text, counted, gib_text, pods_text, same_nodes, shares
+from penstock.scripts.render.screen import PROSE_WIDTH, screen_of
 from penstock.sizing.planned_nodes import NodeGroup, NodesPlan, PlacedPods
 
-WIDTH = 100
 NARROWEST = 60
 _LABEL = 12
 _NUMBERS = 31
@@ -43,7 +42,7 @@ class _Style(NamedTuple):
         return self.width - _LABEL - _NUMBERS
 
 
-def render(nodes: NodesPlan, width: int = WIDTH, colour: bool = False, unicode: bool = True) -> str:
+def render(nodes: NodesPlan, width: int = PROSE_WIDTH, colour: bool = False, unicode: bool = True) -> str:
     """The nodes as text.
 
     Args:
@@ -69,14 +68,8 @@ def for_stream(nodes: NodesPlan, stream: TextIO, environ: Mapping[str, str]) -> 
         stream: that will be written to: colour on a terminal alone, blocks where the encoding has them.
         environ: variables of the process: NO_COLOR and TERM.
     """
-    terminal = stream.isatty()
-    width = min(WIDTH, shutil.get_terminal_size((WIDTH, 24)).columns) if terminal else WIDTH
-    return render(nodes, width, colour=terminal and colour_wanted(environ), unicode=has_blocks(stream.encoding))
-
-
-def colour_wanted(environ: Mapping[str, str]) -> bool:
-    """Whether the user's variables allow colour: https://no-color.org, and TERM=dumb."""
-    return not environ.get("NO_COLOR") and environ.get("TERM") != "dumb"
+    screen = screen_of(stream, environ)
+    return render(nodes, screen.prose, colour=screen.colour, unicode=has_blocks(stream.encoding))
 
 
 def has_blocks(encoding: str | None) -> bool:

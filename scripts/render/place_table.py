@@ -6,28 +6,28 @@ import textwrap
 from collections import Counter
 from collections.abc import Iterator, Mapping
 
-from penstock.scripts.render.aligned import aligned
+from penstock.scripts.render.screen import Screen
+from penstock.scripts.render.table import Column, table
 from penstock.sizing.placement.decision import Decision, NodeClaim, Reason
 
-WIDTH = 100
 
-
-def render(title: str, decision: Decision) -> str:
+def render(title: str, decision: Decision, screen: Screen) -> str:
     """The decision as text.
 
     Args:
         title: of the scenario.
         decision: what Karpenter decides.
+        screen: where it goes.
     """
     rows = [f"{title}: {_headline(decision)}", ""]
     if decision.node_claims:
-        rows += [*_claims(decision), ""]
+        rows += [*_claims(decision, screen), ""]
     if decision.existing_nodes:
-        rows += [*_existing(decision.existing_nodes), ""]
+        rows += [*_existing(decision.existing_nodes, screen), ""]
     if decision.unschedulable:
-        rows += [*_unschedulable(decision), ""]
+        rows += [*_unschedulable(decision, screen), ""]
     if any(claim.launch.capacity_type == "spot" for claim in decision.node_claims):
-        rows += ["  EC2 chooses among a spot launch's types by price and free capacity: the type can't be foretold, only the set.", ""]
+        rows += ["  EC2 picks a spot launch's type from the set by price and capacity.", ""]
     return "\n".join(rows)
 
 
@@ -40,12 +40,20 @@ def _headline(decision: Decision) -> str:
     return f"{nodes}{from_price}" + (f"; {_count(waiting, 'pod')} unschedulable" if waiting else "")
 
 
-def _claims(decision: Decision) -> list[str]:
+def _claims(decision: Decision, screen: Screen) -> list[str]:
     staged = any(claim.at_s is not None for claim in decision.node_claims)
     same = Counter(_cells(claim, staged) for claim in decision.node_claims)
-    heads = (*(["at"] if staged else []), "node pool", "pods", "types", "launch", "cheapest", "USD/h each")
-    rows = [("nodes", *heads), *((str(count), *cells) for cells, count in same.items())]
-    return aligned(rows, right={0, len(heads), 4 + staged - 1}, indent="  ")
+    columns = [
+        Column("nodes", right=True),
+        *([Column("at", right=True)] if staged else []),
+        Column("node pool"),
+        Column("pods", wraps=True),
+        Column("types", right=True),
+        Column("launch", wraps=True),
+        Column("cheapest"),
+        Column("USD/h each", right=True),
+    ]
+    return table(columns, [(str(count), *cells) for cells, count in same.items()], screen)
 
 
 def _cells(claim: NodeClaim, staged: bool) -> tuple[str, ...]:
@@ -56,21 +64,21 @@ def _cells(claim: NodeClaim, staged: bool) -> tuple[str, ...]:
     return (*at, claim.node_pool, _pods(claim.pods), str(len(claim.instance_types)), sent, claim.cheapest_type or "-", price)
 
 
-def _existing(nodes: Mapping[str, Mapping[str, int]]) -> Iterator[str]:
-    yield from aligned([("existing node", "takes"), *((name, _pods(pods)) for name, pods in nodes.items())], indent="  ")
+def _existing(nodes: Mapping[str, Mapping[str, int]], screen: Screen) -> list[str]:
+    return table([Column("existing node"), Column("new pods", wraps=True)], [(name, _pods(pods)) for name, pods in nodes.items()], screen)
 
 
-def _unschedulable(decision: Decision) -> Iterator[str]:
+def _unschedulable(decision: Decision, screen: Screen) -> Iterator[str]:
     for group, count in decision.unschedulable.items():
         yield f"  unschedulable: {_count(count, 'pod')} of {group}"
         for reason in decision.reasons:
             if reason.group == group:
-                yield from _because(reason)
+                yield from _because(reason, screen.prose)
 
 
-def _because(reason: Reason) -> list[str]:
+def _because(reason: Reason, width: int) -> list[str]:
     text = f"{reason.pool}: {reason.why}" if reason.pool else reason.why
-    return textwrap.wrap(text, WIDTH, initial_indent="    ", subsequent_indent="      ", break_long_words=False, break_on_hyphens=False)
+    return textwrap.wrap(text, width, initial_indent="    ", subsequent_indent="      ", break_long_words=False, break_on_hyphens=False)
 
 
 def _pods(pods: Mapping[str, int]) -> str:

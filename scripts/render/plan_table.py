@@ -3,35 +3,35 @@
 from __future__ import annotations
 
 import textwrap
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from penstock.scripts.render.money import usd
+from penstock.scripts.render.screen import Screen
+from penstock.scripts.render.table import Column, facts, table
 from penstock.sizing.cost.billed import Bill
 from penstock.sizing.explained import Explanation
 from penstock.sizing.planned import Plan, PlannedPod, SpotPlan
 from penstock.sizing.planned_nodes import NodeGroup, NodesPlan
 from penstock.sizing.units import cpu_text, memory_text
 
-WIDTH = 100
-_LABEL = 12
 
-
-def render(plan: Plan, name: str) -> str:
-    """The plan as text, at most `WIDTH` wide but for names that are longer.
+def render(plan: Plan, name: str, screen: Screen) -> str:
+    """The plan as text, as wide as the screen but for names that are longer.
 
     Args:
         plan: the plan.
         name: of the job.
+        screen: where it goes.
     """
-    rows = [f"{name}: {headline(plan)}", "", *_table(_pod_rows(plan)), ""]
-    for label, lines in _facts(plan):
-        rows += labelled(label, lines)
-    return "\n".join(rows) + "\n"
+    heads, *pods = _pod_rows(plan)
+    columns = [Column(head, right=at > 0) for at, head in enumerate(heads)]
+    rows = [f"{name}: {headline(plan)}", "", *table(columns, pods, screen), ""]
+    return "\n".join([*rows, *facts(labelled(_facts(plan)), screen)]) + "\n"
 
 
-def render_explanations(plan: Plan) -> str:
+def render_explanations(plan: Plan, screen: Screen) -> str:
     """Each number of the plan with its rule and inputs, as text."""
-    return "\n" + "\n".join(line for explanation in plan.explain for line in _explained(explanation)) + "\n"
+    return "\n" + "\n".join(line for explanation in plan.explain for line in _explained(explanation, screen.prose)) + "\n"
 
 
 def headline(plan: Plan) -> str:
@@ -165,34 +165,24 @@ def _cpu(pod: PlannedPod) -> str:
     return cpu_text(pod.request_cpu_millicores) + limit
 
 
-def _table(rows: list[list[str]]) -> list[str]:
-    """The rows as aligned text: the first column to the left, the others, which are numbers, to the right."""
-    first, *others = [max(len(cell) for cell in column) for column in zip(*rows, strict=True)]
-    return ["  ".join(["", row[0].ljust(first), *(cell.rjust(width) for cell, width in zip(row[1:], others, strict=True))]) for row in rows]
+def labelled(blocks: Iterable[tuple[str, Sequence[str]]]) -> Iterator[tuple[str, str]]:
+    """Each block's lines, the label before the first of them."""
+    for label, lines in blocks:
+        yield from ((label if at == 0 else "", line) for at, line in enumerate(lines))
 
 
-def labelled(label: str, lines: Sequence[str]) -> list[str]:
-    """Lines behind a label, wrapped at `WIDTH`."""
-    indent = " " * _LABEL
-    wrapped = [
-        textwrap.fill(line, WIDTH, initial_indent=indent, subsequent_indent=indent, break_long_words=False, break_on_hyphens=False)
-        for line in lines
-    ]
-    return [f"  {label:<{_LABEL - 2}}{wrapped[0][_LABEL:]}", *wrapped[1:]]
-
-
-def _explained(explanation: Explanation) -> Iterator[str]:
+def _explained(explanation: Explanation, width: int) -> Iterator[str]:
     value = "none" if explanation.value is None else explanation.value
     yield f"{explanation.number} = {value}"
-    yield _indented(explanation.rule)
+    yield _indented(explanation.rule, width)
     if explanation.inputs:
-        yield _indented("with " + ", ".join(f"{name} {value}" for name, value in explanation.inputs.items()))
+        yield _indented("with " + ", ".join(f"{name} {value}" for name, value in explanation.inputs.items()), width)
     if explanation.binding:
-        yield _indented(f"{explanation.binding} binds")
+        yield _indented(f"bound by {explanation.binding}", width)
 
 
-def _indented(text: str) -> str:
-    return textwrap.fill(text, WIDTH, initial_indent=" " * 4, subsequent_indent=" " * 4, break_long_words=False, break_on_hyphens=False)
+def _indented(text: str, width: int) -> str:
+    return textwrap.fill(text, width, initial_indent=" " * 4, subsequent_indent=" " * 4, break_long_words=False, break_on_hyphens=False)
 
 
 def _count(number: int, noun: str) -> str:

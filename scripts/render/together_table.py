@@ -2,28 +2,34 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
 from penstock.scripts.render.plan_table import cost_lines, labelled, node_lines
+from penstock.scripts.render.screen import Screen
+from penstock.scripts.render.table import facts
 from penstock.sizing.together import Together
 
 
-def render(shared: Together, names: Sequence[str]) -> str:
+def render(shared: Together, names: Sequence[str], screen: Screen) -> str:
     """The jobs together as text.
 
     Args:
         shared: what they take.
         names: of the jobs.
+        screen: where it goes.
     """
     verdict = "" if shared.feasible else "NOT FEASIBLE: "
-    found = f"{len(names)} jobs, {shared.pods} pods on {shared.nodes.staged.nodes} nodes"
-    rows = [f"together in {shared.nodes.environment}: {verdict}{found}", ""]
-    rows += labelled("jobs", [", ".join(names)])
-    rows += labelled("nodes", node_lines(shared.nodes))
+    totals = f"{len(names)} jobs, {shared.pods} pods on {shared.nodes.staged.nodes} nodes"
+    head = f"together in {shared.nodes.environment}: {verdict}{totals}"
+    return "\n".join([head, "", *facts(labelled(_facts(shared, names)), screen)]) + "\n"
+
+
+def _facts(shared: Together, names: Sequence[str]) -> Iterator[tuple[str, Sequence[str]]]:
+    yield "jobs", [", ".join(names)]
+    yield "nodes", node_lines(shared.nodes)
     if shared.cost is not None:
-        rows += labelled("cost", cost_lines(shared.cost))
-    rows += labelled("topics", [f"{shared.partitions} partitions"])
+        yield "cost", cost_lines(shared.cost)
+    yield "topics", [f"{shared.partitions} partitions"]
     if shared.kafka is not None and shared.kafka.cluster is not None:
         cluster = shared.kafka.cluster
-        rows += labelled("brokers", [f"{cluster.brokers} x {cluster.broker_type}, bound by {cluster.binding}"])
-    return "\n".join(rows) + "\n"
+        yield "brokers", [f"{cluster.brokers} x {cluster.broker_type}, bound by {cluster.binding}"]

@@ -5,27 +5,32 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from penstock.scripts.render.aligned import aligned
+from penstock.scripts.render import table
+from penstock.scripts.render.screen import Screen
+from penstock.scripts.render.table import Cell, Column, Styled
 from penstock.scripts.topics.difference import Action, Changed, TopicChange
 
 _WORDS: dict[Action, str] = {"create": "create", "grow": "grow", "configure": "set"}
+_STYLES: dict[Action, str] = {"create": "green", "grow": "yellow", "configure": "yellow"}
 _ARROW = "->"
+_NUMBERS = (Column("partitions", right=True), Column("replicas", right=True))
+_COLUMNS = (Column("action"), Column("topic"), *_NUMBERS, Column("settings", wraps=True))
 
 
-def render(changes: Sequence[TopicChange], headline: str) -> str:
+def render(changes: Sequence[TopicChange], headline: str, screen: Screen) -> str:
     """The plan as text: a row a topic, what follows from it, and a count.
 
     Args:
         changes: of all the topics.
         headline: the environment and its brokers.
+        screen: where it goes.
     """
     if not changes:
-        return f"{headline}: the jobs have no topics\n"
-    rows = [["", "topic", "partitions", "replicas", "settings"], *(_row(change) for change in changes)]
-    notes = [f"  {change.name}: {warning}" for change in changes for warning in change.warnings]
-    return (
-        "\n".join([f"{headline}:", "", *aligned(rows, indent="  "), "", *(["notes", *notes, ""] if notes else []), count(changes)]) + "\n"
-    )
+        return f"{headline}: no job has topics\n"
+    rows = table.table(_COLUMNS, map(_row, changes), screen)
+    notes = [(f"{change.name}:", warning) for change in changes for warning in change.warnings]
+    noted = ["notes", *table.facts(notes, screen), ""] if notes else []
+    return "\n".join([headline, "", *rows, "", *noted, count(changes)]) + "\n"
 
 
 def count(changes: Sequence[TopicChange]) -> str:
@@ -33,7 +38,7 @@ def count(changes: Sequence[TopicChange]) -> str:
     done = {word: sum(action in change.actions for change in changes) for action, word in _WORDS.items()}
     refused = sum(bool(change.refused) for change in changes)
     same = sum(not change.actions and not change.refused for change in changes)
-    return f"{done['create']} to create, {done['grow']} to grow, {done['set']} to set, {same} as wanted, {refused} refused"
+    return f"{done['create']} to create, {done['grow']} to grow, {done['set']} to set, {same} unchanged, {refused} refused"
 
 
 def document(changes: Sequence[TopicChange]) -> list[dict[str, Any]]:
@@ -57,10 +62,16 @@ def _numbers(changed: Changed) -> Mapping[str, int | None]:
     return {"before": None if changed.before is None else int(changed.before), "after": int(changed.after)}
 
 
-def _row(change: TopicChange) -> list[str]:
-    word = "refused" if change.refused else ", ".join(_WORDS[action] for action in change.actions) or "-"
+def _row(change: TopicChange) -> list[Cell]:
     settings = ", ".join(f"{name} {_cell(changed)}" for name, changed in change.config.items())
-    return [word, change.name, _cell(change.partitions), _cell(change.replication), settings]
+    return [_action(change), change.name, _cell(change.partitions), _cell(change.replication), settings]
+
+
+def _action(change: TopicChange) -> Cell:
+    if change.refused:
+        return Styled("refused", "red")
+    words = ", ".join(_WORDS[action] for action in change.actions)
+    return Styled(words, _STYLES[change.actions[0]]) if words else "-"
 
 
 def _cell(changed: Changed) -> str:

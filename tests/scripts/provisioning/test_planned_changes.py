@@ -8,6 +8,7 @@ from penstock.scripts.provisioning import planned_changes
 from penstock.scripts.provisioning.changes_table import document, render
 from penstock.scripts.provisioning.deployment import Deferred
 from penstock.scripts.provisioning.planned_changes import StackChanges, losses
+from penstock.scripts.render.screen import Screen
 
 
 def _resource(address: str, *actions: str, **change: Any) -> dict[str, Any]:
@@ -79,11 +80,13 @@ def test_the_table_names_what_is_not_merely_created_and_what_waits() -> None:
         "network": planned_changes.read("network", plan),
         "cluster": Deferred("cluster", "network is applied", 12),
     }
-    assert render(planned).splitlines() == [
-        "  network  1 to create, 1 to replace",
-        "             -/+ aws_sqs_queue.q  (name)",
-        "  cluster  12 resources, planned once network is applied",
-        "  13 to create, 1 to replace",
+    assert render(planned, Screen()).splitlines() == [
+        "  stack         plan",
+        "  network       1 to create, 1 to replace",
+        "           -/+  aws_sqs_queue.q (forced by name)",
+        "  cluster       12 resources, planned once network is applied",
+        "",
+        "Plan: 13 to create, 1 to replace",
     ]
     first, second = document(planned)
     assert [change["action"] for change in first["changes"]] == ["create", "replace"]

@@ -9,8 +9,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from penstock.scripts.render.node_picture import cells, colour_wanted, for_stream, has_blocks, render
+from penstock.scripts.render.node_picture import cells, for_stream, has_blocks, render
 from penstock.scripts.render.node_shares import same_nodes, shares
+from penstock.scripts.render.screen import colour_wanted
 from tests.scripts.planned_samples import DRIVER, EXECUTORS, group, nodes, placed
 
 COLOUR = re.compile(r"\x1b\[[0-9]+m")

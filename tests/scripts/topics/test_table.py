@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from penstock.scripts.render.screen import Screen
 from penstock.scripts.topics.difference import FoundTopic, WantedTopic, changes
 from penstock.scripts.topics.table import count, document, render
 
@@ -17,29 +18,29 @@ FOUND = {
     "narrow": FoundTopic(4, 3, {}),
 }
 SHOWN = """\
-topics of production on b:9098:
+topics of production on b:9098
 
-             topic   partitions  replicas  settings
-  grow, set  events  8 -> 10     3         retention.ms 86400000 -> 604800000
-  create     errors  1           3         retention.ms 86400000
-  -          late    1           3
-  refused    narrow  4           3
+  action     topic   partitions  replicas  settings
+  grow, set  events     8 -> 10         3  retention.ms 86400000 -> 604800000
+  create     errors           1         3  retention.ms 86400000
+  -          late             1         3
+  refused    narrow           4         3
 
 notes
-  events: from 8 to 10 partitions: records of most keys go to another partition from now on, so the order of a key's records holds only \
-within what comes before and what comes after
+  events:  from 8 to 10 partitions: records of most keys go to another partition from now on, so the
+           order of a key's records holds only within what comes before and what comes after
 
-1 to create, 1 to grow, 1 to set, 1 as wanted, 1 refused
+1 to create, 1 to grow, 1 to set, 1 unchanged, 1 refused
 """
 
 
 def test_a_row_says_what_is_done_to_a_topic() -> None:
-    assert render(changes(WANTED, FOUND), "topics of production on b:9098") == SHOWN
+    assert render(changes(WANTED, FOUND), "topics of production on b:9098", Screen()) == SHOWN
 
 
 def test_jobs_without_topics_have_a_line() -> None:
-    assert render((), "topics of production on b:9098") == "topics of production on b:9098: the jobs have no topics\n"
-    assert count(()) == "0 to create, 0 to grow, 0 to set, 0 as wanted, 0 refused"
+    assert render((), "topics of production on b:9098", Screen()) == "topics of production on b:9098: no job has topics\n"
+    assert count(()) == "0 to create, 0 to grow, 0 to set, 0 unchanged, 0 refused"
 
 
 def test_programs_read_numbers_and_reasons() -> None:
