@@ -13,7 +13,7 @@ from penstock.infra.errors import DriversDisturbed
 from penstock.infra.manifests.node_pool import duration
 from penstock.infra.parts.nodes import Disruption, Pool
 from penstock.sizing.errors import raise_all
-from penstock.sizing.job_pods import DRIVER
+from penstock.sizing.plan.job_pods import DRIVER
 from penstock.sizing.planned_nodes import NodesPlan
 
 _NEVER = "Never"

@@ -15,9 +15,9 @@ from penstock.sizing.cluster import Cluster
 from penstock.sizing.errors import PenstockError, raise_all, violation
 from penstock.sizing.kafka.partitions import most_partitions
 from penstock.sizing.plan import plan
+from penstock.sizing.plan.together import Together, plan_together
 from penstock.sizing.planned import Plan
 from penstock.sizing.targets import Targets
-from penstock.sizing.together import Together, plan_together
 
 
 class JobPlan(NamedTuple):

@@ -7,8 +7,6 @@ from typing import NamedTuple
 
 from penstock.infra.errors import LimitsChangePlan
 from penstock.sizing.cluster import Cluster
-from penstock.sizing.job_pods import EXECUTOR, pod_groups
-from penstock.sizing.nodes import Allocations, allocation_of, decisions, requested, scenario_of
 from penstock.sizing.placement.batch import groups_of, market_of
 from penstock.sizing.placement.decision import Decision
 from penstock.sizing.placement.market import Market, bits
@@ -18,6 +16,8 @@ from penstock.sizing.placement.pools import Pool, pools
 from penstock.sizing.placement.quantities import NANO
 from penstock.sizing.placement.resources import CPU, MEMORY
 from penstock.sizing.placement.scenario import PodGroup
+from penstock.sizing.plan.job_pods import EXECUTOR, pod_groups
+from penstock.sizing.plan.nodes import Allocations, allocation_of, decisions, requested, scenario_of
 from penstock.sizing.planned import Plan
 from penstock.sizing.units import MIB
 

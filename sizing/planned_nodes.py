@@ -1,4 +1,4 @@
-"""The shapes of the plan's nodes; `penstock.sizing.nodes` fills them."""
+"""The shapes of the plan's nodes; `penstock.sizing.plan.nodes` fills them."""
 
 from __future__ import annotations
 

@@ -23,8 +23,8 @@ from penstock.scripts.planning.planned_jobs import (
 from penstock.scripts.render import node_picture, plan_table, together_table
 from penstock.scripts.render.screen import screen_of
 from penstock.sizing.errors import Infeasible, violation
+from penstock.sizing.plan.together import Together, plan_together
 from penstock.sizing.planned import SCHEMA_VERSION, Plan
-from penstock.sizing.together import Together, plan_together
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:

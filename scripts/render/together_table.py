@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from penstock.scripts.render.plan_table import cost_lines, labelled, node_lines
 from penstock.scripts.render.screen import Screen
 from penstock.scripts.render.table import facts
-from penstock.sizing.together import Together
+from penstock.sizing.plan.together import Together
 
 
 def render(shared: Together, names: Sequence[str], screen: Screen) -> str:

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from penstock.sizing.agreement import agreed_executor
 from penstock.sizing.errors import Infeasible
 from penstock.sizing.executors import task_slots
 from penstock.sizing.load.feasibility import load_violations
 from penstock.sizing.load.job_shape import JobShape, KafkaChoice
 from penstock.sizing.load.load_plan import ExecutorMemory, LoadPlan
 from penstock.sizing.load.planning import plan_load
+from penstock.sizing.plan.agreement import agreed_executor
 from penstock.sizing.spark_settings import settings_of
 from penstock.sizing.targets import Targets
 

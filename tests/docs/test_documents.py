@@ -27,8 +27,8 @@ from penstock.scripts.cli.command import VERBS
 from penstock.scripts.dev.error_reference import errors
 from penstock.scripts.layout import ROOT
 from penstock.sizing.catalog.catalog import shipped
+from penstock.sizing.plan.together import Together
 from penstock.sizing.planned import Plan
-from penstock.sizing.together import Together
 from tests.infra.environments import BARE
 from tests.scripts.cli.called import Called, penstock
 

@@ -11,8 +11,8 @@ from penstock.infra.environment_file import load, names
 from penstock.infra.errors import DriversDisturbed
 from penstock.sizing.errors import Faults
 from penstock.sizing.plan import plan
+from penstock.sizing.plan.together import plan_together
 from penstock.sizing.planned_nodes import NodesPlan
-from penstock.sizing.together import plan_together
 from tests.infra.environments import pool, read
 from tests.sizing.clusters import PRODUCTION, targets
 

@@ -15,12 +15,12 @@ from penstock.infra.environment_file import load
 from penstock.infra.errors import LimitsChangePlan
 from penstock.infra.pool_limits import PoolLimits, limited, pool_limits
 from penstock.sizing.cluster import Cluster
-from penstock.sizing.job_pods import EXECUTOR, pod_groups
-from penstock.sizing.nodes import allocation_of, decisions, scenario_of
 from penstock.sizing.placement.decision import Decision, NodeClaim
 from penstock.sizing.placement.place import place
 from penstock.sizing.placement.scenario import ExistingNode, PodGroup
 from penstock.sizing.plan import plan
+from penstock.sizing.plan.job_pods import EXECUTOR, pod_groups
+from penstock.sizing.plan.nodes import allocation_of, decisions, scenario_of
 from penstock.sizing.planned import Plan
 from tests.sizing.clusters import targets, with_pool
 

@@ -12,7 +12,6 @@ from typing import NamedTuple
 
 from penstock.sizing.catalog.instance_type import InstanceType
 from penstock.sizing.cluster import Cluster
-from penstock.sizing.nodes import Allocations, arrivals, decisions, left_out, requested, scenario_of
 from penstock.sizing.placement.batch import market_of
 from penstock.sizing.placement.node_pool_manifests import NodePool
 from penstock.sizing.placement.place import place
@@ -20,6 +19,7 @@ from penstock.sizing.placement.pools import pools
 from penstock.sizing.placement.quantities import NANO
 from penstock.sizing.placement.resources import CPU, MEMORY, NODES
 from penstock.sizing.placement.scenario import PodGroup
+from penstock.sizing.plan.nodes import Allocations, arrivals, decisions, left_out, requested, scenario_of
 from penstock.sizing.spark_pods import MIN_HEAP_MIB
 from penstock.sizing.units import MIB
 

@@ -5,18 +5,18 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from penstock.sizing.cluster import Cluster
-from penstock.sizing.cluster_feasibility import broker_quota_violations, cluster_violations
 from penstock.sizing.cost.bill import bill
 from penstock.sizing.cost.billed import Bill
-from penstock.sizing.cost.of_plan import assumptions_of, usage_of
 from penstock.sizing.errors import Infeasible
-from penstock.sizing.job_pods import EXECUTOR, pod_groups
 from penstock.sizing.load.load_plan import LoadKafka
-from penstock.sizing.nearest_fit import Wanted
-from penstock.sizing.nodes import allocation_of, plan_nodes
+from penstock.sizing.plan.cluster_feasibility import broker_quota_violations, cluster_violations
+from penstock.sizing.plan.job_pods import EXECUTOR, pod_groups
+from penstock.sizing.plan.nearest_fit import Wanted
+from penstock.sizing.plan.nodes import allocation_of, plan_nodes
+from penstock.sizing.plan.resilience import planned_spot
+from penstock.sizing.plan.usage import assumptions_of, usage_of
 from penstock.sizing.planned import Plan, SpotPlan
 from penstock.sizing.planned_nodes import NodesPlan, PlacedPods
-from penstock.sizing.resilience import planned_spot
 from penstock.sizing.state.checkpoint import CheckpointTraffic
 from penstock.sizing.targets import Targets
 

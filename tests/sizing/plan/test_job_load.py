@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from penstock.sizing.job_load import in_environment
 from penstock.sizing.kafka.errors import UnknownBrokerType
 from penstock.sizing.load.load import Load
 from penstock.sizing.plan import plan
+from penstock.sizing.plan.job_load import in_environment
 from tests.sizing.clusters import LOAD, PRODUCTION, codes, targets, with_kafka, with_quotas
 
 WANTED = targets(load=LOAD, source_topics={"a": None})

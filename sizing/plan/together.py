@@ -8,11 +8,8 @@ from pydantic import BaseModel, ConfigDict
 from pydantic.alias_generators import to_camel
 
 from penstock.sizing.cluster import Cluster
-from penstock.sizing.cluster_feasibility import broker_quota_violations, cluster_violations
-from penstock.sizing.cluster_plan import bill_of
 from penstock.sizing.cost.billed import Bill
 from penstock.sizing.errors import Infeasible
-from penstock.sizing.job_pods import EXECUTOR, pod_groups
 from penstock.sizing.kafka.brokers import cheapest, option_of
 from penstock.sizing.kafka.brokers import cluster_violations as broker_violations
 from penstock.sizing.kafka.demand import BROKER_QUOTA, KafkaDemand
@@ -20,8 +17,11 @@ from penstock.sizing.kafka.errors import KafkaOutOfReach
 from penstock.sizing.kafka.partitions import most_partitions
 from penstock.sizing.kafka.serverless import serverless_use
 from penstock.sizing.load.load_plan import LoadKafka
-from penstock.sizing.nearest_fit import Wanted
-from penstock.sizing.nodes import allocation_of, plan_nodes
+from penstock.sizing.plan.cluster_feasibility import broker_quota_violations, cluster_violations
+from penstock.sizing.plan.cluster_plan import bill_of
+from penstock.sizing.plan.job_pods import EXECUTOR, pod_groups
+from penstock.sizing.plan.nearest_fit import Wanted
+from penstock.sizing.plan.nodes import allocation_of, plan_nodes
 from penstock.sizing.planned import Plan
 from penstock.sizing.planned_nodes import NodesPlan
 

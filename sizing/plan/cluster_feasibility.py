@@ -7,9 +7,12 @@ from collections.abc import Iterable, Iterator, Mapping
 
 from penstock.sizing.cluster import Cluster
 from penstock.sizing.errors import DriverOnSpot, Infeasible, NoPoolTakesPod, NothingToLaunch, PodFitsNoNode, PoolLimitBinds, QuotaBinds
-from penstock.sizing.job_pods import DRIVER
 from penstock.sizing.load.load_plan import LoadKafka
-from penstock.sizing.nearest_fit import (
+from penstock.sizing.placement.quantities import NANO
+from penstock.sizing.placement.resources import MEMORY
+from penstock.sizing.placement.scenario import PodGroup
+from penstock.sizing.plan.job_pods import DRIVER
+from penstock.sizing.plan.nearest_fit import (
     LIMIT_UNITS,
     Limits,
     Wanted,
@@ -21,10 +24,7 @@ from penstock.sizing.nearest_fit import (
     sized,
     smallest_type,
 )
-from penstock.sizing.nodes import requested
-from penstock.sizing.placement.quantities import NANO
-from penstock.sizing.placement.resources import MEMORY
-from penstock.sizing.placement.scenario import PodGroup
+from penstock.sizing.plan.nodes import requested
 from penstock.sizing.planned_nodes import NodeGroup, NodesPlan
 from penstock.sizing.units import cpu_text, memory_text
 

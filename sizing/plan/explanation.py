@@ -6,8 +6,8 @@ from collections.abc import Iterator
 
 from penstock.sizing.executors import REPARTITIONED
 from penstock.sizing.explained import Explanation
-from penstock.sizing.job_load import JobLoad
-from penstock.sizing.node_explanation import explain_nodes
+from penstock.sizing.plan.job_load import JobLoad
+from penstock.sizing.plan.node_explanation import explain_nodes
 from penstock.sizing.planned import Plan, PlannedPod
 from penstock.sizing.spark_pods import has_own_overhead, planned_factor, spark_factor
 from penstock.sizing.spark_settings import PodSettings, SparkSettings

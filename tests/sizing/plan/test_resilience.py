@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 from penstock.sizing.plan import plan
+from penstock.sizing.plan.resilience import MOST_LOSSES
 from penstock.sizing.planned import SpotPlan
-from penstock.sizing.resilience import MOST_LOSSES
 from tests.sizing.clusters import CAPACITY, LOAD, PRODUCTION, targets, with_pool
 
 GRACE = "spark.kubernetes.executor.terminationGracePeriodSeconds"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from penstock.sizing.agreement import AgreedPod, cpu_text
+from penstock.sizing.plan.agreement import AgreedPod, cpu_text
 from penstock.sizing.planned import Pods
 from penstock.sizing.spark_settings import SparkSettings
 from penstock.sizing.targets import Targets

@@ -7,10 +7,10 @@ from hypothesis import strategies as st
 
 from penstock.sizing.catalog.catalog import Catalog, SpotPrice
 from penstock.sizing.errors import PenstockError
-from penstock.sizing.job_pods import DRIVER, EXECUTOR, pod_groups
 from penstock.sizing.load.parallelism import needed_slots
-from penstock.sizing.nodes import DRIVER_START_S, Allocation, allocation_of, arrivals, left_out
 from penstock.sizing.plan import plan
+from penstock.sizing.plan.job_pods import DRIVER, EXECUTOR, pod_groups
+from penstock.sizing.plan.nodes import DRIVER_START_S, Allocation, allocation_of, arrivals, left_out
 from penstock.sizing.planned import Plan
 from penstock.sizing.planned_nodes import NodesPlan, PlacedPods
 from penstock.sizing.targets import Parallelism, Targets

@@ -8,7 +8,6 @@ from typing import NamedTuple
 
 from penstock.sizing.catalog.allocatable import allocatable
 from penstock.sizing.cluster import Cluster
-from penstock.sizing.job_pods import DRIVER
 from penstock.sizing.placement.batch import market_of
 from penstock.sizing.placement.decision import Decision, NodeClaim
 from penstock.sizing.placement.place import place
@@ -17,6 +16,7 @@ from penstock.sizing.placement.quantities import NANO
 from penstock.sizing.placement.resources import CPU, MEMORY
 from penstock.sizing.placement.scenario import BATCH_IDLE_S, Arrival, PodGroup, Scenario
 from penstock.sizing.placement.staged import place_staged
+from penstock.sizing.plan.job_pods import DRIVER
 from penstock.sizing.planned_nodes import CapacityType, NodeExample, NodeGroup, NodesPlan, PlacedPods, PodsOnNode
 from penstock.sizing.spark_settings import ALLOCATION_BATCH_DELAY_MS, ALLOCATION_BATCH_SIZE, read_settings
 from penstock.sizing.units import MIB

@@ -5,9 +5,9 @@ from __future__ import annotations
 import pytest
 
 from penstock.sizing.errors import BadSparkSetting, Faults, PenstockError
-from penstock.sizing.job_pods import node_selector, pod_groups
-from penstock.sizing.nodes import requested
 from penstock.sizing.plan import plan
+from penstock.sizing.plan.job_pods import node_selector, pod_groups
+from penstock.sizing.plan.nodes import requested
 from tests.sizing.clusters import PRODUCTION, targets
 
 OF_ALL = "spark.kubernetes.node.selector."

@@ -9,9 +9,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from penstock.sizing.plan import plan
+from penstock.sizing.plan.together import plan_together
 from penstock.sizing.planned import Plan
 from penstock.sizing.planned_nodes import PlacedPods
-from penstock.sizing.together import plan_together
 from tests.sizing.clusters import LOAD, PRODUCTION, targets, with_kafka, with_pool, with_quotas
 
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from penstock.sizing.cluster import Cluster
-from penstock.sizing.job_pods import EXECUTOR
 from penstock.sizing.load.load import Load
 from penstock.sizing.load.spot_loss import GRACE_S, DrainOutcome, LossOutcome, SpotFleet, drain, loss
+from penstock.sizing.plan.job_pods import EXECUTOR
 from penstock.sizing.planned import Pods, SpotPlan, StatePlan
 from penstock.sizing.planned_nodes import NodeGroup, NodesPlan
 from penstock.sizing.spark_settings import read_settings

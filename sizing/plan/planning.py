@@ -2,20 +2,20 @@
 
 from __future__ import annotations
 
-from penstock.sizing.agreement import AgreedPod, agreed_driver, agreed_executor, heap_contradiction, plan_contradictions
 from penstock.sizing.cluster import Cluster
-from penstock.sizing.cluster_plan import ClusterPlan, plan_in_cluster
 from penstock.sizing.errors import Infeasible, PenstockError, raise_all
 from penstock.sizing.executors import executor_count, stages, subtasks, task_slots, tasks_at_a_time
-from penstock.sizing.explanation import explain
-from penstock.sizing.feasibility import memory_violations, partition_violations
-from penstock.sizing.job_load import JobLoad, load_of
-from penstock.sizing.job_pods import selector_faults
-from penstock.sizing.job_state import planned_state
 from penstock.sizing.kafka.partitions import read_partitions
-from penstock.sizing.notes import plan_notes
+from penstock.sizing.plan.agreement import AgreedPod, agreed_driver, agreed_executor, heap_contradiction, plan_contradictions
+from penstock.sizing.plan.cluster_plan import ClusterPlan, plan_in_cluster
+from penstock.sizing.plan.explanation import explain
+from penstock.sizing.plan.feasibility import memory_violations, partition_violations
+from penstock.sizing.plan.job_load import JobLoad, load_of
+from penstock.sizing.plan.job_pods import selector_faults
+from penstock.sizing.plan.job_state import planned_state
+from penstock.sizing.plan.notes import plan_notes
+from penstock.sizing.plan.spark_conf import planned_conf
 from penstock.sizing.planned import KafkaPlan, PerSlot, Plan, PlannedParallelism, PlannedPod, Pods, Totals
-from penstock.sizing.spark_conf import planned_conf
 from penstock.sizing.spark_pods import PodMemory, driver_memory, executor_memory, fit_driver, fit_executor
 from penstock.sizing.spark_settings import SparkSettings, settings_of
 from penstock.sizing.targets import Targets

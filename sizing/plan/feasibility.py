@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from penstock.sizing.agreement import AgreedPod
 from penstock.sizing.errors import ExecutorsIdle, HeapTooSmall, Infeasible, PodNotMet, TooFewPartitions
+from penstock.sizing.plan.agreement import AgreedPod
 from penstock.sizing.planned import Plan
 from penstock.sizing.spark_pods import MIN_HEAP_MIB, PodMemory, planned_driver, planned_executor
 from penstock.sizing.spark_settings import SparkSettings
