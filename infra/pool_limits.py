@@ -107,7 +107,7 @@ def pool_limits(jobs: Mapping[str, Plan], cluster: Cluster, headroom: float) -> 
     That the plan does not change is not only argued: both placements are made again under the limits.
 
     Args:
-        jobs: name -> plan, as for `penstock.sizing.together.plan_together`.
+        jobs: name -> plan, as for `penstock.sizing.plan.together.plan_together`.
         cluster: that they share.
         headroom: share of what the pods ask for, 0 or more.
 
