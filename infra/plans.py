@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import NamedTuple
+
+from pydantic import BaseModel, ConfigDict
 
 from penstock.infra.cluster import cluster
 from penstock.infra.environment import Environment
@@ -20,7 +21,7 @@ from penstock.sizing.planned import Plan
 from penstock.sizing.targets import Targets
 
 
-class JobPlan(NamedTuple):
+class JobPlan(BaseModel):
     """A job of the environment.
 
     Args:
@@ -28,6 +29,8 @@ class JobPlan(NamedTuple):
         targets: what sizing took of it.
         plan: what it needs.
     """
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
 
     spec: SpecFile
     targets: Targets
@@ -39,7 +42,7 @@ class JobPlan(NamedTuple):
         return self.spec.job.metadata.name
 
 
-class EnvironmentPlans(NamedTuple):
+class EnvironmentPlans(BaseModel):
     """The jobs of an environment.
 
     Args:
@@ -47,6 +50,8 @@ class EnvironmentPlans(NamedTuple):
         together: what they take together; None: there are no jobs, or the environment has no cluster.
         cluster: what sizing knows of the environment; None: it has none.
     """
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
 
     jobs: tuple[JobPlan, ...]
     together: Together | None
@@ -71,15 +76,15 @@ def plans(environment: Environment) -> EnvironmentPlans:
     jobs = tuple(_planned(spec, there) for spec in specs)
     raise_all(violation(found) for job in jobs for found in job.plan.violations)
     if there is None or not jobs:
-        return EnvironmentPlans(jobs, None, there)
+        return EnvironmentPlans(jobs=jobs, together=None, cluster=there)
     together = plan_together({job.name: job.plan for job in jobs}, there)
     raise_all(violation(found) for found in together.violations)
-    return EnvironmentPlans(jobs, together, there)
+    return EnvironmentPlans(jobs=jobs, together=together, cluster=there)
 
 
 def _planned(spec: SpecFile, there: Cluster | None) -> JobPlan:
     found = targets(spec)
-    return JobPlan(spec, found, plan(found, there))
+    return JobPlan(spec=spec, targets=found, plan=plan(found, there))
 
 
 def _named_twice(specs: list[SpecFile]) -> list[PenstockError]:

@@ -11,11 +11,11 @@ import json
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Annotated, Any, TypeVar
 
 import yaml
 import yaml.reader
-from pydantic import BaseModel, ValidationError
+from pydantic import BaseModel, BeforeValidator, PlainSerializer, ValidationError
 from pydantic_core import ErrorDetails
 
 from penstock.jobs import findings
@@ -48,11 +48,13 @@ class Document:
 
     Args:
         file: the path as the user named it.
+        text: as it was read.
         data: mappings, lists and scalars, as YAML 1.1's safe schema resolves them; timestamps stay text.
         places: the place of every path's value; a mapping's entry has the place of its key.
     """
 
     file: str
+    text: str
     data: Any
     places: dict[Path_, Place]
 
@@ -126,6 +128,18 @@ class Document:
         return path
 
 
+def _of_json(value: object) -> object:
+    return parse_text(value["text"], value["file"]) if isinstance(value, dict) else value
+
+
+# A document in a model that is dumped as JSON: its name and its text, from which it is read again.
+DumpedDocument = Annotated[
+    Document,
+    BeforeValidator(_of_json),
+    PlainSerializer(lambda document: {"file": document.file, "text": document.text}),
+]
+
+
 def read(path: Path) -> Document:
     """Reads a YAML file.
 
@@ -156,7 +170,7 @@ def parse_text(text: str, file: str) -> Document:
     reader = _Reader(file)
     data = reader.value(root, ())
     raise_all(reader.faults)
-    return Document(file=file, data=data, places=reader.places)
+    return Document(file=file, text=text, data=data, places=reader.places)
 
 
 def _refuse_depth(text: str, file: str) -> None:

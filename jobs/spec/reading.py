@@ -3,24 +3,36 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
 
-from pydantic import BaseModel, ConfigDict
+from pydantic import BaseModel, ConfigDict, Field, model_validator
 
-from penstock.jobs.document import Document, read
+from penstock.jobs.document import DumpedDocument, parse_text, read
 from penstock.jobs.spec.contradictions import contradictions
 from penstock.jobs.spec.job import StreamingJob
 from penstock.sizing.errors import raise_all
 
 
 class SpecFile(BaseModel):
-    """A spec with the document that it was read from, so that later findings can name a line."""
+    """A spec with the document that it was read from, so that later findings can name a line.
 
-    model_config = ConfigDict(frozen=True, arbitrary_types_allowed=True)
+    Dumped as JSON it is its path and its document, from which the job is read again.
+    """
+
+    model_config = ConfigDict(frozen=True)
 
     path: Path
-    document: Document
-    job: StreamingJob
+    document: DumpedDocument
+    job: Annotated[StreamingJob, Field(exclude=True)]
+
+    @model_validator(mode="before")
+    @classmethod
+    def _of_document(cls, given: Any) -> Any:
+        if not isinstance(given, dict) or "job" in given:
+            return given
+        dumped = given["document"]
+        document = parse_text(dumped["text"], dumped["file"])
+        return {"path": given["path"], "document": document, "job": document.parse(StreamingJob)}
 
 
 def load(path: Path) -> SpecFile:

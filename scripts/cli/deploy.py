@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from penstock.infra.deployable import deployable_plans
+from penstock.infra.plans import EnvironmentPlans
 from penstock.scripts.cli.environment_argument import add_environment_argument, chosen, take_stacks
 from penstock.scripts.cli.output import add_output_argument, as_text
 from penstock.scripts.errors import WrongUsage
@@ -50,20 +51,20 @@ def run(arguments: argparse.Namespace) -> int:
     end_in_order()
     take_stacks(arguments)
     environment = chosen(arguments)
-    deployable_plans(environment)
+    planned = deployable_plans(environment)
     steps = Steps()
     aws = AwsAccess(environment)
     introduce(environment, aws, steps)
     state_bucket.check(aws)
     zones.check(aws)
     with workplace.held(workplace.folder_of(environment.name, arguments.out), "deploy") as folder:
-        return _deploy(arguments, aws, steps, folder)
+        return _deploy(arguments, aws, planned, steps, folder)
 
 
-def _deploy(arguments: argparse.Namespace, aws: AwsAccess, steps: Steps, folder: Path) -> int:
+def _deploy(arguments: argparse.Namespace, aws: AwsAccess, plans: EnvironmentPlans, steps: Steps, folder: Path) -> int:
     environment = aws.environment
     with steps.at("synth", "cdktf synthesizes the stacks") as step:
-        stacks = wanted(synthesized(environment, folder), arguments.stacks)
+        stacks = wanted(synthesized(environment, folder, planned=plans), arguments.stacks)
         step.said = f"{len(stacks)} stacks"
     if any(stack.on_kubernetes for stack in stacks):
         machine.require("aws")

@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import argparse
-import os
 import sys
 
-from penstock.infra.__main__ import TEARDOWN_VARIABLE
+from penstock.infra.plans import plans
 from penstock.scripts.cli.environment_argument import add_environment_argument, chosen
 from penstock.scripts.cli.output import add_output_argument, as_text
 from penstock.scripts.progress import Steps
@@ -51,7 +50,7 @@ def run(arguments: argparse.Namespace) -> int:
     with workplace.held(workplace.folder_of(environment.name, arguments.out), "destroy") as folder:
         with steps.at("synth", "cdktf synthesizes the stacks") as step:
             # What can't be deployed any more, for its version has gone out of support, can still be taken away.
-            stacks = synthesized(environment, folder, base={**os.environ, TEARDOWN_VARIABLE: "1"})
+            stacks = synthesized(environment, folder, planned=plans(environment))
             step.said = f"{len(stacks)} stacks"
         if any(stack.on_kubernetes for stack in stacks):
             machine.require("aws")

@@ -35,12 +35,12 @@ def run(arguments: argparse.Namespace) -> int:
         PenstockError: SEC-001 to SEC-004 for what the gate found, all at once; SEC-005 to SEC-007 and those of a synth and a plan.
     """
     environment = chosen(arguments)
-    deployable_plans(environment)
+    planned = deployable_plans(environment)
     waived = waivers.read(arguments.waivers)
     today = datetime.datetime.now(tz=datetime.UTC).date()
     steps = Steps()
     with tempfile.TemporaryDirectory(prefix="penstock-scan-") as folder, steps.at("scan", "synthesizing the stacks") as step:
-        scanned = gate.run(environment, Path(folder), waived=waived, today=today, progress=step.watch)
+        scanned = gate.run(environment, planned, Path(folder), waived=waived, today=today, progress=step.watch)
         step.said = f"{sum(scanned.resources.values())} resources and manifests of {len(scanned.resources)} stacks, and the image"
     if arguments.output == "table":
         _show(scanned, steps)

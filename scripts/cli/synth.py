@@ -38,9 +38,9 @@ def run(arguments: argparse.Namespace) -> int:
         PenstockError: what is wrong with the environment; sizing's own errors where the plans of its jobs can't be met.
     """
     environment = chosen(arguments)
-    deployable_plans(environment)
+    planned = deployable_plans(environment)
     with Steps().at("synth", f"the stacks of {environment.name}") as step:
-        stacks = in_order(synthesized(environment, arguments.out))
+        stacks = in_order(synthesized(environment, arguments.out, planned=planned))
         step.said = f"{len(stacks)} stacks in {arguments.out}"
     found = [(stack, len(stack.resources())) for stack in stacks]
     if arguments.output == "table":

@@ -13,7 +13,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from penstock.infra.__main__ import ERRORS_VARIABLE, REQUEST_VARIABLE
+from penstock.infra.deployable import deployable_plans
 from penstock.infra.environment import Environment
+from penstock.infra.plans import EnvironmentPlans
+from penstock.infra.synth_request import request
 from penstock.scripts.errors import SynthFailed
 from penstock.scripts.layout import ROOT
 from penstock.sizing.errors import PenstockError, raise_all, told
@@ -71,6 +75,7 @@ def synthesize(
     environment: Environment,
     folder: Path,
     *,
+    planned: EnvironmentPlans | None = None,
     only: Sequence[str] = (),
     base: Mapping[str, str] | None = None,
     limit_s: float = SYNTH_LIMIT_S,
@@ -80,6 +85,7 @@ def synthesize(
     Args:
         environment: the environment.
         folder: where the stacks go; made if it is not there.
+        planned: the plans of its jobs; None: they are made here, and the environment has to be one that could be deployed.
         only: the names of the stacks, with which come those that they take something of; none named: all of them.
         base: the variables that cdktf runs with; this process's by default.
         limit_s: how long it may take.
@@ -91,13 +97,14 @@ def synthesize(
         PenstockError: what is wrong with the environment or the plans of its jobs; RUN-006 for a synth that fails otherwise.
     """
     state = folder.absolute() / "state"
-    return [stack.folder for stack in synthesized(environment, folder, only=only, state=state, base=base, limit_s=limit_s)]
+    return [stack.folder for stack in synthesized(environment, folder, planned=planned, only=only, state=state, base=base, limit_s=limit_s)]
 
 
 def synthesized(
     environment: Environment,
     folder: Path,
     *,
+    planned: EnvironmentPlans | None = None,
     only: Sequence[str] = (),
     state: Path | None = None,
     base: Mapping[str, str] | None = None,
@@ -108,6 +115,7 @@ def synthesized(
     Args:
         environment: the environment.
         folder: where the stacks go; made if it is not there.
+        planned: the plans of its jobs; None: they are made here, and the environment has to be one that could be deployed.
         only: the names of the stacks, with which come those that they take something of; none named: all of them.
         state: where their state goes, where it goes into files; None: where cdktf by itself would have it.
         base: the variables that cdktf runs with; this process's by default.
@@ -121,15 +129,14 @@ def synthesized(
     """
     folder = folder.absolute()
     folder.mkdir(parents=True, exist_ok=True)
-    file = folder / "environment.yaml"
-    file.write_text(environment.text(), encoding="utf-8")
-    own = {"PENSTOCK_ENVIRONMENT": str(file), "CDKTF_OUTDIR": str(folder), "PYTHONPATH": str(ROOT)}
-    own["PENSTOCK_STACKS"] = ",".join(only)
+    handed_on = folder / "request.json"
+    request(environment, planned or deployable_plans(environment), tuple(only)).write(handed_on)
+    own = {REQUEST_VARIABLE: str(handed_on), "CDKTF_OUTDIR": str(folder), "PYTHONPATH": str(ROOT)}
     if state is not None:
         own["PENSTOCK_TERRAFORM_STATE"] = str(state)
     errors = folder / "errors.json"
     errors.unlink(missing_ok=True)
-    _run_app({**(os.environ if base is None else base), **own, "PENSTOCK_ERRORS": str(errors)}, limit_s, errors)
+    _run_app({**(os.environ if base is None else base), **own, ERRORS_VARIABLE: str(errors)}, limit_s, errors)
     manifest = json.loads((folder / "manifest.json").read_text(encoding="utf-8"))
     return [Stack(one["name"], folder / one["workingDirectory"], tuple(one["dependencies"])) for one in _in_order(manifest["stacks"])]
 

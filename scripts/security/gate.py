@@ -12,6 +12,7 @@ from typing import Any, NamedTuple
 import yaml
 
 from penstock.infra.environment import Environment
+from penstock.infra.plans import EnvironmentPlans
 from penstock.scripts.layout import ROOT
 from penstock.scripts.provisioning.stacks import Stack
 from penstock.scripts.security import checkov, offline_plan, waivers
@@ -50,6 +51,7 @@ class Scanned(NamedTuple):
 
 def run(
     environment: Environment,
+    planned: EnvironmentPlans,
     folder: Path,
     *,
     waived: Sequence[Waiver],
@@ -60,6 +62,7 @@ def run(
 
     Args:
         environment: the environment.
+        planned: the plans of its jobs.
         folder: an empty folder to work in.
         waived: what is accepted.
         today: the day.
@@ -69,7 +72,7 @@ def run(
         PenstockError: RUN-005 to RUN-009, TOOL-001, TOOL-024, SEC-007: it could not be scanned.
     """
     progress("synthesizing the stacks")
-    stacks = offline_plan.stacks_offline(environment, folder / "cdktf.out")
+    stacks = offline_plan.stacks_offline(environment, planned, folder / "cdktf.out")
     for name in _FRAMEWORKS:
         (folder / name).mkdir()
     expected = {stack.name: _prepared(stack, stacks, folder, progress) for stack in stacks}

@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from penstock.infra.environment import Environment
+from penstock.infra.plans import EnvironmentPlans
 from penstock.scripts.provisioning.stacks import Stack, synthesized
 from penstock.scripts.provisioning.terraform import Progress, Terraform
 
@@ -34,19 +35,19 @@ _REFERENCE = re.compile(r"\$\{(?P<type>[a-z0-9_]+)\.(?P<name>[\w-]+)\.(?P<attrib
 _CERTIFICATE = "LS0tLS1CRUdJTiBDRVJUSUZJQ0FURS0tLS0tCg=="
 
 
-def stacks_offline(environment: Environment, folder: Path) -> list[Stack]:
+def stacks_offline(environment: Environment, planned: EnvironmentPlans, folder: Path) -> list[Stack]:
     """Synthesizes an environment's stacks so that they can be planned without AWS.
 
     Args:
         environment: the environment.
+        planned: the plans of its jobs.
         folder: an empty folder.
 
     Raises:
         SynthFailed: RUN-006.
     """
     # States in S3 could not be read without AWS.
-    spec = environment.spec.model_copy(update={"state": None})
-    found = synthesized(environment.model_copy(update={"spec": spec}), folder, state=folder / "state", base=_offline(os.environ))
+    found = synthesized(environment.with_spec(state=None), folder, planned=planned, state=folder / "state", base=_offline(os.environ))
     for stack in found:
         _ask_nobody(stack)
         _write_state(stack)
@@ -71,7 +72,7 @@ def plan(stack: Stack, progress: Progress = lambda said: None) -> Mapping[str, A
 
 
 def _offline(base: Mapping[str, str]) -> dict[str, str]:
-    return {**{name: value for name, value in base.items() if not name.startswith(("AWS_", "PENSTOCK_STACKS"))}, **_KEYS}
+    return {**{name: value for name, value in base.items() if not name.startswith("AWS_")}, **_KEYS}
 
 
 def _ask_nobody(stack: Stack) -> None:

@@ -7,9 +7,12 @@ from pathlib import Path
 import pytest
 
 from penstock.infra.environment_file import load
-from penstock.infra.errors import NodeNotFound
+from penstock.infra.errors import BrokersUnknown, NodeNotFound
+from penstock.infra.plans import plans
 from penstock.scripts.errors import SynthFailed
+from penstock.scripts.layout import ROOT
 from penstock.scripts.provisioning import stacks
+from tests.infra.environments import read
 
 
 def test_a_synth_without_node_is_told_with_what_is_missing(tmp_path: Path) -> None:
@@ -32,6 +35,28 @@ def test_the_folders_of_the_stacks_come_back_and_their_states_lie_beside_them(tm
     text = (folders[0] / "cdk.tf.json").read_text()
     assert '"path": "../../state/local/checkpoints.tfstate"' in text
     assert str(tmp_path) not in text
+
+
+@pytest.mark.skipif(shutil.which("node") is None, reason="cdktf needs Node.js, and node is not in PATH")
+def test_what_is_planned_is_handed_on_and_not_planned_again(tmp_path: Path) -> None:
+    spec = tmp_path / "clicks.yaml"
+    spec.write_text((ROOT / "jobs/specs/user_credit.yaml").read_text(encoding="utf-8"), encoding="utf-8")
+    environment = read(tmp_path, lambda changed: changed.update(jobs=[spec.name]))
+    planned = plans(environment)
+    spec.unlink()
+    folders = stacks.synthesize(environment, tmp_path / "out", planned=planned, only=["karpenter-charts"])
+    assert "karpenter-charts" in [folder.name for folder in folders]
+
+
+@pytest.mark.skipif(shutil.which("node") is None, reason="cdktf needs Node.js, and node is not in PATH")
+def test_what_a_stack_refuses_is_told_with_the_line_of_the_environments_own_file(tmp_path: Path) -> None:
+    environment = read(tmp_path, lambda changed: changed.update(kafka={"kind": "external"}))
+    with pytest.raises(BrokersUnknown) as raised:
+        stacks.synthesize(environment, tmp_path / "out", planned=plans(environment), only=["kafka"])
+    at = raised.value.at
+    assert at is not None and at.line is not None
+    assert at.file == str(tmp_path / "environment.yaml")
+    assert (tmp_path / "environment.yaml").read_text().splitlines()[at.line - 1].strip() == "kafka:"
 
 
 def test_stacks_come_after_those_that_they_depend_on() -> None:
