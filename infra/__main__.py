@@ -34,7 +34,7 @@ def main() -> int:
         asked = _asked()
         environment = asked.environment
         if shutil.which("node") is None:
-            raise NodeNotFound(path="node", need="Node.js 20 or newer, in PATH", fix="install it, then run ./scripts/setup")
+            raise NodeNotFound(path="node", need="Node.js 20 or later in PATH", fix="install it, then run ./scripts/setup")
         where = f"at {environment.spec.endpoints.aws}, an emulated AWS" if environment.spec.endpoints else "on AWS"
         heading = f"account {environment.spec.account}  region {environment.spec.region}  environment {environment.name}, {where}"
         print(heading, file=sys.stderr, flush=True)

@@ -65,8 +65,8 @@ def network(cidr: str) -> IPv4Network:
     try:
         meant = IPv4Network(cidr, strict=False)
     except ValueError:
-        raise ValueError(f"an IPv4 range as 10.0.0.0/16, not {cidr}") from None
-    raise ValueError(f"the first address of the range: {meant}, not {cidr}")
+        raise ValueError(f"an IPv4 CIDR block such as 10.0.0.0/16, not {cidr}") from None
+    raise ValueError(f"the network address of the block: {meant}, not {cidr}")
 
 
 def subnet_faults(subnets: Sequence[str], *, within: str | None, max_prefix: int, taken: Iterable[str] = ()) -> list[str]:
@@ -87,9 +87,9 @@ def subnet_faults(subnets: Sequence[str], *, within: str | None, max_prefix: int
             faults.append(str(error))
             continue
         if not MIN_PREFIX <= subnet.prefixlen <= max_prefix:
-            faults.append(f"a /{MIN_PREFIX} to a /{max_prefix}, not {cidr} of {subnet.num_addresses} addresses")
+            faults.append(f"a prefix length from /{MIN_PREFIX} to /{max_prefix}; {cidr} has {subnet.num_addresses} addresses")
         if within is not None and not subnet.subnet_of(IPv4Network(within)):
-            faults.append(f"within the VPC's {within}, where {cidr} is not")
-        faults += [f"ranges apart from each other; {cidr} overlaps {other}" for other in seen if subnet.overlaps(other)]
+            faults.append(f"within the VPC's CIDR block {within}; {cidr} is outside")
+        faults += [f"non-overlapping CIDR blocks; {cidr} overlaps {other}" for other in seen if subnet.overlaps(other)]
         seen.append(subnet)
     return faults

@@ -60,7 +60,7 @@ def add_stacks(app: Construct, environment: Environment, plans: EnvironmentPlans
     names = stack_names(environment)
     for name in only:
         if name not in names:
-            raise UnknownStack(path="stack", given=name, need=f"one of {', '.join(names)}", fix="name one of them")
+            raise UnknownStack(path="stack", given=name, need=f"one of {', '.join(names)}", fix="specify one of these")
     stacks = Stacks(app, environment, plans)
     for name in only or names:
         getattr(stacks, name.replace("-", "_"))

@@ -87,8 +87,8 @@ def refuse_fewer_brokers(applied: int, wanted: int) -> None:
         FewerBrokers: INF-042.
     """
     if wanted < applied:
-        need = f"{applied} or more, as it has: brokers that hold partitions are not taken away"
-        fix = f"kafka.brokers: {applied} in the environment, or a cluster of another environment with fewer"
+        need = f"{applied} or more, its current number: brokers that hold partitions cannot be removed"
+        fix = f"kafka.brokers: {applied} in the environment, or create a smaller cluster in another environment"
         raise FewerBrokers(path="kafka.brokers", given=str(wanted), need=need, fix=fix)
 
 
@@ -113,7 +113,7 @@ def _zones(environment: Environment, kafka: Kafka) -> int:
     found = len(environment.spec.network.zones) if environment.spec.network else 0
     if kafka.kind == "express" and found < MOST_ZONES:
         need = f"{MOST_ZONES} zones or more for Express brokers"
-        fault = TooFewZones(given=str(found), need=need, fix="name more zones of the region, or kind: standard")
+        fault = TooFewZones(given=str(found), need=need, fix="add zones of the region, or use kind: standard")
         raise environment.locate(fault, "spec", "network", "zones")
     return min(found, MOST_ZONES)
 
@@ -139,7 +139,7 @@ def _option(kafka: Kafka, plans: EnvironmentPlans, zones: int) -> KafkaOption | 
 def _refuse_uneven(environment: Environment, brokers: int, zones: int) -> None:
     if brokers % zones:
         more = -(-brokers // zones) * zones
-        fault = BrokersNotOverZones(given=str(brokers), need=f"a multiple of the {zones} zones", fix=f"brokers: {more}")
+        fault = BrokersNotOverZones(given=str(brokers), need=f"a multiple of the number of zones, {zones}", fix=f"brokers: {more}")
         raise environment.locate(fault, "spec", "kafka", "brokers")
 
 

@@ -104,7 +104,7 @@ def _refused(index: int, name: str, detail: Any) -> BadNodePool:
         path=f"spec.nodes.pools[{index}] ({name}){inside}",
         given=str(context.get("given") or detail["input"])[:80],
         need=str(context.get("need") or detail["msg"]),
-        fix=str(context.get("fix") or "see Karpenter's rules for NodePools"),
+        fix=str(context.get("fix") or "see Karpenter's NodePool documentation"),
     )
 
 
@@ -136,12 +136,12 @@ def _catalog(environment: Environment) -> Catalog:
     if spec.catalog is None:
         return catalogs.shipped(spec.region)
     fix = f"penstock catalog refresh --region {spec.region} --out {spec.catalog}"
-    return catalogs.read(_text(environment, "catalog", spec.catalog, "a snapshot that `penstock catalog refresh` wrote", fix))
+    return catalogs.read(_text(environment, "catalog", spec.catalog, "a snapshot written by `penstock catalog refresh`", fix))
 
 
 def _of_region(catalog: Catalog, region: str) -> Catalog:
     if catalog.region != region:
-        need = f"a catalog of {region}, the environment's region"
+        need = f"a catalog of the environment's region, {region}"
         raise RegionsDiffer(path="catalog", given=catalog.region, need=need, fix=f"penstock catalog refresh --region {region}")
     return catalog
 
@@ -150,12 +150,12 @@ def _prices(environment: Environment, catalog_date: str) -> Prices:
     """The environment's own prices, or the shipped ones of its region; where there are none, nothing but the machines has a price."""
     spec = environment.spec
     if spec.prices is not None:
-        fix = "write it in the form of sizing/data/prices.us-east-1.json"
-        return price_lists.read(_text(environment, "prices", spec.prices, "a file of the region's prices", fix))
+        fix = "use the format of sizing/data/prices.us-east-1.json"
+        return price_lists.read(_text(environment, "prices", spec.prices, "a price file of the region", fix))
     try:
         return price_lists.shipped(spec.region)
     except NoShippedPrices:
-        return Prices(region=spec.region, date=catalog_date, source=f"no prices of {spec.region} are known")
+        return Prices(region=spec.region, date=catalog_date, source=f"no prices for {spec.region}")
 
 
 def _text(environment: Environment, field: str, file: str, what: str, fix: str) -> str:

@@ -61,10 +61,10 @@ def _versions(eks: Eks, today: str) -> Iterator[tuple[Path_, PenstockError]]:
         if _minor(eks.version) < max(map(_minor, known)):
             yield path, EksVersionUnknown(given=eks.version, need=f"one of {', '.join(known)}", fix=fix)
     elif today > dates.extended_until:
-        need = f"a version in support; extended support of this one ended on {dates.extended_until}"
+        need = f"a supported version; extended support for this one ended on {dates.extended_until}"
         yield path, EksVersionUnsupported(given=eks.version, need=need, fix=fix)
     elif today > dates.standard_until and not eks.extended_support:
-        need = f"a version in standard support; that of this one ended on {dates.standard_until}"
+        need = f"a version in standard support; standard support for this one ended on {dates.standard_until}"
         extended = f"{fix}; or extendedSupport: true, at six times the price, until {dates.extended_until}"
         yield path, EksVersionUnsupported(given=eks.version, need=need, fix=extended)
 
@@ -72,7 +72,7 @@ def _versions(eks: Eks, today: str) -> Iterator[tuple[Path_, PenstockError]]:
 def _fix(known: dict[str, EksVersion], today: str) -> str:
     supported = [version for version, dates in known.items() if dates.standard_until >= today]
     newest = max(supported, key=_minor, default="")
-    return f'version: "{newest}", in standard support until {known[newest].standard_until}' if newest else "take one that EKS supports"
+    return f'version: "{newest}", in standard support until {known[newest].standard_until}' if newest else "use a version that EKS supports"
 
 
 def _minor(version: str) -> int:
@@ -83,7 +83,7 @@ def _administrators(environment: Environment) -> Iterator[tuple[Path_, PenstockE
     """An emulated cluster has no Kubernetes that someone could be let into."""
     spec = environment.spec
     if spec.eks is not None and not spec.eks.admins and spec.endpoints is None:
-        need = "at least the role that deploys: whoever makes the cluster gets no access to it by that alone"
+        need = "at least the role that deploys: creating the cluster does not grant access to it"
         yield ("spec", "eks", "admins"), NoAdministrator(need=need, fix=f"admins: [arn:aws:iam::{spec.account}:role/NAME]")
 
 
@@ -92,5 +92,5 @@ def _zones(cluster: Cluster) -> Iterator[tuple[Path_, PenstockError]]:
     for index, zone in enumerate(cluster.zones):
         if known and zone not in known:
             need = f"one of {', '.join(known)}"
-            fix = "take one of them, or fetch a newer catalog with `penstock catalog refresh`"
+            fix = "use one of these, or update the catalog with `penstock catalog refresh`"
             yield ("spec", "network", "zones", index), ZoneUnknown(given=zone, need=need, fix=fix)

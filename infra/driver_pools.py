@@ -20,8 +20,8 @@ _NEVER = "Never"
 _UNDERUTILIZED, _DRIFTED = "Underutilized", "Drifted"
 _NONE_AT_A_TIME = ("0", "0%")
 _FIX = (
-    'budgets: [{nodes: "1", reasons: [Empty]}, {nodes: "0", reasons: [Underutilized, Drifted]}], the second with a schedule and a '
-    "duration where there is a time for it"
+    'budgets: [{nodes: "1", reasons: [Empty]}, {nodes: "0", reasons: [Underutilized, Drifted]}], and add a schedule and '
+    "duration to the second one to allow disruption in a maintenance window"
 )
 
 
@@ -49,11 +49,13 @@ def leave_drivers_alone(environment: Environment, nodes: NodesPlan) -> None:
 def _faults(index: int, pool: Pool) -> Iterator[DriversDisturbed]:
     path = f"spec.nodes.pools[{index}] ({pool.name})"
     if pool.expire_after != _NEVER:
-        need = "Never: an old node is drained whatever the budgets say, and drivers go to this pool"
+        need = "Never: expired nodes are drained regardless of budgets, and drivers run in this pool"
         given = duration(pool.expire_after)
-        yield DriversDisturbed(path=f"{path}.expireAfter", given=given, need=need, fix="expireAfter: Never, and a new node with an upgrade")
+        yield DriversDisturbed(
+            path=f"{path}.expireAfter", given=given, need=need, fix="expireAfter: Never; nodes are then replaced by upgrades"
+        )
     for reason in _allowed(pool.disruption):
-        need = f'a budget of nodes "0" for {reason}: drivers go to this pool, and no driver may be moved for that'
+        need = f'a budget of nodes "0" for {reason}: drivers run in this pool and must not be evicted for that reason'
         yield DriversDisturbed(path=f"{path}.disruption.budgets", given=_text(pool.disruption), need=need, fix=_FIX)
 
 
@@ -67,4 +69,4 @@ def _allowed(disruption: Disruption) -> list[str]:
 
 def _text(disruption: Disruption) -> str:
     budgets = (f"{budget.nodes} for {', '.join(budget.reasons) or 'any reason'}" for budget in disruption.budgets)
-    return "; ".join(budgets) or "none: a tenth of the nodes at a time, for any reason"
+    return "; ".join(budgets) or "none, which allows 10% of the nodes at a time, for any reason"

@@ -48,12 +48,12 @@ MAX_TAGS = 40
 def _bucket(name: str) -> str:
     """A bucket name by S3's rules, less the dots: the certificate of S3's endpoint does not cover a name with one."""
     if not 3 <= len(name) <= 63:
-        raise ValueError(f"a bucket name of 3 to 63 characters; this has {len(name)}")
+        raise ValueError(f"a bucket name of 3 to 63 characters; this one has {len(name)}")
     if not re.fullmatch(r"[a-z0-9][a-z0-9-]*[a-z0-9]", name):
-        raise ValueError("a bucket name of lower-case letters, digits and hyphens that begins and ends with a letter or a digit")
+        raise ValueError("a bucket name of lower-case letters, digits and hyphens that starts and ends with a letter or digit")
     if name.startswith(RESERVED_BUCKET_PREFIXES) or name.endswith(RESERVED_BUCKET_SUFFIXES):
         reserved = ", ".join((*(f"{start}..." for start in RESERVED_BUCKET_PREFIXES), *(f"...{end}" for end in RESERVED_BUCKET_SUFFIXES)))
-        raise ValueError(f"a bucket name that S3 has not reserved ({reserved})")
+        raise ValueError(f"a bucket name that is not reserved by S3 ({reserved})")
     return name
 
 
@@ -61,25 +61,25 @@ def _account(value: object) -> object:
     """YAML reads digits as a number, and drops or misreads leading zeros."""
     if isinstance(value, int):
         # A ValueError, for pydantic takes no other: it becomes SPEC-006 with its line.
-        raise ValueError('12 digits in quotes, as "012345678901"')
+        raise ValueError('12 digits in quotes, such as "012345678901"')
     return value
 
 
 def _tags(tags: dict[str, str]) -> dict[str, str]:
     if len(tags) > MAX_TAGS:
-        raise ValueError(f"at most {MAX_TAGS} tags; here are {len(tags)}")
+        raise ValueError(f"at most {MAX_TAGS} tags; {len(tags)} are given")
     for key, value in tags.items():
         if not TAG_KEY_PATTERN.fullmatch(key) or key.lower().startswith("aws:"):
-            raise ValueError(f'a tag\'s name of 1 to 128 {TAG_CHARACTERS} that does not begin with aws:, not "{key}"')
+            raise ValueError(f'a tag key of 1 to 128 {TAG_CHARACTERS} that does not start with aws:, not "{key}"')
         if not TAG_VALUE_PATTERN.fullmatch(value):
-            raise ValueError(f"a tag's value of at most 256 {TAG_CHARACTERS}, unlike that of {key}")
+            raise ValueError(f"a tag value of at most 256 {TAG_CHARACTERS}; {key} has another value")
     return tags
 
 
 def _each_once(paths: list[str]) -> list[str]:
     twice = sorted({path for path in paths if paths.count(path) > 1})
     if twice:
-        raise ValueError(f"each spec once; {', '.join(twice)} stands twice")
+        raise ValueError(f"each spec once; duplicate: {', '.join(twice)}")
     return paths
 
 
@@ -108,9 +108,9 @@ class Buckets(Part):
     @model_validator(mode="after")
     def _two(self) -> Self:
         if self.checkpoints == self.output:
-            raise ValueError("two different buckets: objects of a checkpoint expire, those of the output do not")
+            raise ValueError("different buckets: checkpoint objects expire, output objects do not")
         if self.access_logs in (self.checkpoints, self.output):
-            raise ValueError("a bucket of its own for the access logs: else each line logged would be logged in turn")
+            raise ValueError("a separate bucket for the access logs: otherwise their delivery would be logged as well")
         return self
 
 
@@ -188,7 +188,7 @@ class EnvironmentSpec(Part):
         parts = {"network": self.network, "eks": self.eks, "nodes": self.nodes}
         missing = [name for name, part in parts.items() if part is None]
         if missing and len(missing) < len(parts):
-            raise ValueError(f"network, eks and nodes together, or none of them; {' and '.join(missing)} is missing")
+            raise ValueError(f"all of network, eks and nodes, or none of them; missing: {' and '.join(missing)}")
         return self
 
     @field_validator("network")
@@ -198,7 +198,7 @@ class EnvironmentSpec(Part):
         region = info.data.get("region")
         strange = [zone for zone in (network.zones if network and region else []) if zone[:-1] != region]
         if strange:
-            raise ValueError(f"zones of {region}; {', '.join(strange)} is not there")
+            raise ValueError(f"zones of {region}; not in this region: {', '.join(strange)}")
         return network
 
 

@@ -23,6 +23,6 @@ def image_tag(environment: Environment) -> str:
     """
     tag = os.environ.get(VARIABLE) or environment.spec.registry.image_tag
     if not re.fullmatch(IMAGE_TAG_PATTERN, tag):
-        need = "at most 128 letters, digits, dots, hyphens and underscores, the first neither a dot nor a hyphen"
+        need = "at most 128 letters, digits, dots, hyphens and underscores, not starting with a dot or hyphen"
         raise BadImageTag(path=VARIABLE, given=tag, need=need, fix=f"export {VARIABLE}=1.4.2, or unset it")
     return tag

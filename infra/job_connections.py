@@ -57,9 +57,9 @@ def _fault(one: NamedConnection, known: Mapping[str, Connection], environment: E
     path = dotted(one.place)
     if one.name not in known:
         need = f"a connection of the environment {environment.name}: {', '.join(known) or 'it has none'}"
-        fix = f"add {one.name} to the environment's connections, or mend the name"
+        fix = f"add {one.name} to the environment's connections, or correct the name"
         return ConnectionNotGiven(path=path, given=one.name, need=need, fix=fix)
     if known[one.name].kind != one.kind:
         need = f"a connection of kind {one.kind}; in the environment {environment.name} it is {known[one.name].kind}"
-        return ConnectionOfAnotherKind(path=path, given=one.name, need=need, fix="mend the environment's connection, or name another one")
+        return ConnectionOfAnotherKind(path=path, given=one.name, need=need, fix="correct the environment's connection, or use another one")
     return None

@@ -101,7 +101,7 @@ def _one_in_the_other(one: str, other: str) -> bool:
 def _overlap(job: JobPlan, sink: str, path: str, owner: tuple[str, str]) -> PenstockError:
     place = ("spec", "sinks", sink, "files", "path")
     folder, name = owner
-    need = f"a folder of its own; the job {name} writes to {folder}"
+    need = f"a separate folder; job {name} writes to {folder}"
     return job.spec.document.locate(OutputsOverlap(path=dotted(place), given=path, need=need, fix=f"path: {job.name}"), place)
 
 

@@ -93,8 +93,8 @@ def _named_twice(specs: list[SpecFile]) -> list[PenstockError]:
     for spec in specs:
         before = first.setdefault(spec.job.metadata.name, spec)
         if before is not spec:
-            need = f"a name of its own; {before.path} has this one"
-            fault = JobNamedTwice(given=spec.job.metadata.name, need=need, fix="rename one of the two")
+            need = f"a unique name; {before.path} already uses this one"
+            fault = JobNamedTwice(given=spec.job.metadata.name, need=need, fix="rename one of them")
             faults.append(spec.document.locate(fault, ("metadata", "name")))
     return faults
 

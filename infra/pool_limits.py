@@ -202,8 +202,10 @@ def _check(
     for order, meant, found in zip(("one batch", "staged"), orders, decisions(groups, limited(cluster, limits), allocations), strict=True):
         if found != meant:
             given = "; ".join(f"{pool}: cpu {limit.cpu_cores}, memory {limit.memory_gib}Gi" for pool, limit in limits.items())
-            need = f"the nodes that the pods get without limits ({order}: {len(meant.node_claims)}, now {len(found.node_claims)})"
-            raise LimitsChangePlan(path="spec.nodes.pools", given=given, need=need, fix="write limits into the pools, and tell us of it")
+            need = f"the same nodes as without limits ({order}: {len(meant.node_claims)}, with limits {len(found.node_claims)})"
+            raise LimitsChangePlan(
+                path="spec.nodes.pools", given=given, need=need, fix="set limits of the pools explicitly, and report a bug"
+            )
 
 
 def _with(pool: NodePool, limits: PoolLimits | None) -> NodePool:

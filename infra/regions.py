@@ -33,8 +33,8 @@ def known_region(region: str) -> str:
     if not known or region in known:
         return region
     nearest = difflib.get_close_matches(region, known, n=3)
-    meant = f"; did you mean {' or '.join(nearest)}?" if nearest else ""
-    raise ValueError(f"a region of AWS that the installed botocore knows{meant} A newer botocore knows newer regions")
+    meant = f"; did you mean {' or '.join(nearest)}?" if nearest else "."
+    raise ValueError(f"an AWS region known to the installed botocore{meant} Newer regions require a newer botocore")
 
 
 @cache

@@ -67,7 +67,7 @@ class LogSearch(Construct):
         module = aws.opensearch_domain
         zones = min(MOST_ZONES, domain.instances, len(subnet_ids))
         if zones == EVEN_ZONES and domain.instances % EVEN_ZONES:
-            need = "an even number of instances, for a domain in two zones"
+            need = "an even number of instances for a domain in two zones"
             fault = UnevenDomain(given=str(domain.instances), need=need, fix=f"instances: {domain.instances + 1}")
             raise environment.locate(fault, "spec", "observability", "openSearch", "domain", "instances")
         security_group = self._security_group(environment, vpc_id, client_security_group_id)
@@ -187,7 +187,7 @@ def _cluster(domain: OpenSearchDomain, zones: int) -> Any:
 def _name(environment: Environment) -> str:
     name = environment.prefix
     if len(name) > MAX_NAME:
-        need = f"at most {MAX_NAME - len('penstock-')} characters: an OpenSearch domain's name has {MAX_NAME}, and begins with penstock-"
-        fault = NameTooLong(given=environment.name, need=need, fix="a shorter name, or openSearch.endpoint")
+        need = f"at most {MAX_NAME - len('penstock-')} characters: an OpenSearch domain name has at most {MAX_NAME}, with penstock-"
+        fault = NameTooLong(given=environment.name, need=need, fix="use use a shorter name, or openSearch.endpoint")
         raise environment.locate(fault, "metadata", "name")
     return name

@@ -44,9 +44,9 @@ class Connection(Part):
     @model_validator(mode="after")
     def _somewhere(self) -> Self:
         if self.url is None and (self.kind != "http" or self.secret is None):
-            raise ValueError("a url; only an http connection may have it in its secret alone")
+            raise ValueError("a url; only http connections may keep it in the secret")
         if self.key is not None and self.secret is None:
-            raise ValueError("a key with a secret, and only with it")
+            raise ValueError("key together with secret, and only then")
         return self
 
     @model_validator(mode="after")
@@ -55,11 +55,11 @@ class Connection(Part):
             return self
         parts = urlsplit(self.url)
         if kind_of(self.url) != self.kind or not parts.hostname:
-            raise ValueError(f"a url that begins with {' or '.join(f'{scheme}://' for scheme in schemes(self.kind))} and a host")
+            raise ValueError(f"a url starting with {' or '.join(f'{scheme}://' for scheme in schemes(self.kind))} and containing a host")
         if parts.username is not None or parts.password is not None or "password" in parse_qs(parts.query):
-            raise ValueError("a url without user and password: they belong into a secret of AWS Secrets Manager, named by `secret`")
+            raise ValueError("a url without user and password: store them in AWS Secrets Manager and set `secret`")
         if port_of(self.url) is None:
-            raise ValueError("a url with a port, for its scheme has none of its own")
+            raise ValueError("a url with a port: its scheme has no default port")
         return self
 
     @model_validator(mode="after")

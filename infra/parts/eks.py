@@ -34,7 +34,7 @@ AddOn = Literal["vpc-cni", "coredns", "kube-proxy", "eks-pod-identity-agent", "a
 def _version(value: object) -> object:
     """YAML reads 1.30 as the number 1.3."""
     if isinstance(value, float):
-        raise ValueError('the version in quotes, as "1.35"')
+        raise ValueError('the version in quotes, such as "1.35"')
     return value
 
 
@@ -46,8 +46,8 @@ def _range(cidr: str) -> IPv4Network | IPv6Network:
     try:
         meant = ip_network(cidr, strict=False)
     except ValueError:
-        raise ValueError(f"a range as 203.0.113.0/24, not {cidr}") from None
-    raise ValueError(f"the first address of the range: {meant}, not {cidr}")
+        raise ValueError(f"a CIDR block such as 203.0.113.0/24, not {cidr}") from None
+    raise ValueError(f"the network address of the block: {meant}, not {cidr}")
 
 
 def _named(cidr: str) -> str:
@@ -55,28 +55,28 @@ def _named(cidr: str) -> str:
     found = _range(cidr)
     widest = WIDEST_PREFIX[found.version]
     if found.prefixlen < widest:
-        raise ValueError(f"ranges that you know, a /{widest} at the widest: {cidr} opens the API server to all the world, or to much of it")
+        raise ValueError(f"known CIDR blocks, no larger than /{widest}: {cidr} opens the API server to most of the Internet")
     return str(found)
 
 
 def _public(cidr: str) -> str:
     found = _range(_named(cidr))
     if any(found.version == never.version and found.overlaps(never) for never in NEVER_PUBLIC):
-        raise ValueError(f"addresses as the Internet sees them, not the private ones of {cidr}; from the network itself it is open anyway")
+        raise ValueError(f"public addresses, not the private ones of {cidr}; access from within the network is always allowed")
     return str(found)
 
 
 def _each_once(values: list[str]) -> list[str]:
     twice = sorted({value for value in values if values.count(value) > 1})
     if twice:
-        raise ValueError(f"each once; {', '.join(twice)} stands twice")
+        raise ValueError(f"unique values; duplicate: {', '.join(twice)}")
     return values
 
 
 def _one_architecture(types: list[str]) -> list[str]:
     arms = {arm(name) for name in types}
     if len(arms) > 1:
-        raise ValueError("instance types of one architecture: a node group has one image, for x86 or for Graviton")
+        raise ValueError("instance types of a single architecture: a node group has one AMI, for x86 or for Graviton")
     return _each_once(types)
 
 
@@ -86,7 +86,7 @@ def _administrators(arns: list[str]) -> list[str]:
     for arn in _each_once(arns):
         before = first.setdefault(principal_id(arn), arn)
         if before != arn:
-            raise ValueError(f"names that differ by a letter or a digit: {before} and {arn} would have one address in the stack")
+            raise ValueError(f"names that differ in letters or digits: {before} and {arn} would get the same address in the stack")
     return arns
 
 
@@ -127,7 +127,7 @@ class SystemNodes(Part):
     @model_validator(mode="after")
     def _min_below_max(self) -> Self:
         if self.min > self.max:
-            raise ValueError(f"a min of at most max, {self.max}; it is {self.min}")
+            raise ValueError(f"min of at most max, {self.max}; min is {self.min}")
         return self
 
 

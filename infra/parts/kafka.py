@@ -63,19 +63,21 @@ class Kafka(Part):
     def _type_of_the_kind(self) -> Self:
         family = {"standard": "kafka.", "express": "express."}.get(self.kind)
         if self.broker_type is not None and family is not None and not self.broker_type.startswith(family):
-            raise ValueError(f"a broker type that begins with {family}, for kind: {self.kind}")
+            raise ValueError(f"a broker type starting with {family} for kind: {self.kind}")
         return self
 
     @model_validator(mode="after")
     def _external_alone(self) -> Self:
         if self.kind == "external" and self.client_cidrs:
-            raise ValueError("no clientCidrs for kind: external: who may reach those brokers is decided where they are")
+            raise ValueError("no clientCidrs with kind: external: access to external brokers is not managed here")
         if self.kind != "external" and (self.bootstrap_servers is not None or self.security is not None):
-            raise ValueError(f"bootstrapServers and security for kind: external alone; {self.kind} brokers are the stacks' own, with IAM")
+            raise ValueError(
+                f"bootstrapServers and security only with kind: external; {self.kind} brokers are created by the stacks and use IAM"
+            )
         return self
 
     @model_validator(mode="after")
     def _storage_grows(self) -> Self:
         if self.storage_gib is not None and self.max_storage_gib is not None and self.max_storage_gib < self.storage_gib:
-            raise ValueError(f"maxStorageGib of {self.storage_gib} or more: storage grows and never shrinks")
+            raise ValueError(f"maxStorageGib of at least storageGib, {self.storage_gib}: storage can only grow")
         return self

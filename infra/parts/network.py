@@ -55,7 +55,7 @@ def _refuse(faults: Sequence[str]) -> None:
 def _zones(zones: list[str]) -> list[str]:
     for zone in zones:
         if not re.fullmatch(ZONE_PATTERN, zone):
-            raise ValueError(f'zones as us-east-1a, not "{zone}"')
+            raise ValueError(f'zones such as us-east-1a, not "{zone}"')
     if len(set(zones)) != len(zones):
         raise ValueError("each zone once")
     return zones
@@ -65,7 +65,9 @@ def _cidr(cidr: str) -> str:
     """The addresses of a VPC that is to be made: private ones, for public ones would hide those that have them on the Internet."""
     addresses = network(cidr)
     if not MIN_PREFIX <= addresses.prefixlen <= MAX_VPC_PREFIX:
-        raise ValueError(f"a /{MIN_PREFIX} to a /{MAX_VPC_PREFIX}, whose private subnets have room for pods; not a /{addresses.prefixlen}")
+        raise ValueError(
+            f"a prefix length from /{MIN_PREFIX} to /{MAX_VPC_PREFIX}, for private subnets with room for pods; not /{addresses.prefixlen}"
+        )
     if not any(addresses.subnet_of(private) for private in PRIVATE_RANGES):
         raise ValueError(f"private addresses, in {', '.join(map(str, PRIVATE_RANGES))}; not {cidr}")
     return cidr
@@ -73,14 +75,14 @@ def _cidr(cidr: str) -> str:
 
 def _existing_cidr(cidr: str) -> str:
     if not MIN_PREFIX <= network(cidr).prefixlen <= MAX_PREFIX:
-        raise ValueError(f"a /{MIN_PREFIX} to a /{MAX_PREFIX}, as VPCs have; not {cidr}")
+        raise ValueError(f"a prefix length from /{MIN_PREFIX} to /{MAX_PREFIX}, as for any VPC; not {cidr}")
     return cidr
 
 
 def _each_once(names: list[str]) -> list[str]:
     twice = sorted({name for name in names if names.count(name) > 1})
     if twice:
-        raise ValueError(f"each once; {', '.join(twice)} stands twice")
+        raise ValueError(f"unique values; duplicate: {', '.join(twice)}")
     return names
 
 
@@ -131,7 +133,7 @@ class Network(Part):
     def _one_a_zone(cls, count: int, info: ValidationInfo) -> int:
         zones = info.data.get("zones")
         if zones is not None and count > len(zones):
-            raise ValueError(f"at most one NAT gateway a zone: {len(zones)}")
+            raise ValueError(f"at most one NAT gateway per zone: {len(zones)}")
         return count
 
     @field_validator("private_subnets")
@@ -146,7 +148,7 @@ class Network(Part):
     @classmethod
     def _public(cls, subnets: list[str], info: ValidationInfo) -> list[str]:
         if subnets:
-            useless = ["none where natGateways is 0: nothing would be in them"] if info.data.get("nat_gateways") == 0 else []
+            useless = ["none if natGateways is 0: public subnets would be empty"] if info.data.get("nat_gateways") == 0 else []
             taken = info.data.get("private_subnets", [])
             faults = subnet_faults(subnets, within=_within(info), max_prefix=MAX_PREFIX, taken=taken)
             _refuse([*useless, *_count_faults(subnets, info), *faults])
@@ -156,9 +158,9 @@ class Network(Part):
     @classmethod
     def _endpoints(cls, services: list[str] | None, info: ValidationInfo) -> list[str] | None:
         if services is not None:
-            gateway = ["s3 left out: it is reached through a gateway endpoint, which costs nothing"] if "s3" in services else []
+            gateway = ["no s3: it is reached through a gateway endpoint, which is free"] if "s3" in services else []
             missing = [service for service in NEEDED_WITHOUT_NAT if service not in services] if info.data.get("nat_gateways") == 0 else []
-            closed = [f"without a NAT gateway also {', '.join(missing)}: nodes can't start without them"] if missing else []
+            closed = [f"also {', '.join(missing)}: without a NAT gateway, nodes cannot start without them"] if missing else []
             _refuse([*gateway, *closed])
         return services
 
@@ -168,7 +170,7 @@ class Network(Part):
         if existing is not None:
             own = ("cidr", "private_subnets", "public_subnets", "flow_log_retention_days", "interface_endpoints")
             given = [_camel(name) for name in own if info.data.get(name)]
-            beside = [f"nothing beside it that only a new VPC has: {', '.join(given)}"] if given else []
+            beside = [f"no settings of a new VPC together with existing: {', '.join(given)}"] if given else []
             public = existing.public_subnet_ids
             faults = [*beside, *_count_faults(existing.private_subnet_ids, info), *(_count_faults(public, info) if public else [])]
             _refuse([*faults, *_in_both(existing)])
@@ -177,7 +179,7 @@ class Network(Part):
     @model_validator(mode="after")
     def _by_hand_or_computed(self) -> Self:
         if self.nat_gateways and bool(self.private_subnets) != bool(self.public_subnets):
-            raise ValueError("privateSubnets and publicSubnets together, or neither: computed ones might overlap given ones")
+            raise ValueError("both privateSubnets and publicSubnets, or neither: computed ones could overlap given ones")
         return self
 
     @property
@@ -209,12 +211,12 @@ def _count_faults(subnets: Sequence[str], info: ValidationInfo) -> list[str]:
     zones = info.data.get("zones")
     if zones is None or len(subnets) == len(zones):
         return []
-    return [f"one subnet a zone, in the order of the zones: {len(zones)}, not {len(subnets)}"]
+    return [f"one subnet per zone, in the order of the zones: {len(zones)}, not {len(subnets)}"]
 
 
 def _in_both(existing: ExistingNetwork) -> list[str]:
     both = sorted(set(existing.private_subnet_ids) & set(existing.public_subnet_ids))
-    return [f"a subnet either private or public, not both as {', '.join(both)}"] if both else []
+    return [f"disjoint private and public subnets; in both: {', '.join(both)}"] if both else []
 
 
 def _camel(name: str) -> str:

@@ -98,7 +98,7 @@ class Budget(Part):
     @model_validator(mode="after")
     def _both(self) -> Self:
         if (self.schedule is None) != (self.duration is None):
-            raise ValueError("schedule and duration together, or neither")
+            raise ValueError("both schedule and duration, or neither")
         return self
 
 
@@ -145,7 +145,7 @@ def _distinct(pools: list[Pool]) -> list[Pool]:
     names = [pool.name for pool in pools]
     twice = sorted({name for name in names if names.count(name) > 1})
     if twice:
-        raise ValueError(f"pools with different names; {', '.join(twice)} stands twice")
+        raise ValueError(f"unique pool names; duplicate: {', '.join(twice)}")
     return pools
 
 
@@ -183,7 +183,7 @@ class PodPlaces(Part):
 
 def _whole_gib(mib: int) -> int:
     if mib % 1024:
-        raise ValueError(f"whole GiB, as EBS has them; {mib // 1024}Gi or {mib // 1024 + 1}Gi")
+        raise ValueError(f"whole GiB, as required by EBS: {mib // 1024}Gi or {mib // 1024 + 1}Gi")
     return mib
 
 
@@ -227,5 +227,5 @@ class Nodes(Part):
     def _release_of_the_family(self) -> Self:
         pattern, example = AMI_VERSIONS[self.ami_family]
         if self.ami_version != LATEST and not re.fullmatch(pattern, self.ami_version):
-            raise ValueError(f"amiVersion {LATEST}, or a release of {self.ami_family} as {example}; not {self.ami_version}")
+            raise ValueError(f"amiVersion {LATEST}, or a release of {self.ami_family} such as {example}; not {self.ami_version}")
         return self

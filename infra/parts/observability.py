@@ -54,9 +54,9 @@ class OpenSearch(Part):
     @model_validator(mode="after")
     def _one_of_them(self) -> Self:
         if (self.domain is None) == (self.endpoint is None):
-            raise ValueError("a domain that the stacks make, or the endpoint of one that is there")
+            raise ValueError("either a domain created by the stacks, or the endpoint of an existing one")
         if self.domain_arn is not None and self.endpoint is None:
-            raise ValueError("domainArn beside an endpoint; that of a domain of the stacks is known")
+            raise ValueError("domainArn only together with endpoint; that of a domain created by the stacks is known")
         return self
 
 

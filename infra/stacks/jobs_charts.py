@@ -128,7 +128,7 @@ def setting_faults(plan: JobPlan, owned: Mapping[str, str]) -> list[PenstockErro
         if given is not None and given != value:
             place = ("spec", "sparkConf", key)
             fault = SettingOfDeployment(
-                path=dotted(place), given=given, need="it is left to the deployment", fix="take it out of sparkConf"
+                path=dotted(place), given=given, need="no value: the deployment sets it", fix="remove it from sparkConf"
             )
             faults.append(plan.spec.document.locate(fault, place))
     return faults

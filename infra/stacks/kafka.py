@@ -69,7 +69,7 @@ class KafkaStack(AwsStack):
         kafka = environment.spec.kafka
         if kafka is None:
             # Brokers that nobody asked for would be on somebody's bill.
-            need = "the brokers that the jobs talk to: kind: standard, express, serverless, or external with bootstrapServers"
+            need = "the Kafka brokers of the jobs: kind: standard, express, serverless, or external with bootstrapServers"
             raise environment.locate(BrokersUnknown(need=need, fix="add kafka to the environment"), "spec", "kafka")
         self._kafka = kafka
         self._network = network
@@ -226,7 +226,7 @@ class KafkaStack(AwsStack):
 def _external(environment: Environment, kafka: Kafka) -> KafkaOutputs:
     if kafka.bootstrap_servers is None:
         fix = 'bootstrapServers: "broker-1:9094,broker-2:9094"'
-        fault = BrokersUnknown(need="the address of the brokers, for kind: external", fix=fix)
+        fault = BrokersUnknown(need="the brokers' addresses, for kind: external", fix=fix)
         raise environment.locate(fault, "spec", "kafka", "bootstrapServers")
     return KafkaOutputs(
         cluster_arn=None,

@@ -37,11 +37,11 @@ def test_one_zone_more_moves_no_subnet(vpc: IPv4Network, zones: int) -> None:
 @pytest.mark.parametrize(
     ("given", "need"),
     [
-        ("10.0.0.1/16", "the first address of the range: 10.0.0.0/16, not 10.0.0.1/16"),
-        ("10.0.0.0/33", "an IPv4 range as 10.0.0.0/16, not 10.0.0.0/33"),
-        ("10.0.0.256/24", "an IPv4 range"),
-        ("fd00::/64", "an IPv4 range"),
-        ("", "an IPv4 range"),
+        ("10.0.0.1/16", "the network address of the block: 10.0.0.0/16, not 10.0.0.1/16"),
+        ("10.0.0.0/33", "an IPv4 CIDR block such as 10.0.0.0/16, not 10.0.0.0/33"),
+        ("10.0.0.256/24", "an IPv4 CIDR block"),
+        ("fd00::/64", "an IPv4 CIDR block"),
+        ("", "an IPv4 CIDR block"),
     ],
 )
 def test_what_is_no_range_is_told(given: str, need: str) -> None:
@@ -52,8 +52,8 @@ def test_what_is_no_range_is_told(given: str, need: str) -> None:
 def test_all_that_is_wrong_with_subnets_is_told_at_once() -> None:
     faults = subnet_faults(["10.0.0.0/24", "10.0.0.128/25", "10.1.0.0/24", "10.0.2.0/26", "x"], within="10.0.0.0/16", max_prefix=25)
     assert faults == [
-        "ranges apart from each other; 10.0.0.128/25 overlaps 10.0.0.0/24",
-        "within the VPC's 10.0.0.0/16, where 10.1.0.0/24 is not",
-        "a /16 to a /25, not 10.0.2.0/26 of 64 addresses",
-        "an IPv4 range as 10.0.0.0/16, not x",
+        "non-overlapping CIDR blocks; 10.0.0.128/25 overlaps 10.0.0.0/24",
+        "within the VPC's CIDR block 10.0.0.0/16; 10.1.0.0/24 is outside",
+        "a prefix length from /16 to /25; 10.0.2.0/26 has 64 addresses",
+        "an IPv4 CIDR block such as 10.0.0.0/16, not x",
     ]

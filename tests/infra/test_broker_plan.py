@@ -111,10 +111,10 @@ def test_brokers_that_msk_would_refuse_are_refused_at_once(tmp_path: Path, kafka
 @pytest.mark.parametrize(
     ("kafka", "words"),
     [
-        ({"kind": "express", "brokerType": "kafka.m7g.large"}, "begins with express."),
-        ({"kind": "standard", "security": "tls"}, "kind: external alone"),
-        ({"kind": "serverless", "bootstrapServers": "b:1"}, "kind: external alone"),
-        ({"kind": "standard", "storageGib": 100, "maxStorageGib": 50}, "never shrinks"),
+        ({"kind": "express", "brokerType": "kafka.m7g.large"}, "starting with express."),
+        ({"kind": "standard", "security": "tls"}, "only with kind: external"),
+        ({"kind": "serverless", "bootstrapServers": "b:1"}, "only with kind: external"),
+        ({"kind": "standard", "storageGib": 100, "maxStorageGib": 50}, "can only grow"),
     ],
 )
 def test_what_can_not_be_of_a_kafka_is_a_fault_of_the_file(tmp_path: Path, kafka: dict[str, Any], words: str) -> None:

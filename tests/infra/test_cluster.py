@@ -144,7 +144,7 @@ def test_a_region_whose_catalog_is_not_shipped_says_how_to_get_it(tmp_path: Path
     assert (fault.code, fault.fix) == ("SIZ-030", "penstock catalog refresh --region eu-west-1")
     there = found(tmp_path, change, of_region("eu-west-1")).prices
     assert there is not None
-    assert (there.region, there.source) == ("eu-west-1", "no prices of eu-west-1 are known")
+    assert (there.region, there.source) == ("eu-west-1", "no prices for eu-west-1")
     assert there.eks_standard_usd_per_h is None
 
 

@@ -66,7 +66,7 @@ def test_a_version_out_of_support_is_told_with_its_line_and_what_to_take(tmp_pat
 
 def test_a_date_after_all_that_is_known_has_no_version_to_name(tmp_path: Path) -> None:
     (fault,) = _faults(tmp_path, _of_eks(), "2030-01-01")
-    assert (fault.code, fault.fix) == ("INF-020", "take one that EKS supports")
+    assert (fault.code, fault.fix) == ("INF-020", "use a version that EKS supports")
 
 
 def test_a_cluster_that_nobody_may_administrate_is_refused(tmp_path: Path) -> None:

@@ -84,15 +84,15 @@ def test_an_environment_with_an_endpoint_is_read_back_as_it_was_written(tmp_path
         ("eu-central-1", "eu-central", 7, "eu"),
         ("eu-central-1", "Frankfurt", 7, "eu"),
         ("protect: true", 'protect: "yes"', 8, "true or false"),
-        ("acme-checkpoints", "ab", 10, "3 to 63 characters; this has 2"),
-        ("acme-checkpoints", "a" * 64, 10, "3 to 63 characters; this has 64"),
+        ("acme-checkpoints", "ab", 10, "3 to 63 characters; this one has 2"),
+        ("acme-checkpoints", "a" * 64, 10, "3 to 63 characters; this one has 64"),
         ("acme-checkpoints", "Acme-Checkpoints", 10, "lower-case"),
         ("acme-checkpoints", "acme.checkpoints", 10, "lower-case letters, digits and hyphens"),
-        ("acme-checkpoints", "-acme", 10, "begins and ends"),
+        ("acme-checkpoints", "-acme", 10, "starts and ends"),
         ("acme-checkpoints", "xn--acme", 10, "reserved"),
         ("acme-checkpoints", "acme--ol-s3", 10, "reserved"),
-        ("acme-output", "acme-checkpoints", 9, "two different buckets"),
-        ("cost-centre:", "aws:team:", 12, "does not begin with aws:"),
+        ("acme-output", "acme-checkpoints", 9, "different buckets"),
+        ("cost-centre:", "aws:team:", 12, "does not start with aws:"),
         ('"42"', '"4*2"', 12, "at most 256 letters"),
         ("name: staging", "name: Staging_1", 4, "a-z"),
         ("kind: Environment", "kind: StreamingJob", 2, "Environment"),
@@ -152,11 +152,11 @@ def test_production_has_a_cluster_and_is_read_back_as_it_was_written(tmp_path: P
     ("old", "new", "path", "need"),
     [
         ('version: "1.35"', "version: 1.30", "spec.eks.version", "in quotes"),
-        ("us-east-1c]", "us-west-2c]", "spec.network", "zones of us-east-1; us-west-2c is not there"),
+        ("us-east-1c]", "us-west-2c]", "spec.network", "zones of us-east-1; not in this region: us-west-2c"),
         ("us-east-1c]", "us-east-1b]", "spec.network.zones", "each zone once"),
-        ("natGateways: 3", "natGateways: 4", "spec.network.natGateways", "at most one NAT gateway a zone: 3"),
+        ("natGateways: 3", "natGateways: 4", "spec.network.natGateways", "at most one NAT gateway per zone: 3"),
         ("operator: Gt", "operator: Above", "spec.nodes.pools[0].requirements[2].operator", "Gt"),
-        ("name: executors", "name: drivers", "spec.nodes.pools", "drivers stands twice"),
+        ("name: executors", "name: drivers", "spec.nodes.pools", "duplicate: drivers"),
         ('nodes: "1"', 'nodes: "101%"', "spec.nodes.pools[0].disruption.budgets[0].nodes", "100"),
         ("consolidateAfter: 5m", "consolidateAfter: 5", "spec.nodes.pools[0].disruption.consolidateAfter", "ms, s, m, h or d"),
         ("cpu: 50m}", "cpu: -50m}", "spec.nodes.daemonSets[0].cpu", "cores"),
@@ -176,4 +176,4 @@ def test_a_wrong_value_of_the_cluster_is_told_with_its_path(tmp_path: Path, old:
 def test_a_cluster_is_whole_or_not_there(tmp_path: Path) -> None:
     start, end = PRODUCTION.index("  eks:"), PRODUCTION.index("  nodes:\n")
     (fault,) = _faults(tmp_path, PRODUCTION[:start] + PRODUCTION[end:])
-    assert "eks is missing" in fault.need
+    assert "missing: eks" in fault.need

@@ -271,7 +271,7 @@ def test_two_jobs_that_write_to_one_folder_are_refused_with_the_line(tmp_path: P
     assert isinstance(fault, OutputsOverlap)
     assert fault.path == "spec.sinks.out.files.path"
     assert fault.given == second
-    assert f"the job one writes to {first}" in fault.need
+    assert f"job one writes to {first}" in fault.need
     assert fault.at is not None and fault.at.file.endswith("two.yaml") and fault.at.line
 
 

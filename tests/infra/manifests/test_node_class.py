@@ -109,8 +109,8 @@ def test_the_pools_name_this_node_class(tmp_path: Path) -> None:
         ({"rootVolume": "17Ti"}, "16777216"),
         ({"amiVersion": "newest"}, "latest"),
         ({"amiVersion": "v20260903@"}, "latest"),
-        ({"amiVersion": "v1.55.0"}, "AL2023 as v20260903"),
-        ({"amiVersion": "v20260903", "amiFamily": "Bottlerocket"}, "Bottlerocket as v1.55.0"),
+        ({"amiVersion": "v1.55.0"}, "AL2023 such as v20260903"),
+        ({"amiVersion": "v20260903", "amiFamily": "Bottlerocket"}, "Bottlerocket such as v1.55.0"),
         ({"spotServiceRole": "maybe"}, "existing"),
     ],
 )

@@ -30,11 +30,11 @@ def test_a_connection_says_by_which_port_it_is_reached(given: dict[str, Any], po
 @pytest.mark.parametrize(
     ("given", "need"),
     [
-        ({"kind": "postgres"}, "a url; only an http connection"),
-        ({"kind": "postgres", "secret": SECRET}, "a url; only an http connection"),
-        ({"kind": "http"}, "a url; only an http connection"),
-        ({"kind": "postgres", "url": "mysql://bank.example/x"}, "begins with postgresql:// or postgres:// and a host"),
-        ({"kind": "redis", "url": "rediss:///0"}, "and a host"),
+        ({"kind": "postgres"}, "a url; only http connections"),
+        ({"kind": "postgres", "secret": SECRET}, "a url; only http connections"),
+        ({"kind": "http"}, "a url; only http connections"),
+        ({"kind": "postgres", "url": "mysql://bank.example/x"}, "starting with postgresql:// or postgres:// and containing a host"),
+        ({"kind": "redis", "url": "rediss:///0"}, "and containing a host"),
         ({"kind": "postgres", "url": "postgresql://me:secret@bank.example/x?sslmode=require"}, "without user and password"),
         ({"kind": "postgres", "url": "postgresql://bank.example/x?sslmode=require&password=secret"}, "without user and password"),
         ({"kind": "postgres", "url": "postgresql://bank.example/x"}, "sslmode=require"),
@@ -42,7 +42,7 @@ def test_a_connection_says_by_which_port_it_is_reached(given: dict[str, Any], po
         ({"kind": "redis", "url": "redis://cache.example/0"}, "rediss://"),
         ({"kind": "http", "url": "http://alerts.example"}, "https://"),
         ({"kind": "socket", "url": "tcp://lines.example", "plaintext": True}, "a url with a port"),
-        ({"kind": "redis", "url": "rediss://cache.example/0", "key": "arn:aws:kms:us-east-1:111122223333:key/1"}, "a key with a secret"),
+        ({"kind": "redis", "url": "rediss://cache.example/0", "key": "arn:aws:kms:us-east-1:111122223333:key/1"}, "together with secret"),
         ({"kind": "redis", "url": "rediss://cache.example/0", "secret": "bank"}, "String should match pattern"),
     ],
 )

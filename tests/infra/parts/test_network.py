@@ -32,31 +32,31 @@ def _faults(folder: Path, **network: Any) -> list[PenstockError]:
     ("fields", "field", "need"),
     [
         ({"zones": ["us-east-1a"], "natGateways": 1}, ".zones", "2"),
-        ({"zones": ["us-east-1-bos-1a", "us-east-1a"], "natGateways": 1}, ".zones", "zones as us-east-1a"),
-        ({"zones": ["us-east-1a", "us-east-10a"], "natGateways": 1}, "", "us-east-10a is not there"),
-        ({"natGateways": 4}, ".natGateways", "at most one NAT gateway a zone: 3"),
+        ({"zones": ["us-east-1-bos-1a", "us-east-1a"], "natGateways": 1}, ".zones", "zones such as us-east-1a"),
+        ({"zones": ["us-east-1a", "us-east-10a"], "natGateways": 1}, "", "not in this region: us-east-10a"),
+        ({"natGateways": 4}, ".natGateways", "at most one NAT gateway per zone: 3"),
         ({"natGateways": -1}, ".natGateways", "0"),
-        ({"cidr": "10.0.0.0/15"}, ".cidr", "a /16 to a /21"),
-        ({"cidr": "10.0.0.0/22"}, ".cidr", "room for pods; not a /22"),
-        ({"cidr": "10.0.3.0/16"}, ".cidr", "the first address of the range: 10.0.0.0/16"),
+        ({"cidr": "10.0.0.0/15"}, ".cidr", "a prefix length from /16 to /21"),
+        ({"cidr": "10.0.0.0/22"}, ".cidr", "private subnets with room for pods; not /22"),
+        ({"cidr": "10.0.3.0/16"}, ".cidr", "the network address of the block: 10.0.0.0/16"),
         ({"cidr": "8.8.0.0/16"}, ".cidr", "private addresses"),
-        ({"cidr": "ten"}, ".cidr", "an IPv4 range"),
-        ({"privateSubnets": PRIVATE}, "", "together, or neither"),
-        ({"publicSubnets": PUBLIC}, "", "together, or neither"),
+        ({"cidr": "ten"}, ".cidr", "an IPv4 CIDR block"),
+        ({"privateSubnets": PRIVATE}, "", "both privateSubnets and publicSubnets, or neither"),
+        ({"publicSubnets": PUBLIC}, "", "both privateSubnets and publicSubnets, or neither"),
         (
             {"privateSubnets": PRIVATE[:2], "publicSubnets": PUBLIC},
             ".privateSubnets",
-            "one subnet a zone, in the order of the zones: 3, not 2",
+            "one subnet per zone, in the order of the zones: 3, not 2",
         ),
         (
             {"privateSubnets": ["10.0.0.0/25", *PRIVATE[1:]], "publicSubnets": PUBLIC},
             ".privateSubnets",
-            "a /16 to a /24, not 10.0.0.0/25 of 128 addresses",
+            "a prefix length from /16 to /24; 10.0.0.0/25 has 128 addresses",
         ),
         (
             {"privateSubnets": ["10.1.0.0/19", *PRIVATE[1:]], "publicSubnets": PUBLIC},
             ".privateSubnets",
-            "within the VPC's 10.0.0.0/16, where 10.1.0.0/19 is not",
+            "within the VPC's CIDR block 10.0.0.0/16; 10.1.0.0/19 is outside",
         ),
         (
             {"privateSubnets": ["10.0.32.0/20", *PRIVATE[1:]], "publicSubnets": PUBLIC},
@@ -68,26 +68,26 @@ def _faults(folder: Path, **network: Any) -> list[PenstockError]:
             ".publicSubnets",
             "10.0.64.0/24 overlaps 10.0.64.0/19",
         ),
-        ({"natGateways": 0, "privateSubnets": PRIVATE, "publicSubnets": PUBLIC}, ".publicSubnets", "none where natGateways is 0"),
+        ({"natGateways": 0, "privateSubnets": PRIVATE, "publicSubnets": PUBLIC}, ".publicSubnets", "none if natGateways is 0"),
         ({"natGateways": 0, "interfaceEndpoints": ["ecr.api"]}, ".interfaceEndpoints", "also ec2, ecr.dkr, eks, eks-auth, sqs, ssm, sts"),
-        ({"interfaceEndpoints": ["sts", "s3"]}, ".interfaceEndpoints", "s3 left out"),
-        ({"interfaceEndpoints": ["sts", "sts"]}, ".interfaceEndpoints", "sts stands twice"),
+        ({"interfaceEndpoints": ["sts", "s3"]}, ".interfaceEndpoints", "no s3"),
+        ({"interfaceEndpoints": ["sts", "sts"]}, ".interfaceEndpoints", "duplicate: sts"),
         ({"interfaceEndpoints": ["com amazonaws"]}, ".interfaceEndpoints[0]", "a-z0-9"),
         ({"flowLogRetentionDays": 31}, ".flowLogRetentionDays", "30"),
         ({"existing": {**EXISTING, "vpcId": "vpc-1"}}, ".existing.vpcId", "vpc-"),
-        ({"existing": {**EXISTING, "cidr": "172.20.0.0/29"}}, ".existing.cidr", "a /16 to a /28"),
+        ({"existing": {**EXISTING, "cidr": "172.20.0.0/29"}}, ".existing.cidr", "a prefix length from /16 to /28"),
         (
             {"existing": {**EXISTING, "privateSubnetIds": ["subnet-00000000"]}},
             ".existing",
-            "one subnet a zone, in the order of the zones: 3, not 1",
+            "one subnet per zone, in the order of the zones: 3, not 1",
         ),
         (
             {"existing": {**EXISTING, "privateSubnetIds": ["subnet-00000000"] * 3}},
             ".existing.privateSubnetIds",
-            "subnet-00000000 stands twice",
+            "duplicate: subnet-00000000",
         ),
-        ({"existing": {**EXISTING, "publicSubnetIds": EXISTING["privateSubnetIds"]}}, ".existing", "either private or public"),
-        ({"existing": EXISTING, "cidr": "10.0.0.0/16"}, ".existing", "nothing beside it that only a new VPC has: cidr"),
+        ({"existing": {**EXISTING, "publicSubnetIds": EXISTING["privateSubnetIds"]}}, ".existing", "disjoint private and public subnets"),
+        ({"existing": EXISTING, "cidr": "10.0.0.0/16"}, ".existing", "no settings of a new VPC together with existing: cidr"),
         ({"existing": EXISTING, "flowLogRetentionDays": 30}, ".existing", "flowLogRetentionDays"),
     ],
 )
@@ -114,7 +114,7 @@ def test_all_the_faults_of_a_network_are_told_at_once(tmp_path: Path) -> None:
 
 def test_several_faults_of_one_field_are_told_together(tmp_path: Path) -> None:
     (fault,) = _faults(tmp_path, privateSubnets=["10.1.0.0/25", "10.1.0.0/26"], publicSubnets=PUBLIC)
-    for need in ("one subnet a zone", "not 10.1.0.0/25", "where 10.1.0.0/26 is not", "overlaps"):
+    for need in ("one subnet per zone", "10.1.0.0/25 has 128 addresses", "10.1.0.0/26 is outside", "overlaps"):
         assert need in fault.need
 
 
