@@ -183,7 +183,7 @@ def test_of_rows_of_one_moment_the_last_of_the_micro_batch_is_written(
 
 def test_what_does_not_fit_the_table_is_told_before_the_query_or_with_its_rows(session: SparkSession, postgres: PostgresServer) -> None:
     name = table(postgres, "id int, owner text NOT NULL, CHECK (id > 0)")
-    with pytest.raises(TableDoesNotFit, match=f"a table {name}x"):
+    with pytest.raises(TableDoesNotFit, match=f"an existing table {name}x"):
         upsert(postgres, f"{name}x", "id").check()
     postgres.run(f"CREATE ROLE reader_{name} LOGIN PASSWORD 'p'; GRANT SELECT, INSERT ON {name} TO reader_{name}")
     with pytest.raises(TableDoesNotFit, match="may read and write"):
