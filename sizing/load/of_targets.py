@@ -8,7 +8,6 @@ from penstock.sizing.load.feasibility import load_violations
 from penstock.sizing.load.job_shape import JobShape, KafkaChoice
 from penstock.sizing.load.load_plan import ExecutorMemory, LoadPlan
 from penstock.sizing.load.planning import plan_load
-from penstock.sizing.plan.agreement import agreed_executor
 from penstock.sizing.spark_settings import settings_of
 from penstock.sizing.targets import Targets
 
@@ -67,6 +66,9 @@ def memory_for_load(targets: Targets) -> ExecutorMemory | None:
     settings, unreadable = settings_of(targets)
     if targets.load is None or unreadable:
         return None
+    # Here, for the package of planning imports this module.
+    from penstock.sizing.plan.agreement import agreed_executor
+
     agreed, _ = agreed_executor(targets, settings)
     slots = max(1, task_slots(agreed.cores, settings.task_cpus))
     shape = shape_of(targets, slots_per_executor=slots, shuffle_partitions=settings.shuffle_partitions)
