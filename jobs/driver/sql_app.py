@@ -27,16 +27,19 @@ from penstock.jobs.sql.statements import (
     Divert,
     Group,
     Insert,
+    InWindow,
     Join,
     Match,
     Query,
     Ref,
+    Regular,
     Select,
     SideOutput,
     Statement,
     Top,
     Union,
     Window,
+    Within,
 )
 from penstock.jobs.sql.tokens import Fragment, Script
 from penstock.jobs.stream.streams import Stream
@@ -226,7 +229,7 @@ class Views:
         return found
 
     def _joined(self, ref: Ref, stream: Stream, join: Join) -> Stream:
-        if join.kind == "lookup":
+        if join.way == "lookup":
             return self._looked_up(ref, stream, join)
         mine, others = ([pair[number] for pair in join.keys] for number in (0, 1))
         left = Side(ref.alias, stream, mine, ref.unique or None)
@@ -234,18 +237,16 @@ class Views:
         return self.tried(join.condition, lambda: self._join(left, right, join))
 
     def _join(self, left: Side, right: Side, join: Join) -> Stream:
-        match join.kind:
-            case "interval":
-                assert join.bounds is not None
-                return interval_join(left, right, lower=join.bounds[0], upper=join.bounds[1], how=join.how)
-            case "window":
-                assert join.window is not None
-                return window_join(left, right, self._time_window(join.window), how=join.how)
-            case "regular":
-                return regular_join(left, right, how=join.how, emit=join.emit, ttl=join.kept)
+        match join.way:
+            case Within(lower=lower, upper=upper):
+                return interval_join(left, right, lower=lower, upper=upper, how=join.how)
+            case InWindow(window=window):
+                return window_join(left, right, self._time_window(window), how=join.how)
+            case Regular(emit=emit, kept=kept):
+                return regular_join(left, right, how=join.how, emit=emit, ttl=kept)
         if join.how == "full":
             raise ValueError("FULL is not supported for a temporal join: use INNER or LEFT")
-        if join.kind == "temporal":
+        if join.way == "temporal":
             return temporal_join(left, right, how=join.how)
         if not join.keys and right.unique is None:
             raise ValueError(

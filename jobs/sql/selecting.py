@@ -7,7 +7,7 @@ import re
 from typing import Literal
 
 from penstock.jobs.sql.cursor import Cursor
-from penstock.jobs.sql.statements import Explode, Group, How, Item, Join, Ref, Select, Window
+from penstock.jobs.sql.statements import Explode, Group, How, InWindow, Item, Join, Ref, Regular, Select, Window, Within
 from penstock.jobs.sql.tokens import Fragment, Token
 
 _JOINS: dict[tuple[str, ...], How] = {
@@ -17,6 +17,12 @@ _JOINS: dict[tuple[str, ...], How] = {
     ("LEFT", "OUTER", "JOIN"): "left",
     ("FULL", "JOIN"): "full",
     ("FULL", "OUTER", "JOIN"): "full",
+}
+# Of the ways in which rows find each other those that stand between JOIN and what is joined.
+_NAMED_WAYS: dict[tuple[str, ...], Literal["temporal", "broadcast", "lookup"]] = {
+    ("VERSIONS", "OF"): "temporal",
+    ("BROADCAST",): "broadcast",
+    ("TABLE",): "lookup",
 }
 _WINDOWS = ("TUMBLE", "HOP", "SESSION", "CUMULATE", "ROWS")
 _CLAUSES = (
@@ -149,42 +155,36 @@ def _join(cursor: Cursor, left: Ref) -> Join | None:
     how = next((how for words, how in _JOINS.items() if cursor.accept(*words)), None)
     if how is None:
         return None
-    kind = "temporal" if cursor.accept("VERSIONS", "OF") else "broadcast" if cursor.accept("BROADCAST") else ""
-    kind = kind or ("lookup" if cursor.accept("TABLE") else "")
+    named = next((name for words, name in _NAMED_WAYS.items() if cursor.accept(*words)), None)
     right = _ref(cursor)
     cursor.expect("ON")
     on = cursor.split(*_CLAUSES, *_JOINS, *_IN_WINDOW, ("WITHIN",), ("KEPT",))
     keys, condition = _keys(on.left(), left.alias, right.alias), on.rest()
-    if not keys and kind != "broadcast":
+    if not keys and named != "broadcast":
         need = f"fields of both sides: {left.alias}.field = {right.alias}.field, several with AND"
         raise cursor.script.refused(condition, need, "compute the key in a view first")
-    bounds, within, emit, kept = None, None, None, None
-    if not kind:
-        kind, bounds, within, emit, kept = _way(cursor)
+    way = named or _way(cursor)
     for words in _JOINS:
         if cursor.sees(*words):
             raise cursor.refused("one join per view", "create a view of this join, and join that")
-    if how == "full" and kind in ("temporal", "broadcast", "lookup"):
+    if how == "full" and named:
         raise cursor.script.refused(right.view, "INNER or LEFT", "rows that only the right side has are not emitted")
-    return Join(kind, how, right, keys, condition, bounds, within, emit or "changes", kept)
+    return Join(way, how, right, keys, condition)
 
 
-_Way = tuple[str, tuple[str, str] | None, Window | None, Literal["changes", "current"] | None, str | None]
-
-
-def _way(cursor: Cursor) -> _Way:
+def _way(cursor: Cursor) -> Within | InWindow | Regular:
     """How long the rows of a plain JOIN wait for each other."""
     if cursor.accept("WITHIN"):
         lower = cursor.string()
         cursor.expect("AND")
-        return "interval", (lower, cursor.string()), None, None, None
+        return Within(lower, cursor.string())
     if cursor.accept("IN"):
-        return "window", None, window(cursor), None, None
+        return InWindow(window(cursor))
     kept = cursor.string() if cursor.accept("KEPT") else None
     if cursor.accept("EMIT", "CHANGES"):
-        return "regular", None, None, "changes", kept
+        return Regular("changes", kept)
     if cursor.accept("EMIT", "CURRENT"):
-        return "regular", None, None, "current", kept
+        return Regular("current", kept)
     raise cursor.refused(f"how long rows wait for a match: {_JOIN_WAYS}", "add it after the ON")
 
 

@@ -6,7 +6,7 @@ Names that are used are kept with their place, so that every fault has its line.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Literal
+from typing import ClassVar, Literal
 
 from penstock.jobs.sql.tokens import Fragment
 
@@ -53,30 +53,53 @@ class Ref:
 
 
 @dataclass(frozen=True)
+class Within:
+    """``WITHIN '-5m' AND '5m'``: an interval join."""
+
+    kind: ClassVar[str] = "interval"
+    lower: str
+    upper: str
+
+
+@dataclass(frozen=True)
+class InWindow:
+    """``IN TUMBLE('5m')``: a window join."""
+
+    kind: ClassVar[str] = "window"
+    window: Window
+
+
+@dataclass(frozen=True)
+class Regular:
+    """``EMIT CHANGES`` or ``EMIT CURRENT``, where it is given with how long rows are ``KEPT`` before it: a regular join."""
+
+    kind: ClassVar[str] = "regular"
+    emit: Literal["changes", "current"]
+    kept: str | None
+
+
+@dataclass(frozen=True)
 class Join:
     """The other side of a FROM.
 
     Args:
-        kind: of `JOIN_BLOCKS`.
+        way: by which rows find each other; those that have nothing more to say are their name.
         how: which rows without partner are told.
         right: the other side; of a lookup the table.
         keys: pairs of a field of the left and one of the right side.
         condition: what stands behind ON.
-        bounds: of an interval join.
-        window: of a window join.
-        emit: of a regular join, ``changes`` or ``current``.
-        kept: how long a regular join keeps rows.
     """
 
-    kind: str
+    way: Within | InWindow | Regular | Literal["temporal", "broadcast", "lookup"]
     how: How
     right: Ref
     keys: tuple[tuple[str, str], ...]
     condition: Fragment
-    bounds: tuple[str, str] | None = None
-    window: Window | None = None
-    emit: Literal["changes", "current"] = "changes"
-    kept: str | None = None
+
+    @property
+    def kind(self) -> str:
+        """Its name in `JOIN_BLOCKS`."""
+        return self.way if isinstance(self.way, str) else self.way.kind
 
 
 @dataclass(frozen=True)
@@ -112,7 +135,7 @@ class Select:
     @property
     def uses(self) -> tuple[Fragment, ...]:
         """The views that it reads."""
-        if self.join is None or self.join.kind == "lookup":
+        if self.join is None or self.join.way == "lookup":
             return (self.left.view,)
         return (self.left.view, self.join.right.view)
 
