@@ -39,11 +39,11 @@ def timed(frame: DataFrame, name: str, time: EventTime | None, value: str, schem
     if time.kind == "processing":
         # It is not known before the watermark is: a clock that was put back must make no row late.
         return frame.withColumn(TIME, F.when(F.col(REASON).isNull(), F.timestamp_millis(_now_ms())))
-    if time.kind == "ingestion":
+    if time.field is not None:
+        read = _from_field(frame, name, time.field, time.format, F.col(value), schema)
+    else:
         # Cut to the millisecond, as Kafka has it; the modification time of a file may be finer.
         read = frame.withColumn(TIME, F.timestamp_millis(F.unix_millis("timestamp")))
-    else:
-        read = _from_field(frame, name, time, F.col(value), schema)
     ahead_ms = F.unix_millis(TIME) - _now_ms()
     ahead = F.when(ahead_ms > time.max_ahead, F.concat(F.lit("ahead of the clock by ms: "), ahead_ms.cast("string")))
     # Spark's watermark begins at 1970, and what is as old as it is dropped by stateful operators, uncounted.
@@ -84,16 +84,15 @@ def behind_reason() -> Column:
     return F.concat(F.lit("older than the watermark by ms: "), F.col(BEHIND).cast("string"))
 
 
-def _from_field(frame: DataFrame, name: str, time: EventTime, value: Column, schema: StructType) -> DataFrame:
-    assert time.field is not None
-    field = value[time.field]
-    moment = event_time(field, schema[time.field].dataType, time.format, f'job.source("{name}"), field {time.field}')
+def _from_field(frame: DataFrame, name: str, named: str, form: str, value: Column, schema: StructType) -> DataFrame:
+    field = value[named]
+    moment = event_time(field, schema[named].dataType, form, f'job.source("{name}"), field {named}')
     if DELETED in frame.columns:
         # A tombstone has no value, so no field either: the broker's time is the one that there is.
         moment = F.when(F.col(DELETED), F.timestamp_millis(F.unix_millis("timestamp"))).otherwise(moment)
         field = F.when(F.col(DELETED), F.lit("none is needed")).otherwise(field.cast("string"))
-    missing = F.when(field.isNull(), F.lit(f"{time.field} is missing"))
-    unread = F.when(F.col(TIME).isNull(), F.lit(f"{time.field} is not {NEEDED[time.format]}"))
+    missing = F.when(field.isNull(), F.lit(f"{named} is missing"))
+    unread = F.when(F.col(TIME).isNull(), F.lit(f"{named} is not {NEEDED[form]}"))
     return frame.withColumn(TIME, moment).withColumn(REASON, F.coalesce(REASON, missing, unread))
 
 

@@ -207,14 +207,14 @@ def test_a_share_that_was_committed_is_not_written_again_and_one_left_open_is_ta
     """The driver dies when one of its tasks has committed and another has its records sent but not committed."""
     sink = target.sink()
     outcomes: list[list[Row]] = []
-    with _killed(exactly_once_topics, "_dealt"):
+    with _killed(exactly_once_topics, "_repartitioned"):
         target.write(sink, 0, *NAMES)
     manifest = json.loads(sink.checkpoint.get("sinks/out/0.json") or "")
     first, second = manifest["shares"][0]["task"], manifest["shares"][1]["task"]
     repartitioned = exactly_once_topics._repartitioned
     with monkeypatch.context() as patch:
         # Only the first task's rows come to a writer, and it commits them.
-        patch.setattr(exactly_once_topics, "_dealt", lambda rows, tasks: repartitioned(rows, tasks).where(F.col("task") == first))
+        patch.setattr(exactly_once_topics, "_repartitioned", lambda rows, tasks: repartitioned(rows, tasks).where(F.col("task") == first))
         patch.setattr(ExactlyOnceTopic, "_judge", lambda self, rows, manifest: outcomes.append(rows))
         target.write(target.sink(), 0, *NAMES)
     assert [(row["task"], row["outcome"]) for row in outcomes[0]] == [(first, WRITTEN)]
