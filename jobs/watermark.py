@@ -1,10 +1,10 @@
-"""The watermark: how far event time has come, decided by Penstock and not by Spark.
+"""The watermark: how far event time has advanced, decided by Penstock rather than Spark.
 
-The watermark of an input is the least, over its partitions, of the greatest event time seen less the bound, as Flink's per-split
-watermarks; of several inputs the least counts. Spark takes the greatest over all partitions: on a catch-up or a rewind it would drop
+The watermark of an input is the minimum, over its partitions, of the maximum event time seen minus the bound, like Flink's per-split
+watermarks; across several inputs it is the minimum. Spark takes the maximum over all partitions: on a catch-up or a rewind it would drop
 the rows of a slower partition as late.
 
-Pure: times come in as numbers, so that a replayed micro-batch gives the same watermark.
+Pure: times are passed in as numbers, so a replayed micro-batch yields the same watermark.
 """
 
 from __future__ import annotations
@@ -26,13 +26,13 @@ class _Frozen(BaseModel):
 
 
 class InputTime(_Frozen):
-    """How an input's event time behaves.
+    """The event-time settings of an input.
 
     Args:
-        bound_ms: how far its rows may be out of order.
-        idleness_ms: after this long without rows a partition holds nothing back; None waits for ever.
-        lateness_ms: for how long after the watermark its rows still count.
-        by_clock: whether its rows' time is that of the micro-batch, so that its watermark is the clock's.
+        bound_ms: maximum out-of-orderness of its rows.
+        idleness_ms: after this long without rows a partition no longer holds back the watermark; None: it always does.
+        lateness_ms: allowed lateness, for which rows behind the watermark still count.
+        by_clock: whether its rows' time is that of the micro-batch (processing time), so that its watermark is the clock.
     """
 
     bound_ms: int = Field(ge=0)
@@ -42,7 +42,7 @@ class InputTime(_Frozen):
 
     @classmethod
     def of(cls, time: EventTime) -> InputTime:
-        """As a source's `time` in the spec says."""
+        """From a source's `time` in the spec."""
         return cls(
             bound_ms=time.out_of_orderness,
             idleness_ms=time.idleness,
@@ -52,11 +52,11 @@ class InputTime(_Frozen):
 
 
 class Seen(_Frozen):
-    """What a micro-batch brought from one partition.
+    """What a micro-batch read from one partition.
 
     Args:
-        rows: all records, those that do not parse too.
-        greatest_ms: greatest event time in epoch milliseconds; None where no row had one.
+        rows: all records, including those that do not parse.
+        greatest_ms: maximum event time in epoch milliseconds; None if no row had one.
     """
 
     rows: int = Field(ge=0)
@@ -64,24 +64,24 @@ class Seen(_Frozen):
 
 
 class Partition(_Frozen):
-    """What is known of a partition after a micro-batch; times in epoch milliseconds, `active_ms` by the batches' clock."""
+    """The state of a partition after a micro-batch; times in epoch milliseconds, `active_ms` by the micro-batches' clock."""
 
     greatest_ms: int | None = None
     active_ms: int
 
 
 class Watermarks(_Frozen):
-    """The state after a micro-batch, which the next one begins with.
+    """The state after a micro-batch, with which the next one begins.
 
     Args:
-        current_ms: the job's watermark, which the next micro-batch begins with; None while there is none.
-        cleared_ms: up to where the operators' state may be gone: the watermark less the greatest allowed lateness, and never back, not even
-            where a spec allows more than before. None in the records of versions that knew no lateness.
+        current_ms: the job's watermark, with which the next micro-batch begins; None if there is none yet.
+        cleared_ms: up to where the operators' state may have been cleared: the watermark minus the greatest allowed lateness. Never
+            decreases, even if the spec allows more than before. None in records of versions without allowed lateness.
         inputs: the watermark of each input, for people to look at.
-        partitions: input -> partition, as ``topic-0`` -> what is known of it.
+        partitions: input -> partition, such as ``topic-0`` -> its state.
     """
 
-    # The name that checkpoints have it under.
+    # The field's name in checkpoints.
     current_ms: int | None = Field(default=None, alias="inForceMs")
     cleared_ms: int | None = None
     inputs: dict[str, int | None] = Field(default_factory=dict)
@@ -89,7 +89,7 @@ class Watermarks(_Frozen):
 
     @property
     def engine_ms(self) -> int | None:
-        """What Spark's own watermark follows: no row that is as old or older may come to a stateful operator any more."""
+        """What Spark's own watermark follows: no row this old or older may reach a stateful operator any more."""
         return self.current_ms if self.cleared_ms is None else self.cleared_ms
 
     def advance(
@@ -99,12 +99,12 @@ class Watermarks(_Frozen):
 
         Args:
             times: every input with event time.
-            seen: input -> every partition of it -> what the micro-batch brought.
-            now_ms: the micro-batch's own time, which a replay repeats.
-            when_idle: whether the watermark stands while every input is idle, or goes on by the clock.
+            seen: input -> every partition of it -> what the micro-batch read from it.
+            now_ms: the micro-batch's own timestamp, which a replay repeats.
+            when_idle: whether the watermark stands while every input is idle, or follows the clock.
 
         Returns:
-            The new state. A watermark never goes back.
+            The new state. A watermark never decreases.
         """
         partitions = {name: _partitions(self.partitions.get(name, {}), seen.get(name, {}), now_ms) for name in times}
         active = {name: _active(partitions[name], times[name], now_ms) for name in times}
@@ -131,19 +131,19 @@ class Watermarks(_Frozen):
 
 
 def is_late(time_ms: int, watermarks: Watermarks, lateness_ms: int = 0) -> bool:
-    """Late means strictly older than the watermark in force when the row's micro-batch began, by more than the allowed lateness.
+    """Late means strictly older than the watermark with which the row's micro-batch began, by more than the allowed lateness.
 
-    Whatever the spec allows now, what lies behind the cleared state is late.
+    Whatever the spec allows now, rows behind the cleared state are late.
     """
     limits = [watermarks.engine_ms, None if watermarks.current_ms is None else watermarks.current_ms - lateness_ms]
     return any(limit is not None and time_ms < limit for limit in limits)
 
 
 def _partitions(known: Mapping[str, Partition], seen: Mapping[str, Seen], now_ms: int) -> dict[str, Partition]:
-    """Every partition that is there now. One that shows up for the first time counts as active from then on."""
+    """All current partitions. A new one counts as active from its first appearance."""
     after: dict[str, Partition] = {}
     for name, batch in sorted(seen.items()):
-        # Records of versions that knew one topic a source have its partitions by number alone.
+        # Records of versions that allowed one topic per source identify its partitions by number alone.
         before = known.get(name) or known.get(name.rpartition("-")[2]) or Partition(active_ms=now_ms)
         active_ms = now_ms if batch.rows else before.active_ms
         after[name] = Partition(greatest_ms=_later(before.greatest_ms, batch.greatest_ms), active_ms=active_ms)
@@ -151,7 +151,9 @@ def _partitions(known: Mapping[str, Partition], seen: Mapping[str, Seen], now_ms
 
 
 def _active(partitions: Mapping[str, Partition], time: InputTime, now_ms: int) -> list[Partition]:
-    """Those that hold the watermark back. A partition with a backlog brings rows in every micro-batch, so what is idle has been read."""
+    """The partitions that hold back the watermark. A partition with a backlog yields rows in every micro-batch, so an idle one has been
+    read to its end.
+    """
     if time.idleness_ms is None:
         return list(partitions.values())
     return [partition for partition in partitions.values() if now_ms - partition.active_ms < time.idleness_ms]

@@ -1,10 +1,10 @@
-"""What a query computes anew each time it is asked: refused before a sink that is exactly-once by replay.
+"""Non-deterministic expressions of a query: rejected upstream of a sink whose exactly-once guarantee relies on replay.
 
-Spark marks expressions whose result is not a function of their input: random numbers, ids by place, and functions of Python that say so
-(``asNondeterministic``). It does not mark what depends on the order in which rows come, which a shuffle changes: samples, and aggregates
-such as ``first`` and ``collect_list`` (unless their list is sorted at once). The clock is no such thing in a stream:
-``current_timestamp()`` is the micro-batch's time, which a replay repeats. A function of Python that reads a clock or asks another system
-and does not say so can't be seen here; the sinks' digests find it when it does harm (JOB-007).
+Spark marks expressions whose result is not a function of their input: random numbers, positional ids, and Python functions declared
+``asNondeterministic``. It does not mark what depends on row order, which a shuffle changes: samples, and aggregates such as ``first``
+and ``collect_list`` (unless their list is sorted at once). ``current_timestamp()`` is deterministic in a stream: it is the micro-batch's
+timestamp, which a replay repeats. A Python function that reads a clock or calls another system without declaring it cannot be detected
+here; the sinks' digests detect it when it matters (JOB-007).
 """
 
 from __future__ import annotations
@@ -16,18 +16,18 @@ from pyspark.sql import DataFrame
 
 from penstock.jobs.errors import NotRepeatable
 
-# Spark's classes of aggregates that give what happens to come first, or in the order in which rows come; and of the functions that do not
-# mind the order of the list that they are given.
+# Spark's aggregate classes whose result is the first row or depends on row order; and the functions that ignore the order of the list
+# passed to them.
 _BY_ORDER = frozenset({"First", "Last", "AnyValue", "CollectList", "CollectSet"})
 _ORDERLESS = frozenset({"SortArray", "ArraySort", "Size"})
 
 
 def refuse_unrepeatable(frame: DataFrame, sinks: Sequence[str]) -> None:
-    """Refuses a query for exactly-once sinks if a replay would give other rows.
+    """Rejects a query for exactly-once sinks if a replay would produce other rows.
 
     Args:
         frame: the query.
-        sinks: names of the exactly-once sinks that its rows go to; none: nothing is refused.
+        sinks: names of the exactly-once sinks that its rows go to; if empty, nothing is rejected.
 
     Raises:
         NotRepeatable: JOB-062, with all such expressions.
@@ -40,7 +40,7 @@ def refuse_unrepeatable(frame: DataFrame, sinks: Sequence[str]) -> None:
 
 
 def unrepeatable(frame: DataFrame) -> list[str]:
-    """The expressions of a query whose result a replay need not repeat, as Spark writes them."""
+    """The expressions of a query whose result may change on a replay, as Spark prints them."""
     return list(_of_plan(frame._jdf.queryExecution().analyzed()))
 
 
@@ -55,14 +55,14 @@ def _of_plan(plan: Any) -> Iterator[str]:
 
 
 def _of_expression(expression: Any, *, orderless: bool) -> Iterator[str]:
-    """The innermost expressions that are to blame."""
+    """The innermost offending expressions."""
     kind, below = _kind(expression), list(_each(expression.children()))
     blamed = not expression.deterministic() and all(child.deterministic() for child in below)
     if blamed or (kind in _BY_ORDER and not orderless):
         yield str(expression.sql())
         return
     for child in below:
-        # An aggregate is wrapped up in an expression of its own.
+        # An aggregate is wrapped in an expression of its own.
         yield from _of_expression(child, orderless=kind in _ORDERLESS or (orderless and kind == "AggregateExpression"))
 
 
@@ -71,6 +71,6 @@ def _kind(node: Any) -> str:
 
 
 def _each(sequence: Any) -> Iterator[Any]:
-    """The elements of a sequence of Scala's."""
+    """The elements of a Scala Seq."""
     for index in range(sequence.size()):
         yield sequence.apply(index)

@@ -1,4 +1,4 @@
-"""What is measured of time and skew with each micro-batch, by the names that its gauges have among Spark's own metrics."""
+"""Measurements of time and skew in each micro-batch, by the names of their gauges among Spark's own metrics."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from penstock.jobs.storage.checkpoint import BatchRecord
 from penstock.jobs.watermark import InputTime, Seen
 
-# Each is followed by an input's name, and where it is of a partition, by its label.
+# Each is followed by an input's name and, for a partition, its label.
 WATERMARK_MS = "penstock.watermarkMs"
 ROWS = "penstock.rows"
 LATE_ROWS = "penstock.lateRows"
@@ -15,16 +15,16 @@ TOLERATED_ROWS = "penstock.toleratedRows"
 
 
 def measured(record: BatchRecord, seen: Mapping[str, Mapping[str, Seen]], times: Mapping[str, InputTime]) -> dict[str, int]:
-    """Gauges after a micro-batch.
+    """Gauge values after a micro-batch.
 
     Args:
         record: of the micro-batch.
-        seen: input -> partition -> what the micro-batch brought.
-        times: input -> how its event time behaves.
+        seen: input -> partition -> what the micro-batch read from it.
+        times: input -> its event-time settings.
 
     Returns:
-        Name -> value: the watermark of the job, of each input and of each partition in epoch milliseconds, those that there are; the rows
-        of the micro-batch by partition; the late and the tolerated rows of each input since the checkpoint began.
+        Name -> value: the watermark of the job, of each input and of each partition in epoch milliseconds, if known; the micro-batch's
+        rows by partition; the late and the tolerated rows of each input since the checkpoint began.
     """
     watermarks = record.watermarks
     found: dict[str, int | None] = {WATERMARK_MS: watermarks.current_ms}

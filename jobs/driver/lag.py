@@ -1,4 +1,4 @@
-"""How far a job is behind its topics' ends, as told with each micro-batch and as gauges among Spark's own metrics."""
+"""How far a job is behind the end of its topics, reported with each micro-batch and as gauges among Spark's own metrics."""
 
 from __future__ import annotations
 
@@ -9,28 +9,28 @@ from typing import Any
 
 from pyspark.sql import SparkSession
 
-# The gauges' names in Spark's registry; infra/manifests/prometheus.py knows how Spark's Prometheus servlet spells them.
+# The gauges' names in Spark's registry; infra/manifests/prometheus.py has them as Spark's Prometheus servlet spells them.
 PREFIX = "penstock."
 LAG_RECORDS = "penstock.lagRecords"
 STARTED_S = "penstock.startedSeconds"
 
 
 def lag(offsets: Iterable[tuple[str | None, str | None]]) -> dict[str, int]:
-    """Records that a micro-batch has left unread.
+    """Records that a micro-batch left unread.
 
     Args:
-        offsets: for each source where the micro-batch ended, and where the topic ended as Spark saw it; Kafka's offsets as JSON: topic ->
-            partition -> offset.
+        offsets: for each source the end offsets of the micro-batch and the latest offsets that Spark saw; Kafka's offsets as JSON: topic
+            -> partition -> offset.
 
     Returns:
-        Topic -> records between the two, over all partitions; a source whose latest offsets Spark does not tell is left out.
+        Topic -> records between the two, over all partitions; a source whose latest offsets Spark does not report is left out.
     """
     behind: dict[str, int] = {}
     for end, latest in offsets:
         read = _parsed(end)
         for topic, partitions in _parsed(latest).items():
             if not isinstance(partitions, dict):
-                # Not Kafka: a source of files tells how far its own log is.
+                # Not Kafka: a file source reports the position in its own log.
                 continue
             # A partition that the micro-batch does not know yet is counted once the query has been planned with it.
             behind[topic] = sum(max(0, partitions.get(number, at) - at) for number, at in read.get(topic, {}).items())
@@ -38,10 +38,10 @@ def lag(offsets: Iterable[tuple[str | None, str | None]]) -> dict[str, int]:
 
 
 class Gauges:
-    """Gauges among the driver's own metrics, which Spark's Prometheus servlet shows beside the others.
+    """Gauges among the driver's own metrics, which Spark's Prometheus servlet exposes.
 
-    Spark has no public way to add a metric from Python. The registry of its scheduler takes further ones while it runs
-    (Dropwizard's MetricRegistry hands them on to the registry that it stands in); a test holds this on PySpark 4.3.0.
+    Spark has no public API to add a metric from Python. The registry of its scheduler accepts further ones while it runs (Dropwizard's
+    MetricRegistry passes them on to its parent registry); a test covers this on PySpark 4.3.0.
 
     Args:
         session: whose driver they belong to.
@@ -51,20 +51,20 @@ class Gauges:
         self._session = session
         self._registry: Any = session._jsparkSession.sparkContext().dagScheduler().metricsSource().metricRegistry()
         self._shown: dict[str, Any] = {}
-        # The registry outlives a job where several run in one session, one after another.
+        # The registry outlives a job if several run in one session, one after another.
         for name in list(self._registry.getNames()):
             if name.startswith(PREFIX):
                 self._registry.remove(name)
         self._lag_records = self._gauge(LAG_RECORDS)
-        # A driver that began again has another one, whatever pod it runs in: alerts count the changes.
+        # A restarted driver has a new value, whatever pod it runs in: alerts count the changes.
         self._gauge(STARTED_S).setValue(int(time.time()))
 
     def behind(self, records: int) -> None:
-        """Shows how many records the job is behind."""
+        """Sets the number of records that the job is behind."""
         self._lag_records.setValue(records)
 
     def show(self, values: Mapping[str, int]) -> None:
-        """Shows values by the names of their gauges; a name that comes for the first time gets one."""
+        """Sets gauges by name; an unknown name gets a new gauge."""
         for name, value in values.items():
             if name not in self._shown:
                 self._shown[name] = self._gauge(name)
@@ -76,9 +76,9 @@ class Gauges:
 
 
 def _parsed(text: str | None) -> Mapping[str, Mapping[str, int]]:
-    """Offsets; none where Spark has none, which PySpark gives as the word None, as of a micro-batch that is replayed after a restart.
+    """Offsets; empty if Spark has none, which PySpark represents as the string None, such as for a micro-batch replayed after a restart.
 
-    Sources that are not Kafka's tell other things, which are left out.
+    Sources other than Kafka report something else, which is left out.
     """
     told = json.loads(text) if text and text.startswith("{") else {}
     return {topic: partitions for topic, partitions in told.items() if isinstance(partitions, dict)}

@@ -1,4 +1,4 @@
-"""One micro-batch: its rows to the sinks, its record to the checkpoint, the next watermark to the engine."""
+"""One micro-batch: its rows go to the sinks, its record to the checkpoint, the next watermark to the engine."""
 
 from __future__ import annotations
 
@@ -33,11 +33,11 @@ Emit = Callable[[str, Mapping[str, object]], None]
 
 
 class PartitionsGrew(Exception):
-    """A topic has partitions that the running query was not planned for; the query is planned anew and runs the micro-batch again."""
+    """A topic has partitions that the running query was not planned for; the query is planned again and reruns the micro-batch."""
 
 
 class Stopping(Exception):
-    """The job has to stop, and the micro-batch that would come next is not begun."""
+    """The job has been asked to stop, so the next micro-batch does not begin."""
 
 
 @dataclass(frozen=True)
@@ -47,7 +47,7 @@ class Route:
     Args:
         name: of the sink.
         sink: where they go.
-        chosen: whether it gets those alone that `routed` has marked for it.
+        chosen: whether it gets only the rows that `routed` marked for it.
     """
 
     name: str
@@ -58,14 +58,15 @@ class Route:
 def routed(frame: DataFrame, routes: Mapping[str, str | None]) -> DataFrame:
     """The rows of a query, marked with the sinks that they go to.
 
-    Marked in the query and not when its micro-batch is written: so what depends on the clock or on chance is decided once for all sinks.
+    They are marked in the query rather than when the micro-batch is written, so that expressions that depend on the clock or on
+    randomness are evaluated once for all sinks.
 
     Args:
         frame: the query.
-        routes: sink -> SQL condition for its rows; None: all of them, which needs no mark.
+        routes: sink -> SQL condition for its rows; None: all rows, without a mark.
 
     Raises:
-        BadDeclaration: JOB-004, a condition that Spark does not take.
+        BadDeclaration: JOB-004, a condition that Spark rejects.
     """
     for sink, condition in routes.items():
         if condition is not None:
@@ -85,26 +86,26 @@ def _mark(sink: str) -> str:
 
 @dataclass
 class MicroBatches:
-    """What Spark calls with every micro-batch.
+    """The function that Spark calls with every micro-batch.
 
-    Each sink is idempotent by the micro-batch's number or writes at least once, and Spark commits after this returns: a crash anywhere in
-    it runs it again.
+    Each sink is idempotent by the micro-batch's number or writes at least once, and Spark commits after this returns: a crash anywhere
+    inside reruns it.
 
     Args:
         session: Spark's session.
         engine: the query, seen from inside.
         checkpoint: where the record goes.
-        times: input -> how its event time behaves, for the inputs that have one.
-        splits: input -> labels of what its watermark is counted by, as they were when the query was planned.
+        times: input -> its event-time settings, for inputs with event time.
+        splits: input -> labels of the splits that its watermark is computed over, as of when the query was planned.
         routes: the sinks of the data rows, in the order in which they are written.
-        side_outputs: tag -> the sink of the rows that go aside.
-        last: the record of the micro-batch before.
-        emit: tells whoever started the driver.
+        side_outputs: tag -> the sink of its rows.
+        last: the record of the previous micro-batch.
+        emit: reports events to the process that started the driver.
         strict: see `penstock.jobs.stream.streams.Stream`.
-        when_idle: what becomes of the watermark while every input is idle.
-        quarantine: how many bad records stop the job; None: it never stops for them.
-        failure: what the last call raised.
-        stopping: once set, no further micro-batch is begun.
+        when_idle: what the watermark does while every input is idle.
+        quarantine: how many bad records fail the job; None: no limit.
+        failure: the exception of the last call.
+        stopping: once set, no further micro-batch begins.
         measured: name of a gauge -> value after the last micro-batch.
     """
 
@@ -127,7 +128,7 @@ class MicroBatches:
     _between: threading.Lock = field(default_factory=threading.Lock)
 
     def __call__(self, batch: DataFrame, number: int) -> None:
-        """Runs one micro-batch. What it raises is kept in `failure`, for Spark hands on only its text."""
+        """Runs one micro-batch. Its exception is kept in `failure`, because Spark passes on only the text."""
         try:
             with self._between:
                 self._run(batch, number)
@@ -136,7 +137,7 @@ class MicroBatches:
             raise
 
     def check(self) -> None:
-        """Looks whether the sinks can be written to. Raises what they raise."""
+        """Checks whether the sinks can be written to. Raises what they raise."""
         for sink in [*(route.sink for route in self.routes), *self.side_outputs.values()]:
             sink.check()
 
@@ -144,7 +145,7 @@ class MicroBatches:
         """Lets the sinks close what they hold open while no micro-batch runs.
 
         Args:
-            now_ms: epoch milliseconds by the clock; `FOREVER_MS` for all that they hold.
+            now_ms: epoch milliseconds by the clock; `FOREVER_MS` closes everything.
         """
         if self._between.acquire(blocking=now_ms == FOREVER_MS):
             try:
@@ -157,7 +158,7 @@ class MicroBatches:
         if self.stopping.is_set():
             raise Stopping
         side_rows = StagedRows(self.checkpoint.uri)
-        # What a try before this one has staged may have been cut into other tasks.
+        # An earlier attempt may have staged rows under a different task layout.
         side_rows.clear(number)
         batch.persist()
         try:
@@ -180,14 +181,14 @@ class MicroBatches:
         counted_by_tag = Counter(tags) + Counter(staged_counts) + duplicates
         self._warn_of_lost_rows(counted_by_tag)
         self._record(number, dict(counted_by_tag), seen, metrics)
-        # Spark begins a micro-batch only once the one before it is committed: its answers are not needed again.
+        # Spark begins a micro-batch only after the previous one is committed, so its responses are no longer needed.
         journal.clear(self.checkpoint.uri, keep=number)
 
     def _write_side_outputs(
         self, batch: DataFrame, tags: Mapping[str, int], staged: DataFrame | None, staged_counts: Mapping[str, int], number: int
     ) -> None:
         time_ms = self.engine.batch_time_ms()
-        # A sink is written to once in a micro-batch, by whose number it knows what it has.
+        # A sink is written to once per micro-batch, by whose number it recognises a replay.
         frames: dict[int, list[DataFrame]] = {}
         counts: Counter[int] = Counter()
         for tag, sink in self.side_outputs.items():
@@ -200,7 +201,7 @@ class MicroBatches:
                 sink.write(functools.reduce(DataFrame.unionByName, frames[id(sink)]), Batch(number, counts[id(sink)], time_ms))
 
     def _warn_of_lost_rows(self, tags: Mapping[str, int]) -> None:
-        """Says once of each tag, which a function of the app's has chosen at run time, that its rows are only counted."""
+        """Warns once per tag, chosen by a function of the app at run time, that its rows are only counted."""
         for tag in tags.keys() - self.side_outputs.keys() - NO_SIDE_OUTPUT - self._lost:
             self._lost.add(tag)
             told = f'rows with the tag "{tag}" are counted but not written: add job.side_output(sink, "{tag}"), or correct the tag'
@@ -253,12 +254,12 @@ class MicroBatches:
 
 
 def _tally(batch: DataFrame) -> dict[str, int]:
-    """Tag -> rows; computing it computes the micro-batch."""
+    """Tag -> rows; evaluates the micro-batch."""
     return {row[TAG]: int(row["count"]) for row in batch.groupBy(TAG).count().collect() if row[TAG] != Tag.HEARTBEAT}
 
 
 def _rows(seen: Mapping[str, Mapping[str, Seen]]) -> int:
-    """Records that a micro-batch read."""
+    """Number of records that a micro-batch read."""
     return sum(split.rows for splits in seen.values() for split in splits.values())
 
 

@@ -1,4 +1,4 @@
-"""The pod that a driver runs in: what it takes of it, and how it tells it that the job reads."""
+"""The pod that a driver runs in: settings derived from it, and its readiness."""
 
 from __future__ import annotations
 
@@ -11,9 +11,9 @@ from penstock.jobs.configuration.runtime import POD_NAME_VARIABLE, READY_FILE_VA
 
 
 def pod_conf() -> dict[str, str]:
-    """Spark's settings that follow from the pod; none outside of one.
+    """Spark settings that follow from the pod; empty outside of one.
 
-    Executors that know their driver's pod belong to it, so that Kubernetes takes them away with it.
+    Executors that know their driver's pod are owned by it, so that Kubernetes deletes them with it.
     """
     name = os.environ.get(POD_NAME_VARIABLE)
     return {"spark.kubernetes.driver.pod.name": name} if name else {}
@@ -21,7 +21,7 @@ def pod_conf() -> dict[str, str]:
 
 @contextmanager
 def told_ready() -> Iterator[None]:
-    """While it lasts the pod is ready: a file says so, which its readiness probe looks for."""
+    """Context during which the pod is ready: a file that its readiness probe checks."""
     file = os.environ.get(READY_FILE_VARIABLE)
     if not file:
         yield
@@ -35,7 +35,7 @@ def told_ready() -> Iterator[None]:
 
 
 def forget_ready() -> None:
-    """Takes away what a driver that was killed has left: the pod's folders outlive its container."""
+    """Removes what a killed driver left behind: the pod's volumes outlive its container."""
     file = os.environ.get(READY_FILE_VARIABLE)
     if file:
         Path(file).unlink(missing_ok=True)

@@ -1,4 +1,4 @@
-"""What a running query tells of itself: commits, having nothing to do, its end."""
+"""Events of a running query: commits, idleness, termination."""
 
 from __future__ import annotations
 
@@ -23,15 +23,15 @@ from penstock.jobs.stream.event_time import heartbeat
 
 
 class ProgressListener(StreamingQueryListener):
-    """Tells of commits, of having nothing to do, and of the end.
+    """Reports commits, idleness and termination.
 
     Args:
-        ended: set when the query is over; others may set it too.
-        emit: tells what happens.
+        ended: set when the query has terminated; others may set it too.
+        emit: reports an event.
         gauges: shows the lag and what a micro-batch measured.
         batches: the micro-batches as they are written.
-        commits: tells the consumer group how far the job has read; None: nobody asks.
-        close_when_idle: whether what sinks hold open is closed as soon as there is nothing to do.
+        commits: commits offsets to the consumer group; None: not configured.
+        close_when_idle: whether sinks close what they hold open as soon as the query is idle.
     """
 
     def __init__(
@@ -50,11 +50,11 @@ class ProgressListener(StreamingQueryListener):
         self._batches = batches
         self._commits = commits
         self._close_when_idle = close_when_idle
-        # Set by the query's end alone, which Spark tells last.
+        # Set only by the query's termination, which Spark reports last.
         self.told_all = threading.Event()
 
     def onQueryStarted(self, event: QueryStartedEvent) -> None:
-        """Nothing to tell: `reading` has been."""
+        """Nothing to report: `reading` already has been."""
 
     def onQueryProgress(self, event: QueryProgressEvent) -> None:
         """A micro-batch is committed."""
@@ -74,11 +74,11 @@ class ProgressListener(StreamingQueryListener):
         self._gauges.show(self._batches.measured)
         self._emit("committed", {**detail, "lag": behind, "lagRecords": sum(behind.values())})
         if len(rows) < len(progress.sources) and not any(rows) and not any(behind.values()):
-            # With a heartbeat micro-batches go on, and Spark never tells that it has nothing to do.
+            # With a heartbeat micro-batches continue, and Spark never reports the query as idle.
             self._idle()
 
     def onQueryIdle(self, event: QueryIdleEvent) -> None:
-        """All that there is has been processed, empty micro-batches after it included."""
+        """All available input has been processed, including trailing empty micro-batches."""
         self._idle()
 
     def _idle(self) -> None:
@@ -87,13 +87,13 @@ class ProgressListener(StreamingQueryListener):
         self._emit("idle", {"lagRecords": 0})
 
     def onQueryTerminated(self, event: QueryTerminatedEvent) -> None:
-        """The query is over, well or not."""
+        """The query has terminated, with or without an error."""
         self.told_all.set()
         self._ended.set()
 
 
 def _merged(offsets: Iterable[str | None]) -> dict[str, dict[str, int]]:
-    """Topic -> partition -> offset; sources that are not Kafka's tell other things, which are left out."""
+    """Topic -> partition -> offset; sources other than Kafka report something else, which is left out."""
     merged: dict[str, dict[str, int]] = {}
     for text in offsets:
         told = json.loads(text) if text and text.startswith("{") else {}

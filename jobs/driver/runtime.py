@@ -1,9 +1,9 @@
-"""The driver's program: ``python -m penstock.jobs.driver.runtime CONFIGURATION.json [--events FILE]``.
+"""The driver program: ``python -m penstock.jobs.driver.runtime CONFIGURATION.json [--events FILE]``.
 
-Runs one job until it is told to stop (SIGTERM or SIGINT, at a micro-batch's end) or fails. What happens is told on standard output, or in a
-file or pipe, one JSON object a line with an ``event``: ``starting``, ``reading``, ``batch``, ``committed``, ``idle``, ``stopped``,
-``failed``. ``committed`` and ``idle`` say with ``lagRecords`` how far the job is behind, which alarms are set on. Spark's log goes to
-standard error. Exit code 0 after a stop, 5 after a failure.
+Runs one job until it is stopped (SIGTERM or SIGINT, at a micro-batch boundary) or fails. Events go to standard output, or to a file or
+pipe, one JSON object per line with an ``event``: ``starting``, ``reading``, ``batch``, ``committed``, ``idle``, ``stopped``, ``failed``.
+``committed`` and ``idle`` have ``lagRecords``, how far the job is behind, for alarms. Spark's log goes to standard error. Exit code 0
+after a stop, 5 after a failure.
 """
 
 from __future__ import annotations
@@ -61,7 +61,7 @@ from penstock.sizing.errors import PenstockError
 if TYPE_CHECKING:
     from pyspark.sql.streaming.query import StreamingQuery
 
-# How long a query that is over may take to tell its last news: a commit of offsets that hangs must not keep the job from its end.
+# How long a terminated query may take to report its last events: an offset commit that hangs must not keep the job from exiting.
 _LAST_NEWS_S = 30.0
 
 
@@ -82,7 +82,7 @@ def _run(configuration: Path, stop: threading.Event, emit: Emit) -> int:
     try:
         Driver(RuntimeConfiguration.read(configuration), stop, emit).run()
     except PenstockError as error:
-        # The log keeps the whole story; the event says it in the user's terms.
+        # The log has the full traceback; the event has the message for users.
         traceback.print_exc()
         emit("failed", {"errors": [fault.as_json() for fault in error.errors]})
         return error.exit_code
@@ -96,7 +96,7 @@ def _run(configuration: Path, stop: threading.Event, emit: Emit) -> int:
 
 
 class EventWriter:
-    """Tells whoever started the driver what happens, one JSON object a line.
+    """Writes events for the process that started the driver, one JSON object per line.
 
     Args:
         out: where the lines go.
@@ -107,7 +107,7 @@ class EventWriter:
         self._lock = threading.Lock()
 
     def __call__(self, event: str, detail: Mapping[str, object]) -> None:
-        """Writes one line, whole: the query's own thread and its listener's both tell."""
+        """Writes one line atomically: both the query's thread and its listener write."""
         with self._lock:
             self._out.write(json.dumps({"event": event, **detail}) + "\n")
             self._out.flush()
@@ -118,8 +118,8 @@ class Driver:
 
     Args:
         configuration: what the driver was started with.
-        stop: set from outside when the job has to stop.
-        emit: tells what happens.
+        stop: set from outside to stop the job.
+        emit: reports an event.
     """
 
     def __init__(self, configuration: RuntimeConfiguration, stop: threading.Event, emit: Emit) -> None:
@@ -139,7 +139,7 @@ class Driver:
         _importable(self._configuration.app_path)
         self._emit("starting", {"job": self._spec.job.metadata.name, "master": self._configuration.master})
         _ = self._connections
-        # The brokers first: an answer that never comes is told before Spark's start has cost ten seconds.
+        # The brokers first: unreachable brokers are reported before Spark's start has cost ten seconds.
         self._offsets()
         session = self._session()
         try:
@@ -148,7 +148,7 @@ class Driver:
             session.stop()
 
     def run_in(self, session: SparkSession) -> None:
-        """Runs the job in a session that is there already. Raises as `run`."""
+        """Runs the job in an existing session. Raises as `run`."""
         self._refuse_a_socket_that_goes_on()
         gauges = Gauges(session)
         while not self._stop.is_set() and self._query(session, self._offsets(), gauges):
@@ -156,7 +156,7 @@ class Driver:
 
     @cached_property
     def _connections(self) -> Mapping[str, str]:
-        """Name -> URL of all that the spec names, credentials included."""
+        """Name -> URL of every connection that the spec names, credentials included."""
         given = with_credentials(self._configuration.connections, self._configuration.secrets)
         connections.check(self._spec, given)
         return given
@@ -190,23 +190,23 @@ class Driver:
             raise SocketHasNoPast(path=f"spec.sources.{sockets[0]}.socket", given=self._checkpoint.uri, need="no checkpoint", fix=fix)
 
     def _commits(self, offsets: Mapping[str, Offsets]) -> OffsetCommits | None:
-        """What tells the consumer group how far the job has read, for the sources that ask for it."""
+        """The committer of offsets to consumer groups, for the sources that ask for it."""
         asking = [name for name, source in self._spec.job.spec.kafka_sources.items() if source.commit_offsets]
         topics = frozenset(topic for name in asking for topic in offsets.get(name, {}))
         return OffsetCommits(self._brokers(), topics) if topics else None
 
     def _query(self, session: SparkSession, offsets: Mapping[str, Offsets], gauges: Gauges) -> bool:
-        """Plans and runs the query until it ends.
+        """Plans and runs the query until it terminates.
 
         Returns:
-            Whether it has to be planned and started again, because a topic got more partitions.
+            Whether it must be planned and started again, because a topic got more partitions.
         """
         configuration = self._configuration
         bucket, schemas = configuration.output_bucket, avro_schemas(self._spec)
         job = Job(self._spec.job, session, configuration.kafka, offsets, self._connections, bucket, schemas)
         app = _build(self._spec, self._configuration.app_path, job)
         stream, routes = job.declared()
-        # Side outputs too: what goes aside is computed with the rest. Of the conditions those alone that such a sink has.
+        # Side outputs too: their rows are computed with the rest. Of the conditions, only those of such a sink.
         outputs = dict.fromkeys([*routes, *job.side_outputs.values()])
         exactly_once = {name: routes.get(name) for name in outputs if self._spec.job.spec.sinks[name].exactly_once}
         refuse_unrepeatable(routed(stream.frame, exactly_once), list(exactly_once))
@@ -224,7 +224,7 @@ class Driver:
                 stream = heartbeat.added(session, stream)
             mode = "update" if stream.updates else "append"
             writer = stream.frame.writeStream.queryName(self._spec.job.metadata.name).outputMode(mode).foreachBatch(batches)
-            # Where the query begins is decided; told before it starts, so that it comes before anything that the query tells.
+            # The start offsets are decided; reported before the query starts, so that this comes before any event of the query.
             self._emit("reading", self._told(job, list(routes), session.sparkContext.uiWebUrl))
             bounded = self._spec.job.spec.trigger == "availableNow"
             with ending_with_its_input(session, stream.frame) if bounded else contextlib.nullcontext():
@@ -233,7 +233,7 @@ class Driver:
                 try:
                     return self._until_the_end(query, batches, ended)
                 finally:
-                    # Spark tells of its last micro-batch on a thread of its own, and a listener that is taken away hears nothing more.
+                    # Spark reports its last micro-batch on a separate thread, and a removed listener receives nothing more.
                     listener.told_all.wait(_LAST_NEWS_S)
         finally:
             session.streams.removeListener(listener)
@@ -241,7 +241,7 @@ class Driver:
                 commits.close()
 
     def _told(self, job: Job, outputs: list[str], ui: str | None) -> dict[str, object]:
-        """What the query reads and writes, for whoever started the driver."""
+        """What the query reads and writes, for the process that started the driver."""
         side_outputs = {str(tag): name for tag, name in job.side_outputs.items()}
         told = {"offsets": job.offsets, "outputs": outputs, "sideOutputs": side_outputs}
         return {**told, "checkpoint": self._configuration.checkpoint, "ui": ui}
@@ -250,7 +250,7 @@ class Driver:
         spec = self._spec.job.spec
         stream, routes = job.declared()
         timed = {name: source.time for name, source in spec.sources.items() if source.time}
-        # Whatever the sink: a folder that is there keeps s3a from looking at its parents, where a job has no rights.
+        # For any sink: an existing directory keeps s3a from probing its parents, to which a job has no access.
         context = SinkContext(
             job=self._spec.job.metadata.name,
             session=session,
@@ -283,7 +283,7 @@ class Driver:
         return writer.trigger(availableNow=True) if trigger == "availableNow" else writer.trigger(processingTime=f"{trigger} milliseconds")
 
     def _until_the_end(self, query: StreamingQuery, batches: MicroBatches, ended: threading.Event) -> bool:
-        # Two things end a query: its own end and a request to stop. One waits in a thread for each, so that neither is polled for.
+        # Two things end a query: its own termination and a stop request. A thread waits for each, so neither is polled.
         threading.Thread(target=self._end_with_a_stop, args=(ended,), daemon=True).start()
         ended.wait()
         if self._stop.is_set():
@@ -291,7 +291,7 @@ class Driver:
         with contextlib.suppress(StreamingQueryException):
             query.awaitTermination()
         error = query.exception()
-        # The last micro-batch may have failed after the job was told to stop. One that was not begun, or is to be planned anew, has not.
+        # The last micro-batch may have failed after the stop request. One that did not begin, or is to be planned again, has not failed.
         if error is not None and not isinstance(batches.failure, (Stopping, PartitionsGrew)):
             raise self._as_fault(batches.failure or error) from error
         if isinstance(batches.failure, PartitionsGrew) and not self._stop.is_set():
@@ -300,7 +300,7 @@ class Driver:
         return False
 
     def _as_fault(self, failure: Exception) -> PenstockError:
-        # What fails before the micro-batch is handed over has not been looked at yet.
+        # A failure before the micro-batch is handed over has not been examined yet.
         failure = of_a_task(failure) or failure
         if isinstance(failure, PenstockError):
             return failure
@@ -312,7 +312,7 @@ class Driver:
 
 
 def _stop_between_micro_batches(query: StreamingQuery, batches: MicroBatches) -> None:
-    """Lets the micro-batch that runs come to its end. Spark's own stop would cut it off, which costs running it again."""
+    """Lets the running micro-batch finish. Spark's own stop would abort it, and it would have to be rerun."""
     batches.stopping.set()
     with contextlib.suppress(StreamingQueryException):
         while query.isActive and query.status["isTriggerActive"]:
@@ -321,7 +321,7 @@ def _stop_between_micro_batches(query: StreamingQuery, batches: MicroBatches) ->
 
 
 def _importable(folders: tuple[str, ...]) -> None:
-    """Puts the app's folders first on the path, for this process and for the Python workers that Spark starts."""
+    """Puts the app's folders first on sys.path, for this process and for the Python workers that Spark starts."""
     for folder in reversed(folders):
         sys.path.insert(0, folder)
     known = [*folders, *filter(None, os.environ.get("PYTHONPATH", "").split(os.pathsep))]
@@ -329,7 +329,7 @@ def _importable(folders: tuple[str, ...]) -> None:
 
 
 def _build(spec: SpecFile, app_path: Sequence[str], job: Job) -> ModuleType | None:
-    """Lets the app declare the job.
+    """Calls the app's ``build``.
 
     Returns:
         Its module; None for an app in SQL.

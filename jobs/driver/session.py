@@ -1,4 +1,4 @@
-"""Spark's session as every Penstock job has it."""
+"""The Spark session of every Penstock job."""
 
 from __future__ import annotations
 
@@ -11,22 +11,21 @@ from pyspark.sql import SparkSession
 from penstock.jobs.blocks.keyed.backend import TTL_CONF
 from penstock.jobs.spec import State
 
-# Held by tests on PySpark 4.3.0. Each line says what it is for.
+# Covered by tests on PySpark 4.3.0. Each line has its reason.
 FIXED = {
-    # Dates in paths, and timestamps that a reader compares, must not depend on where a driver runs.
+    # Dates in paths, and timestamps that readers compare, must not depend on where a driver runs.
     "spark.sql.session.timeZone": "UTC",
-    # Writes a checkpoint's files by one PUT each instead of a PUT and a copy (spark-hadoop-cloud, "Integration with Cloud
-    # Infrastructures").
+    # Writes each checkpoint file with one PUT instead of a PUT and a copy (spark-hadoop-cloud, "Integration with Cloud Infrastructures").
     "spark.sql.streaming.checkpointFileManagerClass": "org.apache.spark.internal.io.cloud.AbortableStreamBasedCheckpointFileManager",
-    # One micro-batch decides each query's watermark (jobs/stream/event_time); Spark's own stays out of it.
+    # Each query's watermark is decided in one place (jobs/stream/event_time); Spark's own policy has no say.
     "spark.sql.streaming.multipleWatermarkPolicy": "min",
     "spark.sql.streaming.noDataMicroBatches.enabled": "true",
     "spark.sql.streaming.metricsEnabled": "true",
-    # The driver's metrics at /metrics/prometheus of its UI, under one name whatever the job: Prometheus adds the job as a label.
+    # The driver's metrics at /metrics/prometheus of its UI, under one namespace for all jobs: Prometheus adds the job as a label.
     "spark.metrics.conf.*.sink.prometheusServlet.class": "org.apache.spark.metrics.sink.PrometheusServlet",
     "spark.metrics.conf.*.sink.prometheusServlet.path": "/metrics/prometheus",
     "spark.metrics.namespace": "penstock",
-    # Those of the executors at /metrics/executors/prometheus of the same.
+    # The executors' metrics at /metrics/executors/prometheus of the driver's UI.
     "spark.ui.prometheus.enabled": "true",
     "spark.sql.adaptive.enabled": "false",
     "spark.ui.showConsoleProgress": "false",
@@ -45,7 +44,8 @@ def state_conf(state: State) -> dict[str, str]:
         **ttl,
         "spark.sql.streaming.stateStore.providerClass": _ROCKSDB,
         "spark.sql.streaming.stateStore.rocksdb.changelogCheckpointing.enabled": str(state.incremental).lower(),
-        # One store with column families a partition instead of four: measured on user_credit, 99 objects in the checkpoint instead of 274.
+        # One store with column families per partition instead of four: measured on user_credit, 99 objects in the checkpoint instead of
+        # 274.
         "spark.sql.streaming.join.stateFormatVersion": "3",
     }
 
@@ -56,9 +56,9 @@ def build(name: str, master: str, conf: Mapping[str, str]) -> SparkSession:
     Args:
         name: of the application.
         master: Spark's master.
-        conf: wins over `FIXED`.
+        conf: overrides `FIXED`.
     """
-    # The workers must be this very Python; Spark would take whatever `python3` is first on the path.
+    # The workers must use this very Python; Spark would take the first `python3` on the PATH.
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
     os.environ.setdefault("PYSPARK_DRIVER_PYTHON", sys.executable)
     builder = SparkSession.builder.appName(name).master(master)

@@ -1,4 +1,4 @@
-"""From the statements of an SQL app to a job: each is one of the blocks that an app in Python calls."""
+"""From the statements of a SQL app to a job: each maps to one of the blocks that a Python app calls."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ Built = TypeVar("Built")
 
 
 def declare(path: Path, job: Job) -> None:
-    """Declares the job that an SQL app is.
+    """Declares the job of a SQL app.
 
     Raises:
         PenstockError: SPEC-045 with the line.
@@ -87,12 +87,12 @@ def _write(job: Job, views: Views, statements: list[Statement]) -> None:
 
 
 class Views:
-    """The streams that names stand for.
+    """The streams by their names.
 
     Args:
         script: the file.
         streams: name of a source or a view -> stream.
-        table: gives the tables of the spec.
+        table: returns a table of the spec.
     """
 
     def __init__(self, script: Script, streams: Mapping[str, Stream], table: Callable[[str], LookupTable]) -> None:
@@ -121,7 +121,7 @@ class Views:
                 return self.tried(query.when, lambda: stream.divert(query.tag, query.when.text, query.reason.text))
 
     def tried(self, place: Fragment, build: Callable[[], Built]) -> Built:
-        """What a block gives; what it refuses is told with its line."""
+        """The result of a block; what it rejects is reported with its line."""
         try:
             return build()
         except BadDeclaration as error:
@@ -132,13 +132,13 @@ class Views:
             raise self._script.refused(place, *_spark_says(error)) from None
 
     def checked(self, stream: Stream, *expressions: Fragment) -> None:
-        """Whether Spark takes expressions over a stream's rows, each by itself. Raises SPEC-045 for the first that it does not."""
+        """Checks that Spark can analyse expressions over a stream's rows, one by one. Raises SPEC-045 for the first that it cannot."""
         for expression in expressions:
-            # In a WHERE, where Spark takes no aggregate; in a SELECT it would take one for the aggregate of all rows.
+            # In a WHERE, where Spark allows no aggregate; in a SELECT it would treat one as a global aggregate.
             self.tried(expression, lambda: stream.frame.where(F.expr(expression.text).isNotNull()).schema)  # noqa: B023
 
     def filtered(self, stream: Stream, condition: Fragment) -> Stream:
-        """The rows for which a condition holds. Raises SPEC-045 for one that Spark does not take."""
+        """The rows that satisfy a condition. Raises SPEC-045 for one that Spark rejects."""
         self.checked(stream, condition)
         return self.tried(condition, lambda: stream.filter(condition.text))
 
@@ -167,7 +167,7 @@ class Views:
         return left if query.join is None else self._joined(query.left, left, query.join)
 
     def _columns(self, stream: Stream, expression: Fragment, name: str) -> dict[str, str]:
-        """Name -> expression of an item, a star taken apart."""
+        """Name -> expression of an item, with a star expanded."""
         if name != "*":
             self.checked(stream, expression)
             return {name: expression.text}
@@ -252,7 +252,7 @@ class Views:
             raise ValueError(
                 f"a join on a condition requires the fields that identify a row of {right.name}: add UNIQUE (field) after its name"
             )
-        # Rows that are known by other fields than those joined by: several of them may fit, as by any condition.
+        # Rows identified by other fields than the join keys: several of them may match, as with any condition.
         by_key = join.keys and (not join.right.unique or set(join.right.unique) == {theirs for _, theirs in join.keys})
         return broadcast_join(left, right, on=None if by_key else join.condition.text, how=join.how)
 
@@ -294,7 +294,7 @@ def _windowed(stream: Stream) -> bool:
 
 
 def _spark_says(error: PySparkException) -> tuple[str, str]:
-    """What Spark has against an expression, without the plan that it shows; and what to do."""
+    """Spark's objection to an expression, without the plan that it prints; and the fix."""
     if error.getCondition() == "INVALID_WHERE_CONDITION":
         several = (error.getMessageParameters() or {}).get("expressionList", "this")
         return f"an expression on a single row; {several} takes several", "name it in a SELECT with GROUP BY, and use that name"

@@ -1,7 +1,6 @@
 """Penstock's own objects in a job's checkpoint: the record of each micro-batch and the manifests of its sinks.
 
-They lie below ``penstock/`` in the checkpoint's folder on S3, beside what Spark writes there, so that whoever copies a checkpoint copies
-them too.
+They lie below ``penstock/`` in the checkpoint directory on S3, beside Spark's own files, so that copying a checkpoint copies them too.
 """
 
 from __future__ import annotations
@@ -32,9 +31,9 @@ class BatchRecord(BaseModel):
     """What one micro-batch did, written before Spark commits it; a replay writes the same again.
 
     Args:
-        batch: Spark's number of it.
-        time_ms: the micro-batch's own time in epoch milliseconds.
-        began_with_ms: the watermark that its rows were held against.
+        batch: Spark's batch id.
+        time_ms: the micro-batch's own timestamp in epoch milliseconds.
+        began_with_ms: the watermark that its rows were compared with.
         watermarks: what the next micro-batch begins with.
         rows_in: source -> records read in this micro-batch.
         tags: tag -> rows in this micro-batch.
@@ -49,7 +48,7 @@ class BatchRecord(BaseModel):
 
     batch: int = Field(ge=-1)
     time_ms: int = 0
-    # The name that checkpoints have it under.
+    # The field's name in checkpoints.
     began_with_ms: int | None = Field(default=None, alias="beganInForceMs")
     watermarks: Watermarks = Watermarks()
     rows_in: dict[str, int] = Field(default_factory=dict)
@@ -65,7 +64,7 @@ BEFORE_THE_FIRST = BatchRecord(batch=-1)
 
 
 class Checkpoint:
-    """A checkpoint's folder on S3.
+    """A checkpoint directory on S3.
 
     Args:
         uri: ``s3a://bucket/folder``.
@@ -80,10 +79,10 @@ class Checkpoint:
         self._folder = parts.path.strip("/")
 
     def identity(self) -> str:
-        """What tells this checkpoint from any other, as 8 hexadecimal digits; made when it is first asked for.
+        """The id of this checkpoint, 8 hexadecimal digits; created on first use.
 
         Raises:
-            CheckpointDamaged: it is there, and is none.
+            CheckpointDamaged: the object exists and is not an id.
         """
         self.put_once("identity", uuid.uuid4().hex[:8])
         identity = self.get("identity")
@@ -93,10 +92,10 @@ class Checkpoint:
         return identity
 
     def last_record(self) -> BatchRecord:
-        """The record of the last committed micro-batch; `BEFORE_THE_FIRST` for a checkpoint that has none.
+        """The record of the last committed micro-batch; `BEFORE_THE_FIRST` for a checkpoint without one.
 
         Raises:
-            CheckpointDamaged: a micro-batch is committed and its record is not there or can't be read, or the other way round.
+            CheckpointDamaged: a committed micro-batch has no readable record, or the other way round.
         """
         committed = [int(name) for name in self._names("commits/") if re.fullmatch(r"[0-9]+", name)]
         if not committed:
@@ -116,19 +115,19 @@ class Checkpoint:
             raise CheckpointDamaged(path=path, given=given, need=f"the record of micro-batch {last}", fix=_WHOLE) from error
 
     def _refuse_lost_commits(self) -> None:
-        """Without commits Spark begins at the start. A record of micro-batch 0 may be there: its commit comes after it."""
+        """Without commits Spark starts from the beginning. A record of micro-batch 0 may exist: its commit comes later."""
         numbers = [int(found[1]) for name in self.names("batches/") if (found := re.fullmatch(r"([0-9]+)\.json", name))]
         if max(numbers, default=0) > 0:
             need = f"commits/{max(numbers) - 1}, which must exist before penstock/{_record_name(max(numbers))}"
             raise CheckpointDamaged(path=self.uri, given="no commits", need=need, fix=_WHOLE)
 
     def record(self, record: BatchRecord) -> None:
-        """Writes a micro-batch's record and drops the one that has grown too old."""
+        """Writes a micro-batch's record and deletes the one that has expired."""
         self._put(_record_name(record.batch), record.model_dump_json(by_alias=True))
         self.delete(_record_name(record.batch - RETAINED_BATCHES))
 
     def get(self, name: str) -> str | None:
-        """An object's text; None where it is not there."""
+        """An object's text; None if it does not exist."""
         try:
             return self._s3.get_object(Bucket=self._bucket, Key=self._key(name))["Body"].read().decode()
         except ClientError as error:
@@ -139,10 +138,10 @@ class Checkpoint:
             raise self._unreachable(error) from error
 
     def put_once(self, name: str, text: str) -> bool:
-        """Writes an object unless it is there, as one step.
+        """Writes an object unless it exists, atomically.
 
         Returns:
-            Whether this call has written it.
+            Whether this call wrote it.
         """
         try:
             self._s3.put_object(Bucket=self._bucket, Key=self._key(name), Body=text.encode(), IfNoneMatch="*")
@@ -155,15 +154,15 @@ class Checkpoint:
         return True
 
     def names(self, folder: str) -> list[str]:
-        """Names of the objects in a folder, without the folder's, in the order of their letters.
+        """Names of the objects in a directory, without its prefix, sorted.
 
         Args:
-            folder: with a slash at its end.
+            folder: with a trailing slash.
         """
         return self._names(f"penstock/{folder}")
 
     def delete(self, name: str) -> None:
-        """Takes an object away; it need not be there."""
+        """Deletes an object; it need not exist."""
         try:
             self._s3.delete_object(Bucket=self._bucket, Key=self._key(name))
         except (ClientError, BotoCoreError) as error:

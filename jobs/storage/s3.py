@@ -1,7 +1,7 @@
-"""S3 as a job uses it: one way to make a client, wherever the job runs.
+"""S3 as used by a job: one way to create a client, wherever the job runs.
 
-Endpoint, region and credentials come from the process's environment as boto3 reads it: pod identity in a cluster, the emulator's values on
-a developer's machine. Nothing of them is in a spec.
+Endpoint, region and credentials come from the process's environment as boto3 reads it: pod identity in a cluster, the emulator's values
+on a developer's machine. None of them is in a spec.
 """
 
 from __future__ import annotations
@@ -15,16 +15,16 @@ from botocore.exceptions import ClientError
 if TYPE_CHECKING:
     from mypy_boto3_s3 import S3Client
 
-# S3 answers 503 while a prefix is being split for more traffic; botocore's standard mode backs off and tries again.
+# S3 returns 503 while it partitions a prefix for more traffic; botocore's standard mode backs off and retries.
 _ATTEMPTS = 10
 
 
 def client() -> S3Client:
-    """A client with retries; make one a task, for a client must not be sent to another process."""
+    """A client with retries; create one per task, since a client must not be sent to another process."""
     config = Config(retries={"mode": "standard", "max_attempts": _ATTEMPTS}, connect_timeout=10, read_timeout=60, max_pool_connections=16)
     return boto3.client("s3", config=config)
 
 
 def error_code(error: ClientError) -> str:
-    """S3's code of an error, as ``NoSuchKey``."""
+    """S3's error code, such as ``NoSuchKey``."""
     return str(error.response.get("Error", {}).get("Code", ""))

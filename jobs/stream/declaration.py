@@ -1,4 +1,4 @@
-"""What an app's blocks give names to while the app is built: calls, and tags of rows that go aside."""
+"""Names that an app's blocks register while the app is being built: calls, and side-output tags."""
 
 from __future__ import annotations
 
@@ -10,11 +10,11 @@ from dataclasses import dataclass, field
 
 @dataclass
 class Names:
-    """Names that the app which is being built has given so far.
+    """The names that the app being built has registered so far.
 
     Args:
-        calls: of calls; the journal of answers goes by them.
-        tags: tag -> the block that may give it to rows. Tags that a keyed function chooses at run time can't be known.
+        calls: names of calls; the journal of responses is keyed by them.
+        tags: tag -> the block that may assign it to rows. Tags that a keyed function chooses at run time cannot be known.
     """
 
     calls: set[str] = field(default_factory=set)
@@ -27,7 +27,7 @@ _OF_THE_APP: ContextVar[Names | None] = ContextVar("_OF_THE_APP", default=None)
 
 @contextmanager
 def building() -> Iterator[Names]:
-    """While an app declares its job: what its blocks give names to."""
+    """Context while an app declares its job: collects the names that its blocks register."""
     names = Names()
     token = _OF_THE_APP.set(names)
     try:
@@ -37,10 +37,10 @@ def building() -> Iterator[Names]:
 
 
 def name_call(name: str) -> None:
-    """Notes the name of calls.
+    """Registers the name of a call.
 
     Raises:
-        ValueError: the app has given the name before: one's calls would take the other's answers for theirs.
+        ValueError: the app already uses the name; one call would read the other's responses from the journal.
     """
     names = _OF_THE_APP.get()
     if names is None:
@@ -51,11 +51,11 @@ def name_call(name: str) -> None:
 
 
 def name_tag(tag: str, block: str) -> None:
-    """Notes a tag that a block may give to rows, which then need a side output.
+    """Registers a tag that a block may assign to rows, which then need a side output.
 
     Args:
         tag: as in ``job.side_output(sink, tag)``.
-        block: for errors, as ``stream.divert``.
+        block: for error messages, such as ``stream.divert``.
     """
     names = _OF_THE_APP.get()
     if names is not None:

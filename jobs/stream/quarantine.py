@@ -1,8 +1,8 @@
-"""Quarantine: records that go aside, kept with why and where they came from.
+"""Quarantine: rejected records, kept with the reason and their origin.
 
-A record that was set aside is one JSON object: ``reason``, ``source``, ``topic``, ``partition``, ``offset``, ``timestamp`` (of the broker,
-ISO 8601), ``key`` and ``value`` as text, or ``keyBase64`` and ``valueBase64`` where they are not UTF-8. Its key is
-``topic-partition-offset``, by which a reader tells a record that a replay has written twice.
+A quarantined record is one JSON object: ``reason``, ``source``, ``topic``, ``partition``, ``offset``, ``timestamp`` (the broker's, ISO
+8601), ``key`` and ``value`` as text, or ``keyBase64`` and ``valueBase64`` if they are not UTF-8. Its key is ``topic-partition-offset``,
+by which a reader recognises a record that a replay wrote twice.
 """
 
 from __future__ import annotations
@@ -20,14 +20,14 @@ _REASONS_TOLD = 3
 
 
 def side_records(batch: DataFrame, tag: str) -> DataFrame:
-    """The rows of a micro-batch that go aside with one tag, as Kafka's sink takes them.
+    """The rows of a micro-batch with one side-output tag, in the form that the Kafka sink takes.
 
     Args:
         batch: the micro-batch's rows.
-        tag: that of `Tag.QUARANTINED`, `Tag.LATE`, or one of the app's own.
+        tag: `Tag.QUARANTINED`, `Tag.LATE`, or a tag of the app.
 
     Returns:
-        Columns ``key`` and ``value``, both text.
+        Columns ``key`` and ``value``, both strings.
     """
     record = F.col(RECORD)
     timestamp = F.date_format(F.to_utc_timestamp(record["timestamp"], F.current_timezone()), "yyyy-MM-dd'T'HH:mm:ss.SSS'Z'")
@@ -52,20 +52,20 @@ def _text_or_base64(raw: Column, name: str) -> tuple[Column, Column]:
 
 
 def hold_limit(limit: QuarantineLimit, frames: Sequence[DataFrame], bad: int, records: int) -> None:
-    """Lets a micro-batch pass unless too much of it goes to quarantine.
+    """Fails a micro-batch if too many of its records are quarantined.
 
     Args:
-        limit: the spec's.
-        frames: where its rows in quarantine are.
-        bad: how many these are.
-        records: that the micro-batch read.
+        limit: the spec's limit.
+        frames: the DataFrames with its quarantined rows.
+        bad: number of quarantined rows.
+        records: number of records that the micro-batch read.
 
     Raises:
         QuarantineLimitReached: JOB-070.
     """
     if bad < limit.records or bad <= limit.share * records:
         return
-    # Rows of a timer, or of a window that closes, come in a micro-batch that has read nothing.
+    # Rows from a timer, or from a window that closes, may come in a micro-batch that read nothing.
     share = f" ({bad / records:.1%})" if records else ""
     given = f"{bad} of {records} records{share}: {_why(frames)}"
     need = f"at most {limit.share:.1%} of a micro-batch, if {limit.records} or more are malformed; nothing of it is written"
@@ -74,7 +74,7 @@ def hold_limit(limit: QuarantineLimit, frames: Sequence[DataFrame], bad: int, re
 
 
 def _why(frames: Sequence[DataFrame]) -> str:
-    """The commonest reasons, each with how often and where first."""
+    """The most frequent reasons, each with its count and its first place."""
     found: dict[str, tuple[int, str]] = {}
     for frame in frames:
         place = F.struct(*(F.col(RECORD)[part].alias(part) for part in ("topic", "partition", "offset")))

@@ -1,10 +1,10 @@
-"""Rows that go aside before a stateful operator: staged while they pass, written when their micro-batch is.
+"""Side-output rows upstream of a stateful operator: staged while they pass, written with their micro-batch.
 
-A stateful operator of Spark's would keep a row that is no data, or drop it. So the tasks take such rows out of the frame before it and
-put them down in the checkpoint's folder, ``penstock/aside/<micro-batch>/``, one object a task. The micro-batch's end reads them back from
-there: the source is read once. A task that runs again overwrites its object with the same rows.
+A stateful operator of Spark would keep or drop a row that is not data. So tasks take such rows out of the DataFrame before the operator
+and stage them in the checkpoint directory, ``penstock/aside/<micro-batch>/``, one object per task. At the end of the micro-batch they
+are read back from there, so the source is read only once. A retried task overwrites its object with the same rows.
 
-Cost: each row passes through Python once, as Arrow; a PUT and a DELETE for each task with such rows, a LIST a micro-batch.
+Cost: every row passes through Python once, as Arrow; a PUT and a DELETE for each task with such rows, a LIST per micro-batch.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from mypy_boto3_s3 import S3Client
 
 SCHEMA = f"{TAG} string, {REASON} string, {RECORD} {RECORD_TYPE}"
-# The checkpoint's URI, as tasks find it among the local properties.
+# The local property by which tasks get the checkpoint's URI.
 CHECKPOINT_PROPERTY = "penstock.aside"
 # org.apache.spark.sql.execution.streaming.runtime.MicroBatchExecution.BATCH_ID_KEY, Spark 4.3.0.
 BATCH_PROPERTY = "streaming.sql.batchId"
@@ -38,11 +38,11 @@ _OPERATORS = itertools.count()
 
 
 def data_rows(stream: Stream) -> Stream:
-    """The stream's data alone; what goes aside is staged for the micro-batch's end."""
+    """The stream's data rows only; side-output rows are staged until the end of the micro-batch."""
     operator = next(_OPERATORS)
-    # Without the fields' metadata: a column that the app has made of the event time would be a second one to Spark.
+    # Without the fields' metadata: a column that the app derived from the event time would be a second event-time column to Spark.
     schema = StructType([StructField(field.name, field.dataType, field.nullable) for field in stream.frame.schema.fields])
-    # A row without a record has none of its fields either, whatever they are where there is one.
+    # A row without a record has none of its fields either, whatever their nullability.
     frame = stream.frame.withColumn(RECORD, F.col(RECORD).cast(RECORD_TYPE))
     kept = frame.mapInArrow(_StageSideRows(operator), schema)
     return replace(stream, frame=with_event_time(kept) if stream.timed else kept)
@@ -50,7 +50,7 @@ def data_rows(stream: Stream) -> Stream:
 
 @dataclass(frozen=True)
 class StagedRows:
-    """Where rows that go aside are staged.
+    """Where side-output rows are staged.
 
     Args:
         uri: of the checkpoint, ``s3a://bucket/folder``.
@@ -60,11 +60,11 @@ class StagedRows:
     _listed: dict[int, list[str]] = field(default_factory=dict)
 
     def activate(self, session: SparkSession) -> None:
-        """Tells the tasks of this thread's queries where to put such rows."""
+        """Tells the tasks of this thread's queries where to stage such rows."""
         session.sparkContext.setLocalProperty(CHECKPOINT_PROPERTY, self.uri)
 
     def rows(self, session: SparkSession, batch: int) -> DataFrame | None:
-        """What a micro-batch has staged, with the columns of `SCHEMA`; None where that is nothing."""
+        """The rows that a micro-batch staged, with the columns of `SCHEMA`; None if there are none."""
         keys = self._keys(batch)
         if not keys:
             return None
@@ -72,7 +72,7 @@ class StagedRows:
         return session.read.schema(SCHEMA).parquet(*(f"s3a://{bucket}/{key}" for key in keys))
 
     def clear(self, batch: int) -> None:
-        """Takes away what a micro-batch has staged."""
+        """Deletes the rows that a micro-batch staged."""
         bucket = urlsplit(self.uri).netloc
         for key in self._keys(batch):
             self._s3.delete_object(Bucket=bucket, Key=key)
@@ -89,7 +89,7 @@ class StagedRows:
 
 @dataclass(frozen=True)
 class _StageSideRows:
-    """The task's part, sent to the Python workers."""
+    """The task's side, sent to the Python workers."""
 
     operator: int
 
@@ -101,7 +101,7 @@ class _StageSideRows:
             is_data = pc.equal(batch.column(TAG), Tag.DATA)
             rows = batch.filter(is_data)
             if rows.num_rows < batch.num_rows:
-                # Rows that nothing is written of are only counted; their record is not there.
+                # Rows without a side output are only counted and have no record.
                 taken.append(batch.filter(pc.invert(is_data)).select([TAG, REASON, RECORD]))
             yield rows
         if taken:

@@ -1,13 +1,13 @@
-"""Skew: which keys of a stream have the most rows in a micro-batch, counted while the rows pass.
+"""Skew: the keys of a stream with the most rows in a micro-batch, counted while the rows pass.
 
-A stage is as slow as its slowest task, and all rows of a key go to one task: the share of the hottest key says what a keyed step can gain
-from more slots. Rows by partition of the sources are counted beside (`penstock.jobs.driver.gauges`). The remedy for aggregates is
+A stage is as slow as its slowest task, and all rows of a key go to one task: the share of the hottest key limits what a keyed step can
+gain from more slots. Rows by partition of the sources are counted too (`penstock.jobs.driver.gauges`). The remedy for aggregates is
 `penstock.jobs.blocks.windows.salted`.
 
-Cost: one sketch a task, of twice `TRACKED` keys at most. The counts are exact while a micro-batch has no more than `TRACKED` keys, and else
-off by less than a thousandth of its rows, so that a key which is hot is found.
+Cost: one sketch per task, of twice `TRACKED` keys at most. Counts are exact while a micro-batch has no more than `TRACKED` keys,
+otherwise off by less than a thousandth of its rows, so hot keys are always found.
 
-Source: Apache DataSketches, "Frequent Items", which Spark's approx_top_k is made of.
+Source: Apache DataSketches, "Frequent Items", on which Spark's approx_top_k is built.
 """
 
 from __future__ import annotations
@@ -24,14 +24,14 @@ from penstock.jobs.stream.event_time.engine import Engine
 from penstock.jobs.stream.streams import TAG, Stream, Tag
 
 PREFIX = "penstock_keys_"
-# Keys told of each micro-batch, and keys that a sketch keeps count of.
+# Keys reported for each micro-batch, and keys that a sketch tracks.
 TOP, TRACKED = 5, 4_096
 # Gauges, each followed by the observation's name.
 KEYED_ROWS, HOTTEST_KEY_ROWS = "penstock.keyedRows", "penstock.hottestKeyRows"
 
 
 class HotKey(BaseModel):
-    """A key and its rows in a micro-batch; the key None: rows whose key is null."""
+    """A key and its number of rows in a micro-batch; the key None: rows whose key is null."""
 
     model_config = ConfigDict(frozen=True)
 
@@ -44,7 +44,7 @@ class Keys(BaseModel):
 
     Args:
         rows: of all keys.
-        hottest: those with the most rows, the greatest first, `TOP` at most.
+        hottest: the keys with the most rows, in descending order, `TOP` at most.
     """
 
     model_config = ConfigDict(frozen=True)
@@ -54,18 +54,18 @@ class Keys(BaseModel):
 
 
 def observe_keys(stream: Stream, name: str, *keys: str) -> Stream:
-    """Counts the data rows by key; the rows are left as they are.
+    """Counts the data rows by key; the rows themselves are unchanged.
 
     Args:
-        stream: the rows, best before the step that they are keyed for.
-        name: of the observation, once in a job.
-        keys: names of fields. Several are told as JSON.
+        stream: the rows, preferably upstream of the keyed step.
+        name: of the observation, unique within a job.
+        keys: names of fields. Several are reported as JSON.
 
     Returns:
         The stream. The driver's ``batch`` event has ``keys`` by name, and there are gauges of all rows and of the hottest key's.
 
     Raises:
-        ValueError: no key, or one that is no field.
+        ValueError: no key, or a key that is not a field.
     """
     unknown = [key for key in keys if key not in stream.fields]
     if unknown or not keys:
@@ -73,7 +73,7 @@ def observe_keys(stream: Stream, name: str, *keys: str) -> Stream:
     whole = F.to_json(F.struct(*keys), {"ignoreNullFields": "false"})
     text = whole if len(keys) > 1 else F.col(keys[0]).cast("string")
     is_data = F.col(TAG) == Tag.DATA
-    # What is no data has no key, and no sketch takes a row away: it is put where no key of data can be.
+    # Rows that are not data have no key, and a sketch cannot leave rows out: they are counted under a key that no data can have.
     marked = stream.frame.withColumn("_key", F.when(is_data, F.struct(text.alias("key"))))
     counted = F.count(F.when(is_data, 1)).alias("rows")
     hottest = F.expr(f"to_json(approx_top_k(to_json(_key), {TOP + 1}, {TRACKED}))").alias("hottest")
@@ -81,15 +81,15 @@ def observe_keys(stream: Stream, name: str, *keys: str) -> Stream:
 
 
 def observed_keys(engine: Engine) -> dict[str, Keys]:
-    """Name of an observation -> what this micro-batch has counted, once its rows have been computed."""
+    """Name of an observation -> the counts of this micro-batch, once its rows have been computed."""
     names = [name for name in engine.observing() if name.startswith(PREFIX)]
     return {name.removeprefix(PREFIX): keys_of(engine.observed(name)) for name in names}
 
 
 def keys_of(observed: Mapping[str, Any]) -> Keys:
-    """What was counted, from the metrics of one observation; nothing where no row passed."""
+    """The counts in the metrics of one observation; empty if no row passed."""
     told = json.loads(observed.get("hottest") or "[]")
-    # An item that is missing stands for the rows that are no data.
+    # A missing item stands for the rows that are not data.
     items = [HotKey(key=json.loads(one["item"]).get("key"), rows=one["count"]) for one in told if "item" in one]
     return Keys(rows=int(observed.get("rows") or 0), hottest=sorted(items, key=lambda one: -one.rows)[:TOP])
 

@@ -1,19 +1,20 @@
-"""A stream of a job: a frame whose rows are either data or tagged with why they go aside.
+"""A stream of a job: a DataFrame whose rows are either data or tagged for a side output.
 
-Spark reads a source once for each branch of a plan, so a job never branches: a row that does not parse or is late stays in the one frame
-with a tag, passes through joins untouched, and is told apart when the micro-batch is written. Beside its data columns a frame has:
+Spark reads a source once for every branch of a plan, so a job never branches: a row that does not parse or is late stays in the one
+DataFrame with a tag, passes through joins untouched, and is routed when the micro-batch is written. Beside its data columns the
+DataFrame has:
 
 ==========  =========  ==================================================================================================
 column      type       what it is
 ==========  =========  ==================================================================================================
 ``_tag``    string     one of `Tag`
-``_reason`` string     why the row goes aside; null for data
-``_time``   timestamp  event time, whole milliseconds; null for what goes aside and for sources without event time
-``_record`` struct     the record (source, topic, partition, offset, timestamp, key, value) that went aside; else null
+``_reason`` string     why the row goes to a side output; null for data
+``_time``   timestamp  event time, whole milliseconds; null for side-output rows and for sources without event time
+``_record`` struct     the record (source, topic, partition, offset, timestamp, key, value) of a side-output row; else null
 ==========  =========  ==================================================================================================
 
-Stateless steps and the interval join let rows that go aside pass. Every other stateful operator would have to keep them: before one,
-`penstock.jobs.stream.side_outputs.data_rows` takes them out of the frame.
+Stateless steps and the interval join pass side-output rows through. Any other stateful operator would have to keep them: upstream of
+one, `penstock.jobs.stream.side_outputs.data_rows` takes them out of the DataFrame.
 """
 
 from __future__ import annotations
@@ -29,12 +30,12 @@ from penstock.jobs.stream.declaration import name_tag
 
 TAG, REASON, TIME, RECORD = "_tag", "_reason", "_time", "_record"
 ENVELOPE = (TAG, REASON, TIME, RECORD)
-# A data column, of sources alone whose tombstones delete: whether the row says that its key is gone.
+# A data column, only of sources whose tombstones delete: whether the row deletes its key.
 DELETED = "_deleted"
 
 
 class Tag(StrEnum):
-    """What becomes of a row. An app may have tags of its own: any other lower-case name."""
+    """What a row is. An app may define tags of its own: any other lower-case name."""
 
     DATA = "data"
     QUARANTINED = "quarantined"
@@ -45,22 +46,23 @@ class Tag(StrEnum):
     HEARTBEAT = "heartbeat"
 
 
-# What needs no side output. Rows with any other tag would be lost without one.
+# Tags that need no side output. Rows with any other tag would be lost without one.
 NO_SIDE_OUTPUT = frozenset({Tag.DATA, Tag.LATE, Tag.FILTERED, Tag.UNMATCHED, Tag.HEARTBEAT})
 _RESERVED = frozenset({Tag.DATA, Tag.HEARTBEAT})
-# The struct of ``_record``, as Spark writes it.
+# The struct of ``_record`` as Spark DDL.
 RECORD_TYPE = "struct<source: string, topic: string, partition: int, offset: bigint, timestamp: timestamp, key: binary, value: binary>"
 
 
 @dataclass(frozen=True)
 class Stream:
-    """Rows on their way through a job.
+    """The rows of a job between its sources and its sinks.
 
     Args:
         frame: the rows, with the envelope's columns beside the data.
         timed: whether the rows have an event time.
-        updates: whether a row stands for the one with the same key before it (Spark's output mode ``update``).
-        strict: whether an operator before would drop rows as old as the watermark itself, so that Spark's has to stay 1 ms behind ours.
+        updates: whether a row replaces the earlier row with the same key (Spark's output mode ``update``).
+        strict: whether an upstream operator drops rows as old as the watermark, so that Spark's watermark must stay 1 ms behind
+            Penstock's.
     """
 
     frame: DataFrame
@@ -74,41 +76,41 @@ class Stream:
         return [name for name in self.frame.columns if name not in ENVELOPE]
 
     def select(self, **columns: str | Column) -> Stream:
-        """New data columns from SQL expressions over the old ones: ``select(token="a.token", spent="a.amount + b.fee")``.
+        """New data columns from SQL expressions over the current ones: ``select(token="a.token", spent="a.amount + b.fee")``.
 
-        The expressions see nulls for rows that go aside.
+        The expressions see nulls for side-output rows.
         """
         wanted = [(F.expr(value) if isinstance(value, str) else value).alias(name) for name, value in columns.items()]
         return replace(self, frame=self.frame.select(*wanted, *ENVELOPE))
 
     def filter(self, condition: str | Column) -> Stream:
-        """Keeps the data for which a condition holds; the rest is counted as filtered, not lost. A null condition does not hold."""
+        """Keeps the data rows that satisfy a condition; the rest is counted as filtered. A null condition counts as false."""
         holds = F.expr(condition) if isinstance(condition, str) else condition
         tag = F.when((F.col(TAG) == Tag.DATA) & ~F.coalesce(holds, F.lit(False)), Tag.FILTERED).otherwise(F.col(TAG))
         return replace(self, frame=self.frame.withColumn(TAG, tag))
 
     def explode(self, name: str, array: str | Column) -> Stream:
-        """A row for each element of an array, as Flink's flatMap; data whose array is empty or null gives none.
+        """One row per element of an array, as Flink's flatMap; a data row whose array is empty or null yields none.
 
         Args:
-            name: of the column that has the element.
-            array: as a SQL expression or a column.
+            name: of the column with the element.
+            array: a SQL expression or a column.
         """
         elements = F.expr(array) if isinstance(array, str) else array
-        # What goes aside has to pass once, and an array without elements would take it away.
+        # Side-output rows must pass exactly once; an empty array would drop them.
         once = F.when(F.col(TAG) == Tag.DATA, elements).otherwise(F.array(F.lit(None)))
         return replace(self, frame=self.frame.select("*", F.explode(once).alias(name)))
 
     def divert(self, tag: str, condition: str | Column, reason: str | Column) -> Stream:
-        """Sends the data for which a condition holds aside, as Flink's side outputs do; the rest goes on. A null condition does not hold.
+        """Sends the data rows that satisfy a condition to a side output, as in Flink; the rest continues. A null condition counts as false.
 
         Args:
-            tag: what the rows are called, for ``job.side_output(sink, tag)``, without which the app is refused; a lower-case name.
-            condition: as a SQL expression or a column.
-            reason: why, as a text's SQL expression or a column.
+            tag: the rows' tag, for ``job.side_output(sink, tag)``, without which the app is rejected; a lower-case name.
+            condition: a SQL expression or a column.
+            reason: a SQL expression or a column of type string.
 
         Raises:
-            ValueError: a tag that means something else.
+            ValueError: a reserved tag.
         """
         if tag in _RESERVED:
             raise ValueError(f'divert("{tag}"): {tag} is a reserved tag; use another one')
@@ -126,10 +128,10 @@ class Stream:
         )
 
     def transform(self, step: Callable[[DataFrame], DataFrame]) -> Stream:
-        """Any step of Spark's own that keeps the envelope's columns.
+        """Applies any Spark transformation that keeps the envelope's columns.
 
         Raises:
-            ValueError: a column of the envelope is gone.
+            ValueError: an envelope column is missing afterwards.
         """
         frame = step(self.frame)
         gone = [name for name in ENVELOPE if name not in frame.columns]
@@ -139,7 +141,7 @@ class Stream:
 
 
 def record(source: Column, value: Column) -> Column:
-    """The record of a row that no Kafka record stands for: where it went aside, and the row as JSON in bytes."""
+    """The record of a side-output row that does not correspond to one Kafka record: its origin, and the row as JSON bytes."""
     return F.struct(
         source.alias("source"),
         F.lit(None).cast("string").alias("topic"),

@@ -1,6 +1,7 @@
-"""A row's event time held against the micro-batch's clock and against the watermark: what is ahead, what is late, what still counts.
+"""Compares a row's event time with the micro-batch's clock and with the watermark: what is ahead, what is late, what still counts.
 
-The clock is the micro-batch's own time, which Spark keeps in its offset log: a replay finds the same, unlike with the machine's clock.
+The clock is the micro-batch's own timestamp, which Spark keeps in its offset log: unlike the machine's clock, it is the same on a
+replay.
 """
 
 from __future__ import annotations
@@ -14,54 +15,54 @@ from penstock.jobs.stream.event_time import engine
 from penstock.jobs.stream.event_time.timestamps import NEEDED, event_time
 from penstock.jobs.stream.streams import DELETED, REASON, TIME
 
-# How far a row is behind the watermark in ms (null: it is not), and whether that makes it late. `judged` adds both.
+# How far a row is behind the watermark in ms (null if it is not), and whether that makes it late. `judged` adds both.
 BEHIND, LATE = "_behind_ms", "_late"
 
 
 def timed(frame: DataFrame, name: str, time: EventTime | None, value: str, schema: StructType) -> DataFrame:
-    """Rows with their event time, or with the reason why they have none.
+    """Adds the event time to rows, or the reason why a row has none.
 
     Args:
-        frame: with the column ``_reason``, null for what is a row so far.
-        name: of the source, for errors.
-        time: the source's `time`; None: without event time.
+        frame: with the column ``_reason``, null for rows that are valid so far.
+        name: name of the source, for errors.
+        time: the source's `time`; None: no event time.
         value: the column with the struct of the fields.
         schema: of the fields.
 
     Returns:
-        The frame with ``_time``, null for what is no row: that must not move the watermark.
+        The DataFrame with ``_time``, null for rejected records, which must not advance the watermark.
 
     Raises:
-        BadDeclaration: JOB-004, a field whose type can't have the format.
+        BadDeclaration: JOB-004, a field whose type cannot have the format.
     """
     if time is None:
         return frame.withColumn(TIME, F.lit(None).cast("timestamp"))
     if time.kind == "processing":
-        # It is not known before the watermark is: a clock that was put back must make no row late.
+        # Never before the watermark: a clock that was set back must not make rows late.
         return frame.withColumn(TIME, F.when(F.col(REASON).isNull(), F.timestamp_millis(_now_ms())))
     if time.field is not None:
         read = _from_field(frame, name, time.field, time.format, F.col(value), schema)
     else:
-        # Cut to the millisecond, as Kafka has it; the modification time of a file may be finer.
+        # Truncated to milliseconds, as in Kafka; a file's modification time may be finer.
         read = frame.withColumn(TIME, F.timestamp_millis(F.unix_millis("timestamp")))
     ahead_ms = F.unix_millis(TIME) - _now_ms()
     ahead = F.when(ahead_ms > time.max_ahead, F.concat(F.lit("ahead of the clock by ms: "), ahead_ms.cast("string")))
-    # Spark's watermark begins at 1970, and what is as old as it is dropped by stateful operators, uncounted.
+    # Spark's watermark starts at 1970, and stateful operators silently drop rows as old as that.
     ancient = F.when(F.unix_millis(TIME) <= 0, F.concat(F.lit("not after 1970-01-01T00:00:00Z: "), F.col(TIME).cast("string")))
     read = read.withColumn(REASON, F.coalesce(REASON, ahead, ancient))
     return read.withColumn(TIME, F.when(F.col(REASON).isNull(), F.col(TIME)))
 
 
 def judged(session: SparkSession, frame: DataFrame, time: EventTime | None) -> DataFrame:
-    """Rows held against the watermark in force.
+    """Compares rows with the current watermark.
 
     Args:
         session: Spark's session.
-        frame: with the column ``_time``, null for rows without.
+        frame: with the column ``_time``, null for rows without event time.
         time: the source's `time`; None: nothing is late.
 
     Returns:
-        The frame with `BEHIND` and `LATE`.
+        The DataFrame with `BEHIND` and `LATE`.
     """
     if time is None:
         return frame.withColumn(BEHIND, F.lit(None).cast("bigint")).withColumn(LATE, F.lit(False))
@@ -70,7 +71,7 @@ def judged(session: SparkSession, frame: DataFrame, time: EventTime | None) -> D
     if time.kind == "processing":
         frame = frame.withColumn(TIME, F.when(F.col(TIME).isNotNull(), F.greatest(TIME, F.timestamp_millis(current_ms))))
     behind_ms = current_ms - F.unix_millis(TIME)
-    # What an operator has let go of can't come back, even where the spec allows more lateness than it did before a restart.
+    # State that an operator has cleared cannot come back, even if the spec allows more lateness than before a restart.
     late = (behind_ms > time.allowed_lateness) | (F.unix_millis(TIME) < cleared_ms)
     return (
         frame.withColumn(BEHIND, F.when(behind_ms > 0, behind_ms))
@@ -80,7 +81,7 @@ def judged(session: SparkSession, frame: DataFrame, time: EventTime | None) -> D
 
 
 def behind_reason() -> Column:
-    """Why a late row goes aside."""
+    """The reason recorded for a late row."""
     return F.concat(F.lit("older than the watermark by ms: "), F.col(BEHIND).cast("string"))
 
 
@@ -88,7 +89,7 @@ def _from_field(frame: DataFrame, name: str, named: str, form: str, value: Colum
     field = value[named]
     moment = event_time(field, schema[named].dataType, form, f'job.source("{name}"), field {named}')
     if DELETED in frame.columns:
-        # A tombstone has no value, so no field either: the broker's time is the one that there is.
+        # A tombstone has no value and hence no field: only the broker's timestamp is available.
         moment = F.when(F.col(DELETED), F.timestamp_millis(F.unix_millis("timestamp"))).otherwise(moment)
         field = F.when(F.col(DELETED), F.lit("none is needed")).otherwise(field.cast("string"))
     missing = F.when(field.isNull(), F.lit(f"{named} is missing"))
@@ -97,5 +98,5 @@ def _from_field(frame: DataFrame, name: str, named: str, form: str, value: Colum
 
 
 def _now_ms() -> Column:
-    """The micro-batch's own time in epoch milliseconds."""
+    """The micro-batch's own timestamp in epoch milliseconds."""
     return F.unix_millis(F.current_timestamp())

@@ -1,4 +1,4 @@
-"""What a micro-batch brought from each partition, counted while its rows pass."""
+"""Counts of what a micro-batch read from each partition, collected while its rows pass."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ PREFIX = "penstock_time_"
 
 
 def observe(frame: DataFrame, source: str, splits: int, split: str, time: str) -> DataFrame:
-    """Counts rows and the greatest event time of each split as the rows pass by; the rows are left as they are.
+    """Counts rows and the maximum event time of each split while the rows pass; the rows themselves are unchanged.
 
     Args:
-        frame: the rows of one source; where `judging.judged` has held them against the watermark, those behind it are counted too.
+        frame: the rows of one source; if `judging.judged` has compared them with the watermark, those behind it are counted too.
         source: the source's name.
-        splits: how many there are when the query is planned: partitions, for Kafka.
+        splits: their number when the query is planned; for Kafka, the partitions.
         split: the column with the split's number, from 0.
         time: the column with the event time; null for rows without.
     """
@@ -36,7 +36,7 @@ def observe(frame: DataFrame, source: str, splits: int, split: str, time: str) -
 
 
 def seen(metrics: Mapping[str, Any], splits: Sequence[str]) -> dict[str, Seen]:
-    """What was counted, for every split by its label."""
+    """The counts of every split, by its label."""
     return {
         split: Seen(rows=int(metrics.get(f"rows_{number}") or 0), greatest_ms=_integer(metrics.get(f"greatest_{number}")))
         for number, split in enumerate(splits)
@@ -44,17 +44,17 @@ def seen(metrics: Mapping[str, Any], splits: Sequence[str]) -> dict[str, Seen]:
 
 
 def late(metrics: Mapping[str, Any]) -> int:
-    """How many rows were late."""
+    """Number of late rows."""
     return int(metrics.get("late") or 0)
 
 
 def tolerated(metrics: Mapping[str, Any]) -> int:
-    """How many rows were older than the watermark and still counted, being within the allowed lateness."""
+    """Number of rows older than the watermark that still counted because they were within the allowed lateness."""
     return int(metrics.get("tolerated") or 0)
 
 
 def grown(metrics: Mapping[str, Any], splits: int) -> bool:
-    """Whether rows came from a partition that was not there when the query was planned."""
+    """Whether rows came from a partition that did not exist when the query was planned."""
     return int(metrics.get("last_partition", -1)) >= splits
 
 

@@ -1,4 +1,4 @@
-"""Reading event times: each format to a timestamp in whole milliseconds, as Flink counts event time."""
+"""Parses event times: every format becomes a timestamp in whole milliseconds, Flink's resolution."""
 
 from __future__ import annotations
 
@@ -8,16 +8,16 @@ from pyspark.sql.types import DataType, DecimalType, DoubleType, FloatType, Inte
 
 from penstock.jobs.errors import BadDeclaration
 
-# ISO 8601 in the form that java.time.OffsetDateTime reads: a date, a time to the second or finer, and an offset. Spark's own cast also
-# takes a bare date, a bare year or a local time, which say nothing about the moment that is meant.
+# ISO 8601 as java.time.OffsetDateTime reads it: a date, a time with seconds or finer, and an offset. Spark's own cast also accepts a bare
+# date, a bare year or a local time, which do not identify an instant.
 ISO_8601 = r"^[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9]{2}:[0-9]{2}:[0-9]{2}(\.[0-9]{1,9})?(Z|[+-][0-9]{2}:[0-9]{2})$"
-# Plain decimals, up to the nanosecond: Spark's own cast also takes blanks and exponents.
+# Plain decimals down to nanoseconds: Spark's own cast also accepts blanks and exponents.
 _DECIMAL = r"^-?[0-9]{1,20}(\.[0-9]{1,9})?$"
-# The first and the last millisecond of the years 0001 to 9999, those that Spark's timestamps are defined for. A number beyond them would
-# be an overflow, which stops a query.
+# The first and the last millisecond of the years 0001 to 9999, the range of Spark's timestamps. A number outside of it would overflow,
+# which fails the query.
 _LEAST_MS, _GREATEST_MS = -62_135_596_800_000, 253_402_300_799_999
 
-# What a field has to be, in the words of a record's reason.
+# What a field must contain, as worded in a record's reason.
 NEEDED = {
     "iso-8601": "ISO-8601 with an offset",
     "epoch-seconds": "seconds since 1970",
@@ -27,16 +27,16 @@ NEEDED = {
 
 
 def event_time(field: Column, kind: DataType, form: str, where: str) -> Column:
-    """The moment that a field tells, cut to whole milliseconds; null where it can't be read.
+    """The instant in a field, truncated to milliseconds; null if it cannot be parsed.
 
     Args:
         field: the field.
-        kind: its type. A TIMESTAMP, as Avro and Parquet have it, is a moment already, whatever the format.
-        form: ``iso-8601``, ``epoch-seconds``, ``epoch-millis`` or ``epoch-micros``; numbers may be texts too, and have fractions.
+        kind: its type. A TIMESTAMP, as in Avro and Parquet, already is an instant, whatever the format.
+        form: ``iso-8601``, ``epoch-seconds``, ``epoch-millis`` or ``epoch-micros``; numbers may also be strings and may have fractions.
         where: the field's place, for errors.
 
     Raises:
-        BadDeclaration: JOB-004, a type that can't have the format.
+        BadDeclaration: JOB-004, a type that cannot have the format.
     """
     if isinstance(kind, TimestampType):
         return _whole(F.unix_millis(field))
@@ -52,7 +52,7 @@ def event_time(field: Column, kind: DataType, form: str, where: str) -> Column:
 
 
 def from_iso_8601(text: Column) -> Column:
-    """A timestamp in whole milliseconds; null where the text is not ISO-8601 with an offset."""
+    """A timestamp in whole milliseconds; null if the text is not ISO-8601 with an offset."""
     return _whole(F.unix_millis(F.when(text.rlike(ISO_8601), text.try_cast("timestamp"))))
 
 
