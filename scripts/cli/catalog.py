@@ -26,16 +26,16 @@ from penstock.sizing.catalog.instance_type import InstanceType
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """The arguments of the verb."""
     verbs = parser.add_subparsers(dest="action", required=True, metavar="ACTION")
-    listing = verbs.add_parser("list", help="what is shipped, and what given snapshots hold", allow_abbrev=False)
-    listing.add_argument("snapshots", nargs="*", type=Path, metavar="FILE", help="a snapshot that `refresh` wrote")
+    listing = verbs.add_parser("list", help="list the shipped catalog and given snapshots", allow_abbrev=False)
+    listing.add_argument("snapshots", nargs="*", type=Path, metavar="FILE", help="snapshot written by `refresh`")
     add_output_argument(listing)
-    show = verbs.add_parser("show", help="one instance type: facts, what pods can have of it, labels, prices", allow_abbrev=False)
-    show.add_argument("name", metavar="TYPE", help="for example m7g.xlarge")
-    show.add_argument("--catalog", type=Path, metavar="FILE", help=f"a snapshot (default: the shipped catalog of {SHIPPED_REGION})")
+    show = verbs.add_parser("show", help="show an instance type: resources, allocatable, labels, prices", allow_abbrev=False)
+    show.add_argument("name", metavar="TYPE", help="instance type, for example m7g.xlarge")
+    show.add_argument("--catalog", type=Path, metavar="FILE", help=f"snapshot (default: the shipped catalog of {SHIPPED_REGION})")
     add_output_argument(show)
-    refresh = verbs.add_parser("refresh", help="ask AWS for a region's types and prices, on-demand and spot", allow_abbrev=False)
-    refresh.add_argument("--region", required=True, type=_region, metavar="REGION", help="an AWS region, for example eu-central-1")
-    refresh.add_argument("--out", type=Path, metavar="FILE", help="the snapshot (default: catalog.REGION.DATE.json here)")
+    refresh = verbs.add_parser("refresh", help="fetch a region's instance types, on-demand and spot prices from AWS", allow_abbrev=False)
+    refresh.add_argument("--region", required=True, type=_region, metavar="REGION", help="AWS region, for example eu-central-1")
+    refresh.add_argument("--out", type=Path, metavar="FILE", help="output file (default: catalog.REGION.DATE.json in the current folder)")
 
 
 def run(arguments: argparse.Namespace) -> int:

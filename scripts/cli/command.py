@@ -42,20 +42,20 @@ class Verb(NamedTuple):
 
 
 VERBS = {
-    "size": Verb("penstock.scripts.cli.size", "work out what jobs need: executors, pods, Spark settings, topics, nodes, cost"),
-    "place": Verb("penstock.scripts.cli.place", "tell which nodes Karpenter makes for pods, from a scenario in JSON"),
-    "cost": Verb("penstock.scripts.cli.cost", "tell what a job costs, and the difference between two specs or environments"),
-    "lint": Verb("penstock.scripts.cli.lint", "look for what goes wrong only later: selectors, requirements, settings, versions"),
-    "catalog": Verb("penstock.scripts.cli.catalog", "show instance types and prices, or fetch those of a region from AWS"),
-    "report": Verb("penstock.scripts.cli.report", "write a plan as one HTML page: nodes, cost, throughput and recovery"),
-    "scan": Verb("penstock.scripts.cli.scan", "hold what an environment would make against security rules, without AWS"),
-    "doctor": Verb("penstock.scripts.cli.doctor", "say what is missing on this machine, and in an environment's account"),
-    "bootstrap": Verb("penstock.scripts.cli.bootstrap", "make the bucket of an environment's Terraform state"),
-    "synth": Verb("penstock.scripts.cli.synth", "write an environment's stacks for Terraform"),
-    "deploy": Verb("penstock.scripts.cli.deploy", "show what an environment's stacks change, and apply them in order"),
-    "topics": Verb("penstock.scripts.cli.topics", "show the topics of an environment's jobs, create and grow them"),
-    "destroy": Verb("penstock.scripts.cli.destroy", "stop an environment's jobs and take its stacks away in order"),
-    "up": Verb("penstock.scripts.cli.up", "run a job on this machine, end to end: emulated AWS, a real Kafka broker, Spark"),
+    "size": Verb("penstock.scripts.cli.size", "plan jobs: executors, pods, Spark settings, topics, nodes, cost"),
+    "place": Verb("penstock.scripts.cli.place", "simulate the nodes that Karpenter creates for pods, from a JSON scenario"),
+    "cost": Verb("penstock.scripts.cli.cost", "estimate what a job costs, or compare two specs or environments"),
+    "lint": Verb("penstock.scripts.cli.lint", "find valid but risky configuration in specs, environments and manifests"),
+    "catalog": Verb("penstock.scripts.cli.catalog", "show instance types and prices, or fetch a region's from AWS"),
+    "report": Verb("penstock.scripts.cli.report", "write a plan as a single HTML page: nodes, cost, throughput, recovery"),
+    "scan": Verb("penstock.scripts.cli.scan", "check an environment's resources against security rules, offline"),
+    "doctor": Verb("penstock.scripts.cli.doctor", "report missing prerequisites on this machine and in an environment's account"),
+    "bootstrap": Verb("penstock.scripts.cli.bootstrap", "create the S3 bucket for an environment's Terraform state"),
+    "synth": Verb("penstock.scripts.cli.synth", "synthesize an environment's stacks for Terraform"),
+    "deploy": Verb("penstock.scripts.cli.deploy", "plan an environment's stacks and apply them in order"),
+    "topics": Verb("penstock.scripts.cli.topics", "plan and apply the topics of an environment's jobs"),
+    "destroy": Verb("penstock.scripts.cli.destroy", "stop an environment's jobs and tear down its stacks in order"),
+    "up": Verb("penstock.scripts.cli.up", "run jobs end to end on this machine: emulated AWS, a real Kafka broker, Spark"),
 }
 
 
@@ -143,11 +143,11 @@ def _top_parser() -> argparse.ArgumentParser:
         prog="penstock",
         usage="penstock VERB [OPTION]...",
         description="Sizes, provisions, runs and verifies PySpark Structured Streaming jobs on AWS.",
-        epilog=f"verbs:\n{verbs}\n\n'penstock VERB --help' says more of a verb.",
+        epilog=f"verbs:\n{verbs}\n\nUse 'penstock VERB --help' for more about a verb.",
         formatter_class=argparse.RawDescriptionHelpFormatter,
         allow_abbrev=False,
     )
-    parser.add_argument("--version", action=_Version, nargs=0, help="print the version and end")
+    parser.add_argument("--version", action=_Version, nargs=0, help="print the version and exit")
     return parser
 
 

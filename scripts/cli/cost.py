@@ -45,7 +45,7 @@ class Priced(NamedTuple):
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """The arguments of the verb."""
-    parser.add_argument("specs", nargs="+", type=Path, metavar="SPEC", help="the job spec; a second one: the difference from the first")
+    parser.add_argument("specs", nargs="+", type=Path, metavar="SPEC", help="job spec; with two, show the difference")
     add_environment_options(parser, "given twice: the difference between them")
     add_planning_arguments(parser)
     add_prices_argument(parser)
@@ -54,7 +54,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--output",
         choices=FORMATS,
         default=FORMATS[0],
-        help="table for people, json or yaml for programs, markdown for a comment on a pull request (default: table)",
+        help="output format; markdown suits a pull request comment (default: table)",
     )
 
 

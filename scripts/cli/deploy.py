@@ -28,13 +28,17 @@ from penstock.sizing.planned import SCHEMA_VERSION
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """The arguments of the verb."""
     add_environment_argument(parser)
-    parser.add_argument("stacks", nargs="*", metavar="STACK", help="these alone, with all that they depend on (default: all)")
-    parser.add_argument("--yes", action="store_true", help="apply without asking")
-    parser.add_argument("--plan-only", "--diff", action="store_true", help="show what would be done, and end")
+    parser.add_argument("stacks", nargs="*", metavar="STACK", help="stacks to deploy, with their dependencies (default: all)")
+    parser.add_argument("--yes", action="store_true", help="skip the confirmation prompt")
+    parser.add_argument("--plan-only", "--diff", action="store_true", help="show the plan and exit")
     parser.add_argument(
-        "--allow-loss", action="append", default=[], metavar="STACK/ADDRESS", help="holds data, and may be replaced; may be repeated"
+        "--allow-loss",
+        action="append",
+        default=[],
+        metavar="STACK/ADDRESS",
+        help="allow replacing or destroying this stateful resource; repeatable",
     )
-    parser.add_argument("--unlock", metavar="ID", help="first take away the lock of a deploy that is known to be dead, on the STACK named")
+    parser.add_argument("--unlock", metavar="ID", help="force-unlock a stale state lock of the named STACK first")
     workplace.add_arguments(parser)
     add_output_argument(parser)
 
@@ -63,7 +67,7 @@ def run(arguments: argparse.Namespace) -> int:
 
 def _deploy(arguments: argparse.Namespace, aws: AwsAccess, plans: EnvironmentPlans, steps: Steps, folder: Path) -> int:
     environment = aws.environment
-    with steps.at("synth", "cdktf synthesizes the stacks") as step:
+    with steps.at("synth", "synthesizing the stacks with cdktf") as step:
         stacks = wanted(synthesized(environment, folder, planned=plans), arguments.stacks)
         step.said = f"{len(stacks)} stacks"
     if any(stack.on_kubernetes for stack in stacks):

@@ -23,11 +23,13 @@ from penstock.sizing.planned import SCHEMA_VERSION
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """The arguments of the verb."""
     add_environment_argument(parser)
-    parser.add_argument("--yes", action="store_true", help="destroy without asking")
-    parser.add_argument("--plan-only", action="store_true", help="show what would go and what would stay, and end")
-    parser.add_argument("--delete-bucket", action="append", default=[], metavar="NAME", help="goes with all that it holds; may be repeated")
+    parser.add_argument("--yes", action="store_true", help="skip the confirmation prompt")
+    parser.add_argument("--plan-only", action="store_true", help="show what would be destroyed and what would be kept, and exit")
     parser.add_argument(
-        "--delete", action="append", default=[], metavar="STACK/ADDRESS", help="goes although the environment protects it; may be repeated"
+        "--delete-bucket", action="append", default=[], metavar="NAME", help="also delete this bucket with all its objects; repeatable"
+    )
+    parser.add_argument(
+        "--delete", action="append", default=[], metavar="STACK/ADDRESS", help="also destroy this protected resource; repeatable"
     )
     workplace.add_arguments(parser)
     add_output_argument(parser)
@@ -49,7 +51,7 @@ def run(arguments: argparse.Namespace) -> int:
     introduce(environment, aws, steps)
     state_bucket.check(aws)
     with workplace.held(workplace.folder_of(environment.name, arguments.out), "destroy") as folder:
-        with steps.at("synth", "cdktf synthesizes the stacks") as step:
+        with steps.at("synth", "synthesizing the stacks with cdktf") as step:
             # What can't be deployed any more, for its version has gone out of support, can still be taken away.
             stacks = synthesized(environment, folder, planned=plans(environment))
             step.said = f"{len(stacks)} stacks"

@@ -51,7 +51,7 @@ def run(arguments: argparse.Namespace) -> int:
 
 
 def _table(findings: Sequence[Finding]) -> str:
-    columns = (Column("check"), Column("status"), Column("details", wraps=True), Column("needed for", wraps=True))
+    columns = (Column("check"), Column("status"), Column("details", wraps=True), Column("purpose", wraps=True))
     rows = ((finding.name, Styled(finding.state, _STYLES[finding.state]), _details(finding), finding.purpose) for finding in findings)
     return "\n".join(table(columns, rows, screen_of(sys.stdout, os.environ))) + "\n"
 

@@ -42,7 +42,7 @@ def add_environment_options(parser: argparse.ArgumentParser, more: str) -> None:
 def add_environment_argument(parser: argparse.ArgumentParser) -> None:
     """``ENV`` and ``--environment ENV`` for what works on AWS: without either, PENSTOCK_ENVIRONMENT names it."""
     parser.add_argument("environment_argument", nargs="?", metavar="ENV", help=f"{_WHAT} (default: {ENVIRONMENT_VARIABLE})")
-    parser.add_argument("-e", "--environment", metavar="ENV", help="the same")
+    parser.add_argument("-e", "--environment", metavar="ENV", help="same as ENV")
 
 
 def chosen(arguments: argparse.Namespace) -> Environment:

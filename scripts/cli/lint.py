@@ -31,7 +31,7 @@ from penstock.sizing.planned import SCHEMA_VERSION
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """The arguments of the verb."""
-    parser.add_argument("specs", nargs="*", type=Path, metavar="SPEC", help="job specs, with the environment that they run in")
+    parser.add_argument("specs", nargs="*", type=Path, metavar="SPEC", help="job spec to lint together with its environment")
     add_environment_option(parser, None, default_text=f"{DEFAULT_ENVIRONMENT}, with a SPEC")
     parser.add_argument(
         "--manifest",
@@ -40,13 +40,13 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         type=Path,
         default=[],
         metavar="FILE",
-        help="Kubernetes manifests: NodePool, EC2NodeClass, Pod, Deployment, StatefulSet, Job, SparkApplication ...",
+        help="Kubernetes manifests to lint: NodePool, EC2NodeClass, Pod, Deployment, StatefulSet, Job, SparkApplication ...",
     )
     add_planning_arguments(parser)
-    parser.add_argument("--today", metavar="YYYY-MM-DD", help="the date for the ends of support (default: today)")
-    parser.add_argument("--ignore", action="append", default=[], metavar="LINT-0xx", help="leave a rule out; may be repeated")
-    parser.add_argument("--strict", action="store_true", help="end with 1 on warnings too")
-    parser.add_argument("--rules", action="store_true", help="print all the rules and end")
+    parser.add_argument("--today", metavar="YYYY-MM-DD", help="date against which ends of support are checked (default: today)")
+    parser.add_argument("--ignore", action="append", default=[], metavar="LINT-0xx", help="disable a rule; repeatable")
+    parser.add_argument("--strict", action="store_true", help="treat warnings as errors")
+    parser.add_argument("--rules", action="store_true", help="list all rules and exit")
     add_output_argument(parser)
 
 

@@ -65,12 +65,14 @@ def nodes_of(environment: str | None, catalog: Path | None = None) -> Nodes:
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """The arguments of the verb."""
     parser.add_argument(
-        "scenarios", nargs="+", type=Path, metavar="SCENARIO", help="a JSON file: a scenario, or one under the key `scenario`"
+        "scenarios", nargs="+", type=Path, metavar="SCENARIO", help="JSON file with a scenario, optionally under the key `scenario`"
     )
     add_environment_option(parser, None, more="its node settings, zones and prices hold", default_text="Karpenter's own")
-    parser.add_argument("--catalog", type=Path, metavar="FILE", help="a snapshot of `catalog refresh`, for its types and its spot prices")
+    parser.add_argument(
+        "--catalog", type=Path, metavar="FILE", help="snapshot written by `penstock catalog refresh`, for its types and spot prices"
+    )
     add_output_argument(parser, FORMATS)
-    parser.add_argument("--explain", action="store_true", help="say why pods stay unschedulable, in JSON and YAML too")
+    parser.add_argument("--explain", action="store_true", help="include the reasons for unschedulable pods in JSON and YAML")
 
 
 def run(arguments: argparse.Namespace) -> int:

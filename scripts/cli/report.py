@@ -22,11 +22,11 @@ _SUFFIXES = (".html", ".htm")
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """The arguments of the verb."""
-    parser.add_argument("spec", type=Path, metavar="SPEC", help="the job spec, a YAML file")
+    parser.add_argument("spec", type=Path, metavar="SPEC", help="job spec (YAML)")
     add_environment_option(parser)
     add_planning_arguments(parser)
     add_prices_argument(parser)
-    parser.add_argument("--out", type=Path, metavar="FILE.html", help="where to write the page (default: <job>-report.html in this folder)")
+    parser.add_argument("--out", type=Path, metavar="FILE.html", help="output file (default: <job>-report.html in the current folder)")
 
 
 def run(arguments: argparse.Namespace) -> int:

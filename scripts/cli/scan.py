@@ -21,7 +21,9 @@ from penstock.sizing.planned import SCHEMA_VERSION
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """The arguments of the verb."""
     add_environment_argument(parser)
-    parser.add_argument("--waivers", type=Path, default=WAIVERS, metavar="FILE", help="accepted findings (default: infra/waivers.toml)")
+    parser.add_argument(
+        "--waivers", type=Path, default=WAIVERS, metavar="FILE", help="waivers of accepted findings (default: infra/waivers.toml)"
+    )
     add_output_argument(parser)
 
 

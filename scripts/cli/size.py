@@ -29,14 +29,14 @@ from penstock.sizing.planned import SCHEMA_VERSION, Plan
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """The arguments of the verb."""
-    parser.add_argument("specs", nargs="*", type=Path, metavar="SPEC", help="the job spec, a YAML file; several: on shared nodes")
+    parser.add_argument("specs", nargs="*", type=Path, metavar="SPEC", help="job spec (YAML); several are planned on shared nodes")
     add_environment_option(parser)
     add_planning_arguments(parser)
     add_prices_argument(parser)
     add_output_argument(parser)
-    parser.add_argument("--explain", action="store_true", help="say for each number how it came about")
-    parser.add_argument("--from-flink", type=Path, metavar="FILE", help="a FlinkDeployment: prints the job spec that replaces it")
-    parser.add_argument("--out", type=Path, metavar="SPEC.yaml", help="with --from-flink: a file for the spec, too")
+    parser.add_argument("--explain", action="store_true", help="show the rule and inputs behind each number")
+    parser.add_argument("--from-flink", type=Path, metavar="FILE", help="convert a FlinkDeployment to a job spec")
+    parser.add_argument("--out", type=Path, metavar="SPEC.yaml", help="with --from-flink: also write the spec to this file")
 
 
 def run(arguments: argparse.Namespace) -> int:

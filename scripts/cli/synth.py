@@ -24,7 +24,7 @@ DEFAULT_FOLDER = Path("cdktf.out")
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """The arguments of the verb."""
     add_environment_argument(parser)
-    parser.add_argument("--out", type=Path, default=DEFAULT_FOLDER, metavar="DIR", help=f"where to (default: {DEFAULT_FOLDER})")
+    parser.add_argument("--out", type=Path, default=DEFAULT_FOLDER, metavar="DIR", help=f"output folder (default: {DEFAULT_FOLDER})")
     add_output_argument(parser)
 
 

@@ -33,26 +33,22 @@ _YES = ("y", "yes")
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """The arguments of the verb."""
     verbs = parser.add_subparsers(dest="action", required=True, metavar="ACTION")
-    plan = verbs.add_parser("plan", help="show what would be done, and change nothing", allow_abbrev=False)
-    apply = verbs.add_parser("apply", help="show it, ask, and do it", allow_abbrev=False)
+    plan = verbs.add_parser("plan", help="show the plan without changing anything", allow_abbrev=False)
+    apply = verbs.add_parser("apply", help="show the plan, ask for confirmation, and apply it", allow_abbrev=False)
     for one in (plan, apply):
         _add_common(one)
-    apply.add_argument("--yes", action="store_true", help="do not ask")
+    apply.add_argument("--yes", action="store_true", help="skip the confirmation prompt")
 
 
 def _add_common(parser: argparse.ArgumentParser) -> None:
     add_environment_argument(parser)
+    parser.add_argument("--spec", action="append", type=Path, default=[], metavar="FILE", help="additional job spec; repeatable")
+    parser.add_argument("--brokers", metavar="HOST:PORT", help="bootstrap servers, comma-separated (default: the environment's)")
+    parser.add_argument("--security", choices=get_args(Security), help="security protocol of the listener (default: the environment's)")
+    parser.add_argument("--ca-file", type=Path, metavar="FILE", help="PEM file with the brokers' CA certificates")
+    parser.add_argument("--lose-records", action="store_true", help="allow changes that delete records, such as a shorter retention")
     parser.add_argument(
-        "--spec", action="append", type=Path, default=[], metavar="FILE", help="a job spec beside the environment's own; may be repeated"
-    )
-    parser.add_argument("--brokers", metavar="HOST:PORT", help="brokers in place of the environment's, several with commas")
-    parser.add_argument("--security", choices=get_args(Security), help="of their listener (default: the environment's)")
-    parser.add_argument("--ca-file", type=Path, metavar="FILE", help="certificates in PEM that the brokers' are signed by")
-    parser.add_argument(
-        "--lose-records", action="store_true", help="allow settings by which the brokers drop records, as a shorter retention"
-    )
-    parser.add_argument(
-        "--replication", type=_copies, metavar="N", help="replicas where no spec names a number (default: the environment's)"
+        "--replication", type=_copies, metavar="N", help="replication factor for topics without one in a spec (default: the environment's)"
     )
     add_output_argument(parser)
 
@@ -133,7 +129,7 @@ def _agree(arguments: argparse.Namespace) -> None:
     if arguments.output != "table" or not sys.stdin.isatty():
         need = "--yes, where nobody can be asked"
         raise WrongUsage(given="penstock topics apply", need=need, fix="look at penstock topics plan first, then apply with --yes")
-    answer = input("Do this? Type yes: ")
+    answer = input("Apply these changes? Only 'yes' is accepted: ")
     if answer.strip().lower() not in _YES:
         raise NotAgreed(path="topics", given=answer, need="yes", fix="run it again when it is as you want it")
 

@@ -48,19 +48,26 @@ _WIDTH = 100
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """The arguments of the verb."""
-    parser.add_argument("specs", nargs="+", type=Path, metavar="SPEC", help="a job spec; several run one after another in one environment")
     parser.add_argument(
-        "--app-path", action="append", type=Path, default=[], metavar="DIR", help="a folder where an app's module may lie; may be repeated"
+        "specs", nargs="+", type=Path, metavar="SPEC", help="job spec; several run one after another in the same environment"
     )
-    parser.add_argument("--keep", action="store_true", help="stay up after the check, until Ctrl-C")
+    parser.add_argument(
+        "--app-path",
+        action="append",
+        type=Path,
+        default=[],
+        metavar="DIR",
+        help="additional folder to search for an app's module; repeatable",
+    )
+    parser.add_argument("--keep", action="store_true", help="keep running after the check, until Ctrl-C")
     parser.add_argument(
         "--all-stacks",
         action="store_true",
-        help="apply every stack of the environment, not the one alone that jobs need",
+        help="apply every stack of the environment, not only the one that jobs need",
     )
     add_environment_option(parser, LOCAL_ENVIRONMENT)
-    parser.add_argument("--aws-port", type=_port, default=0, metavar="PORT", help="of the emulated AWS (default: a free one)")
-    parser.add_argument("--kafka-port", type=_port, default=0, metavar="PORT", help="of the Kafka broker (default: a free one)")
+    parser.add_argument("--aws-port", type=_port, default=0, metavar="PORT", help="port of the emulated AWS (default: any free port)")
+    parser.add_argument("--kafka-port", type=_port, default=0, metavar="PORT", help="port of the Kafka broker (default: any free port)")
 
 
 def run(arguments: argparse.Namespace) -> int:
@@ -156,7 +163,7 @@ def _run_all(jobs: list[Job], arguments: argparse.Namespace, environment: Enviro
     steps.title(f"environment {environment.name}")
     ports = {"aws_port": arguments.aws_port, "kafka_port": arguments.kafka_port}
     local = LocalEnvironment(environment, folder=folder, all_stacks=arguments.all_stacks, **ports)
-    with steps.at("start", "an emulated AWS (moto) and Apache Kafka in KRaft mode") as step:
+    with steps.at("start", "starting an emulated AWS (moto) and Apache Kafka in KRaft mode") as step:
         held.enter_context(local)
         step.said = f"emulated AWS at {local.aws.endpoint}, Kafka at {local.kafka.address}"
     for job in jobs:
@@ -164,12 +171,12 @@ def _run_all(jobs: list[Job], arguments: argparse.Namespace, environment: Enviro
         kafka_topics.create(local.kafka.address, job.plan.kafka.topics, settings)
     steps.line("topics", "\n".join(", ".join(f"{topic} ({count})" for topic, count in job.plan.kafka.topics.items()) for job in jobs))
     runs = [_local_run(job, local, folder, steps) for job in jobs]
-    with steps.at("buckets", "cdktf synthesizes the stack, Terraform applies it") as step:
+    with steps.at("buckets", "synthesizing the stack with cdktf and applying it with Terraform") as step:
         local.wait_for_buckets()
         step.said = f"{environment.spec.buckets.checkpoints}, {environment.spec.buckets.output}"
     for one in runs:
         _run_one(one, steps, held if arguments.keep else None)
-    with steps.at("apply", "Terraform applies the rest") as step:
+    with steps.at("apply", "applying the remaining resources with Terraform") as step:
         step.said = "\n".join(_applied(name, applied) for name, applied in local.applied().items())
     if arguments.all_stacks:
         _plan_again(local, steps)
@@ -194,12 +201,12 @@ def _plan_again(local: LocalEnvironment, steps: Steps) -> None:
     Raises:
         StacksDiffer: RUN-018.
     """
-    with steps.at("plan", "Terraform plans every stack again") as step:
+    with steps.at("plan", "planning every stack again with Terraform") as step:
         differing = local.differing()
         if differing:
             fix = "see terraform-plan.log of the stack: the emulated AWS answers otherwise than it was asked"
             raise StacksDiffer(path=", ".join(differing), given="a plan with changes", need="none right after an apply", fix=fix)
-        step.said = "nothing to change"
+        step.said = "no changes"
 
 
 def _applied(stack: str, applied: Applied) -> str:
@@ -212,7 +219,7 @@ def _run_one(one: LocalRun, steps: Steps, keep: ExitStack | None) -> None:
     """Runs a job until its input is processed, and checks it; its driver ends with that, or with `keep`."""
     steps.title(f"job {one.job.name}")
     for cut in one.machine.cuts:
-        steps.line("cut", cut)
+        steps.line("scaled down", cut)
     with ExitStack() as own:
         if one.bounded:
             _feed(one, steps)
@@ -227,9 +234,9 @@ def _feed(one: LocalRun, steps: Steps) -> None:
     if not one.job.generators:
         # A server sends its lines by itself.
         return
-    with steps.at("input", "making the records to be fed") as step:
+    with steps.at("input", "generating input records") as step:
         records = one.records()
-        step.said = f"{sum(len(some) for some in records.values()):,} records made"
+        step.said = f"{sum(len(some) for some in records.values()):,} records generated"
     one.feed(records)
 
 
@@ -239,11 +246,11 @@ def _check(one: LocalRun, steps: Steps) -> None:
     Raises:
         WrongResult: RUN-016.
     """
-    with steps.at("check", "reading the result back and computing what had to come out") as step:
+    with steps.at("check", "reading the results back and computing the expected results") as step:
         expected = one.expectation()
         outcome = one.outcome(expected)
         found = verdict.judge(outcome, expected) if expected else verdict.balance(outcome)
-        step.said = "read back"
+        step.said = "results read back"
     _show(one, outcome, found, steps)
     if found.differences:
         raise WrongResult(
@@ -254,7 +261,7 @@ def _check(one: LocalRun, steps: Steps) -> None:
 def _show(one: LocalRun, outcome: Outcome, found: Verdict, steps: Steps) -> None:
     fed = ", ".join(f"{place} {records:,}" for place, records in one.given.items())
     flush = sum(len(what.flush) for what in one.fed.values())
-    steps.line("in", f"{outcome.rows_in:,} records ({fed})" + (f"; {flush} flush events are not counted" if flush else ""))
+    steps.line("in", f"{outcome.rows_in:,} records ({fed})" + (f"; {flush} flush events not counted" if flush else ""))
     plural = "s" if outcome.files > 1 else ""
     files = f" in {outcome.files} file{plural}, {outcome.bytes / 1024 / 1024:.1f} MiB" if outcome.files else ""
     steps.line("out", f"{outcome.rows:,} rows{files}: {one.output_place()}")
@@ -262,17 +269,17 @@ def _show(one: LocalRun, outcome: Outcome, found: Verdict, steps: Steps) -> None
         topic = one.side_output_topic(tag)
         steps.line(tag, f"{count:,}" + (f" in topic {topic}" if topic else ", counted only"))
     if outcome.filtered or outcome.unmatched:
-        steps.line("not written", f"{outcome.filtered:,} filtered, {outcome.unmatched:,} without a partner so far")
+        steps.line("not written", f"{outcome.filtered:,} filtered, {outcome.unmatched:,} unmatched so far")
     rate = outcome.rows_in / max(0.001, one.processing_ms / 1000)
     steps.line(
         "throughput", f"{rate:,.0f} records/s over {one.micro_batches} micro-batches, {one.processing_ms / 1000:.1f} s of processing"
     )
-    steps.line("verdict", f"{'WRONG' if found.differences else 'right'}: {found.checked}")
+    steps.line("verdict", f"{'WRONG' if found.differences else 'correct'}: {found.checked}")
 
 
 def _stay(runs: list[LocalRun], local: LocalEnvironment, steps: Steps) -> None:
     """Says how to look at what runs, and waits for Ctrl-C while all of it runs."""
-    steps.title("it stays up; Ctrl-C stops it and takes everything away")
+    steps.title("still running; Ctrl-C stops it and tears everything down")
     console = "org.apache.kafka.tools.consumer.ConsoleConsumer"
     for one in runs:
         steps.line(

@@ -25,7 +25,7 @@ def main(argv: Sequence[str]) -> int:
         The exit code: 0 done, 4 or 5 with an error of KUBE-001 to KUBE-011.
     """
     parser = argparse.ArgumentParser(prog="python -m penstock.scripts.kube", description="Builds etcd, kube-apiserver and helm, once.")
-    parser.add_argument("--serve", action="store_true", help="start an API server, say its kubeconfig, and end with Ctrl-C")
+    parser.add_argument("--serve", action="store_true", help="start an API server, print its kubeconfig, and stop on Ctrl-C")
     options = parser.parse_args(argv)
     try:
         for program in binaries.PROGRAMS:

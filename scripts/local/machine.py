@@ -46,7 +46,7 @@ def cut(plan: Plan, cores: int | None = None, memory_mib: int | None = None) -> 
     heap_mib = min(planned_mib, max(_LEAST_HEAP_MIB, math.floor(memory_mib / _SHARE_OF_MEMORY)))
     cuts = []
     if threads < slots:
-        cuts.append(f"{slots} slots cut to {threads}, twice the {cores} cores of this machine")
+        cuts.append(f"{slots} slots to {threads}, twice the {cores} cores of this machine")
     if heap_mib < planned_mib:
-        cuts.append(f"{planned_mib:,} MiB of heap cut to {heap_mib:,} MiB, a sixth of this machine's memory")
+        cuts.append(f"{planned_mib:,} MiB of heap to {heap_mib:,} MiB, one sixth of this machine's memory")
     return LocalMachine(f"local[{threads}]", {"spark.driver.memory": f"{heap_mib}m"}, tuple(cuts))

@@ -129,7 +129,7 @@ class LocalRun:
                 self.reading = self._next(driver)
                 while self.reading["event"] != "reading":
                     self.reading = self._next(driver)
-                step.said = f"{self.machine.master} reads; UI at {self.reading['ui']}"
+                step.said = f"{self.machine.master} is reading; Spark UI at {self.reading['ui']}"
             yield driver
 
     def feed(self, records: Mapping[str, list[Record]]) -> None:
@@ -141,7 +141,7 @@ class LocalRun:
         for topic, some in records.items():
             if (files := local_files.source_of(self.job.spec, topic)) is not None:
                 self.files[topic] = local_files.write(self.local.s3, self.local.environment.spec.buckets.output, files, some)
-                self.steps.line("feed", f"{len(some):,} lines into files below {topic}")
+                self.steps.line("feed", f"{len(some):,} lines written to files under {topic}")
                 continue
             with self.steps.at("feed", f"{len(some):,} records into {topic}") as step:
                 partitions = self.job.plan.kafka.topics[topic]

@@ -68,22 +68,20 @@ def judge(outcome: Outcome, expected: Expectation) -> Verdict:
         **{tag: (outcome.side_outputs.get(tag), count) for tag, count in expected.side_outputs.items()},
         **{name: (outcome.measures.get(name), value) for name, value in expected.measures.items()},
     }
-    differences = [
-        f"{name}: {_shown(found)} came out, {_shown(needed)} expected" for name, (found, needed) in pairs.items() if found != needed
-    ]
+    differences = [f"{name}: got {_shown(found)}, expected {_shown(needed)}" for name, (found, needed) in pairs.items() if found != needed]
     for sink, rows in expected.sinks.items():
         differences.extend(f"{sink}: {line}" for line in _row_differences(outcome.sinks.get(sink, Counter()), rows))
     if expected.exact is not None and outcome.counted is not None:
         differences.extend(_row_differences(outcome.counted, expected.exact))
     if expected.exact is not None or expected.sinks:
-        return Verdict("every row, and what went aside, as computed from the recorded input", tuple(differences))
-    return Verdict(f"{', '.join(pairs)} as computed without the engine", tuple(differences))
+        return Verdict("all rows and side outputs match the expected results computed from the recorded input", tuple(differences))
+    return Verdict(f"{', '.join(pairs)} match the expected results computed without Spark", tuple(differences))
 
 
 def balance(outcome: Outcome) -> Verdict:
     """Holds what came in against what came out where there is no expectation."""
     if outcome.unmatched or outcome.rows > outcome.rows_in:
-        return Verdict("nothing: a join gives other counts than it takes; give the spec an `expect`", ())
+        return Verdict("nothing to compare: a join changes row counts; add `expect` to the spec", ())
     parts = {
         "out": outcome.rows,
         "quarantined": outcome.quarantined,
@@ -92,8 +90,8 @@ def balance(outcome: Outcome) -> Verdict:
         **{tag: count for tag, count in sorted(outcome.side_outputs.items()) if count},
     }
     out, words = sum(parts.values()), " + ".join(f"{count:,} {name}" for name, count in parts.items())
-    hint = "a job that groups rows or makes several of one needs an `expect`"
-    differences = () if out == outcome.rows_in else (f"rows: {words} = {out:,}, but {outcome.rows_in:,} came in; {hint}",)
+    hint = "a job that aggregates or multiplies rows needs an `expect`"
+    differences = () if out == outcome.rows_in else (f"rows: {words} = {out:,}, but {outcome.rows_in:,} rows were read; {hint}",)
     return Verdict(f"rows in = {' + '.join(parts)}", differences)
 
 
@@ -106,7 +104,7 @@ def _row_differences(found: Counter[str], needed: Counter[str]) -> Iterable[str]
     missing, unexpected = needed - found, found - needed
     for title, rows in (("missing", missing), ("unexpected", unexpected)):
         if rows:
-            yield f"{rows.total():,} rows are {title}, for example:"
+            yield f"{rows.total():,} {title} rows, for example:"
             yield from (f"    {count} x {row}" for row, count in sorted(rows.items())[:_SHOWN])
 
 

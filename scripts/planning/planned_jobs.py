@@ -43,16 +43,23 @@ class PlannedJob(NamedTuple):
 def add_planning_arguments(parser: argparse.ArgumentParser) -> None:
     """``--app-path`` and ``--catalog``."""
     parser.add_argument(
-        "--app-path", action="append", type=Path, default=[], metavar="DIR", help="a folder where the app's module may lie; may be repeated"
+        "--app-path",
+        action="append",
+        type=Path,
+        default=[],
+        metavar="DIR",
+        help="additional folder to search for the app's module; repeatable",
     )
     parser.add_argument(
-        "--catalog", type=Path, metavar="FILE", help="a snapshot of `penstock catalog refresh`, in place of the environment's own prices"
+        "--catalog", type=Path, metavar="FILE", help="snapshot written by `penstock catalog refresh`; overrides the environment's prices"
     )
 
 
 def add_prices_argument(parser: argparse.ArgumentParser) -> None:
     """``--prices``, for what makes a bill."""
-    parser.add_argument("--prices", type=Path, metavar="FILE", help="prices of all but the machines, in the form of the shipped ones")
+    parser.add_argument(
+        "--prices", type=Path, metavar="FILE", help="prices other than those of instances, in the format of the shipped file"
+    )
 
 
 def where(environment_name: str, catalog: Path | None = None, prices: Path | None = None) -> Where:

@@ -68,4 +68,4 @@ class ApplyProgress:
             bar.update(task, completed=self._done, at=at)
         elif time.monotonic() - self._said_s >= LINE_EVERY_S:
             self._said_s = time.monotonic()
-            self._steps.line(f"{self._stack} ", f"{self._done} of {self._total} done; {at}")
+            self._steps.line(f"{self._stack} ", f"{self._done} of {self._total} resources done; {at}")

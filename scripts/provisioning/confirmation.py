@@ -24,7 +24,7 @@ def confirm(question: str, wanted: str, *, shown: bool = True) -> None:
         raise WrongUsage(given="-o json or yaml", need="--yes beside it", fix="look at the table, then run it again with --yes")
     if not sys.stdin.isatty():
         raise WrongUsage(given="no terminal to ask on", need="--yes, or a terminal", fix="look at the plan, then run it again with --yes")
-    sys.stderr.write(f"\n{question} Only '{wanted}' goes on: ")
+    sys.stderr.write(f"\n{question} Only '{wanted}' is accepted: ")
     sys.stderr.flush()
     answer = sys.stdin.readline().strip()
     if answer != wanted:

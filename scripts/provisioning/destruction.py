@@ -111,7 +111,7 @@ class Destruction:
         return [self._destroyed(action) for action in reversed(destroy_actions)]
 
     def _state(self, stack: Stack) -> StackState:
-        with self._steps.at(f"{stack.name} ", "reading its state") as step:
+        with self._steps.at(f"{stack.name} ", "reading the state") as step:
             import_blocks.write(stack.folder, {})
             resources = tuple(self._terraform[stack.name].resources())
             step.said = f"{len(resources)} resources"
@@ -145,7 +145,7 @@ class Destruction:
             named = one.bucket in self._buckets or f"{action.name}/{one.address}" in self._others
             if empty is not None and named and one.address not in action.kept:
                 with self._steps.at(f"{action.name} ", f"emptying {one.whole}") as step:
-                    step.said = f"{one.whole} emptied of {empty(self._aws, str(one.whole)):,}"
+                    step.said = f"{one.whole} emptied: {empty(self._aws, str(one.whole)):,}"
 
     def _check(self, action: DestroyAction, changes: planned_changes.StackChanges) -> None:
         """Nothing where the plan leaves what is kept; dependencies that Terraform knows and we don't would show here."""

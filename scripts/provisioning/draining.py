@@ -57,12 +57,12 @@ def drain(api: client.ApiClient, steps: Steps, *, nodes_limit_s: float = NODES_L
         KubernetesRefused: DEP-010.
         ApiServerNotReached: DEP-007.
     """
-    with steps.at("jobs", "the drivers end their micro-batch and stop") as step:
+    with steps.at("jobs", "waiting for the drivers to finish their micro-batch and stop") as step:
         jobs = stop_jobs(api, pod_margin_s)
-        step.said = f"stopped: {', '.join(jobs)}" if jobs else "none runs"
-    with steps.at("nodes", "Karpenter takes its nodes away") as step:
+        step.said = f"stopped: {', '.join(jobs)}" if jobs else "no running jobs"
+    with steps.at("nodes", "waiting for Karpenter to remove its nodes") as step:
         pools, claims = drain_nodes(api, nodes_limit_s)
-        step.said = f"{claims} nodes of {len(pools)} pools are gone"
+        step.said = f"{claims} nodes of {len(pools)} pools removed"
     return Drained(jobs, pools, claims)
 
 

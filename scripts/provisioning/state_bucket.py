@@ -63,8 +63,8 @@ class Bootstrapped:
 
     def __str__(self) -> str:
         if self.created:
-            return f"{self.bucket} made: private, versioned, encrypted, for TLS only"
-        return f"{self.bucket} is there; " + (f"corrected: {', '.join(self.corrected)}" if self.corrected else "nothing to correct")
+            return f"{self.bucket} created: private, versioned, encrypted, TLS only"
+        return f"{self.bucket} exists; " + (f"corrected: {', '.join(self.corrected)}" if self.corrected else "no changes")
 
 
 def name(environment: Environment) -> str:

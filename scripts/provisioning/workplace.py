@@ -19,8 +19,10 @@ _LOCK = "in-use"
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """``--out`` and ``--limit-s``."""
-    parser.add_argument("--out", type=Path, metavar="DIR", help=f"where the stacks are worked on (default: {DEFAULT_FOLDER}/ENV)")
-    parser.add_argument("--limit-s", type=_seconds, metavar="SECONDS", help="of each call of Terraform (default: each has its own)")
+    parser.add_argument("--out", type=Path, metavar="DIR", help=f"working folder for the stacks (default: {DEFAULT_FOLDER}/ENV)")
+    parser.add_argument(
+        "--limit-s", type=_seconds, metavar="SECONDS", help="timeout of each Terraform command (default: depends on the command)"
+    )
 
 
 def folder_of(environment_name: str, named: Path | None) -> Path:

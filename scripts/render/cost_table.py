@@ -56,7 +56,7 @@ def render_difference(found: Difference, before: str, after: str, screen: Screen
     differing = [change for change in found.changes if change.kind != "same"]
     rows = [_change_row(change) for change in differing]
     whole_before, whole_after = usd(found.before.total.usd_per_month), usd(found.after.total.usd_per_month)
-    label = "total" if found.complete else "what is known"
+    label = "total" if found.complete else "known prices"
     total = ["", label, "", "", "", whole_before, whole_after, usd_change(found.usd_per_month), percent(found.percent)]
     same = len(found.changes) - len(differing)
     unchanged = [f"  ({same} unchanged item{'' if same == 1 else 's'} hidden)", ""] if same else []

@@ -103,15 +103,15 @@ def _state(plan: Plan) -> str:
 def _spot(spot: SpotPlan) -> Iterator[str]:
     drain = spot.drain
     if drain is None:
-        yield f"{spot.nodes} spot nodes; a bounded run's tasks have no known length, so whether a drain fits can't be said"
+        yield f"{spot.nodes} spot nodes; the length of a bounded run's tasks is unknown, so is whether a drain fits"
     elif drain.fits:
         yield f"a drain fits: a batch of {drain.needed_s:g} s ends within {drain.available_s:g} s"
     else:
         way = "spark.decommission.enabled is off" if not drain.available_s else f"the grace period is {drain.available_s:g} s"
-        yield f"a drain does not fit: a batch takes up to {drain.needed_s:g} s and {way}; the batch is done anew"
+        yield f"a drain does not fit: a batch takes up to {drain.needed_s:g} s and {way}; the batch is reprocessed"
     for loss in spot.losses[:1]:
-        recovery = "never" if loss.recovery_s is None else f"{loss.recovery_s:,.0f} s"
-        yield f"{loss.lost_nodes} of {spot.nodes} spot nodes lost: {loss.lag_events:,.0f} events of lag, gone {recovery} after the new node"
+        recovery = "never caught up" if loss.recovery_s is None else f"caught up {loss.recovery_s:,.0f} s"
+        yield f"{loss.lost_nodes} of {spot.nodes} spot nodes lost: {loss.lag_events:,.0f} events of lag, {recovery} after the new node"
 
 
 def _load_facts(plan: Plan) -> Iterator[tuple[str, Sequence[str]]]:
@@ -119,12 +119,12 @@ def _load_facts(plan: Plan) -> Iterator[tuple[str, Sequence[str]]]:
     if throughput is None:
         return
     able = throughput.capability
-    catch_up = "never" if able.catch_up_s is None else f"in {able.catch_up_s:,.0f} s"
+    catch_up = "never catches up" if able.catch_up_s is None else f"catches up in {able.catch_up_s:,.0f} s"
     yield (
         "load",
         [
             f"{throughput.peak_events_per_s:,.0f} events/s at the peak; {able.capacity_events_per_s:,.0f} events/s can be processed, "
-            f"{able.sustained_peak_events_per_s:,.0f} sustained; a restart is caught up with {catch_up}"
+            f"{able.sustained_peak_events_per_s:,.0f} sustained; {catch_up} after a restart"
         ],
     )
     if plan.kafka.load is not None and plan.kafka.load.serverless is not None:

@@ -47,7 +47,7 @@ def scan(folder: Path, frameworks: Sequence[str], progress: Progress = lambda sa
         PenstockError: TOOL-001, TOOL-024, SEC-007.
     """
     checkov = ToolEnvironment("checkov").ensure(progress) / "checkov"
-    progress("checkov scans " + " and ".join(frameworks))
+    progress("scanning with checkov: " + " and ".join(frameworks))
     out = folder.parent / f"{folder.name}-report"
     command = [str(checkov), "-d", str(folder), "--framework", *frameworks, "-o", "json", "--output-file-path", str(out)]
     _run([*command, "--skip-download", "--compact", "--soft-fail"], folder.parent / "checkov.log")

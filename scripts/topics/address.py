@@ -16,7 +16,7 @@ def access(environment: Environment, brokers: str | None, security: Security | N
         environment: whose they are.
         brokers: ``host:port``, several with commas, in place of the environment's; asks AWS nothing.
         security: of their listener, in place of the environment's.
-        ca_file: certificates in PEM that the brokers' are signed by.
+        ca_file: PEM file with the brokers' CA certificates.
 
     Raises:
         NoBrokersNamed: TOP-004.

@@ -44,6 +44,6 @@ def test_pipelines_give_every_row_that_their_oracles_compute(specs: list[Path]) 
     jobs = re.split(r"^job ", told, flags=re.MULTILINE)[1:]
     assert len(jobs) == len(specs), told
     for job in jobs:
-        assert re.search(r"^  verdict +right: ", job, re.MULTILINE), job
+        assert re.search(r"^  verdict +correct: ", job, re.MULTILINE), job
         rows = re.search(r"^  out +([\d,]+) rows", job, re.MULTILINE)
         assert rows and rows[1] != "0", job

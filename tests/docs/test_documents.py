@@ -362,7 +362,7 @@ def _transcript() -> str:
 def test_the_transcript_has_both_jobs_and_their_verdicts() -> None:
     transcript = _transcript()
     assert re.findall(r"^job (\S+)$", transcript, flags=re.MULTILINE) == ["user-credit", "flights"]
-    assert len(re.findall(r"^  verdict +right: ", transcript, flags=re.MULTILINE)) == 2
+    assert len(re.findall(r"^  verdict +correct: ", transcript, flags=re.MULTILINE)) == 2
     assert "/tmp/" not in transcript
     for spec in ("jobs/specs/user_credit.yaml", "jobs/specs/flights.yaml"):
         # On one machine the plan ends with its pods.
@@ -436,7 +436,7 @@ def test_the_example_job_runs_as_its_page_says_and_leaves_nothing(example: Path,
     temporary.mkdir()
     ran = _run([sys.executable, "-P", "-m", "penstock.scripts", "up", str(example)], tmp_path, TMPDIR=str(temporary))
     assert ran.returncode == 0, ran.stderr
-    assert re.search(r"^  verdict +right: rows in = out \+ quarantined \+ late \+ filtered$", ran.stderr, flags=re.MULTILINE)
+    assert re.search(r"^  verdict +correct: rows in = out \+ quarantined \+ late \+ filtered$", ran.stderr, flags=re.MULTILINE)
     assert re.search(r"^  in +5 records", ran.stderr, flags=re.MULTILINE)
     assert re.search(r"^  out +2 rows in \d files?, .*: s3a://penstock-local-output/my-job/$", ran.stderr, flags=re.MULTILINE)
     assert "2 in topic my-job-errors" in ran.stderr

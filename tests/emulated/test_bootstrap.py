@@ -43,7 +43,7 @@ def test_run_again_it_does_nothing(access: AwsAccess) -> None:
     state_bucket.bootstrap(access)
     again = state_bucket.bootstrap(access)
     assert (again.created, again.corrected) == (False, ())
-    assert str(again).endswith("nothing to correct")
+    assert str(again).endswith("no changes")
 
 
 def test_what_differs_is_corrected_and_said_and_what_a_team_has_added_stays(access: AwsAccess) -> None:
@@ -56,7 +56,7 @@ def test_what_differs_is_corrected_and_said_and_what_a_team_has_added_stays(acce
     s3.put_bucket_tagging(Bucket=bucket, Tagging={"TagSet": [{"Key": "cost-centre", "Value": "7"}]})
     corrected = state_bucket.bootstrap(access)
     assert corrected.corrected == ("versions", "TLS-only policy", "tags")
-    assert str(corrected) == f"{bucket} is there; corrected: versions, TLS-only policy, tags"
+    assert str(corrected) == f"{bucket} exists; corrected: versions, TLS-only policy, tags"
     statements = json.loads(s3.get_bucket_policy(Bucket=bucket)["Policy"])["Statement"]
     assert [statement["Sid"] for statement in statements] == ["Auditors", "TlsOnly"]
     tags = {tag["Key"]: tag["Value"] for tag in s3.get_bucket_tagging(Bucket=bucket)["TagSet"]}

@@ -15,7 +15,7 @@ pytestmark = pytest.mark.emulated
 def test_quickstart_runs_both_jobs_and_every_count_is_right() -> None:
     ran = subprocess.run(["./scripts/quickstart"], cwd=ROOT, capture_output=True, text=True, timeout=1100, check=False)
     assert ran.returncode == 0, ran.stderr
-    assert ran.stderr.count("verdict     right") == 2
-    assert "every row, and what went aside, as computed from the recorded input" in ran.stderr
+    assert ran.stderr.count("verdict     correct") == 2
+    assert "all rows and side outputs match the expected results computed from the recorded input" in ran.stderr
     assert "1,006,643 rows" in ran.stderr
-    assert "matched flights, sum of distance, sum of temp, sum of precip as computed without the engine" in ran.stderr
+    assert "matched flights, sum of distance, sum of temp, sum of precip match the expected results computed without Spark" in ran.stderr

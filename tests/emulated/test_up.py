@@ -131,7 +131,7 @@ def test_a_job_outside_of_the_repo_runs_and_its_counts_are_held(spec: Path, temp
     assert "clicks: 1 executor x 2 slots" in out
     assert "2 rows in 1 file" in told
     assert "1 in topic clicks-errors" in told
-    assert "right: rows in = out + quarantined + late + filtered" in told
+    assert "correct: rows in = out + quarantined + late + filtered" in told
     assert re.search(r"stack checkpoints: \d+ created", told), told
     assert list(temporary.iterdir()) == []
     _wait_until_gone(temporary)
@@ -144,7 +144,7 @@ def test_a_bounded_run_reads_what_is_there_and_ends(spec: Path, temporary: Path)
     up = _up(spec, temporary)
     _, told = up.communicate(timeout=LIMIT_S)
     assert up.returncode == 0, told
-    assert "right: rows in = out + quarantined + late + filtered" in told
+    assert "correct: rows in = out + quarantined + late + filtered" in told
     assert "4 records (clicks 4)" in told
 
 
@@ -155,7 +155,7 @@ def test_a_wrong_result_is_a_failure_that_shows_the_rows(spec: Path, temporary: 
     _, told = up.communicate(timeout=LIMIT_S)
     assert up.returncode == 1, told
     assert "error[RUN-016]" in told
-    assert "rows: 2 came out, 3 expected" in told
+    assert "rows: got 2, expected 3" in told
     assert '2 x {"page": "/gone", "user": "zoe"}' in told
     assert '1 x {"page": "/cart", "user": "bob"}' in told
     assert [folder.name.startswith("penstock-logs-") for folder in temporary.iterdir()] == [True], (

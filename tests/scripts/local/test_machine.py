@@ -31,7 +31,7 @@ def test_a_plan_that_fits_is_not_cut() -> None:
 def test_slots_are_cut_to_twice_the_cores_and_it_is_said() -> None:
     machine = cut(_plan(10, 5, 2048), cores=2, memory_mib=64 * 1024)
     assert machine.master == "local[4]"
-    assert machine.cuts == ("10 slots cut to 4, twice the 2 cores of this machine",)
+    assert machine.cuts == ("10 slots to 4, twice the 2 cores of this machine",)
 
 
 def test_slots_count_those_that_the_last_executor_has_beyond_the_parallelism() -> None:
@@ -42,7 +42,7 @@ def test_heap_is_cut_to_a_sixth_of_the_memory_and_it_is_said() -> None:
     planned = _plan(4, 2, 16 * 1024)
     machine = cut(planned, cores=8, memory_mib=12 * 1024)
     assert machine.spark_conf == {"spark.driver.memory": "2048m"}
-    assert machine.cuts == (f"{_heaps_mib(planned):,} MiB of heap cut to 2,048 MiB, a sixth of this machine's memory",)
+    assert machine.cuts == (f"{_heaps_mib(planned):,} MiB of heap to 2,048 MiB, one sixth of this machine's memory",)
 
 
 def test_a_small_machine_still_gives_the_heap_that_a_run_takes() -> None:

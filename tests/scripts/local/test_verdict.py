@@ -22,26 +22,26 @@ def test_what_is_as_expected_has_no_differences() -> None:
     exact = _counted({"name": "one"}, {"name": "two"})
     found = judge(_outcome(counted=exact, quarantined=3, late=1), Expectation(rows=2, quarantined=3, late=1, exact=exact))
     assert found.differences == ()
-    assert found.checked == "every row, and what went aside, as computed from the recorded input"
+    assert found.checked == "all rows and side outputs match the expected results computed from the recorded input"
 
 
 def test_each_count_that_is_wrong_is_told_with_both_numbers() -> None:
     found = judge(_outcome(1_000_001, quarantined=2), Expectation(rows=1_000_000, quarantined=3, late=1))
     assert found.differences == (
-        "rows: 1,000,001 came out, 1,000,000 expected",
-        "quarantined: 2 came out, 3 expected",
-        "late: 0 came out, 1 expected",
+        "rows: got 1,000,001, expected 1,000,000",
+        "quarantined: got 2, expected 3",
+        "late: got 0, expected 1",
     )
-    assert found.checked == "rows, quarantined, late as computed without the engine"
+    assert found.checked == "rows, quarantined, late match the expected results computed without Spark"
 
 
 def test_a_measure_that_is_wrong_or_not_there_is_told() -> None:
     expected = Expectation(rows=2, measures={"sum of distance": 5_000, "carriers": "AA, UA", "sum of temp": 7})
     found = judge(_outcome(measures={"sum of distance": 4_999, "carriers": "AA"}), expected)
     assert found.differences == (
-        "sum of distance: 4,999 came out, 5,000 expected",
-        "carriers: AA came out, AA, UA expected",
-        "sum of temp: None came out, 7 expected",
+        "sum of distance: got 4,999, expected 5,000",
+        "carriers: got AA, expected AA, UA",
+        "sum of temp: got None, expected 7",
     )
 
 
@@ -50,9 +50,9 @@ def test_a_row_that_is_missing_and_one_that_is_unexpected_are_shown() -> None:
     expected = Expectation(rows=2, exact=_counted({"name": "one"}, {"name": "two"}))
     found = judge(_outcome(counted=_counted({"name": "one"}, {"name": "wrong"})), expected)
     assert found.differences == (
-        "1 rows are missing, for example:",
+        "1 missing rows, for example:",
         '    1 x {"name": "two"}',
-        "1 rows are unexpected, for example:",
+        "1 unexpected rows, for example:",
         '    1 x {"name": "wrong"}',
     )
 
@@ -61,8 +61,8 @@ def test_a_row_that_is_there_too_often_is_unexpected_as_often() -> None:
     row = {"name": "one"}
     found = judge(_outcome(3, counted=_counted(row, row, row)), Expectation(rows=1, exact=_counted(row)))
     assert found.differences == (
-        "rows: 3 came out, 1 expected",
-        "2 rows are unexpected, for example:",
+        "rows: got 3, expected 1",
+        "2 unexpected rows, for example:",
         '    2 x {"name": "one"}',
     )
 
@@ -70,7 +70,7 @@ def test_a_row_that_is_there_too_often_is_unexpected_as_often() -> None:
 def test_of_many_rows_a_few_are_shown_and_all_are_counted() -> None:
     exact = _counted(*({"number": number} for number in range(1_200)))
     missing, *examples = judge(_outcome(1_200, counted=Counter()), Expectation(rows=1_200, exact=exact)).differences
-    assert missing == "1,200 rows are missing, for example:"
+    assert missing == "1,200 missing rows, for example:"
     assert len(examples) == 5
 
 
@@ -89,16 +89,16 @@ def test_what_an_app_diverts_by_a_tag_of_its_own_is_no_loss() -> None:
     assert found.checked == "rows in = out + quarantined + late + filtered + failed + refunds"
 
 
-_HINT = "a job that groups rows or makes several of one needs an `expect`"
+_HINT = "a job that aggregates or multiplies rows needs an `expect`"
 
 
 def test_a_lost_row_tips_the_balance() -> None:
     (difference,) = balance(_outcome(1_004, rows_in=1_011, quarantined=3, late=2, filtered=1)).differences
-    assert difference == f"rows: 1,004 out + 3 quarantined + 2 late + 1 filtered = 1,010, but 1,011 came in; {_HINT}"
+    assert difference == f"rows: 1,004 out + 3 quarantined + 2 late + 1 filtered = 1,010, but 1,011 rows were read; {_HINT}"
 
 
 def test_a_balance_says_that_it_has_checked_nothing_where_a_join_multiplies_or_drops_rows() -> None:
     for outcome in (_outcome(12, rows_in=11), _outcome(5, rows_in=11, unmatched=1)):
         found = balance(outcome)
         assert found.differences == ()
-        assert found.checked.startswith("nothing: ")
+        assert found.checked.startswith("nothing to compare: ")

@@ -21,7 +21,7 @@ def test_only_the_wanted_answer_goes_on(answer: bytes, outcome: bytes) -> None:
         said, question = asked.communicate(timeout=60)
     os.close(ours)
     assert said.strip() == outcome
-    assert b"Destroy dev? Only 'dev' goes on: " in question
+    assert b"Destroy dev? Only 'dev' is accepted: " in question
 
 
 def test_without_a_terminal_it_is_not_assumed_that_it_goes_on() -> None:
