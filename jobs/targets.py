@@ -3,27 +3,24 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 
 from penstock.jobs.document import Path_, dotted
 from penstock.jobs.errors import AppNotFound
 from penstock.jobs.spec import JobSpec, SpecFile, app_module, load_profile
 from penstock.jobs.spec.app_module import AppModule
-from penstock.jobs.spec.job import Stages
 from penstock.jobs.spec.stage_settings import stages_conf
+from penstock.sizing.errors import Place
 from penstock.sizing.load.load import Load
-from penstock.sizing.load.of_targets import memory_for_load
-from penstock.sizing.load.parallelism import needed_slots
-from penstock.sizing.spark_settings import DEFAULT_HEAP_MIB
 from penstock.sizing.targets import DriverTarget, ExecutorTarget, Operators, Origin, Parallelism, StageTasks, Targets
 
 _SPEC: Path_ = ("spec",)
-_OVERHEAD = "spark.executor.memoryOverhead"
 # Field of the targets -> its path in the spec.
 _ORIGINS: dict[str, Path_] = {
     "parallelism": ("parallelism",),
     "load": ("load",),
+    "stages": ("stages",),
     "trigger_s": ("trigger",),
     "executor.slots": ("executor", "slots"),
     "executor.cpu_millicores": ("executor", "cores"),
@@ -48,14 +45,13 @@ def targets(spec_file: SpecFile, app_path: Sequence[Path] = ()) -> Targets:
     spec = spec_file.job.spec
     module = _app(spec_file, app_path)
     load = _load(spec_file, module)
-    asked = _parallelism(spec, module, load)
-    found = Targets(
-        parallelism=asked.model_copy(update={"value": _slots(spec.stages, asked.value)}),
+    return Targets(
+        parallelism=_parallelism(spec, module),
         operators=_operators(spec, module),
         executor=_executor(spec),
         driver=_driver(spec),
         spark_conf={**stages_conf(spec.stages), **{key: _setting(value) for key, value in spec.spark_conf.items()}},
-        stages=StageTasks(source=_readers(spec), stateless=spec.stages.stateless),
+        stages=_stages(spec),
         source_topics=spec_file.job.read_topics(),
         sink_topics=spec_file.job.written_topics(),
         load=load,
@@ -63,10 +59,9 @@ def targets(spec_file: SpecFile, app_path: Sequence[Path] = ()) -> Targets:
         stateful_operators=module.stateful_operators,
         state_backend=spec.state.backend if "backend" in spec.state.model_fields_set else None,
         state_incremental=spec.state.incremental,
-        notes=(*_notes(spec_file, module, load), *_stage_notes(spec_file, asked)),
+        notes=_notes(spec_file, module),
         origins=_origins(spec_file),
     )
-    return found if spec.executor.memory is not None or spec.executor.heap is not None else _with_memory_for_load(found)
 
 
 def _app(spec_file: SpecFile, app_path: Sequence[Path]) -> AppModule:
@@ -77,19 +72,17 @@ def _app(spec_file: SpecFile, app_path: Sequence[Path]) -> AppModule:
     return app_module.read(path)
 
 
-def _parallelism(spec: JobSpec, module: AppModule, load: Load | None) -> Parallelism:
+def _parallelism(spec: JobSpec, module: AppModule) -> Parallelism | None:
     if module.parallelism is not None:
-        return Parallelism(value=module.parallelism, source="code")
-    if load is not None:
-        return Parallelism(value=needed_slots(load, _trigger_s(spec)).slots, source="load")
-    # penstock.jobs.spec has seen to it that one of the two is there.
-    assert spec.parallelism is not None
-    return Parallelism(value=spec.parallelism, source="spec")
+        at = Place(file=str(module.path), line=module.parallelism_line)
+        return Parallelism(value=module.parallelism, source="code", at=at)
+    # A parallelism beside a load is there for the app's own alone; the load decides.
+    return None if spec.load is not None or spec.parallelism is None else Parallelism(value=spec.parallelism)
 
 
-def _slots(stages: Stages, parallelism: int) -> int:
-    """Tasks at a time of the stage that has the most."""
-    return max(tasks if tasks is not None else parallelism for tasks in (stages.source, stages.stateless, stages.stateful))
+def _stages(spec: JobSpec) -> StageTasks:
+    stages = spec.stages
+    return StageTasks(source=_readers(spec), reading=stages.source, stateless=stages.stateless, stateful=stages.stateful)
 
 
 def _readers(spec: JobSpec) -> dict[str, int]:
@@ -98,15 +91,6 @@ def _readers(spec: JobSpec) -> dict[str, int]:
     if asked is None:
         return {}
     return {topic: -(-asked // len(source.named)) for source in spec.kafka_sources.values() for topic in source.named}
-
-
-def _stage_notes(spec_file: SpecFile, parallelism: Parallelism) -> Iterator[str]:
-    stages = spec_file.job.spec.stages
-    given = {kind: getattr(stages, kind) for kind in type(stages).model_fields}
-    if any(tasks is not None for tasks in given.values()):
-        told = ", ".join(f"{kind} {tasks or f'{parallelism.value} (the parallelism)'}" for kind, tasks in given.items())
-        place = spec_file.document.place((*_SPEC, "stages"))
-        yield f"slots for the greatest of the stages, {_slots(stages, parallelism.value)}: {told}, by {place}"
 
 
 def _trigger_s(spec: JobSpec) -> float | None:
@@ -141,18 +125,6 @@ def _load(spec_file: SpecFile, module: AppModule) -> Load | None:
     )
 
 
-def _with_memory_for_load(found: Targets) -> Targets:
-    """The targets with the executor that the load needs: heap and overhead in full, so that every way to start it makes the same pod."""
-    needed = memory_for_load(found)
-    if needed is None:
-        return found
-    executor = found.executor.model_copy(update={"heap_mib": needed.heap_mib})
-    conf = {_OVERHEAD: f"{needed.overhead_mib}m", **found.spark_conf}
-    # The overhead has no place of its own in the document: where it is more than Spark takes, the load is at fault.
-    origins = {f"spark_conf.{_OVERHEAD}": found.origins["load"], **found.origins}
-    return found.model_copy(update={"executor": executor, "spark_conf": conf, "origins": origins})
-
-
 def _operators(spec: JobSpec, module: AppModule) -> Operators:
     if module.operator_names:
         return Operators(count=len(module.operator_names), names=module.operator_names, counted_from="OPERATORS of the app")
@@ -167,9 +139,7 @@ def _operators(spec: JobSpec, module: AppModule) -> Operators:
 
 def _executor(spec: JobSpec) -> ExecutorTarget:
     executor = spec.executor
-    # Where neither is given the load decides; until then Spark's own default stands.
-    heap = executor.heap if executor.heap is not None or executor.memory is not None else DEFAULT_HEAP_MIB
-    return ExecutorTarget(slots=executor.slots, cpu_millicores=executor.cores, memory_mib=executor.memory, heap_mib=heap)
+    return ExecutorTarget(slots=executor.slots, cpu_millicores=executor.cores, memory_mib=executor.memory, heap_mib=executor.heap)
 
 
 def _driver(spec: JobSpec) -> DriverTarget:
@@ -183,14 +153,12 @@ def _setting(value: str | int | float | bool) -> str:
     return str(value).lower() if isinstance(value, bool) else str(value)
 
 
-def _notes(spec_file: SpecFile, module: AppModule, load: Load | None) -> tuple[str, ...]:
-    if module.parallelism is None:
-        return ()
+def _notes(spec_file: SpecFile, module: AppModule) -> tuple[str, ...]:
+    # Of one that wins over the load the plan speaks: it knows what the load takes.
     spec = spec_file.job.spec
+    if module.parallelism is None or spec.load is not None:
+        return ()
     here = f"PARALLELISM = {module.parallelism} in {module.path}:{module.parallelism_line}"
-    if load is not None:
-        place = spec_file.document.place((*_SPEC, "load"))
-        return (f"{here} wins over the {needed_slots(load, _trigger_s(spec)).slots} that the load in {place} takes",)
     place = spec_file.document.place((*_SPEC, "parallelism"))
     return (f"{here} wins over parallelism: {spec.parallelism} in {place}",)
 

@@ -14,8 +14,6 @@ from typing import Annotated, Literal, NamedTuple
 
 from pydantic import BaseModel, ConfigDict, Field
 
-from penstock.sizing.errors import BadSparkSetting, PenstockError
-from penstock.sizing.targets import Targets
 from penstock.sizing.units import MAX_DURATION_MS, MAX_MEMORY_BYTES, MIB, NotAQuantity, cpu_millicores
 
 # Source: Spark 4.1.1, ResourceProfile.MEMORY_OVERHEAD_MIN_MIB and spark.{executor,driver}.minMemoryOverhead (since 4.0).
@@ -144,16 +142,6 @@ def read_settings(conf: Mapping[str, str]) -> tuple[SparkSettings, dict[str, Not
         faults[key] = NotAQuantity(f"{OFF_HEAP_SIZE} of at least 1 MiB where it is enabled", f'{OFF_HEAP_SIZE}: "2g", or disable it')
     pod_settings = {kind: PodSettings.model_validate(values) for kind, values in pods.items()}
     return SparkSettings.model_validate({**read, **pod_settings}), faults
-
-
-def settings_of(targets: Targets) -> tuple[SparkSettings, list[PenstockError]]:
-    """The settings of targets, and SIZ-002 for each one that Spark would refuse."""
-    settings, faults = read_settings(targets.spark_conf)
-    errors: list[PenstockError] = []
-    for key, fault in faults.items():
-        given = targets.spark_conf.get(key, "")
-        errors.append(targets.locate(BadSparkSetting(given=given, need=fault.need, fix=fault.fix), f"spark_conf.{key}"))
-    return settings, errors
 
 
 def _size(text: str, default: str) -> int:

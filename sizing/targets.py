@@ -42,10 +42,12 @@ class Parallelism(_Target):
     Args:
         value: 1 to `MAX_PARALLELISM`.
         source: ``spec``, ``load`` where it follows from the load, or ``code`` where the app's own PARALLELISM won.
+        at: where the app's PARALLELISM stands, for a note that it wins over the load.
     """
 
     value: Annotated[int, Field(ge=1, le=MAX_PARALLELISM)]
     source: Literal["spec", "code", "load"] = "spec"
+    at: Place | None = None
 
 
 class Operators(_Target):
@@ -63,7 +65,7 @@ class Operators(_Target):
 
 
 class ExecutorTarget(_Target):
-    """One executor, exactly one of memory and heap.
+    """One executor, at most one of memory and heap; without both its heap and its overhead are undecided and follow from the load.
 
     Args:
         slots: ``spark.executor.cores``; None takes it from sparkConf, else the whole cores, at least 1.
@@ -79,9 +81,14 @@ class ExecutorTarget(_Target):
 
     @model_validator(mode="after")
     def _one_memory(self) -> Self:
-        if (self.memory_mib is None) == (self.heap_mib is None):
-            raise ValueError("exactly one of memory_mib and heap_mib")
+        if self.memory_mib is not None and self.heap_mib is not None:
+            raise ValueError("at most one of memory_mib and heap_mib")
         return self
+
+    @property
+    def undecided(self) -> bool:
+        """Whether its memory follows from the load."""
+        return self.memory_mib is None and self.heap_mib is None
 
 
 class DriverTarget(_Target):
@@ -103,18 +110,35 @@ class StageTasks(_Target):
 
     Args:
         source: topic -> least tasks that read it; a topic with more partitions has a task for each.
+        reading: of a source, all its topics together; None: the parallelism.
         stateless: after the rows were dealt out between the read and the first state; None: they are not dealt out.
+        stateful: after a shuffle, which a setting of Spark says too; None: the parallelism.
     """
 
     source: dict[str, Annotated[int, Field(ge=1)]] = Field(default_factory=dict)
+    reading: Annotated[int, Field(ge=1)] | None = None
     stateless: Annotated[int, Field(ge=1)] | None = None
+    stateful: Annotated[int, Field(ge=1)] | None = None
+
+    @property
+    def by_kind(self) -> dict[str, int | None]:
+        """Kind of stage, as a spec calls it -> its tasks; None: the parallelism."""
+        return {"source": self.reading, "stateless": self.stateless, "stateful": self.stateful}
+
+    def slots(self, parallelism: int) -> int:
+        """Tasks at a time of the stage that has the most.
+
+        Args:
+            parallelism: of the stages that are not given.
+        """
+        return max(parallelism if tasks is None else tasks for tasks in self.by_kind.values())
 
 
 class Targets(_Target):
     """What a plan is made from.
 
     Args:
-        parallelism: tasks of a stage at the same time.
+        parallelism: tasks of a stage at the same time; None: undecided, it follows from the load.
         operators: for Flink's count of subtasks.
         executor: one executor.
         driver: the driver.
@@ -131,7 +155,7 @@ class Targets(_Target):
         origins: field of the targets (``executor.slots``, ``spark_conf.spark.executor.cores``) -> where it stands.
     """
 
-    parallelism: Parallelism
+    parallelism: Parallelism | None = None
     operators: Operators = Operators(count=1)
     executor: ExecutorTarget
     driver: DriverTarget = DriverTarget()
@@ -147,6 +171,12 @@ class Targets(_Target):
     notes: tuple[str, ...] = ()
     origins: dict[str, Origin] = Field(default_factory=dict)
 
+    @model_validator(mode="after")
+    def _load_decides(self) -> Self:
+        if self.load is None and (self.parallelism is None or self.executor.undecided):
+            raise ValueError("a parallelism and one of memory_mib and heap_mib of the executor, or a load that decides them")
+        return self
+
     def locate(self, error: Error, field: str) -> Error:
         """The error with the place, path and value of a field of the targets, as they stand in the user's document where there is one."""
         origin = self.origins.get(field)
@@ -155,3 +185,15 @@ class Targets(_Target):
             return error
         error.at, error.path, error.given = origin.at, origin.path, origin.given or error.given
         return error
+
+
+class DecidedTargets(Targets):
+    """Targets of which the load decides nothing any more; `penstock.sizing.plan.decided` makes them.
+
+    Args:
+        parallelism: as asked or as the load takes it, and no less than any stage has tasks.
+        memory_from_load: whether the executor's heap and overhead follow from the load.
+    """
+
+    parallelism: Parallelism
+    memory_from_load: bool = False

@@ -1,19 +1,8 @@
-"""How many partitions the plan gives to the job's topics."""
+"""How many partitions topics have that several jobs share."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-
-from penstock.sizing.load.parallelism import needed_partitions
-from penstock.sizing.targets import Targets
-
-
-def read_partitions(targets: Targets) -> dict[str, int]:
-    """Topic that the job reads -> partitions: as asked, else one for each task that reads it, by default the parallelism, or what a load
-    needs."""
-    parallelism = targets.parallelism.value
-    fewest = parallelism if targets.load is None else needed_partitions(targets.load, parallelism).partitions
-    return {topic: asked or targets.stages.source.get(topic, fewest) for topic, asked in targets.source_topics.items()}
 
 
 def most_partitions(plans: Iterable[Mapping[str, int]]) -> dict[str, int]:

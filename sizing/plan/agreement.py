@@ -39,7 +39,7 @@ def agreed_executor(targets: Targets, settings: SparkSettings) -> tuple[AgreedPo
     """The executor, with SIZ-001 (no task slot), SIZ-003 (contradiction) and SIZ-006 (limit below request) where they apply."""
     asked, own = targets.executor, settings.executor
     stated = _first(asked.cpu_millicores, own.request_cpu_millicores)
-    cores = _first(asked.slots, own.cores) or max(1, (stated or 0) // 1000)
+    cores = executor_cores(targets, settings)
     pod = AgreedPod(
         cores=cores,
         request_cpu_millicores=stated or cores * 1000,
@@ -58,6 +58,13 @@ def agreed_executor(targets: Targets, settings: SparkSettings) -> tuple[AgreedPo
         fix = f"slots: {-(-settings.task_cpus // 1)}, or take spark.task.cpus out of sparkConf"
         faults.append(targets.locate(NoTaskSlot(given=str(cores), need=need, fix=fix), "executor.slots"))
     return pod, faults
+
+
+def executor_cores(targets: Targets, settings: SparkSettings) -> int:
+    """``spark.executor.cores``: the executor's slots, else what sparkConf says, else the whole cores, at least 1."""
+    asked, own = targets.executor, settings.executor
+    stated = _first(asked.cpu_millicores, own.request_cpu_millicores)
+    return _first(asked.slots, own.cores) or max(1, (stated or 0) // 1000)
 
 
 def agreed_driver(targets: Targets, settings: SparkSettings) -> tuple[AgreedPod, list[PenstockError]]:

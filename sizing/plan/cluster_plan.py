@@ -12,13 +12,14 @@ from penstock.sizing.load.load_plan import LoadKafka
 from penstock.sizing.plan.cluster_feasibility import broker_quota_violations, cluster_violations
 from penstock.sizing.plan.job_pods import EXECUTOR, pod_groups
 from penstock.sizing.plan.nearest_fit import Wanted
-from penstock.sizing.plan.nodes import allocation_of, plan_nodes
+from penstock.sizing.plan.nodes import allocation, plan_nodes
 from penstock.sizing.plan.resilience import planned_spot
 from penstock.sizing.plan.usage import assumptions_of, usage_of
 from penstock.sizing.planned import Plan, SpotPlan
 from penstock.sizing.planned_nodes import NodesPlan, PlacedPods
+from penstock.sizing.spark_settings import SparkSettings
 from penstock.sizing.state.checkpoint import CheckpointTraffic
-from penstock.sizing.targets import Targets
+from penstock.sizing.targets import DecidedTargets, Targets
 
 # What a pod of the plan is about -> the field of the targets that says where it stands.
 _FIELDS = {"executor": "executor.memory_mib", "driver": "driver.memory_mib"}
@@ -34,16 +35,17 @@ class ClusterPlan(NamedTuple):
     notes: tuple[str, ...] = ()
 
 
-def plan_in_cluster(targets: Targets, draft: Plan, cluster: Cluster) -> ClusterPlan:
+def plan_in_cluster(targets: DecidedTargets, settings: SparkSettings, draft: Plan, cluster: Cluster) -> ClusterPlan:
     """The nodes of a plan and what follows from them.
 
     Args:
-        targets: of the job, to name places.
+        targets: of the job.
+        settings: of the job, for how executors come and go.
         draft: the plan without nodes.
         cluster: the environment.
     """
     groups = pod_groups(draft.pods, draft.spark_conf, cluster)
-    allocations = {EXECUTOR: allocation_of(draft.spark_conf)}
+    allocations = {EXECUTOR: allocation(settings)}
     nodes = plan_nodes(groups, cluster, allocations)
     found = cluster_violations(Wanted(groups, cluster, allocations), nodes, {EXECUTOR: draft.pods.executor.slots or 1})
     kafka = [draft.kafka.load] if draft.kafka.load else []
@@ -57,7 +59,7 @@ def plan_in_cluster(targets: Targets, draft: Plan, cluster: Cluster) -> ClusterP
             sum(draft.kafka.topics.values()),
             bounded=targets.trigger_s is None,
         ),
-        spot=planned_spot(targets, draft.pods, draft.spark_conf, nodes, cluster, draft.state),
+        spot=planned_spot(targets, draft.pods, settings, nodes, cluster, draft.state),
         violations=(*(_located(targets, group, fault) for group, fault in found), *broker_quota_violations(draft.kafka.load, cluster)),
         notes=_notes(nodes, cluster),
     )

@@ -9,16 +9,17 @@ from penstock.sizing.cluster import Cluster, KafkaCluster
 from penstock.sizing.errors import Infeasible
 from penstock.sizing.explained import Explanation
 from penstock.sizing.load.capability import Running, capability
+from penstock.sizing.load.feasibility import load_violations
 from penstock.sizing.load.job_shape import JobShape, KafkaChoice
 from penstock.sizing.load.load import Load
 from penstock.sizing.load.load_plan import LoadPlan
-from penstock.sizing.load.of_targets import located_violations, shape_of
 from penstock.sizing.load.parallelism import reading_tasks
 from penstock.sizing.load.planning import plan_load
+from penstock.sizing.plan.job_shape import shape_of
 from penstock.sizing.planned import PlannedPod, ThroughputPlan
 from penstock.sizing.spark_settings import SparkSettings
 from penstock.sizing.state.backend_conf import backend_conf
-from penstock.sizing.targets import Targets
+from penstock.sizing.targets import DecidedTargets, Targets
 
 # Where a number of the load's plan stands in the plan of the job; the others are told by the job's own rules.
 _PLACES = {
@@ -36,6 +37,16 @@ _MEMORY_PLACES = {
     "memory.memoryMib": "pods.executor.memoryMib",
 }
 _PREFIXES = {"topicPartitions.": "kafka.topics.", "state.": "state.", "checkpoint.": "state.checkpoint.", "kafka.": "kafka.load."}
+
+# What a violation is about -> the field of the targets that says where it stands; of Kafka nothing stands in a spec.
+_FIELDS = {
+    "load": "load",
+    "topics": "load",
+    "parallelism": "parallelism",
+    "trigger": "trigger_s",
+    "executor.heap": "executor.heap_mib",
+    "executor.memory": "executor.memory_mib",
+}
 
 
 class JobLoad(NamedTuple):
@@ -68,7 +79,7 @@ class JobLoad(NamedTuple):
         return tuple(explanation.model_copy(update={"number": number}) for explanation, number in placed if number)
 
 
-def load_of(targets: Targets, settings: SparkSettings, executor: PlannedPod, cluster: Cluster | None) -> JobLoad | None:
+def load_of(targets: DecidedTargets, settings: SparkSettings, executor: PlannedPod, cluster: Cluster | None) -> JobLoad | None:
     """The plan for the load of a job; None where none is given.
 
     Args:
@@ -98,8 +109,21 @@ def load_of(targets: Targets, settings: SparkSettings, executor: PlannedPod, clu
         throughput=_throughput(load, shape, planned),
         violations=located_violations(targets.model_copy(update={"load": load}), shape, planned),
         state_conf=backend_conf(planned.state.backend, incremental=targets.state_incremental) if planned.state.chosen else {},
-        decides_memory=_says_nothing(targets, "executor.memory_mib") and _says_nothing(targets, "executor.heap_mib"),
+        decides_memory=targets.memory_from_load,
     )
+
+
+def located_violations(targets: Targets, shape: JobShape, planned: LoadPlan) -> list[Infeasible]:
+    """What of the load a plan does not carry, each with its place in the document; none without a load."""
+    if targets.load is None:
+        return []
+    found = load_violations(targets.load, shape, planned)
+    for fault in found:
+        origin = targets.origins.get(_FIELDS.get(fault.path, ""))
+        if origin is not None:
+            # What is at fault is the number that the violation names, not all that stands at the place.
+            fault.at, fault.path = origin.at, origin.path
+    return found
 
 
 def in_environment(load: Load, kafka: KafkaCluster | None) -> Load:
@@ -108,12 +132,6 @@ def in_environment(load: Load, kafka: KafkaCluster | None) -> Load:
         return load
     own = {"retention_h": kafka.retention_h, "replication": kafka.replication}
     return load.model_copy(update={field: value for field, value in own.items() if field not in load.model_fields_set})
-
-
-def _says_nothing(targets: Targets, field: str) -> bool:
-    """Whether the document that the targets come from leaves a field out."""
-    origin = targets.origins.get(field)
-    return origin is not None and not origin.given
 
 
 def _choice(kafka: KafkaCluster | None, cluster: Cluster | None) -> KafkaChoice | None:

@@ -18,7 +18,7 @@ from penstock.sizing.placement.scenario import BATCH_IDLE_S, Arrival, PodGroup, 
 from penstock.sizing.placement.staged import place_staged
 from penstock.sizing.plan.job_pods import DRIVER
 from penstock.sizing.planned_nodes import CapacityType, NodeExample, NodeGroup, NodesPlan, PlacedPods, PodsOnNode
-from penstock.sizing.spark_settings import ALLOCATION_BATCH_DELAY_MS, ALLOCATION_BATCH_SIZE, read_settings
+from penstock.sizing.spark_settings import ALLOCATION_BATCH_DELAY_MS, ALLOCATION_BATCH_SIZE, SparkSettings, read_settings
 from penstock.sizing.units import MIB
 
 # Ours: the driver's container and its JVM until it asks for the first executors, the image being on the node.
@@ -36,14 +36,19 @@ class Allocation(NamedTuple):
 Allocations = Mapping[str, Allocation]
 
 
+def allocation(settings: SparkSettings) -> Allocation:
+    """How a job's executors are asked for."""
+    return Allocation(settings.allocation_batch_size, settings.allocation_batch_delay_ms / 1000)
+
+
 def allocation_of(conf: Mapping[str, str]) -> Allocation:
-    """How a job's executors are asked for.
+    """How the executors of a plan are asked for, from the settings that it gives.
 
     Args:
         conf: Spark's settings, which a plan has found to be readable.
     """
     settings, _ = read_settings(conf)
-    return Allocation(settings.allocation_batch_size, settings.allocation_batch_delay_ms / 1000)
+    return allocation(settings)
 
 
 def plan_nodes(groups: Sequence[PodGroup], cluster: Cluster, allocations: Allocations) -> NodesPlan:

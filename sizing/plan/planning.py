@@ -5,20 +5,21 @@ from __future__ import annotations
 from penstock.sizing.cluster import Cluster
 from penstock.sizing.errors import Infeasible, PenstockError, raise_all
 from penstock.sizing.executors import executor_count, stages, subtasks, task_slots, tasks_at_a_time
-from penstock.sizing.kafka.partitions import read_partitions
 from penstock.sizing.plan.agreement import AgreedPod, agreed_driver, agreed_executor, heap_contradiction, plan_contradictions
 from penstock.sizing.plan.cluster_plan import ClusterPlan, plan_in_cluster
+from penstock.sizing.plan.decided import decided
 from penstock.sizing.plan.explanation import explain
 from penstock.sizing.plan.feasibility import memory_violations, partition_violations
 from penstock.sizing.plan.job_load import JobLoad, load_of
 from penstock.sizing.plan.job_pods import selector_faults
 from penstock.sizing.plan.job_state import planned_state
 from penstock.sizing.plan.notes import plan_notes
+from penstock.sizing.plan.settings import settings_of
 from penstock.sizing.plan.spark_conf import planned_conf
 from penstock.sizing.planned import KafkaPlan, PerSlot, Plan, PlannedParallelism, PlannedPod, Pods, Totals
 from penstock.sizing.spark_pods import PodMemory, driver_memory, executor_memory, fit_driver, fit_executor
-from penstock.sizing.spark_settings import SparkSettings, settings_of
-from penstock.sizing.targets import Targets
+from penstock.sizing.spark_settings import SparkSettings
+from penstock.sizing.targets import DecidedTargets, Targets
 
 
 def plan(targets: Targets, cluster: Cluster | None = None) -> Plan:
@@ -37,7 +38,15 @@ def plan(targets: Targets, cluster: Cluster | None = None) -> Plan:
         PenstockError: SIZ-001, SIZ-002, SIZ-003, SIZ-006 or SIZ-042; several come as `Faults`.
     """
     settings, unreadable = settings_of(targets)
-    raise_all([*unreadable, *selector_faults(targets)])
+    # Without all of its settings nothing can be said of the executor that a load takes.
+    raise_all([*unreadable, *selector_faults(targets)] if unreadable else [])
+    ready, settings, faults = decided(targets, settings)
+    raise_all([*faults, *selector_faults(targets)])
+    return _planned(ready, settings, cluster)
+
+
+def _planned(targets: DecidedTargets, settings: SparkSettings, cluster: Cluster | None) -> Plan:
+    """The plan of targets of which nothing is open any more."""
     executor, executor_faults = agreed_executor(targets, settings)
     driver, driver_faults = agreed_driver(targets, settings)
     slots = max(1, task_slots(executor.cores, settings.task_cpus))
@@ -62,7 +71,7 @@ def plan(targets: Targets, cluster: Cluster | None = None) -> Plan:
 
 
 def _finished(
-    targets: Targets,
+    targets: DecidedTargets,
     settings: SparkSettings,
     draft: Plan,
     violations: list[Infeasible],
@@ -70,7 +79,7 @@ def _finished(
     cluster: Cluster | None,
 ) -> Plan:
     """The draft with its nodes, and with what a reader should know."""
-    found = plan_in_cluster(targets, draft, cluster) if cluster is not None else ClusterPlan()
+    found = plan_in_cluster(targets, settings, draft, cluster) if cluster is not None else ClusterPlan()
     every = [*violations, *found.violations]
     whole = draft.model_copy(
         update={
@@ -83,6 +92,12 @@ def _finished(
     )
     notes = (*plan_notes(targets, settings, whole), *(load.notes if load else ()), *found.notes)
     return whole.model_copy(update={"notes": notes, "explain": explain(targets, settings, whole, load)})
+
+
+def _read_partitions(targets: DecidedTargets) -> dict[str, int]:
+    """Topic that a job without a load reads -> partitions: as asked, else one for each task that reads it, by default the parallelism."""
+    source, parallelism = targets.stages.source, targets.parallelism.value
+    return {topic: asked or source.get(topic, parallelism) for topic, asked in targets.source_topics.items()}
 
 
 def _executor_memory(agreed: AgreedPod, settings: SparkSettings) -> PodMemory:
@@ -118,10 +133,10 @@ def _pod(agreed: AgreedPod, memory: PodMemory, count: int, slots: int | None) ->
     )
 
 
-def _assemble(targets: Targets, settings: SparkSettings, pods: Pods, conf: dict[str, str], load: JobLoad | None) -> Plan:
+def _assemble(targets: DecidedTargets, settings: SparkSettings, pods: Pods, conf: dict[str, str], load: JobLoad | None) -> Plan:
     executor, parallelism = pods.executor, targets.parallelism.value
     slots = executor.slots or 1
-    read = load.plan.topic_partitions if load else read_partitions(targets)
+    read = load.plan.topic_partitions if load else _read_partitions(targets)
     shuffle = settings.shuffle_partitions or parallelism
     planned_stages = stages(read, shuffle, readers=targets.stages.source, stateless=targets.stages.stateless)
     return Plan(

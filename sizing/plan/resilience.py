@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 
 from penstock.sizing.cluster import Cluster
 from penstock.sizing.load.load import Load
@@ -10,22 +10,22 @@ from penstock.sizing.load.spot_loss import GRACE_S, DrainOutcome, LossOutcome, S
 from penstock.sizing.plan.job_pods import EXECUTOR
 from penstock.sizing.planned import Pods, SpotPlan, StatePlan
 from penstock.sizing.planned_nodes import NodeGroup, NodesPlan
-from penstock.sizing.spark_settings import read_settings
-from penstock.sizing.targets import Targets
+from penstock.sizing.spark_settings import SparkSettings
+from penstock.sizing.targets import DecidedTargets
 
 # More rows than this say nothing new: they are taken evenly from one node to all.
 MOST_LOSSES = 12
 
 
 def planned_spot(
-    targets: Targets, pods: Pods, conf: Mapping[str, str], nodes: NodesPlan, cluster: Cluster, state: StatePlan
+    targets: DecidedTargets, pods: Pods, settings: SparkSettings, nodes: NodesPlan, cluster: Cluster, state: StatePlan
 ) -> SpotPlan | None:
     """What becomes of the job when spot nodes go; None where no executor runs on one.
 
     Args:
         targets: with the load and the trigger.
         pods: of the plan.
-        conf: Spark's settings, for decommissioning.
+        settings: of the job, for decommissioning.
         nodes: of the plan; a first start decides which executors share a node.
         cluster: for the time until a new node is there.
         state: of the plan.
@@ -33,7 +33,7 @@ def planned_spot(
     spot = [count for group in nodes.staged.groups if group.capacity_type == "spot" for count in _executors(group)]
     if not spot:
         return None
-    return SpotPlan(nodes=len(spot), drain=_drain(targets, conf), losses=_losses(targets, pods, spot, cluster, state))
+    return SpotPlan(nodes=len(spot), drain=_drain(targets, settings), losses=_losses(targets, pods, spot, cluster, state))
 
 
 def _executors(group: NodeGroup) -> list[int]:
@@ -42,15 +42,14 @@ def _executors(group: NodeGroup) -> list[int]:
     return [each] * group.count if each else []
 
 
-def _drain(targets: Targets, conf: Mapping[str, str]) -> DrainOutcome | None:
+def _drain(targets: DecidedTargets, settings: SparkSettings) -> DrainOutcome | None:
     if targets.trigger_s is None:
         return None
-    settings, _ = read_settings(conf)
     grace_s = GRACE_S if settings.grace_period_s is None else float(settings.grace_period_s)
     return drain(targets.trigger_s, decommission=settings.decommission, grace_s=grace_s)
 
 
-def _losses(targets: Targets, pods: Pods, spot: Sequence[int], cluster: Cluster, state: StatePlan) -> tuple[LossOutcome, ...]:
+def _losses(targets: DecidedTargets, pods: Pods, spot: Sequence[int], cluster: Cluster, state: StatePlan) -> tuple[LossOutcome, ...]:
     load: Load | None = targets.load
     if load is None or targets.trigger_s is None:
         return ()

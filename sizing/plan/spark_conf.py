@@ -7,11 +7,11 @@ from collections.abc import Mapping
 from penstock.sizing.plan.agreement import AgreedPod, cpu_text
 from penstock.sizing.planned import Pods
 from penstock.sizing.spark_settings import SparkSettings
-from penstock.sizing.targets import Targets
+from penstock.sizing.targets import DecidedTargets
 
 
 def planned_conf(
-    targets: Targets, settings: SparkSettings, executor: AgreedPod, driver: AgreedPod, pods: Pods, chosen: Mapping[str, str]
+    targets: DecidedTargets, settings: SparkSettings, executor: AgreedPod, driver: AgreedPod, pods: Pods, chosen: Mapping[str, str]
 ) -> dict[str, str]:
     """Every setting of the plan, by name.
 

@@ -47,6 +47,7 @@ def test_a_parallelism_in_the_code_wins_and_the_plan_says_so(tmp_path: Path) -> 
 
 def test_without_one_in_the_code_the_specs_parallelism_holds(tmp_path: Path) -> None:
     found = targets_of(tmp_path)
+    assert found.parallelism is not None
     assert (found.parallelism.value, found.parallelism.source, found.notes) == (7, "spec", ())
 
 
@@ -143,7 +144,7 @@ def test_an_app_may_lie_on_the_app_path(tmp_path: Path) -> None:
     (elsewhere / "there.py").write_text("PARALLELISM = 2\n")
     path = tmp_path / "spec.yaml"
     path.write_text(SPEC.replace("app: app", "app: there"))
-    assert targets(load(path), [elsewhere]).parallelism.value == 2
+    assert plan(targets(load(path), [elsewhere])).parallelism.value == 2
 
 
 @pytest.mark.parametrize(("name", "executors", "subtasks"), [("user_credit", 2, 50), ("flights", 2, 16)])

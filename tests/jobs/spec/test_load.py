@@ -16,9 +16,12 @@ from penstock.jobs.spec import load
 from penstock.jobs.spec.schema import schema
 from penstock.jobs.targets import targets
 from penstock.sizing.errors import PenstockError
-from penstock.sizing.load.of_targets import located_violations, shape_of
 from penstock.sizing.load.planning import plan_load
 from penstock.sizing.plan import plan
+from penstock.sizing.plan.decided import decided
+from penstock.sizing.plan.job_load import located_violations
+from penstock.sizing.plan.job_shape import shape_of
+from penstock.sizing.plan.settings import settings_of
 from penstock.sizing.targets import Targets
 
 SPEC = """\
@@ -65,8 +68,9 @@ def faults(folder: Path, text: str) -> list[tuple[str, int | None, str]]:
 
 def test_a_load_gives_the_parallelism(tmp_path: Path) -> None:
     found = targets_of(tmp_path)
-    assert (found.parallelism.value, found.parallelism.source) == (14, "load")
+    assert (found.parallelism, found.executor.undecided) == (None, True)
     planned = plan(found)
+    assert planned.parallelism.value == 14
     assert (planned.parallelism.source, planned.totals.executors, planned.kafka.topics) == ("load", 4, {"a": 14})
 
 
@@ -92,6 +96,17 @@ def test_without_memory_the_executors_get_what_the_load_needs(tmp_path: Path) ->
     assert planned.feasible
 
 
+def test_what_the_load_decides_is_read_as_what_is_given(tmp_path: Path) -> None:
+    found = targets_of(tmp_path)
+    settings, _ = settings_of(found)
+    ready = decided(found, settings)
+    assert (ready.targets.parallelism.value, ready.targets.executor.heap_mib, ready.targets.memory_from_load) == (14, 1024, True)
+    assert ready.settings.executor.overhead_mib == 384 + 4 * 136
+    again = decided(ready.targets, ready.settings)
+    assert (again.targets.parallelism, again.targets.executor) == (ready.targets.parallelism, ready.targets.executor)
+    assert again.settings == ready.settings
+
+
 def test_memory_that_is_given_is_kept(tmp_path: Path) -> None:
     planned = plan(targets_of(tmp_path, changed("slots: 4", "slots: 4, memory: 8g")))
     assert planned.pods.executor.memory_mib == 8192
@@ -104,6 +119,7 @@ def test_an_overhead_that_is_given_is_kept(tmp_path: Path) -> None:
 
 def test_a_parallelism_of_the_code_wins_over_the_load_and_the_plan_says_so(tmp_path: Path) -> None:
     found = targets_of(tmp_path, app="PARALLELISM = 91\n")
+    assert found.parallelism is not None
     assert (found.parallelism.value, found.parallelism.source) == (91, "code")
     note = f"PARALLELISM = 91 in {tmp_path / 'app.py'}:1 wins over the 14 that the load in {tmp_path / 'spec.yaml'}:7 takes"
     assert note in plan(found).notes
@@ -131,7 +147,7 @@ def test_a_profile_beside_the_spec_gives_the_throughput(tmp_path: Path) -> None:
     assert found.load is not None and found.load.profile is not None
     assert found.load.profile.source == "a bench"
     # 4 slots have 50,000, each further one 10,000.
-    assert found.parallelism.value == 15
+    assert plan(found).parallelism.value == 15
 
 
 @pytest.mark.parametrize(
@@ -193,15 +209,17 @@ def test_a_wrong_profile_is_an_error_with_its_own_line(tmp_path: Path, profile: 
 def test_what_a_plan_does_not_carry_is_told_with_its_place(tmp_path: Path) -> None:
     found = targets_of(tmp_path, SPEC + "  trigger: 400ms\n", app="PARALLELISM = 7\n")
     assert found.load is not None
-    shape = shape_of(found, slots_per_executor=4)
-    told = located_violations(found, shape, plan_load(found.load, shape))
+    ready = decided(found, settings_of(found)[0]).targets
+    shape = shape_of(ready, slots_per_executor=4)
+    told = located_violations(ready, shape, plan_load(found.load, shape))
     assert [(fault.code, fault.at.line if fault.at else None, fault.path, fault.given) for fault in told] == [
         ("SIZ-047", 4, "spec.parallelism", "7")
     ]
     slow = targets_of(tmp_path, SPEC + "  trigger: 400ms\n")
     assert slow.load is not None
-    shape = shape_of(slow, slots_per_executor=4)
-    told = located_violations(slow, shape, plan_load(slow.load, shape))
+    ready = decided(slow, settings_of(slow)[0]).targets
+    shape = shape_of(ready, slots_per_executor=4)
+    told = located_violations(ready, shape, plan_load(slow.load, shape))
     assert [(fault.code, fault.at.line if fault.at else None, fault.path, fault.given) for fault in told] == [
         ("SIZ-046", 16, "spec.trigger", "0.4 s")
     ]

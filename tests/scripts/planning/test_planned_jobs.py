@@ -32,6 +32,7 @@ def test_the_plan_is_of_the_spec_in_the_environment() -> None:
     job = planned_job(SPEC, where("production"))
     assert job.plan.nodes is not None
     assert job.plan.nodes.environment == job.where.environment.name == "production"
+    assert job.targets.parallelism is not None
     assert job.targets.parallelism.value == job.plan.parallelism.value == 10
 
 

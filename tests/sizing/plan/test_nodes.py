@@ -105,6 +105,7 @@ def test_spot_prices_of_the_catalog_are_taken_where_it_has_some() -> None:
 
 def of_few_executors(wanted: Targets) -> Targets:
     """At most some hundred executors, so that each example is placed at once."""
+    assert wanted.parallelism is not None
     return wanted.model_copy(update={"parallelism": Parallelism(value=min(wanted.parallelism.value, 300))})
 
 

@@ -1,0 +1,41 @@
+"""What of a job is fixed before its load is planned for."""
+
+from __future__ import annotations
+
+from penstock.sizing.load.job_shape import JobShape, KafkaChoice
+from penstock.sizing.targets import DecidedTargets
+
+
+def shape_of(
+    targets: DecidedTargets,
+    *,
+    slots_per_executor: int,
+    shuffle_partitions: int | None = None,
+    heap_mib: int | None = None,
+    overhead_mib: int | None = None,
+    kafka: KafkaChoice | None = None,
+) -> JobShape:
+    """What of a job is fixed before its load is planned for.
+
+    Args:
+        targets: of the job; a parallelism of its code is fixed, one that came from the load is not.
+        slots_per_executor: task slots of one.
+        shuffle_partitions: of sparkConf; None: the parallelism.
+        heap_mib: of the executor that was planned; None where the load decides on it.
+        overhead_mib: likewise.
+        kafka: of the environment; None: no brokers are planned.
+    """
+    return JobShape(
+        slots_per_executor=slots_per_executor,
+        topics=targets.source_topics,
+        written_partitions=sum(targets.sink_topics.values()),
+        parallelism=None if targets.parallelism.source == "load" else targets.parallelism.value,
+        shuffle_partitions=shuffle_partitions,
+        trigger_s=targets.trigger_s,
+        heap_mib=heap_mib,
+        overhead_mib=overhead_mib,
+        backend=targets.state_backend,
+        app_operators=targets.stateful_operators,
+        incremental=targets.state_incremental,
+        kafka=kafka or KafkaChoice(kind="none"),
+    )
