@@ -1,16 +1,16 @@
-"""Joins of two streams, and streams put together.
+"""Joins of two streams, and unions.
 
 =================  =====================================================================================================================
-block              which rows meet
+block              which rows match
 =================  =====================================================================================================================
-`interval_join`    those of one key whose event times lie close
-`window_join`      those of one key in one window; `co_group` gives them to a function
+`interval_join`    rows with the same key whose event times are close
+`window_join`      rows with the same key in the same window; `co_group` passes them to a function
 `temporal_join`    each row and the version of its key that was valid at its event time
-`regular_join`     all of one key, whenever they came; the result changes as they do
-`broadcast_join`   each row and those of a small table, by key or by a condition
-`table_join`       each row and those of a file that every micro-batch reads anew
-`lookup_join`      each row and the one that a database's table has for its key now
-`union`            none: streams of one kind as one
+`regular_join`     all rows with the same key, whenever they arrive; the result changes as they do
+`broadcast_join`   each row and the rows of a small table, by key or by a condition
+`table_join`       each row and the rows of a file that every micro-batch reads again
+`lookup_join`      each row and the current row of a database table for its key
+`union`            none: several streams with the same fields become one
 =================  =====================================================================================================================
 """
 

@@ -1,4 +1,4 @@
-"""The broadcast join: a small stream that changes slowly, known to many tasks."""
+"""The broadcast join: a small, slowly changing stream that is available to many tasks."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from penstock.jobs.blocks.joins.sides import Side, check, check_how, names, with
 from penstock.jobs.blocks.joins.temporal import Versions, joined, matched
 from penstock.jobs.stream.streams import Stream
 
-# A constant, for a checkpoint is bound to it.
+# A constant, because a checkpoint is bound to it.
 COPIES = 16
 _MATCHED = "_us bigint, _left string, _right string"
 _ALL = "_us bigint, _left string, _rights array<string>"
@@ -22,31 +22,31 @@ _ALL = "_us bigint, _left string, _rights array<string>"
 def broadcast_join(
     left: Side, small: Side, *, on: str | None = None, how: Literal["inner", "left"] = "inner", copies: int = COPIES
 ) -> Stream:
-    """Joins each row with a small table that changes slowly and that many tasks have a copy of, as Flink's broadcast state.
+    """Joins each row with a small, slowly changing table of which many tasks have a copy, like Flink's broadcast state.
 
-    The state has several copies of the whole table, spread over the state partitions, and left rows go to any of them: a key that most
-    rows have costs no more than others, and rows may be joined by a condition instead of a key. What is joined is what was valid at the
-    left row's event time, as in a `temporal_join`: everything said there of versions, deletions, waiting and idleness holds here.
+    The state holds several copies of the whole table, spread over the state partitions, and left rows go to any of them: a hot key costs
+    no more than others, and rows may be joined by a condition instead of a key. Left rows are joined with what was valid at their event
+    time, as in a `temporal_join`: its notes on versions, deletions, waiting and idleness apply here too.
 
-    Cost: the table once a copy in the state; each change of it is written as often. With `on`, each left row is held against each
-    row of the table. No more tasks than there are copies join rows.
+    Cost: the table once per copy in the state; each of its changes is written once per copy. With `on`, each left row is compared with
+    each row of the table. No more tasks than copies join rows.
 
     Args:
-        left: the rows that are told.
-        small: the table's changes; a row takes the place of the one before with the same key, and with `on` of the one with the same
-            `unique` fields, or, without them, the same key.
-        on: a condition in SQL instead of the keys, over the sides' names as structs: ``payments.amount > rules.limit``; each row of
-            the table for which it holds is told.
-        how: ``left``: rows without partner are data with nulls; ``inner``: they are counted as unmatched.
-        copies: of the table. A checkpoint is bound to their number: with another, left rows would meet copies that are empty. So it does
-            not follow the parallelism, which may change between two starts. Give more where more tasks are to join, fewer where the table
-            is large and the job is not.
+        left: the rows to enrich.
+        small: the table's changelog; a row replaces the previous one with the same key, and with `on` the one with the same `unique`
+            fields or, without them, the same key.
+        on: a SQL condition instead of the keys, over the sides' names as structs: ``payments.amount > rules.limit``; every row of the
+            table that satisfies it matches.
+        how: ``left``: rows without a match are data with nulls; ``inner``: they are counted as unmatched.
+        copies: of the table. A checkpoint is bound to their number: with another, left rows would meet empty copies. It therefore does
+            not follow the parallelism, which may change between two starts. Use more if more tasks should join, fewer if the table is
+            large and the job is not.
 
     Returns:
         The columns `left.name` and `small.name`, each a struct of that side's fields, at the left row's event time.
 
     Raises:
-        ValueError: a side without event time, sides that don't fit, `unique` fields beside a key that are others, or no copies.
+        ValueError: a side without event time, incompatible sides, `unique` fields other than the key beside a key, or no copies.
     """
     check_how(how, ("inner", "left"))
     if copies < 1:
@@ -61,7 +61,7 @@ def broadcast_join(
     small = replace(small, key=small.unique or small.keys)
     small = replace(small, stream=without_partner(small))
     buckets = F.array(*(F.lit(key) for key in group_keys(copies)))
-    # By the row's own content: a replay takes the same bucket, and a hot key goes to all of them.
+    # By the row's own content: a replay uses the same bucket, and a hot key is spread over all of them.
     bucket = F.element_at(buckets, (F.pmod(F.xxhash64(F.to_json(F.struct(*left.fields))), F.lit(copies)) + 1).cast("int"))
     left_id = F.lit("") if on is not None else key_text(left, left.keys)
     one = packed(left, LEFT, bucket, left_id, gone=F.lit(False))
@@ -79,7 +79,7 @@ def broadcast_join(
 
 
 def _check_unique(left: Side, small: Side) -> None:
-    """Refuses a table that has several rows of one key where the key says which row it is."""
+    """Rejects a table with several rows per key if the key identifies the row."""
     known_by = names(small.unique or small.keys)
     if set(known_by) != set(small.keys):
         on = " and ".join(f"{left.name}.{mine} = {small.name}.{other}" for mine, other in zip(left.keys, small.keys, strict=True))

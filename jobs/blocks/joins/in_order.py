@@ -1,10 +1,10 @@
-"""Rows of one or two streams, handed on key by key in the order of their event times.
+"""Rows of one or two streams, processed key by key in the order of their event times.
 
-Micro-batches are cut by chance. So rows wait in the state until the watermark has passed their event time, when none that is as old can
-come any more, and are then worked on from the oldest to the newest: the result is the same however the micro-batches fall.
+Micro-batch boundaries are arbitrary. So rows wait in the state until the watermark has passed their event time, when no row as old can
+arrive any more, and are then processed from the oldest to the newest: the result does not depend on the boundaries.
 
-Rows lie in the state as JSON, which Python does not have to read: types that Python and Spark see differently pass unharmed, and a
-field that is added later is null in rows that were stored before. A value that no longer fits its field stops the job.
+Rows are stored as JSON, which Python does not have to parse: types that Python and Spark represent differently pass unchanged, and a
+field that is added later is null in rows stored before. A value that no longer fits its field fails the job.
 """
 
 from __future__ import annotations
@@ -34,14 +34,14 @@ _JSON = {"timestampFormat": "yyyy-MM-dd'T'HH:mm:ss.SSSSSSXXX", "timestampNTZForm
 
 
 class Arrival(NamedTuple):
-    """A row as it waits in the state; two of them compare as they are worked on.
+    """A row waiting in the state; rows sort in processing order.
 
     Args:
         at_us: event time in epoch microseconds.
         side: `LEFT` or `RIGHT`.
-        rank: its place among rows of one event time.
-        gone: whether it is the deletion of what its id names.
-        id: what it is known by within its key; null has no partner.
+        rank: its place among rows with the same event time.
+        gone: whether it deletes what its id identifies.
+        id: its identity within its key; null never matches.
         row: its fields as JSON.
     """
 
@@ -54,9 +54,9 @@ class Arrival(NamedTuple):
 
 
 class InOrder(StatefulProcessor):
-    """What Spark calls for the rows of a key; a block says what is done with them."""
+    """The processor that Spark calls for the rows of a key; a block defines what it does with them."""
 
-    # Which side comes first where both have rows of one event time.
+    # Which side comes first if both have rows with the same event time.
     first = LEFT
 
     @abstractmethod
@@ -65,20 +65,20 @@ class InOrder(StatefulProcessor):
 
     @abstractmethod
     def step(self, group: str | None, arrivals: list[Arrival], watermark_ms: int) -> Iterator[Row]:
-        """Works on the rows of a key that are due, from the oldest to the newest; on none where a time is due that was asked for."""
+        """Processes the rows of a key that are due, from the oldest to the newest; with no rows if only a requested time is due."""
 
     def init(self, handle: StatefulProcessorHandle) -> None:
-        """Spark's call before all others."""
+        """Called by Spark before all others."""
         self._handle = handle
         self._waiting = handle.getListState("waiting", _WAITING)
         self.open(handle)
 
     def wake(self, at_us: int) -> None:
-        """Asks for a `step` once the watermark has passed a time."""
+        """Requests a `step` once the watermark has passed a time."""
         self._handle.registerTimer(at_us // 1000)
 
     def handleInputRows(self, key: Any, rows: Iterator[Any], timerValues: TimerValues) -> Iterator[Row]:  # noqa: N802, N803
-        """Spark's call with the key's rows of a micro-batch."""
+        """Called by Spark with the key's rows of a micro-batch."""
         arrived = [Arrival(row["_us"], row["_side"], row["_rank"], row["_gone"], row["_id"], row["_row"]) for row in rows]
         if arrived:
             self._waiting.appendList([tuple(arrival) for arrival in arrived])
@@ -86,7 +86,7 @@ class InOrder(StatefulProcessor):
         return iter(())
 
     def handleExpiredTimer(self, key: Any, timerValues: TimerValues, expiredTimerInfo: ExpiredTimerInfo) -> Iterator[Row]:  # noqa: N802, N803
-        """Spark's call once the watermark has passed a time that was asked for."""
+        """Called by Spark once the watermark has passed a requested time."""
         watermark_ms = timerValues.getCurrentWatermarkInMs()
         due: list[Arrival] = []
         rest: list[Arrival] = []
@@ -98,7 +98,7 @@ class InOrder(StatefulProcessor):
         yield from self.step(key[0], sorted(due, key=self._place), watermark_ms)
 
     def close(self) -> None:
-        """Spark's call after all others."""
+        """Called by Spark after all others."""
 
     def _keep(self, rest: list[Arrival]) -> None:
         if not rest:
@@ -108,19 +108,19 @@ class InOrder(StatefulProcessor):
         self.wake(min(arrival.at_us for arrival in rest))
 
     def _place(self, arrival: Arrival) -> tuple[int, bool, int, bool, str, str]:
-        # The text comes last: what is not ordered otherwise is still worked on in one order, also on a replay.
+        # The text last: otherwise unordered rows are still processed in one order, also on a replay.
         return arrival.at_us, arrival.side != self.first, arrival.rank, not arrival.gone, arrival.id or "", arrival.row
 
 
 def packed(side: Side, number: int, group: Column, id: Column, *, gone: Column | None = None) -> DataFrame:
-    """A side's data in the form that `InOrder` takes.
+    """A side's data in the form that `InOrder` expects.
 
     Args:
         side: whose rows.
         number: `LEFT` or `RIGHT`.
-        group: the key that its rows are put together by, as text.
-        id: what a row is known by within its group, as text.
-        gone: whether a row deletes; by default by its mark.
+        group: the grouping key, as text.
+        id: a row's identity within its group, as text.
+        gone: whether a row deletes; by default its deletion mark.
     """
     rank = F.expr(side.order).cast("bigint") if side.order else F.lit(0).cast("bigint")
     return data_rows(side.stream).frame.select(
@@ -136,10 +136,10 @@ def packed(side: Side, number: int, group: Column, id: Column, *, gone: Column |
 
 
 def run(rows: DataFrame, processor: InOrder, output: str) -> DataFrame:
-    """What a processor makes of packed rows, group by group.
+    """The output of a processor over packed rows, group by group.
 
     Raises:
-        ValueError: a state backend that is not RocksDB.
+        ValueError: a state backend other than RocksDB.
     """
     needs_rocksdb(rows.sparkSession, "temporal, regular and broadcast joins")
     return rows.groupBy("_group").transformWithState(
@@ -151,7 +151,7 @@ def as_text(column: Column, of: DataType, name: str) -> Column:
     """A struct as JSON.
 
     Raises:
-        ValueError: it has maps whose keys are no text, which JSON can't tell from text.
+        ValueError: it has maps with non-string keys, which JSON cannot represent.
     """
     if _odd_map(of):
         raise ValueError(f"{name} contains a map with keys that are not STRING; convert it to an array of structs")
@@ -159,12 +159,12 @@ def as_text(column: Column, of: DataType, name: str) -> Column:
 
 
 def from_text(column: Column, of: StructType) -> Column:
-    """The struct again."""
+    """The struct parsed back."""
     return F.from_json(column, of, {**_JSON, "mode": "FAILFAST"})
 
 
 def key_text(side: Side, fields: Iterable[str]) -> Column:
-    """Some fields as one text, which differs where they do; null where one of them is."""
+    """Several fields as one text that is unique for their values; null if one of them is."""
     wanted, schema = list(fields), side.stream.frame.schema
     if len(wanted) == 1 and not isinstance(schema[wanted[0]].dataType, StructType | ArrayType | MapType | BinaryType):
         return F.col(wanted[0]).cast("string")

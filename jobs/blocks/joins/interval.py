@@ -1,4 +1,4 @@
-"""The interval join: rows of one key whose event times lie close."""
+"""The interval join: rows with the same key whose event times are close."""
 
 from __future__ import annotations
 
@@ -12,33 +12,33 @@ from penstock.sizing.units import NotAQuantity, duration_ms
 
 
 def interval_join(left: Side, right: Side, *, lower: str, upper: str, how: How = "inner") -> Stream:
-    """Joins rows with the same key whose event times lie close: ``left + lower <= right <= left + upper``, both ends included.
+    """Joins rows with the same key whose event times are close: ``left + lower <= right <= left + upper``, both bounds inclusive.
 
-    Every accepted row meets every accepted row of the other side within the bounds, however the micro-batches fall. A left row without
-    partner is told once the watermark has passed the last moment at which one could come: as data with nulls (``left`` and ``full``), else
-    counted as unmatched; a right row without partner likewise with ``full``.
+    Every accepted row is compared with every accepted row of the other side within the bounds, whatever the micro-batch boundaries. A
+    left row without a match is emitted once the watermark has passed the last moment at which one could arrive: as data with nulls
+    (``left`` and ``full``), otherwise counted as unmatched; a right row without a match likewise with ``full``.
 
-    One pass: Spark runs it as a full outer join, in which a row that its own side's condition rules out is emitted without being stored; so
-    what goes aside passes through at once and takes no state.
+    One pass: Spark runs it as a full outer join, in which a row that its own side's condition excludes is emitted without being stored,
+    so side-output rows pass through at once and take no state.
 
-    A key may be hot: Spark compares a row with all of the other side's rows under its key, so the key is joined with a slice of event time,
-    twice as long as the interval. A left row lies in one slice; a right row is copied to each that its partners can lie in, 1.5 on average.
-    With ``full`` there are no slices, for a copy in one can't know of its partners in another: a key with many rows within the interval
-    then costs as many comparisons for each.
+    A key may be hot: Spark compares a row with all of the other side's rows under its key, so the key is extended by a slice of event
+    time, twice as long as the interval. A left row lies in one slice; a right row is copied to every slice that its matches can lie in,
+    1.5 on average. With ``full`` there are no slices, since a copy in one cannot know of its matches in another: a key with many rows
+    within the interval then costs as many comparisons per row.
 
     Args:
-        left: the side that the bounds are counted from.
+        left: the side that the bounds are relative to.
         right: the other side.
-        lower: earliest event time of the right side, as ``-60s``.
-        upper: latest, as ``60s`` or ``+60m``.
-        how: ``inner``; ``left``: left rows without partner are data; ``full``: right ones too.
+        lower: earliest event time of the right side, such as ``-60s``.
+        upper: latest, such as ``60s`` or ``+60m``.
+        how: ``inner``; ``left``: left rows without a match are data; ``full``: right ones too.
 
     Returns:
-        A stream with the columns `left.name` and `right.name`, each a struct of that side's fields, and the greater of both event times, as
-        Flink's interval join gives it.
+        A stream with the columns `left.name` and `right.name`, each a struct of that side's fields, and the greater of both event times,
+        as in Flink's interval join.
 
     Raises:
-        ValueError: bounds that are no durations, a lower one above the upper, or a side without event time.
+        ValueError: bounds that are not durations, a lower bound above the upper, or a side without event time.
     """
     for side in (left, right):
         check_one(side)
@@ -60,7 +60,7 @@ def interval_join(left: Side, right: Side, *, lower: str, upper: str, how: How =
 
 
 def offset_ms(text: str) -> int:
-    """A bound in milliseconds: a duration with a sign or without, or 0.
+    """A bound in milliseconds: a duration with or without a sign, or 0.
 
     Raises:
         ValueError: anything else.
@@ -85,17 +85,17 @@ def _slice(time_ms: Column, slice_ms: int) -> Column:
 
 
 def _slices(lower_ms: int, upper_ms: int, slice_ms: int) -> Column:
-    """The slices that a right row's partners can lie in; a single null for a row that goes aside, which passes through once."""
+    """The slices that a right row's matches can lie in; a single null for a side-output row, which passes through once."""
     first = _slice(F.unix_millis("_r_time") - upper_ms, slice_ms)
     last = _slice(F.unix_millis("_r_time") - lower_ms, slice_ms)
-    # A row that the app has put aside keeps its time.
+    # A row that the app sent to a side output keeps its time.
     has_partners = (F.col("_r_tag") == Tag.DATA) & F.col("_r_time").isNotNull()
     return F.when(has_partners, F.sequence(first, last)).otherwise(F.array(F.lit(None).cast("bigint")))
 
 
 def _unpacked(joined: DataFrame, left: str, right: str, how: How) -> DataFrame:
     left_is_here, right_is_here = F.col("_l_tag").isNotNull(), F.col("_r_tag").isNotNull()
-    # A right row without partner in one slice may have one in another: nothing can be said of it, so it is not told.
+    # A right row without a match in one slice may have one in another, so it is not emitted.
     told = joined if how == "full" else joined.where(left_is_here | (F.col("_r_tag") != Tag.DATA))
     alone = Tag.UNMATCHED if how == "inner" else Tag.DATA
     left_tag = F.when(~right_is_here & (F.col("_l_tag") == Tag.DATA), alone).otherwise(F.col("_l_tag"))

@@ -1,4 +1,4 @@
-"""Lookup joins: each row with the row of a database's table that has its key now."""
+"""Lookup joins: each row with the current row of a database table for its key."""
 
 from __future__ import annotations
 
@@ -34,31 +34,31 @@ def lookup_join(
     timeout: str = "10s",
     retry_for: str = "2m",
 ) -> Stream:
-    """Joins each row with the row that a table has for its key at the moment when the row passes, as Flink's lookup join.
+    """Joins each row with the table's row for its key at the moment it is processed, like Flink's lookup join.
 
-    A task asks for the keys of thousands of rows at once, 500 a query, several queries at a time, and remembers what it found, or that
-    there is nothing, as the table's `cache` says: so old a row of the table may be. What was found is put down in the checkpoint before it
-    goes on (jobs/blocks/calls/journal.py): a micro-batch that runs again finds the same, whatever the table has become.
+    A task looks up the keys of thousands of rows at once, 500 per query with several concurrent queries, and caches results, including
+    misses, as configured in the table's `cache`; a row of the table may be that old. Results are written to the checkpoint before they
+    are used (jobs/blocks/calls/journal.py): a replayed micro-batch gets the same, even if the table has changed.
 
-    A database that goes away is asked again until it is back. After `retry_for` the job stops with JOB-053; the micro-batch is not
-    committed, and the job goes on with its next start. Nothing is lost.
+    An unavailable database is retried. After `retry_for` the job fails with JOB-053; the micro-batch is not committed, and the job
+    resumes at its next start. Nothing is lost.
 
     Args:
-        stream: rows to look up for.
+        stream: the rows to enrich.
         table: ``job.table("accounts")``.
-        on: the key: a SQL expression or a column for a key of one column, else key column -> expression for each. A row whose key is null,
-            or no value of the column's type, has no partner.
-        how: whether a row without partner goes on, or is counted as unmatched.
-        name: what the table's row is called in the result; by default the table's name in the spec, with ``_`` for ``-``.
-        concurrency: queries of a task at once.
+        on: the key: a SQL expression or a column for a key of one column, otherwise key column -> expression for each. A row whose key
+            is null, or not a value of the column's type, has no match.
+        how: whether a row without a match is kept or counted as unmatched.
+        name: of the table's row in the result; by default the table's name in the spec, with ``_`` for ``-``.
+        concurrency: concurrent queries of a task.
         timeout: of a query.
-        retry_for: for how long the database may be away.
+        retry_for: how long the database may be unavailable.
 
     Returns:
-        The stream's fields and `name`, a struct of the table's columns, null where there is no partner.
+        The stream's fields and `name`, a struct of the table's columns, null if there is no match.
 
     Raises:
-        ValueError: another key than the table's, a name that the stream has already, or a number or duration that can't be taken.
+        ValueError: a key other than the table's, a name that the stream already has, or an invalid number or duration.
     """
     column = name or table.name.replace("-", "_")
     if column in (*stream.fields, *ENVELOPE):

@@ -1,4 +1,4 @@
-"""The regular join: both sides are tables that change, and so is the result."""
+"""The regular join: both sides are changing tables, and so is the result."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from pyspark.sql.streaming.stateful_processor import StatefulProcessorHandle
 
 Emit = Literal["changes", "current"]
-# What a change is called, as in Flink.
+# The row kinds of changes, named as in Flink.
 OP = "_op"
 _CHANGE = f"_us bigint, _left string, _right string, {OP} string"
 _LOG = "_us bigint, _rank bigint, _gone boolean, _id string, _key string, _row string"
@@ -27,35 +27,37 @@ _ENTRY = "row string, copies bigint, written_us bigint"
 
 
 def regular_join(left: Side, right: Side, *, how: How = "inner", emit: Emit = "changes", ttl: str | int | None = None) -> Stream:
-    """Joins two tables that change, as Flink's SQL does without a time: a row of either side meets all rows of its key, whenever they came.
+    """Joins two changing tables, as Flink SQL does without a time attribute: a row of either side matches all rows with its key, whenever
+    they arrive.
 
-    A side with `Side.unique` is a table: a later row with the same unique fields takes the place of the one before, also if its key is
-    another, and a row whose ``_deleted`` is true (a tombstone) takes it away. A side without it only grows.
+    A side with `Side.unique` is a table: a later row with the same unique fields replaces the previous one, even if its key differs, and
+    a row whose ``_deleted`` is true (a tombstone) deletes it. A side without it only grows.
 
-    Changes are worked on in the order of event time, once the watermark has passed them: what is told is the same however the micro-batches
-    fall. Each result row is told when it comes to be, and told again when it is no more:
+    Changes are processed in the order of event time, once the watermark has passed them, so the output does not depend on the
+    micro-batch boundaries. Each result row is emitted when it appears, and again when it is retracted:
 
-    - ``changes``: the column ``_op`` says ``+I`` (a new row) or ``-D`` (no more); where a row of a table was replaced, ``-U`` and ``+U``.
-    - ``current``: for a sink that upserts by the result's key: the last state of each result row in the micro-batch, with ``_deleted`` true
-      where it is no more. The key is `left.unique` where at most one right row can have the key, `right.unique` where at most one left row
-      can, else both together.
+    - ``changes``: the column ``_op`` is ``+I`` (insert) or ``-D`` (delete); if a row of a table was replaced, ``-U`` and ``+U``.
+    - ``current``: for a sink that upserts by the result's key: the last state of each result row in the micro-batch, with ``_deleted``
+      true if it was retracted. The key is `left.unique` if at most one right row can have the key, `right.unique` if at most one left
+      row can, otherwise both together.
 
-    State: both tables, for ever unless `ttl` is given. With it, a row counts for so long by event time after it was last written; then it
-    is gone silently, as in Flink, and what it was joined to stays told. The rows of one key are read together whenever one of them changes.
+    State: both tables, forever unless `ttl` is set. With it, a row expires that long, in event time, after its last write; it then
+    disappears silently, as in Flink, and emitted results are not retracted. All rows of a key are read together whenever one of them
+    changes.
 
     Args:
         left: one table.
         right: the other.
-        how: ``left``: left rows without partner are told with nulls; ``full``: both sides'. A partner that comes takes them back.
+        how: ``left``: left rows without a match are emitted with nulls; ``full``: both sides'. A later match retracts them.
         emit: ``changes`` or ``current``.
-        ttl: how long rows are kept, as ``12h`` or in milliseconds, such as ``job.spec.spec.state.ttl``.
+        ttl: how long rows are kept, such as ``12h`` or in milliseconds, for example ``job.spec.spec.state.ttl``.
 
     Returns:
-        The columns `left.name` and `right.name`, each a struct of that side's fields, and ``_op`` or ``_deleted``, at the event time of the
-        change.
+        The columns `left.name` and `right.name`, each a struct of that side's fields, and ``_op`` or ``_deleted``, at the event time of
+        the change.
 
     Raises:
-        ValueError: a side without event time, sides that don't fit, or no duration.
+        ValueError: a side without event time, incompatible sides, or an invalid duration.
     """
     check(left, right)
     check_how(how, ("inner", "left", "full"))
@@ -93,9 +95,9 @@ def _kind(side: Side, *, alone: bool) -> Kind:
 
 
 def _rows(side: Side, number: int, ttl_us: int | None, *, alone: bool) -> DataFrame:
-    """A side's rows, put together by the key of the join."""
+    """A side's rows, grouped by the join key."""
     if side.unique is None:
-        # A row is known by its content: rows that are alike are counted.
+        # A row is identified by its content: equal rows are counted.
         whole = F.sha2(as_text(F.struct(*side.fields), side.schema, side.name), 256)
         side = side if alone else replace(side, stream=without_partner(side))
         return packed(side, number, key_text(side, side.keys), whole)
@@ -104,7 +106,7 @@ def _rows(side: Side, number: int, ttl_us: int | None, *, alone: bool) -> DataFr
     row_id = key_text(unique, unique.keys)
     if set(side.keys) <= set(unique.keys):
         return packed(unique, number, key_text(side, side.keys), row_id)
-    # A row may move to another key, and a deletion has only what the row is known by: a step before knows where it was.
+    # A row may move to another key, and a deletion only has the unique fields: an earlier step knows which key the row had.
     log = run(packed(unique, number, row_id, key_text(side, side.keys)), _Moves(ttl_us), _LOG)
     time = F.timestamp_micros("_us").alias(TIME)
     rows = log.select(F.col("_key").alias("_group"), F.lit(number).alias("_side"), "_us", "_rank", "_gone", "_id", "_row", time)
@@ -116,7 +118,7 @@ class Entry(NamedTuple):
 
     Args:
         row: as JSON.
-        copies: how many rows there are that are alike.
+        copies: number of equal rows.
         written_us: event time of the last change in epoch microseconds.
     """
 
@@ -148,7 +150,7 @@ class _Entries:
             self._rows[id] = entry
 
     def swept(self, watermark_ms: int) -> int | None:
-        """Takes away what no row to come can meet; when the next row expires, in epoch microseconds."""
+        """Removes what no future row can match; returns when the next row expires, in epoch microseconds."""
         if self._ttl_us is None:
             return None
         for id, entry in list(self._rows.items()):
@@ -169,7 +171,7 @@ class _Entries:
 
 
 class _Place(NamedTuple):
-    """Where a table's row is now: its key, its fields as JSON, and the event time of its last change in epoch microseconds."""
+    """Where a table's row currently is: its key, its fields as JSON, and the event time of its last change in epoch microseconds."""
 
     key: str | None
     row: str
@@ -178,19 +180,19 @@ class _Place(NamedTuple):
 
 @dataclass
 class _Moves(InOrder):
-    """A table's rows, told under the key that they have: a row that leaves a key is deleted there.
+    """A table's rows, emitted under their current key: a row that leaves a key is deleted there.
 
-    The group is what a row is known by, and the id of an arrival is the row's key.
+    The group is a row's identity, and the id of an arrival is the row's key.
     """
 
     ttl_us: int | None
 
     def open(self, handle: StatefulProcessorHandle) -> None:
-        """As `InOrder` says."""
+        """See `InOrder`."""
         self._state = handle.getValueState("place", "key string, row string, written_us bigint")
 
     def step(self, group: str | None, arrivals: list[Arrival], watermark_ms: int) -> Iterator[Row]:
-        """As `InOrder` says."""
+        """See `InOrder`."""
         if not arrivals and self.ttl_us is None:
             return
         stored = self._state.get()
@@ -215,7 +217,7 @@ class _Moves(InOrder):
 
 
 def _numbered(arrivals: Iterable[Arrival]) -> Iterator[Arrival]:
-    """Those of one event time with ranks that rise, so that the next step takes them in this very order and no deletion comes first."""
+    """Rows with the same event time get increasing ranks, so that the next step keeps this order and no deletion comes first."""
     last: tuple[int, int] | None = None
     for arrival in arrivals:
         if last is not None and last[0] == arrival.at_us:
@@ -230,12 +232,12 @@ def _logged(arrival: Arrival, group: str | None, key: str | None, row: str, *, g
 
 @dataclass(frozen=True)
 class Kind:
-    """What a side is to the result.
+    """What a side means for the result.
 
     Args:
-        table: whether rows take each other's place.
-        one: whether a key can have one row at most.
-        alone: whether its rows are told without a partner.
+        table: whether rows replace each other.
+        one: whether a key has at most one row.
+        alone: whether its rows are emitted without a match.
     """
 
     table: bool
@@ -244,7 +246,7 @@ class Kind:
 
 
 class _Change(NamedTuple):
-    """A result row that comes to be or is no more: ids and rows of both sides, None where there is none."""
+    """A result row that appears or is retracted: ids and rows of both sides, None if there is none."""
 
     op: str
     at_us: int
@@ -254,11 +256,11 @@ class _Change(NamedTuple):
 
 @dataclass
 class _Tables(InOrder):
-    """Both tables' rows of one key, and what each change of them does to the result.
+    """Both tables' rows of one key, and the effect of each change on the result.
 
     Args:
         kinds: of the left and the right side.
-        current: whether only the last change of a result row is told.
+        current: whether only the last change of a result row is emitted.
         ttl_us: how long rows are kept.
     """
 
@@ -267,17 +269,17 @@ class _Tables(InOrder):
     ttl_us: int | None
 
     def open(self, handle: StatefulProcessorHandle) -> None:
-        """As `InOrder` says."""
+        """See `InOrder`."""
         self._states = tuple(handle.getMapState(name, "id string", _ENTRY) for name in ("left", "right"))
 
     def step(self, group: str | None, arrivals: list[Arrival], watermark_ms: int) -> Iterator[Row]:
-        """As `InOrder` says."""
+        """See `InOrder`."""
         if not arrivals and self.ttl_us is None:
             return
         tables = tuple(_Entries(state, self.ttl_us) for state in self._states)
         changes: list[_Change] = []
         for arrival in arrivals:
-            # A row with a null in its key has no partner.
+            # A row with a null in its key has no match.
             others = [] if group is None else tables[1 - arrival.side].alive(arrival.at_us)
             changes += self._changes(arrival, tables[arrival.side], others)
         for table in tables:
@@ -325,7 +327,7 @@ class _Tables(InOrder):
         return list(last.values())
 
     def _known_by(self, left: str | None, right: str | None) -> tuple[str | None, str | None]:
-        """What a result row is known by."""
+        """The identity of a result row."""
         if self.kinds[RIGHT].one and left is not None:
             return left, None
         if self.kinds[LEFT].one and right is not None:

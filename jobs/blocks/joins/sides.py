@@ -1,4 +1,4 @@
-"""The sides of a join, and how their rows are packed so that columns of the same name don't meet."""
+"""The sides of a join, and how their rows are packed so that columns of the same name do not clash."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from penstock.jobs.stream.streams import REASON, RECORD, RECORD_TYPE, TAG, Strea
 
 How = Literal["inner", "left", "full"]
 
-# The field that marks a row as the deletion of its key, as sources give it for tombstones.
+# The field that marks a row as the deletion of its key, as sources set it for tombstones.
 DELETED = "_deleted"
 
 
@@ -24,13 +24,14 @@ class Side:
     """One input of a join.
 
     Args:
-        name: that its columns go by in the result.
+        name: the name of its struct in the result.
         stream: its rows.
-        key: the field that is joined by, or several. A row with a null in its key has no partner, as in SQL.
-        unique: for a `regular_join`: the fields that a row of a table is known by, so that a later row with the same values takes its
-            place; None: every row is one more row.
-        order: where later rows take the place of earlier ones: a whole number as a SQL expression that orders those of one event time, as
-            ``meta.offset``; None: of rows with one key and one event time, it is not said which is the last, but a replay takes the same.
+        key: the join field, or several. A row with a null in its key has no match, as in SQL.
+        unique: for a `regular_join`: the fields that identify a row of a table, so that a later row with the same values replaces it;
+            None: every row is an additional row.
+        order: if later rows replace earlier ones: an integer SQL expression that orders rows with the same event time, such as
+            ``meta.offset``; None: which of several rows with one key and one event time is the last is unspecified, but a replay picks
+            the same.
     """
 
     name: str
@@ -46,17 +47,17 @@ class Side:
 
     @property
     def fields(self) -> list[str]:
-        """The fields that its rows have in the result: all but the mark of deletions."""
+        """The fields of its rows in the result: all except the deletion mark."""
         return [name for name in self.stream.fields if name != DELETED]
 
     @property
     def schema(self) -> StructType:
-        """Of these fields."""
+        """The schema of these fields."""
         schema = self.stream.frame.schema
         return StructType([schema[name] for name in self.fields])
 
     def key_column(self) -> Column:
-        """The key as one column; null where a part of it is."""
+        """The key as one column; null if a part of it is."""
         if len(self.keys) == 1:
             return F.col(self.keys[0])
         return F.when(self.has_key(), F.struct(*(F.col(name).alias(f"k{number}") for number, name in enumerate(self.keys))))
@@ -66,7 +67,7 @@ class Side:
         return reduce(Column.__and__, (F.col(name).isNotNull() for name in self.keys))
 
     def key_schema(self) -> StructType:
-        """The types of the key's parts, by their place."""
+        """The types of the key's parts, by position."""
         schema = self.stream.frame.schema
         found = StructType()
         for number, name in enumerate(self.keys):
@@ -80,10 +81,10 @@ def names(given: str | Sequence[str]) -> tuple[str, ...]:
 
 
 def check(left: Side, right: Side) -> None:
-    """Whether two sides can be joined by event time.
+    """Checks that two sides can be joined by event time.
 
     Raises:
-        ValueError: two sides of one name, one without event time or with updates, or keys that don't fit.
+        ValueError: two sides with the same name, one without event time or with updates, or incompatible keys.
     """
     for side in (left, right):
         check_one(side)
@@ -98,7 +99,7 @@ def check(left: Side, right: Side) -> None:
 
 
 def check_one(side: Side) -> None:
-    """Raises ValueError for a side without event time, or whose rows stand for earlier ones."""
+    """Raises ValueError for a side without event time, or whose rows replace earlier ones."""
     if not side.stream.timed:
         raise ValueError(f"{side.name} has no event time; set `time` of its source in the spec")
     if side.stream.updates:
@@ -106,7 +107,7 @@ def check_one(side: Side) -> None:
 
 
 def check_how(how: str, allowed: Sequence[str]) -> None:
-    """Raises ValueError for a kind of join that there is not."""
+    """Raises ValueError for an unknown kind of join."""
     if how not in allowed:
         raise ValueError(f'how = "{how}": must be one of {", ".join(allowed)}')
 
@@ -117,11 +118,11 @@ def deleted(stream: Stream) -> Column:
 
 
 def without_partner(side: Side) -> Stream:
-    """The side's stream, its rows without a key counted as unmatched: for joins in which they can't be told."""
+    """The side's stream with its rows without a key counted as unmatched, for joins that cannot emit them."""
     tag = F.when((F.col(TAG) == Tag.DATA) & ~side.has_key(), Tag.UNMATCHED).otherwise(F.col(TAG))
     return side.stream.transform(lambda frame: frame.withColumn(TAG, tag))
 
 
 def told(tag: Column) -> list[Column]:
-    """What a join's own rows have of the envelope beside their time."""
+    """The envelope columns of a join's own rows, apart from their time."""
     return [tag.alias(TAG), F.lit(None).cast("string").alias(REASON), F.lit(None).cast(RECORD_TYPE).alias(RECORD)]

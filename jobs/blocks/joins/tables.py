@@ -1,4 +1,4 @@
-"""Tables that are read anew for every micro-batch: small files that somebody else replaces now and then."""
+"""Tables that every micro-batch reads again: small files that are replaced from time to time."""
 
 from __future__ import annotations
 
@@ -38,29 +38,28 @@ def table_join(
     on: str | Sequence[str],
     how: Literal["inner", "left"] = "inner",
 ) -> Stream:
-    """Joins each row with the rows of a small table, as they are when its micro-batch is run.
+    """Joins each row with the rows of a small table as of the time its micro-batch runs.
 
-    One task reads the table, once a micro-batch, and every task gets a copy. What was read is kept in the checkpoint
-    (``penstock/tables/<name>/<micro-batch>``) before it is used, so that a micro-batch that is run again finds the same rows, and sinks
-    stay exactly-once. It goes when the next but one is read.
+    One task reads the table, once per micro-batch, and every task gets a copy. What was read is written to the checkpoint
+    (``penstock/tables/<name>/<micro-batch>``) before it is used, so that a replayed micro-batch sees the same rows and sinks stay
+    exactly-once. It is deleted two reads later.
 
-    No state and no waiting: rows are joined with what is there now, whatever their event time. For what was valid then, make the table a
-    stream and use `temporal_join`; for a database, look rows up.
+    No state and no waiting: rows are joined with the current table, whatever their event time. For what was valid at that time, make the
+    table a stream and use `temporal_join`; for a database, use `lookup_join`.
 
     Args:
-        stream: the rows that are told; what goes aside passes.
-        name: of the table, for the checkpoint; one name for each call.
-        read: gives all rows; a task calls it, so it has to be importable there or hold nothing that can't be sent. See `json_lines_file`
-            and `csv_file`.
-        schema: of the rows as Spark writes it, ``country STRING, name STRING``. Values are read as from JSON.
-        on: fields that both have and that must be equal; a null has no partner.
-        how: ``left``: rows without partner are data with nulls; ``inner``: they are counted as unmatched.
+        stream: the rows to enrich; side-output rows pass through.
+        name: of the table, for the checkpoint; unique per call.
+        read: returns all rows; a task calls it, so it must be importable there or picklable. See `json_lines_file` and `csv_file`.
+        schema: of the rows as Spark DDL, ``country STRING, name STRING``. Values are parsed as from JSON.
+        on: fields of both that must be equal; a null has no match.
+        how: ``left``: rows without a match are data with nulls; ``inner``: they are counted as unmatched.
 
     Returns:
-        The stream's fields and the table's others; a row once for each partner.
+        The stream's fields and the table's others; a row once per match.
 
     Raises:
-        ValueError: a field in both that is not joined by, or one in `on` that is not in both.
+        ValueError: a field of both that is not joined on, or one in `on` that is not in both.
     """
     keys = (on,) if isinstance(on, str) else tuple(on)
     of = StructType.fromDDL(schema)
@@ -68,7 +67,7 @@ def table_join(
     added = _added(stream, of, keys)
     session = stream.frame.sparkSession
     lines = session.range(1, numPartitions=1).mapInArrow(_Read(name, read), "line string")
-    # CSV has text alone: it is cast.
+    # CSV only has strings: they are cast.
     written = StructType([StructField(one, StringType()) for one in of.names]) if isinstance(read, _File) and read.format == "csv" else of
     rows = lines.select(F.from_json("line", written, {"mode": "FAILFAST"}).alias("_row"))
     values = {one.name: F.col("_row")[one.name].cast(one.dataType) for one in of.fields}
@@ -87,16 +86,16 @@ def table_join(
 
 
 def json_lines_file(uri: str) -> Callable[[], Rows]:
-    """A reader of a file of JSON lines, for `table_join`. A file that can't be read stops the job with JOB-073.
+    """A reader of a JSON Lines file, for `table_join`. An unreadable file fails the job with JOB-073.
 
     Args:
-        uri: ``s3://bucket/path``, where the job's role may read: docs/blocks/joins.md.
+        uri: ``s3://bucket/path``, readable by the job's role: docs/blocks/joins.md.
     """
     return _File(uri, "json")
 
 
 def csv_file(uri: str) -> Callable[[], Rows]:
-    """A reader of a CSV file whose first line has the names, for `table_join`; an empty field is null. Else as `json_lines_file`.
+    """A reader of a CSV file with a header line, for `table_join`; an empty field is null. Otherwise like `json_lines_file`.
 
     Args:
         uri: ``s3://bucket/path``.
@@ -135,7 +134,7 @@ class _File:
         try:
             return client().get_object(Bucket=place.netloc, Key=place.path.lstrip("/"))["Body"].read().decode("utf-8-sig")
         except ClientError as error:
-            # Without the right to list, S3 says AccessDenied of a file that is not there.
+            # Without permission to list, S3 answers AccessDenied for a file that does not exist.
             fix = "check the URI, and that the job's role may read the file (docs/blocks/joins.md)"
             raise TableFileUnread(path=self.uri, given=error_code(error), need="an existing, readable file", fix=fix) from error
         except BotoCoreError as error:
@@ -155,7 +154,7 @@ def _csv_rows(text: str) -> Iterator[Mapping[str, Any]]:
 
 
 def _json_rows(text: str) -> Iterator[Mapping[str, Any]]:
-    # As a file is cut into lines: `splitlines` would also cut at signs that JSON allows within a text, such as U+2028.
+    # By line feeds only: `splitlines` would also split at characters that JSON allows within a string, such as U+2028.
     for number, line in enumerate(io.StringIO(text, newline=None), start=1):
         if not line.strip():
             continue
@@ -170,7 +169,7 @@ def _json_rows(text: str) -> Iterator[Mapping[str, Any]]:
 
 @dataclass(frozen=True)
 class _Read:
-    """The one task's part: the table as lines of JSON."""
+    """The one task's side: the table as JSON Lines."""
 
     name: str
     read: Callable[[], Rows]
@@ -192,7 +191,7 @@ class _Read:
         folder, s3 = f"{place.path.strip('/')}/penstock/tables/{self.name}", client()
         kept = _get(s3, place.netloc, f"{folder}/{batch}")
         if kept is None:
-            # In ASCII, with all else escaped, there is only the one kind of line end for `splitlines`.
+            # In ASCII, with everything else escaped, `splitlines` only sees one kind of line end.
             kept = "\n".join(json.dumps(dict(row), default=str) for row in self.read())
             kept = _put_once(s3, place.netloc, f"{folder}/{batch}", kept)
             s3.delete_object(Bucket=place.netloc, Key=f"{folder}/{batch - 2}")
@@ -209,7 +208,7 @@ def _get(s3: S3Client, bucket: str, key: str) -> str | None:
 
 
 def _put_once(s3: S3Client, bucket: str, key: str, body: str) -> str:
-    """Puts what is not there; what is there wins, for another task may use it already."""
+    """Writes the object unless it exists; an existing one wins, because another task may already use it."""
     try:
         s3.put_object(Bucket=bucket, Key=key, Body=body.encode(), IfNoneMatch="*")
     except ClientError as error:

@@ -23,24 +23,24 @@ _MATCHED = "_us bigint, _left string, _right string"
 def temporal_join(left: Side, versions: Side, *, how: Literal["inner", "left"] = "inner") -> Stream:
     """Joins each left row with the version of its key's right row that was valid at its event time, Flink's ``FOR SYSTEM_TIME AS OF``.
 
-    A version is valid from its own event time on, until that of the next version of its key, or until a row whose ``_deleted`` is true (a
-    tombstone) takes the key away. Which one that is, is only known when the watermark has passed the left row's event time: it waits so
-    long, and the result does not depend on which of the two came first. A version that is older than the watermark is late and goes aside
-    as every late row does; what it would have changed has been told. Of a key the state has the version that is valid now and the rows of
-    both sides that wait.
+    A version is valid from its own event time until that of the next version of its key, or until a row whose ``_deleted`` is true (a
+    tombstone) deletes the key. Which version that is, is known only when the watermark has passed the left row's event time: the row
+    waits that long, and the result does not depend on which of the two arrived first. A version older than the watermark is late and
+    goes to the side output like every late row; results that it would have changed have already been emitted. Per key the state holds
+    the current version and the waiting rows of both sides.
 
-    A table that changes seldom moves its watermark seldom: give its source an idleness, or everything waits for it.
+    A table that changes rarely advances its watermark rarely: set an idleness for its source, or everything waits for it.
 
     Args:
-        left: the rows that are told.
-        versions: their partners by key; each new row of a key takes the place of the one before.
+        left: the rows to enrich.
+        versions: the versions by key; each new row of a key replaces the previous one.
         how: ``left``: rows without a valid version are data with nulls; ``inner``: they are counted as unmatched.
 
     Returns:
         The columns `left.name` and `versions.name`, each a struct of that side's fields, at the left row's event time.
 
     Raises:
-        ValueError: a side without event time, or sides that don't fit.
+        ValueError: a side without event time, or incompatible sides.
     """
     check(left, versions)
     check_how(how, ("inner", "left"))
@@ -60,7 +60,7 @@ def matched(found: DataFrame, left: Side, right: Side, how: str) -> Stream:
 
 
 def joined(found: DataFrame, one: Column, other: Column, left: Side, right: Side, how: str) -> Stream:
-    """Pairs at the left row's event time; those without a right row are data or unmatched."""
+    """Pairs at the left row's event time; rows without a right row are data or unmatched."""
     tag = F.lit(Tag.DATA.value) if how == "left" else F.when(F.col("_right").isNull(), Tag.UNMATCHED).otherwise(Tag.DATA)
     time = F.timestamp_micros("_us").alias(TIME)
     frame = found.select(one.alias(left.name), other.alias(right.name), *told(tag), time)
@@ -69,7 +69,7 @@ def joined(found: DataFrame, one: Column, other: Column, left: Side, right: Side
 
 @dataclass
 class Versions(InOrder):
-    """Left rows with the right row that is valid when it is their turn.
+    """Left rows with the right row that is valid when they are processed.
 
     Args:
         every: whether a left row gets all right rows of its group instead of the one with its id.
@@ -79,11 +79,11 @@ class Versions(InOrder):
     first = RIGHT
 
     def open(self, handle: StatefulProcessorHandle) -> None:
-        """As `InOrder` says."""
+        """See `InOrder`."""
         self._table = handle.getMapState("table", "id string", "row string")
 
     def step(self, group: str | None, arrivals: list[Arrival], watermark_ms: int) -> Iterator[Row]:
-        """As `InOrder` says."""
+        """See `InOrder`."""
         table = _Table(self._table)
         for arrival in arrivals:
             if arrival.side == RIGHT:
@@ -96,7 +96,7 @@ class Versions(InOrder):
 
 
 class _Table:
-    """The rows that are valid now: read when asked for, written back once."""
+    """The currently valid rows: read on demand, written back once."""
 
     def __init__(self, state: Any) -> None:
         self._state = state

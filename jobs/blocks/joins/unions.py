@@ -1,4 +1,4 @@
-"""Streams of one kind put together."""
+"""Unions of streams with the same fields."""
 
 from __future__ import annotations
 
@@ -10,12 +10,12 @@ from penstock.jobs.stream.streams import ENVELOPE, Stream
 
 
 def union(first: Stream, *others: Stream) -> Stream:
-    """All rows of several streams, as Flink's union; fields are taken by name. What goes aside goes with them.
+    """All rows of several streams, as in Flink's union; fields are matched by name. Side-output rows are included.
 
-    The watermark in force is the least of all inputs, so an input that is silent holds the others back unless it has an idleness.
+    The current watermark is the minimum of all inputs, so a silent input holds back the others unless it has an idleness.
 
     Raises:
-        ValueError: streams of different fields or types, or some with event time and some without.
+        ValueError: streams with different fields or types, or some with event time and some without.
     """
     for number, other in enumerate(others, start=2):
         ours, theirs = _types(first), _types(other)

@@ -1,4 +1,4 @@
-"""Window join and co-group: the rows of two sides that have the same key and lie in the same window."""
+"""Window join and co-group: the rows of two sides with the same key in the same window."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ class Group:
     Args:
         key: the key's value, or those of its parts as a tuple.
         start: of the window, in UTC.
-        end: of the window, which it does not hold.
+        end: of the window, exclusive.
         left: rows of the left side in the order of their event times.
         right: rows of the right side likewise.
     """
@@ -41,27 +41,27 @@ class Group:
 
 
 def window_join(left: Side, right: Side, window: TimeWindow, *, how: How = "inner") -> Stream:
-    """Joins every left row of a window with every right row of the same key in it, as Flink's ``join(...).window(...)``.
+    """Joins every left row of a window with every right row with the same key in it, like Flink's ``join(...).window(...)``.
 
-    A window's pairs are told once, when the watermark in force has reached its end. With `session` windows the rows of both sides together
-    make the session. A row without partner in its window is data with nulls on the other side (``left``: left ones; ``full``: both), else
-    counted as unmatched.
+    A window's pairs are emitted once, when the current watermark has reached its end. With `session` windows the rows of both sides
+    together form the session. A row without a match in its window is data with nulls on the other side (``left``: left rows; ``full``:
+    both), otherwise counted as unmatched.
 
-    State: the rows of every key and open window as lists; those of one key and window have to fit in an executor's memory together with
+    State: the rows of every key and open window as lists; the rows of one key and window must fit in an executor's memory together with
     their pairs.
 
     Args:
         left: one side.
         right: the other.
-        window: of `penstock.jobs.blocks.windows`.
+        window: one of `penstock.jobs.blocks.windows`.
         how: ``inner``, ``left`` or ``full``.
 
     Returns:
-        The columns `left.name` and `right.name`, each a struct of that side's fields, ``window_start`` and ``window_end``. The event time
-        is the last before the window's end.
+        The columns `left.name` and `right.name`, each a struct of that side's fields, ``window_start`` and ``window_end``. The event
+        time is the last instant before the window's end.
 
     Raises:
-        ValueError: a side without event time, or sides that don't fit.
+        ValueError: a side without event time, or incompatible sides.
     """
     check_how(how, ("inner", "left", "full"))
     grouped = _grouped(left, right, window)
@@ -77,24 +77,23 @@ def window_join(left: Side, right: Side, window: TimeWindow, *, how: How = "inne
 def co_group(
     left: Side, right: Side, window: TimeWindow, function: Callable[[Group], Iterable[Mapping[str, Any]]], *, output: str
 ) -> Stream:
-    """Calls a function with all rows of a key and window, those of both sides together, as Flink's ``coGroup(...).window(...)``.
+    """Calls a function with all rows of a key and window, both sides together, like Flink's ``coGroup(...).window(...)``.
 
-    It is called once for every key and window with a row on either side, when the watermark in force has reached the window's end; rows
+    It is called once for every key and window with a row on either side, when the current watermark has reached the window's end; rows
     without a key are counted as unmatched. State as for `window_join`.
 
     Args:
         left: one side.
         right: the other.
-        window: of `penstock.jobs.blocks.windows`.
-        function: gets a `Group` and gives rows as mappings; it must give the same for the same rows, and lie where tasks can import it or
-            hold nothing that can't be sent to them.
-        output: the rows' schema as Spark writes it, ``user STRING, visits BIGINT``.
+        window: one of `penstock.jobs.blocks.windows`.
+        function: takes a `Group` and returns rows as mappings; it must be deterministic, and importable by tasks or picklable.
+        output: the rows' schema as Spark DDL, ``user STRING, visits BIGINT``.
 
     Returns:
-        The rows, ``window_start`` and ``window_end``. The event time is the last before the window's end.
+        The rows, ``window_start`` and ``window_end``. The event time is the last instant before the window's end.
 
     Raises:
-        ValueError: a side without event time, or sides that don't fit.
+        ValueError: a side without event time, or incompatible sides.
     """
     left, right = (Side(side.name, without_partner(side), side.key) for side in (left, right))
     schema = StructType.fromDDL(output)
@@ -109,7 +108,7 @@ def co_group(
 
 @dataclass(frozen=True)
 class _Call:
-    """The function as Spark calls it."""
+    """The function in the form that Spark calls."""
 
     function: Callable[[Group], Iterable[Mapping[str, Any]]]
     single: bool
@@ -140,7 +139,7 @@ def _packed(frame: DataFrame, side: Side, other: Side, *, is_left: bool) -> Data
 
 
 def _pairs(left: DataType, right: DataType) -> Column:
-    """All pairs of a group, and each row without partner with a null; nulls in the key have no partner."""
+    """All pairs of a group, and each row without a match with a null; nulls in the key never match."""
     assert isinstance(left, ArrayType) and isinstance(right, ArrayType)
     lefts, rights, keyed = F.col("_lefts"), F.col("_rights"), F.col("_key").isNotNull()
     no_one, no_other = F.lit(None).cast(left.elementType), F.lit(None).cast(right.elementType)
@@ -160,11 +159,11 @@ def _pairs(left: DataType, right: DataType) -> Column:
 
 
 def _in_order(name: str, kind: DataType) -> Column:
-    """A list in an order that does not depend on how its rows were put together: a replay must call with the same."""
+    """A list in an order that does not depend on how its rows were collected: a replay must pass the same."""
     assert isinstance(kind, ArrayType)
     if not _has_map(kind):
         return F.sort_array(name)
-    # Maps have no order: their text has.
+    # Maps have no order; their text does.
     keyed = F.transform(F.col(name), lambda one: F.struct(one.at.alias("at"), F.to_json(one.row).alias("text"), one.row.alias("row")))
     less = F.array_sort(keyed, lambda one, other: F.when(_key(one) < _key(other), -1).when(_key(one) > _key(other), 1).otherwise(0))
     return F.transform(less, lambda one: F.struct(one.at.alias("at"), one.row.alias("row")))
@@ -184,8 +183,8 @@ def _has_map(kind: DataType) -> bool:
 
 def _stream(frame: DataFrame, columns: list[Column], tag: Column, left: Side, right: Side) -> Stream:
     start, end = F.col("_window").start, F.timestamp_millis(whole_ms(F.col("_window").end))
-    # A microsecond, not a millisecond: the watermark of the micro-batch before may stand a millisecond before the window's end, and Spark's
-    # stateful operators drop rows that are as old as that. In whole milliseconds it is the same.
+    # A microsecond, not a millisecond: the watermark of the previous micro-batch may be a millisecond before the window's end, and Spark's
+    # stateful operators drop rows as old as that. Rounded to milliseconds it is the same.
     time = as_event_time(end - F.expr("interval 1 microsecond"), TIME)
     found = frame.select(*columns, start.alias(START), end.alias(END), *told(tag), time)
     return Stream(found, timed=True, strict=left.stream.strict or right.stream.strict)

@@ -1,4 +1,4 @@
-"""Windows: rows of a key put together by event time, by their number, or by a trigger."""
+"""Windows: rows of a key grouped by event time, by count, or by a trigger."""
 
 from penstock.jobs.blocks.windows.aggregation import aggregate
 from penstock.jobs.blocks.windows.kinds import TimeWindow, count_window, cumulative, global_window, session, sliding, tumbling

@@ -1,4 +1,4 @@
-"""Aggregates over windows, computed by Spark's own streaming aggregation."""
+"""Window aggregates, computed by Spark's own streaming aggregation."""
 
 from __future__ import annotations
 
@@ -25,51 +25,50 @@ def aggregate(
 ) -> Stream:
     """Aggregates the rows of each key and window: ``aggregate(clicks, tumbling("5m"), keys=["user"], n="count(*)", paid="sum(amount)")``.
 
-    The result of a time window is told once, when the watermark in force has reached its end; then the window is gone, and a row for it
-    would be late. With an allowed lateness of the source, that is when the watermark less the lateness has. ``updates`` tells early results
-    instead: after each micro-batch the current value of every window that has got rows in it, so that the last one told is the final one;
-    what a sink that upserts by the keys and the window's start wants.
+    The result of a time window is emitted once, when the current watermark has reached its end; then the window is cleared, and a row
+    for it would be late. With an allowed lateness of the source, that is when the watermark minus the lateness has. ``updates`` emits
+    early results instead: after each micro-batch the current value of every window that received rows in it, so that the last one
+    emitted is final; this is what a sink needs that upserts by the keys and the window's start.
 
-    A `count_window` or a `global_window` with a trigger takes the rows of a timed stream in the order of event time, each as soon as the
-    watermark has passed it: the result does not depend on how the micro-batches fall. Those of a stream without event time come in the
-    order of the micro-batches. Of each key some state stays for ever, after a purge too: the number of its results; what no purge takes of
-    its rows; of a `count_window` with ``every`` its last rows. Keys without end, as ids of visits, want a time window, or
-    `penstock.jobs.blocks.keyed.process.process` with a ``ttl``.
+    A `count_window` or a `global_window` with a trigger processes the rows of a timed stream in the order of event time, each as soon as
+    the watermark has passed it: the result does not depend on the micro-batch boundaries. Rows of a stream without event time are
+    processed in the order of the micro-batches. Some state of each key is kept forever, even after a purge: the number of its results;
+    its rows that no purge removes; the last rows of a `count_window` with ``every``. For unbounded keys, such as visit ids, use a time
+    window, or `penstock.jobs.blocks.keyed.process.process` with a ``ttl``.
 
     Args:
-        stream: rows; time windows and ``every`` need event time.
+        stream: rows; time windows and ``every`` require event time.
         window: `tumbling`, `sliding`, `session`, `cumulative`, `count_window` or `global_window`.
-        keys: names of fields; without any there is one window for all rows (Flink's windowAll), computed by a single task.
-        emit: ``final`` or ``updates``; a session has no early results, and what has a trigger is told by it.
-        aggregates: name -> an aggregate of Spark SQL, as text or as a column; where there is a trigger, count, sum, min, max, avg, first or
-            last of one expression. One whose value depends on the order of the rows (``first``, ``collect_list``) may differ when a
-            micro-batch is run again, and so may the last digits of a sum of doubles; ``min_by(x, at)``, ``array_sort(collect_list(x))`` and
-            sums of decimals do not.
+        keys: names of fields; without keys there is one window for all rows (Flink's windowAll), computed by a single task.
+        emit: ``final`` or ``updates``; a session has no early results, and a trigger decides for itself.
+        aggregates: name -> an aggregate of Spark SQL, as text or as a column; with a trigger, count, sum, min, max, avg, first or last
+            of one expression. An aggregate that depends on row order (``first``, ``collect_list``) may differ on a replay, and so may
+            the last digits of a sum of doubles; ``min_by(x, at)``, ``array_sort(collect_list(x))`` and sums of decimals do not.
 
     Returns:
-        The keys, then ``window_start`` and ``window_end`` of a time window or, where there is a trigger, ``window_number`` (the key's
-        results counted from 1), then the aggregates. The event time is the window's end less 1 µs (Flink: 1 ms), so that the result still
-        lies in the window; of a global window that of its last row.
+        The keys, then ``window_start`` and ``window_end`` of a time window or, with a trigger, ``window_number`` (the key's results
+        counted from 1), then the aggregates. The event time is the window's end minus 1 µs (Flink: 1 ms), so that the result still lies
+        in the window; for a global window that of its last row.
 
     Raises:
-        ValueError: no event time where it is needed, an unknown key, no aggregates, a name twice, early results where there are none,
-            updates as input, or an aggregate that a trigger can't have.
+        ValueError: no event time where it is required, an unknown key, no aggregates, a duplicate name, early results where there are
+            none, updates as input, or an aggregate that a trigger does not support.
     """
     check(stream, window, keys, aggregates, emit)
     if isinstance(window, Global):
         data = data_rows(stream)
         return fired(data, window, keys, aggregates) if window.triggered else _current(data, keys, aggregates)
     frame, column = window.assigned(data_rows(stream).frame)
-    # Spark's sessions need a key: the tag is the same for all.
+    # Spark's sessions require a key: the tag is the same for all rows.
     grouping = keys or ([TAG] if window.mergeable else [])
     grouped = frame.groupBy(*grouping, column.alias("_window")).agg(*_columns(aggregates))
     return Stream(unfolded(grouped, keys, list(aggregates)), timed=True, updates=emit == "updates", strict=stream.strict)
 
 
 def _current(data: Stream, keys: Sequence[str], aggregates: Mapping[str, str | Column]) -> Stream:
-    """The current value over all rows so far of each key that has got rows in the micro-batch."""
+    """The current value, over all rows so far, of each key that received rows in the micro-batch."""
     time = F.max(TIME) if data.timed else F.max(F.lit(None).cast("timestamp"))
-    # Without any key Spark would tell the value after every micro-batch. The tag is the same for all rows.
+    # Without a key Spark would emit the value after every micro-batch. The tag is the same for all rows.
     grouped = data.frame.groupBy(*(keys or [TAG])).agg(*_columns(aggregates), time.alias("_last"))
     return replace(data, frame=grouped.select(*keys, *aggregates, *envelope(F.col("_last"))), updates=True)
 
@@ -79,7 +78,7 @@ def _columns(aggregates: Mapping[str, str | Column]) -> list[Column]:
 
 
 def check(stream: Stream, window: TimeWindow | Global, keys: Sequence[str], aggregates: Mapping[str, object], emit: Emit) -> None:
-    """Whether a declaration can be run. Raises as `aggregate`."""
+    """Validates a declaration. Raises as `aggregate`."""
     if stream.updates:
         raise ValueError(
             "the stream contains updates of earlier rows, which would be counted again; aggregate final results (emit='final')"
@@ -107,7 +106,7 @@ def _check_global(stream: Stream, window: Global, emit: Emit) -> None:
 
 
 def check_names(stream: Stream, keys: Sequence[str], aggregates: Mapping[str, object], more: Sequence[str]) -> None:
-    """Whether keys are there and the result's names are clear. Raises as `aggregate`."""
+    """Checks that the keys exist and the result's names are unique. Raises as `aggregate`."""
     unknown = [key for key in keys if key not in stream.fields]
     if unknown:
         raise ValueError(f"unknown key {', '.join(unknown)}; the stream has {', '.join(stream.fields)}")
@@ -129,12 +128,12 @@ def unfolded(grouped: DataFrame, keys: Sequence[str], names: Sequence[str]) -> D
 def last_moment(end_ms: Column) -> Column:
     """The event time of a window's result, from the window's end in epoch milliseconds.
 
-    It is older than the end, and not as old as the watermark that has let it go: Spark's is 1 ms behind ours where an operator comes
-    behind, which would drop a result that stands exactly there.
+    It is earlier than the end, and later than the watermark that closed the window: Spark's watermark is 1 ms behind Penstock's if an
+    operator follows, which would drop a result exactly at the watermark.
     """
     return F.timestamp_micros(end_ms * 1000 - 1)
 
 
 def whole_ms(end: Column) -> Column:
-    """A window's end in epoch milliseconds. That of a session is a microsecond less, see `penstock.jobs.blocks.windows.kinds`."""
+    """A window's end in epoch milliseconds. A session's end is a microsecond earlier, see `penstock.jobs.blocks.windows.kinds`."""
     return F.unix_millis(end + F.expr("interval 999 microseconds"))

@@ -1,7 +1,7 @@
-"""Aggregates that can be taken apart: computed in parts that are put together later, or row by row.
+"""Decomposable aggregates: computed from partial results that are merged later, or row by row.
 
-Spark's own aggregation takes any aggregate. Two steps of it, or a state that is kept row by row, need to know what an aggregate is made of:
-so these few are known by name, and their argument may be any expression of Spark SQL.
+Spark's own aggregation supports any aggregate. Two-step aggregation, or state that is updated row by row, must know how an aggregate
+decomposes: so a few are supported by name, and their argument may be any expression of Spark SQL.
 """
 
 from __future__ import annotations
@@ -14,9 +14,9 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 from pyspark.sql.types import DataType, LongType
 
-# What two parts of a group can be put together from.
+# Aggregates that can be merged from two partial results.
 SPLITTABLE = ("count", "sum", "min", "max", "avg")
-# What can be kept up row by row, in an order.
+# Aggregates that can be updated row by row, in order.
 FOLDABLE = (*SPLITTABLE, "first", "last")
 
 
@@ -27,7 +27,7 @@ class Call:
     Args:
         name: of its column.
         function: one of `FOLDABLE`.
-        argument: a SQL expression; of ``count(*)``, the number 1.
+        argument: a SQL expression; for ``count(*)``, the number 1.
     """
 
     name: str
@@ -36,12 +36,12 @@ class Call:
 
     @property
     def value(self) -> str:
-        """Of its two parts the one beside the count."""
+        """The partial result other than the count."""
         return f"_{self.name}_value"
 
     @property
     def count(self) -> str:
-        """Of its two parts the number of arguments that are not null."""
+        """The partial result that counts non-null arguments."""
         return f"_{self.name}_count"
 
     @property
@@ -50,30 +50,30 @@ class Call:
         return f"{self.function}({self.argument})"
 
     def result_type(self, frame: DataFrame) -> DataType:
-        """Spark's type of the aggregate over a frame's rows."""
+        """Spark's type of the aggregate over a DataFrame's rows."""
         return _type(frame, self.text)
 
     def value_type(self, frame: DataFrame) -> DataType:
-        """The type of the part that `value` names."""
+        """The type of the partial result that `value` names."""
         return LongType() if self.function == "count" else _type(frame, f"sum({self.argument})" if self.function == "avg" else self.text)
 
     def put_together(self, type_: DataType) -> Column:
-        """The aggregate from its two parts."""
+        """The aggregate from its two partial results."""
         whole = {"count": F.col(self.count), "avg": F.col(self.value) / F.col(self.count)}.get(self.function, F.col(self.value))
-        # Nothing but nulls: 0 / 0, which Spark's division refuses.
+        # Only nulls: 0 / 0, which Spark's division rejects.
         defined = F.when(F.col(self.count) > 0, whole) if self.function == "avg" else whole
         return defined.cast(type_).alias(self.name)
 
 
 def calls(aggregates: Mapping[str, str | Column], known: tuple[str, ...]) -> list[Call]:
-    """Aggregates as calls.
+    """Parses aggregates into calls.
 
     Args:
         aggregates: name -> text.
-        known: the functions that can be taken.
+        known: the supported functions.
 
     Raises:
-        ValueError: anything but one of these functions with one argument, as text.
+        ValueError: anything other than one of these functions with one argument, as text.
     """
     return [_call(name, value, known) for name, value in aggregates.items()]
 
@@ -91,9 +91,9 @@ def _call(name: str, value: str | Column, known: tuple[str, ...]) -> Call:
 
 
 def _one_argument(text: str) -> bool:
-    """Whether brackets close as they should, with neither a comma nor ``distinct`` outside of them."""
+    """Whether parentheses are balanced, with neither a comma nor ``distinct`` outside of them."""
     depth = 0
-    # What stands between quotes is only text.
+    # Quoted text is ignored.
     for character in re.sub(r"'[^']*'|\"[^\"]*\"|`[^`]*`", "x", text):
         depth += {"(": 1, "[": 1, ")": -1, "]": -1}.get(character, 0)
         if depth < 0 or (character == "," and depth == 0):

@@ -1,4 +1,4 @@
-"""Windows that are told by a trigger: after so many rows, or each time event time has passed a border."""
+"""Windows with a trigger: after a number of rows, or each time event time has passed a boundary."""
 
 from __future__ import annotations
 
@@ -20,9 +20,9 @@ from penstock.jobs.blocks.windows.results import envelope
 from penstock.jobs.stream.streams import TIME, Stream
 
 NUMBER = "window_number"
-# Decimal's own 28 digits are fewer than Spark's 38.
+# Decimal's default of 28 digits is less than Spark's 38.
 _DIGITS = decimal.Context(prec=38, rounding=decimal.ROUND_HALF_UP)
-# Before the arguments of a row: its event time in epoch milliseconds, and what orders rows of the same time alike in every run.
+# Precede a row's arguments: its event time in epoch milliseconds, and a tie-breaker that is the same in every run.
 _MS, _ORDER = "_ms", "_order"
 
 
@@ -36,7 +36,7 @@ def fired(data: Stream, window: Global, keys: Sequence[str], aggregates: Mapping
         aggregates: name -> text.
 
     Raises:
-        ValueError: an aggregate that can't be kept up row by row, or a state backend that is not RocksDB.
+        ValueError: an aggregate that cannot be updated row by row, or a state backend other than RocksDB.
     """
     needs_rocksdb(data.frame.sparkSession, "windows with a trigger")
     folded = calls(aggregates, FOLDABLE)
@@ -65,7 +65,7 @@ def fired(data: Stream, window: Global, keys: Sequence[str], aggregates: Mapping
 
 @dataclass(frozen=True)
 class _Plan:
-    """What goes to the Python workers.
+    """What is sent to the Python workers.
 
     Args:
         window: with a trigger.
@@ -73,7 +73,8 @@ class _Plan:
         functions: of each aggregate.
         result: names of a result's columns.
         row: what is kept of a row.
-        folded: a key's state: results told, rows since the last, event time of the last row, and both parts of each aggregate.
+        folded: a key's state: results emitted, rows since the last, event time of the last row, and both partial results of each
+            aggregate.
     """
 
     window: Global
@@ -93,7 +94,7 @@ class _State:
 
 
 class _Firing(StatefulProcessor):
-    """Keeps the rows of a key until the watermark has passed them, then folds them in order and tells what the trigger says."""
+    """Keeps the rows of a key until the watermark has passed them, then folds them in order and emits results as the trigger says."""
 
     def __init__(self, plan: _Plan) -> None:
         self._plan = plan
@@ -114,7 +115,7 @@ class _Firing(StatefulProcessor):
             yield from self._take(key, came)
         elif came:
             self._waiting.appendList(came)
-            # A row's turn comes when the watermark has passed its time: until then one that belongs before it may come.
+            # A row is processed when the watermark has passed its time: until then an earlier one may arrive.
             self._handle.registerTimer(min(row[0] for row in came))
 
     def handleExpiredTimer(  # noqa: N802
@@ -137,7 +138,7 @@ class _Firing(StatefulProcessor):
         pass
 
     def _take(self, key: Any, rows: list[tuple[Any, ...]], now_ms: int = 0) -> Iterator[Row]:
-        """Folds rows and tells the results that they bring about; then the one whose border event time has passed."""
+        """Folds rows and emits the results that they trigger; then the one whose boundary event time has passed."""
         state = self._load()
         kept = list(self._kept.get()) if self._plan.window.last is not None else []
         for row in sorted(rows, key=lambda row: row[:2]):
@@ -146,7 +147,7 @@ class _Firing(StatefulProcessor):
             kept = self._fold(state, kept, row)
             if state.rows == self._plan.window.rows:
                 yield self._tell(key, state, kept)
-        # Timers come one late: when the watermark is at 1 ms more than `now_ms`, no row before that can come.
+        # Timers fire one late: when the watermark is at 1 ms more than `now_ms`, no earlier row can arrive.
         if self._passed(state, now_ms + 1):
             yield self._tell(key, state, kept)
         self._save(state, kept)
@@ -193,7 +194,7 @@ class _Firing(StatefulProcessor):
         return _State(found[0], found[1], found[2], list(found[3:]))
 
     def _save(self, state: _State, kept: list[tuple[Any, ...]]) -> None:
-        # For ever, after a purge too: the key's next result has the next number.
+        # Kept forever, even after a purge: the key's next result has the next number.
         self._folded.update((state.number, state.rows, state.last_ms, *state.parts))
         if self._plan.window.last is not None and kept:
             self._kept.put(kept)
@@ -202,10 +203,10 @@ class _Firing(StatefulProcessor):
 
 
 def _fold(functions: Sequence[str], parts: list[Any], arguments: Sequence[Any]) -> None:
-    """Adds one row to the two parts of each aggregate, in place."""
+    """Adds one row to the two partial results of each aggregate, in place."""
     for number, (function, argument) in enumerate(zip(functions, arguments, strict=True)):
         value, count = parts[2 * number : 2 * number + 2]
-        # The first and the last row count with nulls, as Spark's first and last do.
+        # First and last include nulls, as Spark's do.
         if argument is not None or function in ("first", "last"):
             parts[2 * number] = _joined(function, value, argument, count)
             parts[2 * number + 1] = count + 1

@@ -1,7 +1,7 @@
-"""The kinds of windows: which a row belongs to by its event time, and which are told by the number of rows or by a trigger.
+"""The kinds of windows: which windows a row belongs to by its event time, and which are emitted by count or by a trigger.
 
-Time windows begin at whole multiples of their size (of their slide, of their greatest size) since 1970-01-01T00:00Z, shifted by the
-offset, as Flink's do. A window holds its start and not its end.
+Time windows start at whole multiples of their size (slide, maximum size) since 1970-01-01T00:00Z, shifted by the offset, as Flink's do.
+A window includes its start and excludes its end.
 """
 
 from __future__ import annotations
@@ -22,11 +22,11 @@ class TimeWindow(Protocol):
 
     @property
     def mergeable(self) -> bool:
-        """Whether windows grow together as rows come, so that a key's rows have to be looked at together."""
+        """Whether windows merge as rows arrive, so that a key's rows must be processed together."""
         ...
 
     def assigned(self, frame: DataFrame) -> tuple[DataFrame, Column]:
-        """The frame, with a row once for each of its windows, and the window as a column (struct of start and end) to group by."""
+        """The DataFrame, with a row once per window, and the window as a column (struct of start and end) to group by."""
         ...
 
 
@@ -39,7 +39,7 @@ class Tumbling:
     mergeable: bool = False
 
     def assigned(self, frame: DataFrame) -> tuple[DataFrame, Column]:
-        """As `TimeWindow` says."""
+        """See `TimeWindow`."""
         return frame, F.window(TIME, _spark(self.size_ms), startTime=_spark(self.offset_ms))
 
 
@@ -53,7 +53,7 @@ class Sliding:
     mergeable: bool = False
 
     def assigned(self, frame: DataFrame) -> tuple[DataFrame, Column]:
-        """As `TimeWindow` says."""
+        """See `TimeWindow`."""
         return frame, F.window(TIME, _spark(self.size_ms), _spark(self.every_ms), _spark(self.offset_ms))
 
 
@@ -65,9 +65,9 @@ class Session:
     mergeable: bool = True
 
     def assigned(self, frame: DataFrame) -> tuple[DataFrame, Column]:
-        """As `TimeWindow` says."""
-        # Spark puts two sessions together where one begins as the other ends, unless that one is told already. A microsecond less, and rows
-        # a whole gap apart are never in one, however the micro-batches fall.
+        """See `TimeWindow`."""
+        # Spark merges two sessions if one starts as the other ends, unless that one has already been emitted. With a microsecond less, rows
+        # a whole gap apart are never in one session, whatever the micro-batch boundaries.
         return frame, F.session_window(TIME, f"{self.gap_ms * 1000 - 1} microseconds")
 
 
@@ -81,7 +81,7 @@ class Cumulative:
     mergeable: bool = False
 
     def assigned(self, frame: DataFrame) -> tuple[DataFrame, Column]:
-        """As `TimeWindow` says."""
+        """See `TimeWindow`."""
         time_ms = F.unix_millis(TIME)
         start = time_ms - F.pmod(time_ms - F.lit(self.offset_ms), F.lit(self.size_ms))
         first_end = start + F.floor((time_ms - start) / F.lit(self.step_ms)) * self.step_ms + self.step_ms
@@ -96,10 +96,10 @@ class Global:
     """See `global_window` and `count_window`.
 
     Args:
-        rows: a result after so many rows of the key; None: the number does not matter.
-        every_ms: a result at each multiple of this event time; None: time does not matter.
-        purge: whether a result's rows count for no further result.
-        last: of how many rows before it a result is; None: of all.
+        rows: a result after this many rows of the key; None: not by count.
+        every_ms: a result at each multiple of this event time; None: not by time.
+        purge: whether a result's rows are dropped after it.
+        last: how many of the latest rows a result covers; None: all.
     """
 
     rows: int | None = None
@@ -114,29 +114,29 @@ class Global:
 
 
 def tumbling(size: str, *, offset: str = "0") -> Tumbling:
-    """Windows that follow each other: each row is in one.
+    """Consecutive windows: each row is in exactly one.
 
     Args:
-        size: of a window, as ``5m``.
-        offset: by which the windows begin later than at whole multiples of their size, as ``15m``; with a minus sign earlier.
+        size: of a window, such as ``5m``.
+        offset: shifts the windows' start from whole multiples of their size, such as ``15m``; negative: earlier.
 
     Raises:
-        ValueError: no duration, or an offset that is not less than the size.
+        ValueError: not a duration, or an offset that is not less than the size.
     """
     size_ms = _ms(size, "size")
     return Tumbling(size_ms, _offset(offset, size_ms))
 
 
 def sliding(size: str, *, every: str, offset: str = "0") -> Sliding:
-    """Windows that overlap: each row is in ``size / every`` of them.
+    """Overlapping windows: each row is in ``size / every`` of them.
 
     Args:
-        size: of a window, as ``10m``.
-        every: how far apart windows begin, as ``1m``; at most the size.
+        size: of a window, such as ``10m``.
+        every: the slide, such as ``1m``; at most the size.
         offset: as for `tumbling`.
 
     Raises:
-        ValueError: no duration, a slide greater than the size, or an offset that is not less than the slide.
+        ValueError: not a duration, a slide greater than the size, or an offset that is not less than the slide.
     """
     size_ms, every_ms = _ms(size, "size"), _ms(every, "every")
     if every_ms > size_ms:
@@ -145,29 +145,29 @@ def sliding(size: str, *, every: str, offset: str = "0") -> Sliding:
 
 
 def session(gap: str) -> Session:
-    """Windows that go on as long as the key's rows lie less than a gap apart; a session ends a gap after its last row.
+    """Session windows: they extend as long as the key's rows are less than a gap apart; a session ends a gap after its last row.
 
-    In Flink a row a whole gap after another is in the same session if that one is not over yet; here it never is.
+    In Flink a row exactly a gap after another is in the same session if that one is still open; here it never is.
 
     Args:
-        gap: as ``30m``.
+        gap: such as ``30m``.
 
     Raises:
-        ValueError: no duration.
+        ValueError: not a duration.
     """
     return Session(_ms(gap, "gap"))
 
 
 def cumulative(size: str, *, step: str, offset: str = "0") -> Cumulative:
-    """Windows with one start that grow by a step until they have their full size, then begin anew: each row is in all that end after it.
+    """Windows with a common start that grow by a step up to their full size, then start over: each row is in all that end after it.
 
     Args:
-        size: of the greatest window, as ``10m``.
-        step: how much longer each is than the one before, as ``1m``; the size is a whole multiple of it.
+        size: of the largest window, such as ``10m``.
+        step: how much longer each is than the previous one, such as ``1m``; the size is a whole multiple of it.
         offset: as for `tumbling`.
 
     Raises:
-        ValueError: no duration, a size that is no multiple of the step, or an offset that is not less than the size.
+        ValueError: not a duration, a size that is not a multiple of the step, or an offset that is not less than the size.
     """
     size_ms, step_ms = _ms(size, "size"), _ms(step, "step")
     if size_ms % step_ms:
@@ -176,12 +176,12 @@ def cumulative(size: str, *, step: str, offset: str = "0") -> Cumulative:
 
 
 def count_window(size: int, *, every: int | None = None) -> Global:
-    """Windows of so many rows of a key. Some state of each key stays for ever, see `aggregate`.
+    """Windows of a number of rows of a key. Some state of each key is kept forever, see `aggregate`.
 
     Args:
         size: rows of a window.
-        every: rows from one result to the next, 1 to `size`; the window is then of the last `size` rows, or of those that there are. None:
-            windows follow each other.
+        every: rows between results, 1 to `size`; each window then covers the last `size` rows, or fewer at the beginning. None:
+            consecutive windows.
 
     Raises:
         ValueError: a number out of range.
@@ -192,18 +192,18 @@ def count_window(size: int, *, every: int | None = None) -> Global:
 
 
 def global_window(*, rows: int | None = None, every: str | None = None, purge: bool = False) -> Global:
-    """One window for all the rows of a key, which never ends. A trigger says when its result is told.
+    """One window for all the rows of a key, which never ends. A trigger decides when its result is emitted.
 
-    ``rows=1`` tells a running result with each row, as Flink's keyed `reduce` does. Without a trigger the current result is told after each
-    micro-batch that brought rows of the key; that needs ``emit="updates"``. Some state of each key stays for ever, see `aggregate`.
+    ``rows=1`` emits a running result with each row, like Flink's keyed `reduce`. Without a trigger the current result is emitted after
+    each micro-batch with rows of the key; that requires ``emit="updates"``. Some state of each key is kept forever, see `aggregate`.
 
     Args:
-        rows: after so many rows.
-        every: each time event time has passed a whole multiple of this, as ``1m``, if there were rows since.
-        purge: whether to begin anew after a result.
+        rows: after this many rows.
+        every: each time event time has passed a whole multiple of this, such as ``1m``, if there were rows since.
+        purge: whether to start over after a result.
 
     Raises:
-        ValueError: two triggers, a number below 1, no duration, or a purge without a trigger.
+        ValueError: two triggers, a number below 1, not a duration, or a purge without a trigger.
     """
     if rows is not None and every is not None:
         raise ValueError("rows and every are mutually exclusive; specify one")

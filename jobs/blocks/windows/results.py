@@ -1,4 +1,4 @@
-"""The envelope of rows that a stateful operator has made."""
+"""The envelope of rows produced by a stateful operator."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from penstock.jobs.stream.streams import REASON, RECORD, RECORD_TYPE, TAG, TIME,
 
 
 def envelope(time: Column) -> list[Column]:
-    """The envelope's columns, of data.
+    """The envelope's columns for data.
 
     Args:
         time: the rows' event time.

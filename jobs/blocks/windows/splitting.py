@@ -1,4 +1,6 @@
-"""The remedy for a hot key: its rows are spread over several tasks, each aggregates its part, and a second step puts the parts together."""
+"""The remedy for a hot key: its rows are spread over several tasks, each aggregates its share, and a second step merges the partial
+results.
+"""
 
 from __future__ import annotations
 
@@ -18,22 +20,22 @@ from penstock.jobs.stream.streams import TIME, Stream
 def salted(stream: Stream, window: TimeWindow, /, *, keys: Sequence[str] = (), salts: int = 8, **aggregates: str | Column) -> Stream:
     """`aggregate` in two steps, with the same result: a key's rows go to up to `salts` tasks instead of one.
 
-    Spark's own aggregation already puts a task's rows of a key together before they are sent on, so that a hot key costs one row a task
-    and micro-batch there. This is for what is left: few tasks read and many aggregate, or the windows of a row are many. It costs a second
+    Spark's own aggregation already combines a task's rows of a key before the shuffle, so a hot key costs one row per task and
+    micro-batch there. This is for the remaining cases: few tasks read and many aggregate, or a row is in many windows. It costs a second
     stateful operator, and up to `salts` states for each key and window.
 
     Args:
         stream: rows with event time.
-        window: any but sessions, which grow together.
-        keys: as for `aggregate`; without any, what one task would compute is spread over several.
-        salts: parts of a key, 2 to 1024. A row's part follows from its content, so that a replay spreads it alike.
-        aggregates: name -> count, sum, min, max or avg of one expression, as text: what can be put together from parts.
+        window: any except sessions, which merge.
+        keys: as for `aggregate`; without keys, what one task would compute is spread over several.
+        salts: shares of a key, 2 to 1024. A row's share follows from its content, so that a replay distributes it alike.
+        aggregates: name -> count, sum, min, max or avg of one expression, as text: what can be merged from partial results.
 
     Returns:
-        As `aggregate` does, with the same rows.
+        As `aggregate`, with the same rows.
 
     Raises:
-        ValueError: as `aggregate`; an aggregate that can't be put together from parts; sessions; salts out of range.
+        ValueError: as `aggregate`; an aggregate that cannot be merged from partial results; sessions; salts out of range.
     """
     check(stream, window, keys, aggregates, "final")
     if window.mergeable:

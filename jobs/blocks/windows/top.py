@@ -1,4 +1,4 @@
-"""The first few rows of each key and window by an order (top-n)."""
+"""The first rows of each key and window by an order (top-n)."""
 
 from __future__ import annotations
 
@@ -33,23 +33,23 @@ def top(
 ) -> Stream:
     """The first `n` rows of each key and window: ``top(counts, 3, by="n", keys=["region"])``.
 
-    Behind `aggregate` it needs no window: it takes the one that the rows come from. Its state is `n` rows for each key and window.
+    Downstream of `aggregate` it needs no window: it uses that of its rows. Its state is `n` rows for each key and window.
 
     Args:
         stream: rows.
         n: how many, 1 to 10,000.
-        by: a SQL expression or a column; rows where it is null have no rank. Rows alike by it are ordered by their other fields.
-        keys: names of fields; without any there is one list for all rows.
-        window: a time window; ``global_window()`` with ``emit="updates"`` for the first of all rows so far; None: that of the rows.
-        order: whether the greatest or the least comes first.
-        emit: as for `aggregate`; ``updates`` tells the whole list after each micro-batch that brought rows for it.
+        by: a SQL expression or a column; rows where it is null are not ranked. Ties are ordered by the other fields.
+        keys: names of fields; without keys there is one list for all rows.
+        window: a time window; ``global_window()`` with ``emit="updates"`` for the top of all rows so far; None: that of the rows.
+        order: descending or ascending.
+        emit: as for `aggregate`; ``updates`` emits the whole list after each micro-batch with rows for it.
 
     Returns:
-        The keys, ``window_start`` and ``window_end`` (not for a global window), ``rank`` from 1, and the other fields. The event time is as
+        The keys, ``window_start`` and ``window_end`` (not for a global window), ``rank`` from 1, and the other fields. The event time is
         that of `aggregate`.
 
     Raises:
-        ValueError: as `aggregate`; n out of range; no window to take; a field that is named as a column of the result.
+        ValueError: as `aggregate`; n out of range; no window; a field that is named as a column of the result.
     """
     if not 1 <= n <= 10_000:
         raise ValueError(f"n = {n}: must be from 1 to 10,000")
@@ -77,7 +77,7 @@ def top(
 
 def _grouped(frame: DataFrame, window: TimeWindow | Global | None) -> tuple[DataFrame, list[Column]]:
     if isinstance(window, Global):
-        # A key that is the same for all rows: without any Spark would tell the list after every micro-batch.
+        # A key that is the same for all rows: without one Spark would emit the list after every micro-batch.
         return frame, [F.col(TAG)]
     frame, column = (window or _Same()).assigned(frame)
     return frame, [column.alias("_window")]
@@ -87,7 +87,7 @@ def _told(lists: DataFrame, keys: Sequence[str], rest: Sequence[str], timed: boo
     end_ms = whole_ms(F.col("_window").end)
     time = last_moment(end_ms) if has_window else F.col("_last")
     bounds = [F.col("_window").start.alias(START), F.timestamp_millis(end_ms).alias(END)] if has_window else []
-    # In two steps: a list is taken apart where nothing else is computed.
+    # In two steps: an array is only exploded where nothing else is computed.
     rows = lists.select(*keys, *bounds, time.alias("_at"), F.posexplode("_best").alias("_position", "_row"))
     fields = [F.col("_row")[name].alias(name) for name in rest]
     at = F.col("_at") if timed else F.lit(None).cast("timestamp")
@@ -95,11 +95,11 @@ def _told(lists: DataFrame, keys: Sequence[str], rest: Sequence[str], timed: boo
 
 
 class _Same:
-    """The window that the rows come from."""
+    """The window of the incoming rows."""
 
     mergeable = False
 
     def assigned(self, frame: DataFrame) -> tuple[DataFrame, Column]:
-        """As `TimeWindow` says."""
+        """See `TimeWindow`."""
         window = F.struct(F.col(START).alias("start"), F.col(END).alias("end"))
         return frame.withColumn("_window", as_event_time(window, "_window")), F.col("_window")
