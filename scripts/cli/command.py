@@ -43,19 +43,19 @@ class Verb(NamedTuple):
 
 VERBS = {
     "size": Verb("penstock.scripts.cli.size", "plan jobs: executors, pods, Spark settings, topics, nodes, cost"),
-    "place": Verb("penstock.scripts.cli.place", "simulate the nodes that Karpenter creates for pods, from a JSON scenario"),
+    "place": Verb("penstock.scripts.cli.place", "simulate the nodes that Karpenter creates for given pods"),
     "cost": Verb("penstock.scripts.cli.cost", "estimate what a job costs, or compare two specs or environments"),
-    "lint": Verb("penstock.scripts.cli.lint", "find valid but risky configuration in specs, environments and manifests"),
+    "lint": Verb("penstock.scripts.cli.lint", "find valid but risky configuration in specs and manifests"),
     "catalog": Verb("penstock.scripts.cli.catalog", "show instance types and prices, or fetch a region's from AWS"),
     "report": Verb("penstock.scripts.cli.report", "write a plan as a single HTML page: nodes, cost, throughput, recovery"),
     "scan": Verb("penstock.scripts.cli.scan", "check an environment's resources against security rules, offline"),
-    "doctor": Verb("penstock.scripts.cli.doctor", "report missing prerequisites on this machine and in an environment's account"),
+    "doctor": Verb("penstock.scripts.cli.doctor", "report missing prerequisites on this machine and on AWS"),
     "bootstrap": Verb("penstock.scripts.cli.bootstrap", "create the S3 bucket for an environment's Terraform state"),
     "synth": Verb("penstock.scripts.cli.synth", "synthesize an environment's stacks for Terraform"),
     "deploy": Verb("penstock.scripts.cli.deploy", "plan an environment's stacks and apply them in order"),
     "topics": Verb("penstock.scripts.cli.topics", "plan and apply the topics of an environment's jobs"),
     "destroy": Verb("penstock.scripts.cli.destroy", "stop an environment's jobs and tear down its stacks in order"),
-    "up": Verb("penstock.scripts.cli.up", "run jobs end to end on this machine: emulated AWS, a real Kafka broker, Spark"),
+    "up": Verb("penstock.scripts.cli.up", "run jobs end to end locally: emulated AWS, a real Kafka broker, Spark"),
 }
 
 

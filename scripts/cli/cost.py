@@ -46,7 +46,7 @@ class Priced(NamedTuple):
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """The arguments of the verb."""
     parser.add_argument("specs", nargs="+", type=Path, metavar="SPEC", help="job spec; with two, show the difference")
-    add_environment_options(parser, "given twice: the difference between them")
+    add_environment_options(parser, "given twice, show the difference")
     add_planning_arguments(parser)
     add_prices_argument(parser)
     parser.add_argument(

@@ -10,7 +10,7 @@ from penstock.infra.environment import Environment
 from penstock.infra.environment_file import DEFAULT_ENVIRONMENT, ENVIRONMENT_VARIABLE, load, named, names
 from penstock.scripts.errors import WrongUsage
 
-_WHAT = "an environment file, or a shipped environment's name"
+_WHAT = "environment file, or the name of a shipped environment"
 
 
 def add_environment_option(

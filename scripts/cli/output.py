@@ -16,9 +16,7 @@ FORMATS = ("table", "json", "yaml")
 
 def add_output_argument(parser: argparse.ArgumentParser, formats: Sequence[str] = FORMATS) -> None:
     """Adds ``-o``: the first format is the default."""
-    what = {"table": "for people", "json": "for programs", "yaml": "for programs"}
-    described = ", ".join(f"{name} {what[name]}" for name in formats)
-    parser.add_argument("-o", "--output", choices=formats, default=formats[0], help=f"{described} (default: {formats[0]})")
+    parser.add_argument("-o", "--output", choices=formats, default=formats[0], help=f"output format (default: {formats[0]})")
 
 
 def wants_json(argv: Sequence[str]) -> bool:

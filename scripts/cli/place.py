@@ -67,7 +67,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "scenarios", nargs="+", type=Path, metavar="SCENARIO", help="JSON file with a scenario, optionally under the key `scenario`"
     )
-    add_environment_option(parser, None, more="its node settings, zones and prices hold", default_text="Karpenter's own")
+    add_environment_option(parser, None, more="supplies node settings, zones and prices", default_text="Karpenter's own")
     parser.add_argument(
         "--catalog", type=Path, metavar="FILE", help="snapshot written by `penstock catalog refresh`, for its types and spot prices"
     )

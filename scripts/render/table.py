@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import io
 from collections.abc import Iterable, Sequence
+from itertools import groupby
 from typing import TYPE_CHECKING, NamedTuple
 
 from penstock.scripts.render.screen import Screen
@@ -32,11 +33,13 @@ class Column(NamedTuple):
         right: whether its cells are aligned right, as numbers are.
         wraps: whether its cells may wrap, between words. Numbers do so too, where the table does not fit otherwise; names and codes
             stay whole however narrow the screen is.
+        least: its least width.
     """
 
     heading: str = ""
     right: bool = False
     wraps: bool = False
+    least: int = 0
 
 
 class Styled(NamedTuple):
@@ -82,8 +85,16 @@ def facts(rows: Iterable[tuple[str, str]], screen: Screen, *, indent: int = 2) -
     Returns:
         The lines.
     """
-    columns = (Column(), Column(wraps=True))
-    return _lines(columns, [*rows], screen._replace(width=screen.prose), indent, None, headings=False)
+    every = [*rows]
+    label = max((len(label) for label, _ in every), default=0)
+    columns = (Column(least=label), Column(wraps=True))
+    narrow = screen._replace(width=screen.prose)
+    room = narrow.width - indent - label - _GAP
+    lines: list[str] = []
+    # A word that is wider than the screen widens its own text, not those around it.
+    for _, some in groupby(every, key=lambda row: max(map(len, row[1].split()), default=0) > room):
+        lines += _lines(columns, [*some], narrow, indent, None, headings=False)
+    return lines
 
 
 def _lines(columns: Sequence[Column], rows: list[Row], screen: Screen, indent: int, total: Row | None, *, headings: bool) -> list[str]:
@@ -129,7 +140,7 @@ def _widths(columns: Sequence[Column], rows: Sequence[Row]) -> list[int]:
         [part for text in texts for part in (text.split() if column.wraps else text.splitlines())]
         for column, texts in zip(columns, cells, strict=True)
     ]
-    return [max(map(cell_len, some), default=1) or 1 for some in parts]
+    return [max(1, column.least, *map(cell_len, some)) for column, some in zip(columns, parts, strict=True)]
 
 
 def _by_column(columns: Sequence[Column], rows: Sequence[Row]) -> list[tuple[Column, list[Cell]]]:

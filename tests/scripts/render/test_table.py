@@ -71,6 +71,11 @@ def test_facts_wrap_within_their_column() -> None:
     assert facts([("load", "one two three four"), ("", "five")], Screen(20)) == ["  load  one two", "        three four", "        five"]
 
 
+def test_a_fact_with_a_long_word_leaves_the_others_within_the_screen() -> None:
+    shown = facts([("a", "one two three"), ("name", "x" * 30), ("b", "four five six")], Screen(18))
+    assert shown == ["  a     one two", "        three", f"  name  {'x' * 30}", "  b     four five", "        six"]
+
+
 def test_a_file_gets_a_width_of_its_own_and_no_colours() -> None:
     assert screen_of(io.StringIO(), {"COLUMNS": "30"}) == Screen(PIPE_WIDTH, colour=False)
 
