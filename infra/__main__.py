@@ -6,22 +6,24 @@ command of Penstock that has planned the environment hands it on instead, as the
 
 from __future__ import annotations
 
-import json
 import os
 import shutil
 import sys
+from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 
 from penstock.infra.deployable import deployable_plans
 from penstock.infra.environment_file import ENVIRONMENT_VARIABLE, LOCAL_ENVIRONMENT, named
 from penstock.infra.errors import NodeNotFound
+from penstock.infra.synth_report import SynthReport, failure, report
 from penstock.infra.synth_request import SynthRequest, read, request
 from penstock.sizing.errors import PenstockError
 
 STACKS_VARIABLE = "PENSTOCK_STACKS"
 REQUEST_VARIABLE = "PENSTOCK_SYNTH_REQUEST"
-# A file for the errors as JSON, for a program that reads them.
-ERRORS_VARIABLE = "PENSTOCK_ERRORS"
+# A file for the answer, a `SynthReport`, for a program that reads it.
+REPORT_VARIABLE = "PENSTOCK_SYNTH_REPORT"
 
 
 def main() -> int:
@@ -38,11 +40,11 @@ def main() -> int:
         where = f"at {environment.spec.endpoints.aws}, an emulated AWS" if environment.spec.endpoints else "on AWS"
         heading = f"account {environment.spec.account}  region {environment.spec.region}  environment {environment.name}, {where}"
         print(heading, file=sys.stderr, flush=True)
-        _synthesize(asked)
+        folder = _synthesize(asked)
+        _answer(lambda: report(folder))
     except PenstockError as error:
         print(error.render(), file=sys.stderr)
-        if told := os.environ.get(ERRORS_VARIABLE):
-            Path(told).write_text(json.dumps([fault.as_json() for fault in error.errors]), encoding="utf-8")
+        _answer(partial(failure, error))
         return error.exit_code
     return 0
 
@@ -57,7 +59,15 @@ def _asked() -> SynthRequest:
     return request(environment, deployable_plans(environment), tuple(only))
 
 
-def _synthesize(asked: SynthRequest) -> None:
+def _answer(make: Callable[[], SynthReport]) -> None:
+    """Writes the answer where a program asks for one."""
+    file = os.environ.get(REPORT_VARIABLE)
+    if file:
+        Path(file).write_text(make().model_dump_json(), encoding="utf-8")
+
+
+def _synthesize(asked: SynthRequest) -> Path:
+    """Synthesizes, and says to which folder."""
     # Here, for a wrong environment is told at once, and cdktf takes a second to import.
     from cdktf import App
 
@@ -66,6 +76,7 @@ def _synthesize(asked: SynthRequest) -> None:
     app = App()
     add_stacks(app, asked.environment, asked.plans, asked.stacks)
     app.synth()
+    return Path(app.outdir)
 
 
 if __name__ == "__main__":

@@ -182,9 +182,9 @@ class Deployment:
 
     def _waits_for(self, stack: Stack) -> str | None:
         """What has to be done before the stack can be planned; None: nothing."""
-        for other, outputs in stack.needed_outputs().items():
+        for other, outputs in stack.inputs.items():
             before = self.planned[other]
-            if isinstance(before, Deferred) or not outputs <= before.outputs:
+            if isinstance(before, Deferred) or not before.outputs.issuperset(outputs):
                 return f"{other} is applied"
         if stack.on_kubernetes:
             try:

@@ -115,7 +115,7 @@ class Destruction:
             import_blocks.write(stack.folder, {})
             resources = tuple(self._terraform[stack.name].resources())
             step.said = f"{len(resources)} resources"
-        return StackState(stack, resources, keeping.protected(stack), stack.stood_on())
+        return StackState(stack, resources, keeping.protected(stack), stack.resource_inputs)
 
     def _cluster(self, destroy_actions: Sequence[DestroyAction]) -> ClusterAddress | None:
         """The API server of a cluster that is there and goes; None: there is none, or it stays."""

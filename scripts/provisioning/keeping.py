@@ -29,7 +29,7 @@ class StackState:
     stack: Stack
     resources: tuple[StateResource, ...]
     protected: frozenset[str]
-    stood_on: Mapping[str, frozenset[str]] = field(default_factory=dict)
+    stood_on: Mapping[str, Collection[str]] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)

@@ -4,19 +4,19 @@ from __future__ import annotations
 
 import json
 import os
-import re
 import signal
 import subprocess
 import sys
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from penstock.infra.__main__ import ERRORS_VARIABLE, REQUEST_VARIABLE
+from penstock.infra.__main__ import REPORT_VARIABLE, REQUEST_VARIABLE
 from penstock.infra.deployable import deployable_plans
 from penstock.infra.environment import Environment
 from penstock.infra.plans import EnvironmentPlans
+from penstock.infra.synth_report import SynthReport
 from penstock.infra.synth_request import request
 from penstock.scripts.errors import SynthFailed
 from penstock.scripts.layout import ROOT
@@ -24,8 +24,6 @@ from penstock.sizing.errors import PenstockError, raise_all, told
 
 # The first synth on a machine unpacks the bindings, 34 MB, which takes 10 s; later ones take 4 s.
 SYNTH_LIMIT_S = 300
-
-_REMOTE_OUTPUT = re.compile(r"data\.terraform_remote_state\.cross-stack-reference-input-([\w-]+)\.outputs\.([\w-]+)")
 
 
 @dataclass(frozen=True)
@@ -35,12 +33,16 @@ class Stack:
     Args:
         name: its id.
         folder: with its cdk.tf.json.
-        dependencies: ids of the stacks whose outputs it takes.
+        dependencies: ids of the stacks that go before it.
+        inputs: the outputs that it takes of each other stack, by the stack's id.
+        resource_inputs: the other stacks that a resource takes something of, by its address; without those that take nothing.
     """
 
     name: str
     folder: Path
     dependencies: tuple[str, ...]
+    inputs: Mapping[str, Sequence[str]] = field(default_factory=dict)
+    resource_inputs: Mapping[str, Sequence[str]] = field(default_factory=dict)
 
     def content(self) -> dict[str, Any]:
         """What Terraform is given."""
@@ -51,18 +53,6 @@ class Stack:
     def on_kubernetes(self) -> bool:
         """Whether it is applied through the Kubernetes API."""
         return "helm" in self.content().get("provider", {})
-
-    def needed_outputs(self) -> dict[str, set[str]]:
-        """The outputs that it takes of each other stack, by the stack's id."""
-        needed: dict[str, set[str]] = {}
-        for stack, output in _REMOTE_OUTPUT.findall(json.dumps(self.content())):
-            needed.setdefault(stack, set()).add(output)
-        return needed
-
-    def stood_on(self) -> dict[str, frozenset[str]]:
-        """The other stacks that each resource takes something of, by its address; without those that take nothing."""
-        found = {address: frozenset(stack for stack, _ in _REMOTE_OUTPUT.findall(json.dumps(one))) for address, one in self.resources()}
-        return {address: stacks for address, stacks in found.items() if stacks}
 
     def resources(self) -> list[tuple[str, Mapping[str, Any]]]:
         """The resources that it is made of: address and arguments."""
@@ -134,14 +124,13 @@ def synthesized(
     own = {REQUEST_VARIABLE: str(handed_on), "CDKTF_OUTDIR": str(folder), "PYTHONPATH": str(ROOT)}
     if state is not None:
         own["PENSTOCK_TERRAFORM_STATE"] = str(state)
-    errors = folder / "errors.json"
-    errors.unlink(missing_ok=True)
-    _run_app({**(os.environ if base is None else base), **own, ERRORS_VARIABLE: str(errors)}, limit_s, errors)
-    manifest = json.loads((folder / "manifest.json").read_text(encoding="utf-8"))
-    return [Stack(one["name"], folder / one["workingDirectory"], tuple(one["dependencies"])) for one in _in_order(manifest["stacks"])]
+    answer = folder / "report.json"
+    answer.unlink(missing_ok=True)
+    found = _run_app({**(os.environ if base is None else base), **own, REPORT_VARIABLE: str(answer)}, limit_s, answer)
+    return [Stack(one.name, folder / one.folder, one.dependencies, one.inputs, one.resource_inputs) for one in found.stacks]
 
 
-def _run_app(environment: Mapping[str, str], limit_s: float, errors: Path) -> None:
+def _run_app(environment: Mapping[str, str], limit_s: float, answer: Path) -> SynthReport:
     app = subprocess.Popen(
         [sys.executable, "-m", "penstock.infra"],
         env=dict(environment),
@@ -158,16 +147,19 @@ def _run_app(environment: Mapping[str, str], limit_s: float, errors: Path) -> No
         _end(app)
     if app.returncode != 0:
         # What is wrong with an environment is told as what it is, not as a synth that failed.
-        raise_all(_told(errors))
+        raise_all(_errors(answer))
         given = "\n".join(f"       {line}" for line in said.splitlines()[-20:])
         given = f"exit code {app.returncode}:\n{given}"
         raise SynthFailed(path="python -m penstock.infra", given=given, need="stacks", fix="mend what it says")
+    return _read(answer)
 
 
-def _told(errors: Path) -> list[PenstockError]:
-    if not errors.is_file():
-        return []
-    found = [told(document) for document in json.loads(errors.read_text(encoding="utf-8"))]
+def _read(answer: Path) -> SynthReport:
+    return SynthReport.model_validate_json(answer.read_text(encoding="utf-8"))
+
+
+def _errors(answer: Path) -> list[PenstockError]:
+    found = [told(document) for document in _read(answer).errors] if answer.is_file() else []
     return [error for error in found if error is not None]
 
 
@@ -176,17 +168,3 @@ def _end(app: subprocess.Popen[bytes]) -> None:
     if app.poll() is None:
         os.killpg(app.pid, signal.SIGKILL)
         app.communicate()
-
-
-def _in_order(stacks: Mapping[str, Mapping[str, Any]]) -> list[Mapping[str, Any]]:
-    """The stacks, each after those that it depends on."""
-    ordered: dict[str, Mapping[str, Any]] = {}
-
-    def add(name: str) -> None:
-        for dependency in stacks[name]["dependencies"]:
-            add(dependency)
-        ordered.setdefault(name, stacks[name])
-
-    for name in stacks:
-        add(name)
-    return list(ordered.values())

@@ -54,15 +54,26 @@ class PlainStacks:
                 "reader",
                 ("store",),
                 {"resource": {"terraform_data": taken}, "data": {"terraform_remote_state": remote}, "output": {"read": _value("log")}},
+                inputs={"store": ("cross-stack-output-data",)},
+                resource_inputs={"terraform_data.log": ("store",)},
             ),
         ]
 
-    def _write(self, name: str, dependencies: tuple[str, ...], content: Mapping[str, Any], **settings: Any) -> Stack:
+    def _write(
+        self,
+        name: str,
+        dependencies: tuple[str, ...],
+        content: Mapping[str, Any],
+        *,
+        inputs: Mapping[str, tuple[str, ...]] | None = None,
+        resource_inputs: Mapping[str, tuple[str, ...]] | None = None,
+        **settings: Any,
+    ) -> Stack:
         folder = self.folder / name
         folder.mkdir(parents=True, exist_ok=True)
         text = json.dumps({"terraform": {"backend": {"s3": {**self._place(name), "use_lockfile": True}}, **settings}, **content})
         (folder / "cdk.tf.json").write_text(text)
-        return Stack(name, folder, dependencies)
+        return Stack(name, folder, dependencies, inputs or {}, resource_inputs or {})
 
     def _place(self, stack: str) -> dict[str, Any]:
         endpoints, state = self.environment.spec.endpoints, self.environment.spec.state

@@ -38,6 +38,21 @@ def test_the_folders_of_the_stacks_come_back_and_their_states_lie_beside_them(tm
 
 
 @pytest.mark.skipif(shutil.which("node") is None, reason="cdktf needs Node.js, and node is not in PATH")
+def test_stacks_come_back_in_order_with_what_each_takes_of_the_others(tmp_path: Path) -> None:
+    found = stacks.synthesized(load("local"), tmp_path / "out", only=["jobs"])
+    before: list[str] = []
+    for stack in found:
+        assert set(stack.inputs) <= set(stack.dependencies) <= set(before)
+        assert all(set(others) <= set(stack.inputs) for others in stack.resource_inputs.values())
+        before.append(stack.name)
+    outputs = {stack.name: set(stack.content().get("output", {})) for stack in found}
+    jobs = found[before.index("jobs")]
+    assert "checkpoints" in jobs.inputs
+    assert all(set(taken) <= outputs[other] for other, taken in jobs.inputs.items())
+    assert {address.split(".")[0] for address in jobs.resource_inputs} <= set(jobs.content()["resource"])
+
+
+@pytest.mark.skipif(shutil.which("node") is None, reason="cdktf needs Node.js, and node is not in PATH")
 def test_what_is_planned_is_handed_on_and_not_planned_again(tmp_path: Path) -> None:
     spec = tmp_path / "clicks.yaml"
     spec.write_text((ROOT / "jobs/specs/user_credit.yaml").read_text(encoding="utf-8"), encoding="utf-8")
@@ -57,8 +72,3 @@ def test_what_a_stack_refuses_is_told_with_the_line_of_the_environments_own_file
     assert at is not None and at.line is not None
     assert at.file == str(tmp_path / "environment.yaml")
     assert (tmp_path / "environment.yaml").read_text().splitlines()[at.line - 1].strip() == "kafka:"
-
-
-def test_stacks_come_after_those_that_they_depend_on() -> None:
-    manifest = {name: {"name": name, "dependencies": others} for name, others in {"a": ["c"], "b": ["a"], "c": []}.items()}
-    assert [stack["name"] for stack in stacks._in_order(manifest)] == ["c", "a", "b"]
