@@ -124,7 +124,7 @@ class ExpectationFailed(RunFailed):
     title = "cannot compute the expected result"
 
 
-# TOOL-001 to TOOL-019 come from the shell script `scripts/setup`, which must work before there is a Python; a test holds the two together.
+# Some of these come from the shell script `scripts/setup`, which must work before there is a Python; a test holds the two together.
 class StacksDiffer(CheckFailed):
     """A second plan, right after the apply, still shows changes."""
 
@@ -188,8 +188,22 @@ class FolderNotWritable(ToolMissing):
     title = "directory not writable"
 
 
+class CacheNotWritable(ToolMissing):
+    """The cache of jars and cdktf-cli cannot be created, read or written, or its disk is full."""
+
+    code = "TOOL-015"
+    title = "cache not writable"
+
+
+class CacheOfAnotherVersion(ToolMissing):
+    """The cache was written by a version of Penstock that uses another layout."""
+
+    code = "TOOL-016"
+    title = "cache belongs to another version"
+
+
 class NotSetUp(ToolMissing):
-    """A jar, cdktf-cli or the state directory is not where the setup puts it."""
+    """The jars or cdktf-cli of this version are not in the cache."""
 
     code = "TOOL-020"
     title = "setup incomplete"

@@ -9,11 +9,14 @@ from xml.etree import ElementTree
 
 import pytest
 
+from penstock.scripts.installation import locks
 from penstock.scripts.layout import ROOT
 
 REQUIREMENTS = ROOT / "requirements"
-LOCKS = sorted(REQUIREMENTS.glob("*.lock"), key=lambda path: path.name)
-POMS = sorted(REQUIREMENTS.glob("*.pom.xml"), key=lambda path: path.name)
+DATA = locks.folder()
+IMAGE = ROOT / "infra" / "image"
+LOCKS = sorted((path for folder in (REQUIREMENTS, DATA, IMAGE) for path in folder.glob("*.lock")), key=lambda path: path.name)
+POMS = sorted(DATA.glob("*.pom.xml"), key=lambda path: path.name)
 MAVEN = {"m": "http://maven.apache.org/POM/4.0.0"}
 
 
@@ -22,7 +25,7 @@ def names(paths: list[Path]) -> list[str]:
 
 
 def test_there_are_locks_to_look_at() -> None:
-    assert {"build.lock", "main.lock"} <= set(names(LOCKS))
+    assert {"build.lock", "checkov.lock", "image.lock", "localstack.lock", "main.lock", "uv.lock"} == set(names(LOCKS))
     assert names(POMS) == ["kafka-jars.pom.xml", "spark-jars.pom.xml"]
 
 
@@ -41,7 +44,7 @@ def test_a_python_lock_names_no_index_host_or_path(lock: Path) -> None:
 
 
 def test_every_node_package_has_a_hash_and_no_address() -> None:
-    lock = json.loads((REQUIREMENTS / "node" / "package-lock.json").read_text())
+    lock = json.loads((DATA / "node" / "package-lock.json").read_text())
     packages = {name: package for name, package in lock["packages"].items() if name}
     assert len(packages) > 100
     for name, package in packages.items():
@@ -50,8 +53,8 @@ def test_every_node_package_has_a_hash_and_no_address() -> None:
 
 
 def test_the_node_packages_are_those_that_are_asked_for() -> None:
-    asked = json.loads((REQUIREMENTS / "node" / "package.json").read_text())
-    locked = json.loads((REQUIREMENTS / "node" / "package-lock.json").read_text())
+    asked = json.loads((DATA / "node" / "package.json").read_text())
+    locked = json.loads((DATA / "node" / "package-lock.json").read_text())
     assert asked["dependencies"] == {"cdktf-cli": "0.21.0"}
     assert locked["packages"][""]["dependencies"] == asked["dependencies"]
     assert locked["packages"]["node_modules/cdktf-cli"]["version"] == "0.21.0"
@@ -71,7 +74,7 @@ def test_a_pom_names_no_repository_and_exact_versions(pom: Path) -> None:
 
 
 def test_the_spark_jars_are_the_ones_of_the_pom_alone() -> None:
-    root = ElementTree.parse(REQUIREMENTS / "spark-jars.pom.xml").getroot()
+    root = ElementTree.parse(DATA / "spark-jars.pom.xml").getroot()
     sdk = root.findtext("m:properties/m:awssdk.version", namespaces=MAVEN) or ""
 
     def text(dependency: ElementTree.Element, tag: str) -> str:
@@ -91,7 +94,7 @@ def test_each_jar_has_one_checksum() -> None:
 
 def _jars() -> list[tuple[str, str]]:
     found = []
-    for line in (REQUIREMENTS / "jars.sha256").read_text().splitlines():
+    for line in (DATA / "jars.sha256").read_text().splitlines():
         match = re.fullmatch(r"[0-9a-f]{64}  (spark|kafka)/(\S+\.jar)", line)
         assert match, line
         found.append((match[1], match[2]))

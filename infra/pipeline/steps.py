@@ -98,6 +98,8 @@ if ! docker manifest inspect "$url:$PENSTOCK_IMAGE_TAG" > /dev/null; then
   # For both kinds of nodes; the emulation of the other one is the builder's.
   docker run --privileged --rm tonistiigi/binfmt:qemu-v9.2.2 --install arm64,amd64
   docker buildx create --use --name penstock 2> /dev/null || docker buildx use penstock
+  rm -rf build dist/penstock_kit-*.whl
+  .venv/bin/python -m pip wheel --no-index --no-deps --no-build-isolation --wheel-dir dist .
   docker buildx build --platform linux/amd64,linux/arm64 -f infra/image/Dockerfile -t "$url:$PENSTOCK_IMAGE_TAG" --push .
 fi""",
     ),

@@ -11,6 +11,7 @@ import ast
 import difflib
 import warnings
 from collections.abc import Iterator, Mapping, Sequence
+from importlib.resources import files
 from pathlib import Path
 from typing import Literal, cast
 
@@ -160,7 +161,7 @@ def _sql_file(app: str, folders: Sequence[Path]) -> Path:
 
 
 def _roots(beside: Path, app_path: Sequence[Path]) -> list[Path]:
-    roots = [beside, *app_path, Path(__file__).parents[3], Path.cwd()]
+    roots = [beside, *app_path, Path(str(files("penstock"))).parent, Path.cwd()]
     seen: dict[Path, Path] = {}
     for root in roots:
         seen.setdefault(root.resolve(), root)

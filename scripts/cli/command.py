@@ -42,6 +42,7 @@ class Verb(NamedTuple):
 
 
 VERBS = {
+    "setup": Verb("penstock.scripts.cli.setup", "download the jars of Spark and Kafka and cdktf-cli to the user's cache"),
     "size": Verb("penstock.scripts.cli.size", "plan jobs: executors, pods, Spark settings, topics, nodes, cost"),
     "place": Verb("penstock.scripts.cli.place", "simulate the nodes that Karpenter creates for given pods"),
     "cost": Verb("penstock.scripts.cli.cost", "estimate what a job costs, or compare two specs or environments"),

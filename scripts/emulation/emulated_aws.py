@@ -12,7 +12,7 @@ from types import TracebackType
 from typing import Self
 
 from penstock.scripts.errors import EmulatorDied, EmulatorNotReady, PortInUse
-from penstock.scripts.layout import ROOT
+from penstock.scripts.layout import python_path
 from penstock.scripts.process.supervised import SupervisedProcess
 
 # moto's import takes one to two seconds on a quiet machine.
@@ -181,7 +181,7 @@ def _own_environment(brokers: str | None, neighbours: str | None) -> dict[str, s
         **_without(os.environ, "AWS_", "MOTO_", *told),
         **_SETTINGS,
         **{name: value for name, value in told.items() if value},
-        "PYTHONPATH": str(ROOT),
+        "PYTHONPATH": python_path(),
     }
 
 

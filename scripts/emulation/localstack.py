@@ -22,9 +22,9 @@ from typing import Any, Self
 from penstock.scripts.emulation.errors import LocalStackNotReached
 from penstock.scripts.emulation.localstack_python import NAME, VARIABLE, find
 from penstock.scripts.errors import EmulatorDied, EmulatorNotReady, MissingTool
+from penstock.scripts.installation.tool_environment import ToolEnvironment
 from penstock.scripts.layout import ROOT
 from penstock.scripts.process.supervised import SupervisedProcess
-from penstock.scripts.process.tool_environment import ToolEnvironment
 
 # Where a user's own LocalStack answers: one in Docker, or of a later release with a token.
 ENDPOINT_VARIABLE = "LOCALSTACK_ENDPOINT"

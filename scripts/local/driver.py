@@ -15,7 +15,7 @@ from typing import Any, Self
 from penstock.jobs import errors
 from penstock.jobs.configuration.runtime import RuntimeConfiguration
 from penstock.scripts.errors import DriverDied
-from penstock.scripts.layout import ROOT
+from penstock.scripts.layout import python_path
 from penstock.scripts.process.supervised import SupervisedProcess
 from penstock.sizing.errors import PenstockError, Place, raise_all
 
@@ -39,7 +39,7 @@ class LocalDriver:
         self._pipe = folder / "events"
         file = folder / "runtime.json"
         configuration.write(file)
-        env = {**os.environ, **environment, "PYTHONPATH": str(ROOT), "PYTHONUNBUFFERED": "1", "PYSPARK_PYTHON": sys.executable}
+        env = {**os.environ, **environment, "PYTHONPATH": python_path(), "PYTHONUNBUFFERED": "1", "PYSPARK_PYTHON": sys.executable}
         command = [sys.executable, "-m", "penstock.jobs.driver.runtime", str(file), "--events", str(self._pipe)]
         # The driver asks its engine for the end of a micro-batch, and closes what it holds open: the engine has to be there still.
         self._supervised = SupervisedProcess(command, env=env, log=log, cwd=folder, grace_s=_GRACE_S, led=True)

@@ -19,7 +19,7 @@ from penstock.infra.plans import EnvironmentPlans
 from penstock.infra.synth_report import SynthReport
 from penstock.infra.synth_request import request
 from penstock.scripts.errors import SynthFailed
-from penstock.scripts.layout import ROOT
+from penstock.scripts.layout import python_path
 from penstock.sizing.errors import PenstockError, raise_all, told
 
 # The first synth on a machine unpacks the bindings, 34 MB, which takes 10 s; later ones take 4 s.
@@ -121,7 +121,7 @@ def synthesized(
     folder.mkdir(parents=True, exist_ok=True)
     handed_on = folder / "request.json"
     request(environment, planned or deployable_plans(environment), tuple(only)).write(handed_on)
-    own = {REQUEST_VARIABLE: str(handed_on), "CDKTF_OUTDIR": str(folder), "PYTHONPATH": str(ROOT)}
+    own = {REQUEST_VARIABLE: str(handed_on), "CDKTF_OUTDIR": str(folder), "PYTHONPATH": python_path()}
     if state is not None:
         own["PENSTOCK_TERRAFORM_STATE"] = str(state)
     answer = folder / "report.json"

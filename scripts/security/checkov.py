@@ -9,8 +9,8 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from penstock.scripts.installation.tool_environment import Progress, ToolEnvironment
 from penstock.scripts.process.supervised import SupervisedProcess
-from penstock.scripts.process.tool_environment import Progress, ToolEnvironment
 from penstock.scripts.security.errors import ScannerFailed
 from penstock.scripts.security.finding import Finding
 

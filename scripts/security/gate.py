@@ -6,6 +6,7 @@ import datetime
 import json
 import shutil
 from collections.abc import Callable, Iterator, Sequence
+from importlib.resources import files
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -13,7 +14,6 @@ import yaml
 
 from penstock.infra.environment import Environment
 from penstock.infra.plans import EnvironmentPlans
-from penstock.scripts.layout import ROOT
 from penstock.scripts.provisioning.stacks import Stack
 from penstock.scripts.security import checkov, offline_plan, waivers
 from penstock.scripts.security.chart_manifests import manifests
@@ -22,8 +22,9 @@ from penstock.scripts.security.finding import Finding
 from penstock.scripts.security.waivers import Waiver
 from penstock.sizing.errors import PenstockError
 
-WAIVERS = ROOT / "infra" / "waivers.toml"
-DOCKERFILE = ROOT / "infra" / "image" / "Dockerfile"
+_INFRA = Path(str(files("penstock.infra")))
+WAIVERS = _INFRA / "waivers.toml"
+DOCKERFILE = _INFRA / "image" / "Dockerfile"
 # What the folders of a scan are named, and what checkov is to see in them.
 _PLANS, _MANIFESTS, _IMAGE = "plans", "manifests", "image"
 _FRAMEWORKS = {_PLANS: "terraform_plan", _MANIFESTS: "kubernetes", _IMAGE: "dockerfile"}
@@ -135,5 +136,5 @@ def _unseen(scans: dict[str, checkov.Scan], expected: dict[str, int]) -> Iterato
 
 
 def _unwaived(finding: Finding) -> UnwaivedFinding:
-    fix = f"mend it, or add a waiver with its reason and last day to {WAIVERS.relative_to(ROOT)}"
+    fix = "mend it, or add a waiver with its reason and last day to the file of --waivers"
     return UnwaivedFinding(path=finding.path, given=finding.rule, need=finding.says, fix=fix)

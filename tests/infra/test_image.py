@@ -7,6 +7,7 @@ import shlex
 import shutil
 import subprocess
 import sys
+import zipfile
 from importlib.metadata import distribution
 from pathlib import Path
 
@@ -17,7 +18,11 @@ from penstock.infra.manifests.driver_pod import PYTHON, READY_FILE
 from penstock.infra.manifests.pod_security import SPARK_UID, WORK
 from penstock.infra.manifests.spark_application import PROGRAM, SPARK_VERSION
 from penstock.jobs.configuration.runtime import READY_FILE_VARIABLE
+from penstock.scripts import layout
+from penstock.scripts.errors import NotSetUp
+from penstock.scripts.installation import locks
 from penstock.scripts.layout import ROOT
+from tests import built_wheel
 from tests.infra.dockerfile import Stage, stages
 
 DOCKERFILE = ROOT / "infra/image/Dockerfile"
@@ -38,7 +43,7 @@ def image(built: dict[str | None, Stage]) -> Stage:
 
 def lock(name: str) -> dict[str, set[str]]:
     """Package -> its lines of a lock file, one a version."""
-    text = (ROOT / "requirements" / name).read_text("utf-8")
+    text = (ROOT / name).read_text("utf-8")
     found: dict[str, set[str]] = {}
     for package, line in re.findall(r"^(([a-z0-9-]+)==.*?) \\$", text, re.MULTILINE):
         found.setdefault(line, set()).add(package)
@@ -80,8 +85,9 @@ def test_all_that_is_copied_is_there_and_docker_is_given_it(built: dict[str | No
                 assert text.split()[0].removeprefix("--from=") in built
                 continue
             for source in sources:
-                assert (ROOT / source).exists()
-                assert any(Path(source).is_relative_to(path) for path in allowed), source
+                # The wheel is built before the image.
+                assert (ROOT / source).exists() or source == "dist/penstock_kit-*.whl"
+                assert source in allowed
 
 
 def test_docker_is_given_nothing_that_is_not_named() -> None:
@@ -105,18 +111,19 @@ def test_the_jars_are_those_of_the_set_up_with_their_checksums(built: dict[str |
     (run,) = built["jars"].of("RUN")
     assert "-f spark-jars.pom.xml dependency:copy-dependencies" in run
     checks = run[run.index("grep ") :]
-    shutil.copy(ROOT / "requirements/jars.sha256", tmp_path)
+    shutil.copy(locks.folder() / "jars.sha256", tmp_path)
 
     def checked() -> int:
         return subprocess.run(["bash", "-ec", checks], cwd=tmp_path, capture_output=True, check=False).returncode
 
-    jars = ROOT / ".penstock/jars/spark"
-    if not jars.is_dir():
+    try:
+        jars = layout.spark_jars()
+    except NotSetUp as error:
         if os.environ.get("PENSTOCK_REQUIRE_ALL") == "1":
-            pytest.fail("the jars of the set-up are missing")
-        pytest.skip("the jars of the set-up are missing: ./scripts/setup")
+            pytest.fail(str(error))
+        pytest.skip(f"{error}: {error.fix}")
     (tmp_path / "spark").mkdir()
-    for jar in jars.glob("*.jar"):
+    for jar in jars:
         os.link(jar, tmp_path / "spark" / jar.name) if jar.stat().st_dev == tmp_path.stat().st_dev else shutil.copy(jar, tmp_path / "spark")
     assert checked() == 0
     (tmp_path / "spark/other.jar").write_bytes(b"")
@@ -132,12 +139,12 @@ def test_no_jar_stands_in_the_way_of_one_of_sparks_own() -> None:
 
     pyspark = Path(str(distribution("pyspark").locate_file("pyspark/jars")))
     own = {bare(jar.name) for jar in pyspark.glob("*.jar")}
-    ours = {bare(line.split("/")[1]) for line in (ROOT / "requirements/jars.sha256").read_text().splitlines() if " spark/" in line}
+    ours = {bare(line.split("/")[1]) for line in (locks.folder() / "jars.sha256").read_text().splitlines() if " spark/" in line}
     assert ours and not ours & own
 
 
 def test_the_images_packages_are_those_of_the_jobs_as_the_tests_run_them() -> None:
-    image, main = lock("image.lock"), lock("main.lock")
+    image, main = lock("infra/image/image.lock"), lock("requirements/main.lock")
     assert image and all(lines <= main[package] for package, lines in image.items())
     assert not IN_SPARK & set(image)
 
@@ -165,18 +172,13 @@ def test_sparks_entry_point_stays_for_the_executors(image: Stage) -> None:
 
 
 def test_what_is_in_the_image_starts_the_driver(image: Stage, tmp_path: Path) -> None:
-    """Of this interpreter's packages it may import those of the image's lock and Spark's; of this checkout what is copied."""
-    for text in image.of("COPY"):
-        source, target = text.split()[-2:]
-        if not text.startswith("--from=") and target.startswith("/opt/penstock"):
-            copied = tmp_path / target.lstrip("/")
-            if (ROOT / source).is_dir():
-                shutil.copytree(ROOT / source, copied, ignore=shutil.ignore_patterns("__pycache__"))
-            else:
-                copied.mkdir(parents=True, exist_ok=True)
-                shutil.copy(ROOT / source, copied)
+    """Of this interpreter's packages it may import those of the image's lock and Spark's; of this checkout the wheel's."""
+    assert not [text for text in image.of("COPY") if text.split()[-1] == "/opt/penstock/" and "run.py" not in text]
     root = tmp_path / "opt/penstock"
-    packages = sorted(IN_SPARK | set(lock("image.lock")))
+    with zipfile.ZipFile(built_wheel.build(tmp_path / "wheel")) as wheel:
+        wheel.extractall(root)
+    shutil.copy(ROOT / "infra/image/run.py", root)
+    packages = sorted(IN_SPARK | set(lock("infra/image/image.lock")))
     guard = tmp_path / "guard.py"
     guard.write_text(_GUARD, "utf-8")
     command = [sys.executable, "-P", str(guard), json.dumps(packages), str(root), str(root / "run.py"), "--help"]

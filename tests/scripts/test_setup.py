@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import os
 import re
 import shutil
@@ -16,6 +15,7 @@ from pathlib import Path
 import pytest
 
 from penstock.scripts import errors
+from penstock.scripts.installation import pip_settings
 from penstock.scripts.layout import ROOT
 from penstock.sizing.errors import PenstockError
 
@@ -26,31 +26,36 @@ SYSTEM = [
 ]
 FAKES = {
     "java": "echo 'openjdk version \"21.0.2\" 2024-01-16' >&2",
-    "mvn": """
-        [ "$1" != --version ] || { printf '\\033[1mApache Maven 3.9.9\\033[m\\nJava version: 21\\n'; exit; }
-        for argument; do
-            case $argument in
-            -DoutputDirectory=*) to=${argument#*=} ;;
-            *-jars.pom.xml) set=${argument##*/} set=${set%-jars.pom.xml} ;;
-            esac
-        done
-        mkdir -p "$to" && cp "$FAKES/repository/$set/"* "$to"
-    """,
+    "mvn": "printf '\\033[1mApache Maven 3.9.9\\033[m\\nJava version: 21\\n'",
     "node": "echo v22.3.0",
-    "npm": """
-        [ "$1" != --version ] || { echo 'npm warn Unknown user config "x". node 1.2.3' >&2; echo 10.9.0; exit; }
-        mkdir -p node_modules/.bin && printf '#!/bin/sh\\necho 0.21.0\\n' >node_modules/.bin/cdktf && chmod +x node_modules/.bin/cdktf
-    """,
+    "npm": "echo 'npm warn Unknown user config \"x\". node 1.2.3' >&2; echo 10.9.0",
     "terraform": "echo 'Warning: Unable to open CLI configuration file' >&2; echo Terraform v1.11.4; echo on linux_amd64",
     "python3": """
         case "$*" in
         *'penstock finds'*) echo "penstock finds 3.12.1" ;;
         '-m venv '*) mkdir -p "$3/bin" && echo 'version = 3.12.1' >"$3/pyvenv.cfg" && cp "$FAKES/bin/python3" "$3/bin/python" ;;
-        '-m pip '*) if [ -x "$FAKES/pip" ]; then exec "$FAKES/pip" "$@"; fi ;;
+        '-m pip '*)
+            if [ -x "$FAKES/pip" ]; then exec "$FAKES/pip" "$@"; fi
+            case "$*" in *uv.lock) cp "$FAKES/uv" "${0%/*}/uv" ;; esac
+            ;;
         *) exec "$REAL_PYTHON" "$@" ;;
         esac
     """,
 }
+
+
+# Stands for the verb that fetches jars and cdktf-cli, which has tests of its own.
+VERB = """
+import os, pathlib, sys
+fakes = pathlib.Path(os.environ["FAKES"])
+with (fakes / "calls").open("a") as calls:
+    print("penstock", *sys.argv[1:], file=calls)
+if "--check" in sys.argv:
+    sys.exit(0 if (fakes / "fetched").exists() else 4)
+if (fakes / "refused").exists():
+    sys.exit("error[TOOL-011]: cannot download the jars")
+(fakes / "fetched").touch()
+"""
 
 
 class Checkout:
@@ -71,20 +76,24 @@ class Checkout:
         self._fill()
 
     def _fill(self) -> None:
-        requirements = self.root / "requirements"
-        (requirements / "node").mkdir(parents=True)
-        (self.root / "scripts").mkdir()
+        for folder in ("requirements", "scripts/installation", "penstock/scripts"):
+            (self.root / folder).mkdir(parents=True)
         shutil.copy(ROOT / "scripts" / "setup", self.root / "scripts" / "setup")
-        sums = []
-        for jar in ("spark/a.jar", "spark/b.jar", "kafka/c.jar"):
-            path = self.fakes / "repository" / jar
-            path.parent.mkdir(parents=True, exist_ok=True)
-            path.write_text(jar)
-            sums.append(f"{hashlib.sha256(jar.encode()).hexdigest()}  {jar}\n")
-        (requirements / "jars.sha256").write_text("".join(sums))
-        for name in ("build.lock", "main.lock", "spark-jars.pom.xml", "kafka-jars.pom.xml", "node/package-lock.json"):
-            (requirements / name).write_text(name)
-        (requirements / "node" / "package.json").write_text('{"dependencies": {"cdktf-cli": "0.21.0"}}')
+        for name in ("build.lock", "main.lock", "uv.lock"):
+            (self.root / "requirements" / name).write_text(name)
+        (self.root / "scripts/installation/pip_settings.py").write_text("print(\"export UV_FIND_LINKS='/some wheels'\")")
+        for package in ("penstock", "penstock/scripts"):
+            (self.root / package / "__init__.py").touch()
+        (self.root / "penstock/scripts/__main__.py").write_text(VERB)
+        self.uv("true")
+
+    def uv(self, body: str, version: str = "0.13.9") -> Path:
+        """The uv that the lock gives."""
+        path = self.fakes / "uv"
+        answer = f'[ "$1" != --version ] || {{ echo uv {version}; exit; }}'
+        path.write_text(f'#!/bin/sh\n{answer}\necho "uv $* from $UV_FIND_LINKS" >>"$FAKES/calls"\n{body}\n')
+        path.chmod(0o755)
+        return path
 
     def tool(self, name: str, body: str) -> None:
         path = self.bin / name
@@ -167,7 +176,7 @@ def test_a_missing_tool_is_named_with_how_to_get_it(checkout: Checkout) -> None:
     code, said = checkout.run()
     assert code == 4
     assert re.search(
-        r"error\[TOOL-001\]: a tool is missing\n  at   mvn\n  need Maven 3\.6\.3 or later.*\n"
+        r"error\[TOOL-001\]: missing tool\n  at   mvn\n  need Maven 3\.6\.3 or later.*\n"
         r"  fix  .*apt-get install maven.*brew install maven.*page",
         said,
     )
@@ -203,7 +212,7 @@ def test_a_tool_that_is_too_old_is_named_with_its_version(checkout: Checkout, to
     checkout.tool(tool, f"echo '{says}'")
     code, said = checkout.run("--check")
     assert code == 4
-    assert f"error[TOOL-002]: a tool has a version that does not fit\n  at   {tool} = {version} ({checkout.bin / tool})\n" in said
+    assert f"error[TOOL-002]: unsupported tool version\n  at   {tool} = {version} ({checkout.bin / tool})\n" in said
 
 
 def test_versions_are_compared_as_numbers(checkout: Checkout) -> None:
@@ -220,7 +229,7 @@ def test_tools_that_hang_or_babble_are_ended_and_named(checkout: Checkout) -> No
     checkout.tool("terraform", "exec yes")
     code, said = checkout.run("--check", PENSTOCK_TOOL_TIMEOUT_S="1")
     assert code == 4
-    assert re.findall(r"error\[TOOL-003\]: a tool does not say its version\n  at   (\w+)", said) == ["mvn", "node", "terraform"]
+    assert re.findall(r"error\[TOOL-003\]: cannot determine a tool's version\n  at   (\w+)", said) == ["mvn", "node", "terraform"]
     assert "Apache Maven of old" in said
     assert ended(int((checkout.fakes / "hangs").read_text()))
 
@@ -228,7 +237,7 @@ def test_tools_that_hang_or_babble_are_ended_and_named(checkout: Checkout) -> No
 def test_java_home_goes_before_the_path(checkout: Checkout) -> None:
     code, said = checkout.run("--check", JAVA_HOME=str(checkout.fakes / "gone"))
     assert code == 4
-    assert f"error[TOOL-001]: a tool is missing\n  at   {checkout.fakes / 'gone'}/bin/java\n" in said
+    assert f"error[TOOL-001]: missing tool\n  at   {checkout.fakes / 'gone'}/bin/java\n" in said
 
 
 def test_the_first_python_that_fits_is_taken(checkout: Checkout) -> None:
@@ -273,11 +282,17 @@ def test_the_second_run_has_nothing_to_do(checkout: Checkout) -> None:
     code, said = checkout.run()
     assert code == 0, said
     assert said.endswith("Penstock is set up: ready\n")
-    assert [path.name for path in sorted((checkout.root / ".penstock" / "jars").glob("*/*"))] == ["c.jar", "a.jar", "b.jar"]
-    assert checkout.called("^python3 -m pip install --require-hashes") == 2
+    assert checkout.called("^uv pip install .*--require-hashes -r .*(build|main).lock from /some wheels$") == 2
+    assert not checkout.called("pip install .*(build|main).lock$")
     checkout.calls.unlink()
     assert checkout.run() == (0, "Penstock is set up: ready\n")
-    assert sorted(checkout.calls.read_text().splitlines()) == ["java -version", "node --version", "terraform version"]
+    assert sorted(checkout.calls.read_text().splitlines()) == [
+        "java -version",
+        "node --version",
+        "penstock setup --check",
+        "python3 -P -m penstock.scripts setup --check",
+        "terraform version",
+    ]
     assert not list((checkout.root / ".penstock" / "tmp").iterdir())
 
 
@@ -289,59 +304,59 @@ def test_a_tool_that_a_run_needs_is_looked_for_on_every_run(checkout: Checkout) 
     assert "at   terraform\n" in said
 
 
-@pytest.mark.parametrize("lock", ["main.lock", "node/package-lock.json"])
-def test_a_changed_lock_sets_up_its_part_alone(checkout: Checkout, lock: str) -> None:
+def test_a_changed_lock_makes_a_new_environment_and_fetches_nothing_else(checkout: Checkout) -> None:
     assert checkout.run()[0] == 0
     checkout.calls.unlink()
-    (checkout.root / "requirements" / lock).write_text("changed")
+    (checkout.root / "requirements" / "main.lock").write_text("changed")
     code, said = checkout.run()
     assert code == 0, said
-    assert (checkout.called("pip install"), checkout.called("npm ci"), checkout.called("mvn .*copy")) == (
-        (0, 1, 0) if "node" in lock else (2, 0, 0)
-    )
+    assert (checkout.called("-m venv"), checkout.called("^uv pip install")) == (1, 2)
 
 
-def test_a_changed_a_missing_and_an_unexpected_jar_are_found_and_mended(checkout: Checkout) -> None:
+def test_a_recent_uv_of_the_path_is_taken(checkout: Checkout) -> None:
+    shutil.copy(checkout.uv("true"), checkout.bin / "uv")
     assert checkout.run()[0] == 0
-    jars = checkout.root / ".penstock" / "jars" / "spark"
-    (jars / "a.jar").write_text("spark/A.jar")
-    (jars / "b.jar").rename(jars / "z.jar")
+    assert (checkout.called("pip install .*uv.lock"), checkout.called("^uv pip install")) == (0, 2)
+
+
+def test_an_old_uv_of_the_path_is_left_alone(checkout: Checkout) -> None:
+    shutil.copy(checkout.uv("exit 1", version="0.7.22"), checkout.bin / "uv")
+    checkout.uv("true")
+    assert checkout.run()[0] == 0
+    assert (checkout.called("pip install .*uv.lock"), checkout.called("^uv pip install")) == (1, 2)
+
+
+def test_pip_goes_on_where_uv_cannot(checkout: Checkout) -> None:
+    checkout.uv("echo no route to host >&2; exit 2")
     code, said = checkout.run()
-    assert code == 0
-    assert re.findall(r"(changed|missing|unexpected) +(\S+)", said) == [
-        ("changed", "spark/a.jar"),
-        ("missing", "spark/b.jar"),
-        ("unexpected", "spark/z.jar"),
-    ]
-    assert sorted(path.name for path in jars.iterdir()) == ["a.jar", "b.jar"]
-    assert checkout.called("mvn .*kafka-jars") == 1
+    assert code == 0, said
+    assert ".penstock/logs/python.log says why" in said
+    assert "no route to host" in (checkout.root / ".penstock/logs/python.log").read_text()
+    assert checkout.called("^python3 -m pip install .*--require-hashes -r .*(build|main).lock$") == 2
 
 
-def test_a_jar_that_is_not_the_one_of_the_checksums_does_not_come_into_place(checkout: Checkout) -> None:
-    (checkout.fakes / "repository" / "spark" / "a.jar").write_text("another")
-    (checkout.fakes / "repository" / "spark" / "new.jar").write_text("new")
+def test_the_least_uv_is_that_of_the_package() -> None:
+    least = ".".join(str(part) for part in pip_settings.UV_LEAST)
+    assert f"UV_LEAST={least}\n" in (ROOT / "scripts" / "setup").read_text()
+
+
+def test_what_is_no_python_package_is_fetched_by_the_verb_with_its_errors(checkout: Checkout) -> None:
+    (checkout.fakes / "refused").touch()
     code, said = checkout.run()
-    assert code == 4
-    assert "    | changed    spark/a.jar\n    | unexpected spark/new.jar\n" in said
-    assert "error[TOOL-012]: jars are not those of jars.sha256\n" in said
-    assert not (checkout.root / ".penstock" / "jars" / "spark").exists()
-    assert not list((checkout.root / ".penstock" / "tmp").iterdir())
+    assert code == 1
+    assert said.endswith("error[TOOL-011]: cannot download the jars\n")
+    (checkout.fakes / "refused").unlink()
+    assert checkout.run()[0] == 0
+    assert checkout.called("-m venv") == 1
 
 
-@pytest.mark.parametrize(("tool", "code"), [("pip", "TOOL-010"), ("mvn", "TOOL-011"), ("npm", "TOOL-013")], ids=["pip", "maven", "npm"])
-def test_a_step_that_fails_shows_what_its_tool_said_and_is_run_again(checkout: Checkout, tool: str, code: str) -> None:
-    fails = "echo no route to host >&2; exit 1"
-    if tool == "pip":
-        checkout.pip(fails)
-    else:
-        checkout.tool(tool, f'[ "$1" = --version ] || {{ {fails}; }}\n{FAKES[tool]}')
+def test_packages_that_cannot_be_installed_are_an_error_with_what_pip_said(checkout: Checkout) -> None:
+    checkout.pip("echo no route to host >&2; exit 1")
     exit_code, said = checkout.run()
     assert exit_code == 4
     assert "    | no route to host\n" in said
-    assert f"error[{code}]: " in said
-    (checkout.fakes / "pip").unlink(missing_ok=True)
-    if tool != "pip":
-        checkout.tool(tool, FAKES[tool])
+    assert "error[TOOL-010]: " in said
+    (checkout.fakes / "pip").unlink()
     assert checkout.run()[0] == 0
     assert checkout.run() == (0, "Penstock is set up: ready\n")
 
@@ -394,17 +409,15 @@ def test_two_set_ups_at_once_do_the_work_once(checkout: Checkout) -> None:
     for setup in (first, second):
         assert "ready\n" in setup.communicate(timeout=30)[0]
         assert setup.returncode == 0
-    assert (checkout.called("-m venv"), checkout.called("npm ci"), checkout.called("mvn .*copy")) == (1, 1, 2)
+    assert checkout.called("-m venv") == 1
 
 
 def test_the_command_runs_this_checkout_from_any_folder(checkout: Checkout, tmp_path: Path) -> None:
     assert checkout.run()[0] == 0
-    ours = checkout.root / "penstock" / "scripts"
-    ours.mkdir(parents=True)
-    (ours / "__main__.py").write_text("import os, sys; print(os.getcwd(), *sys.argv[1:])")
+    (checkout.root / "penstock" / "scripts" / "__main__.py").write_text("import os, sys; print(os.getcwd(), *sys.argv[1:])")
     elsewhere = tmp_path / "elsewhere"
     (elsewhere / "penstock").mkdir(parents=True)
-    (elsewhere / "penstock" / "__init__.py").write_text("raise SystemExit('the penstock of the folder that the caller is in')")
+    (elsewhere / "penstock" / "__init__.py").write_text("raise SystemExit('the package of the folder that the caller is in')")
     command = [str(checkout.root / ".venv" / "bin" / "penstock"), "size", "a b"]
     environment = {"FAKES": str(checkout.fakes), "REAL_PYTHON": sys.executable}
     ran = subprocess.run(command, cwd=elsewhere, env=environment, capture_output=True, text=True, timeout=30, check=False)
@@ -416,13 +429,13 @@ def test_a_moved_checkout_gets_a_new_environment(checkout: Checkout) -> None:
     checkout.root = checkout.root.rename(checkout.root.with_name("moved"))
     code, said = checkout.run()
     assert code == 0, said
-    assert (checkout.called("-m venv"), checkout.called("npm ci"), checkout.called("mvn .*copy")) == (2, 1, 2)
+    assert checkout.called("-m venv") == 2
 
 
 def test_a_wrong_option_is_an_error(checkout: Checkout) -> None:
     code, said = checkout.run("--frob")
     assert code == 2
-    assert "error[TOOL-021]: a wrong option\n  at   scripts/setup --frob\n" in said
+    assert "error[TOOL-021]: invalid option\n  at   scripts/setup --frob\n" in said
 
 
 def test_the_codes_of_the_shell_scripts_are_those_of_the_error_classes() -> None:
@@ -431,6 +444,7 @@ def test_the_codes_of_the_shell_scripts_are_those_of_the_error_classes() -> None
     ]
     known = {error.code: error.title for error in classes if error.code.startswith("TOOL-")}
     text = "".join((ROOT / "scripts" / name).read_text() for name in ("setup", "quickstart"))
-    used = set(re.findall(r"(TOOL-\d+) '([^']+)'", text) + re.findall(r"error\[(TOOL-\d+)\]: (.+)", text))
+    quoted = [(code, title) for code, _, title in re.findall(r"""(TOOL-\d+) (['"])(.+?)\2""", text)]
+    used = set(quoted + re.findall(r"error\[(TOOL-\d+)\]: (.+)", text))
     assert used <= set(known.items())
-    assert {code for code, _ in used} >= {code for code in known if code <= "TOOL-019"}
+    assert {code for code, _ in used} >= {"TOOL-001", "TOOL-002", "TOOL-003", "TOOL-010", "TOOL-014"}

@@ -8,7 +8,7 @@ from abc import abstractmethod
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from penstock.scripts.layout import ROOT
+from penstock.scripts.layout import python_path
 from penstock.scripts.local.servers.local_server import LocalServer, listens
 
 
@@ -39,7 +39,7 @@ class FunctionServer(LocalServer):
         return [sys.executable, "-m", self._module, str(self._port), self._function, self.folder]
 
     def _environment(self) -> Mapping[str, str]:
-        path = os.pathsep.join([*(str(folder.absolute()) for folder in self._app_path), str(ROOT)])
+        path = python_path(*self._app_path)
         return {**os.environ, "PYTHONPATH": path, "PYTHONUNBUFFERED": "1"}
 
     def _answers(self) -> bool:

@@ -14,6 +14,7 @@ from penstock.jobs.configuration.kafka_access import KafkaAccess
 from penstock.jobs.configuration.runtime import RuntimeConfiguration
 from penstock.jobs.errors import NoKafkaCredentials
 from penstock.jobs.kafka.security import client_settings, token
+from penstock.scripts.installation import locks
 from tests.jobs.presigned import signature
 
 REGION = "eu-central-1"
@@ -73,7 +74,7 @@ def test_iam_is_signed_by_msks_own_library_in_java_and_by_its_token_signer_here(
 
 
 def test_the_classes_that_spark_is_told_are_in_a_jar_of_the_pom() -> None:
-    pom = (Path(__file__).parents[3] / "requirements/spark-jars.pom.xml").read_text()
+    pom = (locks.folder() / "spark-jars.pom.xml").read_text()
     assert "<artifactId>aws-msk-iam-auth</artifactId>" in pom
 
 

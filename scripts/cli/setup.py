@@ -1,0 +1,44 @@
+"""``penstock setup``: fetches what is no Python package, the jars of Spark and of the Kafka broker and cdktf-cli, into the user's cache."""
+
+from __future__ import annotations
+
+import argparse
+
+from penstock.scripts.errors import NotSetUp
+from penstock.scripts.installation import setting_up
+from penstock.scripts.installation.cache import VARIABLE, Cache
+from penstock.scripts.progress import Steps
+from penstock.scripts.provisioning import machine
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """The arguments of the verb."""
+    parser.epilog = (
+        f"The cache is {Cache.of_user().folder}; {VARIABLE} names another. It serves all projects of this user. What is there already "
+        "stays, and an interrupted set-up goes on when it is run again."
+    )
+    parser.add_argument("--check", action="store_true", help="report what is missing and how much would be downloaded, and fetch nothing")
+
+
+def run(arguments: argparse.Namespace) -> int:
+    """Fetches what is missing.
+
+    Returns:
+        0; what is wrong is raised.
+
+    Raises:
+        PenstockError: TOOL-001 for a tool that is missing, TOOL-011 to TOOL-016 for what can't be fetched or kept, TOOL-020 with
+            ``--check`` where something is missing.
+    """
+    cache = Cache.of_user()
+    missing = setting_up.due(cache, setting_up.entries())
+    if missing and arguments.check:
+        given = ", ".join(f"{entry.title} (up to {entry.download_mb} MB)" for entry in missing)
+        need = "what local runs and deploys need beside Python packages"
+        raise NotSetUp(path=str(cache.folder), given=f"without {given}", need=need, fix="penstock setup")
+    if missing:
+        for tool in dict.fromkeys(entry.tool for entry in missing):
+            machine.require(tool)
+        setting_up.fetch(cache, missing, Steps())
+    print(f"jars and cdktf-cli are in {cache.folder}")
+    return 0

@@ -1,0 +1,1 @@
+"""What Penstock needs beside its own Python packages: fetched from locks, once, into a cache of the user's."""
