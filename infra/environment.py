@@ -205,7 +205,7 @@ class EnvironmentSpec(Part):
 class Environment(Part):
     """An environment file.
 
-    Two are equal if they say the same, whatever files they were read from.
+    Equality compares contents, not the source document.
     """
 
     api_version: Literal["penstock/v1"]
@@ -220,25 +220,25 @@ class Environment(Part):
 
     @property
     def document(self) -> Document | None:
-        """The document that it was read from; None where a program made it."""
+        """The source document; None for an environment built by a program."""
         return self._document
 
     def of_document(self, document: Document | None) -> Environment:
-        """This environment, as read from a document; later findings name its lines."""
+        """This environment with its source document, whose lines later errors name."""
         copied = self.model_copy()
         copied._document = document
         return copied
 
     def with_spec(self, **changes: Any) -> Environment:
-        """This environment with other values of its spec; unchecked, so for values that were checked before."""
+        """A copy with other values in its spec, which are not validated again."""
         return self.model_copy(update={"spec": self.spec.model_copy(update=changes)})
 
     def locate(self, error: Error, *path: str | int) -> Error:
-        """The error with the place of a field in the environment's file, and with its path and value where the error has none.
+        """Sets the place of a field in the environment's file on an error, and its path and value if the error has none.
 
         Args:
-            error: what is wrong with the field.
-            path: of the field in the document: ``"spec", "kafka", "brokers"``.
+            error: the error to locate.
+            path: path of the field in the document: ``"spec", "kafka", "brokers"``.
         """
         field: Path_ = path
         if self._document is not None:

@@ -1,7 +1,8 @@
-"""From a name or a path to an environment: which file is meant, what stands where none is named, and how it is read.
+"""Resolves environments: from a name or a path to the file, the defaults, and reading it.
 
-A shipped environment is known by its name, any other by the path of its file. What asks nothing of AWS takes `DEFAULT_ENVIRONMENT`, a run
-on this machine `LOCAL_ENVIRONMENT`; what touches AWS has no default, for the wrong one is too dear: see `named`.
+A shipped environment is selected by its name, any other by the path of its file. Commands that do not call AWS default to
+`DEFAULT_ENVIRONMENT`, runs on this machine to `LOCAL_ENVIRONMENT`. Commands that call AWS have no default, since acting on the wrong
+environment is expensive: see `named`.
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ from penstock.jobs.document import read
 
 # The folder itself, where the package is reached through a link: errors and findings name its files.
 FOLDER = Path(__file__).resolve().parent / "environments"
-# Nothing before deploy touches AWS, so a name that was forgotten does no harm there.
+# For commands that do not call AWS, where a forgotten name does no harm.
 DEFAULT_ENVIRONMENT = "production"
 LOCAL_ENVIRONMENT = "local"
 ENVIRONMENT_VARIABLE = "PENSTOCK_ENVIRONMENT"
@@ -63,15 +64,15 @@ def load(name_or_path: str | Path) -> Environment:
 
 
 def named(name: str | None = None, *, path: str = "ENV", fix: str = f"name it, or export {ENVIRONMENT_VARIABLE}") -> Environment:
-    """The environment of a name, or of PENSTOCK_ENVIRONMENT where none is given.
+    """The environment of a name, or of PENSTOCK_ENVIRONMENT if no name is given.
 
     Args:
-        name: as given; None or empty: the variable's.
+        name: name or path; None or empty: the value of the variable.
         path: what the error calls the missing name.
-        fix: what to do about a missing name.
+        fix: fix of that error.
 
     Raises:
-        NoEnvironment: INF-002, neither says one.
+        NoEnvironment: INF-002, neither is set.
         PenstockError: as `load`.
     """
     name = name or os.environ.get(ENVIRONMENT_VARIABLE)

@@ -1,7 +1,7 @@
-"""What the process that synthesizes stacks answers: one JSON document with the stacks and what each takes of the others, or the errors.
+"""The report of the process that synthesizes stacks, as one JSON document: the stacks with their inputs from other stacks, or the errors.
 
-The order and the dependencies are those of cdktf's manifest. What a stack takes of another is in its Terraform configuration: cdktf makes
-a ``terraform_remote_state`` of the other stack and refers to its outputs.
+Order and dependencies come from cdktf's manifest. The inputs come from each stack's Terraform configuration, where cdktf declares a
+``terraform_remote_state`` per upstream stack and references its outputs.
 """
 
 from __future__ import annotations
@@ -28,11 +28,11 @@ class SynthesizedStack(_Reported):
     """A synthesized stack.
 
     Args:
-        name: its id.
-        folder: with its cdk.tf.json, relative to the folder of the synth.
-        dependencies: ids of the stacks that go before it.
-        inputs: the outputs that it takes of each other stack, by the stack's id.
-        resource_inputs: the other stacks that a resource takes something of, by its address; without those that take nothing.
+        name: stack id.
+        folder: contains its cdk.tf.json; relative to the output folder of the synth.
+        dependencies: ids of the stacks it depends on.
+        inputs: upstream stack id -> names of the outputs it references.
+        resource_inputs: resource address -> ids of the upstream stacks it references; only resources that reference one.
     """
 
     name: str
@@ -43,12 +43,12 @@ class SynthesizedStack(_Reported):
 
 
 class SynthReport(_Reported):
-    """The answer to a request.
+    """The result of a synth.
 
     Args:
         schema_version: of this document.
-        stacks: in the order in which they can be applied; none where there are errors.
-        errors: what is wrong, as `PenstockError.as_json` gives it.
+        stacks: in the order in which they can be applied; empty if there are errors.
+        errors: as `PenstockError.as_json` returns them.
     """
 
     schema_version: Literal[1] = 1
@@ -57,17 +57,17 @@ class SynthReport(_Reported):
 
 
 def report(folder: Path) -> SynthReport:
-    """The stacks of a synth.
+    """Reports the synthesized stacks.
 
     Args:
-        folder: that cdktf synthesized to.
+        folder: output folder of cdktf.
     """
     manifest = json.loads((folder / "manifest.json").read_text(encoding="utf-8"))
     return SynthReport(stacks=tuple(_stack(folder, one) for one in in_order(manifest["stacks"])))
 
 
 def failure(error: PenstockError) -> SynthReport:
-    """The answer where there are no stacks."""
+    """Reports why there are no stacks."""
     return SynthReport(errors=tuple(fault.as_json() for fault in error.errors))
 
 
@@ -110,7 +110,7 @@ def _resource_inputs(resources: Mapping[str, Mapping[str, Any]]) -> Iterator[tup
 def _references(value: Any) -> Iterator[tuple[str, str]]:
     """Stack and output of each reference to another stack in a part of a configuration."""
     if isinstance(value, str):
-        yield from ((found["stack"], found["output"]) for found in REMOTE_OUTPUT.finditer(value))
+        yield from ((match["stack"], match["output"]) for match in REMOTE_OUTPUT.finditer(value))
     elif isinstance(value, Mapping):
         yield from _of_each(value.values())
     elif isinstance(value, list):

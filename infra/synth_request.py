@@ -1,7 +1,7 @@
-"""What a command that has planned an environment hands to the process that synthesizes its stacks: one JSON document.
+"""The request of a command to the process that synthesizes an environment's stacks, as one JSON document.
 
-cdktf's constructs run in Node.js, so they stay in a process of their own. It gets the environment and the plans of its jobs, each with the
-document that it was read from, and plans nothing again.
+cdktf's constructs run in Node.js, so synthesis stays in a separate process. The request carries the environment and the plans of its jobs,
+each with its source document: nothing is planned twice, and later errors name file and line.
 """
 
 from __future__ import annotations
@@ -20,11 +20,11 @@ class SynthRequest(BaseModel):
     """A request to synthesize stacks.
 
     Args:
-        schema_version: of this document; the two processes are of one version of Penstock.
-        environment: whose stacks they are.
-        document: that the environment was read from; None where a program made it.
-        plans: of its jobs, feasible.
-        stacks: the names of those that are wanted; what they take of others brings these along. None named: all of them.
+        schema_version: of this document; both processes run the same version of Penstock.
+        environment: the environment to synthesize.
+        document: source document of the environment; None for an environment built by a program.
+        plans: feasible plans of its jobs.
+        stacks: names of the requested stacks, whose dependencies are included; empty: all stacks.
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid")
@@ -41,17 +41,17 @@ class SynthRequest(BaseModel):
 
 
 def request(environment: Environment, plans: EnvironmentPlans, stacks: tuple[str, ...] = ()) -> SynthRequest:
-    """A request for an environment's stacks.
+    """Builds a request; the environment's document is included.
 
     Args:
-        environment: whose stacks they are; its document goes with it.
-        plans: of its jobs.
-        stacks: the names of those that are wanted; none: all.
+        environment: the environment to synthesize.
+        plans: plans of its jobs.
+        stacks: names of the requested stacks; empty: all.
     """
     return SynthRequest(environment=environment, document=environment.document, plans=plans, stacks=stacks)
 
 
 def read(file: Path) -> SynthRequest:
-    """The request of a file that `SynthRequest.write` wrote, its environment with its document."""
-    found = SynthRequest.model_validate_json(file.read_text(encoding="utf-8"))
-    return found.model_copy(update={"environment": found.environment.of_document(found.document)})
+    """Reads a request written by `SynthRequest.write`; the environment has its document again."""
+    stored = SynthRequest.model_validate_json(file.read_text(encoding="utf-8"))
+    return stored.model_copy(update={"environment": stored.environment.of_document(stored.document)})

@@ -75,7 +75,7 @@ def synthesize(
     Args:
         environment: the environment.
         folder: where the stacks go; made if it is not there.
-        planned: the plans of its jobs; None: they are made here, and the environment has to be one that could be deployed.
+        planned: plans of its jobs; None: planned here, as for a deploy.
         only: the names of the stacks, with which come those that they take something of; none named: all of them.
         base: the variables that cdktf runs with; this process's by default.
         limit_s: how long it may take.
@@ -105,7 +105,7 @@ def synthesized(
     Args:
         environment: the environment.
         folder: where the stacks go; made if it is not there.
-        planned: the plans of its jobs; None: they are made here, and the environment has to be one that could be deployed.
+        planned: plans of its jobs; None: planned here, as for a deploy.
         only: the names of the stacks, with which come those that they take something of; none named: all of them.
         state: where their state goes, where it goes into files; None: where cdktf by itself would have it.
         base: the variables that cdktf runs with; this process's by default.
@@ -126,8 +126,8 @@ def synthesized(
         own["PENSTOCK_TERRAFORM_STATE"] = str(state)
     answer = folder / "report.json"
     answer.unlink(missing_ok=True)
-    found = _run_app({**(os.environ if base is None else base), **own, REPORT_VARIABLE: str(answer)}, limit_s, answer)
-    return [Stack(one.name, folder / one.folder, one.dependencies, one.inputs, one.resource_inputs) for one in found.stacks]
+    synth = _run_app({**(os.environ if base is None else base), **own, REPORT_VARIABLE: str(answer)}, limit_s, answer)
+    return [Stack(one.name, folder / one.folder, one.dependencies, one.inputs, one.resource_inputs) for one in synth.stacks]
 
 
 def _run_app(environment: Mapping[str, str], limit_s: float, answer: Path) -> SynthReport:
