@@ -1,4 +1,4 @@
-"""What an app's `build` is given, and what it declares with it."""
+"""The object that an app's `build` is passed, and what it declares with it."""
 
 from __future__ import annotations
 
@@ -21,10 +21,10 @@ from penstock.jobs.stream.streams import NO_SIDE_OUTPUT, Stream, Tag
 
 @dataclass
 class Job:
-    """A job while it is declared.
+    """A job while its app declares it.
 
-    An app is a module with a function ``build(job)``. It takes its sources from the job, joins and transforms them, and says where the
-    rows go::
+    An app is a module with a function ``build(job)``. It takes its sources from the job, joins and transforms them, and declares where
+    the rows go::
 
         def build(job: Job) -> None:
             clicks = job.source("clicks", "user STRING NOT NULL, at STRING, page STRING")
@@ -35,14 +35,14 @@ class Job:
         spec: the job's spec.
         session: Spark's session.
         brokers: how to reach them.
-        offsets: source -> topic -> partition -> first offset for a query without a checkpoint; Kafka sources only.
+        offsets: source -> topic -> partition -> start offset of a query without a checkpoint; Kafka sources only.
         connections: name -> URL of databases and endpoints, credentials included.
-        files_bucket: where sources of files lie that name no bucket of their own.
+        files_bucket: bucket of file sources that name none.
         schemas: name -> text of the Avro schemas beside the spec.
-        output: the stream and its sinks, once the app has said so.
+        output: the stream and its sinks, once the app has declared them.
         side_outputs: tag -> sink.
         sources: those that the app has taken.
-        tags: tag -> the block of the app that may give it to rows, as far as that is known before they come.
+        tags: tag -> the block of the app that may assign it to rows, if that is known before they arrive.
     """
 
     spec: StreamingJob
@@ -59,18 +59,18 @@ class Job:
 
     @property
     def parameters(self) -> Mapping[str, str | int | float | bool]:
-        """What the spec gives the app, ``spec.parameters``."""
+        """The spec's ``spec.parameters``."""
         return self.spec.spec.parameters
 
     def source(self, name: str, schema: str, *, record: str | None = None) -> Stream:
-        """An input of the spec as a stream. Its name is its uid: a checkpoint knows the input by it.
+        """An input of the spec as a stream. Its name is its uid: a checkpoint identifies the input by it.
 
         Args:
             name: below ``spec.sources``.
-            schema: the value's fields as Spark writes them, ``user STRING NOT NULL, at STRING``; what is NOT NULL has to be there, or the
-                record goes to quarantine.
-            record: name of one more field, a struct of the record that a row came in: topic, partition, offset, timestamp, key (bytes)
-                and headers (array of key and value); None: without.
+            schema: the value's fields as Spark DDL, ``user STRING NOT NULL, at STRING``; a record without a NOT NULL field is
+                quarantined.
+            record: name of an additional field, a struct of the row's record: topic, partition, offset, timestamp, key (bytes) and
+                headers (array of key and value); None: without.
 
         Raises:
             BadDeclaration: no such source, the source taken twice, no schema, or one without the field of the event time.
@@ -104,14 +104,14 @@ class Job:
         return open_table(name, known[name], url)
 
     def write(self, stream: Stream, sinks: str | Mapping[str, str | None]) -> None:
-        """Where the data rows go.
+        """Declares where the data rows go.
 
         Args:
             stream: the one output.
-            sinks: a sink of the spec, or several, each with the SQL condition for the rows that it gets, None for all of them.
+            sinks: a sink of the spec, or several, each with the SQL condition for its rows, None for all of them.
 
         Raises:
-            BadDeclaration: no such sink, a second output, or no event time for dated files or for a sink that keeps a key's newest row.
+            BadDeclaration: no such sink, a second output, or no event time for dated files or for a sink that keeps a key's latest row.
         """
         routes: dict[str, str | None] = {sinks: None} if isinstance(sinks, str) else dict(sinks)
         for sink in routes:
@@ -126,10 +126,10 @@ class Job:
         self.output = (stream, routes)
 
     def side_output(self, sink: str, tag: str = Tag.QUARANTINED) -> None:
-        """Where rows go that go aside: those in quarantine, the late ones (`Tag.LATE`), or those of a tag of the app's own.
+        """Declares where side-output rows go: quarantined ones, late ones (`Tag.LATE`), or those with a tag of the app.
 
         Raises:
-            BadDeclaration: no such sink, one that is neither a topic nor an endpoint, or a tag that has a sink already.
+            BadDeclaration: no such sink, one that is neither a topic nor an endpoint, or a tag that already has a sink.
         """
         where = f'job.side_output("{sink}")'
         target = self._sink(sink, where)
@@ -141,11 +141,11 @@ class Job:
         self.side_outputs[tag] = sink
 
     def declared(self) -> tuple[Stream, dict[str, str | None]]:
-        """The output with its sinks, once the app has declared all that it must.
+        """The output with its sinks, once the app has declared everything that it must.
 
         Raises:
-            BadDeclaration: no output, a source of the spec that is not used, nowhere to put records that do not parse or rows with another
-                tag, or one sink for the data and for what goes aside.
+            BadDeclaration: no output, an unused source of the spec, no side output for records that do not parse or for rows with
+                another tag, or one sink for both data and a side output.
         """
         unused = [name for name in self.spec.spec.sources if name not in self.sources]
         if self.output is None:

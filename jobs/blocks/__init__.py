@@ -1,1 +1,1 @@
-"""The blocks that an app is built of: joins, windows, keyed state, calls of other systems, lookups."""
+"""The blocks of an app: joins, windows, keyed state, calls to external systems, lookups."""

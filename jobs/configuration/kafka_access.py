@@ -1,7 +1,7 @@
-"""How clients reach the brokers: the address, and what proves who is at either end.
+"""How clients reach the brokers: the address, and how the two sides authenticate.
 
-``plaintext`` proves nothing and hides nothing: a broker on this machine. ``tls`` proves the brokers and encrypts. ``iam`` is TLS, and the
-client proves its AWS identity, MSK's way.
+``plaintext``: neither authentication nor encryption, for a broker on this machine. ``tls``: authenticates the brokers and encrypts.
+``iam``: TLS, and the client authenticates by its AWS identity, as MSK defines it.
 """
 
 from __future__ import annotations
@@ -23,13 +23,13 @@ _IAM = {
 
 @dataclass(frozen=True)
 class KafkaAccess:
-    """The brokers, and how to be let in.
+    """The brokers, and how to authenticate.
 
     Args:
-        address: ``host:port``, several with commas.
+        address: ``host:port``, several separated by commas.
         security: of the brokers' listener.
-        region: AWS region of the cluster, in which alone a signature holds; needed with ``iam``.
-        ca_file: certificates in PEM that the brokers' are signed by; None: those that the system trusts.
+        region: AWS region of the cluster, for which signatures are valid; required with ``iam``.
+        ca_file: CA certificates in PEM for the brokers' certificates; None: those that the system trusts.
     """
 
     address: str
@@ -42,7 +42,7 @@ class KafkaAccess:
             raise ValueError("a region: IAM signatures are valid in a single region")
 
     def spark_options(self) -> dict[str, str]:
-        """Options of Spark's Kafka source and sink, whose clients are Java's: they sign with MSK's own library."""
+        """Options of Spark's Kafka source and sink, whose Java clients sign with MSK's own library."""
         options = {"bootstrap.servers": self.address}
         if self.security != "plaintext":
             options["security.protocol"] = PROTOCOLS[self.security]

@@ -10,27 +10,27 @@ from pydantic.alias_generators import to_camel
 
 from penstock.jobs.configuration.kafka_access import KafkaAccess, Security
 
-# What a pod tells its driver beside the file, for nobody knows it before there is a pod: its own name, and the file that the driver keeps
-# while its query reads.
+# What a pod passes to its driver beside the file, because it is unknown before there is a pod: its own name, and the file that the driver
+# keeps while its query reads.
 POD_NAME_VARIABLE = "PENSTOCK_POD_NAME"
 READY_FILE_VARIABLE = "PENSTOCK_READY_FILE"
 
 
 class RuntimeConfiguration(BaseModel):
-    """One file beside the driver, written by whoever deploys it.
+    """The driver's configuration file, written by whatever deploys it.
 
     Args:
         spec: path of the job spec.
-        app_path: folders in which the app's module is looked for, the nearest first.
-        master: Spark's master, as ``local[4]`` or ``k8s://...``.
-        brokers: ``host:port``, several with commas.
+        app_path: folders in which the app's module is looked up, in this order.
+        master: Spark's master, such as ``local[4]`` or ``k8s://...``.
+        brokers: ``host:port``, several separated by commas.
         kafka_security: of their listener.
-        region: AWS region of the brokers, needed where they know clients by IAM.
-        kafka_ca_file: certificates in PEM that the brokers' are signed by; None: those that the system trusts.
+        region: AWS region of the brokers, required for IAM authentication.
+        kafka_ca_file: CA certificates in PEM for the brokers' certificates; None: those that the system trusts.
         checkpoint: ``s3a://bucket/folder`` of this generation of the job.
         output_bucket: where the spec's file sinks write.
-        connections: name -> URL of databases and endpoints; with credentials on a developer's machine alone.
-        close_when_idle: whether sinks close what they hold open as soon as all is read, for a run whose result is looked at then.
+        connections: name -> URL of databases and endpoints; with credentials only on a developer's machine.
+        close_when_idle: whether sinks close what they hold open as soon as all input is read, for a run whose result is checked then.
         secrets: name -> ARN of the secret in AWS Secrets Manager with the credentials of that connection.
         spark_conf: the plan's Spark configuration with what the environment adds.
     """
@@ -53,7 +53,7 @@ class RuntimeConfiguration(BaseModel):
 
     @model_validator(mode="after")
     def _reachable(self) -> Self:
-        # What is wrong with the access comes out here, not at the first record.
+        # Invalid access settings fail here, not at the first record.
         _ = self.kafka
         return self
 
@@ -64,10 +64,10 @@ class RuntimeConfiguration(BaseModel):
 
     @classmethod
     def read(cls, path: Path) -> RuntimeConfiguration:
-        """Reads the file. Raises pydantic's ValidationError: a program wrote it, so a fault in it is a fault of ours."""
+        """Reads the file. Raises pydantic's ValidationError: a program wrote it, so an invalid one is a bug."""
         return cls.model_validate_json(path.read_text(encoding="utf-8"))
 
     def write(self, path: Path) -> None:
-        """Writes the file, for this user's eyes alone."""
+        """Writes the file, readable only by this user."""
         path.touch(0o600)
         path.write_text(self.model_dump_json(by_alias=True, indent=2), encoding="utf-8")

@@ -1,1 +1,1 @@
-"""Connections to databases: their secrets, PostgreSQL, and retries while a database is away."""
+"""Connections to databases: their secrets, PostgreSQL, and retries while a database is unavailable."""

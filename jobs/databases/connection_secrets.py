@@ -1,13 +1,14 @@
-"""The credentials of connections: taken from AWS Secrets Manager when the driver starts, by the rights of its pod.
+"""The credentials of connections: read from AWS Secrets Manager when the driver starts, with its pod's permissions.
 
-A deployed job's configuration has URLs without credentials, and for each connection that needs some the ARN of a secret. The secret's text
-is one of these:
+A deployed job's configuration has URLs without credentials, and for each connection that needs some the ARN of a secret. The secret's
+text is one of these:
 
-- JSON with ``username`` and ``password``, as RDS keeps them; a password alone for Redis. They are put into the URL.
-- JSON with ``url``, or for an HTTP endpoint a URL as it is: this is then the whole connection, as for a webhook whose path is its secret.
+- JSON with ``username`` and ``password``, as RDS writes them; a password alone for Redis. They are inserted into the URL.
+- JSON with ``url``, or for an HTTP endpoint a plain URL: this is then the whole connection, for example a webhook whose path is its
+  secret.
 
-A secret that was rotated is seen by the next start: a database that no longer lets the job in ends it, and the driver that Kubernetes
-starts in its place asks anew.
+A rotated secret takes effect at the next start: a database that rejects the old credentials ends the job, and the driver that Kubernetes
+starts in its place reads the secret again.
 """
 
 from __future__ import annotations
@@ -32,7 +33,7 @@ def with_credentials(urls: Mapping[str, str], secrets: Mapping[str, str]) -> dic
 
     Args:
         urls: name -> URL.
-        secrets: name -> ARN of the secret that belongs to it; the URL may be missing then.
+        secrets: name -> ARN of its secret; the URL may then be missing.
 
     Raises:
         SecretUnusable: JOB-052.
@@ -54,7 +55,7 @@ def _asked(name: str, arn: str) -> str:
 
 
 def _url(name: str, url: str | None, secret: str) -> str:
-    """The whole URL. What the secret holds is in none of the errors."""
+    """The whole URL. The secret's content appears in none of the errors."""
     fields = _fields(secret)
     whole = fields.get("url") if fields else secret.strip() if url is None else None
     if whole is not None:
@@ -71,7 +72,7 @@ def _url(name: str, url: str | None, secret: str) -> str:
 
 
 def _fields(secret: str) -> dict[str, str] | None:
-    """The secret's fields; None where it is no JSON object. RDS has its port as a number."""
+    """The secret's fields; None if it is not a JSON object. RDS writes its port as a number."""
     try:
         found = json.loads(secret)
     except ValueError:

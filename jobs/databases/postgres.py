@@ -1,4 +1,4 @@
-"""Connections to PostgreSQL, for tables that are written and tables that are looked up in."""
+"""Connections to PostgreSQL, for sinks and lookup tables."""
 
 from __future__ import annotations
 
@@ -7,13 +7,13 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     import psycopg
 
-# A server that is gone without a word is noticed after this long. Source: PostgreSQL's documentation, libpq, tcp_user_timeout.
+# A server that disappears silently is noticed after this long. Source: PostgreSQL's documentation, libpq, tcp_user_timeout.
 _SILENCE_MS = 30_000
 _CONNECT_S = 10
 
 
 def connected(url: str) -> psycopg.Connection[tuple[Any, ...]]:
-    """A connection that reads times as UTC, leaves nothing prepared behind, and notices a server that is gone."""
+    """A connection that reads times as UTC, leaves no prepared statements behind, and notices a server that has disappeared."""
     import psycopg
 
     silence = {"tcp_user_timeout": _SILENCE_MS, "keepalives_idle": 10, "keepalives_interval": 5, "keepalives_count": 3}
@@ -24,13 +24,13 @@ def connected(url: str) -> psycopg.Connection[tuple[Any, ...]]:
 
 
 def is_away(error: Exception) -> bool:
-    """Whether an error is the server's absence or hurry, and goes away by itself: no answer, a restart, a failover, a deadlock."""
+    """Whether an error is transient: no response, a restart, a failover, a deadlock."""
     import psycopg
 
     return isinstance(error, psycopg.OperationalError | psycopg.InterfaceError | psycopg.errors.ReadOnlySqlTransaction)
 
 
 def words(error: psycopg.Error) -> str:
-    """What the server said, in one line and without the values of rows."""
+    """The server's message, in one line and without the values of rows."""
     said = error.diag.message_primary or str(error).strip()
     return " ".join(said.split()) + (f" (SQLSTATE {error.sqlstate})" if error.sqlstate else "")

@@ -1,4 +1,4 @@
-"""Patience with a database that is away: it is tried again for a while before the job gives up."""
+"""Retries while a database is unavailable, for a limited time."""
 
 from __future__ import annotations
 
@@ -16,15 +16,15 @@ Result = TypeVar("Result")
 
 
 def with_retries(attempt: Callable[[], Result], transient: Callable[[Exception], bool], retry_limit_s: float = RETRY_LIMIT_S) -> Result:
-    """What an attempt gives, tried again after errors that go away by themselves.
+    """The result of an attempt, retried after transient errors.
 
     Args:
-        attempt: may be done more than once without harm.
-        transient: whether an error goes away by itself.
-        retry_limit_s: no attempt begins later than this after the first.
+        attempt: must be idempotent.
+        transient: whether an error is transient.
+        retry_limit_s: no attempt starts later than this after the first.
 
     Raises:
-        Exception: what the last attempt raised.
+        Exception: that of the last attempt.
     """
     until_s = time.monotonic() + retry_limit_s
     pause_s = _FIRST_PAUSE_S

@@ -1,4 +1,4 @@
-"""What a driver has to know of the brokers before its query starts: the topics' partitions and where to begin."""
+"""What a driver needs to know of the brokers before its query starts: the topics' partitions and the start offsets."""
 
 from __future__ import annotations
 
@@ -21,8 +21,8 @@ from penstock.sizing.errors import raise_all
 Answer = TypeVar("Answer")
 
 TIMEOUT_S = 20.0
-# Kafka protocol guide, "Error Codes": the retriable ones of a broker that has just started or of a topic that has just been made.
-# The pause is the consumer's default retry.backoff.ms.
+# Kafka protocol guide, "Error Codes": the retriable ones of a broker that has just started or of a topic that has just been created. The
+# delay is the consumer's default retry.backoff.ms.
 _ASK_AGAIN = {
     KafkaError.COORDINATOR_LOAD_IN_PROGRESS,
     KafkaError.COORDINATOR_NOT_AVAILABLE,
@@ -31,12 +31,12 @@ _ASK_AGAIN = {
     KafkaError.NOT_LEADER_FOR_PARTITION,
 }
 _BACKOFF_S = 0.1
-# Apache Kafka 4.3, org.apache.kafka.common.internals.Topic: what no pattern means.
+# Apache Kafka 4.3, org.apache.kafka.common.internals.Topic: excluded from patterns.
 _KAFKAS_OWN = {"__consumer_offsets", "__transaction_state", "__share_group_state", "__cluster_metadata"}
 
 
 class Brokers:
-    """The brokers, asked on behalf of a consumer group that reads nothing by itself.
+    """The brokers, queried on behalf of a consumer group that does not consume by itself.
 
     Args:
         access: to the brokers.
@@ -62,7 +62,7 @@ class Brokers:
         """Topic -> number of partitions.
 
         Raises:
-            TopicNotFound: JOB-002, all of those that are missing at once.
+            TopicNotFound: JOB-002, all missing topics at once.
             BrokersUnreachable: JOB-001.
         """
         there = self._topics()
@@ -71,14 +71,14 @@ class Brokers:
         return {topic: there[topic] for topic in wanted}
 
     def starts(self, sources: Mapping[str, KafkaSource], *, begun: bool = False) -> dict[str, dict[str, dict[int, int]]]:
-        """Source -> topic -> partition -> the first offset to read where there is no checkpoint.
+        """Source -> topic -> partition -> the start offset if there is no checkpoint.
 
         Args:
             sources: by name.
-            begun: whether there is a checkpoint, which goes before what the group has committed.
+            begun: whether there is a checkpoint, which takes precedence over committed offsets.
 
         Raises:
-            TopicNotFound: JOB-002, for a pattern too that no topic fits.
+            TopicNotFound: JOB-002, also for a pattern that matches no topic.
             OffsetGone: JOB-020.
             BrokersUnreachable: JOB-001.
         """
@@ -91,10 +91,10 @@ class Brokers:
         }
 
     def starting_offsets(self, source: KafkaSource, topic: str, partitions: int, *, begun: bool = False) -> dict[int, int]:
-        """Partition of one topic -> the first offset to read where there is no checkpoint.
+        """Partition of one topic -> the start offset if there is no checkpoint.
 
         Raises:
-            OffsetGone: JOB-020, a committed offset that the partition does not have.
+            OffsetGone: JOB-020, a committed offset that the partition no longer has.
             BrokersUnreachable: JOB-001.
         """
         where = source.starting_offsets
@@ -109,10 +109,10 @@ class Brokers:
             raise self._unreachable(error) from None
 
     def commit(self, ends: Mapping[str, Mapping[int, int]]) -> None:
-        """Writes down for the group how far its job has read; nobody reads by it while there is a checkpoint.
+        """Commits the group's offsets; they have no effect on the job while there is a checkpoint.
 
         Args:
-            ends: topic -> partition -> the first offset that has not been read.
+            ends: topic -> partition -> the next offset to read.
 
         Raises:
             BrokersUnreachable: JOB-001.
@@ -126,7 +126,7 @@ class Brokers:
             raise self._unreachable(error) from None
 
     def close(self) -> None:
-        """Lets go of the brokers."""
+        """Closes the clients."""
         self._consumer.close()
 
     def _topics(self) -> dict[str, int]:
@@ -154,7 +154,7 @@ class Brokers:
         return committed
 
     def _since(self, topic: str, partitions: int, time_ms: int) -> dict[int, int]:
-        """Partition -> offset of the first record that is not older; partitions without one are left out."""
+        """Partition -> offset of the first record at or after the time; partitions without one are left out."""
         asked = [TopicPartition(topic, number, time_ms) for number in range(partitions)]
         found = _answer(lambda: self._consumer.offsets_for_times(asked, timeout=TIMEOUT_S))
         return {place.partition: place.offset for place in found if place.offset >= 0}
@@ -195,7 +195,7 @@ def _gone(topic: str, partition: int, offset: int, edges: tuple[int, int]) -> Of
 
 
 def _answer(ask: Callable[[], Answer]) -> Answer:
-    """What the brokers answer, asked again while they say that they soon can."""
+    """The brokers' response, retried while the error is retriable."""
     until_s = time.monotonic() + TIMEOUT_S
     while True:
         try:

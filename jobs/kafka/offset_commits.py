@@ -1,4 +1,4 @@
-"""What a job has read, committed to its consumer group: for tools that show lag by group, and for a start without a checkpoint."""
+"""Offsets that a job has read, committed to its consumer group: for tools that show lag by group, and for a start without a checkpoint."""
 
 from __future__ import annotations
 
@@ -10,10 +10,10 @@ from penstock.jobs.kafka.brokers import Brokers
 
 
 class OffsetCommits:
-    """Commits after each micro-batch. The checkpoint alone decides where a job goes on, so a commit that fails costs nothing but its news.
+    """Commits after each micro-batch. Only the checkpoint decides where a job resumes, so a failed commit is harmless.
 
     Args:
-        brokers: asked on behalf of the group; closed with this.
+        brokers: on behalf of the group; closed with this.
         topics: those of the sources that ask for it.
     """
 
@@ -22,10 +22,10 @@ class OffsetCommits:
         self._topics = topics
 
     def committed(self, ends: Mapping[str, Mapping[str, int]]) -> None:
-        """Tells the group how far a committed micro-batch has read.
+        """Commits the end offsets of a committed micro-batch.
 
         Args:
-            ends: topic -> partition, as text -> the first offset behind it.
+            ends: topic -> partition, as text -> the next offset to read.
         """
         wanted = {
             topic: {int(number): offset for number, offset in partitions.items()}
@@ -39,5 +39,5 @@ class OffsetCommits:
             print(error.render(), file=sys.stderr)
 
     def close(self) -> None:
-        """Lets go of the brokers."""
+        """Closes the clients."""
         self._brokers.close()

@@ -1,7 +1,7 @@
-"""What a confluent-kafka client needs to be let in by the brokers.
+"""The settings that a confluent-kafka client needs to authenticate with the brokers.
 
-It is a C library and knows nothing of AWS: for ``iam`` it takes a token that MSK's Python signer makes of the credentials that the AWS SDK
-finds, in a pod those of its pod identity.
+It is a C library without AWS support: for ``iam`` it takes a token that MSK's Python signer creates from the credentials that the AWS
+SDK finds, in a pod those of its pod identity.
 
 Source: Amazon MSK Developer Guide, "Configure clients for IAM access control".
 """
@@ -14,7 +14,7 @@ from typing import Any
 from penstock.jobs.configuration.kafka_access import PROTOCOLS, KafkaAccess
 from penstock.jobs.errors import NoKafkaCredentials
 
-# A token, and until when it holds in seconds since the epoch.
+# A token and its expiry in seconds since the epoch.
 Token = tuple[str, float]
 
 
@@ -25,7 +25,7 @@ def client_settings(access: KafkaAccess) -> dict[str, Any]:
         access: to the brokers.
 
     Raises:
-        NoKafkaCredentials: JOB-010, with ``iam``: told before the client waits for a token that never comes.
+        NoKafkaCredentials: JOB-010, with ``iam``: raised before the client waits for a token that never comes.
     """
     settings: dict[str, Any] = {"bootstrap.servers": access.address}
     if access.security != "plaintext":
@@ -39,13 +39,13 @@ def client_settings(access: KafkaAccess) -> dict[str, Any]:
 
 
 def token(region: str) -> Token:
-    """A token for the brokers of a region, signed with the credentials that the AWS SDK finds; no broker is asked for it.
+    """A token for the brokers of a region, signed with the credentials that the AWS SDK finds; no broker is contacted.
 
     Args:
         region: AWS region of the cluster.
 
     Returns:
-        The token, and until when it holds in seconds since the epoch: 15 minutes.
+        The token, and its expiry in seconds since the epoch: 15 minutes.
 
     Raises:
         NoKafkaCredentials: JOB-010.
@@ -64,7 +64,7 @@ def token(region: str) -> Token:
 
 
 def _signer(region: str) -> Callable[[str], Token]:
-    """What the client asks for a token at its start, and again before one expires."""
+    """Called by the client for a token at its start, and again before one expires."""
     return lambda _: token(region)
 
 

@@ -1,4 +1,4 @@
-"""Calls of outside systems from within a stream."""
+"""Calls to external systems from within a stream."""
 
 from __future__ import annotations
 

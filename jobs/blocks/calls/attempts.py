@@ -1,4 +1,4 @@
-"""One call after another until it has an answer: concurrent, with a time-out, tried again with growing pauses."""
+"""Runs calls until each has a response: concurrent, with timeouts, retried with exponential backoff."""
 
 from __future__ import annotations
 
@@ -16,13 +16,13 @@ from typing import Any
 
 Row = Mapping[str, Any]
 Function = Callable[[dict[str, Any], str], Any]
-# A pause never grows beyond this.
+# The maximum backoff.
 LONGEST_PAUSE_MS = 30_000
 _LONGEST_REASON = 500
 
 
 class CallRefused(Exception):
-    """To be raised by a called function where trying again can't help: the row goes aside at once."""
+    """Raised by a called function if a retry cannot help: the row goes to the side output at once."""
 
 
 @dataclass(frozen=True)
@@ -30,10 +30,10 @@ class Policy:
     """How calls are made.
 
     Args:
-        capacity: calls of a task under way at once.
+        capacity: concurrent calls of a task.
         timeout_ms: of one attempt.
         attempts: before a call has failed.
-        backoff_ms: the pause before the second attempt; each pause after is twice as long, and each is shortened by up to half at random.
+        backoff_ms: the delay before the second attempt; it doubles with each attempt, and each is shortened by up to half at random.
     """
 
     capacity: int
@@ -44,19 +44,19 @@ class Policy:
 
 @dataclass(frozen=True)
 class Outcome:
-    """How a call ended: with the answer, or with the reason why there is none."""
+    """How a call ended: with a response, or with the reason why there is none."""
 
     answer: Any = None
     reason: str | None = None
 
 
 class Attempts:
-    """The calls of one task, in an event loop of a thread of their own.
+    """The calls of one task, in an event loop on a thread of their own.
 
     Args:
-        function: what is called: a coroutine function, or a plain one, which gets a thread for each call under way. An object may also be a
-            context manager, asynchronous if its calls are: it is entered before the first call and left after the last one.
-        policy: how.
+        function: the called function: a coroutine function, or a plain one, which gets a thread per concurrent call. An object may also
+            be a context manager, asynchronous if its calls are: it is entered before the first call and left after the last one.
+        policy: how calls are made.
     """
 
     def __init__(self, function: Function, policy: Policy) -> None:
@@ -66,7 +66,7 @@ class Attempts:
         self._capacity = asyncio.Semaphore(policy.capacity)
         self._stack = AsyncExitStack()
         self._ended: queue.SimpleQueue[tuple[str, Outcome | BaseException]] = queue.SimpleQueue()
-        # A loop knows its tasks by weak references only.
+        # An event loop only has weak references to its tasks.
         self._under_way: set[asyncio.Task[Outcome]] = set()
         self._loop: asyncio.AbstractEventLoop | None = None
         self._pool: ThreadPoolExecutor | None = None
@@ -83,17 +83,17 @@ class Attempts:
         self._thread.join()
         self._loop.close()
         if self._pool:
-            # A thread that hangs in a call can't be ended; nobody waits for it.
+            # A thread that hangs in a call cannot be ended; nobody waits for it.
             self._pool.shutdown(wait=False, cancel_futures=True)
 
     def submit(self, calls: Sequence[tuple[str, dict[str, Any]]]) -> None:
-        """Begins calls, each a key and a row, as soon as there is room for them."""
+        """Starts calls, each a key and a row, as soon as there is capacity."""
         if calls:
             loop = self._loop or self._open()
             loop.call_soon_threadsafe(self._begin, calls)
 
     def next(self, timeout_s: float | None) -> tuple[str, Outcome] | None:
-        """The next call that ended: its key and how; None after the time given. Raises what is no failure of a call."""
+        """The next completed call: its key and outcome; None after the timeout. Raises exceptions that are not a failure of a call."""
         try:
             key, outcome = self._ended.get(timeout=timeout_s)
         except queue.Empty:
@@ -130,7 +130,7 @@ class Attempts:
             self._stack.enter_context(function)
 
     async def _close(self) -> None:
-        """Breaks off what is under way, which is nothing unless the task failed."""
+        """Cancels outstanding calls, of which there are none unless the task failed."""
         others = list(self._under_way)
         for task in others:
             task.cancel()
@@ -163,16 +163,16 @@ class Attempts:
 
 
 def is_asynchronous(function: Function) -> bool:
-    """Whether a function's calls have to be awaited."""
+    """Whether a function's calls must be awaited."""
     return inspect.iscoroutinefunction(function) or inspect.iscoroutinefunction(getattr(type(function), "__call__", None))  # noqa: B004
 
 
 def pause_s(backoff_ms: int, attempt: int) -> float:
-    """The pause before an attempt.
+    """The delay before an attempt.
 
     Args:
         backoff_ms: before the second attempt, in ms.
-        attempt: its number, the first one is 0.
+        attempt: its number; the first one is 0.
     """
     return float(min(backoff_ms * 2 ** (attempt - 1), LONGEST_PAUSE_MS) * random.uniform(0.5, 1) / 1000)
 

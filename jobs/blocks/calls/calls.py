@@ -1,4 +1,4 @@
-"""Calls of an outside system, one for each row, as Flink's asynchronous I/O: concurrent, with time-outs, tried again."""
+"""Calls to an external system, one per row, like Flink's asynchronous I/O: concurrent, with timeouts and retries."""
 
 from __future__ import annotations
 
@@ -39,40 +39,40 @@ def call(
     backoff: str = "200ms",
     ordered: bool = True,
 ) -> Stream:
-    """Calls an outside system for each row and adds what it answers.
+    """Calls an external system for each row and adds the response.
 
-    A function ``async def update(row, key)`` is given the row's fields as a dict and the row's idempotency key, and gives a dict back. What
-    it raises is tried again; what keeps failing goes aside as `Tag.FAILED` with the reason and the row, for
-    ``job.side_output("alerts", Tag.FAILED)``, which an app with calls must have. A failure never stops the job.
+    A function ``async def update(row, key)`` takes the row's fields as a dict and the row's idempotency key, and returns a dict.
+    Exceptions are retried; a call that keeps failing sends the row to the side output `Tag.FAILED` with the reason,
+    ``job.side_output("alerts", Tag.FAILED)``, which an app with calls must declare. A failed call never fails the job.
 
-    Each answer, a failure too, is put down in the checkpoint before it goes on (jobs/blocks/calls/journal.py). So a micro-batch that runs
-    again goes on with the same answers and calls for none of them twice, and all that follows may be exactly-once and keep state. Where the
-    process dies with a call under way, or within a second after its answer, nobody knows whether the other side has done it: it is called
-    again with the same key, and has to know the key again if doing it twice would do harm.
+    Each response, including a failure, is written to the checkpoint before it is used (jobs/blocks/calls/journal.py). So a replayed
+    micro-batch continues with the same responses and repeats no call, and everything downstream may be exactly-once and stateful. If the
+    process dies during a call, or within a second after its response, the outcome is unknown: the call is repeated with the same key,
+    and the other system must recognise the key if a repeated call would do harm.
 
-    A plain function gets a thread for each call under way; one that can hang must bring a time-out of its own, for a thread can't be ended.
-    A function may be an object: one that is a context manager (asynchronous if its calls are) is entered once a task before the first call,
+    A plain function gets a thread per concurrent call; one that can hang needs a timeout of its own, because a thread cannot be ended.
+    The function may be an object: a context manager (asynchronous if its calls are) is entered once per task before the first call,
     where it opens its client, and left at the end.
 
     Args:
-        stream: rows to call for.
-        function: ``(row, key) -> answer``; a task's Python has to be able to import it, or to take it over as it is.
-        name: of the calls, a lower-case name that no other calls of the app have; the journal and the reasons go by it.
+        stream: the rows.
+        function: ``(row, key) -> response``; it must be importable by tasks or picklable.
+        name: of the calls, a lower-case name unique within the app; used by the journal and in reasons.
         key: the idempotency key: a SQL expression or a column; that of a record (``job.source(..., record="record")``) is its topic,
-            partition and offset. Rows of one task and micro-batch with one key share one call.
-        result: the answer's fields as Spark writes them, ``limit DOUBLE NOT NULL, note STRING``; an answer without one that is NOT NULL has
+            partition and offset. Rows of one task and micro-batch with the same key share one call.
+        result: the response's fields as Spark DDL, ``limit DOUBLE NOT NULL, note STRING``; a response without a NOT NULL field has
             failed. They are added to the row's.
-        capacity: calls of a task under way at once.
+        capacity: concurrent calls of a task.
         timeout: of one attempt.
         attempts: before a call has failed.
-        backoff: the pause before the second attempt; it doubles, up to 30 s.
-        ordered: whether a task's rows come out in the order in which they came in; without it a slow call holds up no other.
+        backoff: the delay before the second attempt; it doubles, up to 30 s.
+        ordered: whether a task's rows keep their order; without it a slow call delays no other.
 
     Returns:
         The stream's fields and the result's.
 
     Raises:
-        ValueError: a name, a number or a duration that can't be taken, or a field of the result that the stream has already.
+        ValueError: an invalid name, number or duration, or a field of the result that the stream already has.
     """
     fields = _result(stream, result)
     policy = Policy(
@@ -133,7 +133,7 @@ def _result(stream: Stream, result: str | StructType) -> StructType:
 def _arrow(fields: StructType) -> pa.Schema:
     from pyspark.sql.pandas.types import to_arrow_schema
 
-    # What is NOT NULL is asked of each answer; a row without an answer has nulls all the same.
+    # NOT NULL applies to responses; a row without a response has nulls all the same.
     return to_arrow_schema(StructType([StructField(field.name, field.dataType, True) for field in fields.fields]), timezone="UTC")
 
 

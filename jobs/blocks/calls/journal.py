@@ -1,18 +1,18 @@
-"""The journal of outside answers: what a micro-batch was told, so that its replay is told the same.
+"""The journal of external responses: what a micro-batch received, so that its replay receives the same.
 
-A database or an endpoint may answer otherwise when it is asked again, and an update must not be made twice. So a task puts each answer down
-in the checkpoint's folder before the answer goes on, ``penstock/calls/<name>/<micro-batch>/<task>/<page>.arrow``; a task that runs again
-(after a crash, on another executor, or twice at once) finds it there. All that follows may then be exactly-once by replay.
+A database or an endpoint may respond differently when asked again, and an update must not be made twice. So a task writes each response
+to the checkpoint directory before it is used, ``penstock/calls/<name>/<micro-batch>/<task>/<page>.arrow``; a task that runs again (after
+a crash, on another executor, or twice concurrently) finds it there. Everything downstream may then be exactly-once by replay.
 
-A task's pages are a log: the next page is put only if nobody has put it (``If-None-Match: *``). Whoever finds it taken reads it first, so
-that two who run the same task at once go on with the same answers. The journal of a micro-batch is taken away once the one after it has
-been written, for then it is committed.
+A task's pages are a log: the next page is only written if it does not exist (``If-None-Match: *``). A task that finds it taken reads it
+first, so that two concurrent attempts of a task continue with the same responses. The journal of a micro-batch is deleted once the next
+one has been written, because it is committed by then.
 
-What it does not hold: answers that came and were not yet put down when a task died, a second's worth at most. They are asked for again,
-with the same idempotency key.
+What it does not hold: responses that had not been written when a task died, at most a second's worth. They are requested again, with the
+same idempotency key.
 
-Cost: a LIST a task and micro-batch, a PUT and later a DELETE for each page of up to a thousand answers; a LIST a micro-batch for taking
-away. A task keeps its answers in memory.
+Cost: a LIST per task and micro-batch, a PUT and later a DELETE for each page of up to a thousand responses; a LIST per micro-batch for
+deletion. A task keeps its responses in memory.
 """
 
 from __future__ import annotations
@@ -38,21 +38,21 @@ if TYPE_CHECKING:
     from mypy_boto3_s3 import S3Client
 
 KEY = "key"
-# Answers on one page at most.
+# Maximum responses per page.
 PAGE = 1_000
 _READS_AT_A_TIME = 8
 _DELETES_AT_A_TIME = 1_000
-# Names of journals that jobs of this process have; without any there is nothing to take away.
+# Names of the journals of this process's jobs; without any there is nothing to delete.
 _DECLARED: set[str] = set()
 
 Entry = Mapping[str, Any]
 
 
 def declare(name: str) -> None:
-    """Says that a job of this process keeps a journal of this name.
+    """Registers that a job of this process keeps a journal of this name.
 
     Raises:
-        ValueError: the app that is being built has given the name before: one's calls would take the other's answers for theirs.
+        ValueError: the app being built already uses the name; one call would read the other's responses.
     """
     name_call(name)
     _DECLARED.add(name)
@@ -60,12 +60,12 @@ def declare(name: str) -> None:
 
 @dataclass(frozen=True)
 class TaskPlace:
-    """Which task of which micro-batch this is.
+    """Identifies a task of a micro-batch.
 
     Args:
         checkpoint: ``s3a://bucket/folder``.
         batch: the micro-batch's number.
-        partition: the task's number in its stage; a replay has the same unless its input is cut otherwise.
+        partition: the task's number in its stage; the same on a replay unless its input is split differently.
     """
 
     checkpoint: str
@@ -74,7 +74,7 @@ class TaskPlace:
 
     @classmethod
     def here(cls) -> TaskPlace:
-        """Of the task that runs."""
+        """Of the current task."""
         from pyspark import TaskContext
 
         context = TaskContext.get()
@@ -88,8 +88,8 @@ class Journal:
 
     Args:
         place: of the task.
-        name: of the journal, one of its own for each block of a job.
-        schema: of a page: the column ``key`` and what belongs to it. Pages of another schema, written before an upgrade, are passed over.
+        name: of the journal, unique per block of a job.
+        schema: of a page: the column ``key`` and its payload. Pages with another schema, written before an upgrade, are skipped.
     """
 
     def __init__(self, place: TaskPlace, name: str, schema: pa.Schema) -> None:
@@ -104,7 +104,7 @@ class Journal:
         self._listed = False
 
     def find(self, keys: Iterable[str]) -> dict[str, Entry]:
-        """What has been put down for these keys.
+        """The recorded entries for these keys.
 
         Raises:
             BucketUnreachable: JOB-009.
@@ -113,17 +113,17 @@ class Journal:
         with _told_by_s3():
             self._list()
             if not wanted <= self._own.keys() and self._of_others:
-                # The input is cut otherwise than at the first try. A task's own log comes first where two have the same key.
+                # The input is split differently than in the first attempt. A task's own log takes precedence if two have the same key.
                 for page in self._read(self._of_others):
                     self._add(page)
                 self._of_others = []
         return {key: self._own[key] for key in wanted if key in self._own}
 
     def append(self, entries: Mapping[str, Entry]) -> dict[str, Entry]:
-        """Puts answers down, unless there are others for their keys by now.
+        """Records responses, unless there are others for their keys by now.
 
         Returns:
-            The answers in force, for all the keys given.
+            The effective responses, for all the keys given.
 
         Raises:
             BucketUnreachable: JOB-009.
@@ -167,7 +167,7 @@ class Journal:
             return {row[KEY]: row for row in reader.read_all().to_pylist()}
 
     def _decide(self, entries: Mapping[str, Entry]) -> Mapping[str, Entry]:
-        """The log's next page: these answers, as a reader finds them, or those of whoever was quicker."""
+        """The log's next page: these responses, as a reader finds them, or those of a faster attempt."""
         import pyarrow as pa
 
         rows = pa.RecordBatch.from_pylist([{**entry, KEY: key} for key, entry in entries.items()], schema=self._schema)
@@ -191,7 +191,7 @@ class Journal:
 
 
 def clear(checkpoint: str, keep: int) -> None:
-    """Takes away the journals of all micro-batches but one, which is not committed yet.
+    """Deletes the journals of all micro-batches except the one not committed yet.
 
     Raises:
         BucketUnreachable: JOB-009.

@@ -1,4 +1,4 @@
-"""Errors of a task on their way to the driver, which sees no more of them than the text of a traceback."""
+"""Errors of a task on their way to the driver, which only sees the text of a traceback."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ _MARK = "penstock-error "
 
 
 class TaskFailed(Exception):
-    """One of our errors, raised in a task: its text is the error as JSON."""
+    """A Penstock error raised in a task: its text is the error as JSON."""
 
     def __init__(self, error: PenstockError) -> None:
         super().__init__(_MARK + json.dumps(error.as_json()))
@@ -20,7 +20,7 @@ class TaskFailed(Exception):
 
 @contextmanager
 def in_a_task() -> Iterator[None]:
-    """Raises our errors so that the driver knows them again."""
+    """Raises Penstock errors in a form that the driver recognises."""
     try:
         yield
     except PenstockError as error:
@@ -28,7 +28,7 @@ def in_a_task() -> Iterator[None]:
 
 
 def of_a_task(error: Exception) -> PenstockError | None:
-    """Our error in what Spark says of a failed task; None where it was none of ours."""
+    """The Penstock error in Spark's message of a failed task; None if there is none."""
     for line in str(error).splitlines():
         _, found, text = line.partition(_MARK)
         if found:

@@ -1,4 +1,4 @@
-"""A call block's part in each task: rows in, calls made, answers put down, rows out."""
+"""A call block's side in each task: rows in, calls made, responses recorded, rows out."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 FAILURE = "_failure"
 CALL_KEY = "_call_key"
-# Answers that have come wait at most this long to be put down.
+# Maximum time before received responses are recorded.
 _LONGEST_WAIT_S = 1.0
 _NO_KEY = "the idempotency key is null"
 
@@ -29,12 +29,12 @@ class CallTask:
 
     Args:
         name: of the calls.
-        function: what is called.
-        policy: how.
-        fields: columns of the row that the function is given.
-        answers: fields of an answer.
+        function: the called function.
+        policy: how calls are made.
+        fields: columns of the row that the function takes.
+        answers: fields of a response.
         required: those that must not be null.
-        ordered: whether rows come out in the order in which they came in.
+        ordered: whether rows keep their order.
     """
 
     name: str
@@ -46,7 +46,7 @@ class CallTask:
     ordered: bool
 
     def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        """The rows with the answers' fields and `FAILURE`, without the key."""
+        """The rows with the responses' fields and `FAILURE`, without the key."""
         with in_a_task():
             journal = Journal(TaskPlace.here(), self.name, self._page())
             with Attempts(self.function, self.policy) as attempts:
@@ -58,7 +58,7 @@ class CallTask:
         return pa.schema([(KEY, pa.string()), ("reason", pa.string()), ("answer", self.struct())])
 
     def struct(self) -> pa.StructType:
-        """An answer's type."""
+        """A response's type."""
         import pyarrow as pa
 
         return pa.struct(list(self.answers))
@@ -66,7 +66,7 @@ class CallTask:
 
 @dataclass
 class _Slice:
-    """Rows that wait for their answers: the keys of those that are called for, by row."""
+    """Rows that wait for their responses: the keys of the outstanding calls, by row."""
 
     rows: pa.RecordBatch
     keys: dict[int, str]
@@ -109,7 +109,7 @@ class _Run:
         self._slices.append(_Slice(rows, called, list(range(rows.num_rows))))
 
     def _settle(self, left_under_way: int) -> None:
-        """Waits for answers, up to a page of them, and puts them down."""
+        """Waits for responses, up to a page of them, and records them."""
         entries: dict[str, Entry] = {}
         until: float | None = None
         while len(entries) < PAGE and len(self._under_way) - len(entries) > left_under_way:
@@ -124,7 +124,7 @@ class _Run:
             self._under_way -= entries.keys()
 
     def _entry(self, outcome: Outcome) -> Entry:
-        """What is put down: the answer if it is one of the result's fields, else why not."""
+        """What is recorded: the response if it fits the result's fields, otherwise the reason."""
         if outcome.reason is not None:
             return {"reason": outcome.reason, "answer": None}
         reason = self._misfit(outcome.answer)
@@ -145,7 +145,7 @@ class _Run:
         return None
 
     def _finished(self) -> Iterator[pa.RecordBatch]:
-        """Rows that may go on."""
+        """Rows that are complete."""
         for waiting in list(self._slices):
             ready = [index for index in waiting.left if index not in waiting.keys or waiting.keys[index] in self._decided]
             if len(ready) == len(waiting.left):

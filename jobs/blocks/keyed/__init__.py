@@ -1,4 +1,4 @@
-"""Keyed state: functions of an app's own with state and timers for each key, and the blocks that are made of them."""
+"""Keyed state: an app's own functions with state and timers per key, and the blocks built on them."""
 
 from penstock.jobs.blocks.keyed.connect import ConnectedFunction, Keyed, connect
 from penstock.jobs.blocks.keyed.declared import State, list_of, map_of, value

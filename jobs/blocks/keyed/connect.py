@@ -1,4 +1,4 @@
-"""Two inputs with one state: Flink's connected streams with a KeyedCoProcessFunction."""
+"""Two inputs with shared state: Flink's connected streams with a KeyedCoProcessFunction."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _LEFT, _RIGHT = "_left", "_right"
 
 
 class ConnectedFunction:
-    """Flink's KeyedCoProcessFunction: as `KeyedFunction`, with a method for the rows of each input; both see the same state and timers."""
+    """Flink's KeyedCoProcessFunction: like `KeyedFunction`, with one method per input; both share the same state and timers."""
 
     def on_left(self, row: Row, key: Key) -> Out:
         """Called with each row of the first input."""
@@ -30,13 +30,13 @@ class ConnectedFunction:
         raise NotImplementedError
 
     def on_timer(self, time_ms: int, key: Key) -> Out:
-        """Called when the time of a timer has come."""
+        """Called when a timer fires."""
         raise NotImplementedError(f"{type(self).__name__} sets timers but defines no on_timer")
 
 
 @dataclass(frozen=True)
 class Keyed:
-    """An input with the columns that make its key."""
+    """An input with its key columns."""
 
     stream: Stream
     keys: Sequence[str]
@@ -54,26 +54,27 @@ def connect(
     order: Order = "arrival",
     updates: bool = False,
 ) -> Stream:
-    """Runs a function on the rows of two inputs, with state and timers of their common key.
+    """Runs a function on the rows of two inputs, with state and timers per common key.
 
-    Rows of a micro-batch come by event time, whichever input they are of. All else is as in `penstock.jobs.blocks.keyed.process.process`.
+    Rows of a micro-batch are processed by event time, whichever input they belong to. Everything else is as in
+    `penstock.jobs.blocks.keyed.process.process`.
 
     Args:
-        left: the first input; the key goes by the names of its columns.
+        left: the first input; the key is named after its columns.
         right: the second, with as many key columns of the same types.
         function: an object of a class with ``on_left``, ``on_right`` and ``on_timer``.
-        output: the fields that the function gives.
-        state: name -> what it keeps.
+        output: the fields that the function returns.
+        state: name -> declared state.
         ttl: time to live of the state.
-        time: what timers and time to live go by.
+        time: what timers and time to live are based on.
         order: ``arrival`` or ``time``.
-        updates: whether a row that comes out stands for the one with the same key before it.
+        updates: whether an output row replaces the previous one with the same key.
 
     Returns:
         A stream of the output's fields.
 
     Raises:
-        ValueError: keys that do not fit each other, one input with event time and one without, and what `process` refuses.
+        ValueError: incompatible keys, one input with event time and one without, and what `process` rejects.
     """
     if len(left.keys) != len(right.keys):
         raise ValueError(f"keys {list(left.keys)} and {list(right.keys)} differ in number; use as many keys on both sides")
@@ -91,7 +92,7 @@ def connect(
 
 @dataclass(frozen=True)
 class _Either(KeyedFunction):
-    """Tells the rows of the inputs apart."""
+    """Dispatches the rows of the two inputs."""
 
     function: ConnectedFunction
 

@@ -1,4 +1,4 @@
-"""A row's content as one number, by which a replay orders or spreads rows alike."""
+"""A row's content as one number, by which a replay orders or distributes rows alike."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from pyspark.sql import functions as F
 
 
 def content_hash(data: DataFrame, fields: Sequence[str]) -> Column:
-    """A number that stands for a row's content. Spark does not hash maps; their JSON it does.
+    """A hash of a row's content. Spark cannot hash maps; it hashes their JSON.
 
     Args:
         data: the rows.
@@ -19,5 +19,5 @@ def content_hash(data: DataFrame, fields: Sequence[str]) -> Column:
 
 
 def has_map(data: DataFrame, name: str) -> bool:
-    """Whether a column is a map or has one within: such values Spark neither hashes nor orders."""
+    """Whether a column is or contains a map: Spark neither hashes nor orders such values."""
     return "map<" in data.schema[name].dataType.simpleString()

@@ -1,4 +1,4 @@
-"""What state a keyed function has, as it is declared beside it.
+"""The state of a keyed function, as declared beside it.
 
 state = {"seen": value("bigint"), "last": list_of("amount double, at timestamp"), "of": map_of("string", "bigint")}
 """
@@ -17,7 +17,7 @@ Kind = Literal["value", "list", "map"]
 
 @dataclass(frozen=True)
 class State:
-    """One kind of state a key, with its types as Spark writes them; made by `value`, `list_of` and `map_of`."""
+    """One kind of state per key, with its types as Spark DDL; created by `value`, `list_of` and `map_of`."""
 
     kind: Kind
     of: str | DataType
@@ -26,7 +26,7 @@ class State:
 
 @dataclass(frozen=True)
 class TypedState:
-    """The same with types that were read."""
+    """The same with parsed types."""
 
     kind: Kind
     of: DataType
@@ -34,21 +34,21 @@ class TypedState:
 
 
 def value(of: str | DataType) -> State:
-    """One value a key, as Flink's ValueState.
+    """One value per key, like Flink's ValueState.
 
     Args:
-        of: its type as Spark writes it, ``bigint``, or fields, ``n bigint, at timestamp``, for a dictionary; or such a type itself.
+        of: its type as Spark DDL, ``bigint``, or fields, ``n bigint, at timestamp``, for a dictionary; or a Spark type.
     """
     return State("value", of)
 
 
 def list_of(of: str | DataType) -> State:
-    """A list a key, as Flink's ListState; elements as in `value`."""
+    """A list per key, like Flink's ListState; elements as in `value`."""
     return State("list", of)
 
 
 def map_of(key: str | DataType, of: str | DataType) -> State:
-    """A map a key, as Flink's MapState; keys and values as in `value`."""
+    """A map per key, like Flink's MapState; keys and values as in `value`."""
     return State("map", of, key)
 
 
@@ -56,7 +56,7 @@ def typed(states: Mapping[str, State]) -> dict[str, TypedState]:
     """States with their types.
 
     Raises:
-        ValueError: a name that Spark's state store would not take, or no type of Spark's.
+        ValueError: a name that Spark's state store would reject, or an invalid type.
     """
     for name in states:
         if not name.isidentifier() or name.startswith("_"):
@@ -65,10 +65,10 @@ def typed(states: Mapping[str, State]) -> dict[str, TypedState]:
 
 
 def type_of(text: str | DataType) -> DataType:
-    """A type as Spark writes it, or a struct of fields; reading it needs a session.
+    """Parses a type or a struct of fields from Spark DDL; requires a session.
 
     Raises:
-        ValueError: no such type.
+        ValueError: an invalid type.
     """
     if isinstance(text, DataType):
         return text
@@ -79,7 +79,7 @@ def type_of(text: str | DataType) -> DataType:
 
 
 def fields_of(text: str | StructType) -> StructType:
-    """Fields as Spark writes them, ``user string, n bigint``; reading them needs a session.
+    """Parses fields from Spark DDL, ``user string, n bigint``; requires a session.
 
     Raises:
         ValueError: no fields.

@@ -1,4 +1,4 @@
-"""Rows that come twice."""
+"""Deduplication."""
 
 from __future__ import annotations
 
@@ -26,25 +26,25 @@ _OPERATORS = itertools.count()
 
 
 def deduplicate(stream: Stream, keys: Sequence[str], *, within: str, keep: Keep = "any") -> Stream:
-    """Lets one row of a key pass; those that come within a time of it are duplicates, counted as filtered.
+    """Passes one row per key; further rows within a time of it are duplicates, counted as filtered.
 
-    ``any``: Spark's own operator. Rows with the same key have to be the same row, for which of them passes is not said. The first to
-    arrive passes; its key is forgotten once the watermark has passed its event time plus `within`, so a duplicate at most that much later
-    never passes, and one beyond it does if the watermark is as far.
+    ``any``: Spark's own operator. Rows with the same key must be identical, because which of them passes is unspecified. The first to
+    arrive passes; its key is forgotten once the watermark has passed its event time plus `within`, so a duplicate at most that much
+    later never passes, and one beyond it does if the watermark has advanced that far.
 
-    ``first``: the row with the least event time passes, whatever the cut into micro-batches, and a row is a duplicate if it is less than
-    `within` younger than the one that has passed. Rows are told when the watermark has passed them, and go through Python.
+    ``first``: the row with the earliest event time passes, whatever the micro-batch boundaries, and a row is a duplicate if it is less
+    than `within` younger than the one that passed. Rows are emitted when the watermark has passed them, and go through Python.
 
-    Cost: a key's state lives for `within` and the out-of-orderness.
+    Cost: a key's state lives for `within` plus the out-of-orderness.
 
     Args:
         stream: rows with event time.
-        keys: columns by which rows are the same.
-        within: as ``10m``.
+        keys: columns that identify duplicates.
+        within: such as ``10m``.
         keep: which of the rows passes.
 
     Raises:
-        ValueError: no event time, columns that are not there, no duration, or a stream of updates.
+        ValueError: no event time, unknown columns, not a duration, or a stream of updates.
     """
     within_ms = _duration(within)
     if not stream.timed:
@@ -60,13 +60,13 @@ def deduplicate(stream: Stream, keys: Sequence[str], *, within: str, keep: Keep 
         raise ValueError("the stream contains updates of earlier rows, which would all be duplicates")
     number = next(_OPERATORS)
     data = _counted(data_rows(stream).frame, f"{_BEFORE}{number}")
-    # What Spark adds to the first row's time is the delay that the time's column says.
+    # Spark adds the delay in the time column's metadata to the first row's time.
     once = data.withColumn(TIME, as_event_time(F.col(TIME), TIME, delay_ms=within_ms)).dropDuplicatesWithinWatermark(list(keys))
     return replace(stream, frame=_counted(with_event_time(once), f"{_AFTER}{number}"), strict=True)
 
 
 def dropped(engine: Engine) -> int:
-    """How many duplicates Spark has dropped in this micro-batch, once its rows have been computed."""
+    """Number of duplicates that Spark dropped in this micro-batch, once its rows have been computed."""
     counts = {name: int(engine.observed(name).get("rows") or 0) for name in engine.observing() if name.startswith((_BEFORE, _AFTER))}
     return sum(-rows if name.startswith(_AFTER) else rows for name, rows in counts.items())
 

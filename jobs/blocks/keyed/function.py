@@ -1,4 +1,4 @@
-"""A keyed function: what an app writes, and what it is given."""
+"""A keyed function: what an app implements, and what it is passed."""
 
 from __future__ import annotations
 
@@ -15,26 +15,27 @@ _Kind = TypeVar("_Kind", Value, List, Map)
 
 
 class KeyedFunction:
-    """Flink's KeyedProcessFunction. A subclass is a class of an importable module; one object serves many keys, so what belongs to a key is
-    kept in its state and nowhere else."""
+    """Flink's KeyedProcessFunction. A subclass must be a class of an importable module; one object serves many keys, so anything that
+    belongs to a key must be kept in its state.
+    """
 
     def on_row(self, row: Row, key: Key) -> Out:
         """Called with each row.
 
         Args:
-            row: fields by name, ``row.user`` or ``row["user"]``; structs within are dictionaries, timestamps in UTC.
+            row: fields by name, ``row.user`` or ``row["user"]``; nested structs are dictionaries, timestamps are in UTC.
             key: its key, with the state and the timers.
 
         Returns:
-            Rows to go on, as mappings of the output's fields; a generator will do, and so will None.
+            Output rows as mappings of the output's fields; a generator or None is fine.
         """
         raise NotImplementedError
 
     def on_timer(self, time_ms: int, key: Key) -> Out:
-        """Called when the time of a timer has come.
+        """Called when a timer fires.
 
         Args:
-            time_ms: for which it was set, in epoch milliseconds.
+            time_ms: the time that it was set for, in epoch milliseconds.
             key: the key that set it.
         """
         raise NotImplementedError(f"{type(self).__name__} sets timers but defines no on_timer")
@@ -62,13 +63,13 @@ class SideRow:
 
 @dataclass
 class Key:
-    """The key that is at work.
+    """The current key.
 
     Args:
         values: its columns by name.
         time_ms: event time of the row, or the timer's time; None for a row without.
-        now_ms: the micro-batch's own time in epoch milliseconds, which a replay repeats; None in a function without time.
-        watermark_ms: no row as old as this one comes any more; None where the function does not live by event time.
+        now_ms: the micro-batch's own timestamp in epoch milliseconds, which a replay repeats; None in a function without time.
+        watermark_ms: no row as old as this can arrive any more; None unless the function uses event time.
     """
 
     values: Mapping[str, Any]
@@ -85,21 +86,21 @@ class Key:
         return self.values[name]
 
     def value(self, name: str) -> Value:
-        """State that was declared by `declared.value`."""
+        """State declared by `declared.value`."""
         return self._state(name, Value)
 
     def list(self, name: str) -> List:
-        """State that was declared by `declared.list_of`."""
+        """State declared by `declared.list_of`."""
         return self._state(name, List)
 
     def map(self, name: str) -> Map:
-        """State that was declared by `declared.map_of`."""
+        """State declared by `declared.map_of`."""
         return self._state(name, Map)
 
     def set_timer(self, time_ms: int) -> None:
-        """Has `on_timer` called at a time, in epoch milliseconds; once, however often it is set.
+        """Registers a timer for a time in epoch milliseconds; once, however often it is set.
 
-        A time that has come already is put to the next millisecond that has not.
+        A time that has already passed becomes the next millisecond that has not.
 
         Raises:
             ValueError: the function has neither event time nor processing time.
@@ -112,7 +113,7 @@ class Key:
             self.timers.sort()
 
     def cancel_timer(self, time_ms: int) -> None:
-        """Takes a timer back, if it is set."""
+        """Deletes a timer, if it is set."""
         if time_ms in self.timers:
             self.timers.remove(time_ms)
 

@@ -1,4 +1,4 @@
-"""Patterns of rows of a key in a time: several failures, then a success."""
+"""Patterns over the rows of a key within a time: several failures, then a success."""
 
 from __future__ import annotations
 
@@ -22,14 +22,14 @@ _IS, _ENDS = "_is_", "_ends"
 
 @dataclass(frozen=True)
 class Step:
-    """A part of a pattern.
+    """A step of a pattern.
 
     Args:
         name: of the column with its rows.
-        where: which rows it takes, as a SQL condition.
+        where: which rows it matches, as a SQL condition.
         times: how many of them.
-        next: whether no other row of the key may lie between this step's rows and the one before, as Flink's ``next`` and
-            ``consecutive``; otherwise others are passed over, as in ``followedBy``.
+        next: strict contiguity: no other row of the key may come between this step's rows and the previous one, like Flink's ``next``
+            and ``consecutive``; otherwise others are skipped, as with ``followedBy``.
     """
 
     name: str
@@ -41,29 +41,29 @@ class Step:
 def pattern(
     stream: Stream, keys: Sequence[str], steps: Sequence[Step], *, within: str, unless: str | None = None, tie: Sequence[str] = ()
 ) -> Stream:
-    """Finds rows of a key that take the steps one after another within a time.
+    """Finds rows of a key that match the steps one after another within a time.
 
-    Rows are taken in the order of event time, whatever the cut into micro-batches, once the watermark has passed them. A match is told when
-    its last row is taken: the one that began last, if there are several. Its rows, and those before, are used up: what follows
-    begins anew. Each row is of one step.
+    Rows are processed in the order of event time, whatever the micro-batch boundaries, once the watermark has passed them. A match is
+    emitted when its last row is processed: the one that started last, if there are several. Its rows, and all earlier ones, are
+    consumed; matching starts over with what follows. Each row belongs to one step.
 
-    Cost: as `penstock.jobs.blocks.keyed.process.process` with ``order="time"``, and for each key the rows of at most one beginning of each
-    length.
+    Cost: as `penstock.jobs.blocks.keyed.process.process` with ``order="time"``, and per key the rows of at most one partial match of
+    each length.
 
     Args:
         stream: rows with event time.
-        keys: columns that make the key.
-        steps: what has to follow what.
-        within: from the first row's event time to the last one's at most, the end included; as ``10m``.
-        unless: a SQL condition; a row for which it holds ends what has begun.
-        tie: SQL expressions by which rows of the same event time are put in order.
+        keys: key columns.
+        steps: in order.
+        within: maximum time from the first row's event time to the last one's, inclusive; such as ``10m``.
+        unless: a SQL condition; a row that satisfies it discards partial matches.
+        tie: SQL expressions that order rows with the same event time.
 
     Returns:
-        A row a match: the keys, ``first_time`` and ``last_time``, and for each step the array of its rows. The event time is the last
+        A row per match: the keys, ``first_time`` and ``last_time``, and for each step the array of its rows. The event time is the last
         row's.
 
     Raises:
-        ValueError: no steps, two of the same name, fewer than one row of a step, or what `process` refuses.
+        ValueError: no steps, two with the same name, a step of fewer than one row, or what `process` rejects.
     """
     within_ms = _check(stream, keys, steps, within)
     rows = StructType([field for field in stream.frame.schema.fields if field.name not in ENVELOPE])
@@ -80,7 +80,7 @@ def pattern(
         [*(rows[name] for name in keys), *(StructField(name, TimestampType()) for name in ("first_time", "last_time")), *matched]
     )
     matcher = _Matcher(tuple(rows.names), tuple((step.name, step.times, step.next) for step in steps), within_ms)
-    # What began is needed up to the very end of its time.
+    # A partial match is needed until the very end of its time.
     ttl = f"{within_ms + 1}ms"
     state = {"begun": value(ArrayType(begun, containsNull=False))}
     return process(marked, keys, matcher, output=output, state=state, ttl=ttl, order="time", tie=tie)
@@ -88,7 +88,7 @@ def pattern(
 
 @dataclass(frozen=True)
 class _Begun:
-    """A beginning: the rows that have taken the first steps."""
+    """A partial match: the rows that matched the first steps."""
 
     first_ms: int
     rows: tuple[Mapping[str, Any], ...]
@@ -96,7 +96,7 @@ class _Begun:
 
 @dataclass(frozen=True)
 class _Matcher(KeyedFunction):
-    """Of all beginnings with as many rows only the one that began last is kept: whatever completes another completes it too."""
+    """Of all partial matches with as many rows only the one that started last is kept: whatever completes another completes it too."""
 
     fields: tuple[str, ...]
     steps: tuple[tuple[str, int, bool], ...]
@@ -116,11 +116,11 @@ class _Matcher(KeyedFunction):
 
     @property
     def _places(self) -> list[tuple[int, bool]]:
-        """Step and whether it has to be the next row, for each row of a match."""
+        """Step, and whether it must be the next row, for each row of a match."""
         return [(number, follows) for number, (_, times, follows) in enumerate(self.steps) for _ in range(times)]
 
     def _taken(self, before: Mapping[int, _Begun], row: Row, time_ms: int) -> dict[int, _Begun]:
-        """Length -> beginning, after one more row."""
+        """Length -> partial match, after one more row."""
         alive = {length: one for length, one in before.items() if time_ms - one.first_ms <= self.within_ms}
         places = self._places
         after = {length: one for length, one in alive.items() if not places[length][1]}
@@ -141,7 +141,7 @@ class _Matcher(KeyedFunction):
 
 
 def _marked(stream: Stream, steps: Sequence[Step], unless: str | None) -> Stream:
-    """The rows with what they are to the pattern; those that are nothing to it are counted as filtered, if they may be passed over."""
+    """The rows with the steps that they match; rows that match none are counted as filtered, if they may be skipped."""
     conditions = {f"{_IS}{number}": step.where for number, step in enumerate(steps)} | {_ENDS: unless or "false"}
     columns = [F.coalesce(F.expr(condition).cast(BooleanType()), F.lit(False)).alias(name) for name, condition in conditions.items()]
     marked = replace(stream, frame=stream.frame.select(*stream.fields, *columns, *ENVELOPE))

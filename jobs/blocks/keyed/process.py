@@ -19,14 +19,14 @@ from penstock.jobs.stream.side_outputs import data_rows
 from penstock.jobs.stream.streams import REASON, RECORD, RECORD_TYPE, TAG, TIME, Stream, Tag, record
 from penstock.sizing.units import NotAQuantity, duration_ms
 
-# Beside the fields of the output.
+# Besides the fields of the output.
 _OWN = [
     StructField(TAG, StringType()),
     StructField(REASON, StringType()),
     StructField(MOMENT, LongType()),
     StructField(SIDE_ROW, StringType()),
 ]
-# What Spark's timeMode is for each of ours.
+# Spark's timeMode for each of ours.
 _TIME_MODES: dict[Time | None, str] = {"event": "EventTime", "processing": "ProcessingTime", None: "None"}
 
 
@@ -43,42 +43,44 @@ def process(
     tie: Sequence[str] = (),
     updates: bool = False,
 ) -> Stream:
-    """Runs a function on each row, with state and timers of the row's key.
+    """Runs a function on each row, with state and timers per key.
 
-    Rows of a key come one after another, those of a micro-batch by event time, then by `tie`, then by content: so a replay gives the same
-    rows, and sinks stay exactly-once. What the function gives has the event time of its row or timer.
+    Rows of a key are processed one after another, those of a micro-batch by event time, then by `tie`, then by content: so a replay
+    produces the same rows, and sinks stay exactly-once. The function's output has the event time of its row or timer.
 
-    With ``order="time"`` rows are held back until the watermark has passed them, and rows and timers come in the order of event time,
-    whatever the cut into micro-batches: as Flink's pattern library sees them. The result is then later by the out-of-orderness.
+    With ``order="time"`` rows are held back until the watermark has passed them, and rows and timers are processed in the order of event
+    time, whatever the micro-batch boundaries, as in Flink's CEP library. The result is then delayed by the out-of-orderness.
 
-    A timer of event time fires once no row as old as it can come any more, before any row of the micro-batch that saw that; of processing
-    time in the first micro-batch whose own time has reached it (one runs at every trigger then, rows or not). Spark has one of the two in
-    an operator (``docs/decisions/0021-keyed-state.md``).
+    An event-time timer fires once no row as old can arrive any more, before any row of the micro-batch that observed that; a
+    processing-time timer fires in the first micro-batch whose own timestamp has reached it (a micro-batch then runs at every trigger,
+    with or without rows). Spark supports one of the two per operator (``docs/decisions/0021-keyed-state.md``).
 
-    State lives in RocksDB. With a time to live it is gone so long after it was last written, by event time or by the clock, as `time` says;
-    list elements and map entries each on their own.
+    State is kept in RocksDB. With a time to live it expires that long after its last write, by event time or by the clock, depending on
+    `time`; list elements and map entries expire individually.
 
     Cost: each row passes through Python; all rows that a key has in one micro-batch are in memory at once.
 
     Args:
         stream: the rows.
-        keys: columns that make the key; no timestamps.
-        function: an object of a class with ``on_row`` and ``on_timer``, or a function of a row and its key for no timers.
-        output: the fields that the function gives, ``user string, n bigint``; one named as a key column is filled where it is left out.
-        state: name -> what it keeps, by `penstock.jobs.blocks.keyed.declared.value`, ``list_of`` and ``map_of``. The names are the state's
-            uids.
-        ttl: time to live, as ``7d``; None: for ever; ``"spec"``: what ``state.ttl`` of the spec says.
-        time: what timers and time to live go by; by default event time where the stream has it, else the clock if there is a ttl.
-        order: ``arrival``: rows as their micro-batches bring them; ``time``: by event time.
-        tie: SQL expressions by which rows of the same event time are put in order, as ``r.offset``.
-        updates: whether a row that comes out stands for the one with the same key before it.
+        keys: key columns; no timestamps.
+        function: an object of a class with ``on_row`` and ``on_timer``, or a function of a row and its key if there are no timers.
+        output: the fields that the function returns, ``user string, n bigint``; one named like a key column is filled in if it is left
+            out.
+        state: name -> state declared by `penstock.jobs.blocks.keyed.declared.value`, ``list_of`` and ``map_of``. The names are the
+            state's uids.
+        ttl: time to live, such as ``7d``; None: forever; ``"spec"``: the spec's ``state.ttl``.
+        time: what timers and time to live are based on; by default event time if the stream has it, otherwise the clock if there is a
+            ttl.
+        order: ``arrival``: rows as their micro-batches deliver them; ``time``: by event time.
+        tie: SQL expressions that order rows with the same event time, such as ``r.offset``.
+        updates: whether an output row replaces the previous one with the same key.
 
     Returns:
         A stream of the output's fields; its rows have event time unless `time` is the clock.
 
     Raises:
-        ValueError: columns that are not there, a key that is a timestamp, types or durations that are none, event time where the stream has
-            none, a stream of updates, or a state backend that is not RocksDB.
+        ValueError: unknown columns, a timestamp as a key, invalid types or durations, event time for a stream without, a stream of
+            updates, or a state backend other than RocksDB.
     """
     lives_by, lifetime_ms = _time(stream, ttl, time), ttl_ms(stream, ttl)
     frame = _ordered(stream, keys, tie)
@@ -104,10 +106,10 @@ def process(
 
 
 def ttl_ms(stream: Stream, ttl: str | None) -> int | None:
-    """A time to live in milliseconds, that of the spec where it is ``"spec"``.
+    """A time to live in milliseconds; the spec's if it is ``"spec"``.
 
     Raises:
-        ValueError: no duration.
+        ValueError: not a duration.
     """
     if ttl == "spec":
         found = _session(stream).conf.get(TTL_CONF, None)
@@ -127,7 +129,7 @@ def _time(stream: Stream, ttl: str | None, asked: Time | None) -> Time | None:
 
 
 def _ordered(stream: Stream, keys: Sequence[str], tie: Sequence[str]) -> DataFrame:
-    """The stream's data with the event time and the columns that give the order."""
+    """The stream's data with the event time and the ordering columns."""
     missing = [name for name in keys if name not in stream.fields]
     if missing or not keys:
         raise ValueError(f"keys = {list(keys)}: must be columns of the stream, {', '.join(stream.fields)}")
@@ -157,7 +159,7 @@ def _enveloped(out: DataFrame, *, timed: bool) -> Stream:
 
 
 def _nullable(fields: StructType) -> list[StructField]:
-    """Rows that go aside have none of the fields."""
+    """Side-output rows have none of the fields."""
     return [StructField(field.name, field.dataType, nullable=True) for field in fields.fields]
 
 

@@ -1,14 +1,14 @@
 """Runs a keyed function within Spark's transformWithState, in the order in which Flink would.
 
-Spark hands over a key's rows of a micro-batch first and its timers after, each timer by a call of its own. Here a key has one timer of
-Spark's, for the earliest thing that waits, and the order is:
+Spark passes a key's rows of a micro-batch first and its timers afterwards, each timer in a call of its own. Here a key has one Spark
+timer, for the earliest pending item, and the order is:
 
-1. what is due by the watermark that the micro-batch began with (rows held back, timers and expired state, by time),
+1. what is due by the watermark with which the micro-batch began (held-back rows, timers and expired state, by time),
 2. the rows of the micro-batch.
 
-So a timer never sees what a row did that came after the watermark had passed it. Rows that a stateful operator before this one has let go
-of in the same micro-batch are as old as the watermark or older, for they are what it has passed. They belong to the first part: what is due
-is done up to the time of such a row, then the row.
+So a timer never sees the effect of a row that arrived after the watermark had passed it. Rows that an upstream stateful operator
+released in the same micro-batch are as old as the watermark or older, because it passed them. They belong to the first part: everything
+due up to the time of such a row is processed, then the row.
 """
 
 from __future__ import annotations
@@ -31,9 +31,9 @@ from penstock.jobs.stream.streams import REASON, TAG, TIME, Tag
 
 Time = Literal["event", "processing"]
 Order = Literal["arrival", "time"]
-# Beside the output's fields: the moment of the row, and what is written of a row that goes aside.
+# Besides the output's fields: the row's time, and what is written of a side-output row.
 MOMENT, SIDE_ROW = "_moment_ms", "_aside"
-# Columns that rows of the same time are put in order by.
+# Columns that order rows with the same time.
 ORDER_PREFIX = "_order_"
 
 _HELD, _WAITING = "penstock_held", "penstock_waiting"
@@ -41,17 +41,17 @@ _HELD, _WAITING = "penstock_held", "penstock_waiting"
 
 @dataclass(frozen=True)
 class Plan:
-    """All that the tasks have to know.
+    """Everything that the tasks need to know.
 
     Args:
-        keys: columns that make the key.
-        rows: the fields of a row, keys and those that give the order included.
+        keys: key columns.
+        rows: the fields of a row, including keys and ordering columns.
         output: the fields of the output.
-        function: what is run.
-        states: what it keeps.
-        time: what its timers and its state's time to live go by.
-        order: in which its rows come.
-        ttl_ms: how long state lives after it was written.
+        function: the function.
+        states: its state.
+        time: what its timers and its state's time to live are based on.
+        order: in which its rows are processed.
+        ttl_ms: how long state lives after its last write.
     """
 
     keys: tuple[str, ...]
@@ -70,13 +70,13 @@ class Plan:
 
 
 class Processor(StatefulProcessor):
-    """What Spark calls."""
+    """The processor that Spark calls."""
 
     def __init__(self, plan: Plan) -> None:
         self._plan = plan
 
     def init(self, handle: StatefulProcessorHandle) -> None:
-        """Opens the state; runs on the driver too, where nothing is stored."""
+        """Opens the state; also runs on the driver, where nothing is stored."""
         plan = self._plan
         self._handle = handle
         self._clock = Clock(ttl_ms=plan.ttl_ms)
@@ -88,7 +88,7 @@ class Processor(StatefulProcessor):
         self._results = Results(plan)
 
     def handleInputRows(self, key: tuple[Any, ...], rows: Iterator[Any], timerValues: TimerValues) -> Iterator[Row]:  # noqa: N802, N803
-        """A key's rows of this micro-batch."""
+        """Processes a key's rows of this micro-batch."""
         turn = self._turn(key, timerValues)
         arrived = self._rows.in_order(rows)
         if self._held is None:
@@ -101,13 +101,13 @@ class Processor(StatefulProcessor):
         turn.end()
 
     def handleExpiredTimer(self, key: Any, timerValues: TimerValues, expiredTimerInfo: ExpiredTimerInfo) -> Iterator[Row]:  # noqa: N802, N803
-        """A key that something has waited for."""
+        """Processes a key whose timer fired."""
         turn = self._turn(tuple(key), timerValues)
         yield from turn.due()
         turn.end(fired_ms=expiredTimerInfo.getExpiryTimeInMs())
 
     def close(self) -> None:
-        """Nothing is held open."""
+        """Nothing is kept open."""
 
     def _turn(self, key: tuple[Any, ...], times: TimerValues) -> Turn:
         for state in self._states.values():
@@ -144,7 +144,7 @@ _WAITING_TYPE = StructType.fromJson(
 
 
 class Waiting:
-    """What a key waits for: its timers, the earliest row that is held back, the earliest state that expires; and Spark's timer for it.
+    """What a key waits for: its timers, the earliest held-back row, the earliest state that expires; and Spark's timer for it.
 
     Args:
         stored: where it is kept.
@@ -154,7 +154,7 @@ class Waiting:
         self._stored: Value = stored
 
     def load(self) -> None:
-        """Begins with another key."""
+        """Switches to another key."""
         self._stored.forget()
         found = self._stored.get() or {}
         self.timers: list[int] = list(found.get("timers") or [])
@@ -164,16 +164,16 @@ class Waiting:
         self._before = self._now()
 
     def earliest_ms(self) -> int | None:
-        """When something is due."""
+        """When the next item is due."""
         times = [*self.timers[:1], *(time for time in (self.held_ms, self.expiry_ms) if time is not None)]
         return min(times, default=None)
 
     def expires(self, at_ms: int) -> None:
-        """State was written that expires at a time."""
+        """Notes that state was written that expires at a time."""
         self.expiry_ms = at_ms if self.expiry_ms is None else min(self.expiry_ms, at_ms)
 
     def write(self) -> None:
-        """Writes back what has changed."""
+        """Writes back what changed."""
         if self._now() != self._before:
             self._stored.set(None if self.earliest_ms() is None else self._now())
             self._stored.write()
@@ -184,7 +184,7 @@ class Waiting:
 
 @dataclass
 class Turn:
-    """A key at work: what is due by `limit_ms`, then its rows."""
+    """Processes a key: what is due by `limit_ms`, then its rows."""
 
     plan: Plan
     key: Key
@@ -198,14 +198,14 @@ class Turn:
     _released: list[dict[str, Any]] | None = field(default=None)
 
     def begin(self, handle: StatefulProcessorHandle, waiting: Waiting, held: Any) -> None:
-        """Looks up what the key waits for."""
+        """Loads what the key waits for."""
         waiting.load()
         self.handle, self.waiting, self.held = handle, waiting, held
         self.key.timers = waiting.timers
         self.clock.written = waiting.expires
 
     def row(self, row: dict[str, Any]) -> Iterator[Row]:
-        """Gives the function a row."""
+        """Passes a row to the function."""
         time_ms = None if row[TIME] is None else milliseconds(row[TIME])
         if self.plan.time is not None:
             assert self.limit_ms is not None
@@ -216,10 +216,10 @@ class Turn:
         yield from self._given(self.plan.function.on_row(self.rows.seen(row), self.key), time_ms)
 
     def due(self, before: Mapping[str, Any] | None = None) -> Iterator[Row]:
-        """Does all that is due: rows before timers of the same time, and expired state goes first.
+        """Processes everything due: expired state first, and rows before timers of the same time.
 
         Args:
-            before: a row whose turn it is: what comes after it stays.
+            before: a row to be processed next: what comes after it stays.
         """
         waiting = self.waiting
         limit_ms = self._limit_ms(before)
@@ -235,7 +235,7 @@ class Turn:
                 yield from self._fire(time_ms)
 
     def hold(self, rows: Sequence[dict[str, Any]]) -> None:
-        """Keeps rows until the watermark has passed them."""
+        """Holds rows back until the watermark has passed them."""
         assert self.held is not None and self.waiting is not None
         if rows:
             self.held.append(*rows)
@@ -243,10 +243,10 @@ class Turn:
             self.waiting.held_ms = first_ms if self.waiting.held_ms is None else min(self.waiting.held_ms, first_ms)
 
     def end(self, fired_ms: int | None = None) -> None:
-        """Writes back, and has Spark wake the key when the next thing is due.
+        """Writes back, and registers Spark's timer for the next due item.
 
         Args:
-            fired_ms: the timer that Spark has called with, and takes away itself.
+            fired_ms: the timer that Spark called with, which it deletes itself.
         """
         for state in self.key.states.values():
             state.write()
@@ -275,7 +275,7 @@ class Turn:
         self.waiting.expiry_ms = min((moment for moment in following if moment is not None), default=None)
 
     def _release(self, time_ms: int) -> Iterator[Row]:
-        """The rows of one time that were held back."""
+        """The held-back rows of one time."""
         assert self.held is not None and self.waiting is not None
         ahead = self.rows.sorted(self.held.get())
         now = [row for row in ahead if milliseconds(row[TIME]) == time_ms]
@@ -291,7 +291,7 @@ class Turn:
         yield from self._given(self.plan.function.on_timer(time_ms, self.key), time_ms)
 
     def _given(self, rows: Out, time_ms: int | None) -> Iterator[Row]:
-        # Taken to its end first: a generator sets state and timers as it goes.
+        # Exhausted first: a generator sets state and timers as it runs.
         found = list(rows or ())
         for one in found:
             yield self.results.data(one, self.key.values, time_ms)
@@ -301,7 +301,7 @@ class Turn:
 
 
 class Rows:
-    """Rows as Spark gives them, and as a function sees them."""
+    """Rows as Spark passes them, and as a function sees them."""
 
     def __init__(self, plan: Plan) -> None:
         self._convert: list[tuple[str, Convert]] = [(field.name, from_arrow(field.dataType)) for field in plan.rows.fields]
@@ -314,16 +314,16 @@ class Rows:
         return self.sorted({name: convert(value) for (name, convert), value in zip(self._convert, row, strict=True)} for row in rows)
 
     def sorted(self, rows: Iterable[dict[str, Any]]) -> list[dict[str, Any]]:
-        """Rows by time, then by what was asked for, then by their content."""
+        """Rows by time, then by `tie`, then by content."""
         return sorted(rows, key=lambda row: [_comparable(row[name]) for name in (TIME, *self._order)])
 
     def seen(self, row: Mapping[str, Any]) -> Row:
-        """A row without what is not the function's."""
+        """A row without internal columns."""
         return self._row(*(row[name] for name in self._fields))
 
 
 class Results:
-    """Rows as a function gives them, and as Spark takes them."""
+    """Rows as a function returns them, and as Spark takes them."""
 
     def __init__(self, plan: Plan) -> None:
         self._convert = {field.name: to_arrow(field.dataType) for field in plan.output.fields}
@@ -331,10 +331,10 @@ class Results:
         self._nothing = [None] * len(self._convert)
 
     def data(self, row: object, key: Mapping[str, Any], time_ms: int | None) -> Row:
-        """A row that goes on; what it leaves out comes from the key, or is null.
+        """An output row; missing fields are taken from the key, or are null.
 
         Raises:
-            ValueError: no mapping, or a field that the output does not have.
+            ValueError: not a mapping, or a field that the output does not have.
         """
         given: object = row.asDict() if isinstance(row, Row) else row
         if not isinstance(given, Mapping) or not given.keys() <= self._convert.keys():

@@ -1,10 +1,10 @@
-"""State of one key while its rows pass: read at the first use, written back once at the end.
+"""State of one key while its rows are processed: read on first use, written back once at the end.
 
-Each access to Spark's state store is a message to the JVM. A key's rows of a micro-batch come one after another, so what they read and
-write in between stays here.
+Each access to Spark's state store is a message to the JVM. A key's rows of a micro-batch are processed one after another, so what they
+read and write in between stays here.
 
-With a time to live each value, element and entry has the moment at which it was written; past it is as if it were not there, and a timer
-takes it away.
+With a time to live each value, element and entry has the time at which it was written; once expired it is invisible, and a timer removes
+it.
 """
 
 from __future__ import annotations
@@ -22,12 +22,12 @@ from penstock.jobs.blocks.keyed.values import from_stored, stored_type, to_store
 
 @dataclass
 class Clock:
-    """The time that state lives by, of the key that is at work.
+    """The clock of the state of the current key.
 
     Args:
-        now_ms: time of the row or timer that is at work.
-        ttl_ms: how long state lives after it was written; None: for ever.
-        written: called with the moment at which something will expire.
+        now_ms: time of the current row or timer.
+        ttl_ms: how long state lives after its last write; None: forever.
+        written: called with the time at which something will expire.
     """
 
     now_ms: int = 0
@@ -35,14 +35,14 @@ class Clock:
     written: Callable[[int], None] = lambda _: None
 
     def stamp(self) -> tuple[int, ...]:
-        """What is stored beside a value that is written now."""
+        """The timestamp stored beside a value that is written now."""
         if self.ttl_ms is None:
             return ()
         self.written(self.now_ms + self.ttl_ms)
         return (self.now_ms,)
 
     def alive(self, stored: tuple[Any, ...], at_ms: int | None = None) -> bool:
-        """Whether a stored value has not expired now, or at another time."""
+        """Whether a stored value is unexpired now, or at another time."""
         return self.ttl_ms is None or stored[1] + self.ttl_ms > (self.now_ms if at_ms is None else at_ms)
 
     def expiry_ms(self, stored: tuple[Any, ...]) -> int:
@@ -52,7 +52,7 @@ class Clock:
 
 
 class Value:
-    """One value of the key; null and nothing are the same."""
+    """One value of the key; null is the same as no value."""
 
     def __init__(self, store: Any, of: DataType, clock: Clock) -> None:
         self._store, self._clock = store, clock
@@ -66,27 +66,27 @@ class Value:
         return self._from(found[0]) if found is not None and self._clock.alive(found) else None
 
     def set(self, value: Any) -> None:
-        """Puts a value in its place."""
+        """Sets the value."""
         self._now = None if value is None else (self._to(value), *self._clock.stamp())
         self._loaded = self._changed = True
 
     def clear(self) -> None:
-        """Takes it away."""
+        """Clears the value."""
         self.set(None)
 
     def forget(self) -> None:
-        """Begins with another key."""
+        """Switches to another key."""
         self._now = None
         self._loaded = self._changed = False
 
     def write(self) -> None:
-        """Writes back what has changed."""
+        """Writes back what changed."""
         if self._changed:
             self._store.clear() if self._now is None else self._store.update(self._now)
         self._changed = False
 
     def expire(self, at_ms: int) -> int | None:
-        """Takes away what has expired at a time; when the next does."""
+        """Removes what has expired at a time; returns when the next expires."""
         found = self._load()
         if found is None:
             return None
@@ -113,29 +113,29 @@ class List:
         self._replaced = False
 
     def get(self) -> list[Any]:
-        """Its elements, in the order in which they were appended; a change of this list changes nothing."""
+        """Its elements, in the order in which they were appended; a copy."""
         return [self._from(element[0]) for element in self._load() if self._clock.alive(element)]
 
     def append(self, *values: Any) -> None:
-        """Adds elements at the end; costs nothing for those that are there."""
+        """Appends elements, without reading the existing ones."""
         stamp = self._clock.stamp() if values else ()
         self._added += [(self._to(value), *stamp) for value in values]
 
     def set(self, values: list[Any]) -> None:
-        """Puts a list in its place."""
+        """Replaces the list."""
         self._kept, self._added, self._replaced = [], [], True
         self.append(*values)
 
     def clear(self) -> None:
-        """Takes all elements away."""
+        """Removes all elements."""
         self.set([])
 
     def forget(self) -> None:
-        """Begins with another key."""
+        """Switches to another key."""
         self._kept, self._added, self._replaced = None, [], False
 
     def write(self) -> None:
-        """Writes back what has changed."""
+        """Writes back what changed."""
         if self._replaced:
             everything = self._load()
             self._store.put(everything) if everything else self._store.clear()
@@ -145,7 +145,7 @@ class List:
         self._added, self._replaced = [], False
 
     def expire(self, at_ms: int) -> int | None:
-        """Takes away what has expired at a time; when the next does."""
+        """Removes what has expired at a time; returns when the next expires."""
         everything = self._load()
         alive = [element for element in everything if self._clock.alive(element, at_ms)]
         if len(alive) < len(everything):
@@ -183,11 +183,11 @@ class Map:
         self._change(self._key_to(key), (self._to(value), *self._clock.stamp()))
 
     def remove(self, key: Any) -> None:
-        """Takes a key away, if it is there."""
+        """Removes a key, if it exists."""
         self._change(self._key_to(key), None)
 
     def items(self) -> Iterator[tuple[Any, Any]]:
-        """All keys with their values, in an order that is the same each time."""
+        """All keys with their values, in a deterministic order."""
         for key, found in self._everything():
             if self._clock.alive(found):
                 yield self._key_from(key), self._from(found[0])
@@ -197,23 +197,23 @@ class Map:
         return (key for key, _ in self.items())
 
     def clear(self) -> None:
-        """Takes all keys away."""
+        """Removes all keys."""
         for key, _ in self._everything():
             self._change(key, None)
 
     def forget(self) -> None:
-        """Begins with another key."""
+        """Switches to another key."""
         self._known, self._changed, self._complete = {}, set(), False
 
     def write(self) -> None:
-        """Writes back what has changed."""
+        """Writes back what changed."""
         for key in sorted(self._changed, key=repr):
             found = self._known[key]
             self._store.removeKey((key,)) if found is None else self._store.updateValue((key,), found)
         self._changed = set()
 
     def expire(self, at_ms: int) -> int | None:
-        """Takes away what has expired at a time; when the next does."""
+        """Removes what has expired at a time; returns when the next expires."""
         following: int | None = None
         for key, found in self._everything():
             if not self._clock.alive(found, at_ms):

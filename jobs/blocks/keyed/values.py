@@ -1,7 +1,7 @@
-"""Values on their way between Spark, a keyed function and its state.
+"""Conversion of values between Spark, a keyed function and its state.
 
-A function sees plain Python: structs and maps as dictionaries, arrays as lists, timestamps with the zone UTC. Spark hands state back with
-timestamps in the zone of the machine, of which an hour is there twice a year; so they are stored as microseconds since the epoch.
+A function sees plain Python: structs and maps as dictionaries, arrays as lists, timestamps in UTC. Spark returns state with timestamps
+in the machine's time zone, in which an hour is ambiguous once a year; so they are stored as microseconds since the epoch.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ _MICROSECOND = timedelta(microseconds=1)
 
 
 def stored_type(of: DataType) -> DataType:
-    """How a type lies in the state."""
+    """A type's representation in the state."""
     match of:
         case TimestampType():
             return LongType()
@@ -42,7 +42,7 @@ def stored_type(of: DataType) -> DataType:
 
 
 def to_stored(of: DataType) -> Convert:
-    """Makes of a function's value what is stored; null stays null."""
+    """Converts a function's value to its stored form; null stays null."""
     match of:
         case TimestampType():
             return _nullable(microseconds)
@@ -60,7 +60,7 @@ def to_stored(of: DataType) -> Convert:
 
 
 def from_stored(of: DataType) -> Convert:
-    """Makes of what is stored a function's value."""
+    """Converts a stored value to a function's value."""
     match of:
         case TimestampType():
             return _nullable(moment)
@@ -80,7 +80,7 @@ def from_stored(of: DataType) -> Convert:
 
 
 def from_arrow(of: DataType) -> Convert:
-    """Makes of what Arrow gives a function's value: its maps are lists of pairs."""
+    """Converts an Arrow value to a function's value: Arrow's maps are lists of pairs."""
     match of:
         case ArrayType():
             inner = from_arrow(of.elementType)
@@ -98,7 +98,7 @@ def from_arrow(of: DataType) -> Convert:
 
 
 def to_arrow(of: DataType) -> Convert:
-    """Makes of a function's value what Arrow takes."""
+    """Converts a function's value to an Arrow value."""
     match of:
         case TimestampType():
             return _nullable(lambda value: value if value.tzinfo else value.replace(tzinfo=UTC))
@@ -116,17 +116,17 @@ def to_arrow(of: DataType) -> Convert:
 
 
 def microseconds(value: datetime) -> int:
-    """Since the epoch; without a zone it is UTC."""
+    """Since the epoch; UTC if there is no time zone."""
     return ((value if value.tzinfo else value.replace(tzinfo=UTC)) - _EPOCH) // _MICROSECOND
 
 
 def milliseconds(value: datetime) -> int:
-    """Since the epoch, cut off."""
+    """Since the epoch, truncated."""
     return microseconds(value) // 1000
 
 
 def moment(since_epoch_us: int) -> datetime:
-    """The moment of so many microseconds since the epoch, in UTC."""
+    """The instant of this many microseconds since the epoch, in UTC."""
     return _EPOCH + timedelta(microseconds=since_epoch_us)
 
 
@@ -139,5 +139,5 @@ def _nullable(convert: Convert) -> Convert:
 
 
 def _member(struct: Any, name: str) -> Any:
-    """A field of a mapping, where it may be left out, or of a row."""
+    """A field of a mapping, which may be missing, or of a row."""
     return struct.get(name) if isinstance(struct, Mapping) else struct[name]

@@ -1,4 +1,4 @@
-"""What a worker remembers of the rows that it has looked up, and of those that are not there."""
+"""A worker's cache of looked-up rows, including misses."""
 
 from __future__ import annotations
 
@@ -8,17 +8,17 @@ from collections.abc import Callable, Hashable, Mapping
 from typing import Any
 
 Found = Mapping[str, Any] | None
-# Python's workers outlive their tasks, and what is remembered outlives them too: table -> its cache.
+# Python workers outlive their tasks, and so does the cache: table -> its cache.
 _CACHES: dict[Hashable, RowCache] = {}
 
 
 class RowCache:
-    """Rows by key, each for a time; the longest unused goes first.
+    """Rows by key with an expiry; the least recently used is evicted first.
 
     Args:
-        ttl_ms: for how long a row, or that there is none, may be used.
-        entries: at most.
-        now_s: a clock in seconds that never goes back.
+        ttl_ms: how long a row, or a miss, may be used.
+        entries: maximum number.
+        now_s: a monotonic clock in seconds.
     """
 
     def __init__(self, ttl_ms: int, entries: int, now_s: Callable[[], float] = time.monotonic) -> None:
@@ -31,7 +31,7 @@ class RowCache:
         return len(self._rows)
 
     def get(self, key: str) -> tuple[bool, Found]:
-        """Whether something is known of a key, and the row; None where there is none."""
+        """Whether a key is cached, and its row; None for a miss."""
         known = self._rows.get(key)
         if known is None:
             return False, None
@@ -43,7 +43,7 @@ class RowCache:
         return True, row
 
     def put(self, key: str, row: Found) -> None:
-        """Remembers what was found, from now on."""
+        """Caches what was found."""
         self._rows[key] = (self._now_s() + self._ttl_s, row)
         self._rows.move_to_end(key)
         while len(self._rows) > self._entries:
@@ -54,7 +54,7 @@ def of_this_worker(identity: Hashable, ttl_ms: int, entries: int) -> RowCache:
     """The worker's cache of a table.
 
     Args:
-        identity: of the table and of all that its cache depends on.
+        identity: of the table and of everything that its cache depends on.
         ttl_ms: see `RowCache`.
         entries: see `RowCache`.
     """

@@ -1,4 +1,4 @@
-"""Queries that a database away for a while does not fail: asked again until it is back, or until patience ends."""
+"""Queries that survive a temporarily unavailable database: retried until it is back, or until the time for retries ends."""
 
 from __future__ import annotations
 
@@ -16,13 +16,13 @@ if TYPE_CHECKING:
     import psycopg
 
 TIMEOUT_MS = 10_000
-# SQLSTATEs of a text that no value of a type can be: invalid_text_representation, character_not_in_repertoire, and the formats of dates
+# SQLSTATEs of a text that is not a value of a type: invalid_text_representation, character_not_in_repertoire, and the formats of dates
 # (PostgreSQL documentation, "PostgreSQL Error Codes").
 _NO_VALUE = ("22P02", "22021", "22007", "22008")
 
 
 class NoSuchValue(Exception):
-    """An argument is no value of its column's type, so that no row can have it."""
+    """An argument is not a value of its column's type, so no row can have it."""
 
 
 class Database:
@@ -30,9 +30,9 @@ class Database:
 
     Args:
         url: ``postgresql://user:password@host/database``.
-        path: who asks, for the errors.
+        path: the caller, for errors.
         timeout_ms: of a query.
-        retry_limit_s: for how long a database may be away before a query has failed.
+        retry_limit_s: how long a database may be unavailable before a query has failed.
     """
 
     def __init__(self, url: str, path: str, timeout_ms: int = TIMEOUT_MS, retry_limit_s: float = RETRY_LIMIT_S) -> None:
@@ -50,11 +50,11 @@ class Database:
             self._free.get().close()
 
     def rows(self, query: str, arguments: Sequence[object]) -> list[tuple[Any, ...]]:
-        """What a query gives; may be called from several threads at once.
+        """The result of a query; thread-safe.
 
         Raises:
             NoSuchValue: see there.
-            DatabaseUnreachable: JOB-053, after the patience.
+            DatabaseUnreachable: JOB-053, after the time for retries.
             LookupRefused: JOB-072.
         """
         import psycopg
@@ -111,7 +111,7 @@ def _executed(connection: psycopg.Connection[tuple[Any, ...]], query: str, argum
     try:
         return connection.execute(query.encode(), arguments)
     except psycopg.DataError as error:
-        # Without a state it was psycopg itself that found a text with a NUL. What it can't make of an answer is no matter of the arguments.
+        # Without an SQLSTATE it was psycopg itself that found a text with a NUL. An unreadable response is not the arguments' fault.
         if error.sqlstate in (None, *_NO_VALUE):
             raise NoSuchValue from None
         raise

@@ -1,4 +1,4 @@
-"""A table of a database, as a job looks rows up in it."""
+"""A lookup table of a database."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ from penstock.jobs.blocks.lookups.queries import Database
 from penstock.jobs.errors import LookupTableDoesNotFit
 from penstock.jobs.spec import Table
 
-# PostgreSQL's name of a type -> Spark's; all others are read as text.
+# PostgreSQL type -> Spark type; all others are read as text.
 _TYPES: dict[str, DataType] = {
     "bool": BooleanType(),
     "int2": ShortType(),
@@ -40,9 +40,9 @@ _TYPES: dict[str, DataType] = {
     "timestamptz": TimestampType(),
     "bytea": BinaryType(),
 }
-# A numeric without limits, or with wider ones than Spark's, is read with these.
+# Used for a numeric without limits, or with wider ones than Spark's.
 _WIDEST = DecimalType(38, 18)
-# Without the limits of a type: a key cast to character varying(3) would be cut, and found.
+# Without the limits of a type: a key cast to character varying(3) would be truncated, and match.
 _COLUMNS = """
     SELECT a.attname, t.typname, a.atttypmod, format_type(a.atttypid, -1)
     FROM pg_attribute a JOIN pg_type t ON t.oid = a.atttypid
@@ -52,7 +52,7 @@ _COLUMNS = """
 
 @dataclass(frozen=True)
 class ColumnType:
-    """A column's type: Spark's, how the database is asked for it, and the database's own name of it."""
+    """A column's type: Spark's, the expression to select it, and the database's own name of it."""
 
     spark: DataType
     read_as: str | None
@@ -61,14 +61,14 @@ class ColumnType:
 
 @dataclass(frozen=True)
 class LookupTable:
-    """A table with what is needed to look rows up in it.
+    """A table with everything needed for lookups.
 
     Args:
         name: in the spec.
-        table: as the spec has it.
+        table: as in the spec.
         url: of its database, credentials included.
-        key: columns of the key with their types.
-        columns: columns that are read, with their types.
+        key: key columns with their types.
+        columns: the columns to read, with their types.
     """
 
     name: str
@@ -79,11 +79,11 @@ class LookupTable:
 
     @property
     def schema(self) -> StructType:
-        """The row that a lookup gives."""
+        """The schema of a looked-up row."""
         return StructType([StructField(name, kind.spark, True) for name, kind in self.columns])
 
     def query(self) -> str:
-        """Rows for many keys at once: an array for each column of the key in, the key's number and the row out."""
+        """A query for many keys at once: an array per key column in, the key's number and the row out."""
         keys = [f"k{number}" for number in range(len(self.key))]
         arrays = ", ".join(f"%s::{kind.own}[]" for _, kind in self.key)
         same = " AND ".join(f"t.{_quoted(name)} = q.{key}" for key, (name, _) in zip(keys, self.key, strict=True))
@@ -97,7 +97,7 @@ def open_table(name: str, table: Table, url: str) -> LookupTable:
 
     Args:
         name: in the spec.
-        table: as the spec has it.
+        table: as in the spec.
         url: of the database.
 
     Raises:
@@ -124,8 +124,8 @@ def column_type(kind: str, modifier: int, own: str) -> ColumnType:
 
     Args:
         kind: PostgreSQL's name of it.
-        modifier: its precision and scale, as the catalog has them; -1: none.
-        own: as it is written in SQL without precision and length, ``character varying``.
+        modifier: its precision and scale, as in the catalog; -1: none.
+        own: as written in SQL without precision and length, ``character varying``.
     """
     if kind in _TYPES:
         return ColumnType(_TYPES[kind], None, own)

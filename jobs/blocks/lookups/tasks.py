@@ -1,4 +1,4 @@
-"""A lookup's part in each task: keys in, rows out of the journal, the cache or the database."""
+"""A lookup's side in each task: keys in, rows out of the journal, the cache or the database."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 # Columns with the key's parts, numbered.
 PART = "_lookup_"
-# Keys of one query.
+# Keys per query.
 _KEYS_A_QUERY = 500
 _ROW = "row"
 
@@ -37,12 +37,12 @@ class LookupTask:
         path: the table's, for errors.
         url: of the database.
         query: see `penstock.jobs.blocks.lookups.table.LookupTable.query`.
-        parts: how many columns the key has.
+        parts: number of key columns.
         row: fields of a row of the table.
-        column: the name that the row gets.
+        column: the name of the row in the result.
         ttl_ms: of the cache.
         entries: of the cache.
-        concurrency: queries of a task at once.
+        concurrency: concurrent queries of a task.
         timeout_ms: of a query.
         retry_limit_s: see `penstock.jobs.blocks.lookups.queries.Database`.
     """
@@ -61,7 +61,7 @@ class LookupTask:
     retry_limit_s: float
 
     def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        """The rows with what was found for them as one more column, without the key's parts."""
+        """The rows with the looked-up row as one more column, without the key's parts."""
         with in_a_task():
             journal = Journal(TaskPlace.here(), self.journal, self._page())
             with Database(self.url, self.path, self.timeout_ms, self.retry_limit_s) as database:
@@ -100,7 +100,7 @@ class _Run:
         return pa.RecordBatch.from_arrays(columns, names=[*kept, self._task.column])
 
     def _keys(self, batch: pa.RecordBatch) -> list[Parts | None]:
-        """Each row's key; None where nothing is looked up for it."""
+        """Each row's key; None if nothing is looked up for it."""
         columns = [batch.column(f"{PART}{number}").to_pylist() for number in range(self._task.parts)]
         tags = batch.column(TAG).to_pylist()
         keyed = zip(tags, zip(*columns, strict=True), strict=True)
@@ -125,7 +125,7 @@ class _Run:
         return entries
 
     def _asked(self, keys: Sequence[str], wanted: Mapping[str, Parts]) -> dict[str, Found]:
-        """What the database has for keys, None where it has nothing."""
+        """The database's rows for keys, None for a miss."""
         some = [keys[start : start + _KEYS_A_QUERY] for start in range(0, len(keys), _KEYS_A_QUERY)]
         if not some:
             return {}
