@@ -70,7 +70,7 @@ def _instance(known: Catalog, name: str) -> InstanceType:
     instance = known.get(name)
     if instance is None:
         close = difflib.get_close_matches(name, [kind.name for kind in known.types], n=3)
-        fix = f"did you mean {' or '.join(close)}?" if close else "penstock catalog list says which catalogs there are"
+        fix = f"did you mean {' or '.join(close)}?" if close else "list the catalogs with: penstock catalog list"
         need = f"one of the {len(known.types):,} instance types of {known.region} ({known.date})"
         raise WrongUsage(given=f"the instance type {name}", need=need, fix=fix)
     return instance
@@ -82,7 +82,7 @@ def _refresh(arguments: argparse.Namespace) -> None:
         from penstock.scripts.progress import Steps
     except ModuleNotFoundError as error:
         fix = "./scripts/setup, and .venv/bin/penstock"
-        raise PackageMissing(path="catalog refresh", given=error.name or "", need="a package that is not installed", fix=fix) from None
+        raise PackageMissing(path="catalog refresh", given=error.name or "", need="a missing package", fix=fix) from None
     now = datetime.now(UTC)
     out = arguments.out or Path(f"catalog.{arguments.region}.{now.date().isoformat()}.json")
     with _whole_file(out) as file:
@@ -101,13 +101,15 @@ def _whole_file(path: Path) -> Iterator[TextIO]:
             yield file
         unfinished.replace(path)
     except OSError as error:
-        need = "a file that can be written"
-        raise SnapshotNotWritten(path=str(path), given=error.strerror or str(error), need=need, fix="name another with --out") from None
+        need = "a writable file"
+        raise SnapshotNotWritten(
+            path=str(path), given=error.strerror or str(error), need=need, fix="specify another file with --out"
+        ) from None
     finally:
         unfinished.unlink(missing_ok=True)
 
 
 def _region(text: str) -> str:
     if not re.fullmatch(REGION_PATTERN, text):
-        raise argparse.ArgumentTypeError(f"{text} is no name of an AWS region")
+        raise argparse.ArgumentTypeError(f"{text} is not an AWS region")
     return text

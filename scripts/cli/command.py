@@ -113,12 +113,12 @@ def _guarded(words: list[str]) -> int:
 def _run(words: list[str]) -> int:
     if not words or words[0].startswith("-"):
         _top_parser().parse_args(words)
-        raise WrongUsage(given="no verb", need=f"one of {', '.join(VERBS)}", fix="penstock --help")
+        raise WrongUsage(given="no command", need=f"one of {', '.join(VERBS)}", fix="penstock --help")
     name = words[0]
     if name not in VERBS:
         close = difflib.get_close_matches(name, VERBS, n=1)
         fix = f"did you mean {close[0]}?" if close else "penstock --help"
-        raise WrongUsage(given=f"the verb {name}", need=f"one of {', '.join(VERBS)}", fix=fix)
+        raise WrongUsage(given=f"command {name}", need=f"one of {', '.join(VERBS)}", fix=fix)
     module = _verb(name)
     parser = _Parser(prog=f"penstock {name}", description=_sentence(VERBS[name].help), allow_abbrev=False)
     module.add_arguments(parser)
@@ -134,7 +134,7 @@ def _verb(name: str) -> Any:
         if (error.name or "").split(".")[0] in _OWN:
             raise
         fix = "./scripts/setup, and .venv/bin/penstock"
-        raise PackageMissing(path=f"penstock {name}", given=error.name or "", need="a package that is not installed", fix=fix) from None
+        raise PackageMissing(path=f"penstock {name}", given=error.name or "", need="a missing package", fix=fix) from None
 
 
 def _top_parser() -> argparse.ArgumentParser:

@@ -81,7 +81,7 @@ def compared(specs: Sequence[Path], environments: Sequence[str]) -> list[tuple[P
     """
     if len(specs) > 2 or len(environments) > 2:
         given = f"{len(specs)} specs, {len(environments)} environments"
-        raise WrongUsage(given=given, need="at most two of each: a bill, or the difference between two", fix="penstock cost --help")
+        raise WrongUsage(given=given, need="at most two of each: one for a bill, two for the difference", fix="penstock cost --help")
     named = environments or [DEFAULT_ENVIRONMENT]
     first = (specs[0], named[0])
     return [first, (specs[-1], named[-1])] if len(specs) == 2 or len(named) == 2 else [first]
@@ -92,8 +92,8 @@ def _priced(spec: Path, environment: str, arguments: argparse.Namespace) -> Pric
     name = job.where.environment.name
     if job.plan.cost is None:
         raise_all(violation(found) for found in job.plan.violations)
-        need = "an environment with a cluster (network, eks and nodes) in a region whose prices are known"
-        raise WrongUsage(given=f"the environment {name}", need=need, fix=f"--environment {DEFAULT_ENVIRONMENT}")
+        need = "an environment with a cluster (network, eks and nodes) in a region with known prices"
+        raise WrongUsage(given=f"environment {name}", need=need, fix=f"--environment {DEFAULT_ENVIRONMENT}")
     return Priced(job.name, name, job.plan, job.plan.cost)
 
 

@@ -91,7 +91,7 @@ def _deploy(arguments: argparse.Namespace, aws: AwsAccess, plans: EnvironmentPla
 
 def _unlock(deployment: Deployment, arguments: argparse.Namespace) -> None:
     if len(arguments.stacks) != 1:
-        raise WrongUsage(given=f"--unlock with {len(arguments.stacks)} stacks", need="the one STACK of that lock", fix="name it")
+        raise WrongUsage(given=f"--unlock with {len(arguments.stacks)} stacks", need="the STACK of that lock", fix="specify it")
     deployment.terraform(arguments.stacks[0]).unlock(arguments.unlock)
 
 

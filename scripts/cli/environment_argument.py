@@ -84,5 +84,5 @@ def _names_environment(word: str, environment: str) -> bool:
 def _given(arguments: argparse.Namespace) -> str | None:
     given = [name for name in (arguments.environment_argument, arguments.environment) if name]
     if len(set(given)) > 1:
-        raise WrongUsage(given=f"the environments {' and '.join(given)}", need="one environment", fix="name it once")
+        raise WrongUsage(given=f"environments {' and '.join(given)}", need="a single environment", fix="specify it once")
     return given[0] if given else None

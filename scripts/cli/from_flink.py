@@ -102,4 +102,4 @@ def _write(out: Path, text: str) -> None:
     try:
         out.write_text(text, encoding="utf-8")
     except OSError as error:
-        raise SpecNotWritten(path=str(out), need=error.strerror or "a file that can be written", fix="name another file") from None
+        raise SpecNotWritten(path=str(out), need=error.strerror or "a writable file", fix="specify another file") from None

@@ -66,7 +66,7 @@ def run(arguments: argparse.Namespace) -> int:
     today = _today(arguments.today)
     if not arguments.specs and not arguments.manifest and arguments.environment is None:
         need = "a job spec, --manifest FILE, or --environment ENV"
-        raise NothingToLint(given="none of them", need=need, fix="penstock lint jobs/specs/user_credit.yaml")
+        raise NothingToLint(given="none", need=need, fix="penstock lint jobs/specs/user_credit.yaml")
     findings = _findings(arguments, today, ignored)
     if arguments.output == "table":
         sys.stdout.write(table.render(findings, _looked_at(arguments), screen_of(sys.stdout, os.environ)))
@@ -157,7 +157,7 @@ def _manifest_subject(manifests: Manifests, environment: LintedEnvironment | Non
 def _ignored(names: Sequence[str]) -> frozenset[str]:
     ids = [name.strip() for text in names for name in text.split(",")]
     faults = [
-        UnknownRule(path="--ignore", given=name, need="the id of a rule", fix=meant(name.upper(), RULES, "penstock lint --rules"))
+        UnknownRule(path="--ignore", given=name, need="a rule id", fix=meant(name.upper(), RULES, "penstock lint --rules"))
         for name in ids
         if name not in RULES
     ]
@@ -171,7 +171,7 @@ def _today(text: str | None) -> str:
     try:
         return datetime.datetime.strptime(text, "%Y-%m-%d").replace(tzinfo=datetime.UTC).date().isoformat()
     except ValueError:
-        raise BadDate(path="--today", given=text, need="a date as 2026-11-21", fix="write year, month and day") from None
+        raise BadDate(path="--today", given=text, need="a date such as 2026-11-21", fix="use the format YYYY-MM-DD") from None
 
 
 def _looked_at(arguments: argparse.Namespace) -> str:

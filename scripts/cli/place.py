@@ -58,7 +58,7 @@ def nodes_of(environment: str | None, catalog: Path | None = None) -> Nodes:
     found = where(environment, catalog)
     if found.cluster is None:
         need = "an environment with a cluster: network, eks and nodes"
-        raise WrongUsage(given=f"the environment {environment}", need=need, fix="leave it out for Karpenter's own defaults")
+        raise WrongUsage(given=f"environment {environment}", need=need, fix="omit it to use Karpenter's defaults")
     return Nodes(found.cluster.catalog, found.cluster.node_settings, found.cluster.zones)
 
 
@@ -137,23 +137,23 @@ def _json(path: Path) -> Any:
         with path.open("rb") as file:
             content = file.read(MAX_BYTES + 1)
     except OSError as fault:
-        raise _unreadable(path, given=fault.strerror or str(fault), need="a JSON file that can be read") from None
+        raise _unreadable(path, given=fault.strerror or str(fault), need="a readable JSON file") from None
     except ValueError as fault:
-        raise _unreadable(path, given=str(fault), need="the path of a file") from None
+        raise _unreadable(path, given=str(fault), need="a file path") from None
     if len(content) > MAX_BYTES:
         raise _unreadable(path, given="a larger file", need=f"at most {MAX_BYTES // 1_000_000} MB")
     try:
         return json.loads(content.decode("utf-8-sig"), object_pairs_hook=_unique, parse_constant=_no_constant)
     except json.JSONDecodeError as fault:
         raise UnreadableScenario(
-            at=Place(file=str(path), line=fault.lineno, column=fault.colno), given=fault.msg, need="JSON", fix="mend the JSON"
+            at=Place(file=str(path), line=fault.lineno, column=fault.colno), given=fault.msg, need="JSON", fix="correct the JSON"
         ) from None
     except UnicodeDecodeError:
-        raise _unreadable(path, given="bytes that are no text", need="JSON in UTF-8") from None
+        raise _unreadable(path, given="bytes that are not valid UTF-8", need="UTF-8 encoded JSON") from None
     except RecursionError:
-        raise _unreadable(path, given="very deep nesting", need="a scenario") from None
+        raise _unreadable(path, given="excessive nesting", need="a scenario") from None
     except ValueError as fault:
-        raise _unreadable(path, given=str(fault), need="JSON whose keys are unique, without NaN and Infinity") from None
+        raise _unreadable(path, given=str(fault), need="JSON with unique keys, without NaN and Infinity") from None
 
 
 def _unreadable(path: Path, given: str, need: str) -> UnreadableScenario:
@@ -164,7 +164,7 @@ def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     found = dict(pairs)
     if len(found) != len(pairs):
         names = [name for name, _ in pairs]
-        raise ValueError(f"the key {next(name for name in names if names.count(name) > 1)!r} twice in one object")
+        raise ValueError(f"the key {next(name for name in names if names.count(name) > 1)!r} is duplicated in an object")
     return found
 
 

@@ -53,7 +53,7 @@ def check(out: Path) -> None:
         NoPage: USE-041.
     """
     if out.suffix.lower() not in _SUFFIXES:
-        raise NoPage(path="--out", given=str(out), need=f"a file that ends in {' or '.join(_SUFFIXES)}", fix=f"--out {out}.html")
+        raise NoPage(path="--out", given=str(out), need=f"a file name ending in {' or '.join(_SUFFIXES)}", fix=f"--out {out}.html")
 
 
 def write(out: Path, text: str) -> None:
@@ -66,5 +66,5 @@ def write(out: Path, text: str) -> None:
         # A path of the user's need not be text that UTF-8 has.
         out.write_bytes(text.encode("utf-8", errors="backslashreplace"))
     except OSError as error:
-        need = f"a file in a folder that can be written to: {error.strerror or error}"
-        raise ReportNotWritten(path="--out", given=str(out), need=need, fix="make the folder, or give another --out") from None
+        need = f"a file in a writable directory: {error.strerror or error}"
+        raise ReportNotWritten(path="--out", given=str(out), need=need, fix="create the directory, or specify another --out") from None

@@ -61,7 +61,7 @@ def _check(arguments: argparse.Namespace) -> None:
         given = "both a SPEC and --from-flink" if arguments.specs else "no SPEC"
         raise WrongUsage(given=given, need="job specs, or --from-flink with one file", fix="penstock size --help")
     if arguments.out is not None and arguments.from_flink is None:
-        raise WrongUsage(given=f"--out {arguments.out}", need="--from-flink beside it: else no spec is made", fix="leave it out")
+        raise WrongUsage(given=f"--out {arguments.out}", need="--out only together with --from-flink", fix="remove it")
 
 
 def _check_names(jobs: Sequence[PlannedJob]) -> None:
@@ -69,7 +69,7 @@ def _check_names(jobs: Sequence[PlannedJob]) -> None:
     twice = next((name for name in names if names.count(name) > 1), None)
     if twice is not None:
         files = ", ".join(str(job.spec.path) for job in jobs if job.name == twice)
-        raise WrongUsage(given=f"the job {twice} in {files}", need="jobs with different names", fix="name each spec once")
+        raise WrongUsage(given=f"the job {twice} in {files}", need="unique job names", fix="specify each spec once")
 
 
 def _one(job: PlannedJob, arguments: argparse.Namespace) -> int:
@@ -87,8 +87,10 @@ def _one(job: PlannedJob, arguments: argparse.Namespace) -> int:
 
 def _several(jobs: Sequence[PlannedJob], there: Where, arguments: argparse.Namespace) -> int:
     if there.cluster is None:
-        need = "an environment with a cluster: without one there is nothing that jobs share"
-        raise WrongUsage(given=f"the environment {there.environment.name}", need=need, fix="size them one by one, or name another")
+        need = "an environment with a cluster, for jobs to share"
+        raise WrongUsage(
+            given=f"the environment {there.environment.name}", need=need, fix="size them one by one, or use another environment"
+        )
     shared = plan_together({job.name: job.plan for job in jobs}, there.cluster)
     if arguments.output == "table":
         _print_several(jobs, shared, explain=arguments.explain)

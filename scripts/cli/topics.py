@@ -127,11 +127,11 @@ def _agree(arguments: argparse.Namespace) -> None:
     if arguments.yes:
         return
     if arguments.output != "table" or not sys.stdin.isatty():
-        need = "--yes, where nobody can be asked"
-        raise WrongUsage(given="penstock topics apply", need=need, fix="look at penstock topics plan first, then apply with --yes")
+        need = "--yes if stdin is not a terminal"
+        raise WrongUsage(given="penstock topics apply", need=need, fix="review the output of penstock topics plan, then apply with --yes")
     answer = input("Apply these changes? Only 'yes' is accepted: ")
     if answer.strip().lower() not in _YES:
-        raise NotAgreed(path="topics", given=answer, need="yes", fix="run it again when it is as you want it")
+        raise NotAgreed(path="topics", given=answer, need="yes", fix="run it again to confirm")
 
 
 def _do(todo: Sequence[TopicChange], brokers: TopicBrokers) -> None:

@@ -121,7 +121,9 @@ def _namesakes(jobs: list[Job]) -> list[PenstockError]:
     for job in jobs:
         before = first.setdefault(job.name, job)
         if before is not job:
-            fault = Contradiction(need=f"a name of its own; {before.spec.path} has this one", fix="rename one, or run them one by one")
+            fault = Contradiction(
+                need=f"a unique name; {before.spec.path} already uses this one", fix="rename one of them, or run the jobs one by one"
+            )
             faults.append(job.spec.document.locate(fault, ("metadata", "name")))
     return faults
 
@@ -134,15 +136,17 @@ def _fed_twice(jobs: list[Job]) -> list[PenstockError]:
         for topic in job.generators:
             before = first.setdefault(topic, job)
             if before.name != job.name:
-                fault = Contradiction(need=f"topics that no other job is fed through; {before.name} is", fix="run them one by one")
+                fault = Contradiction(
+                    need=f"topics without input of another job; {before.name} has input for them", fix="run them one by one"
+                )
                 faults.append(job.spec.document.locate(fault, ("spec", "local", "input", topic)))
     return faults
 
 
 def _without_input(jobs: list[Job]) -> list[PenstockError]:
     """Jobs that nothing would be fed to: there would be nothing to check."""
-    fault = "at least one topic with its input, for there is nothing to run the job on"
-    fix = "add spec.local.input, or feed the topics yourself with --keep"
+    fault = "input for at least one topic"
+    fix = "add spec.local.input, or produce to the topics yourself with --keep"
     return [
         job.spec.document.locate(MissingField(path="spec.local.input", need=fault, fix=fix), ("spec", "local", "input"))
         for job in jobs
@@ -204,8 +208,8 @@ def _plan_again(local: LocalEnvironment, steps: Steps) -> None:
     with steps.at("plan", "planning every stack again with Terraform") as step:
         differing = local.differing()
         if differing:
-            fix = "see terraform-plan.log of the stack: the emulated AWS answers otherwise than it was asked"
-            raise StacksDiffer(path=", ".join(differing), given="a plan with changes", need="none right after an apply", fix=fix)
+            fix = "see terraform-plan.log of the stack: the emulated AWS returns other values than were applied"
+            raise StacksDiffer(path=", ".join(differing), given="a plan with changes", need="no changes right after an apply", fix=fix)
         step.said = "no changes"
 
 
@@ -254,7 +258,7 @@ def _check(one: LocalRun, steps: Steps) -> None:
     _show(one, outcome, found, steps)
     if found.differences:
         raise WrongResult(
-            path=one.job.name, given="\n       ".join(found.differences), need=found.checked, fix="see the job, or its expectation"
+            path=one.job.name, given="\n       ".join(found.differences), need=found.checked, fix="check the job, or its expectation"
         )
 
 
@@ -306,7 +310,7 @@ def _keep_logs(folder: Path, steps: Steps) -> None:
 
 def _port(text: str) -> int:
     if not text.isdigit() or int(text) > 65_535:
-        raise argparse.ArgumentTypeError(f"{text!r} is no port: a number from 0 to 65535 is; 0 takes a free one")
+        raise argparse.ArgumentTypeError(f"{text!r} is not a port: use a number from 0 to 65535; 0 selects a free port")
     return int(text)
 
 

@@ -73,7 +73,7 @@ class Outcome(BaseModel):
 
 class _Parser(argparse.ArgumentParser):
     def error(self, message: str) -> NoReturn:
-        raise WrongOption(given=message, need="--tier, --localstack, --list, and what is for pytest after --", fix="./scripts/test --help")
+        raise WrongOption(given=message, need="--tier, --localstack, --list, and pytest's options after --", fix="./scripts/test --help")
 
 
 def _asked_tiers(asked: Sequence[str]) -> tuple[str, ...]:
@@ -81,7 +81,7 @@ def _asked_tiers(asked: Sequence[str]) -> tuple[str, ...]:
     unknown = [name for name in names if name not in (*TIERS, "all")]
     if unknown:
         raise WrongOption(
-            path="--tier", given=", ".join(unknown), need=", ".join((*TIERS, "all")), fix="./scripts/test --list says what they are"
+            path="--tier", given=", ".join(unknown), need=", ".join((*TIERS, "all")), fix="list them with: ./scripts/test --list"
         )
     return tuple(tier for tier in TIERS if tier in names or "all" in names)
 

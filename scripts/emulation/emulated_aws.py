@@ -80,7 +80,7 @@ class EmulatedAws:
     def port(self) -> int:
         """The port that it listens on."""
         if self._port is None:
-            raise ValueError("the emulated AWS has not been started")
+            raise ValueError("the emulated AWS is not running")
         return self._port
 
     @property
@@ -142,8 +142,8 @@ class EmulatedAws:
             EmulatorDied: RUN-003, with the end of its log.
         """
         if not self.alive():
-            given = f"it ended with code {self._supervised.returncode}; the end of {self.log}:\n{_indented(self._supervised.tail())}"
-            raise EmulatorDied(path="moto", given=given, need="an emulator that runs until the end", fix="see its log, and run again")
+            given = f"exit code {self._supervised.returncode}; the end of {self.log}:\n{_indented(self._supervised.tail())}"
+            raise EmulatorDied(path="moto", given=given, need="an emulator that runs until it is stopped", fix="check its log, and retry")
 
     def stop(self) -> None:
         """Ends it; does nothing the second time."""
@@ -157,15 +157,13 @@ class EmulatedAws:
             if ready := _READY.search(said):
                 return int(ready[1])
             if refused := _PORT_IN_USE.search(said):
-                fix = f"stop what listens there, or choose another with {self._port_option}; 0 takes a free one"
+                fix = f"stop the process listening on it, or choose another port with {self._port_option}; 0 selects a free one"
                 raise PortInUse(path=f"127.0.0.1:{self._asked_port}", given=refused[1], need="a free port for the emulated AWS", fix=fix)
             if not alive:
                 self.check()
             time.sleep(POLL_S)
-        need = f"to listen within {self._start_limit_s:g} s"
-        raise EmulatorNotReady(
-            path="moto", given=self._supervised.tail() or "an empty log", need=need, fix=f"see {self.log}, and run again"
-        )
+        need = f"accepting connections within {self._start_limit_s:g} s"
+        raise EmulatorNotReady(path="moto", given=self._supervised.tail() or "an empty log", need=need, fix=f"check {self.log}, and retry")
 
     def _said(self) -> str:
         """What this emulator wrote; the log may hold an earlier one's words too."""

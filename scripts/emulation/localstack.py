@@ -141,12 +141,12 @@ class LocalStack:
             if _READY.search(self._said()):
                 return
             if not alive:
-                given = f"it ended with code {supervised.returncode}; the end of {self.log}:\n{supervised.tail()}"
-                fix = "see its log, and run again"
-                raise EmulatorDied(path="localstack", given=given, need="an emulator that runs until the end", fix=fix)
+                given = f"exit code {supervised.returncode}; the end of {self.log}:\n{supervised.tail()}"
+                fix = "check its log, and retry"
+                raise EmulatorDied(path="localstack", given=given, need="an emulator that runs until it is stopped", fix=fix)
             time.sleep(POLL_S)
         given = supervised.tail() or "an empty log"
-        raise EmulatorNotReady(path="localstack", given=given, need=f"to be ready within {self._start_limit_s:g} s", fix=f"see {self.log}")
+        raise EmulatorNotReady(path="localstack", given=given, need=f"ready within {self._start_limit_s:g} s", fix=f"check {self.log}")
 
     def _said(self) -> str:
         """What this LocalStack wrote; the log may hold an earlier one's words too."""
@@ -158,8 +158,8 @@ class LocalStack:
 def _python(environment: Mapping[str, str]) -> str:
     python = find(environment)
     if python is None:
-        need = "Python 3.13, which LocalStack's host mode runs on and no other"
-        fix = f"install it, or name one in {VARIABLE}; or run LocalStack yourself and name its URL in {ENDPOINT_VARIABLE}"
+        need = "Python 3.13, the only version supported by LocalStack's host mode"
+        fix = f"install it, or set {VARIABLE} to its path; or run LocalStack yourself and set {ENDPOINT_VARIABLE} to its URL"
         raise MissingTool(path=NAME, need=need, fix=fix)
     return python
 
@@ -173,13 +173,13 @@ def _checked(endpoint: str) -> str:
         raise _not_reached(endpoint, f"{type(error).__name__}: {error}") from error
     missing = [service for service in SERVICES if told.get(service) not in ("available", "running", "starting", "initialized")]
     if missing:
-        raise _not_reached(endpoint, f"it has no {', '.join(missing)}")
+        raise _not_reached(endpoint, f"missing services: {', '.join(missing)}")
     return endpoint
 
 
 def _not_reached(endpoint: str, given: str) -> LocalStackNotReached:
     need = f"a LocalStack with {', '.join(SERVICES)}"
-    fix = f"start it, for example with 'localstack start', or unset {ENDPOINT_VARIABLE}: then one is started here"
+    fix = f"start it, for example with 'localstack start', or unset {ENDPOINT_VARIABLE} to have one started"
     return LocalStackNotReached(path=endpoint, given=given, need=need, fix=fix)
 
 

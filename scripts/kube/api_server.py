@@ -127,8 +127,10 @@ class ApiServer:
         for supervised in (self._etcd, self._server):
             if supervised is not None and not supervised.alive():
                 name = Path(supervised.argv[0]).name
-                given = f"{name} ended with code {supervised.returncode}; its log, {supervised.log}, ends with:\n{supervised.tail()}"
-                raise ServerDied(path="kubernetes", given=given, need="an API that runs until the end", fix="see the log, and run again")
+                given = f"{name} exited with code {supervised.returncode}; the end of its log, {supervised.log}:\n{supervised.tail()}"
+                raise ServerDied(
+                    path="kubernetes", given=given, need="an API server that runs until it is stopped", fix="check the log, and retry"
+                )
 
     def _start_on(self, etcd: Path, server: Path, client_port: int, peer_port: int, port: int) -> None:
         self._port = port
@@ -190,15 +192,15 @@ class ApiServer:
 
     def _wait_until_ready(self) -> None:
         until_s = time.monotonic() + self._start_limit_s
-        said = "no answer"
+        said = "no response"
         while time.monotonic() < until_s:
             self.check()
             said = self._readiness()
             if said == "ok":
                 return
             time.sleep(POLL_S)
-        need = f"the answer ok from /readyz within {self._start_limit_s:g} s"
-        raise ServerNotReady(path=self.url, given=said, need=need, fix=f"see the logs in {self._logs}, and run again")
+        need = f"the response ok from /readyz within {self._start_limit_s:g} s"
+        raise ServerNotReady(path=self.url, given=said, need=need, fix=f"check the logs in {self._logs}, and retry")
 
     def _readiness(self) -> str:
         """What the API says of itself: ``ok``, or what it still waits for."""

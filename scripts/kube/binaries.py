@@ -160,7 +160,7 @@ class _Build:
     def _version(self) -> str:
         """Go's version and what it builds for, as seen from the module's folder: Go may fetch a newer one of itself if it is allowed to."""
         command = [self._go, "env", "GOVERSION", "GOOS", "GOARCH"]
-        need, fix = f"Go {self._needed()} or newer", "install the Go that is needed, or a newer one"
+        need, fix = f"Go {self._needed()} or later", "install this version or a later one"
         try:
             said = subprocess.run(
                 command, cwd=self._module, env=self._environment, capture_output=True, text=True, timeout=_VERSION_LIMIT_S, check=False
@@ -186,8 +186,8 @@ class _Build:
             ["sh", "-c", script, self._go, self._program.package, str(names)], log, FETCH_LIMIT_S, lambda: "fetching"
         )
         if code != 0:
-            fix = "see that Go reaches its module proxy (go env GOPROXY), and run again; nothing here was changed"
-            raise ModulesNotFetched(path=self._program.name, given=_end_of(log), need="the modules of go.mod, as go.sum has them", fix=fix)
+            fix = "check that Go can reach its module proxy (go env GOPROXY), and retry; nothing was changed"
+            raise ModulesNotFetched(path=self._program.name, given=_end_of(log), need="the modules of go.mod, matching go.sum", fix=fix)
         count = len(names.read_text("utf-8").split())
         names.unlink()
         return count
@@ -200,8 +200,8 @@ class _Build:
 
         command = ["nice", self._go, "build", "-v", *self._flags(), "-o", str(target), self._program.package]
         if self._supervised_run(command, log, limit_s, state) != 0:
-            need = f"{self._program.package} as a program"
-            raise NotBuilt(path=self._program.name, given=_end_of(log), need=need, fix=f"see {log}, and run again")
+            need = f"a successful build of {self._program.package}"
+            raise NotBuilt(path=self._program.name, given=_end_of(log), need=need, fix=f"check {log}, and retry")
 
     def _supervised_run(self, command: list[str], log: Path, limit_s: float, state: Callable[[], str]) -> int | None:
         """Runs a command to its end, which comes at the latest with this process's own."""
@@ -211,7 +211,7 @@ class _Build:
             while supervised.alive():
                 now_s = time.monotonic()
                 if now_s - began_s > limit_s:
-                    fix = "run again: it goes on from where it was stopped"
+                    fix = "retry: the build resumes where it stopped"
                     raise BuildTooLong(path=self._program.name, given=state(), need=f"at most {limit_s:g} s", fix=fix)
                 if now_s - reported_s >= REPORT_EVERY_S:
                     reported_s = now_s
@@ -223,7 +223,7 @@ class _Build:
 def _go() -> str:
     found = shutil.which("go")
     if found is None:
-        fix = "install Go (https://go.dev/doc/install), and see that `go version` works"
+        fix = "install Go (https://go.dev/doc/install), and check that `go version` works"
         raise GoMissing(path="go", given="not in PATH", need="Go, which builds etcd, kube-apiserver and helm", fix=fix)
     return found
 
@@ -235,8 +235,10 @@ def _alone(folder: Path, progress: Progress) -> Iterator[None]:
         folder.mkdir(parents=True, exist_ok=True)
         lock = (folder / ".lock").open("w")
     except OSError as error:
-        fix = "make it writable, or set XDG_CACHE_HOME to a folder that is"
-        raise CacheNotWritable(path=str(folder), given=error.strerror or "", need="a folder to keep programs in", fix=fix) from None
+        fix = "make it writable, or set XDG_CACHE_HOME to a writable directory"
+        raise CacheNotWritable(
+            path=str(folder), given=error.strerror or "", need="a writable directory for the built programs", fix=fix
+        ) from None
     with lock:
         try:
             fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)

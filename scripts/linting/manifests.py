@@ -127,7 +127,7 @@ class _Object:
         found = self.mapping(*path)
         for key, value in found.items():
             if not isinstance(value, str):
-                self.refuse((*path, key), "text: put it in quotes")
+                self.refuse((*path, key), "a string: quote it")
         return {key: value for key, value in found.items() if isinstance(value, str)}
 
     def where(self, *path: str | int) -> Where:
@@ -338,10 +338,10 @@ def _starts(text: str, file: str) -> list[int]:
     except yaml.MarkedYAMLError as error:
         line = error.problem_mark.line + 1 if error.problem_mark else 1
         need = f"YAML: {error.problem or error.context}"
-        fix = "mend the line, or the one above it; a Helm template has to be rendered first"
+        fix = "correct this line or the one above it; render Helm templates first"
         raise BrokenYaml(at=Place(file=file, line=line), need=need, fix=fix) from None
     except yaml.YAMLError as error:
-        raise BrokenYaml(at=Place(file=file, line=1), need=f"YAML: {error}", fix="mend the document") from None
+        raise BrokenYaml(at=Place(file=file, line=1), need=f"YAML: {error}", fix="correct the document") from None
     lines = [mark.line for mark in marks if mark is not None]
     # What stands before the first document are its comments.
     return [0, *lines[1:]] if lines else []

@@ -75,7 +75,7 @@ class LocalDriver:
             if alive:
                 return None
             given = f"code {self._supervised.returncode}; the end of {self.log}:\n{self._supervised.tail()}"
-            raise DriverDied(path="driver", given=given, need="a driver that runs until it is stopped", fix="see its log") from None
+            raise DriverDied(path="driver", given=given, need="a driver that runs until it is stopped", fix="check its log") from None
         if event["event"] == "failed":
             raise_all(_fault(told) for told in event["errors"])
         return event

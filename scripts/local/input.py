@@ -40,7 +40,7 @@ def expectation(spec: SpecFile, app_path: Iterable[Path]) -> Expect | None:
         return _named(reference, app_path)  # type: ignore[no-any-return]
     except Exception as error:
         fault = ExpectationFailed(
-            need=f"a function that can be imported; {type(error).__name__}: {error}", fix="mend the reference or the module"
+            need=f"an importable function; {type(error).__name__}: {error}", fix="correct the reference or the module"
         )
         raise spec.document.locate(fault, ("spec", "local", "expect")) from None
 
@@ -53,8 +53,8 @@ def _generator(spec: SpecFile, topic: str, reference: str, app_path: Iterable[Pa
             return lambda partitions: _lines(file)
         function = _named(reference, app_path)
     except Exception as error:
-        need = f"a function that can be imported, or a .jsonl file beside the spec; {type(error).__name__}: {error}"
-        fault = InputFailed(need=need, fix="mend the reference, the module or the file")
+        need = f"an importable function, or a .jsonl file next to the spec; {type(error).__name__}: {error}"
+        fault = InputFailed(need=need, fix="correct the reference, the module or the file")
         raise spec.document.locate(fault, ("spec", "local", "input", topic)) from None
     takes_partitions = bool(inspect.signature(function).parameters)
     return lambda partitions: _records(topic, function, (partitions,) if takes_partitions else ())
@@ -96,5 +96,5 @@ def _record(topic: str, item: object) -> Record:
     try:
         return Record(json.dumps(item).encode())
     except (TypeError, ValueError) as error:
-        need = "a penstock.jobs.local.recording.Record, bytes, text or a mapping that JSON can write"
-        raise InputFailed(path=f"the generator of {topic}", given=repr(item)[:200], need=need, fix=str(error)) from None
+        need = "a penstock.jobs.local.recording.Record, bytes, a string or a JSON-serializable mapping"
+        raise InputFailed(path=f"generator of {topic}", given=repr(item)[:200], need=need, fix=str(error)) from None

@@ -126,8 +126,8 @@ class KafkaBroker:
             BrokerDied: RUN-010.
         """
         if self._supervised is not None and not self._supervised.alive():
-            given = f"it ended with code {self._supervised.returncode}; its log, {self.log}, ends with:\n{self._supervised.tail()}"
-            raise BrokerDied(path="kafka", given=given, need="a broker that runs until the end", fix="see its log, and run again")
+            given = f"exit code {self._supervised.returncode}; the end of its log, {self.log}:\n{self._supervised.tail()}"
+            raise BrokerDied(path="kafka", given=given, need="a broker that runs until it is stopped", fix="check its log, and retry")
 
     def stop(self) -> None:
         """Ends it and removes its data; does nothing the second time."""
@@ -163,7 +163,7 @@ class KafkaBroker:
         try:
             listener.bind(("127.0.0.1", port))
         except OSError as error:
-            fix = f"stop what listens there, or choose another with {self._port_option}; 0 takes a free one"
+            fix = f"stop the process listening on it, or choose another port with {self._port_option}; 0 selects a free one"
             raise PortInUse(path=f"127.0.0.1:{port}", given=error.strerror or "", need="a free port for Kafka", fix=fix) from None
         return int(listener.getsockname()[1])
 
@@ -182,16 +182,14 @@ class KafkaBroker:
                 command, env=self._environment(), capture_output=True, text=True, timeout=self._start_limit_s, check=False
             )
         except OSError as error:
-            fix = "install a Java, or mend JAVA_HOME; ./scripts/setup says which version"
-            raise MissingTool(path="java", given=f"{command[0]}: {error.strerror}", need="a Java that can be run", fix=fix) from None
+            fix = "install Java, or correct JAVA_HOME; ./scripts/setup --check reports the version"
+            raise MissingTool(path="java", given=f"{command[0]}: {error.strerror}", need="an executable Java", fix=fix) from None
         except subprocess.TimeoutExpired:
-            need = f"a formatted data folder within {self._start_limit_s:g} s"
-            raise BrokerNotReady(
-                path="kafka", given=str(settings.parent), need=need, fix="run again when the machine is less busy"
-            ) from None
+            need = f"a formatted data directory within {self._start_limit_s:g} s"
+            raise BrokerNotReady(path="kafka", given=str(settings.parent), need=need, fix="retry when the machine is less busy") from None
         if done.returncode != 0:
-            given = f"kafka.tools.StorageTool ended with code {done.returncode}: {(done.stderr or done.stdout).strip()[-800:]}"
-            raise BrokerDied(path="kafka", given=given, need="a data folder that can be written", fix="check the disk, and run again")
+            given = f"kafka.tools.StorageTool exited with code {done.returncode}: {(done.stderr or done.stdout).strip()[-800:]}"
+            raise BrokerDied(path="kafka", given=given, need="a writable data directory", fix="check the disk, and retry")
 
     def _java(self, main: str, *arguments: str) -> list[str]:
         flags = [
@@ -218,8 +216,8 @@ class KafkaBroker:
                     return
             except KafkaException:
                 continue
-        need = f"an answer within {self._start_limit_s:g} s"
-        raise BrokerNotReady(path="kafka", given=self.address, need=need, fix=f"see {self.log}, and run again")
+        need = f"a response within {self._start_limit_s:g} s"
+        raise BrokerNotReady(path="kafka", given=self.address, need=need, fix=f"check {self.log}, and retry")
 
 
 def _java() -> str:

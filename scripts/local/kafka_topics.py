@@ -74,7 +74,10 @@ def create(address: str, topics: Mapping[str, int], settings: Mapping[str, Mappi
             fault: KafkaError = error.args[0]
             refused.append(
                 TopicsNotCreated(
-                    path=f"topic {name}", given=fault.str(), need="a name and a count that the broker takes", fix="mend the spec"
+                    path=f"topic {name}",
+                    given=fault.str(),
+                    need="a name and number of partitions that the broker accepts",
+                    fix="correct the spec",
                 )
             )
     raise_all(refused)
@@ -113,9 +116,9 @@ def feed(address: str, topic: str, partitions: int, records: Iterable[Record], p
     left = producer.flush(_TIMEOUT_S)
     if left or writing.failures:
         given = (
-            f"{left + len(writing.failures)} of {count} records were not taken; {writing.failures[0] if writing.failures else 'no answer'}"
+            f"{left + len(writing.failures)} of {count} records were rejected; {writing.failures[0] if writing.failures else 'no response'}"
         )
-        raise InputFailed(path=f"topic {topic}", given=given, need="a broker that takes them", fix="see the broker's log")
+        raise InputFailed(path=f"topic {topic}", given=given, need="a broker that accepts them", fix="check the broker's log")
     progress(count)
     return Fed(partitions, count - len(writing.flush), writing.ends, frozenset(writing.flush))
 
@@ -179,7 +182,7 @@ def _wait_for_leaders(admin: AdminClient, topics: Mapping[str, int]) -> None:
         led = {name: sum(partition.leader >= 0 for partition in topic.partitions.values()) for name, topic in known.items()}
         if all(led.get(name, 0) >= count for name, count in topics.items()):
             return
-    raise TopicsNotCreated(path=", ".join(topics), need=f"leaders within {_TIMEOUT_S:g} s", fix="see the broker's log")
+    raise TopicsNotCreated(path=", ".join(topics), need=f"leaders within {_TIMEOUT_S:g} s", fix="check the broker's log")
 
 
 def _produce(producer: Producer, topic: str, record: Record, partition: int | None, writing: _Writing) -> None:
@@ -203,7 +206,9 @@ def _produce(producer: Producer, topic: str, record: Record, partition: int | No
             producer.poll(0.1)
         except KafkaException as error:
             given = f"a record of {len(record.value or b''):,} bytes: {error.args[0].str()}"
-            raise InputFailed(path=f"topic {topic}", given=given, need="a record that the broker takes", fix="mend the input") from None
+            raise InputFailed(
+                path=f"topic {topic}", given=given, need="a record that the broker accepts", fix="correct the input"
+            ) from None
 
 
 def _consumed(consumer: Consumer, todo: set[int], until: Mapping[int, int]) -> Iterator[Message]:
@@ -214,7 +219,7 @@ def _consumed(consumer: Consumer, todo: set[int], until: Mapping[int, int]) -> I
         if messages:
             heard_s = time.monotonic()
         elif time.monotonic() - heard_s > _TIMEOUT_S:
-            raise InputFailed(path="kafka", need="records up to the end of the topic", fix="see the broker's log")
+            raise InputFailed(path="kafka", need="all all records up to the end of the topic", fix="check the broker's log")
         for message in messages:
             if _ends_partition(message):
                 todo.discard(message.partition() or 0)
@@ -230,7 +235,7 @@ def _ends_partition(message: Message) -> bool:
     """Whether a message only tells that its partition has no more."""
     fault = message.error()
     if fault is not None and fault.code() != KafkaError._PARTITION_EOF:
-        raise InputFailed(path="kafka", given=fault.str(), need="records up to the end of the topic", fix="see the broker's log")
+        raise InputFailed(path="kafka", given=fault.str(), need="all all records up to the end of the topic", fix="check the broker's log")
     return fault is not None
 
 

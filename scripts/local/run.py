@@ -206,7 +206,9 @@ class LocalRun:
         try:
             return self.job.expect(recording)
         except Exception as error:
-            fault = ExpectationFailed(need=f"a result; it raised {type(error).__name__}: {error}", fix="mend the function")
+            fault = ExpectationFailed(
+                need=f"a function that returns; it raised {type(error).__name__}: {error}", fix="correct the function"
+            )
             raise self.job.spec.document.locate(fault, ("spec", "local", "expect")) from error
 
     def output_place(self) -> str:
@@ -231,7 +233,7 @@ class LocalRun:
         except PenstockError:
             raise
         except Exception as error:
-            fault = InputFailed(need=f"records; the generator raised {type(error).__name__}: {error}", fix="mend the generator")
+            fault = InputFailed(need=f"records; the generator raised {type(error).__name__}: {error}", fix="correct the generator")
             raise self.job.spec.document.locate(fault, ("spec", "local", "input", topic)) from error
 
     def _configuration(self) -> RuntimeConfiguration:
@@ -278,8 +280,8 @@ class LocalRun:
             event = driver.next_event(_LOOK_S)
             if event is not None:
                 return event
-        need = f"something from the driver within {STALL_LIMIT_S} s"
-        raise RunTooLong(path=self.job.name, need=need, fix=f"see {driver.log}")
+        need = f"progress of the driver within {STALL_LIMIT_S} s"
+        raise RunTooLong(path=self.job.name, need=need, fix=f"check {driver.log}")
 
     def _all_read(self, ends: Mapping[str, Mapping[str, int]]) -> bool:
         sources = self.job.spec.job.spec.sources

@@ -182,15 +182,15 @@ def _aws(region: str) -> Iterator[None]:
     try:
         yield
     except NO_CREDENTIALS as error:
-        fix = f"{SIGN_IN}, and run again"
+        fix = f"{SIGN_IN}, and retry"
         raise CredentialsMissing(
-            path="AWS", given=one_line(error), need="credentials that may read EC2 and the price list", fix=fix
+            path="AWS", given=one_line(error), need="credentials with read access to EC2 and the price list", fix=fix
         ) from None
     except ClientError as error:
         code, said = error.response["Error"].get("Code", ""), error.response["Error"].get("Message", "")
         need = "ec2:DescribeInstanceTypes, DescribeInstanceTypeOfferings and DescribeSpotPriceHistory, and pricing:GetProducts"
-        fix = f"see that the credentials are current, have these rights, and that the account has {region} enabled"
+        fix = f"check that the credentials are valid and have these permissions, and that {region} is enabled for the account"
         raise AwsRefused(path=f"{error.operation_name} in {region}", given=f"{code}: {said}", need=need, fix=fix) from None
     except BotoCoreError as error:
-        fix = f"see that {region} is a region of AWS, that this machine reaches AWS, and run again"
-        raise AwsNotReached(path=region, given=one_line(error), need="an answer from AWS", fix=fix) from None
+        fix = f"check that {region} is an AWS region and that this machine can reach AWS, and retry"
+        raise AwsNotReached(path=region, given=one_line(error), need="a response from AWS", fix=fix) from None

@@ -40,8 +40,8 @@ def _read(path: Path, read: Callable[[str], _Read]) -> _Read:
     try:
         text = path.read_text("utf-8")
     except (OSError, UnicodeDecodeError) as error:
-        reason = (error.strerror or str(error)) if isinstance(error, OSError) else "it is not text in UTF-8"
-        raise UnreadableDocument(at=Place(file=str(path)), given=reason, need="a JSON file", fix="name a file that can be read") from None
+        reason = (error.strerror or str(error)) if isinstance(error, OSError) else "it is not UTF-8 text"
+        raise UnreadableDocument(at=Place(file=str(path)), given=reason, need="a JSON file", fix="specify a readable file") from None
     try:
         return read(text)
     except DocumentError as error:

@@ -159,7 +159,7 @@ class SupervisedProcess:
         while self._pid is None and not self._ended and (left_s := deadline_s - time.monotonic()) > 0:
             self._read_reports(wait_s=left_s)
         if self._pid is None:
-            raise CommandNotStarted(given=self.argv[0], need="a command that can be executed", fix=f"see {self.log}")
+            raise CommandNotStarted(given=self.argv[0], need="an executable command", fix=f"check {self.log}")
 
     def _read_reports(self, wait_s: float = 0) -> None:
         """Takes in what the supervisor says, a line each: ``started PID``, ``ended CODE``, ``refused WHY``."""
@@ -180,7 +180,7 @@ class SupervisedProcess:
         if word == "ended":
             self._returncode = int(value)
         elif word == "refused":
-            raise CommandNotStarted(given=self.argv[0], need=value, fix="check that it is there and may be executed")
+            raise CommandNotStarted(given=self.argv[0], need=value, fix="check that it exists and is executable")
         else:
             self._end_without_supervisor()
 

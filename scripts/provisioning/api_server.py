@@ -63,9 +63,9 @@ def reach(address: ClusterAddress, environment: Environment, limit_s: float = RE
         with socket.create_connection((host, port), timeout=limit_s) as plain, context.wrap_socket(plain, server_hostname=host):
             return
     except ssl.SSLCertVerificationError as error:
-        why = f"its certificate is not the cluster's: {error.verify_message}"
+        why = f"its certificate does not match the cluster's: {error.verify_message}"
     except TimeoutError:
-        why = f"no answer within {limit_s:g} s"
+        why = f"no response within {limit_s:g} s"
     except (OSError, ValueError) as error:
         why = str(error)
     raise _not_reached(address, environment, why)
@@ -74,9 +74,9 @@ def reach(address: ClusterAddress, environment: Environment, limit_s: float = RE
 def _not_reached(address: ClusterAddress, environment: Environment, why: str) -> ApiServerNotReached:
     eks = environment.spec.eks
     cidrs = ", ".join(eks.public_access_cidrs) if eks else ""
-    open_to = f"it is open to {cidrs}, and this machine is not of them" if cidrs else "its endpoint is private"
+    open_to = f"access is limited to {cidrs}, which does not include this machine" if cidrs else "its endpoint is private"
     fix = (
         f"either add this machine's address to spec.eks.publicAccessCidrs ({open_to}) and deploy the stack cluster,\n"
         "       or run this from within the VPC, over a VPN or from a runner that is peered with it"
     )
-    return ApiServerNotReached(path=address.endpoint, given=why, need=f"the API server of {address.name} in reach", fix=fix)
+    return ApiServerNotReached(path=address.endpoint, given=why, need=f"a reachable API server of {address.name}", fix=fix)

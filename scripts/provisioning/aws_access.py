@@ -67,7 +67,7 @@ class AwsAccess:
     Args:
         environment: whose account, region and endpoints.
         base: the variables of this process.
-        read_limit_s: how long an answer may take.
+        read_limit_s: how long a response may take.
     """
 
     def __init__(self, environment: Environment, base: Mapping[str, str] | None = None, *, read_limit_s: float = READ_LIMIT_S) -> None:
@@ -129,8 +129,8 @@ class AwsAccess:
         """
         caller = self.caller()
         if caller.account != self.environment.spec.account:
-            need = f"credentials of {self.environment.spec.account}, the account of the environment {self.environment.name}"
-            fix = "export AWS_PROFILE=NAME with a profile of that account, or mend spec.account"
+            need = f"credentials of {self.environment.spec.account}, the account of environment {self.environment.name}"
+            fix = "set AWS_PROFILE to a profile of that account, or correct spec.account"
             raise OtherAccount(path="AWS", given=f"{caller.account} ({caller.arn})", need=need, fix=fix)
         return caller
 
@@ -167,12 +167,12 @@ def translated(place: str) -> Iterator[None]:
     try:
         yield
     except NO_CREDENTIALS as error:
-        raise CredentialsMissing(path="AWS", given=one_line(error), need="credentials for AWS", fix=f"{SIGN_IN}, and run again") from None
+        raise CredentialsMissing(path="AWS", given=one_line(error), need="AWS credentials", fix=f"{SIGN_IN}, and retry") from None
     except ClientError as error:
         raise _refused(error, place) from None
     except BotoCoreError as error:
-        fix = "see that this machine reaches it, and that it answers; then run again"
-        raise AwsNotReached(path=place, given=one_line(error), need="an answer", fix=fix) from None
+        fix = "check that this machine can reach it and that it responds, and retry"
+        raise AwsNotReached(path=place, given=one_line(error), need="a response", fix=fix) from None
 
 
 def code_of(error: ClientError) -> str:
@@ -184,11 +184,11 @@ def _refused(error: ClientError, place: str) -> CredentialsRefused | AwsRefused:
     code, said = code_of(error), error.response.get("Error", {}).get("Message", "")
     given = f"{code}: {said}"
     if code in _EXPIRED:
-        return CredentialsRefused(path="AWS", given=given, need="credentials that have not expired", fix=f"{SIGN_IN} anew, and run again")
+        return CredentialsRefused(path="AWS", given=given, need="unexpired credentials", fix=f"{SIGN_IN} again, and retry")
     if code in _WRONG:
-        return CredentialsRefused(path="AWS", given=given, need="credentials that AWS knows", fix=f"{SIGN_IN}, and run again")
-    need = "the right to do this, in a region that the account has enabled"
-    return AwsRefused(path=f"{error.operation_name} at {place}", given=given, need=need, fix="see the policies of who runs this")
+        return CredentialsRefused(path="AWS", given=given, need="valid credentials", fix=f"{SIGN_IN}, and retry")
+    need = "permission for this action, in a region enabled for the account"
+    return AwsRefused(path=f"{error.operation_name} at {place}", given=given, need=need, fix="check the IAM policies of the caller")
 
 
 def one_line(error: Exception) -> str:

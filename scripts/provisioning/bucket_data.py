@@ -63,5 +63,7 @@ def _delete(s3: Any, bucket: str, found: list[Mapping[str, Any]]) -> int:
     said = s3.delete_objects(Bucket=bucket, Delete={"Objects": objects, "Quiet": True})
     for error in said.get("Errors", ()):
         given = f"{error.get('Code')}: {error.get('Message')}"
-        raise AwsRefused(path=f"s3://{bucket}/{error.get('Key')}", given=given, need="s3:DeleteObjectVersion", fix="see the bucket's locks")
+        raise AwsRefused(
+            path=f"s3://{bucket}/{error.get('Key')}", given=given, need="s3:DeleteObjectVersion", fix="check the bucket's object locks"
+        )
     return len(objects)

@@ -89,5 +89,5 @@ def _quota(aws: AwsAccess, name: str, code: str, stated: int | None) -> Finding:
         return missing(name, said=f"{error.code}: {error.given}", purpose=purpose, fix="allow servicequotas:GetServiceQuota", needed=False)
     if stated is not None and value < stated:
         said = f"{value}, below the {stated} of spec.quotas"
-        return missing(name, said=said, purpose=purpose, fix="ask AWS for more, or mend spec.quotas", needed=True)
-    return Finding(name, OK, str(value) + ("" if stated is not None else "; spec.quotas does not say it"), purpose)
+        return missing(name, said=said, purpose=purpose, fix="request an increase from AWS, or correct spec.quotas", needed=True)
+    return Finding(name, OK, str(value) + ("" if stated is not None else "; not set in spec.quotas"), purpose)

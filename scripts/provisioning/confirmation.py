@@ -17,15 +17,15 @@ def confirm(question: str, wanted: str, *, shown: bool = True) -> None:
         shown: whether there is something to look at: a program that reads JSON can't be asked.
 
     Raises:
-        WrongUsage: USE-001, there is no terminal to ask on.
+        WrongUsage: USE-001, there is stdin is not a terminal.
         Declined: DEP-008.
     """
     if not shown:
-        raise WrongUsage(given="-o json or yaml", need="--yes beside it", fix="look at the table, then run it again with --yes")
+        raise WrongUsage(given="-o json or yaml", need="--yes together with it", fix="review the table, then run it again with --yes")
     if not sys.stdin.isatty():
-        raise WrongUsage(given="no terminal to ask on", need="--yes, or a terminal", fix="look at the plan, then run it again with --yes")
+        raise WrongUsage(given="stdin is not a terminal", need="--yes, or a terminal", fix="review the plan, then run it again with --yes")
     sys.stderr.write(f"\n{question} Only '{wanted}' is accepted: ")
     sys.stderr.flush()
     answer = sys.stdin.readline().strip()
     if answer != wanted:
-        raise Declined(given=f"the answer '{answer}'", need=f"'{wanted}'", fix="run it again where that was a mistake")
+        raise Declined(given=f"the answer '{answer}'", need=f"'{wanted}'", fix="run it again to proceed")

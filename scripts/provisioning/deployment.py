@@ -226,7 +226,7 @@ def wanted(stacks: Sequence[Stack], names: Sequence[str]) -> list[Stack]:
     """
     known = [stack.name for stack in stacks]
     raise_all(
-        UnknownStack(path="STACK", given=name, need=f"one of {', '.join(known)}", fix="penstock synth ENV lists them")
+        UnknownStack(path="STACK", given=name, need=f"one of {', '.join(known)}", fix="list them with: penstock synth ENV")
         for name in names
         if name not in known
     )

@@ -152,7 +152,9 @@ class Destruction:
         for change in changes.changes:
             if change.address in action.kept or change.action != "destroy":
                 place = f"{action.name}/{change.address}"
-                raise StatefulLoss(path=place, given=change.action, need="that it stays", fix="report this, with the stack's cdk.tf.json")
+                raise StatefulLoss(
+                    path=place, given=change.action, need="the resource to be kept", fix="report a bug, with the stack's cdk.tf.json"
+                )
 
 
 def unprotect(stack: Stack) -> None:

@@ -82,7 +82,12 @@ def stop_jobs(api: client.ApiClient, pod_margin_s: float = POD_MARGIN_S) -> tupl
     with asked("the jobs"):
         grace_s = max((pod.spec.termination_grace_period_seconds or 0 for pod in _pods(api)), default=0)
         told = [*_scale_down(api), *_delete_runs(api), *_delete_applications(api)]
-    _wait(lambda: [_name(pod) for pod in _pods(api)], grace_s + pod_margin_s, "pods", "kubectl logs, and kubectl delete pod where it hangs")
+    _wait(
+        lambda: [_name(pod) for pod in _pods(api)],
+        grace_s + pod_margin_s,
+        "pods",
+        "check the logs with kubectl logs, and delete a hanging pod with kubectl delete pod",
+    )
     return tuple(told)
 
 
@@ -103,7 +108,7 @@ def drain_nodes(api: client.ApiClient, limit_s: float = NODES_LIMIT_S) -> tuple[
         pools = tuple(pool["metadata"]["name"] for pool in _listed(custom, _NODE_POOLS))
         for pool in pools:
             _gone_is_fine(partial(custom.delete_cluster_custom_object, **_NODE_POOLS, name=pool, _request_timeout=REQUEST_LIMIT_S))
-    hint = "kubectl describe nodeclaim says what holds it: a pod that may not be evicted, or the controller"
+    hint = "check with kubectl describe nodeclaim what blocks it: a pod that cannot be evicted, or the controller"
     _wait(lambda: [claim["metadata"]["name"] for claim in _listed(custom, _NODE_CLAIMS)], limit_s, "nodes", hint)
     return pools, claims
 
@@ -172,7 +177,7 @@ def _wait(left: Callable[[], list[str]], limit_s: float, what: str, fix: str) ->
             return
         if time.monotonic() > until_s:
             shown = ", ".join(names[:10]) + (f" and {len(names) - 10} more" if len(names) > 10 else "")
-            raise StillThere(path=what, given=shown, need=f"none left within {limit_s:g} s", fix=f"{fix}; then run it again")
+            raise StillThere(path=what, given=shown, need=f"none left within {limit_s:g} s", fix=f"{fix}; then retry")
         time.sleep(LOOK_EVERY_S)
 
 

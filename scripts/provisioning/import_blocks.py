@@ -101,9 +101,9 @@ def _check_owner(aws: AwsAccess, change: ResourceChange, found: Found) -> None:
     owner = found.tags.get(TAG)
     if owner == aws.environment.name or (owner is None and found.fresh):
         return
-    given = f"{found.id} is there, " + (f"of the environment {owner}" if owner else f"without the tag {TAG}")
-    fix = f"take another name in the environment file, or tag it {TAG}={aws.environment.name} where it is to be taken over"
-    raise NameTaken(path=change.address, given=given, need="a name that is free", fix=fix)
+    given = f"{found.id} exists, " + (f"of environment {owner}" if owner else f"without the tag {TAG}")
+    fix = f"use another name in the environment file, or tag it {TAG}={aws.environment.name} to import it"
+    raise NameTaken(path=change.address, given=given, need="an unused name", fix=fix)
 
 
 def _bucket(aws: AwsAccess, name: str) -> Found | None:

@@ -96,8 +96,8 @@ def _check_names(states: Iterable[StackState], buckets: Collection[str], others:
     for option, given, there in (("--delete-bucket", buckets, known_buckets), ("--delete", others, known)):
         for name in given:
             if name not in there:
-                need = f"one of {', '.join(sorted(filter(None, there)))}" if there else "something that the stacks have made"
-                raise NothingOfThatName(path=option, given=name, need=need, fix="leave it out where it is gone already")
+                need = f"one of {', '.join(sorted(filter(None, there)))}" if there else "a resource created by the stacks"
+                raise NothingOfThatName(path=option, given=name, need=need, fix="omit it if it is already deleted")
 
 
 def _kept_for_itself(

@@ -103,8 +103,10 @@ def asked(what: str) -> Iterator[None]:
         yield
     except ApiException as error:
         given = f"{error.status} {error.reason}"
-        fix = "see that spec.eks.admins has the role that this runs as, and run again"
-        raise KubernetesRefused(path=what, given=given, need="the right to do this in the cluster", fix=fix) from None
+        fix = "check that spec.eks.admins contains the role of the caller, and retry"
+        raise KubernetesRefused(path=what, given=given, need="permission for this request in the cluster", fix=fix) from None
     except HTTPError as error:
-        fix = "run it again; it goes on from there"
-        raise ApiServerNotReached(path=what, given=" ".join(str(error).split()), need="an answer of the API server", fix=fix) from None
+        fix = "retry; it resumes from here"
+        raise ApiServerNotReached(
+            path=what, given=" ".join(str(error).split()), need="a successful response of the API server", fix=fix
+        ) from None

@@ -139,7 +139,7 @@ def _lost(stack: str, change: ResourceChange, named: Collection[str]) -> bool:
 
 
 def _loss(stack: str, change: ResourceChange) -> StatefulLoss:
-    why = f", for {', '.join(change.why)} can't be changed" if change.why else ""
+    why = f", because {', '.join(change.why)} cannot be changed in place" if change.why else ""
     place = f"{stack}/{change.address}"
-    fix = f"take back what led to it; if it shall go with all that it holds: --allow-loss {place}"
-    return StatefulLoss(path=place, given=f"{change.action}{why}", need="that it stays", fix=fix)
+    fix = f"revert the change that causes it; to delete it with all its data: --allow-loss {place}"
+    return StatefulLoss(path=place, given=f"{change.action}{why}", need="a plan that keeps it", fix=fix)

@@ -84,7 +84,7 @@ def find(version: str, environment: Mapping[str, str], *, prefixes: Iterable[str
 def _named_folder(folder: Path, provider: str, version: str) -> Path:
     if not _holds(folder, provider, version):
         need = f"{provider}/{version}/{_system()} in it"
-        fix = f"'terraform providers mirror {folder}' in a folder with a stack fills it; or unset {VARIABLE}"
+        fix = f"'terraform providers mirror {folder}' in a stack's directory fills it; or unset {VARIABLE}"
         raise ProviderNotFound(path=VARIABLE, given=str(folder), need=need, fix=fix)
     return folder
 

@@ -141,8 +141,10 @@ def _run_app(environment: Mapping[str, str], limit_s: float, answer: Path) -> Sy
     try:
         said = app.communicate(timeout=limit_s)[0].decode("utf-8", "replace")
     except subprocess.TimeoutExpired:
-        need = f"an end within {limit_s:g} s"
-        raise SynthFailed(path="python -m penstock.infra", given="it still ran", need=need, fix="run it on a quieter machine") from None
+        need = f"completion within {limit_s:g} s"
+        raise SynthFailed(
+            path="python -m penstock.infra", given="it was still running", need=need, fix="retry on a less busy machine"
+        ) from None
     finally:
         _end(app)
     if app.returncode != 0:
@@ -150,7 +152,7 @@ def _run_app(environment: Mapping[str, str], limit_s: float, answer: Path) -> Sy
         raise_all(_errors(answer))
         given = "\n".join(f"       {line}" for line in said.splitlines()[-20:])
         given = f"exit code {app.returncode}:\n{given}"
-        raise SynthFailed(path="python -m penstock.infra", given=given, need="stacks", fix="mend what it says")
+        raise SynthFailed(path="python -m penstock.infra", given=given, need="stacks", fix="correct the reported error")
     return _read(answer)
 
 

@@ -75,7 +75,7 @@ def name(environment: Environment) -> str:
     """
     if environment.spec.state is None:
         fix = "add spec.state.bucket to the environment file"
-        fault = StatePlaceUnfit(given=environment.name, need="the name of a bucket for Terraform's state", fix=fix)
+        fault = StatePlaceUnfit(given=environment.name, need="the bucket name for Terraform's state", fix=fix)
         raise environment.locate(fault, "spec", "state")
     return environment.spec.state.bucket
 
@@ -116,7 +116,7 @@ def check(aws: AwsAccess) -> None:
         there = _there(aws.client("s3"), aws.environment, state.bucket)
     if not there:
         fix = f"penstock bootstrap {aws.environment.name}"
-        fault = StateBucketMissing(given=state.bucket, need="the bucket of Terraform's state", fix=fix)
+        fault = StateBucketMissing(given=state.bucket, need="the bucket for Terraform's state", fix=fix)
         raise aws.environment.locate(fault, "spec", "state", "bucket")
 
 
@@ -127,7 +127,7 @@ def _there(s3: Any, environment: Environment, bucket: str) -> bool:
         if code_of(error) in ("404", "NoSuchBucket"):
             return False
         if code_of(error) in ("403", "301", "AccessDenied"):
-            raise _of_another(environment, bucket, f"S3 answers {code_of(error)}") from None
+            raise _of_another(environment, bucket, f"S3 returns {code_of(error)}") from None
         raise
     region = said.get("BucketRegion") or environment.spec.region
     if region != environment.spec.region:
@@ -142,14 +142,14 @@ def _create(s3: Any, environment: Environment, bucket: str) -> None:
         s3.create_bucket(Bucket=bucket, **where)
     except ClientError as error:
         if code_of(error) == "BucketAlreadyExists":
-            raise _of_another(environment, bucket, "S3 answers BucketAlreadyExists") from None
+            raise _of_another(environment, bucket, "S3 returns BucketAlreadyExists") from None
         if code_of(error) != "BucketAlreadyOwnedByYou":
             raise
 
 
 def _of_another(environment: Environment, bucket: str, given: str) -> BucketOfAnother:
-    need = f"a bucket of account {environment.spec.account} in {environment.spec.region}, that these credentials may use"
-    fault = BucketOfAnother(given=f"{bucket}: {given}", need=need, fix="give it another name, or see the rights")
+    need = f"a bucket of account {environment.spec.account} in {environment.spec.region} that these credentials can access"
+    fault = BucketOfAnother(given=f"{bucket}: {given}", need=need, fix="use another name, or check the permissions")
     return environment.locate(fault, "spec", "state", "bucket")
 
 

@@ -23,9 +23,9 @@ def locked(stack: str, detail: str) -> StateLocked:
     if "Who" not in lock:
         # The backend could not say: what it said instead is all there is.
         given = " ".join(detail.split())[:500]
-        return StateLocked(path=f"stack {stack}", given=given, need="the lock of its state", fix="run it again when the other is done")
+        return StateLocked(path=f"stack {stack}", given=given, need="the state lock", fix="retry when the other run has finished")
     what = _OPERATIONS.get(lock.get("Operation", ""), lock.get("Operation", ""))
-    given = f"{lock['Who']} has been at {what} since {lock.get('Created', '?')}, lock {lock.get('ID', '?')}"
-    fix = "wait for its end and run it again; only where it is known to be dead: "
+    given = f"{lock['Who']} is running {what} since {lock.get('Created', '?')}, lock ID {lock.get('ID', '?')}"
+    fix = "wait until it has finished and retry; to force-unlock a stale lock: "
     fix += f"penstock deploy ENV {stack} --plan-only --unlock {lock.get('ID', 'ID')}"
-    return StateLocked(path=f"stack {stack}", given=given, need="one deploy or destroy at a time", fix=fix)
+    return StateLocked(path=f"stack {stack}", given=given, need="only only one deploy or destroy at a time", fix=fix)

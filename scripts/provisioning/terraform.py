@@ -322,16 +322,16 @@ class Terraform:
             if self._stop.is_set():
                 raise self._stopped(verb)
             if alive and time.monotonic() > until_s:
-                given = f"it still ran; the end of its log:{_below(supervised.tail(5))}"
-                fix = f"see {supervised.log}, and whether the AWS endpoint answers"
-                raise TerraformTimeout(path=self._call(verb), given=given, need=f"an end within {limit_s:g} s", fix=fix)
+                given = f"it was still running; the end of its log:{_below(supervised.tail(5))}"
+                fix = f"check {supervised.log}, and that the AWS endpoint responds"
+                raise TerraformTimeout(path=self._call(verb), given=given, need=f"completion within {limit_s:g} s", fix=fix)
             if alive:
                 time.sleep(POLL_S)
 
     def _environment(self) -> dict[str, str]:
         base = self._asked_environment
         if shutil.which("terraform", path=base.get("PATH", os.defpath)) is None:
-            raise MissingTool(path="terraform", need="Terraform 1.11 or newer, in PATH", fix="install it, then run ./scripts/setup")
+            raise MissingTool(path="terraform", need="Terraform 1.11 or later in PATH", fix="install it, then run ./scripts/setup")
         own = {"TF_IN_AUTOMATION": "1", "CHECKPOINT_DISABLE": "1"}
         provider = self._provider()
         self._search = self._search or (find(provider[1], base, provider=provider[0]) if provider else None)
@@ -357,21 +357,21 @@ class Terraform:
         searched = self._search.searched if self._search else ()
         return ProviderNotFound(
             path=" ".join(self._provider() or ()),
-            given="looked for in" + _below("\n".join(searched), lines=50),
-            need="Terraform's registry in reach, or a folder with the provider",
-            fix=f"export {VARIABLE}=DIR, where DIR is one that 'terraform providers mirror DIR' has filled on another machine",
+            given="searched in" + _below("\n".join(searched), lines=50),
+            need="access to the Terraform Registry, or a directory with the provider",
+            fix=f"set {VARIABLE}=DIR, where DIR was filled by 'terraform providers mirror DIR' on another machine",
         )
 
     def _state_moved(self) -> StateMoved:
         there = f"terraform -chdir={self.folder} init"
-        fix = f"'{there} -migrate-state' takes the state along; '{there} -reconfigure' leaves it where it is, for one that is moved already"
-        given = "another place for its state than the last time"
-        return StateMoved(path=f"stack {self.folder.name}", given=given, need="one state", fix=fix)
+        fix = f"'{there} -migrate-state' moves the state; '{there} -reconfigure' does not, for a state that was already moved"
+        given = "another backend than in the last run"
+        return StateMoved(path=f"stack {self.folder.name}", given=given, need="an unchanged backend", fix=fix)
 
     def _unwritten(self) -> StateNotWritten:
         file = self.folder / _UNWRITTEN
-        fix = f"'terraform -chdir={self.folder} state push {_UNWRITTEN}' with credentials that are current, then delete the file"
-        need = "the state where it belongs: until then Terraform does not know what the last apply has made"
+        fix = f"'terraform -chdir={self.folder} state push {_UNWRITTEN}' with valid credentials, then delete the file"
+        need = "the state saved to its backend: until then Terraform does not know what the last apply created"
         return StateNotWritten(path=f"stack {self.folder.name}", given=str(file), need=need, fix=fix)
 
     def _failures(self, verb: str, log: Path) -> list[RunFailed]:
@@ -385,15 +385,15 @@ class Terraform:
             return locked(self.folder.name, diagnostic.get("detail", ""))
         place = diagnostic.get("address") or self._call(verb)
         given = diagnostic["summary"] + _below(diagnostic.get("detail", ""))
-        fix = f"see {log}; what was done is in the state, and the next call goes on from there"
-        return TerraformFailed(path=place, given=given, need=f"nothing in the way of {verb}", fix=fix)
+        fix = f"check {log}; completed changes are in the state, and the next run continues from there"
+        return TerraformFailed(path=place, given=given, need=f"a successful {verb}", fix=fix)
 
     def _failure(self, verb: str, log: Path) -> TerraformFailed:
         given = f"the end of its log:{_below(_text(log))}"
-        return TerraformFailed(path=self._call(verb), given=given, need="an end without errors", fix=f"see {log}")
+        return TerraformFailed(path=self._call(verb), given=given, need="completion without errors", fix=f"check {log}")
 
     def _stopped(self, verb: str) -> TerraformStopped:
-        return TerraformStopped(path=self._call(verb), need="to run to its end", fix="run it again")
+        return TerraformStopped(path=self._call(verb), need="an uninterrupted run", fix="retry")
 
     def _call(self, verb: str) -> str:
         return f"terraform {verb} in {self.folder.name}"

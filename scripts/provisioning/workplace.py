@@ -54,10 +54,10 @@ def held(folder: Path, verb: str) -> Iterator[Path]:
         except BlockingIOError:
             file.seek(0)
             holder = file.read().strip() or "another process"
-            fix = "wait for its end and run it again"
-            raise StateLocked(path=str(folder), given=holder, need="one deploy or destroy at a time", fix=fix) from None
+            fix = "wait until it has finished and retry"
+            raise StateLocked(path=str(folder), given=holder, need="only only one deploy or destroy at a time", fix=fix) from None
         file.truncate(0)
-        file.write(f"process {os.getpid()} of this machine has been at 'penstock {verb}' since {datetime.now(UTC):%Y-%m-%d %H:%M:%S} UTC\n")
+        file.write(f"process {os.getpid()} of this machine is running 'penstock {verb}' since {datetime.now(UTC):%Y-%m-%d %H:%M:%S} UTC\n")
         file.flush()
         yield folder
 
@@ -68,5 +68,5 @@ def _seconds(text: str) -> float:
     except ValueError:
         seconds = 0.0
     if not 1 <= seconds <= 86_400:
-        raise argparse.ArgumentTypeError(f"{text!r} is no number of seconds from 1 to 86400")
+        raise argparse.ArgumentTypeError(f"{text!r} is not a number of seconds from 1 to 86400")
     return seconds

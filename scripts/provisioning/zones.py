@@ -28,7 +28,7 @@ def check(aws: AwsAccess) -> tuple[str, ...]:
     there = sorted(answer["ZoneName"] for answer in answers if answer["State"] == "available")
     strange = [zone for zone in network.zones if zone not in there]
     if strange:
-        need = f"zones that {environment.spec.region} has for this account: {', '.join(there)}"
-        fault = UnknownZone(given=", ".join(strange), need=need, fix="name others")
+        need = f"availability zones of {environment.spec.region} for this account: {', '.join(there)}"
+        fault = UnknownZone(given=", ".join(strange), need=need, fix="use other zones")
         raise environment.locate(fault, "spec", "network", "zones")
     return tuple(network.zones)

@@ -53,7 +53,7 @@ def scan(folder: Path, frameworks: Sequence[str], progress: Progress = lambda sa
     _run([*command, "--skip-download", "--compact", "--soft-fail"], folder.parent / "checkov.log")
     report = out / "results_json.json"
     if not report.is_file():
-        raise ScannerFailed(path="checkov", given=f"no report; see {folder.parent / 'checkov.log'}", need="a report", fix="run it again")
+        raise ScannerFailed(path="checkov", given=f"no report; check {folder.parent / 'checkov.log'}", need="a report", fix="retry")
     found = json.loads(report.read_text(encoding="utf-8"))
     parts: list[dict[str, Any]] = found if isinstance(found, list) else [found]
     return _read([part for part in parts if "results" in part])
@@ -68,7 +68,7 @@ def _run(command: Sequence[str], log: Path) -> None:
             time.sleep(_POLL_S)
     if supervised.returncode != 0:
         given = f"code {supervised.returncode}; the end of {log}:\n{supervised.tail(8)}"
-        raise ScannerFailed(path="checkov", given=given, need=f"an end within {SCAN_LIMIT_S} s", fix="see its log, and run it again")
+        raise ScannerFailed(path="checkov", given=given, need=f"completion within {SCAN_LIMIT_S} s", fix="see its log, and retry")
 
 
 def _read(parts: Sequence[dict[str, Any]]) -> Scan:

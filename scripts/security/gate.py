@@ -131,8 +131,8 @@ def _unseen(scans: dict[str, checkov.Scan], expected: dict[str, int]) -> Iterato
     """checkov passes over what it can't read, and says nothing."""
     resources, seen = sum(expected.values()), sum(scans[name].resource_count for name in (_PLANS, _MANIFESTS))
     if resources != seen:
-        need = f"{resources} resources and manifests scanned, as many as were synthesized"
-        yield NotScanned(path="checkov", given=str(seen), need=need, fix="see what it can't read of the plans and manifests")
+        need = f"all {resources} synthesized resources and manifests scanned"
+        yield NotScanned(path="checkov", given=str(seen), need=need, fix="check which plans and manifests cannot be parsed")
 
 
 def _unwaived(finding: Finding) -> UnwaivedFinding:

@@ -56,7 +56,7 @@ def read(file: Path) -> tuple[Waiver, ...]:
     try:
         waivers = _File.model_validate(tomllib.loads(file.read_text(encoding="utf-8"))).waiver
     except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
-        raise BadWaivers(path=str(file), given=str(error), need="a file of [[waiver]] tables", fix="mend it") from None
+        raise BadWaivers(path=str(file), given=str(error), need="a file of [[waiver]] tables", fix="correct it") from None
     except ValidationError as invalid:
         raise_all(_bad(file, detail["loc"], str(detail["input"]), detail["msg"]) for detail in invalid.errors(include_url=False))
         raise
@@ -79,20 +79,20 @@ def faults(waivers: Sequence[Waiver], findings: Sequence[Finding], scanned: Sequ
 def _faults_of(waiver: Waiver, findings: Sequence[Finding], scanned: Sequence[str], today: datetime.date) -> Iterator[PenstockError]:
     what = f"{waiver.rule} {waiver.path}"
     if waiver.expires < today:
-        fix = "mend what it waives, or look at its reason again and give it a new day"
-        yield ExpiredWaiver(path=what, given=str(waiver.expires), need=f"a day from {today} on", fix=fix)
+        fix = "fix the finding, or review the reason and set a new date"
+        yield ExpiredWaiver(path=what, given=str(waiver.expires), need=f"an expiry date of {today} or later", fix=fix)
     if waiver.path.split("/")[0] in scanned and not any(waiver.covers(finding) for finding in findings):
-        yield UnusedWaiver(path=what, need="a finding that it accepts", fix="take the waiver out")
+        yield UnusedWaiver(path=what, need="a matching finding", fix="remove the waiver")
 
 
 def _bad(file: Path, place: tuple[int | str, ...], given: str, need: str) -> BadWaivers:
     where = "".join(f"[{part}]" if isinstance(part, int) else f".{part}" for part in place).lstrip(".")
     return BadWaivers(
-        path=f"{file}: {where}", given=given[:80], need=need, fix="rule, path, a reason of 20 characters or more, expires = YYYY-MM-DD"
+        path=f"{file}: {where}", given=given[:80], need=need, fix="rule, path, a reason of at least 20 characters, expires = YYYY-MM-DD"
     )
 
 
 def _twice(file: Path, waivers: Sequence[Waiver]) -> Iterator[WaiverTwice]:
     keys = [(waiver.rule, waiver.path) for waiver in waivers]
     for rule, path in sorted({key for key in keys if keys.count(key) > 1}):
-        yield WaiverTwice(path=f"{file}: {rule} {path}", need="one waiver for it", fix="take the other out")
+        yield WaiverTwice(path=f"{file}: {rule} {path}", need="a single waiver", fix="remove the other one")

@@ -55,11 +55,13 @@ def _of_msk(environment: Environment) -> str:
         # The filter is a prefix.
         found = [cluster for page in pages for cluster in page["ClusterInfoList"] if cluster["ClusterName"] == name]
         if not found:
-            need = f"a cluster {name} in {region}, as the kafka stack makes it"
-            raise KafkaClusterNotFound(path=name, given="MSK has none of this name", need=need, fix=f"penstock deploy {environment.name}")
+            need = f"a cluster {name} in {region}, as created by the kafka stack"
+            raise KafkaClusterNotFound(
+                path=name, given="no MSK cluster has this name", need=need, fix=f"penstock deploy {environment.name}"
+            )
         answer = client.get_bootstrap_brokers(ClusterArn=found[0]["ClusterArn"])
     if _BY_IAM not in answer:
-        given = f"it is {found[0]['State']} and has no brokers for IAM"
-        need = "an active cluster with IAM"
-        raise KafkaClusterNotFound(path=name, given=given, need=need, fix="wait until it is ACTIVE, and see its authentication")
+        given = f"its state is {found[0]['State']}, without brokers for IAM"
+        need = "an ACTIVE cluster with IAM authentication"
+        raise KafkaClusterNotFound(path=name, given=given, need=need, fix="wait until it is ACTIVE, and check its authentication")
     return str(answer[_BY_IAM])

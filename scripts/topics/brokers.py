@@ -118,8 +118,8 @@ class TopicBrokers:
             found = self.found([change.name]).get(change.name)
             if found is not None and self._shows(found, change, action):
                 return
-        need = f"{action} of {change.name} seen within {SHOWN_S:g} s"
-        raise ChangeNotSeen(path=f"topic {change.name}", need=need, fix="run again: what is done already is left as it is")
+        need = f"{action} of {change.name} visible within {SHOWN_S:g} s"
+        raise ChangeNotSeen(path=f"topic {change.name}", need=need, fix="retry: completed changes are not repeated")
 
     def _shows(self, found: FoundTopic, change: TopicChange, action: Action) -> bool:
         if action == "configure":
@@ -141,15 +141,15 @@ class TopicBrokers:
         if fault.code() < 0:
             # The client's own codes are negative: no broker has said anything.
             return self._unreached(error)
-        need = "a change that the brokers take"
+        need = "a change that the brokers accept"
         return ChangeRefused(path=f"{action} {change.name}", given=fault.str(), need=need, fix=_way_out(fault.name()))
 
     def _unreached(self, error: KafkaException) -> BrokersNotReached:
         # The client tells why it can't connect only beside the call that waits.
         self._admin.poll(0)
         said = "; ".join(dict.fromkeys([error.args[0].str(), *self._said[-2:]]))
-        need = f"an answer within {self._answer_s:g} s over {self._access.security}"
-        fix = "see that the brokers run, that this machine reaches them (a private network: from inside it), and --security"
+        need = f"a response within {self._answer_s:g} s over {self._access.security}"
+        fix = "check that the brokers are running, that this machine can reach them (from inside a private network), and --security"
         return BrokersNotReached(path="brokers", given=f"{self._access.address}: {said}", need=need, fix=fix)
 
     def _heard(self, error: Any) -> None:
@@ -170,5 +170,7 @@ def _settings(change: TopicChange) -> ConfigResource:
 
 def _way_out(name: str | None) -> str:
     if name and "AUTHORIZATION" in name:
-        return "give this identity the right to create and alter topics (kafka-cluster:CreateTopic, AlterTopic, *DynamicConfiguration)"
-    return "mend the spec's topics; replicas that none names are the environment's, or --replication"
+        return (
+            "grant this identity the permissions to create and alter topics (kafka-cluster:CreateTopic, AlterTopic, *DynamicConfiguration)"
+        )
+    return "correct the spec's topics; the default replication is the environment's, or --replication"

@@ -180,27 +180,27 @@ def _limit(value: float) -> float:
 
 
 def _loss(name: str, change: Changed) -> tuple[str, str, str]:
-    need = f"{name} as it is, {change.before}, or more: with less the brokers drop records that they have"
-    return f"{name}: {change.after}", need, "--lose-records, if they may go; or take it out of the spec"
+    need = f"{name} of at least its current value, {change.before}: with less, the brokers delete existing records"
+    return f"{name}: {change.after}", need, "use --lose-records if that is intended, or remove it from the spec"
 
 
 def _lost(config: Mapping[str, Changed]) -> Iterator[str]:
     for name, change in config.items():
         if _loses(name, change):
-            yield f"{name} from {change.before} to {change.after}: the brokers drop records that they have"
+            yield f"{name} from {change.before} to {change.after}: the brokers delete existing records"
 
 
 def _shrinks(topic: WantedTopic, found: FoundTopic) -> Iterator[tuple[str, str, str]]:
     if topic.partitions_asked and topic.partitions < found.partitions:
-        need = f"{found.partitions} or more: a topic has no way to give partitions back"
-        yield f"{topic.partitions} partitions", need, f"partitions: {found.partitions}, or a topic of another name"
+        need = f"at least {found.partitions}: the number of partitions of a topic cannot be reduced"
+        yield f"{topic.partitions} partitions", need, f"partitions: {found.partitions}, or a topic with another name"
 
 
 def _copies(topic: WantedTopic, found: FoundTopic) -> Iterator[tuple[str, str, str]]:
     more = topic.replication > found.replication
     if more or (topic.replication_asked and topic.replication < found.replication):
-        need = f"{found.replication}, as the topic has: copies move between brokers, which is planned with their load in view"
-        fix = f"replication: {found.replication} in the spec's topics, or move them with Kafka's own kafka-reassign-partitions"
+        need = f"{found.replication}, the topic's current value: moving replicas between brokers must be planned with regard to their load"
+        fix = f"replication: {found.replication} in the spec's topics, or move the replicas with kafka-reassign-partitions"
         yield f"{topic.replication} replicas", need, fix
 
 
@@ -208,15 +208,15 @@ def _growth(topic: WantedTopic, found: FoundTopic) -> Iterator[str]:
     if topic.partitions <= found.partitions:
         return
     compacted = "compact" in topic.config.get(CLEANUP_POLICY, found.config.get(CLEANUP_POLICY, ""))
-    moves = f"from {found.partitions} to {topic.partitions} partitions: records of most keys go to another partition from now on"
+    moves = f"from {found.partitions} to {topic.partitions} partitions: most keys map to another partition from now on"
     if compacted:
-        yield f"{moves}, and a key's last record in the old one is never compacted away"
+        yield f"{moves}, and a key's last record in the old partition is never compacted"
     else:
-        yield f"{moves}, so the order of a key's records holds only within what comes before and what comes after"
+        yield f"{moves}, so a key's records are ordered only before and after the change"
 
 
 def _kept(topic: WantedTopic, found: FoundTopic) -> Iterator[str]:
     if not topic.partitions_asked and topic.partitions < found.partitions:
-        yield f"{found.partitions} partitions are kept, where the plan needs {topic.partitions}"
+        yield f"keeps {found.partitions} partitions; the plan needs {topic.partitions}"
     if not topic.replication_asked and topic.replication < found.replication:
-        yield f"{found.replication} replicas are kept, where the environment has {topic.replication}"
+        yield f"keeps {found.replication} replicas; the environment's default is {topic.replication}"

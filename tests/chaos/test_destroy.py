@@ -68,7 +68,7 @@ def test_what_holds_data_stays_with_its_key_a_later_deploy_goes_on_with_it_and_n
     renamed = Deployment(small.written({"aws_s3_bucket": {"data": {"bucket": f"{small.bucket}-2"}}}), access, Steps())
     with pytest.raises(StatefulLoss) as raised:
         renamed.plan()
-    assert (raised.value.path, raised.value.given) == ("store/aws_s3_bucket.data", "replace, for bucket can't be changed")
+    assert (raised.value.path, raised.value.given) == ("store/aws_s3_bucket.data", "replace, because bucket cannot be changed in place")
 
     named = _destroy(small, small.bucket)
     destroy_actions = named.destroy_actions()

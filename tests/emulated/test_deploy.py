@@ -72,7 +72,7 @@ def test_of_two_deploys_at_once_the_second_says_who_holds_the_lock_and_how_to_go
         with pytest.raises(StateLocked) as locked:
             deployment(own, elsewhere).plan()
         assert f"{getpass.getuser()}@" in locked.value.given
-        assert "has been at an apply or a destroy since 20" in locked.value.given
+        assert "is running an apply or a destroy since 20" in locked.value.given
         assert locked.value.exit_code == 5
     # It was killed, so its lock is still there, and it is not broken by itself.
     with pytest.raises(StateLocked) as still:
@@ -94,7 +94,7 @@ def test_an_endpoint_that_hangs_ends_the_deploy_at_its_limit(small: BucketStack)
         hanging.planned = planned.planned
         with pytest.raises(TerraformTimeout) as raised:
             hanging.apply()
-    assert raised.value.need == "an end within 10 s"
+    assert raised.value.need == "completion within 10 s"
     assert raised.value.exit_code == 5
     # Asked to end, Terraform let its lock go.
     objects = AwsAccess(small.environment).client("s3").list_objects_v2(Bucket=f"{small.environment.name}-state")["Contents"]

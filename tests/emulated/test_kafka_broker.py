@@ -110,7 +110,7 @@ def test_a_record_for_a_partition_that_is_not_there_is_told(broker: KafkaBroker)
     with pytest.raises(InputFailed) as raised:
         kafka_topics.feed(broker.address, "narrow", 1, [Record(b"good", partition=0), Record(b"bad", partition=7)], lambda _: None)
     assert (raised.value.code, raised.value.path) == ("RUN-013", "topic narrow")
-    assert raised.value.given.startswith("1 of 2 records were not taken; ")
+    assert raised.value.given.startswith("1 of 2 records were rejected; ")
 
 
 def test_a_port_in_use_is_told_with_the_option_that_chooses_another(tmp_path: Path) -> None:
@@ -160,7 +160,7 @@ def test_a_data_folder_that_cannot_be_formatted_is_told(tmp_path: Path) -> None:
     (data / "data" / "meta.properties").mkdir()
     with pytest.raises(BrokerDied) as raised:
         KafkaBroker(folder=data, log=tmp_path / "log").start()
-    assert "StorageTool ended with code" in raised.value.given
+    assert "StorageTool exited with code" in raised.value.given
     assert not data.exists()
 
 
@@ -178,7 +178,7 @@ def test_a_broker_that_does_not_answer_in_time_is_told_and_ended(tmp_path: Path,
     broker = KafkaBroker(folder=tmp_path / "data", log=tmp_path / "log", start_limit_s=0.5)
     with pytest.raises(BrokerNotReady) as raised:
         broker.start()
-    assert (raised.value.code, raised.value.need) == ("RUN-011", "an answer within 0.5 s")
+    assert (raised.value.code, raised.value.need) == ("RUN-011", "a response within 0.5 s")
     assert not _there(broker.pid)
     assert not (tmp_path / "data").exists()
 
@@ -187,7 +187,7 @@ def test_a_format_that_does_not_end_is_told(tmp_path: Path, monkeypatch: pytest.
     monkeypatch.setenv("JAVA_HOME", _java(tmp_path, "exec sleep 1000"))
     with pytest.raises(BrokerNotReady) as raised:
         KafkaBroker(folder=tmp_path / "data", log=tmp_path / "log", start_limit_s=0.2).start()
-    assert raised.value.need == "a formatted data folder within 0.2 s"
+    assert raised.value.need == "a formatted data directory within 0.2 s"
 
 
 def test_a_java_that_is_not_there_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

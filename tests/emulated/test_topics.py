@@ -223,7 +223,7 @@ def test_an_apply_that_ended_midway_is_gone_on_with(desk: Desk) -> None:
 def test_nobody_who_can_be_asked_means_yes_has_to_be_said(desk: Desk) -> None:
     refused = desk.run("apply")
     assert (refused.returncode, desk.found()) == (2, {})
-    assert "--yes, where nobody can be asked" in refused.stderr
+    assert "--yes if stdin is not a terminal" in refused.stderr
     assert json.loads(desk.run("apply", "-o", "json").stdout)["errors"][0]["code"] == "USE-001"
 
 
@@ -277,7 +277,7 @@ def test_msks_brokers_are_found_by_the_environments_name(broker: KafkaBroker, tm
         environment = load("local").at(aws.endpoint)
         with pytest.raises(KafkaClusterNotFound) as raised:
             access(environment, None, None, None)
-        assert (raised.value.code, raised.value.given) == ("TOP-005", "MSK has none of this name")
+        assert (raised.value.code, raised.value.given) == ("TOP-005", "no MSK cluster has this name")
         # One whose name only begins alike is another environment's.
         for cluster in ("penstock-local-2", environment.prefix):
             _serverless(environment, cluster)

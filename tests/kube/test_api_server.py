@@ -83,7 +83,7 @@ def test_an_etcd_that_does_not_start_is_an_error_with_its_words(kube: ApiServer,
     folder = tmp_path / "server"
     folder.mkdir()
     (folder / "etcd").write_text("a file where its data should go")
-    with pytest.raises(ServerDied, match="etcd ended with code"):
+    with pytest.raises(ServerDied, match="etcd exited with code"):
         ApiServer(folder=folder, logs=tmp_path).start()
     assert not folder.exists()
 

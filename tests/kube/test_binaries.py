@@ -144,7 +144,7 @@ def test_a_go_that_is_too_old_is_named(hello: Program, monkeypatch: pytest.Monke
     (hello.module / "go.mod").write_text("module greeting\n\ngo 1.999.0\n")
     with pytest.raises(GoUnfit) as caught:
         binaries.built(hello)
-    assert caught.value.need == "Go 1.999.0 or newer"
+    assert caught.value.need == "Go 1.999.0 or later"
 
 
 def test_a_cache_that_is_no_folder_is_an_error(hello: Program, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:

@@ -98,8 +98,10 @@ class LocalServer(ABC):
         """
         if self._supervised_processes and not self._supervised_processes[-1].alive():
             last = self._supervised_processes[-1]
-            given = f"it ended with code {last.returncode}; its log, {self.log}, ends with:\n{last.tail()}"
-            raise LocalServerDied(path=self.kind, given=given, need="a server that runs until the end", fix="see its log, and run again")
+            given = f"exit code {last.returncode}; the end of its log, {self.log}:\n{last.tail()}"
+            raise LocalServerDied(
+                path=self.kind, given=given, need="a server that runs until it is stopped", fix="check its log, and retry"
+            )
 
     def stop(self) -> None:
         """Ends it and removes its folder; does nothing the second time."""
@@ -149,8 +151,8 @@ class LocalServer(ABC):
         while not self._answers():
             self.check()
             if time.monotonic() > until_s:
-                need = f"an answer within {START_LIMIT_S} s"
-                raise LocalServerNotReady(path=self.kind, given=f"{HOST}:{self._port}", need=need, fix=f"see {self.log}, and run again")
+                need = f"a response within {START_LIMIT_S} s"
+                raise LocalServerNotReady(path=self.kind, given=f"{HOST}:{self._port}", need=need, fix=f"check {self.log}, and retry")
             time.sleep(POLL_S)
 
 

@@ -67,7 +67,7 @@ class PostgresServer(LocalServer):
                 connection.execute(sql.encode())
         except psycopg.Error as error:
             given = str(error).strip()
-            raise LocalServerNotFilled(path="postgres", given=given, need="SQL that PostgreSQL takes", fix="mend the SQL") from None
+            raise LocalServerNotFilled(path="postgres", given=given, need="SQL that PostgreSQL accepts", fix="correct the SQL") from None
 
     def rows(self, table: str) -> list[dict[str, object]]:
         """All rows of a table, as its own `to_jsonb` gives them.
@@ -93,8 +93,8 @@ class PostgresServer(LocalServer):
         done = subprocess.run(command, env=self._environment(), capture_output=True, text=True, check=False)
         password.unlink()
         if done.returncode != 0:
-            given = f"initdb ended with code {done.returncode}: {(done.stderr or done.stdout).strip()[-800:]}"
-            raise LocalServerDied(path="postgres", given=given, need="a folder that can be written", fix="check the disk, and run again")
+            given = f"initdb exited with code {done.returncode}: {(done.stderr or done.stdout).strip()[-800:]}"
+            raise LocalServerDied(path="postgres", given=given, need="a writable directory", fix="check the disk, and retry")
 
     def _command(self) -> Sequence[str | Path]:
         settings = [part for name, value in _SETTINGS.items() for part in ("-c", f"{name}={value.strip(chr(39))}")]
@@ -134,7 +134,7 @@ def _as_somebody() -> list[str]:
         return []
     setpriv = shutil.which("setpriv")
     if setpriv is None:
-        need = "setpriv of util-linux, for PostgreSQL does not run as root"
+        need = "setpriv of util-linux, as PostgreSQL does not run as root"
         raise LocalServerMissing(path="postgres", need=need, fix="install util-linux, or run as another user")
     rights = ("--clear-groups", "--inh-caps=+dac_override", "--ambient-caps=+dac_override")
     return [setpriv, f"--reuid={_NOBODY}", "--regid=65534", *rights, "--"]

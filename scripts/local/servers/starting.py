@@ -30,7 +30,7 @@ def without_server(spec: SpecFile) -> list[PenstockError]:
             MissingField(
                 path=f"spec.local.connections.{name}",
                 given="",
-                need=f"a server for the connection {name} on this machine",
+                need=f"a local server for connection {name}",
                 fix=f"connections: {{{name}: {{{one.kind}: module:function}}}} below spec.local",
             ),
             one.place,
@@ -101,8 +101,8 @@ class LocalServers:
         except PenstockError as error:
             raise self._spec.document.locate(error, ("spec", "local", "connections", name)) from None
         except Exception as error:
-            need = f"a function that can be imported and gives what fills the server; {type(error).__name__}: {error}"
-            fault = LocalServerNotFilled(given=asked.function, need=need, fix="mend the reference or the function")
+            need = f"an importable function that returns the server's initial data; {type(error).__name__}: {error}"
+            fault = LocalServerNotFilled(given=asked.function, need=need, fix="correct the reference or the function")
             raise self._spec.document.locate(fault, ("spec", "local", "connections", name)) from error
 
     def _given(self, name: str, server: LocalServer, function: Callable[..., Any]) -> None:
@@ -138,7 +138,7 @@ def _text(sql: object) -> str:
         return sql
     if isinstance(sql, Iterable):
         return ";\n".join(str(part) for part in sql)
-    raise TypeError(f"SQL as text, or several of them; {type(sql).__name__} was given")
+    raise TypeError(f"an SQL string, or a list of them, not {type(sql).__name__}")
 
 
 def _hashes(given: Mapping[str, Mapping[str, object]]) -> dict[str, dict[str, str]]:

@@ -59,9 +59,9 @@ def test_the_version_is_said() -> None:
 @pytest.mark.parametrize(
     ("words", "given", "fix"),
     [
-        ((), "no verb", "penstock --help"),
-        (("sise",), "the verb sise", "did you mean size?"),
-        (("xyzzy",), "the verb xyzzy", "penstock --help"),
+        ((), "no command", "penstock --help"),
+        (("sise",), "command sise", "did you mean size?"),
+        (("xyzzy",), "command xyzzy", "penstock --help"),
         (("--verbose",), "unrecognized arguments: --verbose", "penstock --help"),
         (("size",), "no SPEC", "penstock size --help"),
         (("size", SPEC, "--explian"), "unrecognized arguments: --explian", "penstock size --help"),

@@ -44,7 +44,7 @@ def test_an_argument_and_an_option_that_differ_are_wrong_usage(verb: object) -> 
         take_stacks(arguments)
     with pytest.raises(WrongUsage) as raised:
         chosen(arguments)
-    assert raised.value.given == "the environments dev and production"
+    assert raised.value.given == "environments dev and production"
 
 
 FORMS = (["dev", "network", "kafka"], ["-e", "dev", "network", "kafka"], ["-e", "dev", "dev", "network", "kafka"])

@@ -392,8 +392,8 @@ def test_all_the_faults_of_all_the_documents_come_at_once(spec: Path, tmp_path: 
     ("words", "code", "fix"),
     [
         (("--ignore", "LINT-99"), "USE-020", "did you mean"),
-        (("--today", "2026-02-30"), "USE-021", "write year"),
-        (("--today", "tomorrow"), "USE-021", "write year"),
+        (("--today", "2026-02-30"), "USE-021", "use the format"),
+        (("--today", "tomorrow"), "USE-021", "use the format"),
         ((), "USE-022", "penstock lint"),
         (("--environment", "prod"), "INF-001", "name one"),
         (("none.yaml",), "SPEC-001", "check the path"),

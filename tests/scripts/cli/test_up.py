@@ -29,7 +29,7 @@ def test_two_specs_with_one_name_are_refused(tmp_path: Path) -> None:
     ran = _up(one, other, "--keep")
     assert ran.returncode == 2
     assert f"at   {other}:4  metadata.name" in ran.stderr
-    assert f"{one} has this one" in ran.stderr
+    assert f"{one} already uses this one" in ran.stderr
 
 
 def test_a_spec_without_local_input_is_refused(tmp_path: Path) -> None:
@@ -63,4 +63,4 @@ def test_two_jobs_that_are_fed_through_one_topic_are_refused() -> None:
     assert ran.returncode == 2
     assert "error[SPEC-008]" in ran.stderr
     assert "local.input.transactions" in ran.stderr
-    assert "banking-split is" in ran.stderr
+    assert "banking-split has input for them" in ran.stderr

@@ -120,9 +120,9 @@ def test_what_is_no_record_is_named_with_its_topic(folder: Path) -> None:
     with pytest.raises(InputFailed) as raised:
         _records(folder, f"{MODULE}:unfit")
     error = raised.value
-    assert (error.code, error.path) == ("RUN-013", "the generator of events")
+    assert (error.code, error.path) == ("RUN-013", "generator of events")
     assert error.given.startswith("{'a': <object object")
-    assert "bytes, text or a mapping" in error.need
+    assert "bytes, a string or a JSON-serializable mapping" in error.need
 
 
 def test_a_file_of_lines_lies_beside_the_spec_and_is_fed_as_it_stands(folder: Path) -> None:

@@ -67,7 +67,7 @@ def test_a_server_that_never_answers_is_told_within_the_limit_with_the_two_ways_
         address = ClusterAddress("penstock-x", f"https://127.0.0.1:{mute.getsockname()[1]}", "")
         with pytest.raises(ApiServerNotReached) as raised:
             reach(address, load("production"), limit_s=0.5)
-    assert "no answer within 0.5 s" in raised.value.given or "timed out" in raised.value.given
+    assert "no response within 0.5 s" in raised.value.given or "timed out" in raised.value.given
     assert "publicAccessCidrs" in raised.value.fix
     assert "its endpoint is private" in raised.value.fix
     assert "from within the VPC, over a VPN or from a runner that is peered" in raised.value.fix
@@ -77,7 +77,7 @@ def test_a_server_that_never_answers_is_told_within_the_limit_with_the_two_ways_
 def test_an_endpoint_that_is_open_to_others_says_to_whom() -> None:
     with pytest.raises(ApiServerNotReached) as raised:
         reach(ClusterAddress("penstock-x", "https://127.0.0.1:1", ""), _opened_to("203.0.113.0/24"))
-    assert "open to 203.0.113.0/24" in raised.value.fix
+    assert "limited to 203.0.113.0/24" in raised.value.fix
 
 
 def test_the_address_is_that_of_the_cluster_stacks_outputs_once_they_are_there() -> None:

@@ -102,10 +102,10 @@ def test_a_profile_that_is_not_there_is_named(on_aws: pytest.MonkeyPatch) -> Non
 @pytest.mark.parametrize(
     ("code", "needs"),
     [
-        ("ExpiredToken", "have not expired"),
-        ("RequestExpired", "have not expired"),
-        ("InvalidClientTokenId", "AWS knows"),
-        ("SignatureDoesNotMatch", "AWS knows"),
+        ("ExpiredToken", "unexpired"),
+        ("RequestExpired", "unexpired"),
+        ("InvalidClientTokenId", "valid credentials"),
+        ("SignatureDoesNotMatch", "valid credentials"),
     ],
 )
 def test_credentials_that_are_wrong_or_have_expired_are_told_apart(on_aws: pytest.MonkeyPatch, code: str, needs: str) -> None:

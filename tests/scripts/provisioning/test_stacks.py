@@ -25,7 +25,7 @@ def test_a_synth_without_node_is_told_with_what_is_missing(tmp_path: Path) -> No
 def test_a_synth_beyond_its_limit_is_ended(tmp_path: Path) -> None:
     with pytest.raises(SynthFailed) as raised:
         stacks.synthesize(load("local"), tmp_path, limit_s=0.01)
-    assert raised.value.need == "an end within 0.01 s"
+    assert raised.value.need == "completion within 0.01 s"
 
 
 @pytest.mark.skipif(shutil.which("node") is None, reason="cdktf needs Node.js, and node is not in PATH")

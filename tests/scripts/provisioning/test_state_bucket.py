@@ -55,7 +55,7 @@ def test_a_bucket_that_another_account_owns_is_refused_before_anything_is_set() 
         for use in (state_bucket.bootstrap, state_bucket.check):
             with pytest.raises(BucketOfAnother) as raised:
                 use(access)
-            assert raised.value.given == "the-state: S3 answers 403"
+            assert raised.value.given == "the-state: S3 returns 403"
             assert raised.value.exit_code == 2
 
 

@@ -94,7 +94,7 @@ def test_an_apply_beyond_its_limit_is_stopped_and_leaves_no_process(stack: Stack
     terraform.init()
     with pytest.raises(TerraformTimeout) as raised:
         stack(limit_s=5, slow=_holding(pipe)).apply()
-    assert raised.value.need == "an end within 5 s"
+    assert raised.value.need == "completion within 5 s"
     os.set_blocking(reader, True)
     with os.fdopen(reader, "rb") as file:
         # The end of the pipe comes when nobody holds it any more; on a slow machine the command had not begun.

@@ -21,7 +21,7 @@ def test_the_second_command_on_this_machine_is_told_which_process_holds_the_fold
         assert first.stdout.readline() == b"held\n"
         with pytest.raises(StateLocked) as raised, workplace.held(tmp_path, "destroy"):
             pass
-        assert f"process {first.pid} of this machine has been at 'penstock deploy' since" in raised.value.given
+        assert f"process {first.pid} of this machine is running 'penstock deploy' since" in raised.value.given
         # It goes with its process, however that ends.
         first.kill()
         first.wait()

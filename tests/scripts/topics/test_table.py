@@ -27,8 +27,8 @@ topics of production on b:9098
   refused    narrow           4         3
 
 notes
-  events:  from 8 to 10 partitions: records of most keys go to another partition from now on, so the
-           order of a key's records holds only within what comes before and what comes after
+  events:  from 8 to 10 partitions: most keys map to another partition from now on, so a key's
+           records are ordered only before and after the change
 
 1 to create, 1 to grow, 1 to set, 1 unchanged, 1 refused
 """

@@ -78,7 +78,7 @@ def test_every_connection_gets_its_server_with_what_the_spec_fills_it_with(tmp_p
 @pytest.mark.parametrize(
     ("function", "need"),
     [
-        ("spoiling:broken", "SQL that PostgreSQL takes"),
+        ("spoiling:broken", "SQL that PostgreSQL accepts"),
         ("spoiling:nothing", "AttributeError: module 'spoiling' has no attribute 'nothing'"),
         ("spoiling:FUNCTIONS", "has no attribute 'FUNCTIONS'"),
         ("spoilt:accounts", "ModuleNotFoundError: No module named 'spoilt'"),
