@@ -150,7 +150,7 @@ class MuteTool(ToolMissing):
     """A tool hangs, fails or prints something unexpected when asked for its version."""
 
     code = "TOOL-003"
-    title = "cannot determine a tool's version"
+    title = "cannot determine tool version"
 
 
 class PackagesNotInstalled(ToolMissing):

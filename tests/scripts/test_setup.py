@@ -369,7 +369,7 @@ def test_an_interrupted_step_ends_its_tool_and_is_run_again(checkout: Checkout, 
     setup.send_signal(number)
     said, _ = setup.communicate(timeout=30)
     assert setup.returncode == code
-    assert "run ./scripts/setup again" in said
+    assert "rerun ./scripts/setup" in said
     assert ended(pip)
     (checkout.fakes / "pip").unlink()
     assert checkout.run()[0] == 0

@@ -22,7 +22,7 @@ def test_the_holder_of_a_lock_is_named_with_what_it_does_since_when_and_how_to_g
     error = locked("network", DETAIL)
     assert error.path == "stack network"
     assert error.given == (
-        "root@vm is running an apply or a destroy since 2026-11-21 22:11:33.013231594 +0000 UTC, lock ID e74f6df1-6819-fbcb-35fb-90ba10256bf8"
+        "root@vm is running an apply or a destroy since 2026-11-21 22:11:33.013231594 +0000 UTC, lock ID e74f6df1-6819-fbcb-35fb-90ba10256bf8"  # noqa: E501
     )
     assert "--unlock e74f6df1-6819-fbcb-35fb-90ba10256bf8" in error.fix
     assert error.exit_code == 5

@@ -108,7 +108,7 @@ def test_a_setting_by_which_records_go_is_refused_until_it_is_allowed(before: di
     assert "--lose-records" in refused.refused[0][2]
     allowed = change(topic, there, lose_records=True)
     assert (allowed.actions, allowed.refused) == (("configure",), ())
-    assert [warning for warning in allowed.warnings if "the brokers drop records" in warning]
+    assert [warning for warning in allowed.warnings if "the brokers delete existing records" in warning]
 
 
 @pytest.mark.parametrize(
