@@ -229,7 +229,7 @@ def test_tools_that_hang_or_babble_are_ended_and_named(checkout: Checkout) -> No
     checkout.tool("terraform", "exec yes")
     code, said = checkout.run("--check", PENSTOCK_TOOL_TIMEOUT_S="1")
     assert code == 4
-    assert re.findall(r"error\[TOOL-003\]: cannot determine a tool's version\n  at   (\w+)", said) == ["mvn", "node", "terraform"]
+    assert re.findall(r"error\[TOOL-003\]: cannot determine tool version\n  at   (\w+)", said) == ["mvn", "node", "terraform"]
     assert "Apache Maven of old" in said
     assert ended(int((checkout.fakes / "hangs").read_text()))
 
