@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import signal
 from collections.abc import Generator
 from pathlib import Path
 
@@ -48,6 +49,12 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Gives every test the marker of its tier."""
     for item in items:
         item.add_marker(_tier(item))
+
+
+def pytest_keyboard_interrupt() -> None:
+    """Lets a worker clean up in peace: some seconds after Ctrl-C it is asked once more, which would cut its cleaning up short."""
+    if "PYTEST_XDIST_WORKER" in os.environ:
+        signal.signal(signal.SIGINT, signal.SIG_IGN)
 
 
 def _must_run(report: pytest.TestReport | pytest.CollectReport) -> None:
