@@ -18,8 +18,6 @@ from typing import Literal, cast
 from pydantic import BaseModel, ConfigDict
 
 from penstock.jobs.errors import AppLiteral, AppNotFound, AppSyntax
-from penstock.jobs.sql import parsing
-from penstock.jobs.sql.statements import CreateView, Insert
 from penstock.sizing.errors import PenstockError, Place, raise_all
 from penstock.sizing.targets import MAX_PARALLELISM
 
@@ -124,6 +122,10 @@ def read(path: Path) -> AppModule:
             for SQL that can't be taken; several come as `Faults`.
     """
     if is_sql(path.name):
+        # Only here: most apps are modules, and the parser takes as long to import as the rest of a spec.
+        from penstock.jobs.sql import parsing
+        from penstock.jobs.sql.statements import CreateView, Insert
+
         _, statements = parsing.read(path)
         queries = [statement.query for statement in statements if isinstance(statement, CreateView | Insert)]
         return AppModule(path=path, stateful_calls=tuple(block for query in queries for block in query.blocks))

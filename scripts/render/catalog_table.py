@@ -74,7 +74,7 @@ def facts_document(known: Catalog, instance: InstanceType) -> dict[str, Any]:
         "source": known.source,
         "instanceType": _camel(instance.model_dump(mode="json")),
         "spot": [_camel(quote.model_dump()) for quote in known.spot.get(instance.name, ())],
-        "allocatable": {family: _camel(_allocatable(instance, family).model_dump()) for family in AMI_FAMILIES},
+        "allocatable": {family: _camel(_allocatable(instance, family)._asdict()) for family in AMI_FAMILIES},
         "labels": {label: list(values) for label, values in sorted(_labels(known, instance).items())},
     }
 

@@ -7,7 +7,8 @@ of the shipped catalog. A real node can differ by a few MiB: `NodeSettings.measu
 from __future__ import annotations
 
 import math
-from typing import Annotated, Literal
+from functools import cache
+from typing import Annotated, Literal, NamedTuple
 
 from pydantic import BaseModel, ConfigDict, Field
 
@@ -52,7 +53,7 @@ class NodeSettings(BaseModel):
     measured_capacity_mib: dict[str, Annotated[int, Field(ge=1)]] = {}
 
 
-class Allocatable(BaseModel):
+class Allocatable(NamedTuple):
     """What pods, DaemonSets included, can have of one node.
 
     Args:
@@ -65,8 +66,6 @@ class Allocatable(BaseModel):
         capacity_ephemeral_storage_mib: the root volume.
         kube_reserved_mib: memory that the kubelet keeps back, without the eviction threshold.
     """
-
-    model_config = ConfigDict(frozen=True, extra="forbid")
 
     cpu_millicores: int
     memory_mib: int
@@ -90,7 +89,7 @@ def allocatable(instance: InstanceType, settings: NodeSettings) -> Allocatable:
     capacity_mib = settings.measured_capacity_mib.get(instance.name) or estimated_capacity_mib(instance, settings)
     kube_reserved_mib = KUBE_RESERVED_BASE_MIB + KUBE_RESERVED_POD_MIB * reserved_for
     storage_mib = settings.root_volume_gib * 1024
-    return Allocatable.model_construct(
+    return Allocatable(
         cpu_millicores=instance.vcpu * 1000 - cpu_reserved_millicores(instance.vcpu),
         memory_mib=capacity_mib - kube_reserved_mib - EVICTION_MIB,
         pods=pods,
@@ -128,6 +127,7 @@ def prefix_delegation_pods(instance: InstanceType) -> int:
     return min(250 if instance.vcpu > 30 else 110, instance.enis * (instance.ipv4_per_eni - 1) * 16 + 2)
 
 
+@cache
 def cpu_reserved_millicores(vcpu: int) -> int:
     """The CPU that the kubelet keeps back, in millicores; each range by itself is cut to a whole millicore."""
     millicores = vcpu * 1000

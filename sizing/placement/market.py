@@ -9,7 +9,7 @@ is sold in and that the NodeClass has a subnet in; A1 machines can't run AL2023.
 from __future__ import annotations
 
 from bisect import bisect_left, bisect_right
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 
 from penstock.sizing.catalog.allocatable import Allocatable, NodeSettings, allocatable
 from penstock.sizing.catalog.catalog import Catalog
@@ -38,7 +38,6 @@ from penstock.sizing.placement.resources import (
     NEURON_CORE,
     NVIDIA_GPU,
     PODS,
-    RESOURCES,
 )
 
 _MIB = 1024 * 1024
@@ -70,12 +69,13 @@ class Market:
         self.index = {instance.name: index for index, instance in enumerate(self.types)}
         self.allocatable = [allocatable(instance, settings) for instance in self.types]
         self.exotic = self._mask(is_exotic(instance) for instance in self.types)
-        held = [_held(instance, room) for instance, room in zip(self.types, self.allocatable, strict=True)]
-        self.fitting = {name: _Steps([amounts[name] for amounts in held]) for name in RESOURCES}
-        # A type on which less than nothing is left of a resource takes no pod at all.
-        self.usable = self._mask(all(amount >= 0 for amount in amounts.values()) for amounts in held)
-        sizes = [_capacity(instance, room) for instance, room in zip(self.types, self.allocatable, strict=True)]
-        self.capacities = {name: _Steps([amounts[name] for amounts in sizes]) for name in RESOURCES}
+        self.fitting = _StepsByResource(self.types, self.allocatable, _HELD)
+        self.capacities = _StepsByResource(self.types, self.allocatable, _CAPACITY)
+        # A type on which less than nothing is left of a resource takes no pod at all; of devices there is never less than nothing.
+        self.usable = self._mask(
+            room.cpu_millicores >= 0 and room.memory_mib >= 0 and room.pods >= 0 and room.ephemeral_storage_mib >= 0
+            for room in self.allocatable
+        )
         self.prices = self._offerings(catalog, settings, spot_ratio)
         self._offered = {offering: self._mask(price is not None for price in prices) for offering, prices in self.prices.items()}
         self._by_label: dict[str, dict[Allowed, int]] = {}
@@ -240,41 +240,54 @@ class _Steps:
         return next((-amount for amount, those in zip(self._amounts, self._types, strict=True) if those & types), 0)
 
 
+class _StepsByResource(dict[str, _Steps]):
+    """The steps of each resource, made when one is first asked for: most plans ask for two of the nine."""
+
+    def __init__(self, types: Sequence[InstanceType], rooms: Sequence[Allocatable], amounts: Mapping[str, _Amount]) -> None:
+        super().__init__()
+        self._types, self._rooms, self._amounts = types, rooms, amounts
+
+    def __missing__(self, name: str) -> _Steps:
+        amount = self._amounts[name]
+        found = self[name] = _Steps([amount(instance, room) for instance, room in zip(self._types, self._rooms, strict=True)])
+        return found
+
+
 def _sold(instance: InstanceType, zone: str, settings: NodeSettings) -> bool:
     return zone in instance.zones and not (settings.ami_family == "AL2023" and instance.family == "a1")
 
 
-def _devices(instance: InstanceType) -> dict[str, int]:
-    known = extras(instance)
-    counts = (known.nvidia_gpus, known.amd_gpus, known.gaudis, known.neurons, known.neuron_cores)
-    return {name: count * NANO for name, count in zip((NVIDIA_GPU, AMD_GPU, GAUDI, NEURON, NEURON_CORE), counts, strict=True)}
-
-
-def _held(instance: InstanceType, room: Allocatable) -> dict[str, int]:
-    return {
-        CPU: room.cpu_millicores * NANO // 1000,
-        MEMORY: room.memory_mib * _MIB * NANO,
-        PODS: room.pods * NANO,
-        EPHEMERAL_STORAGE: room.ephemeral_storage_mib * _MIB * NANO,
-        **_devices(instance),
-    }
-
-
-def _capacity(instance: InstanceType, room: Allocatable) -> dict[str, int]:
-    return {
-        CPU: room.capacity_cpu_millicores * NANO // 1000,
-        MEMORY: room.capacity_mib * _MIB * NANO,
-        PODS: room.pods * NANO,
-        EPHEMERAL_STORAGE: room.capacity_ephemeral_storage_mib * _MIB * NANO,
-        **_devices(instance),
-    }
+_Amount = Callable[[InstanceType, Allocatable], int]
+_DEVICES: dict[str, _Amount] = {
+    NVIDIA_GPU: lambda instance, room: extras(instance).nvidia_gpus * NANO,
+    AMD_GPU: lambda instance, room: extras(instance).amd_gpus * NANO,
+    GAUDI: lambda instance, room: extras(instance).gaudis * NANO,
+    NEURON: lambda instance, room: extras(instance).neurons * NANO,
+    NEURON_CORE: lambda instance, room: extras(instance).neuron_cores * NANO,
+}
+# What pods, DaemonSets included, can have of a node, in billionths.
+_HELD: dict[str, _Amount] = {
+    CPU: lambda instance, room: room.cpu_millicores * NANO // 1000,
+    MEMORY: lambda instance, room: room.memory_mib * _MIB * NANO,
+    PODS: lambda instance, room: room.pods * NANO,
+    EPHEMERAL_STORAGE: lambda instance, room: room.ephemeral_storage_mib * _MIB * NANO,
+    **_DEVICES,
+}
+# What a node counts against a limit, in billionths.
+_CAPACITY: dict[str, _Amount] = {
+    CPU: lambda instance, room: room.capacity_cpu_millicores * NANO // 1000,
+    MEMORY: lambda instance, room: room.capacity_mib * _MIB * NANO,
+    PODS: lambda instance, room: room.pods * NANO,
+    EPHEMERAL_STORAGE: lambda instance, room: room.capacity_ephemeral_storage_mib * _MIB * NANO,
+    **_DEVICES,
+}
 
 
 def held_by(market: Market, index: int) -> dict[str, int]:
     """What pods, DaemonSets included, can have of a node of this type, by resource, in billionths."""
-    return _held(market.types[index], market.allocatable[index])
+    return {name: amount(market.types[index], market.allocatable[index]) for name, amount in _HELD.items()}
 
 
 def capacity_of(market: Market, index: int) -> dict[str, int]:
     """What a node of this type counts against a limit, by resource, in billionths."""
-    return _capacity(market.types[index], market.allocatable[index])
+    return {name: amount(market.types[index], market.allocatable[index]) for name, amount in _CAPACITY.items()}
