@@ -191,8 +191,9 @@ def test_an_interrupted_run_cleans_up_after_its_tests_and_starts_no_other_tier(
     tree.write(
         "tests/test_long.py",
         "import pathlib, pytest, threading\n"
-        f"@pytest.fixture\ndef held():\n    pathlib.Path({str(started)!r}).touch()\n    yield\n    pathlib.Path({str(cleaned)!r}).touch()\n"
-        "def test_long(held): threading.Event().wait(60)\n",
+        f"@pytest.fixture\ndef held():\n    yield\n    pathlib.Path({str(cleaned)!r}).touch()\n"
+        # Not in the fixture: interrupted before its yield, it would have nothing to clean up.
+        f"def test_long(held):\n    pathlib.Path({str(started)!r}).touch()\n    threading.Event().wait(60)\n",
     )
     process = tree.start(environment=environment)
     limit = time.monotonic() + 30
