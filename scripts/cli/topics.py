@@ -129,7 +129,7 @@ def _agree(arguments: argparse.Namespace) -> None:
     if arguments.output != "table" or not sys.stdin.isatty():
         need = "--yes if stdin is not a terminal"
         raise WrongUsage(given="penstock topics apply", need=need, fix="review the output of penstock topics plan, then apply with --yes")
-    answer = input("Apply these changes? Only 'yes' is accepted: ")
+    answer = input("Apply these changes? [y/N]: ")
     if answer.strip().lower() not in _YES:
         raise NotAgreed(path="topics", given=answer, need="yes", fix="run it again to confirm")
 

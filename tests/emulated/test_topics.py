@@ -131,7 +131,7 @@ def test_a_second_apply_has_nothing_to_do(desk: Desk) -> None:
     desk.apply()
     done = desk.run("apply")
     assert (done.returncode, done.stderr) == (0, "")
-    assert "0 to create, 0 to grow, 0 to set, 2 as wanted, 0 refused" in done.stdout
+    assert "0 to create, 0 to grow, 0 to set, 2 unchanged, 0 refused" in done.stdout
     assert {role: topic["actions"] for role, topic in desk.planned().items()} == {"read": [], "out": []}
 
 
@@ -246,7 +246,7 @@ def _answered(desk: Desk, answer: bytes | None) -> tuple[int, str]:
         try:
             while select.select([ours], [], [], LIMIT_S)[0] and (some := os.read(ours, 4096)):
                 shown += some
-                if not said and b"Type yes: " in shown:
+                if not said and b"[y/N]: " in shown:
                     asked.send_signal(signal.SIGINT) if answer is None else os.write(ours, answer)
                     said = True
         except OSError:
