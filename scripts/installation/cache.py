@@ -73,7 +73,7 @@ class Cache:
         except OSError as error:
             raise self._not_writable(error) from None
         if given != str(LAYOUT):
-            fix = f"set {VARIABLE} to another folder, or delete this one: penstock setup fetches all again"
+            fix = f"set {VARIABLE} to another directory, or delete this one and rerun penstock setup"
             raise CacheOfAnotherVersion(path=str(self.folder), given=f"layout {given[:20]}", need=f"layout {LAYOUT}", fix=fix)
 
     @contextmanager
@@ -138,10 +138,10 @@ class Cache:
         with contextlib.suppress(BlockingIOError):
             fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
             return
-        waiting(f"another set-up works in {self.folder}; waiting for it")
+        waiting(f"waiting for another setup in {self.folder}")
         fcntl.flock(lock, fcntl.LOCK_EX)
 
     def _not_writable(self, error: OSError) -> CacheNotWritable:
-        need = f"a folder that this user may write to, with room for {_ROOM_MB} MB"
-        fix = f"chown it, make room, or set {VARIABLE} to another folder"
+        need = f"a writable directory with {_ROOM_MB} MB of free space"
+        fix = f"change its owner, free disk space, or set {VARIABLE} to another directory"
         return CacheNotWritable(path=str(self.folder), given=error.strerror or str(error), need=need, fix=fix)

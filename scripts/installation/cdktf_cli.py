@@ -49,17 +49,19 @@ class CdktfCli(Entry):
         into.mkdir(parents=True)
         for name in (_PACKAGE, _LOCK):
             shutil.copy(self._data / name, into / name)
-        need, again = "every package of the lock file, with the hash that stands there", "then run penstock setup again"
+        need, again = "all packages of the lock file, with matching hashes", "then rerun penstock setup"
         ended = tool.run(["npm", "ci", *_FLAGS], environment=_quiet(), log=log, cwd=into, progress=progress)
         if ended.code != 0:
-            fix = f"correct what npm reports (no network? a proxy or a registry of your own goes into .npmrc), {again}"
+            fix = f"correct the error reported by npm (without direct network access, configure a proxy or a registry in .npmrc), {again}"
             raise CdktfNotInstalled(path=_LOCK, given=f"code {ended.code}; the end of {log}:\n{ended.said}", need=need, fix=fix)
         wanted: str = json.loads((into / _PACKAGE).read_text(encoding="utf-8"))["dependencies"]["cdktf-cli"]
         version = log.with_name("cdktf-version.log")
         started = tool.run([self.command(into), "--version"], environment=_quiet(), log=version, cwd=into)
         # It looks at Terraform's settings too, and what it finds there does not matter here.
         if wanted not in version.read_text("utf-8", "replace").splitlines():
-            raise CdktfNotInstalled(path="cdktf --version", given=started.said, need=f"the answer {wanted}", fix=f"correct it, {again}")
+            raise CdktfNotInstalled(
+                path="cdktf --version", given=started.said, need=f"the output {wanted}", fix=f"correct the reported error, {again}"
+            )
 
 
 def _quiet() -> dict[str, str]:

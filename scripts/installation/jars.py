@@ -58,12 +58,12 @@ class Jars(Entry):
         command = ["mvn", "-B", "-ntp", "-Dstyle.color=never", "-f", str(pom), *goal]
         ended = tool.run(command, environment=os.environ, log=log, cwd=into.parent, progress=progress)
         if ended.code != 0:
-            fix = "correct what Maven reports (a proxy or a mirror goes into Maven's settings.xml), then run penstock setup again"
+            fix = "correct the error reported by Maven (configure a proxy or a mirror in Maven's settings.xml), then rerun penstock setup"
             given = f"code {ended.code}; the end of {log}:\n{ended.said}"
-            raise JarsNotFetched(path=pom.name, given=given, need="every jar that it names", fix=fix)
+            raise JarsNotFetched(path=pom.name, given=given, need="all jars listed in it", fix=fix)
         if faults := self.faults(into):
-            fix = "remove the changed ones from Maven's local repository and run penstock setup again; a changed POM needs new checksums"
-            need = "every jar that jars.sha256 names, with its checksum, and no other"
+            fix = "remove the changed jars from Maven's local repository and rerun penstock setup; a changed POM needs new checksums"
+            need = "exactly the jars listed in jars.sha256, with matching checksums"
             given = "\n".join(["", *(f"    | {fault}" for fault in faults)])
             raise JarsDiffer(path=f"{_SUMS}  {self._set}", given=given, need=need, fix=fix)
 

@@ -80,8 +80,8 @@ class ToolEnvironment:
 
     def _make(self, progress: Progress) -> None:
         if shutil.which(self._python) is None:
-            fix = f"install {self._python}, and run this again"
-            raise MissingTool(path=self._python, need=f"it, in PATH, to run {self._name} with", fix=fix)
+            fix = f"install {self._python}, and retry"
+            raise MissingTool(path=self._python, need=f"it in PATH, to run {self._name}", fix=fix)
         shutil.rmtree(self.folder, ignore_errors=True)
         progress(f"making {self.folder}")
         self._run([self._python, "-m", "venv", str(self.folder)], progress)
@@ -106,9 +106,9 @@ class ToolEnvironment:
     def _run(self, command: list[str], progress: Progress) -> None:
         ended = self._ran(command, progress)
         if ended.code != 0:
-            need = f"an installation of {self._lock.name} that ends well within {INSTALL_LIMIT_S / 60:.0f} minutes"
+            need = f"a successful installation of {self._lock.name} within {INSTALL_LIMIT_S / 60:.0f} minutes"
             given = f"code {ended.code}; the end of {self._log}:\n{ended.said}"
-            raise ToolNotInstalled(path=self._name, given=given, need=need, fix="correct what it reports, and run this again")
+            raise ToolNotInstalled(path=self._name, given=given, need=need, fix="correct the reported error, and retry")
 
     @property
     def _log(self) -> Path:

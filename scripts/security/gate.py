@@ -136,5 +136,5 @@ def _unseen(scans: dict[str, checkov.Scan], expected: dict[str, int]) -> Iterato
 
 
 def _unwaived(finding: Finding) -> UnwaivedFinding:
-    fix = "mend it, or add a waiver with its reason and last day to the file of --waivers"
+    fix = "fix it, or add a waiver with a reason and an expiry date to the file of --waivers"
     return UnwaivedFinding(path=finding.path, given=finding.rule, need=finding.says, fix=fix)
