@@ -13,12 +13,13 @@ from penstock.jobs.spec import SpecFile, load
 from penstock.jobs.spec.requested_topics import asked_topics
 from penstock.jobs.targets import targets
 from penstock.sizing.cluster import Cluster
-from penstock.sizing.errors import PenstockError, raise_all, violation
+from penstock.sizing.errors import PenstockError, raise_all
 from penstock.sizing.kafka.partitions import most_partitions
 from penstock.sizing.plan import plan
 from penstock.sizing.plan.together import Together, plan_together
 from penstock.sizing.planned import Plan
 from penstock.sizing.targets import Targets
+from penstock.sizing.violation import raise_violations
 
 
 class JobPlan(BaseModel):
@@ -74,11 +75,11 @@ def plans(environment: Environment) -> EnvironmentPlans:
     asked_topics(specs)
     there = cluster(environment)
     jobs = tuple(_planned(spec, there) for spec in specs)
-    raise_all(violation(found) for job in jobs for found in job.plan.violations)
+    raise_violations(found for job in jobs for found in job.plan.violations)
     if there is None or not jobs:
         return EnvironmentPlans(jobs=jobs, together=None, cluster=there)
     together = plan_together({job.name: job.plan for job in jobs}, there)
-    raise_all(violation(found) for found in together.violations)
+    raise_violations(together.violations)
     return EnvironmentPlans(jobs=jobs, together=together, cluster=there)
 
 

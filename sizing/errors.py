@@ -289,9 +289,3 @@ def _of_json(kind: type[Told], document: Mapping[str, str | int | None]) -> Told
     file, line, column = document["file"], document["line"], document["column"]
     at = Place.model_validate({"file": file, "line": line, "column": column}) if file else None
     return kind(at=at, **{name: str(document[name] or "") for name in ("path", "given", "need", "fix")})
-
-
-def violation(document: Mapping[str, str | int | None]) -> Infeasible:
-    """A plan's violation as the error that it is."""
-    kinds = {kind.code: kind for kind in Infeasible.__subclasses__()}
-    return _of_json(kinds[str(document["code"])], document)

@@ -20,6 +20,7 @@ from penstock.sizing.load.spot_loss import DrainOutcome, LossOutcome
 from penstock.sizing.planned_nodes import NodesPlan
 from penstock.sizing.state.checkpoint import CheckpointTraffic
 from penstock.sizing.state.stores import Backend
+from penstock.sizing.violation import Violation
 
 # Raised when a field of the JSON goes or changes its meaning; a new field is no change.
 SCHEMA_VERSION = 1
@@ -178,7 +179,7 @@ class Plan(_Planned):
         throughput: what the load takes and what the plan can do; None: no load is given.
         spot: what the loss of spot nodes does; None: no executor runs on one.
         feasible: whether all targets are met.
-        violations: why not, each as an error's JSON.
+        violations: why not.
         notes: what a reader should know, in sentences.
         explain: each number with the rule and the inputs behind it.
     """
@@ -198,6 +199,6 @@ class Plan(_Planned):
     throughput: ThroughputPlan | None = None
     spot: SpotPlan | None = None
     feasible: bool
-    violations: tuple[dict[str, str | int | None], ...] = ()
+    violations: tuple[Violation, ...] = ()
     notes: tuple[str, ...] = ()
     explain: tuple[Explanation, ...] = ()

@@ -11,6 +11,7 @@ from pydantic import BaseModel, ConfigDict, Field, model_validator
 
 from penstock.sizing.errors import PenstockError, Place
 from penstock.sizing.load.load import Load
+from penstock.sizing.violation import Violation
 
 Error = TypeVar("Error", bound=PenstockError)
 
@@ -185,6 +186,13 @@ class Targets(_Target):
             return error
         error.at, error.path, error.given = origin.at, origin.path, origin.given or error.given
         return error
+
+    def located(self, violation: Violation, field: str) -> Violation:
+        """The violation with the place, path and value of a field, as `locate` gives them to an error."""
+        origin = self.origins.get(field)
+        if origin is None:
+            return violation.moved(path=violation.path or field)
+        return violation.moved(origin.at, path=origin.path, given=origin.given or violation.given)
 
 
 class DecidedTargets(Targets):

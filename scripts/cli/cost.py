@@ -23,8 +23,9 @@ from penstock.scripts.render import cost_markdown, cost_table
 from penstock.scripts.render.screen import screen_of
 from penstock.sizing.cost.billed import Bill
 from penstock.sizing.cost.difference import difference
-from penstock.sizing.errors import Infeasible, raise_all, violation
+from penstock.sizing.errors import Infeasible
 from penstock.sizing.planned import SCHEMA_VERSION, Plan
+from penstock.sizing.violation import raise_violations
 
 FORMATS = ("table", "json", "yaml", "markdown")
 
@@ -69,7 +70,7 @@ def run(arguments: argparse.Namespace) -> int:
     sys.stdout.flush()
     for one in priced:
         for found in one.plan.violations:
-            print(violation(found).render(), file=sys.stderr)
+            print(found.render(), file=sys.stderr)
     return 0 if all(one.plan.feasible for one in priced) else Infeasible.exit_code
 
 
@@ -91,7 +92,7 @@ def _priced(spec: Path, environment: str, arguments: argparse.Namespace) -> Pric
     job = planned_job(spec, where(environment, arguments.catalog, arguments.prices), arguments.app_path)
     name = job.where.environment.name
     if job.plan.cost is None:
-        raise_all(violation(found) for found in job.plan.violations)
+        raise_violations(job.plan.violations)
         need = "an environment with a cluster (network, eks and nodes) in a region with known prices"
         raise WrongUsage(given=f"environment {name}", need=need, fix=f"--environment {DEFAULT_ENVIRONMENT}")
     return Priced(job.name, name, job.plan, job.plan.cost)

@@ -18,7 +18,7 @@ from penstock.scripts.errors import SpecNotWritten
 from penstock.scripts.render import table as tables
 from penstock.scripts.render.screen import Screen, screen_of
 from penstock.scripts.render.table import Column, Styled
-from penstock.sizing.errors import Infeasible, violation
+from penstock.sizing.errors import Infeasible
 from penstock.sizing.flink.comparison import Row, compare
 from penstock.sizing.plan import plan
 from penstock.sizing.planned import SCHEMA_VERSION, Plan
@@ -53,7 +53,7 @@ def run(path: Path, output: str, out: Path | None = None) -> int:
     sys.stdout.flush()
     if output != "json":
         for found in planned.violations:
-            print(violation(found).render(), file=sys.stderr)
+            print(found.render(), file=sys.stderr)
     return 0 if planned.feasible else Infeasible.exit_code
 
 
@@ -94,7 +94,7 @@ def _document(made: Conversion, planned: Plan, rows: Sequence[Row]) -> dict[str,
         "comparison": [row.model_dump(mode="json") for row in rows],
         "notes": [note.model_dump(mode="json") for note in made.notes],
         "feasible": planned.feasible,
-        "violations": list(planned.violations),
+        "violations": [found.model_dump(mode="json") for found in planned.violations],
     }
 
 

@@ -15,7 +15,7 @@ from penstock.scripts.planning.planned_jobs import (
     where,
 )
 from penstock.scripts.render.report import page
-from penstock.sizing.errors import Infeasible, violation
+from penstock.sizing.errors import Infeasible
 
 _SUFFIXES = (".html", ".htm")
 
@@ -42,7 +42,7 @@ def run(arguments: argparse.Namespace) -> int:
     write(out, page.render(job.plan, job.name, there.environment.name, job.targets.load))
     print(out, flush=True)
     for found in job.plan.violations:
-        print(violation(found).render(), file=sys.stderr)
+        print(found.render(), file=sys.stderr)
     return 0 if job.plan.feasible else Infeasible.exit_code
 
 

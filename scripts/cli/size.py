@@ -22,9 +22,10 @@ from penstock.scripts.planning.planned_jobs import (
 )
 from penstock.scripts.render import node_picture, plan_table, together_table
 from penstock.scripts.render.screen import screen_of
-from penstock.sizing.errors import Infeasible, violation
+from penstock.sizing.errors import Infeasible
 from penstock.sizing.plan.together import Together, plan_together
 from penstock.sizing.planned import SCHEMA_VERSION, Plan
+from penstock.sizing.violation import Violation
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -119,10 +120,10 @@ def _draw(plan: Plan) -> None:
         sys.stdout.write("\n" + node_picture.for_stream(plan.nodes, sys.stdout, os.environ))
 
 
-def _tell(violations: Sequence[dict[str, str | int | None]]) -> None:
+def _tell(violations: Sequence[Violation]) -> None:
     sys.stdout.flush()
     for found in violations:
-        print(violation(found).render(), file=sys.stderr)
+        print(found.render(), file=sys.stderr)
 
 
 def _document(plan: Plan, *, explain: bool) -> dict[str, Any]:

@@ -38,8 +38,9 @@ from penstock.scripts.progress import Steps
 from penstock.scripts.provisioning.terraform import Applied
 from penstock.scripts.render import plan_table
 from penstock.scripts.render.screen import screen_of
-from penstock.sizing.errors import PenstockError, raise_all, violation
+from penstock.sizing.errors import PenstockError, raise_all
 from penstock.sizing.plan import plan
+from penstock.sizing.violation import raise_violations
 
 # How often it is looked whether all still runs.
 _LOOK_S = 1.0
@@ -158,7 +159,7 @@ def _job(path: Path, app_path: list[Path]) -> Job:
     spec = load(path)
     raise_all(without_server(spec))
     planned = plan(targets(spec, app_path))
-    raise_all(violation(found) for found in planned.violations)
+    raise_violations(planned.violations)
     folders = (path.parent.resolve(), *(folder.resolve() for folder in app_path))
     return Job(spec, planned, folders, local_input.generators(spec, folders), local_input.expectation(spec, folders))
 

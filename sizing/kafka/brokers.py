@@ -25,6 +25,7 @@ from penstock.sizing.kafka.demand import (
     storage,
 )
 from penstock.sizing.kafka.errors import ClusterTooSmall, KafkaOutOfReach, UnknownBrokerType
+from penstock.sizing.violation import Violation, violated
 
 Kind = Literal["standard", "express"]
 Binding = Literal["ingress", "egress", "partitions", "storage", "zones"]
@@ -111,7 +112,7 @@ def option_of(demand: KafkaDemand, name: str) -> KafkaOption:
     return _option(found, demand)
 
 
-def cluster_violations(demand: KafkaDemand, name: str, brokers: int) -> list[ClusterTooSmall]:
+def cluster_violations(demand: KafkaDemand, name: str, brokers: int) -> list[Violation]:
     """SIZ-041 where a cluster of this many brokers of this type does not carry the load.
 
     Raises:
@@ -122,7 +123,7 @@ def cluster_violations(demand: KafkaDemand, name: str, brokers: int) -> list[Clu
         return []
     fix = f"brokers: {needed.brokers}" + (f", or fewer of a larger type: {_alternative(demand, needed)}" if needed.brokers > 3 else "")
     need = f"{needed.brokers} brokers of {name}, for {needed.binding} binds: {_asked(demand, needed.kind, needed.binding)}"
-    return [ClusterTooSmall(path="kafka.brokers", given=str(brokers), need=need, fix=fix)]
+    return [violated(ClusterTooSmall, path="kafka.brokers", given=str(brokers), need=need, fix=fix)]
 
 
 def _alternative(demand: KafkaDemand, needed: KafkaOption) -> str:

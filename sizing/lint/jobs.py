@@ -131,11 +131,10 @@ def unfit_shuffle(subject: Subject) -> Iterator[Fault]:
 def infeasible(subject: Subject) -> Iterator[Fault]:
     """Source: what `penstock size` ends with exit code 3 for."""
     for job in subject.jobs:
-        for found in (found for found in job.plan.violations if found["code"] not in _RULES_OF_THEIR_OWN):
-            path, need, fix = (str(found[name] or "") for name in ("path", "need", "fix"))
-            at = next((where.at for where in job.fields.values() if where.path == path), job.where.at)
-            given = f"{found['code']}: {found['title']}" + (f" ({found['given']})" if found["given"] else "")
-            yield Fault(Where(path=path or job.where.path, at=at), given, need, fix)
+        for found in (found for found in job.plan.violations if found.code not in _RULES_OF_THEIR_OWN):
+            at = next((where.at for where in job.fields.values() if where.path == found.path), job.where.at)
+            given = f"{found.code}: {found.title}" + (f" ({found.given})" if found.given else "")
+            yield Fault(Where(path=found.path or job.where.path, at=at), given, found.need, found.fix)
 
 
 @rule(

@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator
 
-from penstock.sizing.errors import Infeasible
 from penstock.sizing.kafka.brokers import cheapest, cluster_violations, option_of
 from penstock.sizing.kafka.errors import KafkaOutOfReach
 from penstock.sizing.kafka.serverless import serverless_use
@@ -21,9 +20,10 @@ from penstock.sizing.load.target_rate import drain_rate, needed_rate, sustained_
 from penstock.sizing.state.checkpoint import checkpoint_violations
 from penstock.sizing.state.errors import StateDoesNotFit
 from penstock.sizing.state.memory import free_heap_mib, heap_for_state_mib
+from penstock.sizing.violation import Violation, violated, violation_of
 
 
-def load_violations(load: Load, job: JobShape, planned: LoadPlan) -> list[Infeasible]:
+def load_violations(load: Load, job: JobShape, planned: LoadPlan) -> list[Violation]:
     """What is not met, in the order parallelism, partitions, trigger, state, checkpoint, Kafka; empty where all is."""
     return [
         *_parallelism(load, job, planned),
@@ -35,7 +35,7 @@ def load_violations(load: Load, job: JobShape, planned: LoadPlan) -> list[Infeas
     ]
 
 
-def _parallelism(load: Load, job: JobShape, planned: LoadPlan) -> Iterator[Infeasible]:
+def _parallelism(load: Load, job: JobShape, planned: LoadPlan) -> Iterator[Violation]:
     needed = needed_rate(load)
     capacity = load.throughput(planned.parallelism)
     if capacity >= needed:
@@ -47,23 +47,24 @@ def _parallelism(load: Load, job: JobShape, planned: LoadPlan) -> Iterator[Infea
     if job.parallelism is None:
         most = load.throughput(MOST_SLOTS)
         fix = f"at most {math.floor(sustained_rate(load, most) / load.peak_factor):,} events/s, more of a slot, or several jobs"
-        yield LoadOutOfReach(path="load", given=given, need=need, fix=fix)
+        yield violated(LoadOutOfReach, path="load", given=given, need=need, fix=fix)
         return
     wanted = needed_slots(load, job.trigger_s)
     fix = f"a parallelism of {wanted.slots:,}" if wanted.enough else f"at most {nearest:,} events/s"
-    yield ParallelismBelowLoad(path="parallelism", given=str(job.parallelism), need=need, fix=fix)
+    yield violated(ParallelismBelowLoad, path="parallelism", given=str(job.parallelism), need=need, fix=fix)
 
 
-def _partitions(load: Load, planned: LoadPlan) -> Iterator[Infeasible]:
+def _partitions(load: Load, planned: LoadPlan) -> Iterator[Violation]:
     read = sum(planned.topic_partitions.values())
     needed = needed_rate(load)
     if planned.capacity_events_per_s >= needed or load.throughput(planned.parallelism) < needed:
         return
     need = f"{needed:,.0f} events/s; {read:,} tasks, one a partition, process {planned.capacity_events_per_s:,.0f}"
-    yield PartitionsBelowLoad(path="topics", given=f"{read:,} partitions", need=need, fix=f"at least {load.slots_for(needed):,} partitions")
+    fix = f"at least {load.slots_for(needed):,} partitions"
+    yield violated(PartitionsBelowLoad, path="topics", given=f"{read:,} partitions", need=need, fix=fix)
 
 
-def _trigger(load: Load, job: JobShape, planned: LoadPlan) -> Iterator[Infeasible]:
+def _trigger(load: Load, job: JobShape, planned: LoadPlan) -> Iterator[Violation]:
     if job.trigger_s is None or planned.max_offsets_per_trigger is None or planned.capacity_events_per_s < needed_rate(load):
         return
     if job.trigger_s > load.batch_overhead_s and planned.max_offsets_per_trigger >= drain_rate(load) * job.trigger_s:
@@ -73,15 +74,15 @@ def _trigger(load: Load, job: JobShape, planned: LoadPlan) -> Iterator[Infeasibl
         f"{load.batch_overhead_s:g} s of a micro-batch are not for its rows; {drain_rate(load):,.0f} events/s have to go through the rest"
     )
     fix = f"trigger: {least + 1}s or longer" if least is not None else "a longer trigger, and a longer time to catch up"
-    yield TriggerTooShort(path="trigger", given=f"{job.trigger_s:g} s", need=need, fix=fix)
+    yield violated(TriggerTooShort, path="trigger", given=f"{job.trigger_s:g} s", need=need, fix=fix)
 
 
-def _state(job: JobShape, planned: LoadPlan) -> Iterator[Infeasible]:
+def _state(job: JobShape, planned: LoadPlan) -> Iterator[Violation]:
     state = planned.state
     if job.heap_mib is not None and free_heap_mib(job.heap_mib) < state.executor_heap_mib:
         need = f"{state.executor_heap_mib:,} MiB of the heap beside Spark's own; {job.heap_mib:,} MiB leave {free_heap_mib(job.heap_mib):,}"
         fix = f'heap: "{heap_for_state_mib(state.executor_heap_mib)}m" or more, more executors, or state.backend: rocksdb'
-        yield StateDoesNotFit(path="executor.heap", given=f"{job.heap_mib}m", need=need, fix=fix)
+        yield violated(StateDoesNotFit, path="executor.heap", given=f"{job.heap_mib}m", need=need, fix=fix)
     if job.overhead_mib is None or not state.executor_native_mib:
         return
     jvm_mib = jvm_overhead_mib(job.heap_mib or planned.memory.heap_mib)
@@ -89,10 +90,10 @@ def _state(job: JobShape, planned: LoadPlan) -> Iterator[Infeasible]:
     if job.overhead_mib < needed_mib:
         need = f"{needed_mib:,} MiB of overhead: {state.executor_native_mib:,} for RocksDB, {jvm_mib:,} for the JVM"
         fix = f'memory so that the overhead is "{needed_mib}m", more executors, or RocksDB with bounded memory'
-        yield StateDoesNotFit(path="executor.memory", given=f"{job.overhead_mib}m of overhead", need=need, fix=fix)
+        yield violated(StateDoesNotFit, path="executor.memory", given=f"{job.overhead_mib}m of overhead", need=need, fix=fix)
 
 
-def _kafka(load: Load, job: JobShape, planned: LoadPlan) -> Iterator[Infeasible]:
+def _kafka(load: Load, job: JobShape, planned: LoadPlan) -> Iterator[Violation]:
     choice = job.kafka
     demand = kafka_demand(load, job, planned.kafka.partitions)
     try:
@@ -101,7 +102,7 @@ def _kafka(load: Load, job: JobShape, planned: LoadPlan) -> Iterator[Infeasible]
         elif choice.kind != "none" and choice.broker_type is None:
             cheapest(demand, choice.kind)
     except KafkaOutOfReach as error:
-        yield error
+        yield violation_of(error)
         return
     if choice.kind not in ("standard", "express") or choice.broker_type is None:
         return

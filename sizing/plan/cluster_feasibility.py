@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 
 from penstock.sizing.cluster import Cluster
-from penstock.sizing.errors import DriverOnSpot, Infeasible, NoPoolTakesPod, NothingToLaunch, PodFitsNoNode, PoolLimitBinds, QuotaBinds
+from penstock.sizing.errors import DriverOnSpot, NoPoolTakesPod, NothingToLaunch, PodFitsNoNode, PoolLimitBinds, QuotaBinds
 from penstock.sizing.load.load_plan import LoadKafka
 from penstock.sizing.placement.quantities import NANO
 from penstock.sizing.placement.resources import MEMORY
@@ -27,6 +27,7 @@ from penstock.sizing.plan.nearest_fit import (
 from penstock.sizing.plan.nodes import requested
 from penstock.sizing.planned_nodes import NodeGroup, NodesPlan
 from penstock.sizing.units import cpu_text, memory_text
+from penstock.sizing.violation import Violation, violated
 
 # Source: EC2 service quotas L-1216C47A and L-34B43A08: "standard" instances are A, C, D, H, I, M, R, T and Z. The other families of these
 # letters (DL, HPC, Inf, Mac, Trn) have quotas of their own.
@@ -35,7 +36,7 @@ STANDARD_CATEGORIES = frozenset({"a", "c", "d", "h", "i", "im", "is", "m", "r", 
 _TINY = (1, 1)
 
 
-def cluster_violations(wanted: Wanted, nodes: NodesPlan, slots: Mapping[str, int]) -> list[tuple[str, Infeasible]]:
+def cluster_violations(wanted: Wanted, nodes: NodesPlan, slots: Mapping[str, int]) -> list[tuple[str, Violation]]:
     """What of the pods the cluster does not carry, all at once or on a first start.
 
     Args:
@@ -58,7 +59,7 @@ def cluster_violations(wanted: Wanted, nodes: NodesPlan, slots: Mapping[str, int
     ]
 
 
-def broker_quota_violations(kafka: LoadKafka | None, cluster: Cluster) -> list[QuotaBinds]:
+def broker_quota_violations(kafka: LoadKafka | None, cluster: Cluster) -> list[Violation]:
     """SIZ-011 where the brokers, as the environment fixes them or as the load takes them, are above the account's quota."""
     quota, own = cluster.quotas.msk_brokers, cluster.kafka
     planned = kafka.cluster.brokers if kafka is not None and kafka.cluster is not None else 0
@@ -66,10 +67,10 @@ def broker_quota_violations(kafka: LoadKafka | None, cluster: Cluster) -> list[Q
     if quota is None or brokers <= quota:
         return []
     need, fix = f"{brokers} brokers", f"a quota of {brokers} or more for this region, or fewer brokers of a larger type"
-    return [QuotaBinds(path="spec.quotas.mskBrokers", given=str(quota), need=need, fix=fix)]
+    return [violated(QuotaBinds, path="spec.quotas.mskBrokers", given=str(quota), need=need, fix=fix)]
 
 
-def _unplaced(group: PodGroup, missing: int, wanted: Wanted, nodes: NodesPlan, slots: Mapping[str, int]) -> Infeasible:
+def _unplaced(group: PodGroup, missing: int, wanted: Wanted, nodes: NodesPlan, slots: Mapping[str, int]) -> Violation:
     free = wanted.without_limits().cluster
     if one_fits(group, free):
         return _limited(group, missing, wanted, slots)
@@ -78,7 +79,7 @@ def _unplaced(group: PodGroup, missing: int, wanted: Wanted, nodes: NodesPlan, s
     return _too_large(group, wanted)
 
 
-def _limited(group: PodGroup, missing: int, wanted: Wanted, slots: Mapping[str, int]) -> PoolLimitBinds:
+def _limited(group: PodGroup, missing: int, wanted: Wanted, slots: Mapping[str, int]) -> Violation:
     placed = group.count - missing
     own = {pool.name: pool.spec.limits for pool in wanted.cluster.node_pools if pool.spec.limits}
     cpu, mib = requested(group)
@@ -89,19 +90,19 @@ def _limited(group: PodGroup, missing: int, wanted: Wanted, slots: Mapping[str, 
     if most:
         executors = "1 executor" if most == 1 else f"{most} executors"
         fixes.insert(0, f"a parallelism of at most {most * slots[group.name]} ({executors})")
-    return PoolLimitBinds(path=group.name, given=given, need=need, fix=", or ".join(fixes))
+    return violated(PoolLimitBinds, path=group.name, given=given, need=need, fix=", or ".join(fixes))
 
 
-def _no_pool(group: PodGroup, nodes: NodesPlan, cluster: Cluster) -> NoPoolTakesPod:
+def _no_pool(group: PodGroup, nodes: NodesPlan, cluster: Cluster) -> Violation:
     spec = group.pod.spec
     selector = ", ".join(f"{key}={value}" for key, value in spec.node_selector.items()) or "no node selector"
     need = nodes.one_batch.reasons.get(group.name, "a NodePool with these labels whose taints the pod tolerates")
     names = ", ".join(pool.name for pool in cluster.node_pools)
     fix = f"a node selector and tolerations that one of the pools {names} meets, or a pool for these pods"
-    return NoPoolTakesPod(path=group.name, given=selector, need=need, fix=fix)
+    return violated(NoPoolTakesPod, path=group.name, given=selector, need=need, fix=fix)
 
 
-def _too_large(group: PodGroup, wanted: Wanted) -> PodFitsNoNode:
+def _too_large(group: PodGroup, wanted: Wanted) -> Violation:
     cpu, mib = requested(group)
     given = f"{cpu_text(cpu)} and {memory_text(mib)} a pod"
     bigger = smallest_type(wanted, group)
@@ -110,33 +111,33 @@ def _too_large(group: PodGroup, wanted: Wanted) -> PodFitsNoNode:
     most_mib = largest_memory_mib(wanted, group)
     if most_mib:
         need = f"at most {most_mib} MiB a pod with {cpu_text(cpu)}, {beside}"
-        return PodFitsNoNode(path=group.name, given=given, need=need, fix=f'memory <= "{most_mib}m"{allow}')
+        return violated(PodFitsNoNode, path=group.name, given=given, need=need, fix=f'memory <= "{most_mib}m"{allow}')
     most_cpu = largest_cpu_millicores(wanted, group)
     if most_cpu:
         need = f"at most {most_cpu}m of CPU a pod with {memory_text(mib)}, {beside}"
-        return PodFitsNoNode(path=group.name, given=given, need=need, fix=f'cores <= "{most_cpu}m"{allow}')
+        return violated(PodFitsNoNode, path=group.name, given=given, need=need, fix=f'cores <= "{most_cpu}m"{allow}')
     need = "a smaller pod: neither less memory alone nor less CPU alone lets it find a node"
-    return PodFitsNoNode(path=group.name, given=given, need=need, fix=f"less of both{allow}")
+    return violated(PodFitsNoNode, path=group.name, given=given, need=need, fix=f"less of both{allow}")
 
 
-def _drivers_on_spot(nodes: NodesPlan) -> Iterator[tuple[str, Infeasible]]:
+def _drivers_on_spot(nodes: NodesPlan) -> Iterator[tuple[str, Violation]]:
     """SIZ-014 for each driver, whichever order brings it onto spot."""
     spot = [group for group in (*nodes.one_batch.groups, *nodes.staged.groups) if group.capacity_type == "spot"]
     pools = {pods.group: group.node_pool for group in spot for pods in group.pods if pods.group.split("/")[-1] == DRIVER}
     for driver, pool in pools.items():
         need = "on-demand capacity: the loss of a driver's node restarts the query and all that it holds"
         fix = "send it to a pool of karpenter.sh/capacity-type on-demand, or give it that label as a node selector"
-        yield driver, DriverOnSpot(path=driver, given=f"pool {pool}, spot", need=need, fix=fix)
+        yield driver, violated(DriverOnSpot, path=driver, given=f"pool {pool}, spot", need=need, fix=fix)
 
 
-def _not_launched(groups: Iterable[NodeGroup]) -> Iterator[tuple[str, Infeasible]]:
+def _not_launched(groups: Iterable[NodeGroup]) -> Iterator[tuple[str, Violation]]:
     for group in groups:
         for pods in group.pods if group.error else ():
             fix = "loosen the requirements of the pool"
-            yield pods.group, NothingToLaunch(path=pods.group, given=f"pool {group.node_pool}", need=group.error, fix=fix)
+            yield pods.group, violated(NothingToLaunch, path=pods.group, given=f"pool {group.node_pool}", need=group.error, fix=fix)
 
 
-def _quotas(nodes: NodesPlan, cluster: Cluster) -> Iterator[QuotaBinds]:
+def _quotas(nodes: NodesPlan, cluster: Cluster) -> Iterator[Violation]:
     """Where even the smallest machines that may come are above a quota."""
     quotas = {"on-demand": cluster.quotas.on_demand_vcpus, "spot": cluster.quotas.spot_vcpus}
     for capacity_type, quota in quotas.items():
@@ -145,7 +146,7 @@ def _quotas(nodes: NodesPlan, cluster: Cluster) -> Iterator[QuotaBinds]:
             name = "onDemandVcpus" if capacity_type == "on-demand" else "spotVcpus"
             need = f"{least} {capacity_type} vCPUs at least, as the smallest machines that may come"
             fix = f"a quota of {least} or more for this region, or fewer executors"
-            yield QuotaBinds(path=f"spec.quotas.{name}", given=str(quota), need=need, fix=fix)
+            yield violated(QuotaBinds, path=f"spec.quotas.{name}", given=str(quota), need=need, fix=fix)
 
 
 def _least_vcpus(groups: Iterable[NodeGroup], capacity_type: str, cluster: Cluster) -> int:

@@ -7,7 +7,6 @@ from typing import NamedTuple
 from penstock.sizing.cluster import Cluster
 from penstock.sizing.cost.bill import bill
 from penstock.sizing.cost.billed import Bill
-from penstock.sizing.errors import Infeasible
 from penstock.sizing.load.load_plan import LoadKafka
 from penstock.sizing.plan.cluster_feasibility import broker_quota_violations, cluster_violations
 from penstock.sizing.plan.job_pods import EXECUTOR, pod_groups
@@ -20,6 +19,7 @@ from penstock.sizing.planned_nodes import NodesPlan, PlacedPods
 from penstock.sizing.spark_settings import SparkSettings
 from penstock.sizing.state.checkpoint import CheckpointTraffic
 from penstock.sizing.targets import DecidedTargets, Targets
+from penstock.sizing.violation import Violation
 
 # What a pod of the plan is about -> the field of the targets that says where it stands.
 _FIELDS = {"executor": "executor.memory_mib", "driver": "driver.memory_mib"}
@@ -31,7 +31,7 @@ class ClusterPlan(NamedTuple):
     nodes: NodesPlan | None = None
     cost: Bill | None = None
     spot: SpotPlan | None = None
-    violations: tuple[Infeasible, ...] = ()
+    violations: tuple[Violation, ...] = ()
     notes: tuple[str, ...] = ()
 
 
@@ -90,7 +90,7 @@ def bill_of(
     return made.model_copy(update={"assumptions": (*made.assumptions, *assumptions_of(nodes, kafka, cluster, bounded=bounded))})
 
 
-def _located(targets: Targets, group: str, fault: Infeasible) -> Infeasible:
+def _located(targets: Targets, group: str, fault: Violation) -> Violation:
     """The fault at the field of the spec that the pods come from; what is of the environment names its own path."""
     field = _FIELDS.get(group)
     if field is None:
@@ -98,10 +98,7 @@ def _located(targets: Targets, group: str, fault: Infeasible) -> Infeasible:
     origin = targets.origins.get(field)
     if origin is None or not origin.given:
         origin = targets.origins.get(field.replace("memory_mib", "heap_mib"), origin)
-    if origin is not None:
-        fault.at = origin.at
-    fault.path = group
-    return fault
+    return fault.moved(None if origin is None else origin.at, path=group)
 
 
 def _notes(nodes: NodesPlan, cluster: Cluster) -> tuple[str, ...]:

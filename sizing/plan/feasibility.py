@@ -4,15 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from penstock.sizing.errors import ExecutorsIdle, HeapTooSmall, Infeasible, PodNotMet, TooFewPartitions
+from penstock.sizing.errors import ExecutorsIdle, HeapTooSmall, PodNotMet, TooFewPartitions
 from penstock.sizing.plan.agreement import AgreedPod
 from penstock.sizing.planned import Plan
 from penstock.sizing.spark_pods import MIN_HEAP_MIB, PodMemory, planned_driver, planned_executor
 from penstock.sizing.spark_settings import SparkSettings
 from penstock.sizing.targets import Targets
+from penstock.sizing.violation import Violation, violated
 
 
-def memory_violations(targets: Targets, kind: str, agreed: AgreedPod, memory: PodMemory, settings: SparkSettings) -> list[Infeasible]:
+def memory_violations(targets: Targets, kind: str, agreed: AgreedPod, memory: PodMemory, settings: SparkSettings) -> list[Violation]:
     """SIZ-004 where the heap is below Spark's least, SIZ-005 where no heap makes the pod exactly as large as asked.
 
     Args:
@@ -25,9 +26,9 @@ def memory_violations(targets: Targets, kind: str, agreed: AgreedPod, memory: Po
     field = f"{kind}.memory_mib" if agreed.heap_mib is None else f"{kind}.heap_mib"
     pod_of = _rule(kind, settings)
     if memory.heap_mib < MIN_HEAP_MIB:
-        return [targets.locate(_too_small(agreed, memory, pod_of), field)]
+        return [targets.located(_too_small(agreed, memory, pod_of), field)]
     if agreed.memory_mib is not None and memory.total_mib != agreed.memory_mib:
-        return [targets.locate(_not_met(agreed.memory_mib, memory, pod_of), field)]
+        return [targets.located(_not_met(agreed.memory_mib, memory, pod_of), field)]
     return []
 
 
@@ -36,23 +37,23 @@ def _rule(kind: str, settings: SparkSettings) -> Callable[[int], PodMemory]:
     return lambda heap_mib: rule(settings, heap_mib)
 
 
-def _too_small(agreed: AgreedPod, memory: PodMemory, pod_of: Callable[[int], PodMemory]) -> HeapTooSmall:
+def _too_small(agreed: AgreedPod, memory: PodMemory, pod_of: Callable[[int], PodMemory]) -> Violation:
     least = f"a heap of at least {MIN_HEAP_MIB} MiB"
     if agreed.memory_mib is None:
-        return HeapTooSmall(given=f"{memory.heap_mib}m", need=least, fix=f'heap: "{MIN_HEAP_MIB}m" or more')
+        return violated(HeapTooSmall, given=f"{memory.heap_mib}m", need=least, fix=f'heap: "{MIN_HEAP_MIB}m" or more')
     needed = pod_of(MIN_HEAP_MIB).total_mib
     need = f"{least}, which with its overhead takes a pod of {needed} MiB; {agreed.memory_mib} MiB leave a heap of {memory.heap_mib} MiB"
-    return HeapTooSmall(given=f"{agreed.memory_mib}m", need=need, fix=f'memory: "{needed}m" or more')
+    return violated(HeapTooSmall, given=f"{agreed.memory_mib}m", need=need, fix=f'memory: "{needed}m" or more')
 
 
-def _not_met(asked_mib: int, memory: PodMemory, pod_of: Callable[[int], PodMemory]) -> PodNotMet:
+def _not_met(asked_mib: int, memory: PodMemory, pod_of: Callable[[int], PodMemory]) -> Violation:
     below, above = memory.total_mib, pod_of(memory.heap_mib + 1).total_mib
     need = f"a pod that the factor meets to the MiB: {below} MiB (heap {memory.heap_mib}) or {above} MiB (heap {memory.heap_mib + 1})"
     fix = f'memory: "{below}m" or "{above}m", or an absolute memoryOverhead instead of the factor'
-    return PodNotMet(given=f"{asked_mib}m", need=need, fix=fix)
+    return violated(PodNotMet, given=f"{asked_mib}m", need=need, fix=fix)
 
 
-def partition_violations(targets: Targets, draft: Plan) -> list[Infeasible]:
+def partition_violations(targets: Targets, draft: Plan) -> list[Violation]:
     """SIZ-015 where the topics together have fewer partitions than the parallelism, SIZ-016 where whole executors have no task.
 
     A load says by itself how many partitions it takes (SIZ-048).
@@ -66,7 +67,7 @@ def partition_violations(targets: Targets, draft: Plan) -> list[Infeasible]:
     if targets.load is None and targets.source_topics and not targets.stages.source and read < parallelism:
         need = f"as many partitions as the parallelism: {parallelism}; the topics that are read have {read} together"
         fix = f"a parallelism of {read}, or {parallelism} partitions"
-        return [targets.locate(TooFewPartitions(given=str(parallelism), need=need, fix=fix), "parallelism")]
+        return [targets.located(violated(TooFewPartitions, given=str(parallelism), need=need, fix=fix), "parallelism")]
     slots = draft.pods.executor.slots or 1
     busy = -(-draft.tasks_at_a_time // slots)
     if busy < draft.totals.executors:
@@ -74,5 +75,5 @@ def partition_violations(targets: Targets, draft: Plan) -> list[Infeasible]:
         need = f"{draft.totals.executors * slots} tasks at a time; no stage has more than {most}, enough for {busy} executors"
         fewer = "" if targets.load is not None else f"a parallelism of {busy * slots}, or "
         fix = f"{fewer}spark.sql.shuffle.partitions of {parallelism}"
-        return [targets.locate(ExecutorsIdle(given=str(parallelism), need=need, fix=fix), "parallelism")]
+        return [targets.located(violated(ExecutorsIdle, given=str(parallelism), need=need, fix=fix), "parallelism")]
     return []

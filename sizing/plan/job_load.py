@@ -6,7 +6,6 @@ from collections.abc import Mapping
 from typing import NamedTuple
 
 from penstock.sizing.cluster import Cluster, KafkaCluster
-from penstock.sizing.errors import Infeasible
 from penstock.sizing.explained import Explanation
 from penstock.sizing.load.capability import Running, capability
 from penstock.sizing.load.feasibility import load_violations
@@ -20,6 +19,7 @@ from penstock.sizing.planned import PlannedPod, ThroughputPlan
 from penstock.sizing.spark_settings import SparkSettings
 from penstock.sizing.state.backend_conf import backend_conf
 from penstock.sizing.targets import DecidedTargets, Targets
+from penstock.sizing.violation import Violation
 
 # Where a number of the load's plan stands in the plan of the job; the others are told by the job's own rules.
 _PLACES = {
@@ -62,7 +62,7 @@ class JobLoad(NamedTuple):
 
     plan: LoadPlan
     throughput: ThroughputPlan
-    violations: list[Infeasible]
+    violations: list[Violation]
     state_conf: dict[str, str]
     decides_memory: bool
 
@@ -113,17 +113,17 @@ def load_of(targets: DecidedTargets, settings: SparkSettings, executor: PlannedP
     )
 
 
-def located_violations(targets: Targets, shape: JobShape, planned: LoadPlan) -> list[Infeasible]:
+def located_violations(targets: Targets, shape: JobShape, planned: LoadPlan) -> list[Violation]:
     """What of the load a plan does not carry, each with its place in the document; none without a load."""
     if targets.load is None:
         return []
-    found = load_violations(targets.load, shape, planned)
-    for fault in found:
-        origin = targets.origins.get(_FIELDS.get(fault.path, ""))
-        if origin is not None:
-            # What is at fault is the number that the violation names, not all that stands at the place.
-            fault.at, fault.path = origin.at, origin.path
-    return found
+    return [_located(targets, fault) for fault in load_violations(targets.load, shape, planned)]
+
+
+def _located(targets: Targets, fault: Violation) -> Violation:
+    origin = targets.origins.get(_FIELDS.get(fault.path, ""))
+    # What is at fault is the number that the violation names, not all that stands at the place.
+    return fault if origin is None else fault.moved(origin.at, path=origin.path)
 
 
 def in_environment(load: Load, kafka: KafkaCluster | None) -> Load:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from penstock.sizing.cluster import Cluster
-from penstock.sizing.errors import Infeasible, PenstockError, raise_all
+from penstock.sizing.errors import PenstockError, raise_all
 from penstock.sizing.executors import executor_count, stages, subtasks, task_slots, tasks_at_a_time
 from penstock.sizing.plan.agreement import AgreedPod, agreed_driver, agreed_executor, heap_contradiction, plan_contradictions
 from penstock.sizing.plan.cluster_plan import ClusterPlan, plan_in_cluster
@@ -20,6 +20,7 @@ from penstock.sizing.planned import KafkaPlan, PerSlot, Plan, PlannedParallelism
 from penstock.sizing.spark_pods import PodMemory, driver_memory, executor_memory, fit_driver, fit_executor
 from penstock.sizing.spark_settings import SparkSettings
 from penstock.sizing.targets import DecidedTargets, Targets
+from penstock.sizing.violation import Violation
 
 
 def plan(targets: Targets, cluster: Cluster | None = None) -> Plan:
@@ -74,7 +75,7 @@ def _finished(
     targets: DecidedTargets,
     settings: SparkSettings,
     draft: Plan,
-    violations: list[Infeasible],
+    violations: list[Violation],
     load: JobLoad | None,
     cluster: Cluster | None,
 ) -> Plan:
@@ -87,7 +88,7 @@ def _finished(
             "cost": found.cost,
             "spot": found.spot,
             "feasible": not every,
-            "violations": tuple(violation.as_json() for violation in every),
+            "violations": tuple(every),
         }
     )
     notes = (*plan_notes(targets, settings, whole), *(load.notes if load else ()), *found.notes)

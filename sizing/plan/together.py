@@ -9,7 +9,6 @@ from pydantic.alias_generators import to_camel
 
 from penstock.sizing.cluster import Cluster
 from penstock.sizing.cost.billed import Bill
-from penstock.sizing.errors import Infeasible
 from penstock.sizing.kafka.brokers import cheapest, option_of
 from penstock.sizing.kafka.brokers import cluster_violations as broker_violations
 from penstock.sizing.kafka.demand import BROKER_QUOTA, KafkaDemand
@@ -24,6 +23,7 @@ from penstock.sizing.plan.nearest_fit import Wanted
 from penstock.sizing.plan.nodes import allocation_of, plan_nodes
 from penstock.sizing.planned import Plan
 from penstock.sizing.planned_nodes import NodesPlan
+from penstock.sizing.violation import Violation, violation_of
 
 
 class Together(BaseModel):
@@ -37,7 +37,7 @@ class Together(BaseModel):
         cost: of the environment with these jobs; None: no prices of the region are known.
         kafka: what the jobs with a load ask of one cluster; None: none has one.
         feasible: whether the environment carries them all.
-        violations: why not, each as an error's JSON.
+        violations: why not.
     """
 
     model_config = ConfigDict(frozen=True, strict=True, extra="forbid", alias_generator=to_camel, validate_by_name=True)
@@ -49,7 +49,7 @@ class Together(BaseModel):
     cost: Bill | None
     kafka: LoadKafka | None
     feasible: bool
-    violations: tuple[dict[str, str | int | None], ...] = ()
+    violations: tuple[Violation, ...] = ()
 
 
 def plan_together(jobs: Mapping[str, Plan], cluster: Cluster) -> Together:
@@ -63,7 +63,7 @@ def plan_together(jobs: Mapping[str, Plan], cluster: Cluster) -> Together:
     allocations = {f"{name}/{EXECUTOR}": allocation_of(plan.spark_conf) for name, plan in jobs.items()}
     nodes = plan_nodes(groups, cluster, allocations)
     slots = {f"{name}/{EXECUTOR}": plan.pods.executor.slots or 1 for name, plan in jobs.items()}
-    faults: list[Infeasible] = [fault for _, fault in cluster_violations(Wanted(groups, cluster, allocations), nodes, slots)]
+    faults: list[Violation] = [fault for _, fault in cluster_violations(Wanted(groups, cluster, allocations), nodes, slots)]
     partitions = sum(most_partitions(plan.kafka.topics for plan in jobs.values()).values())
     kafka, out_of_reach = _kafka([plan.kafka.load for plan in jobs.values() if plan.kafka.load], partitions, cluster)
     faults += [*out_of_reach, *broker_quota_violations(kafka, cluster)]
@@ -75,11 +75,11 @@ def plan_together(jobs: Mapping[str, Plan], cluster: Cluster) -> Together:
         cost=bill_of(nodes.staged, [plan.state.checkpoint for plan in jobs.values()], [kafka] if kafka else [], cluster, partitions),
         kafka=kafka,
         feasible=not faults and all(plan.feasible for plan in jobs.values()),
-        violations=tuple(fault.as_json() for fault in faults),
+        violations=tuple(faults),
     )
 
 
-def _kafka(loads: Sequence[LoadKafka], partitions: int, cluster: Cluster) -> tuple[LoadKafka | None, list[Infeasible]]:
+def _kafka(loads: Sequence[LoadKafka], partitions: int, cluster: Cluster) -> tuple[LoadKafka | None, list[Violation]]:
     """One cluster for all the loads, and SIZ-040 or SIZ-041 where none or the given one does not carry them.
 
     A load does not say how it is spread over topics, so what several jobs read counts once for each of them: that is on the safe side.
@@ -109,7 +109,7 @@ def _kafka(loads: Sequence[LoadKafka], partitions: int, cluster: Cluster) -> tup
     try:
         return _served(bare, demand, cluster)
     except KafkaOutOfReach as fault:
-        return bare, [fault]
+        return bare, [violation_of(fault)]
 
 
 def _retention_h(loads: Sequence[LoadKafka], average_in_mibps: float) -> float:
@@ -119,7 +119,7 @@ def _retention_h(loads: Sequence[LoadKafka], average_in_mibps: float) -> float:
     return sum(load.average_in_mibps * load.retention_h for load in loads) / average_in_mibps
 
 
-def _served(bare: LoadKafka, demand: KafkaDemand, cluster: Cluster) -> tuple[LoadKafka, list[Infeasible]]:
+def _served(bare: LoadKafka, demand: KafkaDemand, cluster: Cluster) -> tuple[LoadKafka, list[Violation]]:
     kafka = cluster.kafka
     if kafka is None or kafka.kind == "external":
         return bare, []

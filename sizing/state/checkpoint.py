@@ -13,6 +13,7 @@ from pydantic.alias_generators import to_camel
 
 from penstock.sizing.state.errors import CheckpointTooBusy
 from penstock.sizing.state.stores import Backend
+from penstock.sizing.violation import Violation, violated
 
 SECONDS_PER_DAY = 86_400
 # The month that the known answers for checkpoints count with; `penstock.sizing.cost` has AWS's own of 730 hours.
@@ -115,7 +116,7 @@ def checkpoint_traffic(
     )
 
 
-def checkpoint_violations(traffic: CheckpointTraffic, trigger_s: float, puts_per_s: float = S3_PUTS_PER_S) -> list[CheckpointTooBusy]:
+def checkpoint_violations(traffic: CheckpointTraffic, trigger_s: float, puts_per_s: float = S3_PUTS_PER_S) -> list[Violation]:
     """SIZ-044 where the objects of a batch can't be written before the next begins.
 
     Args:
@@ -128,7 +129,7 @@ def checkpoint_violations(traffic: CheckpointTraffic, trigger_s: float, puts_per
         return []
     need = f"{traffic.requests_per_batch:,} requests a micro-batch at {puts_per_s:,.0f} a second take {least_s:.1f} s"
     fix = f"trigger: {int(least_s) + 1}s or longer, or fewer shuffle partitions"
-    return [CheckpointTooBusy(path="trigger", given=f"{trigger_s:g} s", need=need, fix=fix)]
+    return [violated(CheckpointTooBusy, path="trigger", given=f"{trigger_s:g} s", need=need, fix=fix)]
 
 
 def _state_objects(stores: int, settings: CheckpointSettings) -> tuple[int, int]:

@@ -128,7 +128,7 @@ def test_what_sizing_finds_wrong_has_the_line_of_the_spec(tmp_path: Path, more: 
 
 def test_what_can_not_be_met_has_the_line_of_the_spec(tmp_path: Path) -> None:
     (violation,) = plan(targets_of(tmp_path, spec=SPEC.replace("memory: 16g", "memory: 512m"))).violations
-    assert (violation["code"], violation["line"], violation["path"], violation["given"]) == ("SIZ-004", 7, "spec.executor.memory", '"512m"')
+    assert (violation.code, violation.line, violation.path, violation.given) == ("SIZ-004", 7, "spec.executor.memory", '"512m"')
 
 
 def test_an_app_that_is_not_there_has_the_line_of_the_spec(tmp_path: Path) -> None:

@@ -13,6 +13,7 @@ from penstock.sizing.placement.node_pool_manifests import NodePool
 from penstock.sizing.plan import plan
 from penstock.sizing.planned import Plan
 from penstock.sizing.targets import DriverTarget, ExecutorTarget, Parallelism, Targets
+from penstock.sizing.violation import Violation
 
 _FOUND = cluster(load("production"))
 assert _FOUND is not None
@@ -73,12 +74,12 @@ def with_quotas(**quotas: int) -> Cluster:
 
 
 def codes(found: Plan) -> list[str]:
-    return [str(violation["code"]) for violation in found.violations]
+    return [str(violation.code) for violation in found.violations]
 
 
-def violation(wanted: Targets, found: Cluster, code: str) -> dict[str, str]:
+def violation(wanted: Targets, found: Cluster, code: str) -> Violation:
     """The one violation of a plan, which has this code."""
     made = plan(wanted, found)
     assert codes(made) == [code]
     assert not made.feasible
-    return {name: str(value) for name, value in made.violations[0].items()}
+    return made.violations[0]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 
 from penstock.scripts.render.money import usd
 from penstock.scripts.render.node_shares import counted
@@ -15,6 +15,7 @@ from penstock.sizing.explained import Explanation
 from penstock.sizing.load.load import Load
 from penstock.sizing.planned import Plan
 from penstock.sizing.units import cpu_text, memory_text
+from penstock.sizing.violation import Violation
 
 # Nothing is fetched and nothing runs, whatever the page is made of.
 _POLICY = "default-src 'none'; style-src 'unsafe-inline'"
@@ -94,12 +95,11 @@ def _violations(plan: Plan) -> Markup:
     )
 
 
-def _violation(found: Mapping[str, str | int | None]) -> Iterator[Markup]:
-    texts = {name: "" if value is None else str(value) for name, value in found.items()}
-    at = f"{texts['file']}:{texts['line']}" if texts.get("line") else texts.get("file", "")
-    given = " = ".join(text for text in (texts.get("path", ""), texts.get("given", "")) if text)
-    yield element("p", element("strong", texts.get("title", "")), " ", element("span", texts.get("code", ""), class_="code k"))
-    rows = [("at", "  ".join(text for text in (at, given) if text)), ("need", texts.get("need", "")), ("fix", texts.get("fix", ""))]
+def _violation(found: Violation) -> Iterator[Markup]:
+    at = "" if found.at is None else str(found.at)
+    given = " = ".join(text for text in (found.path, found.given) if text)
+    yield element("p", element("strong", found.title), " ", element("span", found.code, class_="code k"))
+    rows = [("at", "  ".join(text for text in (at, given) if text)), ("need", found.need), ("fix", found.fix)]
     yield facts([(name, text) for name, text in rows if text])
 
 

@@ -16,12 +16,14 @@ from penstock.scripts.render.report.line_chart import axes_of, draw, runs, tick_
 from penstock.scripts.render.report.markup import Markup, element
 from penstock.scripts.render.report.nodes import TALLEST, WIDEST, Scale, drawing, scale_of
 from penstock.sizing.cost.usd import UsdRange
+from penstock.sizing.errors import HeapTooSmall, Place
 from penstock.sizing.explained import Explanation
 from penstock.sizing.load.capability import Running, capability
 from penstock.sizing.load.capability import curves as curve_points
 from penstock.sizing.load.spot_loss import SpotFleet, drain, loss
 from penstock.sizing.load.target_rate import needed_rate
 from penstock.sizing.planned import SpotPlan, ThroughputPlan
+from penstock.sizing.violation import Violation, violated
 from tests.scripts.planned_samples import DRIVER, EXECUTORS, HOSTILE, LOAD, cost, group, nodes, placed, planned
 
 VOID = {"meta", "br", "hr", "col"}
@@ -109,14 +111,15 @@ def test_what_the_user_gives_is_escaped_everywhere() -> None:
         ),
         cost(HOSTILE),
     )
-    violation: dict[str, str | int | None] = dict.fromkeys(("code", "title", "file", "path", "given", "need", "fix"), HOSTILE)
+    texts = dict.fromkeys(("code", "title", "file", "path", "given", "need", "fix"), HOSTILE)
+    violation = Violation.model_validate({**texts, "line": 3})
     explained = Explanation(number=HOSTILE, value=HOSTILE, rule=HOSTILE, inputs={HOSTILE: HOSTILE}, binding=HOSTILE)
     plan = plan.model_copy(
         update={
             "spark_conf": {HOSTILE: HOSTILE},
             "notes": (HOSTILE,),
             "explain": (explained,),
-            "violations": ({**violation, "line": 3, "column": None},),
+            "violations": (violation,),
             "feasible": False,
             "kafka": plan.kafka.model_copy(update={"topics": {HOSTILE: 1}}),
         }
@@ -142,8 +145,8 @@ def test_a_plan_without_nodes_cost_and_load_says_why() -> None:
 
 
 def test_an_infeasible_plan_says_what_binds_and_how_to_mend_it() -> None:
-    violation: dict[str, str | int | None] = {"code": "SIZ-004", "title": "the heap is too small", "file": "a.yaml", "line": 7, "column": 1}
-    violation |= {"path": "spec.executor.memory", "given": "400m", "need": "450 MiB", "fix": "memory: 900m"}
+    violation = violated(HeapTooSmall, path="spec.executor.memory", given="400m", need="450 MiB", fix="memory: 900m")
+    violation = violation.moved(Place(file="a.yaml", line=7, column=1))
     plan = planned().model_copy(update={"feasible": False, "violations": (violation,)})
     text = Page(page.render(plan, "user-credit")).text
     for word in (

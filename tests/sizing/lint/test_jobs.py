@@ -33,7 +33,7 @@ def test_whole_executors_that_stay_idle_are_an_error() -> None:
 
 def test_what_has_a_rule_of_its_own_is_not_told_twice() -> None:
     linted = job(source(4))
-    assert [found["code"] for found in linted.plan.violations] == ["SIZ-015"]
+    assert [found.code for found in linted.plan.violations] == ["SIZ-015"]
     assert of("LINT-056", linted) == []
 
 

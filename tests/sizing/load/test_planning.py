@@ -8,7 +8,6 @@ import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
-from penstock.sizing.errors import Infeasible
 from penstock.sizing.kafka.errors import UnknownBrokerType
 from penstock.sizing.load.capability import Running, capability
 from penstock.sizing.load.feasibility import load_violations
@@ -19,13 +18,14 @@ from penstock.sizing.load.planning import plan_load
 from penstock.sizing.load.profile import Profile, ProfilePoint
 from penstock.sizing.load.target_rate import needed_rate
 from penstock.sizing.state.stores import OperatorKind
+from penstock.sizing.violation import Violation
 from tests.sizing.load.loads import LOADS, loads
 
 LOAD = Load(events_per_s=100_000.0, event_bytes=240, events_per_slot_per_s=12_000.0, fan_out=2.0)
 JOB = JobShape(slots_per_executor=4, topics={"clicks": None})
 
 
-def planned(change: dict[str, Any] | None = None, **shape: Any) -> tuple[LoadPlan, list[Infeasible]]:
+def planned(change: dict[str, Any] | None = None, **shape: Any) -> tuple[LoadPlan, list[Violation]]:
     load, job = LOAD.model_copy(update=change or {}), JOB.model_copy(update=shape)
     found = plan_load(load, job)
     return found, load_violations(load, job, found)
@@ -117,7 +117,7 @@ def test_state_that_does_not_fit_the_pod_is_a_violation_with_what_fits() -> None
 def test_no_parallelism_for_a_throughput_that_no_longer_rises() -> None:
     flat = Profile(points=(ProfilePoint(slots=2, events_per_second=100_000), ProfilePoint(slots=4, events_per_second=100_000)))
     _, (found,) = planned({"events_per_slot_per_s": None, "profile": flat})
-    assert (found.code, found.exit_code) == ("SIZ-045", 3)
+    assert (found.code, found.error().exit_code) == ("SIZ-045", 3)
     assert found.fix.startswith("at most 62,686 events/s")
     assert planned({"events_per_slot_per_s": None, "profile": flat, "events_per_s": 62_686.0})[1] == []
 

@@ -62,7 +62,7 @@ def test_too_few_fixed_brokers_are_a_violation_and_those_that_it_names_are_not()
     heavy = targets(load=LOAD.model_copy(update={"events_per_s": 100_000.0, "events_per_slot_per_s": 10_000.0}), source_topics={"a": None})
     small = plan(heavy, with_kafka(broker_type="kafka.m7g.large", brokers=3))
     assert "SIZ-041" in codes(small)
-    needed = next(int(str(one["fix"]).split("brokers: ")[1].split(",")[0]) for one in small.violations if one["code"] == "SIZ-041")
+    needed = next(int(str(one.fix).split("brokers: ")[1].split(",")[0]) for one in small.violations if one.code == "SIZ-041")
     assert "SIZ-041" not in codes(plan(heavy, with_kafka(broker_type="kafka.m7g.large", brokers=needed)))
     assert "SIZ-041" in codes(plan(heavy, with_kafka(broker_type="kafka.m7g.large", brokers=needed - 1)))
 

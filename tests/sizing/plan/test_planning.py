@@ -226,13 +226,13 @@ def test_what_spark_would_refuse_is_refused() -> None:
 def test_a_heap_below_sparks_least_is_infeasible_with_the_least_that_suffices(changes: dict[str, Any], fix: str) -> None:
     planned = plan(targets(**changes))
     assert not planned.feasible
-    assert [(found["code"], found["fix"]) for found in planned.violations] == [("SIZ-004", fix)]
+    assert [(found.code, found.fix) for found in planned.violations] == [("SIZ-004", fix)]
 
 
 @pytest.mark.parametrize("conf", [{}, {"spark.executor.memoryOverhead": "1g"}, {"spark.executor.memoryOverheadFactor": "0.7"}])
 def test_the_least_pod_that_an_error_names_is_feasible_and_one_less_is_not(conf: dict[str, str]) -> None:
     small = plan(targets(executor=ExecutorTarget(memory_mib=1), spark_conf=conf))
-    least = int(str(small.violations[0]["fix"]).split('"')[1].removesuffix("m"))
+    least = int(str(small.violations[0].fix).split('"')[1].removesuffix("m"))
     assert plan(targets(executor=ExecutorTarget(memory_mib=least), spark_conf=conf)).feasible
     assert not plan(targets(executor=ExecutorTarget(memory_mib=least - 1), spark_conf=conf)).feasible
 
@@ -242,8 +242,8 @@ def test_a_factor_that_rounds_past_the_pod_is_infeasible_with_its_neighbours() -
     unmet = [size for size in range(2000, 2010) if not plan(targets(executor=ExecutorTarget(memory_mib=size), spark_conf=conf)).feasible]
     assert unmet == [2000, 2003, 2006, 2009]
     (violation,) = plan(targets(executor=ExecutorTarget(memory_mib=2003), spark_conf=conf)).violations
-    assert violation["code"] == "SIZ-005"
-    assert violation["fix"] == 'memory: "2002m" or "2004m", or an absolute memoryOverhead instead of the factor'
+    assert violation.code == "SIZ-005"
+    assert violation.fix == 'memory: "2002m" or "2004m", or an absolute memoryOverhead instead of the factor'
 
 
 def test_a_small_heap_says_which_collector_it_needs() -> None:

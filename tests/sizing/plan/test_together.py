@@ -68,9 +68,9 @@ def test_a_limit_that_each_job_alone_meets_can_bind_them_together() -> None:
     assert all(made.feasible for made in jobs.values())
     shared = plan_together(jobs, tight)
     assert not shared.feasible
-    assert {str(one["code"]) for one in shared.violations} == {"SIZ-010"}
-    assert {str(one["path"]) for one in shared.violations} <= {"a/executor", "b/executor"}
-    assert all("limits of executors: cpu 16" in str(one["fix"]) for one in shared.violations)
+    assert {str(one.code) for one in shared.violations} == {"SIZ-010"}
+    assert {str(one.path) for one in shared.violations} <= {"a/executor", "b/executor"}
+    assert all("limits of executors: cpu 16" in str(one.fix) for one in shared.violations)
     assert plan_together(jobs, with_pool("executors", limits={"cpu": "16"})).feasible
 
 
@@ -88,7 +88,7 @@ def test_each_job_asks_for_its_executors_in_its_own_batches() -> None:
 def test_each_driver_on_spot_is_named() -> None:
     both = with_pool("drivers", requirements={"karpenter.sh/capacity-type": ["spot"]})
     shared = plan_together({"a": job(), "b": job()}, both)
-    assert sorted(str(one["path"]) for one in shared.violations if one["code"] == "SIZ-014") == ["a/driver", "b/driver"]
+    assert sorted(str(one.path) for one in shared.violations if one.code == "SIZ-014") == ["a/driver", "b/driver"]
 
 
 def test_the_brokers_carry_the_sum_of_the_loads() -> None:
@@ -126,9 +126,9 @@ def test_brokers_that_carry_each_load_may_not_carry_all_of_them() -> None:
     fixed = with_kafka(broker_type="kafka.m7g.large", brokers=3)
     load = LOAD.model_copy(update={"events_per_s": 10_000.0})
     jobs = {name: plan(targets(40, 4, load=load, source_topics={name: 40}), fixed) for name in ("a", "b", "c", "d")}
-    assert all("SIZ-041" not in [one["code"] for one in made.violations] for made in jobs.values())
+    assert all("SIZ-041" not in [one.code for one in made.violations] for made in jobs.values())
     shared = plan_together(jobs, fixed)
-    assert "SIZ-041" in [one["code"] for one in shared.violations]
+    assert "SIZ-041" in [one.code for one in shared.violations]
 
 
 def test_the_quota_of_brokers_holds_for_all_the_jobs_together() -> None:
@@ -138,7 +138,7 @@ def test_the_quota_of_brokers_holds_for_all_the_jobs_together() -> None:
     assert free.kafka.cluster is not None
     tight = with_kafka(broker_type="kafka.m7g.large").model_copy(update={"quotas": with_quotas(msk_brokers=3).quotas})
     assert free.kafka.cluster.brokers > 3
-    assert [one["code"] for one in plan_together(jobs, tight).violations] == ["SIZ-011"]
+    assert [one.code for one in plan_together(jobs, tight).violations] == ["SIZ-011"]
     # Where no type is fixed, one of which fewer brokers suffice is taken.
     assert plan_together(jobs, with_quotas(msk_brokers=3)).feasible
 

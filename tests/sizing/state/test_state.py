@@ -67,7 +67,7 @@ def test_a_query_without_state_writes_two_logs() -> None:
 def test_a_checkpoint_that_s3_does_not_take_is_a_violation_with_the_trigger_that_it_needs() -> None:
     busy = checkpoint_traffic(20_000, 1, CheckpointSettings(backend="memory"))
     (found,) = checkpoint_violations(busy, 1)
-    assert (found.code, found.exit_code) == ("SIZ-044", 3)
+    assert (found.code, found.error().exit_code) == ("SIZ-044", 3)
     assert found.fix == "trigger: 12s or longer, or fewer shuffle partitions"
     assert checkpoint_violations(checkpoint_traffic(20_000, 12, CheckpointSettings(backend="memory")), 12) == []
 
