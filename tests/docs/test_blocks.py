@@ -1,4 +1,4 @@
-"""The examples of the pages on blocks: each reads, calls what is there by its signature, and stands in a spec that is valid."""
+"""The examples of the pages on blocks: each parses, matches the signatures that it calls, and is part of a valid spec."""
 
 from __future__ import annotations
 
@@ -38,12 +38,12 @@ def _examples(language: str) -> list[Any]:
 
 def _imported(tree: ast.Module) -> dict[str, Any]:
     """Name -> what an example imports of this house."""
-    found: dict[str, Any] = {}
+    imported: dict[str, Any] = {}
     for node in ast.walk(tree):
         if isinstance(node, ast.ImportFrom) and (node.module or "").startswith("penstock"):
             module = importlib.import_module(node.module or "")
-            found |= {name.asname or name.name: getattr(module, name.name) for name in node.names}
-    return found
+            imported |= {name.asname or name.name: getattr(module, name.name) for name in node.names}
+    return imported
 
 
 def _calls(tree: ast.Module) -> Iterator[tuple[ast.Call, inspect.Signature]]:
@@ -71,7 +71,7 @@ def _method(called: ast.Attribute) -> Any:
 
 
 @pytest.mark.parametrize(("page", "text"), _examples("python"))
-def test_an_example_calls_what_is_there_by_its_signature(page: Path, text: str) -> None:
+def test_the_calls_of_an_example_match_the_signatures(page: Path, text: str) -> None:
     for call, signature in _calls(ast.parse(text, filename=page.name)):
         named = {word.arg: ast.unparse(word.value) for word in call.keywords if word.arg}
         signature.bind(*(ast.unparse(argument) for argument in call.args), **named)
@@ -93,17 +93,17 @@ def test_every_stateful_block_has_an_example() -> None:
     assert set(STATEFUL_BLOCKS) - called == set()
 
 
-def test_every_kind_of_sink_stands_in_its_page() -> None:
+def test_every_kind_of_sink_is_documented() -> None:
     text = _prose(FOLDER / "sinks.md")
     assert [kind for kind in keys_of(Sink) if f"`{kind}`" not in text] == []
 
 
-def test_every_page_stands_in_the_list() -> None:
+def test_every_page_is_listed() -> None:
     listed = (FOLDER / "README.md").read_text(encoding="utf-8")
     assert [page.name for page in PAGES if page.name != "README.md" and f"]({page.name})" not in listed] == []
 
 
-def test_every_shipped_spec_stands_in_the_page_of_jobs() -> None:
+def test_every_shipped_spec_is_listed() -> None:
     text = (ROOT / "docs/jobs.md").read_text(encoding="utf-8")
     table = text[text.index("## The shipped jobs") :]
     assert [path.stem for path in SPECS if f"`{path.stem}`" not in table] == []

@@ -1,4 +1,4 @@
-"""The documents: what they link to, show and name is there, and their examples run."""
+"""The documents: links resolve, commands exist, outputs match, and examples run."""
 
 from __future__ import annotations
 
@@ -66,8 +66,8 @@ def _blocks(page: Path, language: str) -> list[str]:
 
 def _files(page: Path) -> dict[str, str]:
     """The files that a page shows: a line with the name in backquotes, then the fenced block."""
-    found = re.findall(r"^`([\w.]+)`\n```\w+\n(.*?)^```$", page.read_text(encoding="utf-8"), flags=re.MULTILINE | re.DOTALL)
-    return dict(found)
+    shown = re.findall(r"^`([\w.]+)`\n```\w+\n(.*?)^```$", page.read_text(encoding="utf-8"), flags=re.MULTILINE | re.DOTALL)
+    return dict(shown)
 
 
 def _anchors(page: Path) -> set[str]:
@@ -156,7 +156,7 @@ def test_every_relative_link_leads_to_something(page: Path) -> None:
 
 
 @pytest.mark.parametrize("page", [README, QUICKSTART, COMMANDS, JOBS, CONTRIBUTING, SIZING, ENVIRONMENT, PLACEMENT], ids=_name)
-def test_every_command_that_is_shown_is_there_with_its_options(page: Path) -> None:
+def test_every_command_shown_exists_with_its_options(page: Path) -> None:
     commands = _commands(page)
     assert commands
     for line in commands:
@@ -186,7 +186,7 @@ def _tiers_help() -> str:
 
 
 @pytest.mark.parametrize("page", [README, QUICKSTART, COMMANDS, CONTRIBUTING], ids=_name)
-def test_every_file_of_the_checkout_that_a_command_names_is_there(page: Path) -> None:
+def test_every_file_of_the_checkout_that_a_command_names_exists(page: Path) -> None:
     named = {
         word for line in _commands(page) for word in shlex.split(line) if word.startswith(("jobs/", "infra/", "requirements/", "tests/"))
     }
@@ -217,7 +217,7 @@ def test_what_a_page_shows_of_a_command_is_what_it_prints(command: str, shown: s
     assert [line for line in shown.splitlines() if line not in printed] == []
 
 
-def test_every_tier_stands_in_contributing() -> None:
+def test_every_tier_is_documented() -> None:
     table = re.search(r"<!-- tier-times -->\n(.*?)<!-- /tier-times -->", CONTRIBUTING.read_text(encoding="utf-8"), flags=re.DOTALL)
     assert table
     listed = dict(line.split(maxsplit=1) for line in _tier_list().splitlines())
@@ -225,7 +225,7 @@ def test_every_tier_stands_in_contributing() -> None:
     assert {tier: what.removesuffix(" (by default)") for tier, what in listed.items()} == {k: v for k, v in rows.items() if k != "tier"}
 
 
-def test_every_field_of_the_spec_stands_in_its_page() -> None:
+def test_every_field_of_the_spec_is_documented() -> None:
     schema = json.loads((ROOT / "jobs/spec.schema.json").read_text(encoding="utf-8"))
     models = [schema, *schema["$defs"].values()]
     fields = {name for model in models for name in model.get("properties", {})}
@@ -235,21 +235,21 @@ def test_every_field_of_the_spec_stands_in_its_page() -> None:
     assert fields - documented == set()
 
 
-def test_every_choice_of_the_spec_stands_in_its_page() -> None:
+def test_every_choice_of_the_spec_is_documented() -> None:
     schema = json.loads((ROOT / "jobs/spec.schema.json").read_text(encoding="utf-8"))
     text = JOB_SPEC.read_text(encoding="utf-8")
     assert [choice for choice in sorted(_choices(schema)) if f"`{choice}`" not in text] == []
 
 
 def _parts(kind: type[BaseModel], path: str) -> dict[str, type[BaseModel]]:
-    """Path -> model, of a model and all below it; a model that stands in several places is told at the first."""
-    found: dict[str, type[BaseModel]] = {path: kind}
+    """Path -> model, of a model and all below it; a model used in several places is listed at the first."""
+    parts: dict[str, type[BaseModel]] = {path: kind}
     for field in kind.model_fields.values():
         for below in _models(field.annotation):
-            if below not in found.values():
+            if below not in parts.values():
                 deeper = _parts(below, f"{path}.{field.alias}".removeprefix("."))
-                found |= {where: model for where, model in deeper.items() if model not in found.values()}
-    return found
+                parts |= {where: model for where, model in deeper.items() if model not in parts.values()}
+    return parts
 
 
 def _models(annotation: Any) -> list[type[BaseModel]]:
@@ -262,10 +262,10 @@ def _tables(page: Path) -> dict[str, dict[str, str]]:
     """Heading -> field -> default, of each section's table."""
     sections = re.split(r"^#+ ", _prose(page), flags=re.MULTILINE)[1:]
     rows = {section.splitlines()[0]: re.findall(r"^\| `(\w+)` \|[^|]+\| ([^|]+) \|", section, flags=re.MULTILINE) for section in sections}
-    return {heading: dict(found) for heading, found in rows.items() if found}
+    return {heading: dict(fields) for heading, fields in rows.items() if fields}
 
 
-def test_every_field_of_an_environment_stands_in_its_page_and_no_other() -> None:
+def test_exactly_the_fields_of_an_environment_are_documented() -> None:
     shown = _tables(ENVIRONMENT)
     parts = {path or "The document": model for path, model in _parts(Environment, "").items()}
     fields = {path: {field.alias for field in model.model_fields.values()} for path, model in parts.items()}
@@ -275,12 +275,12 @@ def test_every_field_of_an_environment_stands_in_its_page_and_no_other() -> None
 
 
 @pytest.mark.parametrize("model", list(_parts(Environment, "").values()), ids=lambda model: model.__name__)
-def test_every_choice_of_an_environment_stands_in_its_page(model: type[BaseModel]) -> None:
+def test_every_choice_of_an_environment_is_documented(model: type[BaseModel]) -> None:
     text = ENVIRONMENT.read_text(encoding="utf-8")
     assert [choice for choice in sorted(_choices(model.model_json_schema(by_alias=True))) if f"`{choice}`" not in text] == []
 
 
-def test_every_field_of_a_plan_stands_in_the_page_of_the_sizing() -> None:
+def test_every_field_of_a_plan_is_documented() -> None:
     schemas = [model.model_json_schema(by_alias=True, mode="serialization") for model in (Plan, Together)]
     models = [model for schema in schemas for model in (schema, *schema["$defs"].values())]
     fields = {name for model in models for name in model.get("properties", {})}
@@ -313,7 +313,7 @@ def test_every_fence_that_is_opened_is_closed(page: Path) -> None:
 
 
 @pytest.mark.parametrize("image", sorted((ROOT / "docs").rglob("*.svg")), ids=_name)
-def test_a_picture_is_whole_and_needs_nothing_from_elsewhere(image: Path) -> None:
+def test_a_picture_is_well_formed_and_self_contained(image: Path) -> None:
     text = image.read_text(encoding="utf-8")
     root = ElementTree.fromstring(text)
     assert root.tag == "{http://www.w3.org/2000/svg}svg"
@@ -324,7 +324,7 @@ def test_a_picture_is_whole_and_needs_nothing_from_elsewhere(image: Path) -> Non
     assert [name for name in sorted(classes) if text.count(f".{name} {{") < 1] == []
 
 
-def test_every_decision_has_its_parts_and_stands_in_the_list() -> None:
+def test_every_decision_has_its_sections_and_is_listed() -> None:
     folder = ROOT / "docs/decisions"
     pages = sorted(path for path in folder.glob("*.md") if path.name != "README.md")
     assert [int(path.name[:4]) for path in pages] == list(range(1, len(pages) + 1))
@@ -338,7 +338,7 @@ def test_the_readme_can_be_read_in_a_minute() -> None:
     assert len(README.read_text(encoding="utf-8").splitlines()) <= README_LINES
 
 
-def test_every_verb_stands_in_the_page_of_commands() -> None:
+def test_every_verb_is_documented() -> None:
     table = COMMANDS.read_text(encoding="utf-8").split("## Plan")[0]
     assert [verb for verb in VERBS if f"`{verb}`" not in table] == []
 
@@ -420,14 +420,14 @@ def test_the_generator_and_the_expectation_of_the_job_specs_page_fit_each_other(
 
 def _processes_of(folder: Path) -> list[str]:
     """Command lines of the processes that have a folder in their environment."""
-    found = []
+    commands = []
     for process in Path("/proc").glob("[0-9]*"):
         try:
             if str(folder).encode() in (process / "environ").read_bytes():
-                found.append((process / "cmdline").read_bytes().replace(b"\0", b" ").decode("utf-8", "replace"))
+                commands.append((process / "cmdline").read_bytes().replace(b"\0", b" ").decode("utf-8", "replace"))
         except OSError:
             continue
-    return found
+    return commands
 
 
 @pytest.mark.emulated
