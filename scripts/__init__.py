@@ -1,4 +1,4 @@
-"""Scripts: the ``penstock`` command and what runs the jobs, the emulated AWS and the broker. Nobody imports it."""
+"""The ``penstock`` command and what runs the jobs, the emulated AWS and the broker. No other package imports it."""
 
 if __name__ != "penstock.scripts":
     raise ImportError(f"{__name__} is a part of Penstock here, not a package of its own: import penstock.scripts")

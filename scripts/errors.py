@@ -1,4 +1,4 @@
-"""Errors of tools on this machine (TOOL-...) and of running what lies outside of Penstock (RUN-...)."""
+"""Errors of tools on this machine (TOOL-...) and of external programs (RUN-...)."""
 
 from __future__ import annotations
 
@@ -124,7 +124,7 @@ class ExpectationFailed(RunFailed):
     title = "cannot compute the expected result"
 
 
-# Some of these come from the shell script `scripts/setup`, which must work before there is a Python; a test holds the two together.
+# Some of these are raised by the shell script `scripts/setup`, which must work before Python is installed; a test compares the two.
 class StacksDiffer(CheckFailed):
     """A second plan, right after the apply, still shows changes."""
 

@@ -1,4 +1,4 @@
-"""Where things are: the package itself, and what the set-up has put into the user's cache."""
+"""Paths of the package and of what the set-up has put into the user's cache."""
 
 from __future__ import annotations
 
@@ -12,67 +12,67 @@ from penstock.scripts.installation.cache import Cache
 from penstock.scripts.installation.cdktf_cli import CdktfCli
 from penstock.scripts.installation.jars import Jars
 
-# The folder that holds the package: the checkout, or where it is installed.
+# Folder of the package: the checkout, or where it is installed.
 ROOT = Path(str(files("penstock"))).resolve().parent
 
 
 def python_path(*folders: Path) -> str:
-    """The PYTHONPATH of a child process that is to import this very package.
+    """Return the PYTHONPATH of a child process that imports this very package.
 
     Args:
-        folders: what goes before it.
+        folders: folders that come first.
 
     Returns:
-        Absolute paths with the separator of this system between them. An installed package is found without: its folder holds others
-        too, which would then hide modules of the standard library.
+        Absolute paths, joined with this system's separator. An installed package needs no entry: the other packages in its folder could
+        shadow modules of the standard library.
     """
     own = [] if ROOT.name in ("site-packages", "dist-packages") else [ROOT]
     return os.pathsep.join(str(folder.absolute()) for folder in (*folders, *own))
 
 
 def spark_jars(cache: Cache | None = None) -> list[Path]:
-    """The jars that Spark gets beside PySpark's own: the Kafka source, s3a and what it needs of the AWS SDK.
+    """Return the jars that Spark needs in addition to PySpark's: the Kafka source, s3a and its part of the AWS SDK.
 
     Args:
-        cache: the user's by default.
+        cache: the cache; the user's by default.
 
     Returns:
         Absolute paths, sorted by name.
 
     Raises:
-        NotSetUp: TOOL-020, there are none.
+        NotSetUp: TOOL-020, the cache has no jars.
         CacheOfAnotherVersion: TOOL-016.
     """
     return _jars(setting_up.spark_jars(), cache)
 
 
 def kafka_classpath(cache: Cache | None = None) -> str:
-    """The class path of the Kafka broker and of its storage tool, for ``java -cp``.
+    """Return the class path of the Kafka broker and of its storage tool, for ``java -cp``.
 
     Args:
-        cache: the user's by default.
+        cache: the cache; the user's by default.
 
     Returns:
-        Absolute paths of jars, sorted by name, with the separator of this system between them.
+        Absolute paths of jars, sorted by name, joined with this system's separator.
 
     Raises:
-        NotSetUp: TOOL-020, there are no jars.
+        NotSetUp: TOOL-020, the cache has no jars.
         CacheOfAnotherVersion: TOOL-016.
     """
     return os.pathsep.join(str(jar) for jar in _jars(setting_up.kafka_jars(), cache))
 
 
 def cdktf(cache: Cache | None = None) -> Path:
-    """The ``cdktf`` command.
+    """Return the path of the ``cdktf`` command.
 
     Args:
-        cache: the user's by default.
+        cache: the cache; the user's by default.
 
     Returns:
         An absolute path.
 
     Raises:
-        NotSetUp: TOOL-020, it is not there.
+        NotSetUp: TOOL-020, the cache has no cdktf.
         CacheOfAnotherVersion: TOOL-016.
     """
     found = _checked(cache)

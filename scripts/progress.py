@@ -1,4 +1,4 @@
-"""What a long command shows while it works: a line for each thing done, with its time, and on a terminal what it is at now."""
+"""Progress of a long command: a line with the duration of each finished step, and on a terminal the current one."""
 
 from __future__ import annotations
 
@@ -14,21 +14,21 @@ _LABEL = 12
 
 
 class Steps:
-    """Lines on standard error, so that what a command prints for programs stays clean.
+    """Progress lines on standard error, so that standard output stays machine-readable.
 
     Args:
-        console: where to; standard error by default.
+        console: the console; standard error by default.
     """
 
     def __init__(self, console: Console | None = None) -> None:
         self._console = console or Console(file=sys.stderr, highlight=False, soft_wrap=True, emoji=False)
 
     def title(self, text: str) -> None:
-        """A headline."""
+        """Print a heading."""
         self._console.print(f"\n{text}", style="bold", markup=False)
 
     def line(self, label: str, text: str) -> None:
-        """One thing done or found."""
+        """Print a result."""
         first, *rest = text.splitlines() or [""]
         self._console.print(f"  {label:<{_LABEL}}{first}", markup=False)
         for more in rest:
@@ -36,7 +36,7 @@ class Steps:
 
     @contextmanager
     def at(self, label: str, doing: str) -> Iterator[Step]:
-        """Shows what is done now; says what was done, and how long it took, when it is over."""
+        """Show a step while it runs; print its result and duration at the end."""
         step = Step(doing)
         began_s = time.monotonic()
         if not self._console.is_terminal:
@@ -50,7 +50,7 @@ class Steps:
 
 
 class Step:
-    """One thing being done; `said` is what the line says in the end, and `watch` is called with what is done now."""
+    """A running step; `said` is the text of its final line, and `watch` is called with the current activity."""
 
     def __init__(self, said: str) -> None:
         self.said = said

@@ -1,1 +1,1 @@
-"""A real Kubernetes API server on this machine: etcd and kube-apiserver, built once from their Go modules, and helm beside them."""
+"""A real Kubernetes API server on this machine: etcd, kube-apiserver and helm, built once from their Go modules."""

@@ -1,4 +1,4 @@
-"""``python -m penstock.scripts.kube``: builds the programs of the Kubernetes tests; with ``--serve`` starts an API server until Ctrl-C."""
+"""``python -m penstock.scripts.kube``: build the programs of the Kubernetes tests; with ``--serve``, run an API server until Ctrl-C."""
 
 from __future__ import annotations
 
@@ -16,13 +16,13 @@ from penstock.sizing.errors import PenstockError
 
 
 def main(argv: Sequence[str]) -> int:
-    """Builds what is not built yet.
+    """Build what is not built yet.
 
     Args:
-        argv: the arguments after the program's name.
+        argv: arguments after the program's name.
 
     Returns:
-        The exit code: 0 done, 4 or 5 with an error of KUBE-001 to KUBE-011.
+        The exit code: 0 on success, 4 or 5 with an error of KUBE-001 to KUBE-011.
     """
     parser = argparse.ArgumentParser(prog="python -m penstock.scripts.kube", description="Builds etcd, kube-apiserver and helm, once.")
     parser.add_argument("--serve", action="store_true", help="start an API server, print its kubeconfig, and stop on Ctrl-C")

@@ -1,7 +1,7 @@
 """A real Kubernetes API on this machine: etcd and kube-apiserver on loopback ports, in processes that end with this one.
 
-There is no controller, no scheduler and no kubelet: what is applied is checked, admitted and kept, and nobody acts on it. That is what
-makes it a judge of manifests: every object goes through the API's own schema, the CRDs' rules, RBAC, Pod Security, quotas and limits.
+It has no controller, no scheduler and no kubelet: applied objects are validated, admitted and stored, but nothing acts on them.
+Manifests are validated as in a cluster: each object passes the API's own schema, the CRDs' rules, RBAC, Pod Security, quotas and limits.
 """
 
 from __future__ import annotations
@@ -24,29 +24,29 @@ from penstock.scripts.kube.certificates import Authority, Pair
 from penstock.scripts.kube.errors import ServerDied, ServerNotReady
 from penstock.scripts.process.supervised import SupervisedProcess
 
-# Measured on 2 cores: some 6 s. Two minutes are for a machine that is busy with something else.
+# Measured on 2 cores: some 6 s. Two minutes allow for a busy machine.
 START_LIMIT_S = 120
 POLL_S = 0.1
 _ANSWER_S = 5.0
 _PORT_TRIES = 5
 _TAKEN = "address already in use"
-# As on EKS where the VPC lies in 10.0.0.0/8.
+# As on EKS with a VPC in 10.0.0.0/8.
 _SERVICES = "172.20.0.0/16"
 _SERVICE_ADDRESS = "172.20.0.1"
 ISSUER = "https://kubernetes.default.svc"
 _GRACE_S = 10
-# Of the environment the programs need no more; a KUBECONFIG or a proxy of the user's is none of theirs.
+# The only environment variables that the programs get: the user's KUBECONFIG and proxies must not affect them.
 _KEPT = ("PATH", "HOME", "TMPDIR", "LANG")
 
 
 class ApiServer:
-    """A running API; what it holds is gone when it ends.
+    """A running API; its data is removed when it ends.
 
     Args:
-        folder: an empty or missing folder for its data, keys and kubeconfig, removed at the end.
-        logs: a folder for ``etcd.log`` and ``kube-apiserver.log``.
-        progress: gets a line now and then while a program has to be built.
-        start_limit_s: how long it may take to start, once it is built.
+        folder: empty or missing folder for its data, keys and kubeconfig, removed at the end.
+        logs: folder for ``etcd.log`` and ``kube-apiserver.log``.
+        progress: called with a line from time to time while a program is built.
+        start_limit_s: start timeout in seconds, once everything is built.
     """
 
     def __init__(self, *, folder: Path, logs: Path, progress: Progress = lambda _: None, start_limit_s: float = START_LIMIT_S) -> None:
@@ -71,27 +71,27 @@ class ApiServer:
 
     @property
     def ca(self) -> Path:
-        """The PEM file of the authority that signed the server's certificate."""
+        """PEM file of the CA that signed the server's certificate."""
         return self._folder / "keys" / "ca.crt"
 
     @property
     def admin(self) -> Pair:
-        """The certificate and the key of a user who may do everything."""
+        """Certificate and key of a cluster administrator."""
         return Pair(self._folder / "keys" / "admin.crt", self._folder / "keys" / "admin.key")
 
     @property
     def kubeconfig(self) -> Path:
-        """A kubeconfig of that user; it names files, so that it is of use while the server runs."""
+        """Kubeconfig of that administrator; it refers to files that exist while the server runs."""
         return self._folder / "kubeconfig"
 
     @property
     def pids(self) -> tuple[int, int]:
-        """The process ids of etcd and of the API server."""
+        """Process ids of etcd and of the API server."""
         assert self._etcd is not None and self._server is not None
         return self._etcd.pid, self._server.pid
 
     def start(self) -> Self:
-        """Builds what is not built yet, starts both, and waits until the API says that it is ready.
+        """Build what is not built yet, start both programs, and wait until the API is ready.
 
         Raises:
             ToolMissing: KUBE-001, KUBE-002, KUBE-003, KUBE-006.
@@ -106,20 +106,20 @@ class ApiServer:
                 self._start_on(etcd, server, *_free_ports(3))
                 break
             except ServerDied as died:
-                # A free port is chosen before the server takes it, and another process may be quicker.
+                # Another process may take a free port between its choice and the server's start.
                 if last or _TAKEN not in died.given:
                     raise
         return self
 
     def stop(self) -> None:
-        """Ends both and removes their data; does nothing the second time."""
+        """Stop both programs and remove their data; a second call does nothing."""
         for supervised in (self._server, self._etcd):
             if supervised is not None:
                 supervised.stop()
         shutil.rmtree(self._folder, ignore_errors=True)
 
     def check(self) -> None:
-        """Nothing while both run.
+        """Raise if one of the programs has exited.
 
         Raises:
             ServerDied: KUBE-010.
@@ -158,7 +158,7 @@ class ApiServer:
             f"--etcd-servers=http://127.0.0.1:{etcd_port}",
             "--bind-address=127.0.0.1",
             "--advertise-address=127.0.0.1",
-            # It would write the loopback address into the endpoints of the service `kubernetes`, which the API refuses.
+            # Otherwise it writes the loopback address into the endpoints of the service `kubernetes`, which the API rejects.
             "--endpoint-reconciler-type=none",
             f"--secure-port={self._port}",
             f"--service-cluster-ip-range={_SERVICES}",
@@ -166,7 +166,7 @@ class ApiServer:
             f"--tls-private-key-file={tls.key}",
             f"--client-ca-file={authority.certificate}",
             "--authorization-mode=RBAC",
-            # Fluent Bit and the CNI are such pods on EKS; a namespace's Pod Security level is what forbids it.
+            # Fluent Bit and the CNI are privileged pods on EKS; the Pod Security level of a namespace is what forbids them.
             "--allow-privileged=true",
             f"--service-account-issuer={ISSUER}",
             f"--service-account-key-file={tokens.certificate}",
@@ -175,7 +175,7 @@ class ApiServer:
         ]
 
     def _write_kubeconfig(self, authority: Authority) -> None:
-        # Kubernetes' own group of those who may do everything.
+        # Kubernetes' built-in group of cluster administrators.
         pair = authority.client("admin", ["system:masters"])
         cluster = {"server": self.url, "certificate-authority": str(authority.certificate)}
         user = {"client-certificate": str(pair.certificate), "client-key": str(pair.key)}
@@ -187,7 +187,7 @@ class ApiServer:
             "contexts": [{"name": "local", "context": {"cluster": "local", "user": "admin"}}],
             "current-context": "local",
         }
-        # JSON is YAML.
+        # JSON is valid YAML.
         self.kubeconfig.write_text(json.dumps(config, indent=2), encoding="utf-8")
 
     def _wait_until_ready(self) -> None:
@@ -203,7 +203,7 @@ class ApiServer:
         raise ServerNotReady(path=self.url, given=said, need=need, fix=f"check the logs in {self._logs}, and retry")
 
     def _readiness(self) -> str:
-        """What the API says of itself: ``ok``, or what it still waits for."""
+        """Return the API's readiness: ``ok``, or the checks that still fail."""
         context = ssl.create_default_context(cafile=str(self.ca))
         context.load_cert_chain(self.admin.certificate, self.admin.key)
         connection = http.client.HTTPSConnection("127.0.0.1", self._port, timeout=_ANSWER_S, context=context)
@@ -225,14 +225,14 @@ def _etcd_flags(data: Path, client_port: int, peer_port: int) -> list[str]:
         f"--listen-peer-urls={peer}",
         f"--initial-advertise-peer-urls={peer}",
         f"--initial-cluster=default={peer}",
-        # Nobody needs the data after a crash.
+        # The data need not survive a crash.
         "--unsafe-no-fsync",
         "--log-level=warn",
     ]
 
 
 def _free_ports(count: int) -> list[int]:
-    """Free loopback ports, held at once, so that they differ."""
+    """Return free loopback ports, bound at the same time so that they differ."""
     with ExitStack() as held:
         listeners = [held.enter_context(socket.socket()) for _ in range(count)]
         for listener in listeners:

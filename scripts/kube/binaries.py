@@ -1,9 +1,9 @@
 """The programs of the Kubernetes tests, built from Go modules and kept in the user's cache folder.
 
-``modules/go.mod`` names what is wanted, ``modules/go.sum`` pins all of it by hash. What was built lies in
-``$XDG_CACHE_HOME/penstock/kube/<hash>/`` (``~/.cache`` by default), where the hash is that of both files, of Go's version and of the flags:
-a new version of anything is built beside the old one. A program appears there whole, by a rename, so that a build that was broken off is
-simply run again; Go's own cache keeps what it had compiled.
+``modules/go.mod`` names the modules, ``modules/go.sum`` pins all of them by hash. Built programs are in
+``$XDG_CACHE_HOME/penstock/kube/<hash>/`` (``~/.cache`` by default), with the hash of both files, of Go's version and of the build flags:
+another version of any of these is built next to the old one. A program is moved there by an atomic rename, so that an interrupted build
+is simply run again; Go's build cache keeps what was compiled.
 """
 
 from __future__ import annotations
@@ -24,22 +24,22 @@ from penstock.scripts.kube.errors import BuildTooLong, CacheNotWritable, GoMissi
 from penstock.scripts.process.supervised import SupervisedProcess
 
 MODULE = Path(__file__).with_name("modules")
-# As in go.mod: the version of EKS that environments name, and the Helm that its provider for Terraform is made of.
+# As in go.mod: the EKS version that environments name, and the version of Helm in its Terraform provider.
 KUBERNETES = "v1.35.4"
 HELM_VERSION = "v3.19.5"
 
-# Measured on 2 shared cores: kube-apiserver takes some minutes, the others about one. Half an hour is for a machine that is busy.
+# Measured on 2 shared cores: kube-apiserver takes some minutes, the others about one. Half an hour allows for a busy machine.
 BUILD_LIMIT_S = 1800
-# 150 MB of source, over a network of any kind.
+# 150 MB of source, also over a slow network.
 FETCH_LIMIT_S = 900
 _VERSION_LIMIT_S = 120
 POLL_S = 0.2
-# How often the progress is told.
+# Interval of progress lines.
 REPORT_EVERY_S = 10.0
 
-# Two packages at a time: another one would take another GiB of memory.
+# Two packages at a time: each one more takes another GiB of memory.
 _FLAGS = ("-trimpath", "-buildvcs=false", "-p=2")
-# Without symbols kube-apiserver is a third smaller.
+# Without symbols, kube-apiserver is a third smaller.
 _STRIPPED = "-s -w"
 _SETTINGS = {"CGO_ENABLED": "0", "GOFLAGS": "-mod=readonly", "GOWORK": "off"}
 
@@ -48,13 +48,13 @@ Progress = Callable[[str], None]
 
 @dataclass(frozen=True)
 class Program:
-    """A program and where it comes from.
+    """A program and its source.
 
     Args:
-        name: of the program's file.
-        package: the Go package that it is made of.
-        module: the folder whose go.mod and go.sum pin it.
-        said: Go variable -> value, by which the program knows its own version.
+        name: name of the program's file.
+        package: Go package that it is built from.
+        module: folder whose go.mod and go.sum pin it.
+        said: values of Go variables, by which the program reports its version.
     """
 
     name: str
@@ -68,7 +68,7 @@ ETCD = Program("etcd", "go.etcd.io/etcd/server/v3")
 API_SERVER = Program(
     "kube-apiserver",
     "k8s.io/kubernetes/cmd/kube-apiserver",
-    # Source: the Makefiles of Kubernetes and of Helm give these variables their values.
+    # Source: the Makefiles of Kubernetes and of Helm set these variables.
     said={
         "k8s.io/component-base/version.gitVersion": KUBERNETES,
         "k8s.io/component-base/version.gitMajor": _MAJOR,
@@ -80,34 +80,34 @@ HELM = Program(
     "helm.sh/helm/v3/cmd/helm",
     said={
         "helm.sh/helm/v3/internal/version.version": HELM_VERSION,
-        # What `helm template` holds a chart's kubeVersion against.
+        # `helm template` compares a chart's kubeVersion with it.
         "helm.sh/helm/v3/pkg/chartutil.k8sVersionMajor": _MAJOR,
         "helm.sh/helm/v3/pkg/chartutil.k8sVersionMinor": _MINOR,
         "helm.sh/helm/v3/pkg/lint/rules.k8sVersionMajor": _MAJOR,
         "helm.sh/helm/v3/pkg/lint/rules.k8sVersionMinor": _MINOR,
     },
 )
-# In the order in which they are built: what one has compiled the next one need not.
+# In build order: later programs reuse what earlier ones have compiled.
 PROGRAMS = (ETCD, API_SERVER, HELM)
 
 
 def cache_folder(environment: Mapping[str, str] = os.environ) -> Path:
-    """Where the programs are kept, outside of the checkout, so that every checkout of a user shares them."""
-    # Source: XDG Base Directory Specification: a relative path there is to be ignored.
+    """Cache folder of the programs, outside of the checkout and shared by all checkouts of a user."""
+    # Source: XDG Base Directory Specification: a relative path is ignored.
     base = Path(environment.get("XDG_CACHE_HOME", ""))
     return (base if base.is_absolute() else Path.home() / ".cache") / "penstock" / "kube"
 
 
 def built(program: Program, progress: Progress = lambda _: None, *, limit_s: float = BUILD_LIMIT_S) -> Path:
-    """The program's file, built where it is not there yet.
+    """Return the program's file, building it if necessary.
 
     Args:
-        program: what is wanted, one of `PROGRAMS`.
-        progress: gets a line now and then while something is built.
-        limit_s: how long the build may take, beside `FETCH_LIMIT_S` for fetching the modules.
+        program: one of `PROGRAMS`.
+        progress: called with a line from time to time during a build.
+        limit_s: build timeout in seconds, in addition to `FETCH_LIMIT_S` for the download of the modules.
 
     Returns:
-        The absolute path of a file that can be executed.
+        The absolute path of an executable file.
 
     Raises:
         GoMissing: KUBE-001.
@@ -120,7 +120,7 @@ def built(program: Program, progress: Progress = lambda _: None, *, limit_s: flo
     build = _Build(program, _go(), progress)
     file = build.file
     if not file.exists():
-        # Whoever waits here for another process's build finds it done.
+        # Another process may have built it while this one waited for the lock.
         with _alone(file.parent, progress):
             if not file.exists():
                 build.run(limit_s)
@@ -128,7 +128,7 @@ def built(program: Program, progress: Progress = lambda _: None, *, limit_s: flo
 
 
 class _Build:
-    """One program's way into the cache."""
+    """The build of one program."""
 
     def __init__(self, program: Program, go: str, progress: Progress) -> None:
         self._program = program
@@ -158,7 +158,7 @@ class _Build:
         return [*_FLAGS, f"-ldflags={' '.join((_STRIPPED, *said))}"]
 
     def _version(self) -> str:
-        """Go's version and what it builds for, as seen from the module's folder: Go may fetch a newer one of itself if it is allowed to."""
+        """Return Go's version and target as seen from the module's folder: Go may download a newer version of itself."""
         command = [self._go, "env", "GOVERSION", "GOOS", "GOARCH"]
         need, fix = f"Go {self._needed()} or later", "install this version or a later one"
         try:
@@ -177,10 +177,10 @@ class _Build:
         return next(line.split()[1] for line in lines if line.startswith("go "))
 
     def _fetch(self) -> int:
-        """Fetches what the program is made of; how many packages that is."""
+        """Download the program's modules and return the number of its packages."""
         log = self.file.with_name(f"{self._program.name}-fetch.log")
         names = self.file.with_name(f".{self._program.name}.packages")
-        # The shell only keeps the list apart from what Go says of its fetching.
+        # The shell only separates the list from Go's download messages.
         script = 'exec "$0" list -deps -f "{{.ImportPath}}" "$1" > "$2"'
         code = self._supervised_run(
             ["sh", "-c", script, self._go, self._program.package, str(names)], log, FETCH_LIMIT_S, lambda: "fetching"
@@ -204,7 +204,7 @@ class _Build:
             raise NotBuilt(path=self._program.name, given=_end_of(log), need=need, fix=f"check {log}, and retry")
 
     def _supervised_run(self, command: list[str], log: Path, limit_s: float, state: Callable[[], str]) -> int | None:
-        """Runs a command to its end, which comes at the latest with this process's own."""
+        """Run a command to its end; it is stopped when this process ends."""
         began_s = reported_s = time.monotonic()
         log.unlink(missing_ok=True)
         with SupervisedProcess(command, env=self._environment, cwd=self._module, log=log) as supervised:
@@ -230,7 +230,7 @@ def _go() -> str:
 
 @contextmanager
 def _alone(folder: Path, progress: Progress) -> Iterator[None]:
-    """Holds the folder's lock, which the system takes back from a process that ends in whatever way."""
+    """Hold the folder's lock, which the system releases when a process ends, however it ends."""
     try:
         folder.mkdir(parents=True, exist_ok=True)
         lock = (folder / ".lock").open("w")
@@ -249,7 +249,7 @@ def _alone(folder: Path, progress: Progress) -> Iterator[None]:
 
 
 def _numbers(version: str) -> list[int]:
-    """The numbers of ``1.25.0`` or of ``go1.26.8 linux amd64``; the least there are where there is none."""
+    """Parse the numbers of ``1.25.0`` or of ``go1.26.8 linux amd64``; an empty list if it has none."""
     found = re.search(r"[0-9]+(?:\.[0-9]+)+", version)
     return [int(number) for number in found.group().split(".")] if found else []
 

@@ -1,4 +1,4 @@
-"""Keys and certificates for one API server, made when it starts and gone when it ends."""
+"""Keys and certificates of one API server, created at its start and removed at its end."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID
 
-# The clocks of a machine and of a container on it may differ a little.
+# The clocks of a machine and of its containers may differ slightly.
 _BACKDATED = datetime.timedelta(minutes=5)
 _LIFE = datetime.timedelta(days=1)
 
@@ -27,10 +27,10 @@ class Pair:
 
 
 class Authority:
-    """A certificate authority of its own.
+    """A private certificate authority.
 
     Args:
-        folder: where its files and those of what it signs are written; readable for this user alone.
+        folder: folder of its files and of those that it signs; readable for this user only.
     """
 
     def __init__(self, folder: Path) -> None:
@@ -42,12 +42,12 @@ class Authority:
         self.certificate = self._written("ca.crt", signed.public_bytes(serialization.Encoding.PEM))
 
     def server(self, name: str, addresses: Sequence[str], names: Sequence[str]) -> Pair:
-        """A certificate for a server.
+        """Issue a certificate for a server.
 
         Args:
-            name: of its files.
-            addresses: IP addresses that it is reached at.
-            names: DNS names that it is reached by.
+            name: name of its files.
+            addresses: the server's IP addresses.
+            names: the server's DNS names.
         """
         others: list[x509.GeneralName] = [x509.IPAddress(ipaddress.ip_address(address)) for address in addresses]
         others += [x509.DNSName(dns) for dns in names]
@@ -55,11 +55,11 @@ class Authority:
         return self._pair(name, _name(name, ()), [x509.SubjectAlternativeName(others), x509.ExtendedKeyUsage(uses)])
 
     def client(self, user: str, groups: Sequence[str]) -> Pair:
-        """A certificate that Kubernetes takes for a user: the common name is the user, an organization is a group."""
+        """Issue a Kubernetes client certificate: the common name is the user, an organization is a group."""
         return self._pair(user, _name(user, groups), [x509.ExtendedKeyUsage([ExtendedKeyUsageOID.CLIENT_AUTH])])
 
     def signing_key(self, name: str) -> Pair:
-        """A key pair that signs tokens; the `Pair`'s certificate is the bare public key."""
+        """Create a key pair that signs tokens; the certificate of the `Pair` is the bare public key."""
         key = ec.generate_private_key(ec.SECP256R1())
         public = key.public_key().public_bytes(serialization.Encoding.PEM, serialization.PublicFormat.SubjectPublicKeyInfo)
         return Pair(self._written(f"{name}.pub", public), self._written(f"{name}.key", _pem(key)))

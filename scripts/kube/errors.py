@@ -1,4 +1,4 @@
-"""The errors of the Kubernetes API server on this machine: KUBE-001 onwards."""
+"""Errors of the Kubernetes API server on this machine (KUBE-...)."""
 
 from __future__ import annotations
 

@@ -1,1 +1,1 @@
-"""Processes that end with their parent, and environments for tools."""
+"""Processes that end with their parent, and environment variables for tools."""

@@ -1,11 +1,9 @@
 """A child process that ends when this one does, however this one ends.
 
-`SupervisedProcess` starts a small supervisor (`scripts/process/supervisor.py`) that starts the command in a session of its own. The
-supervisor reads a pipe
-whose other end only this process holds: when this process ends, by its own will or by ``kill -9``, the pipe closes, and the supervisor
-ends the
-command's whole process group and removes the folder that it was given. Ctrl-C in the terminal reaches neither the supervisor nor the
-command, so that this process can still talk to both while it cleans up.
+`SupervisedProcess` starts a small supervisor (`scripts/process/supervisor.py`) that starts the command in its own session. The
+supervisor reads a pipe whose other end only this process holds: when this process ends, normally or by ``kill -9``, the pipe closes, and
+the supervisor stops the command's whole process group and removes the folder that it was given. Ctrl-C in the terminal reaches neither
+the supervisor nor the command, so that this process can still talk to both while it cleans up.
 """
 
 from __future__ import annotations
@@ -28,26 +26,28 @@ from penstock.scripts.errors import CommandNotStarted
 
 SUPERVISOR = Path(__file__).with_name("supervisor.py")
 
-# The supervisor is a Python without site-packages: it says that the command runs after some 30 ms. A minute is for a machine that swaps.
+# The supervisor is a Python without site-packages and reports the start of the command after some 30 ms. A minute allows for a machine that
+# swaps.
 START_LIMIT_S = 60
-# What the supervisor may take beside the grace that the command gets: to send signals and to remove the folder.
+# Time for the supervisor, in addition to the command's grace period, to send signals and to remove the folder.
 SUPERVISOR_LIMIT_S = 30
 
 
 class SupervisedProcess:
     """A command that runs until `stop`, or until this process ends.
 
-    A command that ends by itself leaves its folder and its log where they are until `stop`, so that one can see why.
+    The folder and the log of a command that exits on its own stay until `stop`, for inspection.
 
     Args:
         argv: the command and its arguments.
-        env: the whole environment of the command.
-        log: the file that gets what the command writes, appended; its folder is made.
-        cwd: the command's working folder; this process's by default.
-        remove: a folder that is removed after the end of the command.
-        grace_s: seconds between the signal that asks the process group to end and SIGKILL, 0 or more.
-        ask: that signal.
-        led: whether the command alone is asked, for it needs its children to end well; the rest of the group is asked after its end.
+        env: the complete environment of the command.
+        log: file that the command's output is appended to; its folder is created.
+        cwd: working folder of the command; this process's by default.
+        remove: folder that is removed after the end of the command.
+        grace_s: seconds between the stop signal and SIGKILL, 0 or more.
+        ask: the stop signal.
+        led: whether only the command gets the stop signal first, because it needs its children for a clean shutdown; the rest of the
+            group gets it after the command has ended.
     """
 
     def __init__(
@@ -83,19 +83,21 @@ class SupervisedProcess:
 
     @property
     def pid(self) -> int:
-        """The process id of the command, which is its process group's too."""
+        """Process id of the command, also the id of its process group."""
         if self._pid is None:
             raise ValueError("the command has not been started")
         return self._pid
 
     @property
     def returncode(self) -> int | None:
-        """The command's exit code, minus the signal's number if one ended it; None while it runs or where nobody saw it end."""
+        """Exit code of the command, or minus the signal's number if a signal ended it; None while it runs or if its end was not
+        observed.
+        """
         self._read_reports()
         return self._returncode
 
     def start(self) -> Self:
-        """Starts the command.
+        """Start the command.
 
         Raises:
             CommandNotStarted: RUN-001, the command could not be executed.
@@ -111,14 +113,14 @@ class SupervisedProcess:
         return self
 
     def alive(self) -> bool:
-        """Whether the command still runs."""
+        """Whether the command is still running."""
         if self._supervisor is None:
             return False
         self._read_reports()
         return not self._ended
 
     def stop(self) -> None:
-        """Ends the command and its process group, then removes the folder; does nothing the second time."""
+        """Stop the command and its process group, then remove the folder; a second call does nothing."""
         if self._supervisor is None or self._supervisor.stdin is None or self._supervisor.stdin.closed:
             return
         self._supervisor.stdin.close()
@@ -131,7 +133,7 @@ class SupervisedProcess:
         _stream(self._supervisor.stdout).close()
 
     def tail(self, lines: int = 20) -> str:
-        """The last lines of the command's log; empty where there is none yet."""
+        """Return the last lines of the command's log; empty while the log does not exist."""
         try:
             with self.log.open("rb") as file:
                 return b"".join(deque(file, maxlen=lines)).decode("utf-8", "replace").rstrip("\n")
@@ -162,9 +164,9 @@ class SupervisedProcess:
             raise CommandNotStarted(given=self.argv[0], need="an executable command", fix=f"check {self.log}")
 
     def _read_reports(self, wait_s: float = 0) -> None:
-        """Takes in what the supervisor says, a line each: ``started PID``, ``ended CODE``, ``refused WHY``."""
+        """Process the supervisor's messages, one per line: ``started PID``, ``ended CODE``, ``refused WHY``."""
         while not self._ended and self._supervisor is not None:
-            # Unbuffered, so that nothing that was read ahead is hidden from select.
+            # Unbuffered, so that select sees everything that was not read yet.
             stream = _stream(self._supervisor.stdout)
             if not select.select([stream], [], [], wait_s)[0]:
                 return
@@ -185,7 +187,7 @@ class SupervisedProcess:
             self._end_without_supervisor()
 
     def _end_without_supervisor(self) -> None:
-        """Does the supervisor's work where somebody has killed it."""
+        """Do the supervisor's work after the supervisor was killed."""
         if self._pid is not None:
             with contextlib.suppress(ProcessLookupError, PermissionError):
                 os.killpg(self._pid, signal.SIGKILL)

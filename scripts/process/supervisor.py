@@ -1,8 +1,7 @@
-"""The supervisor of a process: ``supervisor.py SIGNAL GRACE_S LED FOLDER COMMAND...``, started by `penstock.scripts.process.supervised`
-and by nothing else.
+"""Supervisor of a process: ``supervisor.py SIGNAL GRACE_S LED FOLDER COMMAND...``, started only by `penstock.scripts.process.supervised`.
 
-It starts the command, says so on stdout, and ends it when stdin closes or a signal asks for it. It runs by its path and imports the
-standard library alone, so that it starts in a few milliseconds and lays no path of this project on the command.
+It starts the command, reports it on stdout, and stops it when stdin closes or on a signal. It runs by its path and imports only the
+standard library, so that it starts in a few milliseconds and adds no path of this project to the command's.
 """
 
 from __future__ import annotations
@@ -22,17 +21,17 @@ STDIN = 0
 ASKED_TO_END = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP)
 # Source: linux/prctl.h.
 PR_SET_CHILD_SUBREAPER = 36
-# How often the supervisor looks whether the group is gone: signals do not tell of grandchildren.
+# Polling interval for the end of the group: signals do not report grandchildren.
 POLL_S = 0.02
 
 
 class Asking(NamedTuple):
-    """How the command is asked to end.
+    """How the command is stopped.
 
     Args:
-        number: of the signal.
+        number: number of the signal.
         grace_s: seconds before SIGKILL.
-        led: whether the command alone is asked first, and what it leaves behind after it.
+        led: whether only the command gets the signal first, and the rest of its group after its end.
     """
 
     number: int
@@ -41,10 +40,10 @@ class Asking(NamedTuple):
 
 
 def main() -> int:
-    """Starts the command, waits until it is to end, and ends it.
+    """Start the command, wait until it is to stop, and stop it.
 
     Returns:
-        0, or 127 where the command could not be started.
+        0, or 127 if the command could not be started.
     """
     asking = Asking(int(sys.argv[1]), float(sys.argv[2]), sys.argv[3] == "led")
     folder, command = sys.argv[4], sys.argv[5:]
@@ -65,7 +64,7 @@ def main() -> int:
 
 
 def _signals_as_a_stream() -> int:
-    """The reading end of a pipe that gets a byte for each signal."""
+    """Return the reading end of a pipe that gets a byte per signal."""
     reading, writing = os.pipe()
     os.set_blocking(writing, False)
     signal.set_wakeup_fd(writing)
@@ -75,7 +74,7 @@ def _signals_as_a_stream() -> int:
 
 
 def _watch(child: subprocess.Popen[bytes], signals: int, asking: Asking) -> None:
-    """Returns when the parent is gone, or when a signal asks for the end. A command that ends by itself is reported at once."""
+    """Wait for the end of the parent or for a signal. A command that exits on its own is reported at once."""
     while True:
         readable = select.select([STDIN, signals], [], [])[0]
         if STDIN in readable:
@@ -87,8 +86,9 @@ def _watch(child: subprocess.Popen[bytes], signals: int, asking: Asking) -> None
 
 
 def _end(child: subprocess.Popen[bytes], asking: Asking) -> None:
-    """Ends all of the command's process group, asked first, forced after the grace, and tells the parent. Only once: the group's number
-    may be another's afterwards."""
+    """Stop the command's process group, with SIGKILL after the grace period, and report it to the parent. Only once: the group's id may
+    belong to another group afterwards.
+    """
     if asking.led:
         _ask_leader(child, asking)
     for number, limit_s in ((asking.number, asking.grace_s), (signal.SIGKILL, 5.0)):
@@ -106,7 +106,7 @@ def _end(child: subprocess.Popen[bytes], asking: Asking) -> None:
 
 
 def _ask_leader(child: subprocess.Popen[bytes], asking: Asking) -> None:
-    """Asks the command itself, which needs its children until it has ended."""
+    """Signal only the command, which needs its children until it has ended."""
     child.send_signal(asking.number)
     until_s = time.monotonic() + asking.grace_s
     while child.poll() is None and time.monotonic() < until_s:
@@ -114,14 +114,17 @@ def _ask_leader(child: subprocess.Popen[bytes], asking: Asking) -> None:
 
 
 def _become_subreaper() -> None:
-    """Makes this process the parent of what the command leaves behind, for a group with a zombie is not gone, and in a container there
-    may be nobody who reaps. Only Linux knows this; elsewhere the first process of the system reaps."""
+    """Make this process the parent of the command's orphans: a group with a zombie still exists, and in a container there may be no
+    process that reaps. Linux only; elsewhere the system's first process reaps.
+    """
     with contextlib.suppress(AttributeError, OSError):
         ctypes.CDLL(None).prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
 
 
 def _reap(child: subprocess.Popen[bytes]) -> int | None:
-    """The command's exit code, None while it runs. What is left of its group is reaped after it, so as not to take its code away."""
+    """Return the command's exit code, None while it runs. The rest of its group is reaped only after it, so that its exit code is not
+    lost.
+    """
     code = child.poll()
     if code is not None:
         with contextlib.suppress(ChildProcessError):
@@ -131,7 +134,7 @@ def _reap(child: subprocess.Popen[bytes]) -> int | None:
 
 
 def _send(group: int, number: int) -> bool:
-    """Sends a signal; whether there is somebody left in the group. macOS refuses (EPERM) where only zombies are left."""
+    """Send a signal and return whether the group still has processes. macOS refuses (EPERM) if only zombies are left."""
     try:
         os.killpg(group, number)
     except (ProcessLookupError, PermissionError):
@@ -145,7 +148,7 @@ def _remove(folder: str) -> None:
 
 
 def _say(line: str) -> None:
-    """One line to the parent, which may be gone."""
+    """Write one line to the parent, which may be gone."""
     with contextlib.suppress(BrokenPipeError):
         os.write(1, f"{line}\n".encode())
 

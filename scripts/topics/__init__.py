@@ -1,1 +1,1 @@
-"""``penstock topics``: the topics of an environment's jobs, shown as a plan and then made so on the brokers."""
+"""``penstock topics``: plan and apply the topics of an environment's jobs."""

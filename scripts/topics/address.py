@@ -1,4 +1,4 @@
-"""Which brokers an environment has, and how clients are let in."""
+"""Bootstrap servers of an environment and how clients authenticate."""
 
 from __future__ import annotations
 
@@ -10,18 +10,18 @@ _BY_IAM = "BootstrapBrokerStringSaslIam"
 
 
 def access(environment: Environment, brokers: str | None, security: Security | None, ca_file: str | None) -> KafkaAccess:
-    """The brokers of an environment.
+    """Return how to connect to an environment's brokers.
 
     Args:
-        environment: whose they are.
-        brokers: ``host:port``, several with commas, in place of the environment's; asks AWS nothing.
-        security: of their listener, in place of the environment's.
+        environment: the environment.
+        brokers: bootstrap servers as ``host:port``, comma-separated, instead of the environment's; no request to AWS is made.
+        security: security of their listener, instead of the environment's.
         ca_file: PEM file with the brokers' CA certificates.
 
     Raises:
         NoBrokersNamed: TOP-004.
         KafkaClusterNotFound: TOP-005.
-        PenstockError: TOOL-030, DEP-001, RUN-020 or RUN-021, where MSK is asked.
+        PenstockError: TOOL-030, DEP-001, RUN-020 or RUN-021 from a request to MSK.
     """
     address = brokers or _address(environment)
     return KafkaAccess(address, security or _security(environment), environment.spec.region, ca_file)
@@ -30,7 +30,7 @@ def access(environment: Environment, brokers: str | None, security: Security | N
 def _security(environment: Environment) -> Security:
     kafka = environment.spec.kafka
     if kafka is None or environment.spec.endpoints is not None:
-        # Brokers beside an emulated AWS are on this machine.
+        # With an emulated AWS, the broker runs on this machine.
         return "plaintext"
     return kafka.client_security
 
@@ -52,7 +52,7 @@ def _of_msk(environment: Environment) -> str:
     with translated(f"MSK in {region}"):
         client = AwsAccess(environment).client("kafka")
         pages = client.get_paginator("list_clusters_v2").paginate(ClusterNameFilter=name)
-        # The filter is a prefix.
+        # ListClustersV2 filters by prefix.
         found = [cluster for page in pages for cluster in page["ClusterInfoList"] if cluster["ClusterName"] == name]
         if not found:
             need = f"a cluster {name} in {region}, as created by the kafka stack"

@@ -1,4 +1,4 @@
-"""The brokers as ``penstock topics`` asks and changes them."""
+"""Admin client of ``penstock topics``: reads and changes topics."""
 
 from __future__ import annotations
 
@@ -19,18 +19,18 @@ from penstock.scripts.topics.difference import Action, FoundTopic, TopicChange
 from penstock.scripts.topics.errors import BrokersNotReached, ChangeNotSeen, ChangeRefused
 from penstock.sizing.errors import PenstockError
 
-# Creating some hundred partitions takes a busy cluster this long.
+# A busy cluster needs this long to create a few hundred partitions.
 ANSWER_S = 30.0
-# Metadata reaches the brokers one after another; seconds even on large clusters.
+# Metadata propagates from broker to broker; that takes seconds even on large clusters.
 SHOWN_S = 60.0
 
 
 class TopicBrokers:
-    """A cluster's topics.
+    """The topics of a cluster.
 
     Args:
-        access: to the brokers.
-        answer_s: how long an answer may take, in seconds.
+        access: connection settings of the brokers.
+        answer_s: request timeout in seconds.
 
     Raises:
         NoKafkaCredentials: JOB-010.
@@ -44,7 +44,7 @@ class TopicBrokers:
         self._admin = AdminClient(settings)
 
     def found(self, names: Iterable[str]) -> dict[str, FoundTopic]:
-        """Those of the topics that are there, as they are.
+        """Describe those of the topics that exist.
 
         Raises:
             BrokersNotReached: TOP-002.
@@ -66,7 +66,7 @@ class TopicBrokers:
         }
 
     def refusals(self, changes: Sequence[TopicChange]) -> list[PenstockError]:
-        """What the brokers would refuse of the changes, topics with the same fault together; nothing is changed."""
+        """Validate the changes on the brokers without applying them; topics with the same error are grouped."""
         found: dict[tuple[Action, str], list[str]] = {}
         faults: dict[tuple[Action, str], PenstockError] = {}
         for change in changes:
@@ -80,7 +80,7 @@ class TopicBrokers:
         return list(faults.values())
 
     def do(self, change: TopicChange, action: Action) -> None:
-        """Does one thing to a topic and waits until the brokers show it.
+        """Apply one action to a topic and wait until the brokers report it.
 
         Raises:
             ChangeRefused: TOP-003.
@@ -139,13 +139,13 @@ class TopicBrokers:
     def _refused(self, change: TopicChange, action: Action, error: KafkaException) -> PenstockError:
         fault = error.args[0]
         if fault.code() < 0:
-            # The client's own codes are negative: no broker has said anything.
+            # The client's own codes are negative: no broker has responded.
             return self._unreached(error)
         need = "a change that the brokers accept"
         return ChangeRefused(path=f"{action} {change.name}", given=fault.str(), need=need, fix=_way_out(fault.name()))
 
     def _unreached(self, error: KafkaException) -> BrokersNotReached:
-        # The client tells why it can't connect only beside the call that waits.
+        # The reason of a failed connection arrives in the error callback, not in the exception of the blocking call.
         self._admin.poll(0)
         said = "; ".join(dict.fromkeys([error.args[0].str(), *self._said[-2:]]))
         need = f"a response within {self._answer_s:g} s over {self._access.security}"

@@ -1,6 +1,6 @@
-"""What has to be done to the topics that are there, so that they are as wanted. Pure: no brokers, no files.
+"""Difference between existing and wanted topics. Pure: no brokers, no files.
 
-Topics are created and grow. They never shrink, are never deleted, and lose records only where that is allowed in so many words.
+Topics are created and extended. They never shrink, are never deleted, and lose records only with explicit consent.
 """
 
 from __future__ import annotations
@@ -13,24 +13,24 @@ from typing import Literal
 from penstock.jobs.spec.requested_topics import CLEANUP_POLICY
 
 Action = Literal["create", "grow", "configure"]
-# Settings of which less means that records go which stayed before. Source: Apache Kafka, "Topic configs"; -1 is no limit.
+# Settings whose reduction deletes records that were retained before. Source: Apache Kafka, "Topic configs"; -1 is unlimited.
 _KEEPING = ("retention.ms", "retention.bytes", "delete.retention.ms", "max.compaction.lag.ms")
 _UNLIMITED = -1.0
 
 
 @dataclass(frozen=True)
 class WantedTopic:
-    """A topic as the specs, the plans and the environment want it.
+    """A topic as the specs, the plans and the environment require it.
 
     Args:
-        name: of the topic.
-        partitions: at least these.
-        partitions_asked: whether a spec names the number; else it follows from a plan.
-        replication: copies of each partition.
-        replication_asked: whether a spec names the number; else it is the environment's.
-        config: settings that it has to have.
-        at_creation: settings of a new topic alone; of one that is there they are someone's decision.
-        at_least: settings that are numbers and must not be less.
+        name: name of the topic.
+        partitions: minimum number of partitions.
+        partitions_asked: whether a spec names the number; otherwise it comes from a plan.
+        replication: replication factor.
+        replication_asked: whether a spec names the factor; otherwise it comes from the environment.
+        config: required settings.
+        at_creation: settings of new topics only; on an existing topic they are left as somebody set them.
+        at_least: numeric settings with a minimum.
     """
 
     name: str
@@ -45,12 +45,12 @@ class WantedTopic:
 
 @dataclass(frozen=True)
 class FoundTopic:
-    """A topic as the brokers have it.
+    """A topic as it exists on the brokers.
 
     Args:
-        partitions: how many.
-        replication: the fewest copies of a partition.
-        config: every setting with the value in force, the brokers' defaults included.
+        partitions: number of partitions.
+        replication: lowest replication factor of its partitions.
+        config: all settings with their current values, including the brokers' defaults.
     """
 
     partitions: int
@@ -60,7 +60,7 @@ class FoundTopic:
 
 @dataclass(frozen=True)
 class Changed:
-    """A value before and after; before is None where there is no topic yet."""
+    """A value before and after; before is None for a new topic."""
 
     before: str | None
     after: str
@@ -68,16 +68,16 @@ class Changed:
 
 @dataclass(frozen=True)
 class TopicChange:
-    """What becomes of one topic.
+    """The planned change of one topic.
 
     Args:
-        name: of the topic.
-        actions: what is done; none: it is as wanted, or what is wanted is refused.
-        partitions: before and after; equal where they stay.
+        name: name of the topic.
+        actions: what is applied; empty when the topic is up to date or the change is refused.
+        partitions: before and after; equal when unchanged.
         replication: before and after.
-        config: setting -> before and after, those that change.
-        warnings: what follows from it that not everyone expects.
-        refused: what is wanted and not done, and how to go on, one text each: (given, need, fix).
+        config: changed settings with their values before and after.
+        warnings: consequences that are easily missed.
+        refused: changes that are not applied and how to proceed, one entry each: (given, need, fix).
     """
 
     name: str
@@ -90,12 +90,12 @@ class TopicChange:
 
 
 def changes(wanted: Sequence[WantedTopic], found: Mapping[str, FoundTopic], *, lose_records: bool = False) -> tuple[TopicChange, ...]:
-    """What has to be done, a topic each, in the order wanted.
+    """Plan the change of each topic, in the order wanted.
 
     Args:
-        wanted: the topics; others on the brokers are nobody's business here.
-        found: topic -> as it is, of those wanted topics that are there.
-        lose_records: whether a setting may change so that records go.
+        wanted: the topics; others on the brokers are ignored.
+        existing: those of the wanted topics that exist, by name.
+        lose_records: whether changes that delete records are allowed.
     """
     return tuple(_changed(topic, found[topic.name], lose_records) if topic.name in found else _created(topic) for topic in wanted)
 
@@ -164,7 +164,7 @@ def _number(text: str) -> float | None:
 
 
 def _loses(name: str, change: Changed) -> bool:
-    """Whether records go that stayed before."""
+    """Whether the change deletes records that were retained before."""
     if change.before is None:
         return False
     if name == CLEANUP_POLICY:

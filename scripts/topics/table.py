@@ -1,4 +1,4 @@
-"""The plan of an environment's topics, for people and for programs."""
+"""Output of the plan of an environment's topics, as a table and as JSON."""
 
 from __future__ import annotations
 
@@ -18,12 +18,12 @@ _COLUMNS = (Column("action"), Column("topic"), *_NUMBERS, Column("settings", wra
 
 
 def render(changes: Sequence[TopicChange], headline: str, screen: Screen) -> str:
-    """The plan as text: a row a topic, what follows from it, and a count.
+    """Render the plan as text: a row per topic, warnings, and a summary.
 
     Args:
-        changes: of all the topics.
+        changes: changes of all topics.
         headline: the environment and its brokers.
-        screen: where it goes.
+        screen: the console that the text is rendered for.
     """
     if not changes:
         return f"{headline}: no job has topics\n"
@@ -34,7 +34,7 @@ def render(changes: Sequence[TopicChange], headline: str, screen: Screen) -> str
 
 
 def count(changes: Sequence[TopicChange]) -> str:
-    """How many topics each thing is done to, in a line."""
+    """Count the topics per action, in one line."""
     done = {word: sum(action in change.actions for change in changes) for action, word in _WORDS.items()}
     refused = sum(bool(change.refused) for change in changes)
     same = sum(not change.actions and not change.refused for change in changes)
@@ -42,7 +42,7 @@ def count(changes: Sequence[TopicChange]) -> str:
 
 
 def document(changes: Sequence[TopicChange]) -> list[dict[str, Any]]:
-    """The plan as programs read it."""
+    """Render the plan as JSON."""
     return [_topic(change) for change in changes]
 
 
@@ -79,7 +79,7 @@ def _cell(changed: Changed) -> str:
 
 
 def refusals(changes: Sequence[TopicChange]) -> Iterator[tuple[str, tuple[str, str, str]]]:
-    """Topic and what is refused of it."""
+    """A topic and a change of it that is refused."""
     for change in changes:
         for refused in change.refused:
             yield change.name, refused

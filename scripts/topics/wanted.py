@@ -1,4 +1,4 @@
-"""From an environment and the plans of its jobs to the topics that they want."""
+"""Topics required by an environment and the plans of its jobs."""
 
 from __future__ import annotations
 
@@ -15,15 +15,15 @@ MAX_MESSAGE_BYTES = "max.message.bytes"
 
 
 def wanted_topics(environment: Environment, plans: EnvironmentPlans, replication: int | None = None) -> tuple[WantedTopic, ...]:
-    """The topics of all the jobs, those that come first in the environment first.
+    """Return the topics of all jobs, in the order of the environment.
 
-    Partitions are the plans', the most that any of them needs. What no spec says comes from the load that a job is planned for, else from
-    the environment.
+    The number of partitions is the highest of the plans. What no spec names comes from the load that a job is planned for, otherwise
+    from the environment.
 
     Args:
-        environment: where they are.
-        plans: of its jobs.
-        replication: copies where no spec names a number; None: as many as the jobs' loads and the environment have.
+        environment: the environment.
+        plans: plans of its jobs.
+        replication: replication factor where no spec names one; None: from the jobs' loads and the environment.
 
     Raises:
         PenstockError: SPEC-013, two jobs disagree.
@@ -32,7 +32,7 @@ def wanted_topics(environment: Environment, plans: EnvironmentPlans, replication
     partitions = most_partitions(job.plan.kafka.topics for job in plans.jobs)
     loads = _loads(plans)
     kafka = environment.spec.kafka
-    # Beside an emulated AWS there is one broker, on this machine.
+    # With an emulated AWS, there is a single broker, on this machine.
     copies = 1 if replication is None and environment.spec.endpoints is not None else replication
     return tuple(
         _wanted(topic, partitions[name], loads.get(name), kafka, copies or _replication(loads.get(name), kafka))
@@ -41,7 +41,7 @@ def wanted_topics(environment: Environment, plans: EnvironmentPlans, replication
 
 
 class _Load:
-    """What loads say of a topic: the longest retention and the most copies."""
+    """A topic's requirements from loads: the longest retention and the highest replication factor."""
 
     def __init__(self) -> None:
         self.retention_ms = 0
@@ -55,7 +55,7 @@ class _Load:
 
 
 def _loads(plans: EnvironmentPlans) -> dict[str, _Load]:
-    """Topic that a job with a load reads -> what the loads say of it."""
+    """Requirements from loads, by topic that a job with a load reads."""
     found: dict[str, _Load] = {}
     for job in plans.jobs:
         if job.plan.kafka.load is not None:
@@ -80,14 +80,14 @@ def _wanted(topic: AskedTopic, partitions: int, load: _Load | None, kafka: Kafka
 def _replication(load: _Load | None, kafka: Kafka | None) -> int:
     if kafka is None:
         return 1
-    # Express and serverless keep three copies, whatever is asked for.
+    # Express and serverless clusters always keep three copies.
     if kafka.kind in ("express", "serverless"):
         return EXPRESS_REPLICATION
     return load.replication if load is not None else kafka.replication
 
 
 def _at_creation(topic: AskedTopic, load: _Load | None, kafka: Kafka | None) -> dict[str, str]:
-    """How long a new topic keeps its records: what the storage is planned for. A compacted topic keeps each key's last for ever."""
+    """Retention of a new topic, as the storage is planned for. A compacted topic keeps the last record of each key forever."""
     if RETENTION in topic.config or topic.config.get(CLEANUP_POLICY) == "compact":
         return {}
     if load is not None:
