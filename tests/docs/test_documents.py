@@ -330,7 +330,7 @@ def test_every_decision_has_its_sections_and_is_listed() -> None:
     assert [int(path.name[:4]) for path in pages] == list(range(1, len(pages) + 1))
     for path in pages:
         headings = re.findall(r"^## (.+)$", path.read_text(encoding="utf-8"), flags=re.MULTILINE)
-        assert headings == ["Context", "Decision", "Consequences", "Held by"], path.name
+        assert headings == ["Context", "Decision", "Consequences", "Tests"], path.name
         assert f"]({path.name})" in (folder / "README.md").read_text(encoding="utf-8")
 
 
