@@ -84,10 +84,10 @@ def known_fields(model: type[BaseModel], location: Sequence[str | int]) -> list[
     current: list[Any] = [model]
     for part in location:
         # A part that leads nowhere names a union's branch: the branches are all followed anyway.
-        current = [found for kind in current for found in _step(kind, part)] or current
+        current = [member for kind in current for member in _step(kind, part)] or current
     models = [branch for kind in current for branch in _branches(kind) if _is_model(branch)]
     # What tells the models of a union apart comes first in each of them, and then what they share.
-    by_place = zip_longest(*([field.alias or name for name, field in found.model_fields.items()] for found in models))
+    by_place = zip_longest(*([field.alias or name for name, field in member.model_fields.items()] for member in models))
     return list(dict.fromkeys(name for names in by_place for name in names if name is not None))
 
 
@@ -136,8 +136,8 @@ def _retyped(kind: str, given: object) -> str:
 def _closest(name: str, known: Sequence[str]) -> str | None:
     """The known name that was most likely meant; snake_case and another case count as nearly right."""
     plain = {re.sub(r"[_-]", "", candidate).lower(): candidate for candidate in known}
-    found = difflib.get_close_matches(re.sub(r"[_-]", "", name).lower(), list(plain), n=1, cutoff=0.6)
-    return plain[found[0]] if found else None
+    matches = difflib.get_close_matches(re.sub(r"[_-]", "", name).lower(), list(plain), n=1, cutoff=0.6)
+    return plain[matches[0]] if matches else None
 
 
 def _lowered(text: str) -> str:

@@ -17,9 +17,9 @@ def build(job: Job) -> None:
     """Declares the job."""
     views = job.source("events", EVENTS).filter("event_type = 'view'").select(ad_id="ad_id")
     campaigns = job.source("campaigns", "ad_id STRING NOT NULL, campaign_id STRING NOT NULL, at STRING")
-    told = broadcast_join(Side("v", views, "ad_id"), Side("c", campaigns, "ad_id")).select(campaign_id="c.campaign_id")
+    joined = broadcast_join(Side("v", views, "ad_id"), Side("c", campaigns, "ad_id")).select(campaign_id="c.campaign_id")
     emit: Emit = "updates" if job.parameters["emit"] == "updates" else "final"
-    counts = aggregate(told, tumbling("10s"), keys=["campaign_id"], emit=emit, views="count(*)")
+    counts = aggregate(joined, tumbling("10s"), keys=["campaign_id"], emit=emit, views="count(*)")
     job.write(counts.select(campaign_id="campaign_id", window_start_ms="unix_millis(window_start)", views="views"), "out")
     job.side_output("errors")
     job.side_output("late", Tag.LATE)

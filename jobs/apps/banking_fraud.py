@@ -15,8 +15,8 @@ def build(job: Job) -> None:
     transactions = job.source("transactions", TRANSACTIONS)
     once = deduplicate(transactions, ["transaction_id"], within="10m", keep="first")
     steps = (Step("declined", "status = 'declined'", times=3), Step("approved", "status = 'approved' and amount > 500"))
-    found = pattern(once, ["account_id"], steps, within="10m", tie=["transaction_id"])
-    alerts = found.select(
+    matches = pattern(once, ["account_id"], steps, within="10m", tie=["transaction_id"])
+    alerts = matches.select(
         account_id="account_id",
         transaction_id="approved[0].transaction_id",
         amount="cast(approved[0].amount as string)",

@@ -54,8 +54,8 @@ class Chains(KeyedFunction):
         if not chain or chain["departures"] <= (key.value("longest").get() or 1):
             return None
         key.value("longest").set(chain["departures"])
-        told = {name: chain[name] for name in ("departures", "minutes", "first_at", "last_at")}
-        return [told | {"ended": ended}]
+        row = {name: chain[name] for name in ("departures", "minutes", "first_at", "last_at")}
+        return [row | {"ended": ended}]
 
 
 def build(job: Job) -> None:

@@ -16,9 +16,9 @@ def build(job: Job) -> None:
     """Declares the job."""
     departures = job.source("departures", DEPARTURES).filter("dep_delay is not null")
     weather = job.source("weather", WEATHER)
-    found = temporal_join(Side("d", departures, "origin"), Side("w", weather, "origin"), how="left")
+    joined = temporal_join(Side("d", departures, "origin"), Side("w", weather, "origin"), how="left")
     job.write(
-        found.select(
+        joined.select(
             id="d.id",
             carrier="d.carrier",
             origin="d.origin",

@@ -74,7 +74,7 @@ def _url(name: str, url: str | None, secret: str) -> str:
 def _fields(secret: str) -> dict[str, str] | None:
     """The secret's fields; None if it is not a JSON object. RDS writes its port as a number."""
     try:
-        found = json.loads(secret)
+        document = json.loads(secret)
     except ValueError:
         return None
-    return {name: str(value) for name, value in found.items()} if isinstance(found, dict) else None
+    return {name: str(value) for name, value in document.items()} if isinstance(document, dict) else None

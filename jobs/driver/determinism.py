@@ -32,11 +32,11 @@ def refuse_unrepeatable(frame: DataFrame, sinks: Sequence[str]) -> None:
     Raises:
         NotRepeatable: JOB-062, with all such expressions.
     """
-    found = list(dict.fromkeys(unrepeatable(frame))) if sinks else []
-    if found:
+    expressions = list(dict.fromkeys(unrepeatable(frame))) if sinks else []
+    if expressions:
         fix = "remove it, or move it to where its result is persisted: a call, state, or the source's records"
         need = f"deterministic rows, for exactly-once delivery to {', '.join(sinks)}"
-        raise NotRepeatable(path="build", given=", ".join(found), need=need, fix=fix)
+        raise NotRepeatable(path="build", given=", ".join(expressions), need=need, fix=fix)
 
 
 def unrepeatable(frame: DataFrame) -> list[str]:

@@ -27,13 +27,13 @@ def measured(record: BatchRecord, seen: Mapping[str, Mapping[str, Seen]], times:
         rows by partition; the late and the tolerated rows of each input since the checkpoint began.
     """
     watermarks = record.watermarks
-    found: dict[str, int | None] = {WATERMARK_MS: watermarks.current_ms}
+    gauges: dict[str, int | None] = {WATERMARK_MS: watermarks.current_ms}
     for name, partitions in seen.items():
-        found |= {f"{ROWS}.{name}.{label}": partition.rows for label, partition in partitions.items()}
+        gauges |= {f"{ROWS}.{name}.{label}": partition.rows for label, partition in partitions.items()}
     for name, time in times.items():
-        found[f"{WATERMARK_MS}.{name}"] = watermarks.inputs.get(name)
-        found[f"{LATE_ROWS}.{name}"] = record.total_late.get(name, 0)
-        found[f"{TOLERATED_ROWS}.{name}"] = record.total_tolerated.get(name, 0)
+        gauges[f"{WATERMARK_MS}.{name}"] = watermarks.inputs.get(name)
+        gauges[f"{LATE_ROWS}.{name}"] = record.total_late.get(name, 0)
+        gauges[f"{TOLERATED_ROWS}.{name}"] = record.total_tolerated.get(name, 0)
         for label, partition in watermarks.partitions.get(name, {}).items():
-            found[f"{WATERMARK_MS}.{name}.{label}"] = None if partition.greatest_ms is None else partition.greatest_ms - time.bound_ms
-    return {name: value for name, value in found.items() if value is not None}
+            gauges[f"{WATERMARK_MS}.{name}.{label}"] = None if partition.greatest_ms is None else partition.greatest_ms - time.bound_ms
+    return {name: value for name, value in gauges.items() if value is not None}

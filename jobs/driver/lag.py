@@ -80,5 +80,5 @@ def _parsed(text: str | None) -> Mapping[str, Mapping[str, int]]:
 
     Sources other than Kafka report something else, which is left out.
     """
-    told = json.loads(text) if text and text.startswith("{") else {}
-    return {topic: partitions for topic, partitions in told.items() if isinstance(partitions, dict)}
+    offsets = json.loads(text) if text and text.startswith("{") else {}
+    return {topic: partitions for topic, partitions in offsets.items() if isinstance(partitions, dict)}

@@ -74,8 +74,8 @@ def routed(frame: DataFrame, routes: Mapping[str, str | None]) -> DataFrame:
                 frame = frame.withColumn(_mark(sink), F.when(F.col(TAG) == Tag.DATA, F.expr(condition).cast("boolean")))
                 frame.where(F.expr(condition))
             except (AnalysisException, ParseException) as error:
-                told = " ".join((error.getMessage() or str(error)).split("SQLSTATE")[0].split()).rstrip(";. ")
-                need = f"a valid condition on the rows; {told}"
+                message = " ".join((error.getMessage() or str(error)).split("SQLSTATE")[0].split()).rstrip(";. ")
+                need = f"a valid condition on the rows; {message}"
                 raise BadDeclaration(path=f'job.write(..., "{sink}")', given=condition, need=need, fix="correct the condition") from None
     return frame
 
@@ -204,8 +204,8 @@ class MicroBatches:
         """Warns once per tag, chosen by a function of the app at run time, that its rows are only counted."""
         for tag in tags.keys() - self.side_outputs.keys() - NO_SIDE_OUTPUT - self._lost:
             self._lost.add(tag)
-            told = f'rows with the tag "{tag}" are counted but not written: add job.side_output(sink, "{tag}"), or correct the tag'
-            print(f"WARN {told}", file=sys.stderr)
+            warning = f'rows with the tag "{tag}" are counted but not written: add job.side_output(sink, "{tag}"), or correct the tag'
+            print(f"WARN {warning}", file=sys.stderr)
 
     def _write(self, batch: DataFrame, count: int, number: int) -> None:
         time_ms = self.engine.batch_time_ms()
@@ -242,8 +242,8 @@ class MicroBatches:
         self._advance(record)
         keys = skew.observed_keys(self.engine)
         self.measured = {**measured(record, seen, self.times), **skew.gauges(keys)}
-        told = record.model_dump(by_alias=True, exclude={"watermarks": {"partitions"}})
-        self.emit("batch", told | {"keys": {name: found.model_dump() for name, found in keys.items()}})
+        fields = record.model_dump(by_alias=True, exclude={"watermarks": {"partitions"}})
+        self.emit("batch", fields | {"keys": {name: key_counts.model_dump() for name, key_counts in keys.items()}})
 
     def _advance(self, record: BatchRecord) -> None:
         watermarks = record.watermarks

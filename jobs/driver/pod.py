@@ -20,7 +20,7 @@ def pod_conf() -> dict[str, str]:
 
 
 @contextmanager
-def told_ready() -> Iterator[None]:
+def reported_ready() -> Iterator[None]:
     """Context during which the pod is ready: a file that its readiness probe checks."""
     file = os.environ.get(READY_FILE_VARIABLE)
     if not file:

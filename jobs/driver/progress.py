@@ -96,6 +96,6 @@ def _merged(offsets: Iterable[str | None]) -> dict[str, dict[str, int]]:
     """Topic -> partition -> offset; sources other than Kafka report something else, which is left out."""
     merged: dict[str, dict[str, int]] = {}
     for text in offsets:
-        told = json.loads(text) if text and text.startswith("{") else {}
-        merged.update({topic: partitions for topic, partitions in told.items() if isinstance(partitions, dict)})
+        document = json.loads(text) if text and text.startswith("{") else {}
+        merged.update({topic: partitions for topic, partitions in document.items() if isinstance(partitions, dict)})
     return merged

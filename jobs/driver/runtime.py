@@ -34,7 +34,7 @@ from penstock.jobs.driver import session as spark_session
 from penstock.jobs.driver.determinism import refuse_unrepeatable
 from penstock.jobs.driver.lag import Gauges
 from penstock.jobs.driver.micro_batch import Emit, MicroBatches, PartitionsGrew, Route, Stopping, routed
-from penstock.jobs.driver.pod import forget_ready, pod_conf, told_ready
+from penstock.jobs.driver.pod import forget_ready, pod_conf, reported_ready
 from penstock.jobs.driver.progress import ProgressListener
 from penstock.jobs.driver.sql_app import declare
 from penstock.jobs.errors import AppFailed, QueryFailed, SocketHasNoPast
@@ -225,11 +225,11 @@ class Driver:
             mode = "update" if stream.updates else "append"
             writer = stream.frame.writeStream.queryName(self._spec.job.metadata.name).outputMode(mode).foreachBatch(batches)
             # The start offsets are decided; reported before the query starts, so that this comes before any event of the query.
-            self._emit("reading", self._told(job, list(routes), session.sparkContext.uiWebUrl))
+            self._emit("reading", self._description(job, list(routes), session.sparkContext.uiWebUrl))
             bounded = self._spec.job.spec.trigger == "availableNow"
             with ending_with_its_input(session, stream.frame) if bounded else contextlib.nullcontext():
                 query = self._triggered(writer).option("checkpointLocation", self._configuration.checkpoint).start()
-            with told_ready():
+            with reported_ready():
                 try:
                     return self._until_the_end(query, batches, ended)
                 finally:
@@ -240,11 +240,11 @@ class Driver:
             if commits is not None:
                 commits.close()
 
-    def _told(self, job: Job, outputs: list[str], ui: str | None) -> dict[str, object]:
+    def _description(self, job: Job, outputs: list[str], ui: str | None) -> dict[str, object]:
         """What the query reads and writes, for the process that started the driver."""
         side_outputs = {str(tag): name for tag, name in job.side_outputs.items()}
-        told = {"offsets": job.offsets, "outputs": outputs, "sideOutputs": side_outputs}
-        return {**told, "checkpoint": self._configuration.checkpoint, "ui": ui}
+        described = {"offsets": job.offsets, "outputs": outputs, "sideOutputs": side_outputs}
+        return {**described, "checkpoint": self._configuration.checkpoint, "ui": ui}
 
     def _batches(self, session: SparkSession, job: Job, app: ModuleType | None) -> MicroBatches:
         spec = self._spec.job.spec

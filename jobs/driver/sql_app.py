@@ -195,13 +195,13 @@ class Views:
             self.tried(item.expression, lambda: stream.frame.agg(F.expr(item.expression.text)).schema)  # noqa: B023
         window = self._window(group)
         calls = {name: item.expression.text for name, item in aggregates.items()}
-        found = self.tried(group.place, lambda: aggregate(stream, window, keys=group.keys, emit=group.emit, **calls))
+        aggregated = self.tried(group.place, lambda: aggregate(stream, window, keys=group.keys, emit=group.emit, **calls))
         if query.having:
-            found = self.filtered(found, query.having)
+            aggregated = self.filtered(aggregated, query.having)
         columns = {item.name: f"`{kept.get(item.name, item.name)}`" for item in query.items}
         for item in query.items:
-            self.checked(found, Fragment(columns[item.name], item.expression.line))
-        return self.tried(group.place, lambda: found.select(**columns))
+            self.checked(aggregated, Fragment(columns[item.name], item.expression.line))
+        return self.tried(group.place, lambda: aggregated.select(**columns))
 
     def _window(self, group: Group) -> TimeWindow | Global:
         if group.window is not None:
@@ -223,10 +223,10 @@ class Views:
         return self.tried(window.place, makes[window.kind])
 
     def _time_window(self, window: Window) -> TimeWindow:
-        found = self._of(window)
-        if isinstance(found, Global):
+        kind = self._of(window)
+        if isinstance(kind, Global):
             raise self._script.refused(window.place, "a time window", "use TUMBLE, HOP, SESSION or CUMULATE")
-        return found
+        return kind
 
     def _joined(self, ref: Ref, stream: Stream, join: Join) -> Stream:
         if join.way == "lookup":
@@ -262,9 +262,9 @@ class Views:
         how = join.how
         table = self.tried(join.right.view, lambda: self._table(join.right.view.text))
         on: dict[str, str] = {theirs: f"`{mine}`" for mine, theirs in join.keys}
-        found = self.tried(join.condition, lambda: lookup_join(stream, table, on, how, name=join.right.alias))
+        joined = self.tried(join.condition, lambda: lookup_join(stream, table, on, how, name=join.right.alias))
         sides: dict[str, str | Column] = {ref.alias: F.struct(*stream.fields), join.right.alias: F.col(join.right.alias)}
-        return found.select(**sides)
+        return joined.select(**sides)
 
     def _top(self, query: Top) -> Stream:
         stream = self._stream(query.view)

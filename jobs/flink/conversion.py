@@ -320,8 +320,8 @@ def app_name(name: str, entry_class: str | None, args: list[Any]) -> str:
 def _identifier(text: str, otherwise: str) -> str:
     snake = re.sub(r"(?<=[a-z0-9])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])", "_", text)
     plain = re.sub(r"[^a-z0-9_]+", "_", snake.lower()).strip("_")[:100]
-    found = plain if re.match(r"[a-z]", plain) else otherwise.replace("-", "_")
-    return f"{found}_job" if keyword.iskeyword(found) else found
+    identifier = plain if re.match(r"[a-z]", plain) else otherwise.replace("-", "_")
+    return f"{identifier}_job" if keyword.iskeyword(identifier) else identifier
 
 
 def _targets(made: _Made) -> Targets:

@@ -223,8 +223,8 @@ def _slips(document: Document) -> list[PenstockError]:
 
 def _closest(name: str, known: tuple[str, ...]) -> str | None:
     plain = {candidate.lower(): candidate for candidate in known}
-    found = difflib.get_close_matches(name.lower().replace("_", "").replace("-", ""), list(plain), n=1, cutoff=0.85)
-    return plain[found[0]] if found else None
+    matches = difflib.get_close_matches(name.lower().replace("_", "").replace("-", ""), list(plain), n=1, cutoff=0.85)
+    return plain[matches[0]] if matches else None
 
 
 def _flattened(values: Mapping[str, Any], prefix: tuple[str, ...], path: Path_) -> Iterator[tuple[str, str, Path_]]:

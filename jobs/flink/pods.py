@@ -56,8 +56,8 @@ class FlinkPods:
         """A TaskManager; None where its memory can't be told."""
         manager = self._doc.spec.task_manager or TaskManager()
         cpu = self._cpu("taskManager", manager, "taskmanager", default=slots)
-        found = self._memory("taskManager", manager, TASK_MANAGER, task_manager_memory)
-        return self._pod("executor", found, cpu) if found else None
+        memory = self._memory("taskManager", manager, TASK_MANAGER, task_manager_memory)
+        return self._pod("executor", memory, cpu) if memory else None
 
     def job_manager(self) -> FlinkPod[JobManagerMemory] | None:
         """A JobManager; None where its memory can't be told."""
@@ -69,8 +69,8 @@ class FlinkPods:
             )
         # Source: Flink 1.20.3, kubernetes.jobmanager.cpu.amount defaults to 1.0.
         cpu = self._cpu("jobManager", manager, "jobmanager", default=1)
-        found = self._memory("jobManager", manager, JOB_MANAGER, job_manager_memory)
-        return self._pod("driver", found, cpu) if found else None
+        memory = self._memory("jobManager", manager, JOB_MANAGER, job_manager_memory)
+        return self._pod("driver", memory, cpu) if memory else None
 
     def _pod(self, field: str, memory: Memory, cpu: tuple[int, int]) -> FlinkPod[Memory]:
         if memory.process_bytes % MIB:

@@ -65,10 +65,10 @@ class Brokers:
             TopicNotFound: JOB-002, all missing topics at once.
             BrokersUnreachable: JOB-001.
         """
-        there = self._topics()
+        existing = self._topics()
         wanted = list(dict.fromkeys(topics))
-        raise_all(self._missing(topic, there) for topic in wanted if topic not in there)
-        return {topic: there[topic] for topic in wanted}
+        raise_all(self._missing(topic, existing) for topic in wanted if topic not in existing)
+        return {topic: existing[topic] for topic in wanted}
 
     def starts(self, sources: Mapping[str, KafkaSource], *, begun: bool = False) -> dict[str, dict[str, dict[int, int]]]:
         """Source -> topic -> partition -> the start offset if there is no checkpoint.
@@ -82,11 +82,11 @@ class Brokers:
             OffsetGone: JOB-020.
             BrokersUnreachable: JOB-001.
         """
-        there = self._topics()
-        topics = {name: self._of_source(source, there) for name, source in sources.items()}
-        raise_all(self._missing(topic, there) for topic in _once(topics) if topic not in there)
+        existing = self._topics()
+        topics = {name: self._of_source(source, existing) for name, source in sources.items()}
+        raise_all(self._missing(topic, existing) for topic in _once(topics) if topic not in existing)
         return {
-            name: {topic: self.starting_offsets(sources[name], topic, there[topic], begun=begun) for topic in names}
+            name: {topic: self.starting_offsets(sources[name], topic, existing[topic], begun=begun) for topic in names}
             for name, names in topics.items()
         }
 
@@ -137,27 +137,27 @@ class Brokers:
             raise self._unreachable(error) from None
         return {name: len(topic.partitions) for name, topic in known.items()}
 
-    def _of_source(self, source: KafkaSource, there: Iterable[str]) -> list[str]:
+    def _of_source(self, source: KafkaSource, existing: Iterable[str]) -> list[str]:
         if source.pattern is None:
             return list(source.named)
-        fitting = sorted(name for name in there if name not in _KAFKAS_OWN and re.fullmatch(source.pattern, name))
+        fitting = sorted(name for name in existing if name not in _KAFKAS_OWN and re.fullmatch(source.pattern, name))
         if not fitting:
-            need = f"a topic whose name matches; existing topics: {', '.join(_shown(there)) or 'none'}"
+            need = f"a topic whose name matches; existing topics: {', '.join(_shown(existing)) or 'none'}"
             raise TopicNotFound(path="topics", given=source.pattern, need=need, fix="create one, or correct the pattern in the spec")
         return fitting
 
     def _committed(self, topic: str, edges: Mapping[int, tuple[int, int]]) -> dict[int, int]:
         asked = [TopicPartition(topic, number) for number in edges]
-        found = _answer(lambda: self._consumer.committed(asked, timeout=TIMEOUT_S))
-        committed = {place.partition: place.offset for place in found if place.offset >= 0}
+        partitions = _answer(lambda: self._consumer.committed(asked, timeout=TIMEOUT_S))
+        committed = {place.partition: place.offset for place in partitions if place.offset >= 0}
         raise_all(_gone(topic, number, offset, edges[number]) for number, offset in committed.items() if _outside(offset, edges[number]))
         return committed
 
     def _since(self, topic: str, partitions: int, time_ms: int) -> dict[int, int]:
         """Partition -> offset of the first record at or after the time; partitions without one are left out."""
         asked = [TopicPartition(topic, number, time_ms) for number in range(partitions)]
-        found = _answer(lambda: self._consumer.offsets_for_times(asked, timeout=TIMEOUT_S))
-        return {place.partition: place.offset for place in found if place.offset >= 0}
+        offsets = _answer(lambda: self._consumer.offsets_for_times(asked, timeout=TIMEOUT_S))
+        return {place.partition: place.offset for place in offsets if place.offset >= 0}
 
     def _edges(self, topic: str, partition: int) -> tuple[int, int]:
         place = TopicPartition(topic, partition)
@@ -165,10 +165,10 @@ class Brokers:
         return int(earliest), int(latest)
 
     def _missing(self, topic: str, known: Iterable[str]) -> TopicNotFound:
-        there = _shown(known)
-        close = difflib.get_close_matches(topic, there, n=1)
+        names = _shown(known)
+        close = difflib.get_close_matches(topic, names, n=1)
         fix = f"did you mean {close[0]}?" if close else "create the topic, or correct its name in the spec"
-        return TopicNotFound(path=f"topic {topic}", need=f"one of: {', '.join(there) or 'none exist'}", fix=fix)
+        return TopicNotFound(path=f"topic {topic}", need=f"one of: {', '.join(names) or 'none exist'}", fix=fix)
 
     def _unreachable(self, error: KafkaException) -> BrokersUnreachable:
         need = f"a response within {TIMEOUT_S:.0f} s; client error: {error.args[0].str()}"

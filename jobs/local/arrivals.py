@@ -61,16 +61,16 @@ def arrivals(events: Iterable[Event], partitions: int, *, seed: int, faults: Fau
         faults: what goes wrong.
     """
     random_ = random.Random(seed)
-    found: list[tuple[int, Record]] = []
+    arriving: list[tuple[int, Record]] = []
     for event in events:
         late = random_.random() < faults.late
         at_ms = event.at_ms + (random_.randrange(60_000, 600_000) if late else random_.randrange(BOUND_MS - 100))
         record = _record(random_, event, partitions, broken=random_.random() < faults.broken)
-        found.append((at_ms, record))
+        arriving.append((at_ms, record))
         if random_.random() < faults.twice:
-            found.append((at_ms + random_.randrange(2_000), record))
-    found.sort(key=lambda arrival: arrival[0])
-    return (record for _, record in found)
+            arriving.append((at_ms + random_.randrange(2_000), record))
+    arriving.sort(key=lambda arrival: arrival[0])
+    return (record for _, record in arriving)
 
 
 def flush(partitions: int, value: Mapping[str, object]) -> Iterator[Record]:
@@ -110,22 +110,22 @@ def kept(judged: Iterable[Judged], topic: str) -> Iterator[tuple[Value, int]]:
 
 def changes(judged: Iterable[Judged], topic: str) -> dict[str, list[tuple[int, Value | None]]]:
     """Key -> (event time, value or None where it is gone), in the order of event time; for topics whose records have keys."""
-    found: dict[str, dict[int, Value | None]] = {}
+    histories: dict[str, dict[int, Value | None]] = {}
     for event in judged:
         if event.topic == topic and event.time_ms is not None and not event.late and not event.record.flush:
             value = None if event.record.value is None else body(event.record)
-            history = found.setdefault((event.record.key or b"").decode(), {})
+            history = histories.setdefault((event.record.key or b"").decode(), {})
             assert history.setdefault(event.time_ms, value) == value, "two versions of one time: the input does not say which is newer"
-    return {key: sorted(history.items(), key=lambda change: change[0]) for key, history in found.items()}
+    return {key: sorted(history.items(), key=lambda change: change[0]) for key, history in histories.items()}
 
 
 def valid_at(history: Iterable[tuple[int, Value | None]], moment_ms: int) -> Value | None:
     """The version that was valid at a time; None where there was none."""
-    found: Value | None = None
+    valid: Value | None = None
     for at_ms, value in history:
         if at_ms <= moment_ms:
-            found = value
-    return found
+            valid = value
+    return valid
 
 
 def expectation(judged: Iterable[Judged], rows: Counter[str], sinks: Mapping[str, Counter[str]] | None = None) -> Expectation:

@@ -41,7 +41,7 @@ def expect(recording: Recording) -> Expectation:
 
 def _best(window: tuple[int, int], pages: Counter[str]) -> Iterator[str]:
     start, end = map(windows.written, window)
-    ordered = sorted(pages.items(), key=lambda found: (found[1], found[0]), reverse=True)
+    ordered = sorted(pages.items(), key=lambda item: (item[1], item[0]), reverse=True)
     for rank, (page, count) in enumerate(ordered[:3], start=1):
         yield json.dumps({"window_start": start, "window_end": end, "rank": rank, "page": page, "visits": count}, sort_keys=True)
 

@@ -71,8 +71,8 @@ def _expectation(judged: list[Judged], rows: Counter[str]) -> Expectation:
 
 def _row(key: str, value: str, window: tuple[int, int], events: int, total: int) -> str:
     start, end = map(windows.written, window)
-    found = {key: value, "window_start": start, "window_end": end, "events": events, "total_impressions": total}
-    return json.dumps(found, sort_keys=True)
+    row = {key: value, "window_start": start, "window_end": end, "events": events, "total_impressions": total}
+    return json.dumps(row, sort_keys=True)
 
 
 def _event(random_: random.Random, at: datetime, number: int) -> dict[str, object]:

@@ -163,9 +163,9 @@ class _State:
 
 
 def _same_as_logged(batch: RecordedBatch, cleared: int, *, strict: bool) -> None:
-    told = f"{cleared} - 1" if strict else f"{cleared}"
+    computed = f"{cleared} - 1" if strict else f"{cleared}"
     logged = batch.watermark_ms
-    assert logged == cleared - int(strict), f"batch {batch.number}: {logged} in the offset log, {told} from its input"
+    assert logged == cleared - int(strict), f"batch {batch.number}: {logged} in the offset log, {computed} from its input"
 
 
 def _from_iso_8601(text: str) -> int | None:

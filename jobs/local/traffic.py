@@ -95,10 +95,10 @@ def milliseconds(moment: datetime) -> int:
 def body(record: Recorded) -> dict[str, object] | None:
     """A record's JSON object; None for what is none."""
     try:
-        found = json.loads(record.value or b"")
+        parsed = json.loads(record.value or b"")
     except ValueError:
         return None
-    return found if isinstance(found, dict) else None
+    return parsed if isinstance(parsed, dict) else None
 
 
 def time_ms(field: str, needed: tuple[str, ...] = ()) -> Callable[[Recorded], int | None]:
@@ -110,10 +110,10 @@ def time_ms(field: str, needed: tuple[str, ...] = ()) -> Callable[[Recorded], in
     """
 
     def read(record: Recorded) -> int | None:
-        found = body(record)
-        if found is None or any(found.get(name) is None for name in (field, *needed)):
+        parsed = body(record)
+        if parsed is None or any(parsed.get(name) is None for name in (field, *needed)):
             return None
-        value = found[field]
+        value = parsed[field]
         return value if isinstance(value, int) else milliseconds(datetime.fromisoformat(str(value)))
 
     return read
@@ -121,10 +121,10 @@ def time_ms(field: str, needed: tuple[str, ...] = ()) -> Callable[[Recorded], in
 
 def accepted(judged: list[Judged]) -> list[tuple[dict[str, object], int]]:
     """Value and event time of each record that counts: no flush, not late, not broken."""
-    found = []
+    rows = []
     for event in judged:
         if event.time_ms is not None and not event.late and not event.record.flush:
             value = body(event.record)
             assert value is not None
-            found.append((value, event.time_ms))
-    return found
+            rows.append((value, event.time_ms))
+    return rows

@@ -57,13 +57,13 @@ def parsed(records: DataFrame, schema: StructType, avro: AvroSchema, where: str)
     try:
         read = from_avro(F.concat(datum, F.lit(_END)), json.dumps(_closed(avro.text)), {"mode": "PERMISSIVE"})
         frame = records.withColumn("_avro", read)
-        found = frame.schema["_avro"].dataType
+        schema_read = frame.schema["_avro"].dataType
     except (PySparkException, Py4JJavaError, ValueError) as error:
-        told = str(error.java_exception.getMessage()) if isinstance(error, Py4JJavaError) else str(error)
-        need = f"a valid Avro schema; {told.splitlines()[0]}"
+        message = str(error.java_exception.getMessage()) if isinstance(error, Py4JJavaError) else str(error)
+        need = f"a valid Avro schema; {message.splitlines()[0]}"
         raise BadDeclaration(path=where, given=avro.avro.schema_file, need=need, fix="correct the schema") from None
-    assert isinstance(found, StructType)
-    fields = _fields(schema, found["value"].dataType, avro.avro.schema_file, where)
+    assert isinstance(schema_read, StructType)
+    fields = _fields(schema, schema_read["value"].dataType, avro.avro.schema_file, where)
     frame = frame.withColumn("_value", F.struct(*fields))
     return frame.withColumn("_wrong", _wrong(avro.avro)).drop("_avro")
 
@@ -94,18 +94,18 @@ def _badly_framed(avro: Avro) -> Column:
     return wrong.when(number != str(avro.schema_id), F.concat(F.lit(f"the schema's number is not {avro.schema_id}: "), number))
 
 
-def _fields(schema: StructType, found: DataType, file: str, where: str) -> list[Column]:
-    if not isinstance(found, StructType):
-        raise BadDeclaration(path=where, given=found.simpleString(), need=f"a record in {file}", fix="use the schema of a record")
-    return [_field(field, found, file, where) for field in schema.fields]
+def _fields(schema: StructType, written: DataType, file: str, where: str) -> list[Column]:
+    if not isinstance(written, StructType):
+        raise BadDeclaration(path=where, given=written.simpleString(), need=f"a record in {file}", fix="use the schema of a record")
+    return [_field(field, written, file, where) for field in schema.fields]
 
 
-def _field(field: StructField, found: StructType, file: str, where: str) -> Column:
-    if field.name not in found.names:
-        need = f"a field of {file}: {', '.join(found.names)}"
+def _field(field: StructField, written: StructType, file: str, where: str) -> Column:
+    if field.name not in written.names:
+        need = f"a field of {file}: {', '.join(written.names)}"
         raise BadDeclaration(path=where, given=field.name, need=need, fix="correct the name, or remove it from the app's schema")
-    asked, there = field.dataType.simpleString(), found[field.name].dataType.simpleString()
-    if asked != there and asked not in _WIDER.get(there, set()):
-        need = f"{field.name} {there.upper()}, as in {file}"
+    asked, written_type = field.dataType.simpleString(), written[field.name].dataType.simpleString()
+    if asked != written_type and asked not in _WIDER.get(written_type, set()):
+        need = f"{field.name} {written_type.upper()}, as in {file}"
         raise BadDeclaration(path=where, given=f"{field.name} {asked.upper()}", need=need, fix="correct the type in the app's schema")
     return F.col("_avro")["value"][field.name].cast(field.dataType).alias(field.name)

@@ -35,8 +35,8 @@ def parsed(records: DataFrame, schema: StructType, csv: Csv) -> DataFrame:
     separators, quotes = _count(text, csv.separator), _count(text, csv.quote)
     readable = F.is_valid_utf8(text) & (separators <= _MAX_SEPARATORS)
     ddl = lenient.toDDL()
-    found = extremes.parsed(text, schema, lambda line: F.from_csv(line, ddl, options), lambda read: read[_CORRUPT].isNull())
-    frame = records.withColumn("_value", F.when(readable, found))
+    parsed_value = extremes.parsed(text, schema, lambda line: F.from_csv(line, ddl, options), lambda read: read[_CORRUPT].isNull())
+    frame = records.withColumn("_value", F.when(readable, parsed_value))
     value = F.col("_value")
     wrong = (
         F.when(~F.is_valid_utf8(text), F.lit("the value is not UTF-8"))

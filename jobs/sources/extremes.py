@@ -42,15 +42,15 @@ def outside_of_the_calendar(column: Column, kind: DataType) -> Column | None:
 
 def _any_element(array: Column, kind: DataType) -> Column | None:
     def outside(element: Column) -> Column:
-        found = _either([outside_of_the_calendar(element, kind)])
-        assert found is not None
-        return found
+        condition = _either([outside_of_the_calendar(element, kind)])
+        assert condition is not None
+        return condition
 
     return None if outside_of_the_calendar(F.lit(None), kind) is None else F.exists(array, outside)
 
 
-def _either(found: Sequence[Column | None]) -> Column | None:
-    sure = [F.coalesce(one, F.lit(False)) for one in found if one is not None]
+def _either(conditions: Sequence[Column | None]) -> Column | None:
+    sure = [F.coalesce(one, F.lit(False)) for one in conditions if one is not None]
     return functools.reduce(Column.__or__, sure) if sure else None
 
 

@@ -35,8 +35,8 @@ def parsed(records: DataFrame, schema: StructType) -> DataFrame:
         closed = F.concat(F.lit(f'{{"{_ROWS}":['), given, F.lit(f',{{"{_END}":true}}]}}'))
         return F.from_json(closed, lenient, _OPTIONS)
 
-    found = extremes.parsed(text, schema, parse, lambda read: read[_CORRUPT].isNull())
-    frame = records.withColumn("_json", F.when(F.is_valid_utf8(text), found))
+    value = extremes.parsed(text, schema, parse, lambda read: read[_CORRUPT].isNull())
+    frame = records.withColumn("_json", F.when(F.is_valid_utf8(text), value))
     return frame.withColumn("_value", F.col("_json")[_ROWS][0]).withColumn("_wrong", _wrong(text, schema)).drop("_json")
 
 
@@ -55,5 +55,5 @@ def _wrong(text: Column, schema: StructType) -> Column:
 
 def _retyped(text: Column, value: Column, field: StructField) -> Column:
     """Says which field is of another type. Computed for values alone that are known not to fit."""
-    told = F.get_json_object(text, f"$['{field.name}']")
-    return F.when(value[field.name].isNull() & told.isNotNull(), F.lit(f": {field.name} is not {field.dataType.simpleString()}"))
+    text_value = F.get_json_object(text, f"$['{field.name}']")
+    return F.when(value[field.name].isNull() & text_value.isNotNull(), F.lit(f": {field.name} is not {field.dataType.simpleString()}"))

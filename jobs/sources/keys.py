@@ -55,10 +55,10 @@ def _as_text(text: Column, field: StructField) -> dict[str, Column]:
 def _as_json(text: Column, key: KafkaKey, schema: StructType) -> dict[str, Column]:
     fields = StructType([StructField(name, schema[name].dataType) for name in key.fields])
     options = {"mode": "PERMISSIVE", "allowSingleQuotes": "false"}
-    found = parsed(
+    columns = parsed(
         text,
         fields,
         lambda given: F.from_json(given, fields, options),
         lambda key: functools.reduce(Column.__and__, (key[name].isNotNull() for name in fields.names)),
     )
-    return {name: found[name] for name in key.fields}
+    return {name: columns[name] for name in key.fields}

@@ -15,5 +15,5 @@ def splits(name: str, offsets: Mapping[str, Mapping[int, int]]) -> tuple[str, ..
     Returns:
         ``topic-partition`` of each, sorted by topic and number; the source's name where there are none.
     """
-    found = tuple(f"{topic}-{number}" for topic, partitions in sorted(offsets.items()) for number in sorted(partitions))
-    return found or (name,)
+    names = tuple(f"{topic}-{number}" for topic, partitions in sorted(offsets.items()) for number in sorted(partitions))
+    return names or (name,)

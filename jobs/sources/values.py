@@ -86,8 +86,8 @@ def misfits(value: Column, schema: StructType) -> list[Column]:
     """
     missing = [F.when(value[field.name].isNull(), F.lit(f"{field.name} is missing")) for field in schema.fields if not field.nullable]
     outside = {field.name: outside_of_the_calendar(value[field.name], field.dataType) for field in schema.fields}
-    told = {name: F.lit(f"{name} is not within the years 0001 to 9999") for name in schema.names}
-    return missing + [F.when(wrong, told[name]) for name, wrong in outside.items() if wrong is not None]
+    messages = {name: F.lit(f"{name} is not within the years 0001 to 9999") for name in schema.names}
+    return missing + [F.when(wrong, messages[name]) for name, wrong in outside.items() if wrong is not None]
 
 
 def _parsed(records: DataFrame, values: Values, schema: StructType, where: str) -> DataFrame:

@@ -130,22 +130,22 @@ def read(path: Path) -> AppModule:
         queries = [statement.query for statement in statements if isinstance(statement, CreateView | Insert)]
         return AppModule(path=path, stateful_calls=tuple(block for query in queries for block in query.blocks))
     tree = _parse(path)
-    found: dict[str, ast.expr] = {}
+    literals: dict[str, ast.expr] = {}
     faults: list[PenstockError] = []
     for name in _NAMES:
         try:
             value = _literal_node(tree, name, path)
             if value is not None:
-                found[name] = value
+                literals[name] = value
         except AppLiteral as fault:
             faults.append(fault)
-    parallelism = _checked(found, faults, path, "PARALLELISM", MAX_PARALLELISM)
-    operators = _checked(found, faults, path, "OPERATORS", MAX_OPERATORS)
+    parallelism = _checked(literals, faults, path, "PARALLELISM", MAX_PARALLELISM)
+    operators = _checked(literals, faults, path, "OPERATORS", MAX_OPERATORS)
     raise_all(faults)
     return AppModule(
         path=path,
         parallelism=parallelism if isinstance(parallelism, int) else None,
-        parallelism_line=found["PARALLELISM"].lineno if "PARALLELISM" in found else None,
+        parallelism_line=literals["PARALLELISM"].lineno if "PARALLELISM" in literals else None,
         operators=operators if isinstance(operators, int) else None,
         operator_names=operators if isinstance(operators, tuple) else (),
         stateful_calls=tuple(_blocks_called(tree)),
@@ -156,8 +156,8 @@ def _sql_file(app: str, folders: Sequence[Path]) -> Path:
     for folder in folders:
         if (folder / app).is_file():
             return folder / app
-    there = [path.name for folder in folders for path in sorted(folder.glob("*.sql"))]
-    close = difflib.get_close_matches(app, there, n=3, cutoff=0.6)
+    names = [path.name for folder in folders for path in sorted(folder.glob("*.sql"))]
+    close = difflib.get_close_matches(app, names, n=3, cutoff=0.6)
     need = f"{app} in {', '.join(str(folder) for folder in folders)}"
     raise AppNotFound(need=need, fix=f"did you mean {' or '.join(close)}?" if close else "create the file beside the spec")
 
@@ -273,8 +273,8 @@ def _binds(node: ast.AST, name: str) -> bool:
             return False
 
 
-def _checked(found: dict[str, ast.expr], faults: list[PenstockError], path: Path, name: str, most: int) -> int | tuple[str, ...] | None:
-    node = found.get(name)
+def _checked(literals: dict[str, ast.expr], faults: list[PenstockError], path: Path, name: str, most: int) -> int | tuple[str, ...] | None:
+    node = literals.get(name)
     if node is None:
         return None
     value = _names(node) if name == "OPERATORS" and isinstance(node, ast.List | ast.Tuple) else _whole(node)
@@ -315,18 +315,18 @@ def _called(function: ast.expr, origins: Mapping[str, str]) -> str:
 
 def _origins(tree: ast.Module) -> dict[str, str]:
     """Name in the app -> the name that it has in this package; nothing where it is another's or the app's own."""
-    found: dict[str, str] = {}
+    origins: dict[str, str] = {}
     for node in ast.walk(tree):
         if isinstance(node, ast.ImportFrom):
             ours = (node.module or "").split(".")[0] == "penstock"
-            found |= {alias.asname or alias.name: alias.name if ours else "" for alias in node.names}
+            origins |= {alias.asname or alias.name: alias.name if ours else "" for alias in node.names}
         elif isinstance(node, ast.Import):
             for alias in node.names:
                 package = alias.name.split(".")[0]
-                found[alias.asname or package] = alias.name if package == "penstock" else ""
+                origins[alias.asname or package] = alias.name if package == "penstock" else ""
         elif isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
-            found[node.name] = ""
-    return found
+            origins[node.name] = ""
+    return origins
 
 
 def _example(name: str) -> str:

@@ -13,17 +13,17 @@ def avro_schemas(spec: SpecFile) -> dict[str, str]:
     Raises:
         PenstockError: SPEC-030 with the line of the spec, for each that can't be read; several come as `Faults`.
     """
-    found: dict[str, str] = {}
+    schemas: dict[str, str] = {}
     faults: list[PenstockError] = []
     for name, source in spec.job.spec.kafka_sources.items():
         if source.avro is None:
             continue
         file = source.avro.schema_file
         try:
-            found[file] = (spec.path.parent / file).read_text(encoding="utf-8")
+            schemas[file] = (spec.path.parent / file).read_text(encoding="utf-8")
         except (OSError, UnicodeDecodeError) as error:
-            told = error.strerror if isinstance(error, OSError) else "not UTF-8"
-            fault = AvroSchemaUnread(given=file, need=f"a file beside the spec; {told}", fix="check the name")
+            reason = error.strerror if isinstance(error, OSError) else "not UTF-8"
+            fault = AvroSchemaUnread(given=file, need=f"a file beside the spec; {reason}", fix="check the name")
             faults.append(spec.document.locate(fault, ("spec", "sources", name, "kafka", "avro", "schemaFile")))
     raise_all(faults)
-    return found
+    return schemas

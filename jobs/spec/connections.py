@@ -40,7 +40,7 @@ def named_connections(spec: JobSpec) -> list[NamedConnection]:
 
 def connection_names(spec: JobSpec) -> list[str]:
     """The names of all connections of a spec, each once, sorted."""
-    return sorted({found.name for found in named_connections(spec)})
+    return sorted({connection.name for connection in named_connections(spec)})
 
 
 def _of_sources(spec: JobSpec) -> Iterator[NamedConnection]:

@@ -238,8 +238,8 @@ def _lie_in_each_other(path: str, other: str) -> bool:
 def _functions_of_no_module(document: Document, job: StreamingJob) -> list[PenstockError]:
     need = f"a Python app that defines the function; {job.spec.app} is an SQL app"
     fault = Contradiction(need=need, fix="use another kind of sink, or write the app in Python")
-    found = [name for name, sink in job.spec.sinks.items() if isinstance(sink, ToFunction) and is_sql(job.spec.app)]
-    return [document.locate(fault, ("spec", "sinks", name, "function")) for name in found]
+    names = [name for name, sink in job.spec.sinks.items() if isinstance(sink, ToFunction) and is_sql(job.spec.app)]
+    return [document.locate(fault, ("spec", "sinks", name, "function")) for name in names]
 
 
 def _deletes_without_a_key(document: Document, job: StreamingJob) -> list[PenstockError]:
@@ -268,12 +268,12 @@ def _bounded_runs_of_nothing(document: Document, job: StreamingJob) -> list[Pens
 def _connections_that_disagree(document: Document, job: StreamingJob) -> list[PenstockError]:
     """One name for two things, or another kind of server on this machine than the spec uses."""
     faults: list[PenstockError] = []
-    first = {found.name: found for found in reversed(named_connections(job.spec))}
-    for found in named_connections(job.spec):
-        known = first[found.name]
-        if found.kind != known.kind:
-            need = f"a connection of a single kind; {dotted(known.place)} uses it as {known.kind}, this as {found.kind}"
-            faults.append(document.locate(Contradiction(need=need, fix="use another connection"), found.place))
+    first = {connection.name: connection for connection in reversed(named_connections(job.spec))}
+    for connection in named_connections(job.spec):
+        known = first[connection.name]
+        if connection.kind != known.kind:
+            need = f"a connection of a single kind; {dotted(known.place)} uses it as {known.kind}, this as {connection.kind}"
+            faults.append(document.locate(Contradiction(need=need, fix="use another connection"), connection.place))
     for name, local in job.spec.local.connections.items():
         if name in first and first[name].kind != local.kind:
             need = f"{first[name].kind}, as {dotted(first[name].place)} uses it"

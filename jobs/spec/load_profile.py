@@ -43,19 +43,19 @@ def read(spec_file: SpecFile, name: str) -> Profile:
     """
     path = spec_file.path.parent / name
     try:
-        found = document.read(path)
+        content = document.read(path)
     except UnreadableDocument as error:
         fault = UnreadableDocument(need=f"{error.need}: {path}", fix="check the name; it is relative to the spec")
         raise spec_file.document.locate(fault, ("spec", "load", "profile")) from None
-    parsed = found.parse(_ProfileFile)
-    _refuse_disorder(found, parsed)
+    parsed = content.parse(_ProfileFile)
+    _refuse_disorder(content, parsed)
     points = tuple(ProfilePoint(slots=point.slots, events_per_second=point.events_per_second) for point in parsed.points)
     return Profile(date=parsed.date, source=parsed.source, points=points)
 
 
-def _refuse_disorder(found: Document, parsed: _ProfileFile) -> None:
+def _refuse_disorder(content: Document, parsed: _ProfileFile) -> None:
     faults = [
-        found.locate(
+        content.locate(
             Contradiction(need=f"more slots than the previous point: {before.slots}", fix="sort the points"), ("points", at, "slots")
         )
         for at, (before, after) in enumerate(pairwise(parsed.points), start=1)

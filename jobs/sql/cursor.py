@@ -17,12 +17,12 @@ class Cursor:
         behind: index of the character behind them, for what is missing there.
     """
 
-    def __init__(self, script: Script, found: list[Token], behind: int | None = None) -> None:
+    def __init__(self, script: Script, tokens: list[Token], behind: int | None = None) -> None:
         self.script = script
-        self._tokens = found
+        self._tokens = tokens
         self._at = 0
-        self._depth = min((token.depth for token in found), default=0)
-        self._behind = found[-1].end - 1 if behind is None and found else behind or 0
+        self._depth = min((token.depth for token in tokens), default=0)
+        self._behind = tokens[-1].end - 1 if behind is None and tokens else behind or 0
 
     def refused(self, need: str, fix: str = "correct the statement") -> SqlRefused:
         """The error for what stands here."""
@@ -58,10 +58,10 @@ class Cursor:
 
     def names(self) -> tuple[str, ...]:
         """Names with commas between them."""
-        found = [self.name().text]
+        parts = [self.name().text]
         while self.accept(","):
-            found.append(self.name().text)
-        return tuple(found)
+            parts.append(self.name().text)
+        return tuple(parts)
 
     def string(self) -> str:
         """A text in quotes. Raises SPEC-045 if something else comes."""
@@ -105,17 +105,17 @@ class Cursor:
 
     def by_comma(self) -> list[Cursor]:
         """What stands between commas, all that is left."""
-        found: list[Cursor] = []
+        cursors: list[Cursor] = []
         some: list[Token] = []
         for token in self._tokens[self._at :]:
             if token.text == "," and token.depth == self._depth:
-                found.append(self._part(some, token.start))
+                cursors.append(self._part(some, token.start))
                 some = []
             else:
                 some.append(token)
-        found.append(self._part(some, self._behind))
+        cursors.append(self._part(some, self._behind))
         self._at = len(self._tokens)
-        return found
+        return cursors
 
     def _part(self, some: list[Token], behind: int) -> Cursor:
         part = Cursor(self.script, some, behind)

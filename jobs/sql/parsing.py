@@ -66,14 +66,14 @@ def parse(script: Script) -> tuple[Script, list[Statement]]:
 def query(script: Script) -> Query:
     """The one query that a text is, whatever views it reads. Raises as `read`."""
     cursor = Cursor(script, tokens(script))
-    found = _query(cursor)
+    parsed = _query(cursor)
     cursor.end()
-    return found
+    return parsed
 
 
-def _split(found: list[Token]) -> Iterator[list[Token]]:
+def _split(all_tokens: list[Token]) -> Iterator[list[Token]]:
     some: list[Token] = []
-    for token in found:
+    for token in all_tokens:
         if token.text != ";" or token.depth:
             some.append(token)
         elif some:
@@ -84,21 +84,21 @@ def _split(found: list[Token]) -> Iterator[list[Token]]:
 
 
 def _statement(cursor: Cursor) -> Statement:
-    found: Statement
+    statement: Statement
     if cursor.accept("CREATE", "SOURCE"):
-        found = _source(cursor)
+        statement = _source(cursor)
     elif cursor.accept("CREATE", "VIEW"):
         name = cursor.name()
         cursor.expect("AS")
-        found = CreateView(name, _query(cursor))
+        statement = CreateView(name, _query(cursor))
     elif cursor.accept("INSERT", "INTO"):
-        found = Insert(cursor.name(), _query(cursor))
+        statement = Insert(cursor.name(), _query(cursor))
     elif cursor.accept("SIDE", "OUTPUT"):
-        found = SideOutput(cursor.name(), cursor.name().text if cursor.accept("FOR") else "quarantined")
+        statement = SideOutput(cursor.name(), cursor.name().text if cursor.accept("FOR") else "quarantined")
     else:
         raise cursor.refused(_STATEMENTS, "start the statement with one of these")
     cursor.end()
-    return found
+    return statement
 
 
 def _source(cursor: Cursor) -> CreateSource:

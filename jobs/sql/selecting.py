@@ -99,12 +99,12 @@ def _refuse(cursor: Cursor, words: tuple[str, ...]) -> None:
 
 
 def _item(cursor: Cursor) -> Item:
-    found = cursor.left()
-    _only_a_row(cursor, found)
-    if len(found) == 1 and found[0].text == "*":
+    remaining = cursor.left()
+    _only_a_row(cursor, remaining)
+    if len(remaining) == 1 and remaining[0].text == "*":
         return Item(cursor.rest(), "*")
-    if len(found) > 2 and found[-2].text.upper() == "AS" and found[-1].kind in ("word", "quoted"):
-        name = found[-1].text.strip("`")
+    if len(remaining) > 2 and remaining[-2].text.upper() == "AS" and remaining[-1].kind in ("word", "quoted"):
+        name = remaining[-1].text.strip("`")
         return Item(_without_name(cursor), name)
     expression = cursor.rest()
     if re.fullmatch(r"(?:\w+\s*\.\s*)*`?[\w-]+`?", expression.text):
@@ -125,9 +125,9 @@ def _without_name(cursor: Cursor) -> Fragment:
     return Cursor(cursor.script, tokens).rest()
 
 
-def _only_a_row(cursor: Cursor, found: list[Token]) -> None:
+def _only_a_row(cursor: Cursor, expression: list[Token]) -> None:
     """Refuses what would look at other rows."""
-    for token, after in itertools.pairwise(found):
+    for token, after in itertools.pairwise(expression):
         if token.text.upper() == "OVER" and after.text == "(":
             raise cursor.script.refused(token, "no OVER, which is unbounded on a stream", "use TOP, DEDUPLICATE or MATCH")
         if token.text.lower() in _GENERATORS and after.text == "(":
@@ -188,9 +188,9 @@ def _way(cursor: Cursor) -> Within | InWindow | Regular:
     raise cursor.refused(f"how long rows wait for a match: {_JOIN_WAYS}", "add it after the ON")
 
 
-def _keys(found: list[Token], left: str, right: str) -> tuple[tuple[str, str], ...]:
+def _keys(condition: list[Token], left: str, right: str) -> tuple[tuple[str, str], ...]:
     """Pairs of fields of ``left.a = right.b AND ...``; nothing if it is anything else."""
-    texts = [token.text.strip("`") for token in found]
+    texts = [token.text.strip("`") for token in condition]
     pairs: list[tuple[str, str]] = []
     while len(texts) >= 7 and texts[1] == "." and texts[3] in ("=", "==") and texts[5] == ".":
         one, other = (texts[0], texts[2]), (texts[4], texts[6])

@@ -143,8 +143,8 @@ class Select:
     def blocks(self) -> tuple[str, ...]:
         """The blocks that keep state for it."""
         joined = JOIN_BLOCKS[self.join.kind] if self.join else ""
-        found = [joined] if joined and joined not in _STATELESS else []
-        return (*found, *(["aggregate"] if self.group else []))
+        joins = [joined] if joined and joined not in _STATELESS else []
+        return (*joins, *(["aggregate"] if self.group else []))
 
     @property
     def is_route(self) -> bool:

@@ -92,7 +92,7 @@ def tokens(script: Script) -> list[Token]:
     Raises:
         SqlRefused: SPEC-045 for a text, a comment or a bracket without its other end.
     """
-    found: list[Token] = []
+    result: list[Token] = []
     opened: list[Token] = []
     for match in _TOKEN.finditer(script.text):
         if match.lastgroup is None:
@@ -103,11 +103,11 @@ def tokens(script: Script) -> list[Token]:
                 raise script.refused(token, f"a {_CLOSES[token.text]} before it", "remove it, or open it")
             opened.pop()
             token = Token(token.kind, token.text, token.start, len(opened))
-        found.append(token)
+        result.append(token)
         if token.text in _CLOSES.values():
             opened.append(token)
         if token.kind == "symbol" and (token.text in ("'", '"', "`") or script.text.startswith("/*", token.start)):
             raise script.refused(token, "its other end", "close it", given=script.text[token.start : token.start + 2].strip())
     if opened:
         raise script.refused(opened[-1], "its other end", "close it")
-    return found
+    return result

@@ -116,7 +116,7 @@ class Checkpoint:
 
     def _refuse_lost_commits(self) -> None:
         """Without commits Spark starts from the beginning. A record of micro-batch 0 may exist: its commit comes later."""
-        numbers = [int(found[1]) for name in self.names("batches/") if (found := re.fullmatch(r"([0-9]+)\.json", name))]
+        numbers = [int(match[1]) for name in self.names("batches/") if (match := re.fullmatch(r"([0-9]+)\.json", name))]
         if max(numbers, default=0) > 0:
             need = f"commits/{max(numbers) - 1}, which must exist before penstock/{_record_name(max(numbers))}"
             raise CheckpointDamaged(path=self.uri, given="no commits", need=need, fix=_WHOLE)

@@ -16,7 +16,7 @@ from penstock.jobs.errors import QuarantineLimitReached
 from penstock.jobs.spec import QuarantineLimit
 from penstock.jobs.stream.streams import REASON, RECORD, TAG, Tag
 
-_REASONS_TOLD = 3
+_REASONS_SHOWN = 3
 
 
 def side_records(batch: DataFrame, tag: str) -> DataFrame:
@@ -75,12 +75,12 @@ def hold_limit(limit: QuarantineLimit, frames: Sequence[DataFrame], bad: int, re
 
 def _why(frames: Sequence[DataFrame]) -> str:
     """The most frequent reasons, each with its count and its first place."""
-    found: dict[str, tuple[int, str]] = {}
+    counts: dict[str, tuple[int, str]] = {}
     for frame in frames:
         place = F.struct(*(F.col(RECORD)[part].alias(part) for part in ("topic", "partition", "offset")))
         reasons = frame.where(F.col(TAG) == Tag.QUARANTINED).groupBy(REASON).agg(F.count("*").alias("n"), F.min(place).alias("first"))
-        for row in reasons.orderBy(F.desc("n")).limit(_REASONS_TOLD).collect():
+        for row in reasons.orderBy(F.desc("n")).limit(_REASONS_SHOWN).collect():
             first = "-".join(str(part) for part in row["first"] if part is not None)
-            found[row[REASON]] = (found.get(row[REASON], (0, ""))[0] + int(row["n"]), first)
-    told = sorted(found.items(), key=lambda item: -item[1][0])[:_REASONS_TOLD]
-    return "; ".join(f"{reason} ({count}" + (f", as {first})" if first else ")") for reason, (count, first) in told)
+            counts[row[REASON]] = (counts.get(row[REASON], (0, ""))[0] + int(row["n"]), first)
+    shown = sorted(counts.items(), key=lambda item: -item[1][0])[:_REASONS_SHOWN]
+    return "; ".join(f"{reason} ({count}" + (f", as {first})" if first else ")") for reason, (count, first) in shown)

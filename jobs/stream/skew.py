@@ -88,13 +88,13 @@ def observed_keys(engine: Engine) -> dict[str, Keys]:
 
 def keys_of(observed: Mapping[str, Any]) -> Keys:
     """The counts in the metrics of one observation; empty if no row passed."""
-    told = json.loads(observed.get("hottest") or "[]")
+    hottest = json.loads(observed.get("hottest") or "[]")
     # A missing item stands for the rows that are not data.
-    items = [HotKey(key=json.loads(one["item"]).get("key"), rows=one["count"]) for one in told if "item" in one]
+    items = [HotKey(key=json.loads(one["item"]).get("key"), rows=one["count"]) for one in hottest if "item" in one]
     return Keys(rows=int(observed.get("rows") or 0), hottest=sorted(items, key=lambda one: -one.rows)[:TOP])
 
 
 def gauges(keys: Mapping[str, Keys]) -> dict[str, int]:
     """Name of a gauge -> value."""
-    rows = {f"{KEYED_ROWS}.{name}": found.rows for name, found in keys.items()}
-    return rows | {f"{HOTTEST_KEY_ROWS}.{name}": max((one.rows for one in found.hottest), default=0) for name, found in keys.items()}
+    rows = {f"{KEYED_ROWS}.{name}": counts.rows for name, counts in keys.items()}
+    return rows | {f"{HOTTEST_KEY_ROWS}.{name}": max((one.rows for one in counts.hottest), default=0) for name, counts in keys.items()}

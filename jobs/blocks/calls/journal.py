@@ -110,7 +110,7 @@ class Journal:
             BucketUnreachable: JOB-009.
         """
         wanted = set(keys)
-        with _told_by_s3():
+        with _s3_errors():
             self._list()
             if not wanted <= self._own.keys() and self._of_others:
                 # The input is split differently than in the first attempt. A task's own log takes precedence if two have the same key.
@@ -128,7 +128,7 @@ class Journal:
         Raises:
             BucketUnreachable: JOB-009.
         """
-        with _told_by_s3():
+        with _s3_errors():
             self._list()
             while fresh := {key: entry for key, entry in entries.items() if key not in self._own}:
                 self._add(self._decide(fresh))
@@ -200,7 +200,7 @@ def clear(checkpoint: str, keep: int) -> None:
         return
     location = urlsplit(checkpoint)
     folder = f"{location.path.strip('/')}/penstock/calls/"
-    with _told_by_s3():
+    with _s3_errors():
         s3 = client()
         old = [name for name in _names(s3, location.netloc, folder) if name.removeprefix(folder).split("/")[1] != str(keep)]
         for start in range(0, len(old), _DELETES_AT_A_TIME):
@@ -215,7 +215,7 @@ def _names(s3: S3Client, bucket: str, folder: str) -> Iterator[str]:
 
 
 @contextmanager
-def _told_by_s3() -> Iterator[None]:
+def _s3_errors() -> Iterator[None]:
     try:
         yield
     except (ClientError, BotoCoreError) as error:

@@ -30,8 +30,8 @@ def in_a_task() -> Iterator[None]:
 def of_a_task(error: Exception) -> PenstockError | None:
     """The Penstock error in Spark's message of a failed task; None if there is none."""
     for line in str(error).splitlines():
-        _, found, text = line.partition(_MARK)
-        if found:
+        _, mark, text = line.partition(_MARK)
+        if mark:
             try:
                 return told(json.JSONDecoder().raw_decode(text)[0])
             except (ValueError, KeyError):

@@ -69,10 +69,10 @@ def broadcast_join(
     rows = one.unionByName(other)
     if on is None:
         return matched(run(rows, Versions(), _MATCHED), left, small, how)
-    found = run(rows, Versions(every=True), _ALL)
+    matches = run(rows, Versions(every=True), _ALL)
     left_row = from_text(F.col("_left"), left.schema)
     table = F.transform("_rights", lambda text: from_text(text, small.schema))
-    structs = found.select("_us", left_row.alias(left.name), table.alias("_rights"))
+    structs = matches.select("_us", left_row.alias(left.name), table.alias("_rights"))
     partners = F.expr(f"filter(_rights, `{small.name}` -> {on})")
     pairs = structs.select("_us", left.name, F.explode_outer(partners).alias("_right"))
     return joined(pairs, F.col(left.name), F.col("_right"), left, small, how)

@@ -170,10 +170,10 @@ def key_text(side: Side, fields: Iterable[str]) -> Column:
         return F.col(wanted[0]).cast("string")
     parts = StructType([schema[name] for name in wanted])
     text = as_text(F.struct(*(F.col(name).alias(f"k{number}") for number, name in enumerate(wanted))), parts, side.name)
-    there = F.lit(True)
+    complete = F.lit(True)
     for name in wanted:
-        there &= F.col(name).isNotNull()
-    return F.when(there, text)
+        complete &= F.col(name).isNotNull()
+    return F.when(complete, text)
 
 
 def _odd_map(of: DataType) -> bool:

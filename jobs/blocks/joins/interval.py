@@ -96,10 +96,10 @@ def _slices(lower_ms: int, upper_ms: int, slice_ms: int) -> Column:
 def _unpacked(joined: DataFrame, left: str, right: str, how: How) -> DataFrame:
     left_is_here, right_is_here = F.col("_l_tag").isNotNull(), F.col("_r_tag").isNotNull()
     # A right row without a match in one slice may have one in another, so it is not emitted.
-    told = joined if how == "full" else joined.where(left_is_here | (F.col("_r_tag") != Tag.DATA))
+    kept = joined if how == "full" else joined.where(left_is_here | (F.col("_r_tag") != Tag.DATA))
     alone = Tag.UNMATCHED if how == "inner" else Tag.DATA
     left_tag = F.when(~right_is_here & (F.col("_l_tag") == Tag.DATA), alone).otherwise(F.col("_l_tag"))
-    return told.select(
+    return kept.select(
         F.col("_l_data").alias(left),
         F.col("_r_data").alias(right),
         F.when(left_is_here, left_tag).otherwise(F.col("_r_tag")).alias(TAG),

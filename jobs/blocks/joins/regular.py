@@ -10,7 +10,7 @@ from pyspark.sql import DataFrame, Row
 from pyspark.sql import functions as F
 
 from penstock.jobs.blocks.joins.in_order import LEFT, RIGHT, Arrival, InOrder, as_text, from_text, key_text, packed, run
-from penstock.jobs.blocks.joins.sides import DELETED, How, Side, check, check_how, names, told, without_partner
+from penstock.jobs.blocks.joins.sides import DELETED, How, Side, check, check_how, names, output_envelope, without_partner
 from penstock.jobs.stream.event_time.engine import with_event_time
 from penstock.jobs.stream.streams import TIME, Stream, Tag
 from penstock.sizing.units import NotAQuantity, duration_ms
@@ -69,11 +69,11 @@ def regular_join(left: Side, right: Side, *, how: How = "inner", emit: Emit = "c
     ttl_us = _ttl_us(ttl)
     rows = _rows(left, LEFT, ttl_us, alone=how != "inner").unionByName(_rows(right, RIGHT, ttl_us, alone=how == "full"))
     kinds = (_kind(left, alone=how != "inner"), _kind(right, alone=how == "full"))
-    found = run(rows, _Tables(kinds, emit == "current", ttl_us), _CHANGE)
+    changed = run(rows, _Tables(kinds, emit == "current", ttl_us), _CHANGE)
     mark = F.col(OP) if emit == "changes" else F.col(OP).startswith("-").alias(DELETED)
     columns = [from_text(F.col(f"_{place}"), side.schema).alias(side.name) for place, side in (("left", left), ("right", right))]
     time = F.timestamp_micros("_us").alias(TIME)
-    frame = found.select(*columns, mark, *told(F.lit(Tag.DATA.value)), time)
+    frame = changed.select(*columns, mark, *output_envelope(F.lit(Tag.DATA.value)), time)
     return Stream(with_event_time(frame), timed=True, strict=True, updates=emit == "current")
 
 
@@ -292,11 +292,11 @@ class _Tables(InOrder):
     def _changes(self, arrival: Arrival, table: _Entries, others: list[tuple[str, Entry]]) -> list[_Change]:
         mine, other = self.kinds[arrival.side], self.kinds[1 - arrival.side]
         id, at_us = arrival.id or "", arrival.at_us
-        found = table.get(id, at_us)
-        old = found.row if found is not None and mine.table else None
+        previous = table.get(id, at_us)
+        old = previous.row if previous is not None and mine.table else None
         new = None if arrival.gone else arrival.row
         siblings = sum(entry.copies for known, entry in table.alive(at_us) if known != id or not mine.table)
-        count = 1 if found is None or mine.table else found.copies + 1
+        count = 1 if previous is None or mine.table else previous.copies + 1
         table.put(id, None if new is None else Entry(new, count, at_us))
         if old == new:
             return []

@@ -69,10 +69,10 @@ class Side:
     def key_schema(self) -> StructType:
         """The types of the key's parts, by position."""
         schema = self.stream.frame.schema
-        found = StructType()
+        schema_of_key = StructType()
         for number, name in enumerate(self.keys):
-            found = found.add(f"k{number}", schema[name].dataType)
-        return found
+            schema_of_key = schema_of_key.add(f"k{number}", schema[name].dataType)
+        return schema_of_key
 
 
 def names(given: str | Sequence[str]) -> tuple[str, ...]:
@@ -123,6 +123,6 @@ def without_partner(side: Side) -> Stream:
     return side.stream.transform(lambda frame: frame.withColumn(TAG, tag))
 
 
-def told(tag: Column) -> list[Column]:
+def output_envelope(tag: Column) -> list[Column]:
     """The envelope columns of a join's own rows, apart from their time."""
     return [tag.alias(TAG), F.lit(None).cast("string").alias(REASON), F.lit(None).cast(RECORD_TYPE).alias(RECORD)]

@@ -77,12 +77,12 @@ def table_join(
     condition = F.col(TAG) == Tag.DATA
     for key in keys:
         condition &= F.col(key) == F.col(f"_on_{key}")
-    found = stream.frame.join(F.broadcast(table), condition, "left")
+    joined = stream.frame.join(F.broadcast(table), condition, "left")
     if how == "inner":
         lonely = (F.col(TAG) == Tag.DATA) & F.col("_here").isNull()
-        found = found.withColumn(TAG, F.when(lonely, Tag.UNMATCHED).otherwise(F.col(TAG)))
-    found = found.select(*stream.fields, *added, *ENVELOPE)
-    return Stream(with_event_time(found) if stream.timed else found, timed=stream.timed, updates=stream.updates, strict=stream.strict)
+        joined = joined.withColumn(TAG, F.when(lonely, Tag.UNMATCHED).otherwise(F.col(TAG)))
+    joined = joined.select(*stream.fields, *added, *ENVELOPE)
+    return Stream(with_event_time(joined) if stream.timed else joined, timed=stream.timed, updates=stream.updates, strict=stream.strict)
 
 
 def json_lines_file(uri: str) -> Callable[[], Rows]:
@@ -214,7 +214,7 @@ def _put_once(s3: S3Client, bucket: str, key: str, body: str) -> str:
     except ClientError as error:
         if error_code(error) not in ("PreconditionFailed", "ConditionalRequestConflict"):
             raise
-        found = _get(s3, bucket, key)
-        assert found is not None
-        return found
+        content = _get(s3, bucket, key)
+        assert content is not None
+        return content
     return body

@@ -10,7 +10,7 @@ from pyspark.sql import Column, DataFrame, Row
 from pyspark.sql import functions as F
 
 from penstock.jobs.blocks.joins.in_order import LEFT, RIGHT, Arrival, InOrder, from_text, key_text, packed, run
-from penstock.jobs.blocks.joins.sides import Side, check, check_how, told, without_partner
+from penstock.jobs.blocks.joins.sides import Side, check, check_how, output_envelope, without_partner
 from penstock.jobs.stream.event_time.engine import with_event_time
 from penstock.jobs.stream.streams import TIME, Stream, Tag
 
@@ -53,17 +53,17 @@ def temporal_join(left: Side, versions: Side, *, how: Literal["inner", "left"] =
     return matched(run(rows, Versions(), _MATCHED), left, versions, how)
 
 
-def matched(found: DataFrame, left: Side, right: Side, how: str) -> Stream:
+def matched(frame: DataFrame, left: Side, right: Side, how: str) -> Stream:
     """The rows of `Versions` as a stream."""
     partner = from_text(F.col("_right"), right.schema)
-    return joined(found, from_text(F.col("_left"), left.schema), partner, left, right, how)
+    return joined(frame, from_text(F.col("_left"), left.schema), partner, left, right, how)
 
 
-def joined(found: DataFrame, one: Column, other: Column, left: Side, right: Side, how: str) -> Stream:
+def joined(rows: DataFrame, one: Column, other: Column, left: Side, right: Side, how: str) -> Stream:
     """Pairs at the left row's event time; rows without a right row are data or unmatched."""
     tag = F.lit(Tag.DATA.value) if how == "left" else F.when(F.col("_right").isNull(), Tag.UNMATCHED).otherwise(Tag.DATA)
     time = F.timestamp_micros("_us").alias(TIME)
-    frame = found.select(one.alias(left.name), other.alias(right.name), *told(tag), time)
+    frame = rows.select(one.alias(left.name), other.alias(right.name), *output_envelope(tag), time)
     return Stream(with_event_time(frame), timed=True, strict=True)
 
 
@@ -106,8 +106,8 @@ class _Table:
 
     def get(self, id: str) -> str | None:
         if id not in self._known and not self._complete:
-            found = self._state.getValue((id,))
-            self._known[id] = None if found is None else found[0]
+            stored = self._state.getValue((id,))
+            self._known[id] = None if stored is None else stored[0]
         return self._known.get(id)
 
     def rows(self) -> list[str]:

@@ -11,7 +11,7 @@ from pyspark.sql import Column, DataFrame, Row
 from pyspark.sql import functions as F
 from pyspark.sql.types import ArrayType, DataType, MapType, StructType
 
-from penstock.jobs.blocks.joins.sides import How, Side, check, check_how, told, without_partner
+from penstock.jobs.blocks.joins.sides import How, Side, check, check_how, output_envelope, without_partner
 from penstock.jobs.blocks.windows.aggregation import END, START, whole_ms
 from penstock.jobs.blocks.windows.kinds import TimeWindow
 from penstock.jobs.stream.event_time.engine import as_event_time
@@ -102,8 +102,8 @@ def co_group(
     lists = [_in_order(name, grouped.schema[name].dataType) for name in ("_lefts", "_rights")]
     call = F.udf(_Call(function, single=len(left.keys) == 1), ArrayType(schema), useArrow=False)
     rows = call("_key", F.unix_millis("_window.start"), whole_ms(F.col("_window.end")), *lists)
-    found = grouped.select("_window", F.explode(rows).alias("_row"))
-    return _stream(found, [F.col("_row")[name].alias(name) for name in schema.names], F.lit(Tag.DATA.value), left, right)
+    results = grouped.select("_window", F.explode(rows).alias("_row"))
+    return _stream(results, [F.col("_row")[name].alias(name) for name in schema.names], F.lit(Tag.DATA.value), left, right)
 
 
 @dataclass(frozen=True)
@@ -186,5 +186,5 @@ def _stream(frame: DataFrame, columns: list[Column], tag: Column, left: Side, ri
     # A microsecond, not a millisecond: the watermark of the previous micro-batch may be a millisecond before the window's end, and Spark's
     # stateful operators drop rows as old as that. Rounded to milliseconds it is the same.
     time = as_event_time(end - F.expr("interval 1 microsecond"), TIME)
-    found = frame.select(*columns, start.alias(START), end.alias(END), *told(tag), time)
-    return Stream(found, timed=True, strict=left.stream.strict or right.stream.strict)
+    enveloped = frame.select(*columns, start.alias(START), end.alias(END), *output_envelope(tag), time)
+    return Stream(enveloped, timed=True, strict=left.stream.strict or right.stream.strict)

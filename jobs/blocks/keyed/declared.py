@@ -84,7 +84,7 @@ def fields_of(text: str | StructType) -> StructType:
     Raises:
         ValueError: no fields.
     """
-    found = type_of(text)
-    if not isinstance(found, StructType) or not found.fields:
+    parsed = type_of(text)
+    if not isinstance(parsed, StructType) or not parsed.fields:
         raise ValueError(f'"{text}" has no named fields; use a schema such as "user string, n bigint"')
-    return found
+    return parsed

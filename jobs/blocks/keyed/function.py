@@ -128,8 +128,8 @@ class Key:
         self.side_rows.append(SideRow(tag, reason, row))
 
     def _state(self, name: str, kind: type[_Kind]) -> _Kind:
-        found = self.states.get(name)
-        if not isinstance(found, kind):
+        entry = self.states.get(name)
+        if not isinstance(entry, kind):
             declared = ", ".join(f"{name} ({type(state).__name__.lower()})" for name, state in self.states.items()) or "none"
             raise KeyError(f"no {kind.__name__.lower()} state {name}; declared: {declared}")
-        return found
+        return entry

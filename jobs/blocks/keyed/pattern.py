@@ -152,8 +152,8 @@ def _check(stream: Stream, keys: Sequence[str], steps: Sequence[Step], within: s
     names = [*keys, "first_time", "last_time", *(step.name for step in steps)]
     twice = sorted({name for name in names if names.count(name) > 1})
     if not steps or twice or any(step.times < 1 for step in steps):
-        found = f"two columns {', '.join(twice)}" if twice else "no steps" if not steps else "a step of no rows"
-        raise ValueError(f"a pattern needs steps with unique names, each of at least one row; this one has {found}")
+        problem = f"two columns {', '.join(twice)}" if twice else "no steps" if not steps else "a step of no rows"
+        raise ValueError(f"a pattern needs steps with unique names, each of at least one row; this one has {problem}")
     if not stream.timed:
         raise ValueError("the stream has no event time; set `time` of its source in the spec")
     try:

@@ -112,8 +112,8 @@ def ttl_ms(stream: Stream, ttl: str | None) -> int | None:
         ValueError: not a duration.
     """
     if ttl == "spec":
-        found = _session(stream).conf.get(TTL_CONF, None)
-        return None if found is None else int(found)
+        setting = _session(stream).conf.get(TTL_CONF, None)
+        return None if setting is None else int(setting)
     try:
         return None if ttl is None else duration_ms(ttl)
     except NotAQuantity as error:

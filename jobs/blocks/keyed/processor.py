@@ -156,11 +156,11 @@ class Waiting:
     def load(self) -> None:
         """Switches to another key."""
         self._stored.forget()
-        found = self._stored.get() or {}
-        self.timers: list[int] = list(found.get("timers") or [])
-        self.held_ms: int | None = found.get("held_ms")
-        self.expiry_ms: int | None = found.get("expiry_ms")
-        self.wake_ms: int | None = found.get("wake_ms")
+        stored = self._stored.get() or {}
+        self.timers: list[int] = list(stored.get("timers") or [])
+        self.held_ms: int | None = stored.get("held_ms")
+        self.expiry_ms: int | None = stored.get("expiry_ms")
+        self.wake_ms: int | None = stored.get("wake_ms")
         self._before = self._now()
 
     def earliest_ms(self) -> int | None:
@@ -292,8 +292,8 @@ class Turn:
 
     def _given(self, rows: Out, time_ms: int | None) -> Iterator[Row]:
         # Exhausted first: a generator sets state and timers as it runs.
-        found = list(rows or ())
-        for one in found:
+        results = list(rows or ())
+        for one in results:
             yield self.results.data(one, self.key.values, time_ms)
         for side_output in self.key.side_rows:
             yield self.results.side_output(side_output)

@@ -62,8 +62,8 @@ class Value:
 
     def get(self) -> Any:
         """The value, or None."""
-        found = self._load()
-        return self._from(found[0]) if found is not None and self._clock.alive(found) else None
+        entry = self._load()
+        return self._from(entry[0]) if entry is not None and self._clock.alive(entry) else None
 
     def set(self, value: Any) -> None:
         """Sets the value."""
@@ -87,18 +87,18 @@ class Value:
 
     def expire(self, at_ms: int) -> int | None:
         """Removes what has expired at a time; returns when the next expires."""
-        found = self._load()
-        if found is None:
+        entry = self._load()
+        if entry is None:
             return None
-        if self._clock.alive(found, at_ms):
-            return self._clock.expiry_ms(found)
+        if self._clock.alive(entry, at_ms):
+            return self._clock.expiry_ms(entry)
         self.clear()
         return None
 
     def _load(self) -> tuple[Any, ...] | None:
         if not self._loaded:
-            found = self._store.get()
-            self._now, self._loaded = None if found is None else tuple(found), True
+            stored = self._store.get()
+            self._now, self._loaded = None if stored is None else tuple(stored), True
         return self._now
 
 
@@ -171,12 +171,12 @@ class Map:
 
     def get(self, key: Any, default: Any = None) -> Any:
         """The value of a key, or the default."""
-        found = self._load(self._key_to(key))
-        return self._from(found[0]) if found is not None and self._clock.alive(found) else default
+        entry = self._load(self._key_to(key))
+        return self._from(entry[0]) if entry is not None and self._clock.alive(entry) else default
 
     def __contains__(self, key: object) -> bool:
-        found = self._load(self._key_to(key))
-        return found is not None and self._clock.alive(found)
+        entry = self._load(self._key_to(key))
+        return entry is not None and self._clock.alive(entry)
 
     def put(self, key: Any, value: Any) -> None:
         """Sets the value of a key."""
@@ -188,9 +188,9 @@ class Map:
 
     def items(self) -> Iterator[tuple[Any, Any]]:
         """All keys with their values, in a deterministic order."""
-        for key, found in self._everything():
-            if self._clock.alive(found):
-                yield self._key_from(key), self._from(found[0])
+        for key, entry in self._everything():
+            if self._clock.alive(entry):
+                yield self._key_from(key), self._from(entry[0])
 
     def keys(self) -> Iterator[Any]:
         """All keys."""
@@ -208,37 +208,37 @@ class Map:
     def write(self) -> None:
         """Writes back what changed."""
         for key in sorted(self._changed, key=repr):
-            found = self._known[key]
-            self._store.removeKey((key,)) if found is None else self._store.updateValue((key,), found)
+            entry = self._known[key]
+            self._store.removeKey((key,)) if entry is None else self._store.updateValue((key,), entry)
         self._changed = set()
 
     def expire(self, at_ms: int) -> int | None:
         """Removes what has expired at a time; returns when the next expires."""
         following: int | None = None
-        for key, found in self._everything():
-            if not self._clock.alive(found, at_ms):
+        for key, entry in self._everything():
+            if not self._clock.alive(entry, at_ms):
                 self._change(key, None)
             else:
-                expiry_ms = self._clock.expiry_ms(found)
+                expiry_ms = self._clock.expiry_ms(entry)
                 following = expiry_ms if following is None else min(following, expiry_ms)
         return following
 
     def _load(self, key: Any) -> tuple[Any, ...] | None:
         if key not in self._known and not self._complete:
-            found = self._store.getValue((key,))
-            self._known[key] = None if found is None else tuple(found)
+            stored = self._store.getValue((key,))
+            self._known[key] = None if stored is None else tuple(stored)
         return self._known.get(key)
 
-    def _change(self, key: Any, found: tuple[Any, ...] | None) -> None:
-        self._known[key] = found
+    def _change(self, key: Any, entry: tuple[Any, ...] | None) -> None:
+        self._known[key] = entry
         self._changed.add(key)
 
     def _everything(self) -> list[tuple[Any, tuple[Any, ...]]]:
         if not self._complete:
-            for key, found in self._store.iterator():
-                self._known.setdefault(_hashable(key[0]), tuple(found))
+            for key, stored in self._store.iterator():
+                self._known.setdefault(_hashable(key[0]), tuple(stored))
             self._complete = True
-        return sorted(((key, found) for key, found in self._known.items() if found is not None), key=lambda entry: repr(entry[0]))
+        return sorted(((key, stored) for key, stored in self._known.items() if stored is not None), key=lambda entry: repr(entry[0]))
 
 
 Stored = Value | List | Map

@@ -106,17 +106,17 @@ def open_table(name: str, table: Table, url: str) -> LookupTable:
     """
     with Database(url, f"spec.tables.{name}") as database:
         rows = database.rows(_COLUMNS, (_relation(table),))
-    found = {str(column): column_type(str(kind), int(modifier), str(own)) for column, kind, modifier, own in rows}
+    types = {str(column): column_type(str(kind), int(modifier), str(own)) for column, kind, modifier, own in rows}
     path = f"spec.tables.{name}.postgres"
-    if not found:
+    if not types:
         raise LookupTableDoesNotFit(
             path=f"{path}.table", given=table.postgres.table, need="an existing table that the job may read", fix="correct the name"
         )
-    missing = [column for column in (*table.postgres.key, *table.postgres.columns) if column not in found]
+    missing = [column for column in (*table.postgres.key, *table.postgres.columns) if column not in types]
     if missing:
-        need = f"columns of {table.postgres.table}: {', '.join(found)}"
+        need = f"columns of {table.postgres.table}: {', '.join(types)}"
         raise LookupTableDoesNotFit(path=path, given=", ".join(dict.fromkeys(missing)), need=need, fix="correct the names")
-    return LookupTable(name, table, url, _typed(table.postgres.key, found), _typed(table.postgres.columns, found))
+    return LookupTable(name, table, url, _typed(table.postgres.key, types), _typed(table.postgres.columns, types))
 
 
 def column_type(kind: str, modifier: int, own: str) -> ColumnType:
@@ -138,8 +138,8 @@ def column_type(kind: str, modifier: int, own: str) -> ColumnType:
     return ColumnType(decimal, f"numeric({decimal.precision},{decimal.scale})", own)
 
 
-def _typed(names: Sequence[str], found: dict[str, ColumnType]) -> tuple[tuple[str, ColumnType], ...]:
-    return tuple((name, found[name]) for name in names)
+def _typed(names: Sequence[str], types: dict[str, ColumnType]) -> tuple[tuple[str, ColumnType], ...]:
+    return tuple((name, types[name]) for name in names)
 
 
 def _relation(table: Table) -> str:

@@ -108,20 +108,20 @@ class _Run:
 
     def _entries(self, wanted: Mapping[str, Parts]) -> dict[str, Entry]:
         entries = self._journal.find(wanted)
-        found: dict[str, Found] = {}
+        rows_by_key: dict[str, Found] = {}
         unknown: list[str] = []
         for key in wanted.keys() - entries.keys():
             known, row = self._cache.get(key)
             if known:
-                found[key] = row
+                rows_by_key[key] = row
             else:
                 unknown.append(key)
         for key, row in self._asked(sorted(unknown), wanted).items():
             self._cache.put(key, row)
-            found[key] = row
-        news = sorted(found)
+            rows_by_key[key] = row
+        news = sorted(rows_by_key)
         for start in range(0, len(news), PAGE):
-            entries |= self._journal.append({key: {_ROW: found[key]} for key in news[start : start + PAGE]})
+            entries |= self._journal.append({key: {_ROW: rows_by_key[key]} for key in news[start : start + PAGE]})
         return entries
 
     def _asked(self, keys: Sequence[str], wanted: Mapping[str, Parts]) -> dict[str, Found]:
@@ -134,19 +134,19 @@ class _Run:
             return dict(zip(keys, chain.from_iterable(answers), strict=True))
 
     def _query(self, keys: Sequence[Parts]) -> list[Found]:
-        found: list[Found] = [None] * len(keys)
+        results: list[Found] = [None] * len(keys)
         try:
             rows = self._database.rows(self._task.query, [list(column) for column in zip(*keys, strict=True)])
         except NoSuchValue:
             half = len(keys) // 2
-            return [*self._query(keys[:half]), *self._query(keys[half:])] if half else found
+            return [*self._query(keys[:half]), *self._query(keys[half:])] if half else results
         for number, *values in rows:
-            if found[number - 1] is not None:
+            if results[number - 1] is not None:
                 given = f"several rows for {_text(keys[number - 1])}"
                 need, fix = "at most one row per key", "set key to the columns of a unique key, or use a view that has one"
                 raise LookupTableDoesNotFit(path=self._task.path, given=given, need=need, fix=fix)
-            found[number - 1] = dict(zip(self._task.row.names, values, strict=True))
-        return found
+            results[number - 1] = dict(zip(self._task.row.names, values, strict=True))
+        return results
 
 
 def _text(parts: Parts) -> str:

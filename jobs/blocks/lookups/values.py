@@ -37,8 +37,8 @@ def prepare(connection: Connection[Any]) -> None:
 
 def unreadable(cursor: Cursor[Any], rows: list[tuple[Any, ...]]) -> str | None:
     """The first column with an unreadable value; None if there is none."""
-    found = {number for row in rows for number, value in enumerate(row) if value is _UNREADABLE}
-    return cursor.description[min(found)].name if found and cursor.description else None
+    numbers = {number for row in rows for number, value in enumerate(row) if value is _UNREADABLE}
+    return cursor.description[min(numbers)].name if numbers and cursor.description else None
 
 
 def _loader(own: Any, ends: tuple[date, date] | None) -> type[Loader]:

@@ -80,10 +80,10 @@ def calls(aggregates: Mapping[str, str | Column], known: tuple[str, ...]) -> lis
 
 def _call(name: str, value: str | Column, known: tuple[str, ...]) -> Call:
     need = f"one of {', '.join(f'{function}(...)' for function in known)} with one argument, as text"
-    found = re.fullmatch(r"\s*(\w+)\s*\((.*)\)\s*", value, re.DOTALL) if isinstance(value, str) else None
-    if found is None:
+    match = re.fullmatch(r"\s*(\w+)\s*\((.*)\)\s*", value, re.DOTALL) if isinstance(value, str) else None
+    if match is None:
         raise ValueError(f"{name} = {value} is not {need}")
-    function, argument = found[1].lower(), found[2].strip()
+    function, argument = match[1].lower(), match[2].strip()
     function = {"mean": "avg"}.get(function, function)
     if function not in known or not _one_argument(argument) or (argument == "*" and function != "count"):
         raise ValueError(f"{name} = {value} is not {need}")

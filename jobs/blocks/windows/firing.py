@@ -143,13 +143,13 @@ class _Firing(StatefulProcessor):
         kept = list(self._kept.get()) if self._plan.window.last is not None else []
         for row in sorted(rows, key=lambda row: row[:2]):
             if self._passed(state, row[0]):
-                yield self._tell(key, state, kept)
+                yield self._emitted(key, state, kept)
             kept = self._fold(state, kept, row)
             if state.rows == self._plan.window.rows:
-                yield self._tell(key, state, kept)
+                yield self._emitted(key, state, kept)
         # Timers fire one late: when the watermark is at 1 ms more than `now_ms`, no earlier row can arrive.
         if self._passed(state, now_ms + 1):
-            yield self._tell(key, state, kept)
+            yield self._emitted(key, state, kept)
         self._save(state, kept)
 
     def _passed(self, state: _State, time_ms: int) -> bool:
@@ -169,7 +169,7 @@ class _Firing(StatefulProcessor):
         state.last_ms = row[0]
         return kept
 
-    def _tell(self, key: Any, state: _State, kept: Iterable[tuple[Any, ...]]) -> Row:
+    def _emitted(self, key: Any, state: _State, kept: Iterable[tuple[Any, ...]]) -> Row:
         window = self._plan.window
         parts = state.parts
         if window.last is not None:
@@ -179,19 +179,19 @@ class _Firing(StatefulProcessor):
         state.number += 1
         state.rows = 0
         time_ms = state.last_ms if window.every_ms is None else self._border_ms(state) - 1
-        told: Row = self._result(*key, state.number, time_ms, *parts)
+        result: Row = self._result(*key, state.number, time_ms, *parts)
         if window.purge:
             state.parts = self._empty()
-        return told
+        return result
 
     def _empty(self) -> list[Any]:
         return [part for _ in self._plan.functions for part in (None, 0)]
 
     def _load(self) -> _State:
-        found = self._folded.get() if self._folded.exists() else None
-        if found is None:
+        stored = self._folded.get() if self._folded.exists() else None
+        if stored is None:
             return _State(0, 0, 0, self._empty())
-        return _State(found[0], found[1], found[2], list(found[3:]))
+        return _State(stored[0], stored[1], stored[2], list(stored[3:]))
 
     def _save(self, state: _State, kept: list[tuple[Any, ...]]) -> None:
         # Kept forever, even after a purge: the key's next result has the next number.

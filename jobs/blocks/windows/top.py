@@ -71,7 +71,7 @@ def top(
     row = F.struct(*rest) if rest else F.struct(F.lit(None).cast("string").alias("_none"))
     alike = [F.to_json(name).alias(name) if has_map(frame, name) else F.col(name) for name in rest]
     lists = ranked.groupBy(*keys, *group).agg(best(row, F.struct("_by", *alike), n).alias("_best"), F.max(TIME).alias("_last"))
-    result = _told(lists, keys, rest, stream.timed, has_window=not isinstance(window, Global))
+    result = _emitted(lists, keys, rest, stream.timed, has_window=not isinstance(window, Global))
     return replace(stream, frame=result, updates=emit == "updates")
 
 
@@ -83,7 +83,7 @@ def _grouped(frame: DataFrame, window: TimeWindow | Global | None) -> tuple[Data
     return frame, [column.alias("_window")]
 
 
-def _told(lists: DataFrame, keys: Sequence[str], rest: Sequence[str], timed: bool, *, has_window: bool) -> DataFrame:
+def _emitted(lists: DataFrame, keys: Sequence[str], rest: Sequence[str], timed: bool, *, has_window: bool) -> DataFrame:
     end_ms = whole_ms(F.col("_window").end)
     time = last_moment(end_ms) if has_window else F.col("_last")
     bounds = [F.col("_window").start.alias(START), F.timestamp_millis(end_ms).alias(END)] if has_window else []

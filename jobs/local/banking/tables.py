@@ -39,11 +39,11 @@ def accounts(partitions: int) -> Iterator[Record]:
 def known_customers() -> dict[str, tuple[str, str, str | None]]:
     """Customer -> name, segment and country (None: unknown), as the database has them; two customers it has not."""
     random_ = random.Random(37)
-    found: dict[str, tuple[str, str, str | None]] = {}
+    known: dict[str, tuple[str, str, str | None]] = {}
     for number in range(CUSTOMERS - 2):
         country = None if number % 20 == 7 else random_.choice(["DE", "IN", "KE", "US"])
-        found[f"C{number:02d}"] = (_name(number), random_.choice(_SEGMENTS), country)
-    return found
+        known[f"C{number:02d}"] = (_name(number), random_.choice(_SEGMENTS), country)
+    return known
 
 
 def core_banking() -> Iterator[str]:

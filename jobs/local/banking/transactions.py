@@ -35,13 +35,13 @@ def judged(recording: Recording) -> list[Judged]:
 def once(events: Iterable[Judged]) -> list[tuple[Value, int]]:
     """The transactions that count, by event time; of those with one id within ten minutes only the first."""
     passed_ms: dict[str, int] = {}
-    found = []
+    values = []
     for value, at_ms in sorted(kept(events, TOPIC), key=lambda event: (event[1], str(event[0]["transaction_id"]))):
         name = str(value["transaction_id"])
         if name not in passed_ms or at_ms - passed_ms[name] >= AGAIN_WITHIN_MS:
             passed_ms[name] = at_ms
-            found.append((value, at_ms))
-    return found
+            values.append((value, at_ms))
+    return values
 
 
 def amount_text(cents: int) -> str:

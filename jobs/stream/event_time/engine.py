@@ -42,10 +42,10 @@ class Engine:
         Returns:
             Metric -> value; empty if no row passed.
         """
-        found = self._execution().lastExecution().observedMetrics().get(metrics)
-        if not found.isDefined():
+        metric = self._execution().lastExecution().observedMetrics().get(metrics)
+        if not metric.isDefined():
             return {}
-        row = found.get()
+        row = metric.get()
         return {name: None if row.isNullAt(index) else row.get(index) for index, name in enumerate(row.schema().fieldNames())}
 
     def observing(self) -> list[str]:

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from penstock.jobs.configuration.runtime import POD_NAME_VARIABLE, READY_FILE_VARIABLE
-from penstock.jobs.driver.pod import forget_ready, pod_conf, told_ready
+from penstock.jobs.driver.pod import forget_ready, pod_conf, reported_ready
 
 
 @pytest.fixture
@@ -25,18 +25,18 @@ def test_outside_of_a_pod_there_is_nothing_to_tell(monkeypatch: pytest.MonkeyPat
         monkeypatch.delenv(variable, raising=False)
     assert pod_conf() == {}
     forget_ready()
-    with told_ready():
+    with reported_ready():
         pass
 
 
 def test_a_driver_is_ready_while_its_query_reads(ready: Path) -> None:
-    with told_ready():
+    with reported_ready():
         assert ready.exists()
     assert not ready.exists()
 
 
 def test_a_driver_whose_query_fails_is_not_ready_any_more(ready: Path) -> None:
-    with pytest.raises(RuntimeError), told_ready():
+    with pytest.raises(RuntimeError), reported_ready():
         raise RuntimeError
     assert not ready.exists()
 
