@@ -148,8 +148,8 @@ class ExactlyOnceTopic:
             MarksDisagree: JOB-061.
             MarksExpired: JOB-063.
         """
-        told = records(self.sink, rows, updates=self.updates)
-        hashed = told.select("key", "value", F.xxhash64(F.col("key").isNull(), "key", "value").alias("hash"))
+        to_write = records(self.sink, rows, updates=self.updates)
+        hashed = to_write.select("key", "value", F.xxhash64(F.col("key").isNull(), "key", "value").alias("hash"))
         manifest, fresh = self._decided(hashed, batch)
         writer = TransactionWriter(
             access=self.brokers,
@@ -180,9 +180,9 @@ class ExactlyOnceTopic:
             return manifest, True
         earlier = manifests.read(self.checkpoint, name, TopicManifest)
         assert earlier is not None
-        found = shares if earlier.tasks == tasks else _shares(hashed, earlier.tasks)
-        if found != earlier.shares:
-            raise self._differs(earlier, found)
+        current = shares if earlier.tasks == tasks else _shares(hashed, earlier.tasks)
+        if current != earlier.shares:
+            raise self._differs(earlier, current)
         self._must_be_remembered(earlier)
         return earlier, False
 
@@ -204,14 +204,14 @@ class ExactlyOnceTopic:
             raise MarksDisagree(path=f"sink {self.name}, batch {manifest.batch}", given=given, need=need, fix=fix)
         differing = {row["task"] for row in outcomes if row["outcome"] == DIFFERS}
         if differing or {row["task"] for row in outcomes} != {share.task for share in manifest.shares}:
-            found = tuple(
+            task_shares = tuple(
                 TaskShare(task=row["task"], rows=row["rows"], digest=row["digest"]) for row in outcomes if row["task"] in differing
             )
-            raise self._differs(manifest, found)
+            raise self._differs(manifest, task_shares)
 
-    def _differs(self, manifest: TopicManifest, found: Iterable[TaskShare]) -> ReplayDiffers:
+    def _differs(self, manifest: TopicManifest, task_shares: Iterable[TaskShare]) -> ReplayDiffers:
         rows, digest = _total(manifest.shares)
-        other_rows, other_digest = _total(found)
+        other_rows, other_digest = _total(task_shares)
         need = f"the {rows} rows of the first run (digest {digest}); the replay has {other_rows} (digest {other_digest})"
         fix = "remove random, clock-dependent and unordered expressions from the query, or persist their results before they are used"
         return ReplayDiffers(path=f"sink {self.name}, batch {manifest.batch}", need=need, fix=fix)
@@ -239,8 +239,8 @@ def _shares(hashed: DataFrame, tasks: int) -> tuple[TaskShare, ...]:
     counted = hashed.groupBy(_task(tasks).alias("task")).agg(
         F.count("*").alias("rows"), F.sum(F.col("hash").cast("decimal(38,0)")).alias("digest")
     )
-    found = [TaskShare(task=row["task"], rows=row["rows"], digest=wrapped(int(row["digest"]))) for row in counted.collect()]
-    return tuple(sorted(found, key=lambda share: share.task))
+    task_shares = [TaskShare(task=row["task"], rows=row["rows"], digest=wrapped(int(row["digest"]))) for row in counted.collect()]
+    return tuple(sorted(task_shares, key=lambda share: share.task))
 
 
 def _repartitioned(hashed: DataFrame, tasks: int) -> DataFrame:
@@ -261,10 +261,10 @@ def _settings(admin: AdminClient, broker: int) -> dict[str, int]:
     """The brokers' limits that bear on transactions; those that the job has no right to see are left out."""
     resource = ConfigResource(ResourceType.BROKER, str(broker))
     try:
-        found = admin.describe_configs([resource], request_timeout=CALL_S)[resource].result()
+        settings = admin.describe_configs([resource], request_timeout=CALL_S)[resource].result()
     except KafkaException:
         return {}
-    return {name: int(found[name].value or 0) for name in (_LIMIT, _MARKS_KEPT) if name in found}
+    return {name: int(settings[name].value or 0) for name in (_LIMIT, _MARKS_KEPT) if name in settings}
 
 
 def _now_ms() -> int:

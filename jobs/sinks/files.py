@@ -102,7 +102,7 @@ class Files:
             CheckpointDamaged: JOB-008.
             BucketUnreachable: JOB-009.
         """
-        with self._told():
+        with self._s3_errors():
             self._finish(self._log.last())
 
     def idle(self, now_ms: int) -> None:
@@ -112,7 +112,7 @@ class Files:
             StagedPartGone: JOB-006.
             BucketUnreachable: JOB-009.
         """
-        with self._told():
+        with self._s3_errors():
             last = self._log.last()
             self._finish(last)
             if last is not None and any(part.due(self.sink.roll, now_ms) for part in last.open):
@@ -136,7 +136,7 @@ class Files:
 
     def publish(self, rows: DataFrame, batch: Batch) -> Manifest:
         """As `write`; gives the manifest, this run's or that of an earlier try."""
-        with self._told():
+        with self._s3_errors():
             records = self._records(rows)
             staged: _Staged | None = None
             while True:
@@ -162,16 +162,16 @@ class Files:
         return Publisher(self.bucket, place.netloc, f"{place.path.strip('/')}/penstock/sinks/{self.name}/chunks/")
 
     @contextmanager
-    def _told(self) -> Iterator[None]:
+    def _s3_errors(self) -> Iterator[None]:
         """Says in the user's terms what S3 said."""
         try:
             yield
         except (ClientError, BotoCoreError, PythonException) as error:
-            told = _told_by_s3(error)
-            if told is None:
+            message = _s3_message(error)
+            if message is None:
                 raise
             fix = "check the bucket's name and the job's permissions"
-            raise BucketUnreachable(path=f"s3a://{self.bucket}/{self.sink.path}", given=told, fix=fix) from error
+            raise BucketUnreachable(path=f"s3a://{self.bucket}/{self.sink.path}", given=message, fix=fix) from error
 
     def _records(self, rows: DataFrame) -> DataFrame:
         """What tasks write: `_directory` and `_hash`, with `_line` for JSON, or the fields."""
@@ -203,13 +203,13 @@ class Files:
         held = self.clock() - batch.time_ms < self.sink.roll.interval
         tasks = max(1, math.ceil(batch.rows / ROWS_A_TASK))
         writer = self._chunk_writer(batch.number) if held else self._file_writer(batch.number)
-        told = [row.asDict() for row in records.coalesce(tasks).mapInArrow(writer, STAGED_SCHEMA).collect()] if batch.rows else []
-        told.sort(key=lambda row: str(row["key"]))
+        staged = [row.asDict() for row in records.coalesce(tasks).mapInArrow(writer, STAGED_SCHEMA).collect()] if batch.rows else []
+        staged.sort(key=lambda row: str(row["key"]))
         return _Staged(
-            parts=tuple(_staged(row) for row in told if row["upload_id"]),
-            chunks=tuple((row["directory"], _chunk(row)) for row in told if not row["upload_id"]),
-            rows=sum(row["rows"] for row in told),
-            digest=wrapped(sum(row["digest"] for row in told)),
+            parts=tuple(_staged(row) for row in staged if row["upload_id"]),
+            chunks=tuple((row["directory"], _chunk(row)) for row in staged if not row["upload_id"]),
+            rows=sum(row["rows"] for row in staged),
+            digest=wrapped(sum(row["digest"] for row in staged)),
             shape=self._shape(records),
         )
 
@@ -253,12 +253,12 @@ class Files:
 
     def _composed(self, number: int, batch: int, parts: Sequence[OpenPart]) -> tuple[ComposedPart, ...]:
         stem = f"{self.sink.prefix}{self._stem(batch)}-c{number:06d}"
-        found = []
+        composed = []
         for place, part in enumerate(parts):
             name = f"{stem}-{place:03d}{self._suffix(part.shape.partition(':')[0])}"
             key = "/".join(step for step in (self.sink.path, part.directory, name) if step)
-            found.append(ComposedPart(key=key, token=uuid.uuid4().hex, shape=part.shape, chunks=part.chunks))
-        return tuple(found)
+            composed.append(ComposedPart(key=key, token=uuid.uuid4().hex, shape=part.shape, chunks=part.chunks))
+        return tuple(composed)
 
     def _replayed(self, last: Manifest, records: DataFrame, batch: Batch) -> Manifest:
         """The decision that has the micro-batch, if the replay's rows are those that it stands for."""
@@ -266,9 +266,9 @@ class Files:
         if manifest is None:
             # Of so long ago that nobody but a driver taken for dead can ask.
             return last
-        found = records.agg(F.count("*").alias("rows"), F.sum(F.col("_hash").cast("decimal(38,0)")).alias("digest")).first()
-        assert found is not None
-        rows, digest = int(found["rows"]), wrapped(int(found["digest"] or 0))
+        totals = records.agg(F.count("*").alias("rows"), F.sum(F.col("_hash").cast("decimal(38,0)")).alias("digest")).first()
+        assert totals is not None
+        rows, digest = int(totals["rows"]), wrapped(int(totals["digest"] or 0))
         if (rows, digest) != (manifest.rows, manifest.digest):
             need = f"the {manifest.rows} rows of the first run (digest {manifest.digest}); the replay has {rows} (digest {digest})"
             fix = "remove random, clock-dependent and unordered expressions from the query, or persist their results before they are used"
@@ -321,7 +321,7 @@ def _escaped(column: Column, longest_bytes: int) -> Column:
     return F.when(F.coalesce(text, F.lit("")) == "", _NULL_DIRECTORY).otherwise(short)
 
 
-def _told_by_s3(error: Exception) -> str | None:
+def _s3_message(error: Exception) -> str | None:
     """What S3 or its client said; a task's error comes as the text of its traceback. None where a task failed for another reason."""
     if not isinstance(error, PythonException):
         return str(error)

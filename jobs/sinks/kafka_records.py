@@ -39,10 +39,10 @@ def records(sink: KafkaSink, rows: DataFrame, *, updates: bool = True) -> DataFr
     value = _json(fields)
     if not sink.deletes:
         return rows.select(_key(sink.key).alias("key"), value.alias("value"))
-    there = ~F.coalesce(F.col(DELETED), F.lit(False))
+    present = ~F.coalesce(F.col(DELETED), F.lit(False))
     order = newest(rows, updates=updates).alias("_newest")
-    told = rows.select(_key(sink.key).alias("key"), F.when(there, value).alias("value"), order)
-    return told.repartition("key").sortWithinPartitions("_newest").select("key", "value")
+    keyed = rows.select(_key(sink.key).alias("key"), F.when(present, value).alias("value"), order)
+    return keyed.repartition("key").sortWithinPartitions("_newest").select("key", "value")
 
 
 def _key(columns: list[str] | None) -> Column:
@@ -61,10 +61,10 @@ def _must_have(sink: KafkaSink, rows: DataFrame) -> None:
     wanted = [*(sink.key or []), *([DELETED] if sink.deletes else [])]
     missing = [name for name in wanted if name not in rows.columns]
     if missing:
-        there = ", ".join(name for name in rows.columns if name not in ENVELOPE)
+        names = ", ".join(name for name in rows.columns if name not in ENVELOPE)
         fix = (
             "use columns of the rows in the sink's key"
             if DELETED not in missing
             else "set deletes: false, or add a _deleted column to the rows"
         )
-        raise BadDeclaration(path=f"topic {sink.topic}", given=", ".join(missing), need=f"columns of the rows: {there}", fix=fix)
+        raise BadDeclaration(path=f"topic {sink.topic}", given=", ".join(missing), need=f"columns of the rows: {names}", fix=fix)

@@ -180,8 +180,8 @@ class _File:
 
     def finish(self) -> dict[str, object]:
         self.encoder.finish()
-        told = self.target.finish()
-        return {"directory": self.directory, **told, "rows": self.rows, "bytes": self.target.size, "digest": wrapped(self.digest)}
+        target = self.target.finish()
+        return {"directory": self.directory, **target, "rows": self.rows, "bytes": self.target.size, "digest": wrapped(self.digest)}
 
 
 class Upload:

@@ -1,17 +1,23 @@
 """Tables of PostgreSQL as sinks, written by upsert.
 
-Guarantee: each key has the values of its last row, exactly once for any reader. A micro-batch that is run again writes the same values over
-the same keys. Of several rows with one key in a micro-batch the newest by event time, or by the sink's `version`, is written
-(`penstock.jobs.sinks.newest`). Each task writes in one transaction: a reader sees all of its rows or none, and may see some tasks' rows
-before others'.
+Guarantee: each key has the values of its last row, exactly once for any reader. A micro-batch that is run again writes the same values
+for
+the same keys. Of several rows of a key in a micro-batch the newest by event time, or by the sink's `version`, is written
+(`penstock.jobs.sinks.newest`). Each task writes in one transaction: a reader sees all of its rows or none, and may see the rows of some
+tasks
+before those of others.
 
-What it asks: the key is a primary key or a unique constraint, and none of its columns is null. Without a `version` the row written last
-stands, so a driver that was cut off and comes back while another runs could put older values over newer ones; with one it cannot, nor can a
-rewind, and a row that comes late changes nothing. With `deletes` the newest row of a micro-batch is told by event time, not by the version,
-for a tombstone has none; it deletes what is there, and the version goes with the row.
+Requirements: the key is a primary key or has a unique constraint, and its columns are not null. Without a `version` the last write wins,
+so a
+driver that was cut off and resumes while another one runs could overwrite newer values; with a `version` neither it nor a rewind can,
+and a
+late row changes nothing. With `deletes` the newest row of a micro-batch is determined by event time, not by the version, since a
+tombstone
+has none; it deletes the row of the table, and with it the version.
 
-Cost: a shuffle by key, a connection and a transaction a task, and a task's rows in memory until they are committed. A database that is away
-is waited for (`penstock.jobs.databases.retry`); after that the job fails with JOB-053, the micro-batch uncommitted.
+Cost: a shuffle by key, a connection and a transaction per task, and a task's rows in memory until they are committed. An unavailable
+database
+is retried (`penstock.jobs.databases.retry`); after that the job fails with JOB-053, without committing the micro-batch.
 """
 
 from __future__ import annotations
@@ -42,14 +48,14 @@ _STAGED = "penstock_rows"
 
 @dataclass(frozen=True)
 class PostgresTable:
-    """A table to write.
+    """Sink that writes a table.
 
     Args:
-        name: of the sink in the spec.
-        sink: as the spec has it.
-        url: of the database, credentials included.
-        retry_limit_s: for how long a database that is away is waited for.
-        updates: whether a row stands for the one with the same key before it.
+        name: name of the sink in the spec.
+        sink: sink of the spec.
+        url: URL of the database, credentials included.
+        retry_limit_s: how long an unavailable database is retried, in seconds.
+        updates: whether a row replaces the earlier one with its key.
     """
 
     name: str
@@ -60,12 +66,12 @@ class PostgresTable:
 
     @classmethod
     def of(cls, name: str, sink: PostgresSink, context: SinkContext) -> PostgresTable:
-        """The sink of a spec. Raises JOB-050 and JOB-051."""
+        """Builds the sink from its spec. Raises JOB-050 and JOB-051."""
         url = the_url(context.connections, sink.connection, "postgres", f"spec.sinks.{name}")
         return cls(name, sink, url, updates=context.updates)
 
     def check(self) -> None:
-        """Looks whether the table is there and its key is unique.
+        """Checks that the table exists and its key is unique.
 
         Raises:
             DatabaseUnreachable: JOB-053.
@@ -80,11 +86,11 @@ class PostgresTable:
         self._have(columns, wanted)
         if sorted(self.sink.key) not in keys:
             need = f"a primary key or unique constraint on exactly {', '.join(self.sink.key)}"
-            found = "; ".join(", ".join(key) for key in keys) or "none"
-            raise self._unfit(f"{need}; existing: {found}", f"ALTER TABLE {self.sink.table} ADD UNIQUE ({', '.join(self.sink.key)})")
+            keys_there = "; ".join(", ".join(key) for key in keys) or "none"
+            raise self._unfit(f"{need}; existing: {keys_there}", f"ALTER TABLE {self.sink.table} ADD UNIQUE ({', '.join(self.sink.key)})")
 
     def idle(self, now_ms: int) -> None:
-        """Nothing is held back."""
+        """Does nothing: no rows are held back."""
 
     def write(self, rows: DataFrame, batch: Batch) -> None:
         """Upserts the rows of a micro-batch.
@@ -117,7 +123,7 @@ class PostgresTable:
                 raise RowsRefused(path=f"sink {self.name}", given=outcome["refused"], need=f"rows accepted by {self.sink.table}", fix=fix)
 
     def _described(self) -> tuple[list[str], list[list[str]]]:
-        """Columns of the table, and the columns of each of its unique keys, sorted."""
+        """Columns of the table, and the sorted columns of each of its unique keys."""
         import psycopg
 
         try:
@@ -143,16 +149,16 @@ class PostgresTable:
 
 @dataclass(frozen=True)
 class Upsert:
-    """What a task does with its rows; sent to the tasks.
+    """Parameters of a task that writes rows; sent to the tasks.
 
     Args:
-        url: of the database.
-        table: with its schema where it needs one.
-        fields: the rows' columns.
-        key: those of them that a row is known by.
-        version: that of them that says which of two rows is newer.
-        deletes: whether `DELETED` is one of the fields and tells which rows go.
-        retry_limit_s: for how long a database that is away is waited for.
+        url: URL of the database.
+        table: name of the table, with its schema if needed.
+        fields: columns of the rows.
+        key: key columns.
+        version: column that determines the newer of two rows.
+        deletes: whether `DELETED` is one of the fields and marks the rows to delete.
+        retry_limit_s: how long an unavailable database is retried, in seconds.
     """
 
     url: str = field(repr=False)
@@ -164,7 +170,7 @@ class Upsert:
     retry_limit_s: float
 
     def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        """Writes rows of text, and gives back how that went, as `_OUTCOME` has it."""
+        """Writes rows of text, and yields the outcome in the form of `_OUTCOME`."""
         import psycopg
         import pyarrow as pa
 
@@ -198,7 +204,7 @@ class Upsert:
         return [name for name in self.fields if not (self.deletes and name == DELETED)]
 
     def _stage(self) -> Composed:
-        """The table's own types, so that the server reads the texts as it would in an INSERT."""
+        """The table's own types, so that the server parses the texts as in an INSERT."""
         from psycopg.sql import SQL
 
         flag = SQL(", false AS {}").format(_names([DELETED])) if self.deletes else SQL("")
@@ -211,7 +217,7 @@ class Upsert:
         return SQL("COPY {} ({}) FROM STDIN").format(_names([_STAGED]), _names(self.fields))
 
     def _merge(self) -> Composed:
-        """In the keys' order, so that no two writers wait for each other in a circle."""
+        """Ordered by key, so that writers can't deadlock."""
         from psycopg.sql import SQL
 
         rest = [name for name in self._own if name not in self.key]
@@ -226,7 +232,7 @@ class Upsert:
         from psycopg.sql import SQL
 
         same = SQL(" AND ").join(SQL("t.{0} = gone.{0}").format(_names([name])) for name in self.key)
-        # A tombstone has no version; what it deletes is deleted.
+        # A tombstone has no version; it deletes any version.
         return SQL("DELETE FROM {} AS t USING {} AS gone WHERE gone.{} AND {}").format(
             _table(self.table), _names([_STAGED]), _names([DELETED]), same
         )
@@ -246,7 +252,7 @@ def _described(url: str, table: str) -> tuple[list[str], list[list[str]]]:
         "AND has_table_privilege(attrelid, 'SELECT') AND has_table_privilege(attrelid, 'INSERT') "
         "AND has_table_privilege(attrelid, 'UPDATE') ORDER BY attnum"
     )
-    # An index on a part of the rows or on expressions is none that ON CONFLICT (columns) can use.
+    # Partial indexes and indexes on expressions can't be used by ON CONFLICT (columns).
     keys = (
         "SELECT i.indexrelid, a.attname FROM pg_index i JOIN pg_attribute a ON a.attrelid = i.indrelid "
         "AND a.attnum = ANY ((i.indkey::int2[])[0:i.indnkeyatts - 1]) WHERE i.indrelid = to_regclass(%s) "
@@ -256,9 +262,9 @@ def _described(url: str, table: str) -> tuple[list[str], list[list[str]]]:
 
     with connected(url) as connection:
         name = _table(table).as_string(connection)
-        found = [str(row[0]) for row in connection.execute(columns, (name,))]
+        names = [str(row[0]) for row in connection.execute(columns, (name,))]
         indexed = connection.execute(SQL(keys), (name,)).fetchall()
-    return found, [[str(column) for _, column in group] for _, group in itertools.groupby(indexed, key=lambda row: row[0])]
+    return names, [[str(column) for _, column in group] for _, group in itertools.groupby(indexed, key=lambda row: row[0])]
 
 
 def _table(name: str) -> Composed:

@@ -1,4 +1,4 @@
-"""Makes the part files that a manifest names visible: whole, once, and never over what is there."""
+"""Publishes the part files of a manifest: whole, once, and never over an existing file."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from mypy_boto3_s3 import S3Client
 
 _AT_A_TIME = 8
-# Amazon S3 User Guide, "Amazon S3 multipart upload limits".
+# Source: Amazon S3 User Guide, "Amazon S3 multipart upload limits".
 _SMALLEST_PART_BYTES = 5 * 1024 * 1024
 _GONE = ("404", "NoSuchKey", "NoSuchUpload")
 _TAKEN = ("PreconditionFailed", "ConditionalRequestConflict", "412", "409")
@@ -30,12 +30,12 @@ _TAKEN = ("PreconditionFailed", "ConditionalRequestConflict", "412", "409")
 
 @dataclass(frozen=True)
 class Publisher:
-    """Publishes the files of one sink.
+    """Publisher of the files of one sink.
 
     Args:
-        bucket: where they go.
-        chunks_bucket: where the chunks lie.
-        chunks_folder: likewise, with a slash at its end.
+        bucket: bucket of the files.
+        chunks_bucket: bucket of the chunks.
+        chunks_folder: folder of the chunks, with a trailing slash.
     """
 
     bucket: str
@@ -43,7 +43,7 @@ class Publisher:
     chunks_folder: str
 
     def publish(self, staged: Iterable[StagedPart], composed: Iterable[ComposedPart]) -> None:
-        """Completes uploads and puts files together from chunks, those that are not there yet.
+        """Completes uploads and composes files from chunks, unless they exist.
 
         Raises:
             StagedPartGone: JOB-006.
@@ -54,16 +54,16 @@ class Publisher:
                 future.result()
 
     def complete(self, part: StagedPart) -> None:
-        """Completes an upload, unless an earlier try has."""
+        """Completes an upload, unless an earlier attempt has."""
         try:
             self._complete(part.key, part.upload_id, part.etags)
         except ClientError as error:
             if error_code(error) not in (*_GONE, *_TAKEN):
                 raise
-            self._must_be_there(part.key, part.token, f"the upload {part.upload_id} still open, or completed")
+            self._require_published(part.key, part.token, f"the upload {part.upload_id} still open, or completed")
 
     def compose(self, part: ComposedPart) -> None:
-        """Puts a file together, unless an earlier try has."""
+        """Composes a file, unless an earlier attempt has."""
         if self._token(part.key) == part.token:
             return
         try:
@@ -74,15 +74,15 @@ class Publisher:
         except ClientError as error:
             if error_code(error) not in (*_GONE, *_TAKEN):
                 raise
-            self._must_be_there(part.key, part.token, f"its chunks in {self.chunks_folder}, or the file itself")
+            self._require_published(part.key, part.token, f"its chunks in {self.chunks_folder}, or the file itself")
 
     def abort(self, prefix: str, kept: Iterable[str], stem: str) -> None:
-        """Takes away what tries that came to nothing have left.
+        """Deletes what failed attempts have left.
 
         Args:
-            prefix: of the keys.
-            kept: ids of uploads that stay.
-            stem: with which the names of the files begin.
+            prefix: prefix of the keys.
+            kept: ids of uploads to keep.
+            stem: prefix of the file names.
         """
         spared = set(kept)
         pages = self._s3.get_paginator("list_multipart_uploads").paginate(Bucket=self.bucket, Prefix=prefix)
@@ -94,19 +94,19 @@ class Publisher:
         try:
             self._s3.abort_multipart_upload(Bucket=self.bucket, Key=key, UploadId=upload_id)
         except ClientError as error:
-            # Another driver of the same checkpoint, that tidies up as well, was quicker.
+            # Another driver of the same checkpoint has deleted it first.
             if error_code(error) != "NoSuchUpload":
                 raise
 
     def sweep(self, stem: str, kept: Iterable[str]) -> None:
-        """Takes away chunks whose names begin with a stem, but for those that stay."""
+        """Deletes the chunks whose names begin with a stem, except those to keep."""
         spared = set(kept)
         pages = self._s3.get_paginator("list_objects_v2").paginate(Bucket=self.chunks_bucket, Prefix=f"{self.chunks_folder}{stem}")
-        found = [item["Key"].removeprefix(self.chunks_folder) for page in pages for item in page.get("Contents", [])]
-        self.forget(name for name in found if name not in spared)
+        names = [item["Key"].removeprefix(self.chunks_folder) for page in pages for item in page.get("Contents", [])]
+        self.forget(name for name in names if name not in spared)
 
     def forget(self, names: Iterable[str]) -> None:
-        """Takes chunks away; they need not be there."""
+        """Deletes chunks, which need not exist."""
         for name in names:
             self._s3.delete_object(Bucket=self.chunks_bucket, Key=f"{self.chunks_folder}{name}")
 
@@ -115,7 +115,7 @@ class Publisher:
         return client()
 
     def _compose_lines(self, part: ComposedPart) -> None:
-        """Lines can come in any order: large chunks are copied by S3 itself, the small ones are read and written behind them."""
+        """The order of lines does not matter: large chunks are copied by S3 itself, the small ones are read and appended."""
         large = [chunk for chunk in part.chunks if chunk.bytes >= _SMALLEST_PART_BYTES]
         small = [chunk for chunk in part.chunks if chunk.bytes < _SMALLEST_PART_BYTES]
         if not large and sum(chunk.bytes for chunk in small) < PART_BYTES:
@@ -164,14 +164,16 @@ class Publisher:
         return self._s3.get_object(Bucket=self.chunks_bucket, Key=f"{self.chunks_folder}{chunk.name}")["Body"].read()
 
     def _token(self, key: str) -> str | None:
-        """Of an object; None where it is not there, which a job may ask for with LIST alone: HEAD would say that it has no right."""
+        """Token of an object; None if it does not exist, which a job with the permission to list can find out only by LIST: HEAD would
+        be denied.
+        """
         listed = self._s3.list_objects_v2(Bucket=self.bucket, Prefix=key, MaxKeys=1).get("Contents", [])
         if not any(item["Key"] == key for item in listed):
             return None
         return self._s3.head_object(Bucket=self.bucket, Key=key)["Metadata"].get(TOKEN)
 
-    def _must_be_there(self, key: str, token: str, need: str) -> None:
-        """What can't be made any more was made by an earlier try, which the object's token proves."""
+    def _require_published(self, key: str, token: str, need: str) -> None:
+        """An object that can no longer be created must have been created by an earlier attempt, which its token proves."""
         if self._token(key) != token:
             fix = (
                 "delete the checkpoint and start before the lost rows, which writes the published ones again; let the bucket's "

@@ -1,16 +1,19 @@
-"""Hashes in Redis as a sink, written by overwriting.
+"""Hashes in Redis as sinks, written by overwriting.
 
-A row is the hash ``<prefix><key column>:<key column>...`` with a field for each column that is not null, all as text; fields that the hash
-had before and the row has not are taken out. Colons and percent signs within a key column's value are written as ``%3A`` and ``%25``.
+A row is the hash ``<prefix><key column>:<key column>...`` with a field for each column that is not null, all as text; other fields of an
+existing hash are removed. Colons and percent signs within the value of a key column are written as ``%3A`` and ``%25``.
 
-Guarantee: each hash has the values of its last row, exactly once for any reader: a micro-batch that is run again writes the same values. Of
-several rows with one key in a micro-batch the newest by event time is written (`penstock.jobs.sinks.newest`). A hash changes as a whole.
-What Redis
-has answered for is as durable as Redis is set up to be: with its own append-only file and no replica that took over, nothing is lost. The
-row written last stands, so that a driver that was cut off and comes back while another runs could put older values over newer ones.
+Guarantee: each hash has the values of its last row, exactly once for any reader: a micro-batch that is run again writes the same values.
+Of
+several rows of a key in a micro-batch the newest by event time is written (`penstock.jobs.sinks.newest`). A hash changes atomically.
+What
+Redis has acknowledged is as durable as its configuration: with its own append-only file and no failover to a replica, nothing is lost.
+The
+last write wins, so a driver that was cut off and resumes while another one runs could overwrite newer values.
 
-Cost: a shuffle by key, and a round trip for each 500 rows. One primary, no Redis Cluster: a transaction there has one slot. A server that
-is away is waited for (`penstock.jobs.databases.retry`); after that the job fails with JOB-053, the micro-batch uncommitted.
+Cost: a shuffle by key, and a round trip per 500 rows. One primary, no Redis Cluster, where a transaction is limited to one slot. An
+unavailable server is retried (`penstock.jobs.databases.retry`); after that the job fails with JOB-053, without committing the
+micro-batch.
 """
 
 from __future__ import annotations
@@ -42,14 +45,14 @@ _SILENCE_S = 30
 
 @dataclass(frozen=True)
 class RedisHashes:
-    """Hashes to write.
+    """Sink that writes hashes.
 
     Args:
-        name: of the sink in the spec.
-        sink: as the spec has it.
-        url: of the server, credentials included.
-        retry_limit_s: for how long a server that is away is waited for.
-        updates: whether a row stands for the one with the same key before it.
+        name: name of the sink in the spec.
+        sink: sink of the spec.
+        url: URL of the server, credentials included.
+        retry_limit_s: how long an unavailable server is retried, in seconds.
+        updates: whether a row replaces the earlier one with its key.
     """
 
     name: str
@@ -60,12 +63,12 @@ class RedisHashes:
 
     @classmethod
     def of(cls, name: str, sink: RedisSink, context: SinkContext) -> RedisHashes:
-        """The sink of a spec. Raises JOB-050 and JOB-051."""
+        """Builds the sink from its spec. Raises JOB-050 and JOB-051."""
         url = the_url(context.connections, sink.connection, "redis", f"spec.sinks.{name}")
         return cls(name, sink, url, updates=context.updates)
 
     def check(self) -> None:
-        """Looks whether the server answers and lets the job in.
+        """Checks that the server responds and accepts the credentials.
 
         Raises:
             DatabaseUnreachable: JOB-053.
@@ -82,7 +85,7 @@ class RedisHashes:
             raise self._away(str(error)) from None
 
     def idle(self, now_ms: int) -> None:
-        """Nothing is held back."""
+        """Does nothing: no rows are held back."""
 
     def write(self, rows: DataFrame, batch: Batch) -> None:
         """Overwrites the hashes of a micro-batch's rows.
@@ -117,15 +120,15 @@ class RedisHashes:
 
 @dataclass(frozen=True)
 class Overwrite:
-    """What a task does with its rows; sent to the tasks.
+    """Parameters of a task that writes hashes; sent to the tasks.
 
     Args:
-        url: of the server.
-        prefix: of each hash's key.
-        key: the columns that the hash's key is made of.
-        ttl_ms: for how long a hash stays; None: for ever.
-        deletes: whether `DELETED` tells which hashes go.
-        retry_limit_s: for how long a server that is away is waited for.
+        url: URL of the server.
+        prefix: prefix of each hash's key.
+        key: columns of the hash's key.
+        ttl_ms: time to live of a hash, in milliseconds; None for no expiry.
+        deletes: whether `DELETED` marks the hashes to delete.
+        retry_limit_s: how long an unavailable server is retried, in seconds.
     """
 
     url: str = field(repr=False)
@@ -136,7 +139,7 @@ class Overwrite:
     retry_limit_s: float
 
     def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        """Writes rows of text, and gives back how that went, as `_OUTCOME` has it."""
+        """Writes rows of text, and yields the outcome in the form of `_OUTCOME`."""
         import pyarrow as pa
         import redis
 
@@ -152,7 +155,7 @@ class Overwrite:
                     outcome["rows"] += len(some)
         except redis.RedisError as error:
             outcome["away" if is_away(error) else "refused"] = str(error)
-        # What is left has to be taken from Spark, or the task would end before its input does.
+        # The remaining rows are read from Spark, or the task would end before its input does.
         for _ in rows:
             pass
         yield pa.RecordBatch.from_pylist([outcome], pa.schema([("rows", pa.int64()), ("away", pa.string()), ("refused", pa.string())]))
@@ -182,7 +185,7 @@ class Overwrite:
 
 
 def client(url: str) -> redis.Redis:
-    """A client that notices a server that is gone. It tries nothing again by itself."""
+    """A client that detects a lost connection. It does not retry on its own."""
     import redis
     from redis.backoff import NoBackoff
     from redis.retry import Retry
@@ -193,7 +196,7 @@ def client(url: str) -> redis.Redis:
 
 
 def is_away(error: Exception) -> bool:
-    """Whether an error is the server's absence or hurry, and goes away by itself: no answer, a start, a failover."""
+    """Whether an error is temporary: the server does not respond, is starting, or fails over."""
     import redis
 
     if isinstance(error, redis.AuthenticationError | redis.exceptions.AuthorizationError):

@@ -1,4 +1,4 @@
-"""What every sink is to a micro-batch."""
+"""The interface of all sinks."""
 
 from __future__ import annotations
 
@@ -12,18 +12,18 @@ from pyspark.sql import DataFrame, SparkSession
 from penstock.jobs.configuration.kafka_access import KafkaAccess
 from penstock.jobs.storage.checkpoint import Checkpoint
 
-# A time at which everything is due: what a sink is told once its job ends.
+# A time at which everything is due: passed to a sink when its job ends.
 FOREVER_MS = 2**62
 
 
 @dataclass(frozen=True)
 class Batch:
-    """A micro-batch as a sink sees it.
+    """A micro-batch, as passed to a sink.
 
     Args:
-        number: Spark's number of it; a replay has the same.
-        rows: rows for this sink.
-        time_ms: the micro-batch's own time in epoch milliseconds; a replay has the same.
+        number: Spark's number of the micro-batch; the same in a replay.
+        rows: number of rows for this sink.
+        time_ms: time of the micro-batch in epoch milliseconds; the same in a replay.
     """
 
     number: int
@@ -32,39 +32,40 @@ class Batch:
 
 
 class BatchSink(Protocol):
-    """Where the rows of each micro-batch go.
+    """Destination of the rows of each micro-batch.
 
-    A micro-batch may be written again after a failure: a sink recognises that by the number, or its docstring says what a reader then sees.
+    A micro-batch may be written again after a failure: a sink recognizes that by its number, or its docstring states what readers then
+    see.
     """
 
     def check(self) -> None:
-        """Looks before the query starts whether the sink can be written to.
+        """Checks before the query starts that the sink can be written to.
 
         Raises:
-            PenstockError: it can't, or its settings do not fit what is there.
+            PenstockError: it can't be written to, or its settings do not fit the existing table, topic or bucket.
         """
 
     def write(self, rows: DataFrame, batch: Batch) -> None:
-        """Writes the rows of a micro-batch: data columns, with the envelope beside them."""
+        """Writes the rows of a micro-batch: data columns and the envelope."""
 
     def idle(self, now_ms: int) -> None:
-        """Called now and then between micro-batches while there is nothing to do, `now_ms` by the clock; with `FOREVER_MS` at the end."""
+        """Called between micro-batches while the query is idle, with the wall-clock time in `now_ms`; with `FOREVER_MS` at the end."""
 
 
 @dataclass(frozen=True)
 class SinkContext:
-    """What sinks are built from beside their spec.
+    """Context that sinks are built with, in addition to their spec.
 
     Args:
         job: name of the job.
-        session: Spark's session.
-        kafka: how to reach the brokers.
+        session: Spark session.
+        kafka: connection to the brokers.
         connections: name -> URL of databases and endpoints, credentials included.
-        output_bucket: the environment's.
-        identity: tells this checkpoint from any other.
-        checkpoint: where manifests lie.
-        app: the app's module, for functions that it brings.
-        updates: whether an output's row stands for the one with the same key before it, see `penstock.jobs.stream.streams.Stream`.
+        output_bucket: output bucket of the environment.
+        identity: unique id of the checkpoint.
+        checkpoint: checkpoint with the manifests.
+        app: the app's module, for the functions it defines.
+        updates: whether a row of an output replaces the earlier one with its key, see `penstock.jobs.stream.streams.Stream`.
     """
 
     job: str

@@ -1,7 +1,8 @@
-"""Rows as text, the last of each key alone: what a sink that overwrites by key gets.
+"""Rows as text, only the last one of each key, for sinks that overwrite by key.
 
-The tasks that write get every value as text from Spark: it can be the text of any type of a database, and no value, however large or
-early, is beyond what Python can hold.
+The tasks that write get every value as text from Spark: it can represent a value of any database type, and timestamps outside of the
+range
+of Python's types.
 """
 
 from __future__ import annotations
@@ -16,11 +17,11 @@ from pyspark.sql.types import ArrayType, BinaryType, DataType, MapType, StringTy
 from penstock.jobs.sinks.newest import newest
 from penstock.jobs.stream.streams import ENVELOPE
 
-# What one task writes in one go; its rows are kept in memory until the database has them.
+# Rows that a task writes at a time; they are kept in memory until the database has committed them.
 ROWS_A_TASK = 50_000
-# What takes the place of U+0000, which PostgreSQL's text can't hold.
+# Replacement of U+0000, which PostgreSQL's text can't contain.
 _REPLACEMENT = "\ufffd"
-# In JSON it is written out, and a backslash may be one that is meant.
+# In JSON it is escaped, and its backslash may be part of the data.
 _NUL_IN_JSON = r"(?<!\\)((?:\\\\)*)\\u0000"
 
 
@@ -28,8 +29,8 @@ def fields_of(rows: DataFrame, *without: str) -> list[str]:
     """Names of the data columns.
 
     Args:
-        rows: of a micro-batch.
-        without: columns that are none of the row's own.
+        rows: rows of a micro-batch.
+        without: columns that are not part of the data.
     """
     return [name for name in rows.columns if name not in ENVELOPE and name not in without]
 
@@ -37,18 +38,19 @@ def fields_of(rows: DataFrame, *without: str) -> list[str]:
 def last_of_each_key(
     rows: DataFrame, fields: Sequence[str], key: Sequence[str], count: int, *, updates: bool, version: str | None = None
 ) -> DataFrame:
-    """The rows with the fields as text; of those with one key, the one that is newest.
+    """The rows with their fields as text; only the newest one of each key.
 
     Args:
         rows: data rows of a micro-batch.
-        fields: that are kept, those of the key among them.
-        key: columns.
-        count: of the rows.
-        updates: whether a row stands for the one with the same key before it.
-        version: the column that says which is newest; None: the event time. See `penstock.jobs.sinks.newest` for rows that are equally new.
+        fields: fields to keep, those of the key included.
+        key: key columns.
+        count: number of rows.
+        updates: whether a row replaces the earlier one with its key.
+        version: column that determines the newest row; None for the event time. `penstock.jobs.sinks.newest` decides among equally new
+            rows.
 
     Returns:
-        Partitions of about `ROWS_A_TASK` rows, with no key in two of them.
+        Partitions of about `ROWS_A_TASK` rows; all rows of a key are in the same one.
     """
     keys = {f"_key{number}": _column(name) for number, name in enumerate(key)}
     texts = rows.select(
@@ -62,14 +64,14 @@ def last_of_each_key(
 
 
 def as_text(name: str, kind: DataType) -> Column:
-    """A column's values as text: times in ISO 8601 and UTC, bytes as ``\\x`` and hexadecimal digits, what is nested as JSON."""
+    """A column's values as text: timestamps in ISO 8601 and UTC, bytes as ``\\x`` and hexadecimal digits, nested values as JSON."""
     column = _column(name)
     if isinstance(kind, StringType):
         return F.translate(column, "\0", _REPLACEMENT)
     if isinstance(kind, BinaryType):
         return F.concat(F.lit("\\x"), F.lower(F.hex(column)))
     if isinstance(kind, TimestampType):
-        # The session's zone is UTC (jobs/driver/session.py).
+        # The session's time zone is UTC (jobs/driver/session.py).
         return F.date_format(column, "yyyy-MM-dd'T'HH:mm:ss.SSSSSSXXX")
     if isinstance(kind, ArrayType | MapType | StructType):
         json = F.to_json(column, {"ignoreNullFields": "false"})

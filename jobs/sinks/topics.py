@@ -1,7 +1,8 @@
 """Kafka topics as sinks, written by Spark's own writer.
 
-Guarantee: at least once. A micro-batch that is run again writes its records again, under the same keys: a reader of a compacted topic, or
-one that keeps the last record of a key, sees no difference. Cost: none beyond the write.
+Guarantee: at least once. A micro-batch that is run again writes its records again, with the same keys: a reader of a compacted topic, or
+one
+that keeps the last record of a key, sees no difference. Cost: none beyond the write.
 """
 
 from __future__ import annotations
@@ -25,12 +26,12 @@ from penstock.jobs.spec.requested_topics import MAX_RECORD_BYTES
 
 @dataclass(frozen=True)
 class Topic:
-    """A topic to write.
+    """Sink that writes a topic.
 
     Args:
-        sink: of the spec.
-        brokers: how to reach them.
-        updates: whether a row stands for the one with the same key before it.
+        sink: sink of the spec.
+        brokers: connection to the brokers.
+        updates: whether a row replaces the earlier one with its key.
     """
 
     sink: KafkaSink
@@ -39,11 +40,11 @@ class Topic:
 
     @classmethod
     def of(cls, name: str, sink: KafkaSink, context: SinkContext) -> Topic:
-        """The sink of a spec; a topic knows its own name."""
+        """Builds the sink from its spec; the spec has the name of the topic."""
         return cls(sink, context.kafka, context.updates)
 
     def check(self) -> None:
-        """Looks whether the topic is there.
+        """Checks that the topic exists.
 
         Raises:
             BrokersUnreachable: JOB-001.
@@ -57,10 +58,10 @@ class Topic:
             raise BrokersUnreachable(path="brokers", given=self.brokers.address, need=need, fix=fix) from None
 
     def idle(self, now_ms: int) -> None:
-        """Nothing is held back."""
+        """Does nothing: no rows are held back."""
 
     def write(self, rows: DataFrame, batch: Batch) -> None:
-        """Writes the rows of a micro-batch, as `penstock.jobs.sinks.kafka_records.records` says.
+        """Writes the rows of a micro-batch, formatted by `penstock.jobs.sinks.kafka_records.records`.
 
         Raises:
             BadDeclaration: JOB-004.
@@ -70,16 +71,16 @@ class Topic:
 
 
 def admin_of(brokers: KafkaAccess) -> AdminClient:
-    """A client that looks at the brokers."""
+    """An admin client of the brokers."""
     return AdminClient({**client_settings(brokers), "log_level": 0})
 
 
 def cluster_with(admin: AdminClient, topic: str) -> ClusterMetadata:
-    """What the brokers say of themselves and their topics.
+    """The brokers' metadata of themselves and their topics.
 
     Raises:
-        TopicNotFound: JOB-002, a topic that they do not have, or that the job may not see.
-        KafkaException: no answer.
+        TopicNotFound: JOB-002, a topic does not exist, or the job has no permission to describe it.
+        KafkaException: the brokers did not respond.
     """
     known = insist(lambda: admin.list_topics(timeout=CALL_S))
     if topic not in known.topics:

@@ -1,7 +1,8 @@
-"""The task's part of writing a topic exactly once: one transaction a task and micro-batch, with its mark inside.
+"""Tasks of the exactly-once topic sink: one transaction per task and micro-batch, which includes its mark.
 
-The mark is an offset committed in the same transaction: group of the sink, topic of the sink, partition number of the task, offset number
-of the micro-batch, and the manifest's token as its metadata. Records and mark are there together or not at all.
+The mark is an offset committed in the same transaction: the group is the sink's, the topic the sink's, the partition is the number of
+the
+task, the offset the number of the micro-batch, and the metadata the token of the manifest. Records and mark are committed atomically.
 """
 
 from __future__ import annotations
@@ -24,12 +25,12 @@ if TYPE_CHECKING:
 
 Answer = TypeVar("Answer")
 
-# What becomes of a task's rows: written now, found written by an earlier try, not those that were decided, or found written by somebody
-# who decided otherwise.
+# Outcomes of a task's rows: written now, already written by an earlier attempt, different from the decided ones, or already written by a
+# driver with another manifest.
 WRITTEN, SKIPPED, DIFFERS, FOREIGN = "written", "skipped", "differs", "foreign"
 OUTCOME_SCHEMA = "task long, outcome string, rows long, digest long, marked long"
 CALL_S = 60.0
-# Kafka protocol guide, "Error Codes": what a broker says that has just started, or while a transaction before is being ended.
+# Kafka protocol guide, "Error Codes": answers of a broker that has just started, or while the previous transaction is being ended.
 _ASK_AGAIN = {
     KafkaError.COORDINATOR_LOAD_IN_PROGRESS,
     KafkaError.COORDINATOR_NOT_AVAILABLE,
@@ -37,17 +38,17 @@ _ASK_AGAIN = {
     KafkaError.CONCURRENT_TRANSACTIONS,
 }
 _BACKOFF_S = 0.1
-# The same partition for a key as Java's clients choose (librdkafka, CONFIGURATION.md, `partitioner`), so that it does not matter which
-# sink a topic is written with.
+# The same partitioner as in Java's clients (librdkafka, CONFIGURATION.md, `partitioner`), so that a key keeps its partition whichever sink
+# writes the topic.
 _PARTITIONER = "murmur2_random"
 
 
 @dataclass(frozen=True)
 class Share:
-    """What one task has to write, as it was decided.
+    """The decided share of one task.
 
     Args:
-        rows: how many.
+        rows: number of rows.
         digest: sum of their hashes modulo 2^64, as a signed number.
     """
 
@@ -57,17 +58,17 @@ class Share:
 
 @dataclass(frozen=True)
 class TransactionWriter:
-    """What a task needs to write its share; sent to the tasks.
+    """Parameters of a task that writes its share; sent to the tasks.
 
     Args:
-        access: to the brokers.
-        topic: to write.
-        name: of the consumer group that holds the marks; the transactional ids begin with it.
-        timeout_ms: for how long the brokers keep a transaction open.
+        access: access to the brokers.
+        topic: topic to write.
+        name: consumer group that holds the marks, and prefix of the transactional ids.
+        timeout_ms: how long the brokers keep a transaction open, in milliseconds.
         batch: number of the micro-batch.
-        token: of the manifest.
-        fresh: whether this try has written the manifest, so that no mark of this micro-batch or a later one can be there but its own.
-        shares: task -> what it has to write.
+        token: token of the manifest.
+        fresh: whether this attempt wrote the manifest, so that any mark of this or a later micro-batch must be its own.
+        shares: task -> decided share.
     """
 
     access: KafkaAccess
@@ -80,10 +81,10 @@ class TransactionWriter:
     shares: dict[int, Share]
 
     def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        """Writes records and tells what became of them, as `OUTCOME_SCHEMA` has it.
+        """Writes records and yields their outcome in the form of `OUTCOME_SCHEMA`.
 
         Args:
-            batches: columns ``task`` (int, one and the same in all rows), ``key`` and ``value`` (text or null) and ``hash`` (long).
+            batches: columns ``task`` (int, the same in all rows), ``key`` and ``value`` (text or null) and ``hash`` (long).
         """
         import pyarrow as pa
 
@@ -96,8 +97,9 @@ class TransactionWriter:
 
     def _write(self, task: int, first: pa.RecordBatch, more: Iterator[pa.RecordBatch]) -> dict[str, object]:
         producer = Producer(producer_settings(self.access, f"{self.name}.{task}", self.timeout_ms))
-        # From here on every earlier producer of this task is fenced: what it has open is aborted, and it commits nothing more. So the mark
-        # that is read next is the last word.
+        # From here on every earlier producer of this task is fenced: its open transaction is aborted, and it can commit no other. The mark
+        # that is read
+        # next is therefore final.
         insist(lambda: producer.init_transactions(CALL_S))
         consumer = Consumer(consumer_settings(self.access, self.name))
         try:
@@ -109,7 +111,7 @@ class TransactionWriter:
             consumer.close()
 
     def _marked(self, task: int, mark: TopicPartition) -> dict[str, object]:
-        """A mark of this micro-batch is one of its earlier tries, or of another run; a later one is of the run that took over from us."""
+        """A mark of this micro-batch is from an earlier attempt or another run; a later one is from the run that took over."""
         ours = mark.metadata == self.token if mark.offset == self.batch else not self.fresh
         return _outcome(task, SKIPPED if ours else FOREIGN, marked=mark.offset)
 
@@ -132,7 +134,7 @@ class TransactionWriter:
         return _outcome(task, WRITTEN, rows, wrapped(digest))
 
     def _commit(self, producer: Producer, task: int) -> None:
-        """Where records and mark come to be there."""
+        """Records and mark are committed here."""
         insist(lambda: producer.commit_transaction(CALL_S))
 
     def _produce(self, producer: Producer, batch: pa.RecordBatch) -> None:
@@ -142,7 +144,7 @@ class TransactionWriter:
                     producer.produce(self.topic, value=value, key=key)
                     break
                 except BufferError:
-                    # The client's queue is full: let it send some of it. What could not be delivered fails the commit.
+                    # The client's queue is full: serve it until records are sent. A failed delivery fails the commit.
                     producer.poll(0.1)
         producer.poll(0)
 
@@ -151,15 +153,15 @@ def producer_settings(access: KafkaAccess, transactional_id: str, timeout_ms: in
     """Settings of a transactional producer.
 
     Args:
-        access: to the brokers.
-        transactional_id: of which the brokers let one producer live at a time.
-        timeout_ms: for how long they keep a transaction open.
+        access: access to the brokers.
+        transactional_id: its transactional id; the brokers allow one live producer for each.
+        timeout_ms: how long the brokers keep a transaction open, in milliseconds.
     """
     return {
         **client_settings(access),
         "transactional.id": transactional_id,
         "transaction.timeout.ms": timeout_ms,
-        # A record that can't be delivered must be given up before its transaction is (librdkafka, CONFIGURATION.md).
+        # The delivery time-out of a record must end before that of its transaction (librdkafka, CONFIGURATION.md).
         "message.timeout.ms": timeout_ms,
         "message.max.bytes": MAX_RECORD_BYTES,
         "partitioner": _PARTITIONER,
@@ -170,7 +172,7 @@ def producer_settings(access: KafkaAccess, transactional_id: str, timeout_ms: in
 
 
 def consumer_settings(access: KafkaAccess, group: str) -> dict[str, Any]:
-    """Settings of a consumer that reads nothing but the marks. It waits for marks of transactions that are about to end."""
+    """Settings of a consumer that only reads the marks. It waits for marks of transactions that are about to end."""
     return {
         **client_settings(access),
         "group.id": group,
@@ -182,7 +184,7 @@ def consumer_settings(access: KafkaAccess, group: str) -> dict[str, Any]:
 
 
 def insist(call: Callable[[], Answer]) -> Answer:
-    """A call's answer, asked for again while the brokers say that they soon have one, for at most `CALL_S`."""
+    """The result of a call, retried while the brokers answer that it is not available yet, for at most `CALL_S`."""
     until_s = time.monotonic() + CALL_S
     while True:
         try:

@@ -1,11 +1,16 @@
-"""An HTTP endpoint as a sink: the rows of a micro-batch as JSON arrays by POST, for alerts.
+"""An HTTP endpoint as a sink: POSTs the rows of a micro-batch as JSON arrays, for alerts.
 
-Guarantee: at least once. A micro-batch that is run again posts the same arrays again, each under the same ``Idempotency-Key``, made of its
-place and its content: an endpoint that keeps the keys it has seen takes each array once. Any answer of 2xx is taken for yes; 408, 425, 429,
-5xx and no answer are tried again with growing pauses (or what ``Retry-After`` asks for, up to a minute); all else fails the job at once,
-with JOB-056, as does the last attempt.
+Guarantee: at least once. A micro-batch that is run again posts the same arrays again, each with the same ``Idempotency-Key``, derived
+from
+its position and content: an endpoint that remembers the keys accepts each array once. Any 2xx response is a success; 408, 425, 429, 5xx
+and
+no response are retried with growing pauses (or those of ``Retry-After``, up to a minute); any other response, and the last failed
+attempt,
+fails the job with JOB-056.
 
-Cost: the rows go through the driver, and the micro-batch waits for the endpoint. It is for what people read, not for data.
+Cost: the rows go through the driver, and the micro-batch waits for the endpoint. It is meant for notifications that people read, not for
+bulk
+data.
 """
 
 from __future__ import annotations
@@ -30,7 +35,7 @@ from penstock.jobs.spec.connection_addresses import redacted, the_url
 if TYPE_CHECKING:
     import httpx
 
-# RFC 9110 and RFC 6585 say of these that the same request may be taken later.
+# Statuses after which the same request may succeed later (RFC 9110, RFC 6585).
 _LATER = frozenset({408, 425, 429})
 _FIRST_PAUSE_S = 0.5
 _LONGEST_PAUSE_S = 60.0
@@ -38,13 +43,13 @@ _LONGEST_PAUSE_S = 60.0
 
 @dataclass(frozen=True)
 class Webhook:
-    """An endpoint to post to.
+    """Sink that posts to an endpoint.
 
     Args:
-        name: of the sink in the spec.
-        sink: as the spec has it.
-        url: of the endpoint, credentials included.
-        identity: of the checkpoint, so that two jobs never have the same keys.
+        name: name of the sink in the spec.
+        sink: sink of the spec.
+        url: URL of the endpoint, credentials included.
+        identity: unique id of the checkpoint, so that two jobs never use the same keys.
     """
 
     name: str
@@ -54,20 +59,20 @@ class Webhook:
 
     @classmethod
     def of(cls, name: str, sink: WebhookSink, context: SinkContext) -> Webhook:
-        """The sink of a spec. Raises JOB-050 and JOB-051."""
+        """Builds the sink from its spec. Raises JOB-050 and JOB-051."""
         return cls(name, sink, the_url(context.connections, sink.connection, "http", f"spec.sinks.{name}"), context.identity)
 
     def check(self) -> None:
-        """Nothing is asked: there is no request that every endpoint takes without doing something."""
+        """Does nothing: no request is free of side effects on every endpoint."""
 
     def idle(self, now_ms: int) -> None:
-        """Nothing is held back."""
+        """Does nothing: no rows are held back."""
 
     def write(self, rows: DataFrame, batch: Batch) -> None:
         """Posts the rows of a micro-batch.
 
         Args:
-            rows: data rows; those of the columns ``key`` and ``value`` alone are JSON already.
+            rows: data rows; those with only the columns ``key`` and ``value`` are JSON already.
             batch: the micro-batch.
 
         Raises:
@@ -77,11 +82,11 @@ class Webhook:
             return
         json = F.to_json(F.struct(*fields_of(rows)), {"ignoreNullFields": "false"})
         line = F.col("value") if rows.columns == ["key", "value"] else json
-        # In an order of their own, so that a replay cuts the same arrays.
+        # Sorted, so that a replay posts the same arrays.
         lines = (str(row["line"]) for row in rows.select(line.alias("line")).orderBy("line").toLocalIterator())
         with self._client() as client:
             for place, array in enumerate(self._arrays(lines)):
-                # Two arrays may be alike, and both are meant.
+                # Two arrays with the same content are both posted.
                 whole = f"{self.identity}/{self.name}/{batch.number}/{place}/".encode() + array
                 self._post(client, array, batch, hashlib.sha256(whole).hexdigest()[:32])
 
@@ -93,7 +98,7 @@ class Webhook:
         import httpx
 
         parts = urlsplit(self.url)
-        # Apart from the URL, which httpx would write into its log.
+        # Without the URL, which httpx would log.
         auth = (unquote(parts.username), unquote(parts.password or "")) if parts.username else None
         return httpx.Client(auth=auth, timeout=self.sink.timeout / 1000, headers={"User-Agent": "penstock"})
 
@@ -125,6 +130,6 @@ class Webhook:
 
 
 def _asked_for(answer: httpx.Response, pause_s: float) -> float:
-    """The seconds that an answer asks to wait; a date there is not looked at."""
+    """The seconds that a response asks to wait; a date is ignored."""
     asked = answer.headers.get("Retry-After", "")
     return min(float(asked), _LONGEST_PAUSE_S) if asked.isdigit() else pause_s
