@@ -1,1 +1,1 @@
-"""Terraform on this machine: stacks synthesized, applied and destroyed."""
+"""Terraform on this machine: stacks are synthesized, planned, applied and destroyed."""

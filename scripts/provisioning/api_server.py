@@ -1,4 +1,4 @@
-"""Whether this machine reaches the cluster's API server: asked before any chart is applied, for Helm would wait for minutes."""
+"""Check that this machine reaches the cluster's API server, before any chart is applied: Helm would wait for minutes."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from urllib.parse import urlsplit
 from penstock.infra.environment import Environment
 from penstock.scripts.provisioning.errors import ApiServerNotReached
 
-# A private endpoint drops the packets of a machine outside of the VPC: nothing comes back at all.
+# A private endpoint drops packets from outside of the VPC; the client gets no response at all.
 REACH_LIMIT_S = 8.0
 
 
@@ -23,9 +23,9 @@ class ClusterAddress:
     """A cluster's API server.
 
     Args:
-        name: of the cluster.
+        name: name of the cluster.
         endpoint: its URL.
-        ca_pem: the certificate authority's certificate.
+        ca_pem: certificate of its CA.
     """
 
     name: str
@@ -34,7 +34,7 @@ class ClusterAddress:
 
 
 def cluster_address(outputs: Mapping[str, Any]) -> ClusterAddress | None:
-    """The API server by the cluster stack's outputs; None: they are not there, for the stack is not applied."""
+    """Return the API server named in the cluster stack's outputs; None if the stack is not applied."""
     named = [outputs.get(name) for name in ("cluster_name", "cluster_endpoint", "cluster_ca")]
     if not all(named):
         return None
@@ -46,15 +46,15 @@ def cluster_address(outputs: Mapping[str, Any]) -> ClusterAddress | None:
 
 
 def reach(address: ClusterAddress, environment: Environment, limit_s: float = REACH_LIMIT_S) -> None:
-    """Nothing where the API server is reached by TCP and shows a certificate of its own authority.
+    """Connect to the API server by TCP and verify that its certificate is signed by the cluster's CA.
 
     Args:
-        address: of the API server.
-        environment: whose it is, for the message.
-        limit_s: how long it may take.
+        address: the API server.
+        environment: name of the environment, for the message.
+        limit_s: timeout in seconds.
 
     Raises:
-        ApiServerNotReached: DEP-007, with the two ways out.
+        ApiServerNotReached: DEP-007, with two solutions.
     """
     url = urlsplit(address.endpoint)
     host, port = url.hostname or "", url.port or 443

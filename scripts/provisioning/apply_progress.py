@@ -1,4 +1,4 @@
-"""How far an apply or a destroy is: a bar on a terminal, elsewhere a line now and then, for a log without one looks dead."""
+"""Progress of an apply or a destroy: a bar on a terminal, elsewhere a line from time to time, so that a log does not look dead."""
 
 from __future__ import annotations
 
@@ -12,17 +12,17 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 
 from penstock.scripts.progress import Steps
 
-# Between two lines where there is no terminal.
+# Interval of lines without a terminal.
 LINE_EVERY_S = 30.0
 
 
 class ApplyProgress:
-    """What is done of how much, and what is waited for.
+    """Finished resources, their total, and those in progress.
 
     Args:
         stack: the stack's id.
-        total: how many resources are to be done.
-        steps: gets the lines where there is no terminal.
+        total: number of resources to change.
+        steps: receives the lines without a terminal.
     """
 
     def __init__(self, stack: str, total: int, steps: Steps) -> None:
@@ -36,7 +36,7 @@ class ApplyProgress:
 
     @contextmanager
     def shown(self) -> Iterator[ApplyProgress]:
-        """Shows a bar meanwhile, where there is a terminal."""
+        """Show a bar meanwhile, on a terminal."""
         console = Console(stderr=True)
         if not console.is_terminal:
             yield self
@@ -47,7 +47,7 @@ class ApplyProgress:
             yield self
 
     def take(self, event: Mapping[str, Any]) -> None:
-        """Takes in an event of Terraform's."""
+        """Process an event from Terraform."""
         hook = event.get("hook") or {}
         address = hook.get("resource", {}).get("addr", "")
         kind = event.get("type")

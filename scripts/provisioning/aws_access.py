@@ -1,4 +1,4 @@
-"""AWS as an environment has it: the account, the region, an emulator's endpoints; and what boto3 raises, in our terms."""
+"""AWS of an environment: its account, region and, for an emulator, endpoints; boto3's exceptions are converted into coded errors."""
 
 from __future__ import annotations
 
@@ -25,14 +25,14 @@ from penstock.infra.environment import Environment
 from penstock.scripts.errors import AwsNotReached, AwsRefused, CredentialsMissing
 from penstock.scripts.provisioning.errors import CredentialsRefused, OtherAccount
 
-# AWS answers within a second; an endpoint that takes a connection and never answers is told after this.
+# AWS responds within a second; an endpoint that accepts connections and never responds is reported after this time.
 CONNECT_LIMIT_S = 5.0
 READ_LIMIT_S = 20.0
 ATTEMPTS = 3
 
-# What boto3 raises where it finds no credentials, or none that it can use.
+# Exceptions of boto3 for missing or incomplete credentials.
 NO_CREDENTIALS = (NoCredentialsError, PartialCredentialsError, ProfileNotFound, CredentialRetrievalError, SSOError, TokenRetrievalError)
-# Source: AWS STS and IAM, "Common errors", and what S3, EC2 and the JSON services say for the same.
+# Source: AWS STS and IAM, "Common errors", and the corresponding codes of S3, EC2 and the JSON services.
 _EXPIRED = {"ExpiredToken", "ExpiredTokenException", "RequestExpired"}
 _WRONG = {
     "InvalidClientTokenId",
@@ -50,11 +50,11 @@ SIGN_IN = "sign in (aws sso login, or set AWS_PROFILE or AWS_ACCESS_KEY_ID and A
 
 @dataclass(frozen=True)
 class Caller:
-    """Who AWS takes this machine for.
+    """The identity of this machine's AWS credentials.
 
     Args:
         account: 12 digits.
-        arn: of the user or the role's session.
+        arn: ARN of the user or of the role's session.
     """
 
     account: str
@@ -65,9 +65,9 @@ class AwsAccess:
     """AWS of one environment.
 
     Args:
-        environment: whose account, region and endpoints.
-        base: the variables of this process.
-        read_limit_s: how long a response may take.
+        environment: supplies account, region and endpoints.
+        base: environment variables of this process.
+        read_limit_s: read timeout in seconds.
     """
 
     def __init__(self, environment: Environment, base: Mapping[str, str] | None = None, *, read_limit_s: float = READ_LIMIT_S) -> None:
@@ -82,19 +82,20 @@ class AwsAccess:
 
     @property
     def variables(self) -> dict[str, str]:
-        """The variables that Terraform and the AWS command line run with.
+        """Environment variables of Terraform and the AWS CLI.
 
-        An emulated AWS gets keys that are none, so that no real key is ever used on it; its account is that of a key of 12 digits.
+        For an emulated AWS they contain dummy keys, so that no real key is ever sent to it; its account is the one of a key of 12
+        digits.
         """
         if self.environment.spec.endpoints is None:
             return {**self._base, "AWS_REGION": self.environment.spec.region}
         return {**{name: value for name, value in self._base.items() if not name.startswith("AWS_")}, **self._emulated()}
 
     def client(self, service: str) -> Any:
-        """A boto3 client.
+        """Return a boto3 client.
 
         Args:
-            service: by its name in boto3.
+            service: boto3's name of the service.
 
         Raises:
             CredentialsMissing: TOOL-030.
@@ -108,7 +109,7 @@ class AwsAccess:
             return session.client(service, endpoint_url=spec.endpoints.of(service), config=self._config, **keys)
 
     def caller(self) -> Caller:
-        """Who this machine is to AWS.
+        """Return the identity of this machine's credentials.
 
         Raises:
             CredentialsMissing: TOOL-030.
@@ -121,11 +122,11 @@ class AwsAccess:
         return Caller(said["Account"], said["Arn"])
 
     def check_account(self) -> Caller:
-        """Who this machine is to AWS, in the environment's account.
+        """Return the identity of this machine's credentials, which must be in the environment's account.
 
         Raises:
             OtherAccount: DEP-002.
-            PenstockError: as `caller`.
+            PenstockError: see `caller`.
         """
         caller = self.caller()
         if caller.account != self.environment.spec.account:
@@ -153,10 +154,10 @@ class AwsAccess:
 
 @contextmanager
 def translated(place: str) -> Iterator[None]:
-    """What boto3 raises, in our terms.
+    """Convert boto3's exceptions into coded errors.
 
     Args:
-        place: what was asked, for the message.
+        place: what was requested, for the message.
 
     Raises:
         CredentialsMissing: TOOL-030.
@@ -176,7 +177,7 @@ def translated(place: str) -> Iterator[None]:
 
 
 def code_of(error: ClientError) -> str:
-    """AWS's code of a refusal."""
+    """Return the error code from AWS."""
     return str(error.response.get("Error", {}).get("Code", ""))
 
 
@@ -192,5 +193,5 @@ def _refused(error: ClientError, place: str) -> CredentialsRefused | AwsRefused:
 
 
 def one_line(error: Exception) -> str:
-    """What an error says, in one line."""
+    """Return the error's message in one line."""
     return " ".join(str(error).split())

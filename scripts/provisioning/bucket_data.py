@@ -1,4 +1,4 @@
-"""What is in a bucket: whether anything is, and how it is emptied for good."""
+"""Data in a bucket: whether it has any, and its permanent deletion."""
 
 from __future__ import annotations
 
@@ -10,16 +10,16 @@ from botocore.exceptions import ClientError
 from penstock.scripts.errors import AwsRefused
 from penstock.scripts.provisioning.aws_access import AwsAccess, code_of, translated
 
-# Source: Amazon S3 API reference, DeleteObjects: at most 1,000 keys a request.
+# Source: Amazon S3 API reference, DeleteObjects: at most 1,000 keys per request.
 BATCH = 1000
 
 
 def holds_data(aws: AwsAccess, bucket: str) -> bool:
-    """Whether a bucket has an object, or the old version of one.
+    """Whether a bucket contains objects or noncurrent versions.
 
     Args:
-        aws: of the environment.
-        bucket: its name.
+        aws: AWS of the environment.
+        bucket: the bucket's name.
 
     Raises:
         PenstockError: TOOL-030, DEP-001, RUN-020 or RUN-021.
@@ -35,17 +35,17 @@ def holds_data(aws: AwsAccess, bucket: str) -> bool:
 
 
 def empty(aws: AwsAccess, bucket: str) -> int:
-    """Deletes every version of every object.
+    """Delete all versions of all objects.
 
     Args:
-        aws: of the environment.
-        bucket: its name.
+        aws: AWS of the environment.
+        bucket: the bucket's name.
 
     Returns:
-        How many versions and delete markers there were.
+        The number of deleted versions and delete markers.
 
     Raises:
-        AwsRefused: RUN-020, also where S3 refuses single objects.
+        AwsRefused: RUN-020, also if S3 refuses to delete single objects.
         PenstockError: TOOL-030, DEP-001 or RUN-021.
     """
     s3 = aws.client("s3")

@@ -1,4 +1,4 @@
-"""A deploy's or a destroy's plan as people and as programs read it."""
+"""Output of a deploy's or a destroy's plan, as a table and as JSON."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ _STYLES = {"change": "yellow", "replace": "red", "destroy": "red", "forget": "ye
 
 
 def render(planned: Mapping[str, StackChanges | Deferred], screen: Screen) -> str:
-    """A row a stack, and below it all that is not merely created.
+    """Render a row per stack, followed by all changes other than plain creations.
 
     Args:
-        planned: by stack, in order.
-        screen: where it goes.
+        planned: changes by stack, in order.
+        screen: the console that the text is rendered for.
     """
     columns = (Column("stack"), Column(), Column("plan", wraps=True))
     rows = [row for name, changes in planned.items() for row in _rows(name, changes)]
@@ -51,10 +51,10 @@ def _total(planned: Mapping[str, StackChanges | Deferred]) -> str:
 
 
 def document(planned: Mapping[str, StackChanges | Deferred]) -> list[dict[str, Any]]:
-    """The same for programs, a mapping a stack.
+    """Return the plan for JSON output, one mapping per stack.
 
     Args:
-        planned: by stack, in order.
+        planned: changes by stack, in order.
     """
     return [_document(name, found) for name, found in planned.items()]
 

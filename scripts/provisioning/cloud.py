@@ -1,4 +1,4 @@
-"""What AWS has of what an environment needs before a deploy: credentials, the state's bucket, zones, quotas, the API server in reach."""
+"""Prerequisites of a deploy on AWS: credentials, state bucket, zones, quotas, a reachable API server."""
 
 from __future__ import annotations
 
@@ -13,15 +13,15 @@ from penstock.scripts.provisioning.aws_access import AwsAccess, code_of, transla
 from penstock.scripts.provisioning.finding import OK, Finding, missing
 from penstock.sizing.errors import PenstockError
 
-# Source: Service Quotas, the codes of EC2's quotas in the docs of spec.quotas.
+# Source: Service Quotas; the codes of EC2's quotas are in the documentation of spec.quotas.
 _QUOTAS = (("on-demand vCPUs", "L-1216C47A", "on_demand_vcpus"), ("spot vCPUs", "L-34B43A08", "spot_vcpus"))
 
 
 def look(aws: AwsAccess) -> list[Finding]:
-    """What AWS has for an environment; without credentials nothing else is asked.
+    """Check the prerequisites of an environment; without valid credentials, the others are not checked.
 
     Args:
-        aws: of the environment.
+        aws: AWS of the environment.
     """
     first = [_found("jobs' plans", "feasible, so that there is something to deploy", lambda: _jobs(aws))]
     caller = _found("credentials", "of the environment's account", lambda: aws.check_account().arn)
@@ -74,7 +74,7 @@ def _api_server(aws: AwsAccess) -> str:
 
 
 def _quotas(aws: AwsAccess) -> list[Finding]:
-    """The quotas that the plans are held against, as AWS has them; an emulated AWS has none."""
+    """The quotas that the plans are compared with, as set in AWS; an emulated AWS has none."""
     if aws.environment.spec.endpoints is not None or aws.environment.spec.eks is None:
         return []
     return [_quota(aws, name, code, getattr(aws.environment.spec.quotas, field)) for name, code, field in _QUOTAS]

@@ -1,4 +1,4 @@
-"""The question before something is done that can't be taken back."""
+"""Confirmation prompt before an irreversible action."""
 
 from __future__ import annotations
 
@@ -9,15 +9,15 @@ from penstock.scripts.provisioning.errors import Declined
 
 
 def confirm(question: str, wanted: str, *, shown: bool = True) -> None:
-    """Asks on the terminal, and goes on only with the one answer.
+    """Prompt on the terminal and continue only with the expected answer.
 
     Args:
-        question: what is asked.
-        wanted: the answer that goes on.
-        shown: whether there is something to look at: a program that reads JSON can't be asked.
+        question: the prompt.
+        wanted: the expected answer.
+        shown: whether the plan was printed for a person; a program that reads JSON cannot be prompted.
 
     Raises:
-        WrongUsage: USE-001, there is stdin is not a terminal.
+        WrongUsage: USE-001, stdin is not a terminal.
         Declined: DEP-008.
     """
     if not shown:

@@ -1,4 +1,4 @@
-"""A deploy: every stack is planned, what must not happen is refused, and each is applied after those that it depends on."""
+"""A deploy: all stacks are planned, forbidden changes are refused, and each stack is applied after its dependencies."""
 
 from __future__ import annotations
 
@@ -19,22 +19,22 @@ from penstock.scripts.provisioning.stacks import Stack
 from penstock.scripts.provisioning.terraform import APPLY_LIMIT_S, Applied, Terraform
 from penstock.sizing.errors import PenstockError, raise_all
 
-# MSK's brokers take up to an hour, EKS a quarter of one; the provider's own limits end before it.
+# MSK's brokers take up to an hour, EKS a quarter of an hour; the provider's own timeouts are shorter.
 AWS_APPLY_LIMIT_S = 3 * 3600
 PLAN_FILE = "penstock.tfplan"
 
-# Looks at a stack's plan, as ``terraform show -json`` has it; an error for each thing that must not be done.
+# A check of a stack's plan in the format of ``terraform show -json``; returns an error per forbidden change.
 Check = Callable[[Mapping[str, Any]], Sequence[PenstockError]]
 
 
 @dataclass(frozen=True)
 class Deferred:
-    """A stack that can't be planned yet.
+    """A stack that cannot be planned yet.
 
     Args:
-        stack: its id.
-        waits_for: what has to be there before.
-        resources: how many it is made of.
+        stack: the stack's id.
+        waits_for: what must exist first.
+        resources: number of its resources.
     """
 
     stack: str
@@ -47,12 +47,12 @@ class Deferred:
 
 @dataclass(frozen=True)
 class DeployedStack:
-    """What became of one stack.
+    """Result of one stack.
 
     Args:
-        stack: its id.
-        changes: what was planned.
-        applied: what was done; None: there was nothing to do.
+        stack: the stack's id.
+        changes: the planned changes.
+        applied: the applied changes; None if the stack was up to date.
     """
 
     stack: str
@@ -62,16 +62,16 @@ class DeployedStack:
 
 @dataclass
 class Deployment:
-    """The stacks of an environment on their way.
+    """The deploy of an environment's stacks.
 
     Args:
-        stacks: in the order in which they are to be applied, with all that each depends on.
-        aws: of the environment, whose credentials have been checked.
-        steps: gets a line for each thing done.
-        limit_s: of each call of Terraform; None: each has its own.
-        allowed_losses: resources that hold data and may go all the same: ``STACK/ADDRESS``.
-        checks: of each plan, beside that of what holds data.
-        look_only: whether nothing is written, no mark in a state either.
+        stacks: the stacks in order of application, with all their dependencies.
+        aws: AWS of the environment, with verified credentials.
+        steps: receives a line per finished step.
+        limit_s: timeout in seconds of each Terraform call; None: the default of each.
+        allowed_losses: resources with data that may be deleted or replaced: ``STACK/ADDRESS``.
+        checks: checks of each plan, in addition to the one for resources with data.
+        look_only: whether nothing is written, not even to untaint a resource.
     """
 
     stacks: Sequence[Stack]
@@ -93,19 +93,19 @@ class Deployment:
         self._applied: set[str] = set()
 
     def terraform(self, stack: str) -> Terraform:
-        """Terraform on one of the stacks."""
+        """Return Terraform for one of the stacks."""
         return self._terraform[stack]
 
     def plan(self) -> dict[str, StackChanges | Deferred]:
-        """Plans all that can be planned before anything is applied.
+        """Plan everything that can be planned before the first apply.
 
         Returns:
-            By stack, in order.
+            Changes by stack, in order.
 
         Raises:
-            StatefulLoss: DEP-005; several come as `Faults`.
+            StatefulLoss: DEP-005; several are raised as `Faults`.
             FewerBrokers: INF-042.
-            PenstockError: what Terraform says, or the AWS that it asks.
+            PenstockError: errors of Terraform or AWS.
         """
         for stack in self.stacks:
             waits_for = self._waits_for(stack)
@@ -120,16 +120,16 @@ class Deployment:
 
     @property
     def nothing_to_do(self) -> bool:
-        """Whether all is planned, and nothing would change."""
+        """Whether every stack is planned and up to date."""
         return all(isinstance(found, StackChanges) and found.empty for found in self.planned.values())
 
     def apply(self) -> list[DeployedStack]:
-        """Applies what was planned; a stack whose plan rests on another that was applied meanwhile is planned anew.
+        """Apply the plans; a stack is planned again if one of its dependencies was applied meanwhile.
 
         Raises:
             StatefulLoss: DEP-005.
-            ApiServerNotReached: DEP-007, before the first of the charts.
-            PenstockError: what Terraform says.
+            ApiServerNotReached: DEP-007, before the first charts stack.
+            PenstockError: errors of Terraform.
         """
         return [self._deployed(stack) for stack in self.stacks]
 
@@ -157,7 +157,7 @@ class Deployment:
             changes = self._read(stack)
             unfinished = self._unfinished(changes)
             if unfinished and self.look_only:
-                # They would be completed, not replaced; to say so in the state is for a deploy.
+                # They are completed, not replaced; only a deploy records that in the state.
                 changes = replace(changes, changes=tuple(one for one in changes.changes if one.address not in unfinished))
             elif unfinished:
                 for address in unfinished:
@@ -171,7 +171,7 @@ class Deployment:
         return changes
 
     def _unfinished(self, changes: StackChanges) -> list[str]:
-        """What holds data and was cut short while it was made; what is named as a loss is replaced, as asked."""
+        """Resources with data whose creation was interrupted; those named as losses are replaced, as requested."""
         cut_short = [change.address for change in changes.changes if change.loses_state and change.tainted]
         return [address for address in cut_short if f"{changes.stack}/{address}" not in self.allowed_losses]
 
@@ -181,7 +181,7 @@ class Deployment:
         return planned_changes.read(stack.name, plan)
 
     def _waits_for(self, stack: Stack) -> str | None:
-        """What has to be done before the stack can be planned; None: nothing."""
+        """What must be done before the stack can be planned; None if nothing."""
         for other, outputs in stack.inputs.items():
             before = self.planned[other]
             if isinstance(before, Deferred) or not before.outputs.issuperset(outputs):
@@ -202,7 +202,7 @@ class Deployment:
             reach(address, self.aws.environment)
 
     def cluster(self) -> ClusterAddress | None:
-        """Where the Kubernetes API server is, by the outputs of the stack that has it; None: there is none."""
+        """The Kubernetes API server from the outputs of its stack; None if it does not exist."""
         for stack in self.stacks:
             if "cluster_endpoint" in stack.content().get("output", {}):
                 return cluster_address(self._terraform[stack.name].output())
@@ -210,16 +210,16 @@ class Deployment:
 
 
 def in_order(stacks: Iterable[Stack]) -> list[Stack]:
-    """AWS first, then the charts; each in the order of their dependencies."""
+    """AWS stacks before charts stacks, each in dependency order."""
     return sorted(stacks, key=lambda stack: stack.on_kubernetes)
 
 
 def wanted(stacks: Sequence[Stack], names: Sequence[str]) -> list[Stack]:
-    """The stacks of these names, with all that they depend on.
+    """Return the stacks of these names, with all their dependencies.
 
     Args:
-        stacks: all of the environment.
-        names: of those that are wanted; none: all.
+        stacks: all stacks of the environment.
+        names: names of the wanted stacks; empty: all.
 
     Raises:
         UnknownStack: INF-007.
@@ -249,7 +249,7 @@ def _all_dependencies(stack: Stack, stacks: Sequence[Stack]) -> set[str]:
 
 
 def outputs(deployment: Deployment) -> dict[str, dict[str, Any]]:
-    """The outputs of each stack, without those that cdktf makes for other stacks."""
+    """The outputs of each stack, without cdktf's cross-stack outputs."""
     found: dict[str, dict[str, Any]] = {}
     for stack in deployment.stacks:
         if any(not name.startswith("cross-stack-") for name in stack.content().get("output", {})):

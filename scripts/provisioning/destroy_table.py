@@ -1,4 +1,4 @@
-"""What a destroy would do, as people and as programs read it."""
+"""Output of a destroy's plan, as a table and as JSON."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ from penstock.scripts.render.table import Column, Row, table
 
 
 def render(destroy_actions: Sequence[DestroyAction], orphans: Sequence[Orphan], screen: Screen) -> str:
-    """The stacks in the order in which they are destroyed, what of them is kept and why, and what is left in the account.
+    """Render the stacks in order of destruction, the resources that are kept and why, and what remains in the account.
 
     Args:
-        destroy_actions: in the order of the stacks' dependencies.
-        orphans: what is left in the account.
-        screen: where it goes.
+        destroy_actions: what is destroyed and kept, in the stacks' dependency order.
+        orphans: resources that remain in the account.
+        screen: the console that the text is rendered for.
     """
     columns = (Column("stack"), Column("destroy", right=True), Column("keep", right=True), Column("kept resources", wraps=True))
     lines = table(columns, [row for action in reversed(destroy_actions) for row in _rows(action)], screen)
@@ -42,11 +42,11 @@ def _count(number: int) -> str:
 
 
 def document(destroy_actions: Sequence[DestroyAction], orphans: Sequence[Orphan]) -> dict[str, Any]:
-    """The same for programs.
+    """Return the plan for JSON output.
 
     Args:
-        destroy_actions: as of `render`.
-        orphans: as of `render`.
+        destroy_actions: see `render`.
+        orphans: see `render`.
     """
     stacks = [
         {"stack": action.name, "destroy": list(action.destroyed), "kept": sorted(action.kept), "why": dict(action.why)}

@@ -1,4 +1,4 @@
-"""A destroy in order: the jobs, the nodes, the charts, then AWS from the last stack to the network; what holds data stays."""
+"""A destroy in order: jobs, nodes, charts, then AWS from the last stack to the network; resources with data are kept."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from penstock.scripts.provisioning.keeping import DestroyAction, StackState
 from penstock.scripts.provisioning.stacks import Stack
 from penstock.scripts.provisioning.terraform import APPLY_LIMIT_S, Applied, Terraform
 
-# What AWS deletes only when it is empty, and how that is done.
+# Types that AWS deletes only when empty, and how they are emptied.
 _EMPTYING: Mapping[str, Callable[[AwsAccess, str], int]] = {
     "aws_s3_bucket": bucket_data.empty,
     "aws_ecr_repository": repository_images.empty,
@@ -27,11 +27,11 @@ _EMPTYING: Mapping[str, Callable[[AwsAccess, str], int]] = {
 
 @dataclass(frozen=True)
 class DestroyedStack:
-    """What became of one stack.
+    """Result of one stack.
 
     Args:
-        stack: its id.
-        applied: what was done; None: there was nothing to destroy.
+        stack: the stack's id.
+        applied: the destroyed resources; None if there were none.
     """
 
     stack: str
@@ -39,15 +39,15 @@ class DestroyedStack:
 
 
 class Destruction:
-    """The stacks of an environment on their way out.
+    """The destroy of an environment's stacks.
 
     Args:
-        stacks: of the environment.
-        aws: of the environment, whose credentials have been checked.
-        steps: gets a line for each thing done.
-        buckets: names of the buckets that are to go with their data.
-        others: ``STACK/ADDRESS`` of what is protected and is to go.
-        limit_s: of each call of Terraform; None: each has its own.
+        stacks: stacks of the environment.
+        aws: AWS of the environment, with verified credentials.
+        steps: receives a line per finished step.
+        buckets: names of the buckets to delete with their data.
+        others: ``STACK/ADDRESS`` of protected resources to delete.
+        limit_s: timeout in seconds of each Terraform call; None: the default of each.
     """
 
     def __init__(
@@ -72,18 +72,18 @@ class Destruction:
         }
 
     def destroy_actions(self) -> list[DestroyAction]:
-        """What would become of each stack, in the order of their dependencies; nothing is changed.
+        """Plan the destroy of each stack, in dependency order; nothing is changed.
 
         Raises:
             NothingOfThatName: DEP-012.
-            PenstockError: what Terraform or AWS says.
+            PenstockError: errors of Terraform or AWS.
         """
         states = [self._state(stack) for stack in self._stacks]
         holds_data = partial(bucket_data.holds_data, self._aws)
         return keeping.destroy_actions(states, buckets=self._buckets, others=self._others, holds_data=holds_data)
 
     def drain(self, destroy_actions: Sequence[DestroyAction]) -> None:
-        """Ends jobs and nodes, where there is a cluster that is to go.
+        """Stop jobs and delete nodes, if the cluster exists and is destroyed.
 
         Raises:
             ApiServerNotReached: DEP-007.
@@ -93,7 +93,7 @@ class Destruction:
         address = self._cluster(destroy_actions)
         if address is None:
             return
-        # Only here, for an environment without a cluster needs no client for one.
+        # Imported here: an environment without a cluster needs no Kubernetes client.
         from penstock.scripts.provisioning.draining import drain
         from penstock.scripts.provisioning.kubernetes_access import connected, eks_token
 
@@ -102,11 +102,11 @@ class Destruction:
             drain(api, self._steps)
 
     def destroy(self, destroy_actions: Sequence[DestroyAction]) -> list[DestroyedStack]:
-        """Destroys, from the last stack to the first.
+        """Destroy the stacks, last to first.
 
         Raises:
-            StatefulLoss: DEP-005, Terraform would take away what is kept.
-            PenstockError: what Terraform or AWS says.
+            StatefulLoss: DEP-005, Terraform would destroy a resource that is kept.
+            PenstockError: errors of Terraform or AWS.
         """
         return [self._destroyed(action) for action in reversed(destroy_actions)]
 
@@ -118,7 +118,7 @@ class Destruction:
         return StackState(stack, resources, keeping.protected(stack), stack.resource_inputs)
 
     def _cluster(self, destroy_actions: Sequence[DestroyAction]) -> ClusterAddress | None:
-        """The API server of a cluster that is there and goes; None: there is none, or it stays."""
+        """The API server of a cluster that exists and is destroyed; None otherwise."""
         for action in destroy_actions:
             if any(one.type == "aws_eks_cluster" and one.address not in action.kept for one in action.state.resources):
                 return cluster_address(self._terraform[action.name].output()) if self._aws.environment.spec.endpoints is None else None
@@ -148,7 +148,7 @@ class Destruction:
                     step.said = f"{one.whole} emptied: {empty(self._aws, str(one.whole)):,}"
 
     def _check(self, action: DestroyAction, changes: planned_changes.StackChanges) -> None:
-        """Nothing where the plan leaves what is kept; dependencies that Terraform knows and we don't would show here."""
+        """Check that the plan keeps what must be kept; dependencies that only Terraform knows would show here."""
         for change in changes.changes:
             if change.address in action.kept or change.action != "destroy":
                 place = f"{action.name}/{change.address}"
@@ -158,7 +158,7 @@ class Destruction:
 
 
 def unprotect(stack: Stack) -> None:
-    """Takes the protection out of a synthesized stack: what stays is decided by what is destroyed, and a next synth protects again."""
+    """Remove prevent_destroy from a synthesized stack: the destroy's targets decide what is kept, and the next synth protects again."""
     content = stack.content()
     for named in content.get("resource", {}).values():
         for arguments in named.values():

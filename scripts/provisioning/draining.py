@@ -1,4 +1,4 @@
-"""A cluster made empty before its network goes: the jobs end first, then the nodes that Karpenter has started for them."""
+"""Drain a cluster before its network is destroyed: jobs first, then the nodes that Karpenter has started for them."""
 
 from __future__ import annotations
 
@@ -15,27 +15,27 @@ from penstock.scripts.progress import Steps
 from penstock.scripts.provisioning.errors import StillThere
 from penstock.scripts.provisioning.kubernetes_access import REQUEST_LIMIT_S, asked
 
-# What every object of a job is marked with; infra/manifests/deployed_job.py sets it.
+# Label of all objects of a job, set in infra/manifests/deployed_job.py.
 OF_PENSTOCK = "app.kubernetes.io/part-of=penstock"
 _NODE_POOLS = {"group": "karpenter.sh", "version": "v1", "plural": "nodepools"}
 _NODE_CLAIMS = {"group": "karpenter.sh", "version": "v1", "plural": "nodeclaims"}
 _SPARK_APPLICATIONS = {"group": "spark.apache.org", "version": "v1", "plural": "sparkapplications"}
 _ABSENT = 404
-# Beside a pod's own grace: for the kubelet to tell, and for the executors to follow their driver.
+# In addition to a pod's own grace period: for the kubelet to report, and for the executors to follow their driver.
 POD_MARGIN_S = 90.0
-# Karpenter evicts what is left on a node, ends the instance and waits until EC2 says so.
+# Karpenter evicts a node's pods, terminates the instance and waits until EC2 confirms it.
 NODES_LIMIT_S = 1200.0
 LOOK_EVERY_S = 2.0
 
 
 @dataclass(frozen=True)
 class Drained:
-    """What was ended.
+    """What was stopped and deleted.
 
     Args:
-        jobs: ``namespace/name`` of each driver that ran.
-        node_pools: names.
-        node_claims: how many nodes there were.
+        jobs: ``namespace/name`` of each running driver.
+        node_pools: names of the NodePools.
+        node_claims: number of nodes.
     """
 
     jobs: tuple[str, ...]
@@ -44,13 +44,13 @@ class Drained:
 
 
 def drain(api: client.ApiClient, steps: Steps, *, nodes_limit_s: float = NODES_LIMIT_S, pod_margin_s: float = POD_MARGIN_S) -> Drained:
-    """Ends the jobs, each at the end of its micro-batch, and then the nodes.
+    """Stop the jobs, each at the end of its micro-batch, and then the nodes.
 
     Args:
-        api: of the cluster.
-        steps: gets a line for each.
-        nodes_limit_s: how long the nodes may take.
-        pod_margin_s: how much longer than its own grace a pod may take.
+        api: client of the cluster's API.
+        steps: receives a line per finished step.
+        nodes_limit_s: timeout in seconds for the nodes.
+        pod_margin_s: seconds that a pod may take in addition to its own grace period.
 
     Raises:
         StillThere: DEP-011.
@@ -67,12 +67,12 @@ def drain(api: client.ApiClient, steps: Steps, *, nodes_limit_s: float = NODES_L
 
 
 def stop_jobs(api: client.ApiClient, pod_margin_s: float = POD_MARGIN_S) -> tuple[str, ...]:
-    """Tells every driver to stop, and waits until none of the jobs' pods is left.
+    """Stop all drivers, and wait until all pods of the jobs are gone.
 
-    A driver that is told ends the micro-batch that it is in, within the grace of its pod: nothing is written half.
+    A stopped driver finishes its current micro-batch within the grace period of its pod, so that no output is left incomplete.
 
     Returns:
-        ``namespace/name`` of what was told.
+        ``namespace/name`` of the stopped drivers.
 
     Raises:
         StillThere: DEP-011, with the pods.
@@ -92,10 +92,10 @@ def stop_jobs(api: client.ApiClient, pod_margin_s: float = POD_MARGIN_S) -> tupl
 
 
 def drain_nodes(api: client.ApiClient, limit_s: float = NODES_LIMIT_S) -> tuple[tuple[str, ...], int]:
-    """Deletes the NodePools, and waits until Karpenter has ended the last of their nodes.
+    """Delete the NodePools, and wait until Karpenter has terminated the last of their nodes.
 
     Returns:
-        The pools' names, and how many node claims there were.
+        The names of the NodePools and the number of their node claims.
 
     Raises:
         StillThere: DEP-011, with the node claims.
@@ -116,7 +116,7 @@ def drain_nodes(api: client.ApiClient, limit_s: float = NODES_LIMIT_S) -> tuple[
 def _pods(api: client.ApiClient) -> Sequence[Any]:
     core = client.CoreV1Api(api)
     pods = core.list_pod_for_all_namespaces(label_selector=OF_PENSTOCK, _request_timeout=REQUEST_LIMIT_S).items
-    # One that has ended holds nothing back; a bounded run leaves it for its log.
+    # A completed pod blocks nothing; a bounded run keeps it for its log.
     return [pod for pod in pods if pod.status.phase not in ("Succeeded", "Failed")]
 
 
@@ -150,7 +150,7 @@ def _delete_applications(api: client.ApiClient) -> list[str]:
 
 
 def _listed(custom: client.CustomObjectsApi, kind: dict[str, str], **asked_for: str) -> list[dict[str, Any]]:
-    """The objects of a kind; none where the cluster does not know the kind."""
+    """The objects of a kind; empty if the cluster does not have the kind."""
     try:
         found: list[dict[str, Any]] = custom.list_cluster_custom_object(**kind, **asked_for, _request_timeout=REQUEST_LIMIT_S)["items"]
     except ApiException as error:

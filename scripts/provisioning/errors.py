@@ -1,4 +1,4 @@
-"""Errors of deploying, destroying and what both need (DEP-...)."""
+"""Errors of deploy and destroy (DEP-...)."""
 
 from __future__ import annotations
 
@@ -111,7 +111,7 @@ class StateMoved(DocumentError):
 
 
 class StateNotWritten(RunFailed):
-    """The last apply could not save its state to the backend and left it beside the stack."""
+    """The last apply could not save its state to the backend and left it in the stack's folder."""
 
     code = "DEP-016"
     title = "unsaved state"

@@ -1,4 +1,4 @@
-"""One thing that `penstock doctor` has looked at."""
+"""Result of a check by `penstock doctor`."""
 
 from __future__ import annotations
 
@@ -10,14 +10,14 @@ OK, MISSING, OPTIONAL = "ok", "missing", "not here"
 
 @dataclass(frozen=True)
 class Finding:
-    """One thing that was looked at.
+    """Result of one check.
 
     Args:
-        name: what it is.
-        state: ok; missing: it is needed and is not as it has to be; not here: nothing needs it but what `purpose` says.
-        said: its version, its place, or what is wrong.
-        purpose: what it is for.
-        fix: how to get it, where it is not ok.
+        name: the subject of the check.
+        state: ok; missing: required and missing or invalid; not here: missing, needed only for `purpose`.
+        said: its version, its location, or the problem.
+        purpose: what it is used for.
+        fix: how to get it, unless ok.
     """
 
     name: str
@@ -27,17 +27,17 @@ class Finding:
     fix: str = ""
 
     def document(self) -> dict[str, Any]:
-        """The same for programs."""
+        """Return the result for JSON output."""
         return asdict(self)
 
 
 def missing(name: str, *, said: str, purpose: str, fix: str, needed: bool) -> Finding:
-    """A finding of what is not as it has to be.
+    """Return the result of a failed check.
 
     Args:
-        name: what it is.
-        said: what is wrong.
-        purpose: what it is for.
+        name: the subject of the check.
+        said: the problem.
+        purpose: what it is used for.
         fix: how to get it.
         needed: whether a deploy or a run fails without it.
     """

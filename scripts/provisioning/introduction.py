@@ -1,4 +1,4 @@
-"""How a verb that changes AWS begins: it says where this goes, and can be interrupted from then on."""
+"""Start of a verb that changes AWS: prints its target and handles interruption."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ from penstock.scripts.provisioning.aws_access import AwsAccess
 
 
 def introduce(environment: Environment, aws: AwsAccess, steps: Steps) -> None:
-    """Says account, region and environment, once AWS has said that these are the right credentials.
+    """Verify the credentials and print account, region and environment.
 
     Args:
-        environment: that is worked on.
-        aws: of it.
-        steps: gets the lines.
+        environment: the environment.
+        aws: AWS of the environment.
+        steps: receives the lines.
 
     Raises:
         PenstockError: TOOL-030, DEP-001, DEP-002, RUN-020 or RUN-021.
@@ -29,7 +29,7 @@ def introduce(environment: Environment, aws: AwsAccess, steps: Steps) -> None:
 
 
 def end_in_order() -> None:
-    """Makes SIGTERM do what Ctrl-C does: Terraform is asked to end, and writes its state."""
+    """Handle SIGTERM like Ctrl-C: Terraform is asked to stop, and writes its state."""
     signal.signal(signal.SIGTERM, _interrupt)
 
 

@@ -1,4 +1,4 @@
-"""What a destroy leaves where it is: buckets that hold data, what is protected, and all that these need."""
+"""What a destroy keeps: buckets with data, protected resources, and everything that these depend on."""
 
 from __future__ import annotations
 
@@ -11,19 +11,19 @@ from penstock.scripts.provisioning.state_resource import StateResource
 
 _BUCKET = "aws_s3_bucket"
 _REPOSITORY = "aws_ecr_repository"
-# A key is kept for what it encrypts, and goes with the last of it; AWS deletes it only weeks later.
+# A key is kept as long as anything that it encrypts; AWS deletes it only weeks later.
 _KEY = "aws_kms_key"
 
 
 @dataclass(frozen=True)
 class StackState:
-    """What there is of a stack.
+    """The current resources of a stack.
 
     Args:
-        stack: as synthesized.
-        resources: of its state.
-        protected: addresses that the stack forbids to destroy.
-        stood_on: the other stacks that a resource was made with, by its address.
+        stack: the synthesized stack.
+        resources: resources in its state.
+        protected: addresses with prevent_destroy.
+        stood_on: other stacks that a resource refers to, by its address.
     """
 
     stack: Stack
@@ -34,12 +34,12 @@ class StackState:
 
 @dataclass(frozen=True)
 class DestroyAction:
-    """What becomes of a stack.
+    """What is destroyed and kept of a stack.
 
     Args:
-        state: what there is.
-        kept: addresses that stay.
-        why: the reason for each that stays for its own sake, by address; the others are needed by these.
+        state: its current resources.
+        kept: addresses that are kept.
+        why: reason of each address that is kept for its own sake; the others are its dependencies.
     """
 
     state: StackState
@@ -53,25 +53,25 @@ class DestroyAction:
 
     @property
     def destroyed(self) -> tuple[str, ...]:
-        """Addresses that go."""
+        """Addresses that are destroyed."""
         return tuple(resource.address for resource in self.state.resources if resource.address not in self.kept)
 
 
 def protected(stack: Stack) -> frozenset[str]:
-    """Addresses that a stack forbids to destroy."""
+    """Return the addresses that a stack protects with prevent_destroy."""
     return frozenset(address for address, arguments in stack.resources() if arguments.get("lifecycle", {}).get("prevent_destroy"))
 
 
 def destroy_actions(
     states: Sequence[StackState], *, buckets: Collection[str], others: Collection[str], holds_data: Callable[[str], bool]
 ) -> list[DestroyAction]:
-    """What becomes of each stack.
+    """Decide what is destroyed and kept of each stack.
 
     Args:
-        states: of all stacks, in the order of their dependencies.
-        buckets: names of the buckets that are to go with their data.
-        others: ``STACK/ADDRESS`` of what is protected and is to go.
-        holds_data: whether there is anything in a bucket.
+        states: all stacks, in dependency order.
+        buckets: names of the buckets to delete with their data.
+        others: ``STACK/ADDRESS`` of protected resources to delete.
+        holds_data: whether a bucket contains data.
 
     Raises:
         NothingOfThatName: DEP-012.
@@ -79,7 +79,7 @@ def destroy_actions(
     _check_names(states, buckets, others)
     decided: dict[str, DestroyAction] = {}
     needed: set[str] = set()
-    # From the last to the first: what is kept needs the stacks that it stands on.
+    # Last to first: what is kept needs the stacks that it depends on.
     for state in reversed(states):
         why = _kept_for_itself(state, buckets, others, holds_data)
         kept = _with_needs(state.resources, why, buckets)
@@ -117,7 +117,7 @@ def _kept_for_itself(
 
 
 def _with_needs(resources: Sequence[StateResource], roots: Iterable[str], buckets: Collection[str]) -> frozenset[str]:
-    """What is kept, with the settings of each kept bucket or repository and all that these were made of."""
+    """Kept resources, the settings of each kept bucket or repository, and their dependencies."""
     by_address = {one.address: one for one in resources}
     going = {one.address for one in resources if one.type == _BUCKET and one.bucket in buckets}
     kept: set[str] = set()

@@ -1,4 +1,4 @@
-"""The Kubernetes API of an environment's cluster, with a token of the caller's own AWS credentials."""
+"""Kubernetes API of an environment's cluster, authenticated with the caller's AWS credentials."""
 
 from __future__ import annotations
 
@@ -18,24 +18,24 @@ from penstock.scripts.provisioning.api_server import ClusterAddress
 from penstock.scripts.provisioning.aws_access import AwsAccess, translated
 from penstock.scripts.provisioning.errors import ApiServerNotReached, KubernetesRefused
 
-# Source: aws-iam-authenticator, "API Authorization from Outside a Cluster": the prefix, the header that the URL is signed with, and the
-# time that the URL is good for; EKS takes the token for 15 minutes.
+# Source: aws-iam-authenticator, "API Authorization from Outside a Cluster": the prefix, the signed header, and the expiry of the URL; EKS
+# accepts the token for 15 minutes.
 _PREFIX = "k8s-aws-v1."
 _CLUSTER_HEADER = "x-k8s-aws-id"
 _URL_GOOD_FOR_S = 60
 RENEW_AFTER_S = 600
-# Of one request.
+# Timeout of one request.
 REQUEST_LIMIT_S = 30
 
 Token = Callable[[], str]
 
 
 def eks_token(aws: AwsAccess, cluster: str) -> str:
-    """A token that EKS takes for the caller's own AWS identity: a question to STS, signed and not yet sent.
+    """Return a token that EKS accepts for the caller's AWS identity: a presigned request to STS.
 
     Args:
-        aws: of the environment.
-        cluster: its name.
+        aws: AWS of the environment.
+        cluster: the cluster's name.
 
     Raises:
         PenstockError: TOOL-030.
@@ -57,11 +57,11 @@ def eks_token(aws: AwsAccess, cluster: str) -> str:
 
 @contextmanager
 def connected(address: ClusterAddress, token: Token) -> Iterator[client.ApiClient]:
-    """A client of the Kubernetes API.
+    """Return a client of the Kubernetes API.
 
     Args:
-        address: of the API server.
-        token: makes a new token; asked again before the last one is too old.
+        address: the API server.
+        token: returns a new token; called again before the last one expires.
     """
     with tempfile.NamedTemporaryFile("w", suffix=".pem", encoding="utf-8") as ca:
         ca.write(address.ca_pem)
@@ -90,10 +90,10 @@ def _configuration(address: ClusterAddress, token: Token, ca: Path) -> client.Co
 
 @contextmanager
 def asked(what: str) -> Iterator[None]:
-    """What the client raises, in our terms.
+    """Convert the client's exceptions into coded errors.
 
     Args:
-        what: is asked, for the message.
+        what: what was requested, for the message.
 
     Raises:
         KubernetesRefused: DEP-010.

@@ -1,4 +1,4 @@
-"""What this machine has of what Penstock runs on: tools with their versions, and what the set-up makes."""
+"""Prerequisites on this machine: tools with their versions, and what the set-up installs."""
 
 from __future__ import annotations
 
@@ -19,22 +19,22 @@ from penstock.scripts.provisioning import provider_mirror
 from penstock.scripts.provisioning.finding import OK, Finding, missing
 from penstock.sizing.errors import PenstockError
 
-# A tool may hang, or be a script that asks something.
+# A tool may hang, or be a script that waits for input.
 TOOL_LIMIT_S = 20.0
-# The bindings' own; a test holds the two together.
+# Same version as the bindings'; a test compares the two.
 AWS_PROVIDER_VERSION = "5.100.0"
 
 
 @dataclass(frozen=True)
 class Tool:
-    """A tool of this machine.
+    """A tool on this machine.
 
     Args:
-        name: of its command.
-        ask: the words that make it say its version.
-        version: a pattern whose group is the version.
-        least: the least version that fits.
-        purpose: what it is for.
+        name: name of its command.
+        ask: arguments that make it print its version.
+        version: pattern whose group is the version.
+        least: lowest suitable version.
+        purpose: what it is used for.
         fix: how to get it.
         needed: whether the set-up and the default tests need it.
     """
@@ -48,7 +48,7 @@ class Tool:
     needed: bool = True
 
 
-# The least versions of what is needed are those of scripts/setup; a test holds the two together.
+# The minimum versions of required tools are those of scripts/setup; a test compares the two.
 TOOLS = (
     Tool(
         "java",
@@ -94,11 +94,11 @@ TOOLS = (
 
 
 def look(environment: Mapping[str, str] | None = None, *, also_needed: Sequence[str] = ()) -> list[Finding]:
-    """What this machine has.
+    """Check this machine.
 
     Args:
-        environment: the variables to look with; this process's by default.
-        also_needed: tools that are optional elsewhere and needed here.
+        environment: environment variables to use; this process's by default.
+        also_needed: optional tools that are required here.
     """
     variables = dict(os.environ if environment is None else environment)
     with ThreadPoolExecutor(len(TOOLS)) as pool:
@@ -107,11 +107,11 @@ def look(environment: Mapping[str, str] | None = None, *, also_needed: Sequence[
 
 
 def require(name: str, environment: Mapping[str, str] | None = None) -> None:
-    """Nothing where a tool is there.
+    """Check that a tool is installed.
 
     Args:
-        name: of one of `TOOLS`.
-        environment: the variables to look with; this process's by default.
+        name: name of one of `TOOLS`.
+        environment: environment variables to use; this process's by default.
 
     Raises:
         MissingTool: TOOL-001.
@@ -146,7 +146,7 @@ def _tool(tool: Tool, variables: Mapping[str, str], needed: bool) -> Finding:
 
 
 def _path(name: str, variables: Mapping[str, str]) -> str | None:
-    # JAVA_HOME goes before the PATH, for Spark and Maven as for us.
+    # JAVA_HOME takes precedence over the PATH, as in Spark and Maven.
     home = variables.get("JAVA_HOME")
     if name == "java" and home:
         return shutil.which(str(Path(home) / "bin" / "java"))

@@ -1,4 +1,4 @@
-"""What stays in the account when the stacks are gone, for no stack has made it or AWS keeps it for a while."""
+"""Resources that remain in the account after all stacks are destroyed, because no stack created them or AWS keeps them for a while."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from penstock.scripts.provisioning.keeping import DestroyAction
 from penstock.scripts.provisioning.state_resource import StateResource
 from penstock.sizing.errors import PenstockError
 
-# Source: Karpenter 1.14, what it tags instances and launch templates with; EBS CSI driver, "k8s-tag-cluster-id".
+# Source: Karpenter 1.14, tags of instances and launch templates; EBS CSI driver, "k8s-tag-cluster-id".
 _NODE_POOL_TAG = "karpenter.sh/nodepool"
 _LAUNCH_TEMPLATE_TAG = "karpenter.k8s.aws/cluster"
 _ALIVE = ["pending", "running", "stopping", "stopped"]
@@ -20,12 +20,12 @@ _ALIVE = ["pending", "running", "stopping", "stopped"]
 
 @dataclass(frozen=True)
 class Orphan:
-    """Something that the destroy does not take away.
+    """A resource that the destroy does not delete.
 
     Args:
-        kind: what it is.
-        id: which.
-        why: why it stays, and what becomes of it.
+        kind: its type.
+        id: its id.
+        why: why it remains, and what happens to it.
     """
 
     kind: str
@@ -34,14 +34,14 @@ class Orphan:
 
 
 def found(aws: AwsAccess, destroy_actions: Sequence[DestroyAction]) -> list[Orphan]:
-    """What would be orphaned.
+    """List the resources that would be orphaned.
 
     Args:
-        aws: of the environment.
-        destroy_actions: of its stacks.
+        aws: AWS of the environment.
+        destroy_actions: destroy actions of its stacks.
 
     Returns:
-        One each; a look that AWS refuses is one, too, for then nobody knows.
+        One entry each; a request that AWS rejects is also an entry, because its result is unknown.
     """
     known = [resource for action in destroy_actions for resource in action.state.resources]
     return [*_keys(destroy_actions), *_state_bucket(aws), *(orphan for look in _LOOKS for orphan in _looked(look, aws, known))]
@@ -100,7 +100,7 @@ def _security_groups(aws: AwsAccess, known: Sequence[StateResource]) -> Iterator
     vpc, ours = _vpc(known), _ids(known)
     for page in _pages(aws, "describe_security_groups", Filters=[{"Name": "vpc-id", "Values": [vpc]}]) if vpc else ():
         for group in page["SecurityGroups"]:
-            # EKS makes its own, and takes it away with the cluster.
+            # EKS creates one itself and deletes it with the cluster.
             own = group["GroupName"] == "default" or group["GroupName"].startswith("eks-cluster-sg-") or group["GroupId"] in ours
             if not own:
                 yield Orphan("security group", group["GroupId"], f"{group['GroupName']}; the VPC can't go before it")
@@ -128,7 +128,7 @@ def _log_groups(aws: AwsAccess, known: Sequence[StateResource]) -> Iterator[Orph
 
 
 def _tagged_resources(aws: AwsAccess, known: Sequence[StateResource]) -> Iterator[Orphan]:
-    """What bears the environment's tag and stands in no state: left behind by an apply that was killed."""
+    """Resources with the environment's tag that are in no state: left by an apply that was killed."""
     arns = {value for one in known for name, value in one.values.items() if name in ("arn", "id") and isinstance(value, str)}
     ids = {arn.rpartition("/")[2] for arn in arns} | _ids(known)
     pages = aws.client("resourcegroupstaggingapi").get_paginator("get_resources")

@@ -1,4 +1,4 @@
-"""What a plan of Terraform's would do to a stack, and whether that may be."""
+"""Changes of a Terraform plan, and whether they are allowed."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Any
 
 from penstock.scripts.provisioning.errors import StatefulLoss
 
-# What holds data, or opens it: gone, it can't be made again. A plan that deletes or replaces one is refused unless it is named.
+# Types that hold data or the key to it and cannot be recreated. A plan that deletes or replaces one is refused unless it is named.
 STATEFUL_TYPES = frozenset(
     {
         "aws_s3_bucket",
@@ -34,16 +34,16 @@ _ACTIONS = {("create",): "create", ("update",): "change", ("delete",): "destroy"
 
 @dataclass(frozen=True)
 class ResourceChange:
-    """What is to be done to one resource.
+    """The change of one resource.
 
     Args:
-        address: as ``aws_s3_bucket.output``.
-        type: as ``aws_s3_bucket``.
+        address: its address, such as ``aws_s3_bucket.output``.
+        type: its type, such as ``aws_s3_bucket``.
         action: create, change, replace or destroy.
-        why: the attributes that force a replacement.
-        before: its attributes as the state has them; None: it is not there.
-        after: as far as they are known before the apply; None: it will not be there.
-        tainted: whether Terraform replaces it for no other reason than that its making did not come to its end.
+        why: attributes that force a replacement.
+        before: its attributes in the state; None if it does not exist.
+        after: its attributes, as far as known before the apply; None if it is destroyed.
+        tainted: whether the only reason for its replacement is an interrupted creation.
     """
 
     address: str
@@ -56,20 +56,20 @@ class ResourceChange:
 
     @property
     def loses_state(self) -> bool:
-        """Whether what it holds would be gone."""
+        """Whether its data would be lost."""
         return self.action in ("replace", "destroy") and self.type in STATEFUL_TYPES
 
 
 @dataclass(frozen=True)
 class StackChanges:
-    """What is to be done to one stack.
+    """The changes of one stack.
 
     Args:
-        stack: its id.
-        changes: to its resources, without those that stay.
+        stack: the stack's id.
+        changes: changed resources.
         outputs: names of its outputs before the apply.
-        changes_outputs: whether the apply changes an output alone.
-        imported: addresses of resources that are there already and are taken over.
+        changes_outputs: whether the apply changes only outputs.
+        imported: addresses of existing resources that are imported.
     """
 
     stack: str
@@ -80,11 +80,11 @@ class StackChanges:
 
     @property
     def empty(self) -> bool:
-        """Whether there is nothing to do."""
+        """Whether the stack is up to date."""
         return not (self.changes or self.changes_outputs or self.imported)
 
     def count(self, action: str) -> int:
-        """How many resources an action is done to."""
+        """Count the resources with an action."""
         if action == "import":
             return len(self.imported)
         return sum(change.action == action for change in self.changes)
@@ -95,18 +95,18 @@ class StackChanges:
 
 
 def read(stack: str, plan: Mapping[str, Any]) -> StackChanges:
-    """The changes of a plan.
+    """Read the changes of a plan.
 
     Args:
         stack: the stack's id.
-        plan: what ``terraform show -json`` says of it.
+        plan: the plan in the format of ``terraform show -json``.
     """
     resources = [change for change in plan.get("resource_changes", []) if change["mode"] == "managed"]
     outputs = plan.get("output_changes", {})
     return StackChanges(
         stack=stack,
         changes=tuple(found for change in resources if (found := _change(change)) is not None),
-        # Those of the plan's "prior_state" would not do: it has what is to come, too, as far as it is known.
+        # The plan's "prior_state" is not suitable: it also contains planned values, as far as they are known.
         outputs=frozenset(name for name, output in outputs.items() if output["actions"] != ["create"]),
         changes_outputs=any(output["actions"] != ["no-op"] for output in outputs.values()),
         imported=frozenset(change["address"] for change in resources if change["change"].get("importing")),
@@ -125,11 +125,11 @@ def _change(resource: Mapping[str, Any]) -> ResourceChange | None:
 
 
 def losses(changes: Iterable[StackChanges], named: Collection[str] = ()) -> list[StatefulLoss]:
-    """An error for each resource that holds data and would not outlive the apply.
+    """Return an error per resource with data that the apply would delete or replace.
 
     Args:
-        changes: of the stacks.
-        named: those that may go: ``STACK/ADDRESS``, as ``checkpoints/aws_s3_bucket.output``.
+        changes: changes of the stacks.
+        named: resources for which that is allowed: ``STACK/ADDRESS``, such as ``checkpoints/aws_s3_bucket.output``.
     """
     return [_loss(stack.stack, change) for stack in changes for change in stack.changes if _lost(stack.stack, change, named)]
 

@@ -1,7 +1,7 @@
-"""Where this machine has a provider of Terraform's, and the Terraform CLI configuration that takes it from there.
+"""Local copy of a Terraform provider, and the Terraform CLI configuration that uses it.
 
-Terraform asks its registry for a provider. A machine that can't reach it may have the provider in a folder: then Terraform must be told
-of the folder in a CLI configuration. What the user has configured comes first.
+Terraform downloads providers from its registry. A machine that cannot reach the registry may have the provider in a folder, which
+Terraform uses only if a CLI configuration names it. The user's own configuration takes precedence.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ VARIABLE = "PENSTOCK_TERRAFORM_MIRROR"
 CONFIGURATION_VARIABLE = "TF_CLI_CONFIG_FILE"
 PROVIDER = "registry.terraform.io/hashicorp/aws"
 REGISTRY = "registry.terraform.io"
-# Where people and packages put such a folder, and how deep below it is looked for; all of it takes well under a second.
+# Usual locations of such a folder, and the search depth below them; the search takes well under a second.
 PREFIXES = ("/opt", "/usr/local", "/usr/share", "/usr/lib", "/var/lib", "~/.local/share", "~/.terraform.d")
 DEPTH = 4
 _GO_MACHINES = {"x86_64": "amd64", "aarch64": "arm64"}
@@ -28,12 +28,12 @@ _GO_MACHINES = {"x86_64": "amd64", "aarch64": "arm64"}
 
 @dataclass(frozen=True)
 class Search:
-    """What a search found.
+    """Result of a search.
 
     Args:
-        configuration: the text of a CLI configuration that Terraform is to be given; None leaves the user's own in force.
-        folder: the folder that holds the provider; None where Terraform asks its registry, or the user's configuration says where.
-        searched: every place that was looked at, in order, for the error message.
+        configuration: text of a CLI configuration for Terraform; None keeps the user's own.
+        folder: folder with the provider; None if Terraform uses its registry or the user's configuration.
+        searched: searched locations, in order, for the error message.
     """
 
     configuration: str | None
@@ -42,25 +42,25 @@ class Search:
 
 
 def address(source: str) -> str:
-    """A provider's whole address, as its folder in a mirror has it.
+    """Return a provider's full address, which is also its folder in a mirror.
 
     Args:
-        source: as a stack names it: ``aws``, ``hashicorp/aws``, or with the registry's host.
+        source: the source in a stack: ``aws``, ``hashicorp/aws``, or with the registry's host.
     """
     parts = source.split("/")
     return "/".join([*([REGISTRY, "hashicorp"][: 3 - len(parts)]), *parts])
 
 
 def find(version: str, environment: Mapping[str, str], *, prefixes: Iterable[str] = PREFIXES, provider: str = PROVIDER) -> Search:
-    """Finds the AWS provider.
+    """Locate the AWS provider.
 
-    The order: the folder that PENSTOCK_TERRAFORM_MIRROR names, the user's own CLI configuration, the folders in which Terraform itself
-    looks, any folder below the usual prefixes, the registry.
+    In this order: the folder named by PENSTOCK_TERRAFORM_MIRROR, the user's CLI configuration, Terraform's implied mirror folders, any
+    folder below the usual prefixes, the registry.
 
     Args:
-        version: of the provider, as ``5.100.0``.
-        environment: the variables that Terraform will run with.
-        prefixes: folders that are searched, ``~`` for the home folder.
+        version: version of the provider, such as ``5.100.0``.
+        environment: environment variables of Terraform.
+        prefixes: searched folders, ``~`` for the home folder.
         provider: its address, with the registry's host.
 
     Raises:
@@ -77,7 +77,7 @@ def find(version: str, environment: Mapping[str, str], *, prefixes: Iterable[str
         if _holds(folder, provider, version):
             return _found(folder, (*searched, str(folder)), provider)
         searched.append(str(folder))
-    # Empty, so that a variable that names a missing file does no harm.
+    # Empty, so that a variable that names a missing file has no effect.
     return Search("", None, (*searched, "Terraform's registry"))
 
 
@@ -90,7 +90,7 @@ def _named_folder(folder: Path, provider: str, version: str) -> Path:
 
 
 def _own_configuration(environment: Mapping[str, str], home: Path, searched: list[str]) -> bool:
-    """Whether the user has a CLI configuration that has a say in this."""
+    """Whether the user has a CLI configuration that affects provider installation."""
     if named := environment.get(CONFIGURATION_VARIABLE):
         readable = _text(Path(named)) is not None
         searched.append(f"{CONFIGURATION_VARIABLE}={named}" + ("" if readable else " (no such file)"))
@@ -133,14 +133,14 @@ def _mirrors_below(folder: Path, provider: str, depth: int) -> Iterator[Path]:
 
 
 def _holds(folder: Path, provider: str, version: str) -> bool:
-    """Whether a folder holds the provider for this system, unpacked or as an archive."""
+    """Whether a folder contains the provider for this platform, unpacked or as an archive."""
     own = folder / provider
     archive = f"terraform-provider-{own.name}_{version}_{_system()}.zip"
     return (own / version / _system()).is_dir() or (own / archive).is_file()
 
 
 def _system() -> str:
-    """Go's names of this system, as in the provider's folders."""
+    """Go's names of this platform, as in the provider's folders."""
     machine = platform.machine().lower()
     return f"{platform.system().lower()}_{_GO_MACHINES.get(machine, machine)}"
 

@@ -1,22 +1,22 @@
-"""The images of a repository, deleted: ECR does not delete a repository that holds any."""
+"""Deletion of a repository's images: ECR does not delete a repository that contains any."""
 
 from __future__ import annotations
 
 from penstock.scripts.provisioning.aws_access import AwsAccess, translated
 
-# Source: Amazon ECR API reference, BatchDeleteImage: at most 100 images a request.
+# Source: Amazon ECR API reference, BatchDeleteImage: at most 100 images per request.
 BATCH = 100
 
 
 def empty(aws: AwsAccess, repository: str) -> int:
-    """Deletes every image.
+    """Delete all images.
 
     Args:
-        aws: of the environment.
-        repository: its name.
+        aws: AWS of the environment.
+        repository: the repository's name.
 
     Returns:
-        How many tags and digests there were.
+        The number of deleted tags and digests.
 
     Raises:
         PenstockError: TOOL-030, DEP-001, RUN-020 or RUN-021.

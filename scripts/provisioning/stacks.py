@@ -1,4 +1,4 @@
-"""The stacks of an environment, synthesized by cdktf in a process of its own."""
+"""Synthesis of an environment's stacks by cdktf, in a separate process."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from penstock.scripts.errors import SynthFailed
 from penstock.scripts.layout import python_path
 from penstock.sizing.errors import PenstockError, raise_all, told
 
-# The first synth on a machine unpacks the bindings, 34 MB, which takes 10 s; later ones take 4 s.
+# The first synth on a machine unpacks the bindings (34 MB), which takes 10 s; later ones take 4 s.
 SYNTH_LIMIT_S = 300
 
 
@@ -32,10 +32,10 @@ class Stack:
 
     Args:
         name: its id.
-        folder: with its cdk.tf.json.
-        dependencies: ids of the stacks that go before it.
-        inputs: the outputs that it takes of each other stack, by the stack's id.
-        resource_inputs: the other stacks that a resource takes something of, by its address; without those that take nothing.
+        folder: folder with its cdk.tf.json.
+        dependencies: ids of the stacks that it depends on.
+        inputs: outputs of other stacks that it uses, by the other stack's id.
+        resource_inputs: other stacks that a resource uses outputs of, by its address; resources without any are omitted.
     """
 
     name: str
@@ -45,7 +45,7 @@ class Stack:
     resource_inputs: Mapping[str, Sequence[str]] = field(default_factory=dict)
 
     def content(self) -> dict[str, Any]:
-        """What Terraform is given."""
+        """The stack's Terraform configuration."""
         content: dict[str, Any] = json.loads((self.folder / "cdk.tf.json").read_text(encoding="utf-8"))
         return content
 
@@ -55,7 +55,7 @@ class Stack:
         return "helm" in self.content().get("provider", {})
 
     def resources(self) -> list[tuple[str, Mapping[str, Any]]]:
-        """The resources that it is made of: address and arguments."""
+        """Arguments of its resources, by address."""
         return [
             (f"{kind}.{name}", arguments) for kind, named in self.content().get("resource", {}).items() for name, arguments in named.items()
         ]
@@ -70,21 +70,21 @@ def synthesize(
     base: Mapping[str, str] | None = None,
     limit_s: float = SYNTH_LIMIT_S,
 ) -> list[Path]:
-    """Synthesizes the stacks of an environment. Their state goes to ``folder/state``, where it goes into files.
+    """Synthesize the stacks of an environment. State in local files goes to ``folder/state``.
 
     Args:
         environment: the environment.
-        folder: where the stacks go; made if it is not there.
+        folder: output folder; created if missing.
         planned: plans of its jobs; None: planned here, as for a deploy.
-        only: the names of the stacks, with which come those that they take something of; none named: all of them.
-        base: the variables that cdktf runs with; this process's by default.
-        limit_s: how long it may take.
+        only: names of the stacks, which are synthesized with their dependencies; empty: all.
+        base: environment variables of cdktf; this process's by default.
+        limit_s: timeout in seconds.
 
     Returns:
-        A folder a stack, in the order in which they are to be applied.
+        The folder of each stack, in order of application.
 
     Raises:
-        PenstockError: what is wrong with the environment or the plans of its jobs; RUN-006 for a synth that fails otherwise.
+        PenstockError: an error in the environment or in the plans of its jobs; RUN-006 for any other failure.
     """
     state = folder.absolute() / "state"
     return [stack.folder for stack in synthesized(environment, folder, planned=planned, only=only, state=state, base=base, limit_s=limit_s)]
@@ -100,22 +100,22 @@ def synthesized(
     base: Mapping[str, str] | None = None,
     limit_s: float = SYNTH_LIMIT_S,
 ) -> list[Stack]:
-    """Synthesizes all the stacks of an environment.
+    """Synthesize the stacks of an environment.
 
     Args:
         environment: the environment.
-        folder: where the stacks go; made if it is not there.
+        folder: output folder; created if missing.
         planned: plans of its jobs; None: planned here, as for a deploy.
-        only: the names of the stacks, with which come those that they take something of; none named: all of them.
-        state: where their state goes, where it goes into files; None: where cdktf by itself would have it.
-        base: the variables that cdktf runs with; this process's by default.
-        limit_s: how long it may take.
+        only: names of the stacks, which are synthesized with their dependencies; empty: all.
+        state: folder for state in local files; None: cdktf's default.
+        base: environment variables of cdktf; this process's by default.
+        limit_s: timeout in seconds.
 
     Returns:
-        The stacks in the order in which they are to be applied.
+        The stacks in order of application.
 
     Raises:
-        PenstockError: what is wrong with the environment or the plans of its jobs; RUN-006 for a synth that fails otherwise.
+        PenstockError: an error in the environment or in the plans of its jobs; RUN-006 for any other failure.
     """
     folder = folder.absolute()
     folder.mkdir(parents=True, exist_ok=True)
@@ -148,7 +148,7 @@ def _run_app(environment: Mapping[str, str], limit_s: float, answer: Path) -> Sy
     finally:
         _end(app)
     if app.returncode != 0:
-        # What is wrong with an environment is told as what it is, not as a synth that failed.
+        # An error in the environment is raised as such, not as a failed synth.
         raise_all(_errors(answer))
         given = "\n".join(f"       {line}" for line in said.splitlines()[-20:])
         given = f"exit code {app.returncode}:\n{given}"
@@ -166,7 +166,7 @@ def _errors(answer: Path) -> list[PenstockError]:
 
 
 def _end(app: subprocess.Popen[bytes]) -> None:
-    """Ends the app and its Node.js, where they still run."""
+    """Stop the app and its Node.js, if they are still running."""
     if app.poll() is None:
         os.killpg(app.pid, signal.SIGKILL)
         app.communicate()

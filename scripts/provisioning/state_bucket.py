@@ -1,4 +1,4 @@
-"""The bucket of Terraform's state: made, held to what it should be, and looked for before it is needed."""
+"""Bucket of Terraform's state: creation, correction of its settings, and the check before it is used."""
 
 from __future__ import annotations
 
@@ -13,10 +13,10 @@ from penstock.infra.environment import Environment
 from penstock.scripts.provisioning.aws_access import AwsAccess, code_of, translated
 from penstock.scripts.provisioning.errors import BucketOfAnother, StateBucketMissing, StatePlaceUnfit
 
-# A state is a few hundred KiB and is written at each apply: old ones are for mending a mistake, not for ever.
+# A state is a few hundred KiB and is written at each apply; old versions are for recovery, not forever.
 EXPIRE_OLD_STATES_AFTER_DAYS = 90
 ABORT_UPLOADS_AFTER_DAYS = 7
-# Source: Amazon S3 API reference, CreateBucket: the one region that may not be named.
+# Source: Amazon S3 API reference, CreateBucket: the only region that must not be named.
 _NAMELESS_REGION = "us-east-1"
 _NOT_SET = {
     "ServerSideEncryptionConfigurationNotFoundError",
@@ -32,13 +32,13 @@ _PRIVATE = dict.fromkeys(("BlockPublicAcls", "IgnorePublicAcls", "BlockPublicPol
 
 @dataclass(frozen=True)
 class Setting:
-    """One thing that the bucket has to have.
+    """A required setting of the bucket.
 
     Args:
-        name: what people call it.
-        now: asks what it is; None: nothing.
-        wanted: from what it is, what it should be.
-        put: sets it.
+        name: display name.
+        now: returns the current value; None if unset.
+        wanted: returns the required value for the current one.
+        put: sets the value.
     """
 
     name: str
@@ -49,12 +49,12 @@ class Setting:
 
 @dataclass(frozen=True)
 class Bootstrapped:
-    """What was done.
+    """What was changed.
 
     Args:
-        bucket: its name.
-        created: whether it was not there before.
-        corrected: names of the settings that were otherwise, of one that was there before.
+        bucket: the bucket's name.
+        created: whether the bucket is new.
+        corrected: names of corrected settings of an existing bucket.
     """
 
     bucket: str
@@ -81,10 +81,10 @@ def name(environment: Environment) -> str:
 
 
 def bootstrap(aws: AwsAccess) -> Bootstrapped:
-    """Makes the bucket, or corrects what is otherwise; run again it does nothing.
+    """Create the bucket, or correct its settings; idempotent.
 
     Args:
-        aws: of the environment, whose credentials have been checked.
+        aws: AWS of the environment, with verified credentials.
 
     Raises:
         BucketOfAnother: DEP-004.
@@ -102,7 +102,7 @@ def bootstrap(aws: AwsAccess) -> Bootstrapped:
 
 
 def check(aws: AwsAccess) -> None:
-    """Nothing where the state is in files, or its bucket is there and ours.
+    """Check that the state bucket exists in the environment's account; a state in local files needs none.
 
     Raises:
         StateBucketMissing: DEP-003.
@@ -154,7 +154,7 @@ def _of_another(environment: Environment, bucket: str, given: str) -> BucketOfAn
 
 
 def _hold(setting: Setting) -> bool:
-    """Sets a setting where it is otherwise; whether it was."""
+    """Correct a setting and return whether it was different."""
     now = _asked(setting.now)
     wanted = setting.wanted(now)
     if now == wanted:
@@ -176,7 +176,7 @@ def _settings(s3: Any, environment: Environment, bucket: str) -> Sequence[Settin
     it = {"Bucket": bucket}
     rules = {"Rules": [{"ObjectOwnership": "BucketOwnerEnforced"}]}
     return (
-        # First what keeps others out.
+        # Access restrictions first.
         Setting(
             "public access",
             lambda: s3.get_public_access_block(**it)["PublicAccessBlockConfiguration"],
@@ -223,12 +223,12 @@ def _settings(s3: Any, environment: Environment, bucket: str) -> Sequence[Settin
 
 
 def _encryption(said: Mapping[str, Any]) -> Any:
-    """The rules of a bucket's encryption; whatever key a team has chosen is left."""
+    """Encryption rules of the bucket; a key chosen by the team is kept."""
     return said["ServerSideEncryptionConfiguration"]["Rules"]
 
 
 def _policy(now: Mapping[str, Any] | None, environment: Environment, bucket: str) -> dict[str, Any]:
-    """The bucket's policy with ours in it; what a team has added is left."""
+    """The bucket's policy with the required statement; the team's own statements are kept."""
     partition = "aws-cn" if environment.spec.region.startswith("cn-") else "aws-us-gov" if "-gov-" in environment.spec.region else "aws"
     arn = f"arn:{partition}:s3:::{bucket}"
     tls_only = {
@@ -250,7 +250,7 @@ def _listed(statements: Any) -> list[Mapping[str, Any]]:
 
 
 def _lifecycle(now: Sequence[Mapping[str, Any]] | None) -> list[Mapping[str, Any]]:
-    """The rules with ours among them; those that a team has added are left."""
+    """Lifecycle rules with the required one; the team's own rules are kept."""
     ours: list[Mapping[str, Any]] = [
         {
             "ID": "expire-old-states",

@@ -1,4 +1,4 @@
-"""Who holds the lock of a stack's state, in Terraform's own words."""
+"""The holder of a stack's state lock, parsed from Terraform's diagnostic."""
 
 from __future__ import annotations
 
@@ -6,22 +6,22 @@ import re
 
 from penstock.scripts.provisioning.errors import StateLocked
 
-# Source: Terraform 1.11, the summary of the diagnostic, and the fields of its lock (internal/states/statemgr/locker.go, LockInfo).
+# Source: Terraform 1.11, the summary of the diagnostic and the fields of its lock (internal/states/statemgr/locker.go, LockInfo).
 LOCKED = "Error acquiring the state lock"
 _FIELD = re.compile(r"^\s*(ID|Path|Operation|Who|Version|Created):[ \t]*(.*?)\s*$", re.MULTILINE)
 _OPERATIONS = {"OperationTypeApply": "an apply or a destroy", "OperationTypePlan": "a plan", "OperationTypeRefresh": "a refresh"}
 
 
 def locked(stack: str, detail: str) -> StateLocked:
-    """The error of a lock that somebody else holds.
+    """Return the error of a lock that another process holds.
 
     Args:
         stack: the stack's id.
-        detail: of Terraform's diagnostic.
+        detail: detail of Terraform's diagnostic.
     """
     lock = dict(_FIELD.findall(detail))
     if "Who" not in lock:
-        # The backend could not say: what it said instead is all there is.
+        # The backend did not name the holder; its message is all that is known.
         given = " ".join(detail.split())[:500]
         return StateLocked(path=f"stack {stack}", given=given, need="the state lock", fix="retry when the other run has finished")
     what = _OPERATIONS.get(lock.get("Operation", ""), lock.get("Operation", ""))

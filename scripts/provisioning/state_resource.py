@@ -1,4 +1,4 @@
-"""What Terraform's state of a stack holds."""
+"""Resources in Terraform's state of a stack."""
 
 from __future__ import annotations
 
@@ -9,13 +9,13 @@ from typing import Any
 
 @dataclass(frozen=True)
 class StateResource:
-    """A resource of a stack's state.
+    """A resource in a stack's state.
 
     Args:
-        address: as ``aws_s3_bucket.output``.
-        type: as ``aws_s3_bucket``.
+        address: its address, such as ``aws_s3_bucket.output``.
+        type: its type, such as ``aws_s3_bucket``.
         values: its attributes.
-        depends_on: addresses of what it was made of.
+        depends_on: addresses of its dependencies.
     """
 
     address: str
@@ -25,22 +25,22 @@ class StateResource:
 
     @property
     def bucket(self) -> str | None:
-        """The bucket that it is, or is a setting of."""
+        """Name of the bucket, for a bucket or a setting of one."""
         return self.values.get("bucket") if self.type.startswith("aws_s3_bucket") else None
 
     @property
     def whole(self) -> str | None:
-        """The bucket or the repository that it is, or is a setting of."""
+        """Name of the bucket or repository, for one or a setting of one."""
         if self.type.startswith("aws_ecr_"):
             return self.values.get("name" if self.type == "aws_ecr_repository" else "repository")
         return self.bucket
 
 
 def state_resources(state: Mapping[str, Any]) -> list[StateResource]:
-    """The resources of a raw state; data sources are left out, and there is none in an empty state.
+    """Parse the resources of a raw state, without data sources; an empty state has none.
 
     Args:
-        state: what ``terraform state pull`` says: version 4, which Terraform writes since 0.12.
+        state: output of ``terraform state pull``: version 4, which Terraform writes since 0.12.
     """
     return [
         StateResource(

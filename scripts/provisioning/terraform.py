@@ -1,4 +1,4 @@
-"""Terraform on a synthesized stack: each call with a time limit, with progress, and with Terraform's own words where it fails."""
+"""Terraform on a synthesized stack: each call has a timeout, reports progress, and fails with Terraform's own diagnostics."""
 
 from __future__ import annotations
 
@@ -21,39 +21,39 @@ from penstock.scripts.provisioning.state_lock import LOCKED, locked
 from penstock.scripts.provisioning.state_resource import StateResource, state_resources
 from penstock.sizing.errors import RunFailed, raise_all
 
-# The registry's archive of the provider has 150 MB.
+# The provider's archive in the registry has 150 MB.
 INIT_LIMIT_S = 900
-# A backend that answers nothing is polled by the provider for many minutes, a resource at a time.
+# The provider polls an unresponsive endpoint for many minutes, one resource at a time.
 APPLY_LIMIT_S = 900
 PLAN_LIMIT_S = 300
 OUTPUT_LIMIT_S = 60
 UNLOCK_LIMIT_S = 120
-# Asked to stop, Terraform waits for what the provider has begun, and writes its state.
+# When asked to stop, Terraform waits for running operations of the provider and writes its state.
 STOP_GRACE_S = 30
 POLL_S = 0.05
 
 # Source: Terraform's documentation, "plan -detailed-exitcode".
 _PLAN_HAS_CHANGES = 2
-# The calls that would ask a person.
+# Calls that would prompt.
 _ASKING = ("init", "plan", "apply", "destroy")
 _NO_PROVIDER = ("Failed to query available provider packages", "Failed to install provider", "Inconsistent dependency lock file")
-# Where Terraform leaves a state that it could not write to its place, as when credentials have expired meanwhile.
+# Where Terraform leaves a state that it could not write to its backend, for example after credentials expired.
 _UNWRITTEN = "errored.tfstate"
 _STATE_MOVED = "Backend configuration changed"
 
 Progress = Callable[[str], None]
-# What Terraform's machine-readable output says, an event at a time.
+# An event of Terraform's machine-readable output.
 Watch = Callable[[Mapping[str, Any]], None]
 
 
 @dataclass(frozen=True)
 class Change:
-    """What was done to one resource.
+    """An applied change of one resource.
 
     Args:
-        address: the resource's, as ``aws_s3_bucket.output``.
+        address: the resource's address, such as ``aws_s3_bucket.output``.
         action: create, update or delete.
-        duration_s: in whole seconds.
+        duration_s: duration in whole seconds.
     """
 
     address: str
@@ -63,12 +63,12 @@ class Change:
 
 @dataclass(frozen=True)
 class Applied:
-    """What an apply or a destroy did.
+    """Result of an apply or a destroy.
 
     Args:
-        changes: the resources, in the order in which they were done.
+        changes: changed resources, in order of completion.
         outputs: the stack's outputs by name; empty after a destroy.
-        duration_s: of the whole call, with a first init.
+        duration_s: duration in seconds of the whole call, including a first init.
     """
 
     changes: tuple[Change, ...]
@@ -76,7 +76,7 @@ class Applied:
     duration_s: float
 
     def count(self, action: str) -> int:
-        """How many resources an action was done to."""
+        """Count the resources with an action."""
         return sum(change.action == action for change in self.changes)
 
     def __str__(self) -> str:
@@ -86,16 +86,16 @@ class Applied:
 
 
 class Terraform:
-    """One stack.
+    """Terraform on one stack.
 
-    A call that is cut short, by its limit, by `stop` or by the end of this process, is one that Terraform was asked to end: it writes its
-    state. The whole of what it said is in ``terraform-<call>.log`` in the stack's folder.
+    When a call is interrupted by its timeout, by `stop` or by the end of this process, Terraform is asked to stop and writes its state.
+    The complete output is in ``terraform-<call>.log`` in the stack's folder.
 
     Args:
-        folder: the stack's, with its cdk.tf.json.
-        environment: the variables that Terraform and the provider run with; credentials are among them.
-        limit_s: how long any one call may take; by default each has a limit of its own.
-        apply_limit_s: the limit of an apply or a destroy where `limit_s` is not given.
+        folder: the stack's folder, with its cdk.tf.json.
+        environment: environment variables of Terraform and the provider, including credentials.
+        limit_s: timeout in seconds of any call; by default each call has its own.
+        apply_limit_s: timeout of an apply or a destroy without `limit_s`.
     """
 
     def __init__(
@@ -110,10 +110,10 @@ class Terraform:
         self._running = threading.Lock()
 
     def init(self) -> None:
-        """Gets the provider ready; the other calls do it by themselves where it has not been done.
+        """Install the provider; the other calls do so on their own if necessary.
 
         Raises:
-            ProviderNotFound: RUN-005, with the places where it was looked for.
+            ProviderNotFound: RUN-005, with the searched locations.
             PenstockError: TOOL-001, RUN-007 to RUN-009.
         """
         code, log = self._run("init", ["-no-color"], INIT_LIMIT_S)
@@ -127,7 +127,7 @@ class Terraform:
         raise self._failure("init", log)
 
     def plan(self) -> bool:
-        """Whether the stack differs from what is applied.
+        """Whether a plan of the stack has changes.
 
         Raises:
             PenstockError: TOOL-001, RUN-005, RUN-007 to RUN-009.
@@ -139,10 +139,10 @@ class Terraform:
         return code == _PLAN_HAS_CHANGES
 
     def apply(self, progress: Progress = lambda address: None) -> Applied:
-        """Makes the stack what its folder says.
+        """Apply the stack.
 
         Args:
-            progress: called with the address of each resource that is done, in the thread of this call.
+            progress: called with the address of each finished resource, in the thread of this call.
 
         Raises:
             PenstockError: TOOL-001, RUN-005, RUN-007 to RUN-009.
@@ -150,10 +150,10 @@ class Terraform:
         return self._change("apply", progress)
 
     def destroy(self, progress: Progress = lambda address: None) -> Applied:
-        """Destroys all that the stack's state holds.
+        """Destroy all resources in the stack's state.
 
         Args:
-            progress: as of `apply`.
+            progress: see `apply`.
 
         Raises:
             PenstockError: TOOL-001, RUN-005, RUN-007 to RUN-009.
@@ -161,15 +161,15 @@ class Terraform:
         return self._change("destroy", progress)
 
     def plan_to(self, file: Path, *, destroy: bool = False, targets: Sequence[str] = ()) -> Mapping[str, Any]:
-        """Makes a plan that `apply_plan` takes.
+        """Create a plan for `apply_plan`.
 
         Args:
-            file: where the plan goes.
-            destroy: whether it destroys.
-            targets: addresses of the resources that it is about, with what hangs on them; none: all.
+            file: file of the plan.
+            destroy: whether it is a destroy plan.
+            targets: addresses of targeted resources, planned with their dependents; empty: all.
 
         Returns:
-            The plan as ``terraform show -json`` has it.
+            The plan in the format of ``terraform show -json``.
 
         Raises:
             PenstockError: TOOL-001, RUN-005, RUN-007 to RUN-009, DEP-006.
@@ -182,10 +182,10 @@ class Terraform:
         return self._show([str(file.absolute())])
 
     def apply_plan(self, file: Path, watch: Watch = lambda event: None) -> Applied:
-        """Does what a plan of `plan_to` says, and nothing else.
+        """Apply exactly a plan of `plan_to`.
 
         Args:
-            file: the plan.
+            file: file of the plan.
             watch: called with each event, in the thread of this call.
 
         Raises:
@@ -194,7 +194,8 @@ class Terraform:
         return self._change("apply", lambda address: None, ["-json", str(file.absolute())], watch)
 
     def resources(self) -> list[StateResource]:
-        """What the state holds, less the data sources. Terraform's raw state is read: that needs no provider, which takes seconds to start.
+        """Return the resources in the state, without data sources. The raw state is read, which does not start the provider and so saves
+        seconds.
 
         Raises:
             PenstockError: TOOL-001, RUN-005, RUN-007 to RUN-009.
@@ -206,10 +207,10 @@ class Terraform:
         return state_resources(_document(log))
 
     def untaint(self, address: str) -> None:
-        """Takes a resource for whole whose making was cut short: the next plan completes it, where it would have replaced it.
+        """Untaint a resource whose creation was interrupted: the next plan completes it instead of replacing it.
 
         Args:
-            address: of the resource.
+            address: address of the resource.
 
         Raises:
             PenstockError: TOOL-001, RUN-005, RUN-007 to RUN-009.
@@ -219,10 +220,10 @@ class Terraform:
             raise self._failure("untaint", log)
 
     def unlock(self, lock_id: str) -> None:
-        """Takes away a lock that nobody holds any more.
+        """Force-unlock a stale state lock.
 
         Args:
-            lock_id: as DEP-006 says it; another one is refused by Terraform.
+            lock_id: the id from DEP-006; Terraform refuses any other.
 
         Raises:
             PenstockError: TOOL-001, RUN-005, RUN-007 to RUN-009.
@@ -239,7 +240,7 @@ class Terraform:
         return _document(log)
 
     def output(self) -> dict[str, Any]:
-        """The outputs of what is applied, by name.
+        """Return the outputs of the applied stack, by name.
 
         Raises:
             PenstockError: TOOL-001, RUN-005, RUN-007 to RUN-009.
@@ -249,12 +250,12 @@ class Terraform:
         if code != 0:
             raise self._failure("output", log)
         said = _text(log)
-        # Warnings go before.
+        # Warnings precede it.
         outputs, _ = json.JSONDecoder().raw_decode(said, said.index("{"))
         return {name: output["value"] for name, output in outputs.items()}
 
     def stop(self) -> None:
-        """Ends the call that runs in another thread, which then raises RUN-009, and waits for its end. No call runs after it."""
+        """Stop the call that runs in another thread, which then raises RUN-009, and wait for its end. No further calls are accepted."""
         self._stop.set()
         with self._running:
             pass
@@ -295,7 +296,7 @@ class Terraform:
     def _run(
         self, verb: str, options: list[str], limit_s: float, take: Callable[[Mapping[str, Any]], None] = lambda event: None
     ) -> tuple[int, Path]:
-        """Runs Terraform to its end: its exit code and its log."""
+        """Run Terraform to its end and return its exit code and log."""
         if self._stop.is_set():
             raise self._stopped(verb)
         environment = self._environment()
@@ -303,7 +304,7 @@ class Terraform:
         log.unlink(missing_ok=True)
         limit_s = self._limit_s or limit_s
         options = ["-input=false", *options] if verb in _ASKING else options
-        # Terraform's provider plugins ignore SIGINT and leave it to Terraform to end them in order; SIGTERM would end them at once.
+        # Terraform's provider plugins ignore SIGINT and leave it to Terraform to stop them in order; SIGTERM would stop them at once.
         command = ["terraform", verb, *options]
         supervised = SupervisedProcess(command, env=environment, log=log, cwd=self.folder, grace_s=STOP_GRACE_S, ask=signal.SIGINT)
         with self._running, supervised:
@@ -342,13 +343,13 @@ class Terraform:
         return {**base, **own}
 
     def _provider(self) -> tuple[str, str] | None:
-        """Address and version of the provider that the stack asks for; None where it asks for none. A stack has one side, and so one."""
+        """Address and version of the stack's provider; None if it has none. A stack is for AWS or for Kubernetes, so it has at most one."""
         for required in self._settings().get("required_providers", {}).values():
             return address(required["source"]), required["version"]
         return None
 
     def _settings(self) -> Mapping[str, Any]:
-        """The block of the stack that says what it runs with: its providers and the place of its state."""
+        """The stack's ``terraform`` block: required providers and backend."""
         stack = json.loads((self.folder / "cdk.tf.json").read_text(encoding="utf-8"))
         settings: Mapping[str, Any] = stack["terraform"]
         return settings
@@ -375,7 +376,7 @@ class Terraform:
         return StateNotWritten(path=f"stack {self.folder.name}", given=str(file), need=need, fix=fix)
 
     def _failures(self, verb: str, log: Path) -> list[RunFailed]:
-        """Terraform's own diagnostics, each an error; the end of the log where there are none."""
+        """Terraform's diagnostics, one error each; the end of the log if there are none."""
         diagnostics = [event["diagnostic"] for event in _Events(log).new() if event.get("type") == "diagnostic"]
         errors = [diagnostic for diagnostic in diagnostics if diagnostic.get("severity") == "error"]
         return [self._diagnosed(verb, diagnostic, log) for diagnostic in errors] or [self._failure(verb, log)]
@@ -400,14 +401,14 @@ class Terraform:
 
 
 class _Events:
-    """The lines of Terraform's machine-readable output, as they are written."""
+    """Read the lines of Terraform's machine-readable output while they are written."""
 
     def __init__(self, log: Path) -> None:
         self._log = log
         self._read = 0
 
     def new(self) -> Iterator[Mapping[str, Any]]:
-        """The events since the last call; what is no event is left out, as is a line that is not yet whole."""
+        """Return the events since the last call; other lines and an incomplete last line are skipped."""
         with self._log.open("rb") as file:
             file.seek(self._read)
             lines = file.read()
@@ -423,7 +424,7 @@ class _Events:
 
 
 def _document(log: Path) -> Mapping[str, Any]:
-    """The JSON in a log, below whatever Terraform warns of; none where there is nothing. It may hold what is secret and does not stay."""
+    """Parse the JSON in a log, after any warnings of Terraform; empty if there is none. The log may contain secrets and is deleted."""
     said = _text(log)
     log.unlink()
     start = said.find("{")
@@ -436,5 +437,5 @@ def _text(log: Path) -> str:
 
 
 def _below(text: str, lines: int = 15) -> str:
-    """The end of a text, below the line of an error that it belongs to."""
+    """The end of a text, indented below the error that it belongs to."""
     return "".join(f"\n       {line}" for line in text.strip().splitlines()[-lines:])

@@ -1,4 +1,4 @@
-"""The folder in which an environment's stacks are worked on, by one command at a time."""
+"""Working folder of an environment's stacks, used by one command at a time."""
 
 from __future__ import annotations
 
@@ -12,13 +12,13 @@ from pathlib import Path
 
 from penstock.scripts.provisioning.errors import StateLocked
 
-# Beside the states: Terraform's providers stay here from one deploy to the next.
+# Next to the states: Terraform's providers are kept here between deploys.
 DEFAULT_FOLDER = Path(".penstock/stacks")
 _LOCK = "in-use"
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """``--out`` and ``--limit-s``."""
+    """Add ``--out`` and ``--limit-s``."""
     parser.add_argument("--out", type=Path, metavar="DIR", help=f"working folder for the stacks (default: {DEFAULT_FOLDER}/ENV)")
     parser.add_argument(
         "--limit-s", type=_seconds, metavar="SECONDS", help="timeout of each Terraform command (default: depends on the command)"
@@ -26,30 +26,30 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def folder_of(environment_name: str, named: Path | None) -> Path:
-    """Where the stacks of an environment go.
+    """Return the folder of an environment's stacks.
 
     Args:
-        environment_name: of the environment.
-        named: the user's choice; None: the usual place.
+        environment_name: name of the environment.
+        named: the user's choice; None: the default.
     """
     return (named or DEFAULT_FOLDER / environment_name).absolute()
 
 
 @contextmanager
 def held(folder: Path, verb: str) -> Iterator[Path]:
-    """The folder, for this process alone: Terraform's own lock would only say so once the files of the other were overwritten.
+    """Lock the folder for this process: Terraform's own lock would fail only after the other process's files were overwritten.
 
     Args:
-        folder: made if it is not there.
-        verb: what is done, for whoever comes meanwhile.
+        folder: the folder; created if missing.
+        verb: what this process does, for the message of a process that finds the lock.
 
     Raises:
-        StateLocked: DEP-006, another process of this machine works there.
+        StateLocked: DEP-006, another process on this machine uses the folder.
     """
     folder.mkdir(parents=True, exist_ok=True)
     with (folder / _LOCK).open("a+", encoding="utf-8") as file:
         try:
-            # The kernel takes it away when this process ends, in whatever way.
+            # The kernel releases it when this process ends, however it ends.
             fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
             file.seek(0)

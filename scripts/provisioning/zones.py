@@ -1,4 +1,4 @@
-"""Whether the zones of an environment are there, for this account."""
+"""Availability zones of an environment."""
 
 from __future__ import annotations
 
@@ -7,13 +7,13 @@ from penstock.scripts.provisioning.errors import UnknownZone
 
 
 def check(aws: AwsAccess) -> tuple[str, ...]:
-    """The environment's zones, each of which AWS has for this account.
+    """Check that AWS offers all zones of the environment to this account.
 
     Args:
-        aws: of the environment.
+        aws: AWS of the environment.
 
     Returns:
-        Their names; none for an environment without a network of its own.
+        Their names; empty for an environment that has no network of its own.
 
     Raises:
         UnknownZone: DEP-009.

@@ -1,1 +1,1 @@
-"""The security gate: what the stacks and manifests of an environment would make, scanned before anything is applied."""
+"""Security gate: scans the planned resources and rendered manifests of an environment before anything is applied."""

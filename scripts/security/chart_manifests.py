@@ -1,4 +1,4 @@
-"""The Kubernetes manifests that a charts stack would release."""
+"""Kubernetes manifests that a charts stack releases."""
 
 from __future__ import annotations
 
@@ -14,18 +14,18 @@ _OF_ANOTHER = re.compile(r"\$\{data\.terraform_remote_state\.cross-stack-referen
 
 
 def manifests(stack: Stack, stacks: Sequence[Stack]) -> list[dict[str, Any]]:
-    """The manifests, with stand-ins for what Terraform would put in.
+    """Render the manifests, with placeholders for values that only Terraform knows.
 
     Args:
         stack: a charts stack.
-        stacks: all of the environment's, for what it takes of them.
+        stacks: all stacks of the environment, for the outputs that it refers to.
     """
     outputs = {other.name: other.content().get("output", {}) for other in stacks}
     return [manifest for values in _values(stack) for manifest in json.loads(_filled(values, outputs)).get("manifests", [])]
 
 
 def _values(stack: Stack) -> Iterator[str]:
-    """The values of each release of a local chart; another's are its own language."""
+    """Values of each release of a local chart; third-party charts have their own templates."""
     for release in stack.content().get("resource", {}).get("helm_release", {}).values():
         if "repository" not in release:
             yield from release.get("values", [])

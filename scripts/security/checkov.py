@@ -1,4 +1,4 @@
-"""checkov, in an environment of its own, without a network."""
+"""Run checkov in its own environment, offline."""
 
 from __future__ import annotations
 
@@ -14,20 +14,20 @@ from penstock.scripts.process.supervised import SupervisedProcess
 from penstock.scripts.security.errors import ScannerFailed
 from penstock.scripts.security.finding import Finding
 
-# Some hundred resources take it half a minute.
+# A few hundred resources take half a minute.
 SCAN_LIMIT_S = 600
 _POLL_S = 0.1
-# Nothing of what is scanned leaves the machine, and no mapping of rules is fetched.
+# Scanned files stay on this machine, and no policy metadata is downloaded.
 _OFFLINE = {"BC_SKIP_MAPPING": "TRUE", "CKV_IGNORE_HIDDEN_DIRECTORIES": "false", "LOG_LEVEL": "ERROR"}
 
 
 class Scan(NamedTuple):
-    """What a scan of one framework has seen.
+    """Result of a scan of one framework.
 
     Args:
-        findings: rules that fail; their paths begin with the scanned file's name without its ending.
-        resources: paths, of the same form, that any rule has looked at.
-        resource_count: of the resources that were read, those too that no rule is about.
+        findings: failed rules; their paths begin with the scanned file's name without its extension.
+        resources: paths, of the same form, that at least one rule has checked.
+        resource_count: number of resources parsed, including those that no rule applies to.
     """
 
     findings: tuple[Finding, ...]
@@ -36,12 +36,12 @@ class Scan(NamedTuple):
 
 
 def scan(folder: Path, frameworks: Sequence[str], progress: Progress = lambda said: None) -> Scan:
-    """Scans all the files of a folder.
+    """Scan all files of a folder.
 
     Args:
-        folder: with what is to be scanned, and nothing else.
-        frameworks: checkov's names, as ``terraform_plan``.
-        progress: called with what is done.
+        folder: folder that contains only the files to scan.
+        frameworks: checkov's names, such as ``terraform_plan``.
+        progress: called with the current step.
 
     Raises:
         PenstockError: TOOL-001, TOOL-024, SEC-007.
@@ -81,7 +81,7 @@ def _read(parts: Sequence[dict[str, Any]]) -> Scan:
                 resources.add(path)
                 if outcome == "failed_checks":
                     findings.append(Finding(rule=check["check_id"], path=path, says=check["check_name"]))
-    # A rule may be told of twice, by the resource itself and by what it is connected with.
+    # checkov may report a rule twice, for the resource itself and for a connected one.
     count = sum(part["summary"]["resource_count"] for part in parts)
     return Scan(tuple(sorted(set(findings), key=lambda found: (found.path, found.rule))), frozenset(resources), count)
 

@@ -1,4 +1,4 @@
-"""A finding of the scanner."""
+"""Finding of the scanner."""
 
 from __future__ import annotations
 
@@ -6,12 +6,12 @@ from pydantic import BaseModel, ConfigDict
 
 
 class Finding(BaseModel):
-    """A rule that fails.
+    """A failed rule.
 
     Args:
-        rule: the scanner's id, as ``CKV_AWS_19``.
-        path: what it fails on: ``stack/address`` of a resource, ``stack/kind/namespace/name`` of a manifest, or a file.
-        says: the rule in words.
+        rule: the scanner's id, such as ``CKV_AWS_19``.
+        path: the failing object: ``stack/address`` of a resource, ``stack/kind/namespace/name`` of a manifest, or a file.
+        says: description of the rule.
     """
 
     model_config = ConfigDict(frozen=True)

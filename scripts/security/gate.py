@@ -1,4 +1,4 @@
-"""The gate: everything that an environment would make, scanned, less what is waived."""
+"""Scan of everything that an environment creates, minus the waived findings."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from penstock.sizing.errors import PenstockError
 _INFRA = Path(str(files("penstock.infra")))
 WAIVERS = _INFRA / "waivers.toml"
 DOCKERFILE = _INFRA / "image" / "Dockerfile"
-# What the folders of a scan are named, and what checkov is to see in them.
+# Folders of a scan, and the frameworks that checkov applies to them.
 _PLANS, _MANIFESTS, _IMAGE = "plans", "manifests", "image"
 _FRAMEWORKS = {_PLANS: "terraform_plan", _MANIFESTS: "kubernetes", _IMAGE: "dockerfile"}
 
@@ -35,13 +35,13 @@ Progress = Callable[[str], None]
 
 
 class Scanned(NamedTuple):
-    """What the gate found.
+    """Result of the gate.
 
     Args:
-        resources: part -> how many resources or manifests of it were scanned.
-        findings: rules that fail and are not waived.
-        waived: with the waiver of each.
-        faults: what is wrong: findings, waivers, or the scan itself. None: the gate is passed.
+        resources: number of scanned resources or manifests, by part.
+        findings: failed rules that are not waived.
+        waived: waived findings, each with its waiver.
+        faults: errors of findings, waivers, or the scan itself; empty if the gate is passed.
     """
 
     resources: dict[str, int]
@@ -59,18 +59,18 @@ def run(
     today: datetime.date,
     progress: Progress = lambda said: None,
 ) -> Scanned:
-    """Scans an environment.
+    """Scan an environment.
 
     Args:
         environment: the environment.
-        planned: the plans of its jobs.
-        folder: an empty folder to work in.
-        waived: what is accepted.
-        today: the day.
-        progress: called with what is done.
+        planned: plans of its jobs.
+        folder: empty working folder.
+        waived: the waivers.
+        today: the current date.
+        progress: called with the current step.
 
     Raises:
-        PenstockError: RUN-005 to RUN-009, TOOL-001, TOOL-024, SEC-007: it could not be scanned.
+        PenstockError: RUN-005 to RUN-009, TOOL-001, TOOL-024, SEC-007: the environment could not be scanned.
     """
     progress("synthesizing the stacks")
     stacks = offline_plan.stacks_offline(environment, planned, folder / "cdktf.out")
@@ -83,13 +83,13 @@ def run(
 
 
 def judge(scans: dict[str, checkov.Scan], expected: dict[str, int], waived: Sequence[Waiver], today: datetime.date) -> Scanned:
-    """What scans amount to.
+    """Apply the waivers to the scans and check that nothing was skipped.
 
     Args:
-        scans: of the gate's folders.
-        expected: part -> how many resources or manifests it has.
-        waived: what is accepted.
-        today: the day.
+        scans: scans of the gate's folders.
+        expected: number of resources or manifests, by part.
+        waived: the waivers.
+        today: the current date.
     """
     found = [finding for scan in scans.values() for finding in scan.findings]
     accepted = {finding: waiver for finding in found for waiver in waived if waiver.covers(finding)}
@@ -100,12 +100,12 @@ def judge(scans: dict[str, checkov.Scan], expected: dict[str, int], waived: Sequ
 
 
 def _prepared(stack: Stack, stacks: Sequence[Stack], folder: Path, progress: Progress) -> int:
-    """Writes what is to be scanned of a stack; how many resources or manifests that is."""
+    """Write the files to scan of a stack and return the number of its resources or manifests."""
     if stack.on_kubernetes:
         documents = _with_templates(manifests(stack, stacks))
         text = yaml.safe_dump_all(documents, sort_keys=False)
         (folder / _MANIFESTS / f"{stack.name}.yaml").write_text(text, encoding="utf-8")
-        # checkov counts the pod of a workload beside it.
+        # checkov counts a workload and its pod separately.
         return len(documents) + sum(document.get("kind") in _WORKLOADS for document in documents)
     plan = offline_plan.plan(stack, progress)
     (folder / _PLANS / f"{stack.name}.json").write_text(json.dumps(plan), encoding="utf-8")
@@ -113,7 +113,7 @@ def _prepared(stack: Stack, stacks: Sequence[Stack], folder: Path, progress: Pro
 
 
 def _with_templates(documents: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
-    """The manifests, and the pod templates that lie in their config maps: Spark makes executors of them."""
+    """The manifests, and the pod templates in their config maps, from which Spark creates executors."""
     return [*documents, *(template for document in documents for template in _templates(document))]
 
 
@@ -128,7 +128,7 @@ def _templates(document: dict[str, Any]) -> Iterator[dict[str, Any]]:
 
 
 def _unseen(scans: dict[str, checkov.Scan], expected: dict[str, int]) -> Iterator[PenstockError]:
-    """checkov passes over what it can't read, and says nothing."""
+    """checkov silently skips files that it cannot parse."""
     resources, seen = sum(expected.values()), sum(scans[name].resource_count for name in (_PLANS, _MANIFESTS))
     if resources != seen:
         need = f"all {resources} synthesized resources and manifests scanned"

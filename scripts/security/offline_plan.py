@@ -1,7 +1,7 @@
-"""Plans of stacks without AWS: what Terraform would make of them, where nothing is there yet.
+"""Plans of stacks without AWS: what Terraform creates from an empty state.
 
-The provider is told to ask nobody: it neither checks the credentials nor looks up the account. What a stack takes of another is put into
-a state of that other one by names that could be real. The resources are planned exactly as they were synthesized.
+The provider makes no requests: it neither checks the credentials nor looks up the account. References to another stack are resolved from
+a state of that stack with plausible names. The resources are planned exactly as they were synthesized.
 """
 
 from __future__ import annotations
@@ -36,17 +36,17 @@ _CERTIFICATE = "LS0tLS1CRUdJTiBDRVJUSUZJQ0FURS0tLS0tCg=="
 
 
 def stacks_offline(environment: Environment, planned: EnvironmentPlans, folder: Path) -> list[Stack]:
-    """Synthesizes an environment's stacks so that they can be planned without AWS.
+    """Synthesize an environment's stacks so that they can be planned without AWS.
 
     Args:
         environment: the environment.
-        planned: the plans of its jobs.
+        planned: plans of its jobs.
         folder: an empty folder.
 
     Raises:
         SynthFailed: RUN-006.
     """
-    # States in S3 could not be read without AWS.
+    # A state in S3 cannot be read without AWS.
     found = synthesized(environment.with_spec(state=None), folder, planned=planned, state=folder / "state", base=_offline(os.environ))
     for stack in found:
         _ask_nobody(stack)
@@ -55,14 +55,14 @@ def stacks_offline(environment: Environment, planned: EnvironmentPlans, folder: 
 
 
 def plan(stack: Stack, progress: Progress = lambda said: None) -> Mapping[str, Any]:
-    """What Terraform would make of an AWS stack.
+    """Plan an AWS stack.
 
     Args:
-        stack: of `stacks_offline`.
-        progress: called with what is done.
+        stack: a stack from `stacks_offline`.
+        progress: called with the current step.
 
     Returns:
-        The plan as ``terraform show -json`` has it.
+        The plan in the format of ``terraform show -json``.
 
     Raises:
         PenstockError: TOOL-001, RUN-005, RUN-007 to RUN-009.
@@ -85,7 +85,7 @@ def _ask_nobody(stack: Stack) -> None:
 
 
 def _write_state(stack: Stack) -> None:
-    """A state that has the stack's outputs and no resource."""
+    """A state with the stack's outputs and no resources."""
     path: str = stack.content()["terraform"]["backend"]["local"]["path"]
     file = (stack.folder / path).resolve()
     file.parent.mkdir(parents=True, exist_ok=True)
@@ -108,10 +108,10 @@ def _type(value: Any) -> Any:
 
 
 def resolved(value: Any) -> Any:
-    """A value with something in the place of each reference to a resource, of the same form as what AWS would give.
+    """Replace each reference to a resource by a placeholder in the format that AWS uses.
 
     Args:
-        value: text, lists and mappings, as a synthesized stack has them.
+        value: strings, lists and mappings of a synthesized stack.
     """
     if isinstance(value, Mapping):
         return {key: resolved(one) for key, one in value.items()}

@@ -1,4 +1,4 @@
-"""Waivers: findings that are accepted, each with its reason and its last day."""
+"""Waivers: accepted findings, each with its reason and expiry date."""
 
 from __future__ import annotations
 
@@ -16,14 +16,14 @@ from penstock.sizing.errors import PenstockError, raise_all
 
 
 class Waiver(BaseModel):
-    """One accepted finding.
+    """An accepted finding.
 
     Args:
         rule: the scanner's id.
-        path: what it is about: ``stack/address`` of a resource, ``stack/kind/namespace/name`` of a manifest, or a file. ``*`` at its end
-            stands for any end.
+        path: the failing object: ``stack/address`` of a resource, ``stack/kind/namespace/name`` of a manifest, or a file. A trailing
+            ``*`` matches any suffix.
         reason: why it is accepted.
-        expires: the last day on which it is.
+        expires: last day on which the waiver is valid.
     """
 
     model_config = ConfigDict(frozen=True, strict=True, extra="forbid")
@@ -34,7 +34,7 @@ class Waiver(BaseModel):
     expires: datetime.date
 
     def covers(self, finding: Finding) -> bool:
-        """Whether it accepts a finding."""
+        """Whether the waiver accepts a finding."""
         if self.rule != finding.rule:
             return False
         return finding.path.startswith(self.path[:-1]) if self.path.endswith("*") else finding.path == self.path
@@ -47,10 +47,10 @@ class _File(BaseModel):
 
 
 def read(file: Path) -> tuple[Waiver, ...]:
-    """The waivers of a file.
+    """Read the waivers of a file.
 
     Raises:
-        BadWaivers: SEC-006, one for each fault.
+        BadWaivers: SEC-006, one per error.
         WaiverTwice: SEC-005.
     """
     try:
@@ -65,13 +65,13 @@ def read(file: Path) -> tuple[Waiver, ...]:
 
 
 def faults(waivers: Sequence[Waiver], findings: Sequence[Finding], scanned: Sequence[str], today: datetime.date) -> list[PenstockError]:
-    """What is wrong with waivers, seen from a scan.
+    """Check waivers against a scan.
 
     Args:
-        waivers: all there are.
-        findings: of the scan.
-        scanned: the parts that were scanned: a waiver of another is not unused.
-        today: the day.
+        waivers: all waivers.
+        findings: findings of the scan.
+        scanned: scanned parts; waivers of other parts do not count as unused.
+        today: the current date.
     """
     return [fault for waiver in waivers for fault in _faults_of(waiver, findings, scanned, today)]
 
