@@ -1,1 +1,1 @@
-"""The ``penstock`` command: one module a verb."""
+"""The ``penstock`` command: one module per verb."""

@@ -1,1 +1,1 @@
-"""A job on one machine: its environment, its input, the run, and what is compared at the end."""
+"""A job on one machine: its environment, its input, the run, and the comparison at the end."""

@@ -1,4 +1,4 @@
-"""The driver of one job as a process on this machine, and what it tells."""
+"""The driver of one job as a local process, and its events."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from penstock.scripts.layout import python_path
 from penstock.scripts.process.supervised import SupervisedProcess
 from penstock.sizing.errors import PenstockError, Place, raise_all
 
-# A driver that stops has a micro-batch to finish.
+# A stopping driver has a micro-batch to finish.
 _GRACE_S = 60
 
 
@@ -27,10 +27,10 @@ class LocalDriver:
     """A running driver.
 
     Args:
-        configuration: what it is started with.
+        configuration: the driver's configuration.
         folder: an existing folder for its configuration and its events.
-        log: the file that gets Spark's log.
-        environment: variables beside this process's own.
+        log: the file for Spark's log.
+        environment: variables in addition to this process's.
     """
 
     def __init__(self, configuration: RuntimeConfiguration, *, folder: Path, log: Path, environment: Mapping[str, str]) -> None:
@@ -41,12 +41,12 @@ class LocalDriver:
         configuration.write(file)
         env = {**os.environ, **environment, "PYTHONPATH": python_path(), "PYTHONUNBUFFERED": "1", "PYSPARK_PYTHON": sys.executable}
         command = [sys.executable, "-m", "penstock.jobs.driver.runtime", str(file), "--events", str(self._pipe)]
-        # The driver asks its engine for the end of a micro-batch, and closes what it holds open: the engine has to be there still.
+        # The driver asks its JVM to finish the micro-batch and closes what it holds open, so the JVM must outlive the signal.
         self._supervised = SupervisedProcess(command, env=env, log=log, cwd=folder, grace_s=_GRACE_S, led=True)
 
     def __enter__(self) -> Self:
         os.mkfifo(self._pipe)
-        # Opened for reading and writing, the pipe neither waits for the driver nor ends with it.
+        # Opened for reading and writing, the pipe neither waits for the driver nor closes with it.
         self._events = os.fdopen(os.open(self._pipe, os.O_RDWR), "r", encoding="utf-8")
         threading.Thread(target=self._listen, daemon=True).start()
         self._supervised.start()
@@ -61,13 +61,13 @@ class LocalDriver:
         return self._supervised.pid
 
     def next_event(self, timeout_s: float) -> dict[str, Any] | None:
-        """What the driver tells next; None where it tells nothing for that long.
+        """The driver's next event; None if there is none within the timeout.
 
         Raises:
-            PenstockError: what the driver failed with.
-            DriverDied: RUN-014, it ended without a word.
+            PenstockError: the driver's failure.
+            DriverDied: RUN-014, it exited without an event.
         """
-        # Asked before the queue is: what a driver says before it dies lies in the queue by then.
+        # Checked before the queue: the last events of a dying driver are in the queue by then.
         alive = self._supervised.alive()
         try:
             event = self._told.get(timeout=timeout_s)
@@ -81,7 +81,7 @@ class LocalDriver:
         return event
 
     def stop(self) -> None:
-        """Lets the driver finish its micro-batch and ends it; does nothing the second time."""
+        """Lets the driver finish its micro-batch and ends it; idempotent."""
         self._supervised.stop()
 
     def _listen(self) -> None:
@@ -90,7 +90,7 @@ class LocalDriver:
 
 
 def _fault(told: Mapping[str, Any]) -> PenstockError:
-    """A fault that the driver has told of, as the error that it was there."""
+    """The error that the driver reported, reconstructed."""
     known = {kind.code: kind for kind in vars(errors).values() if isinstance(kind, type) and hasattr(kind, "code")}
     at = Place(file=told["file"], line=told["line"], column=told["column"]) if told["file"] else None
     kind: type[PenstockError] = known.get(told["code"], errors.QueryFailed)

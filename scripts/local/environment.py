@@ -25,21 +25,21 @@ from penstock.scripts.provisioning.terraform import Applied, Terraform
 if TYPE_CHECKING:
     from mypy_boto3_s3 import S3Client
 
-# The stack that jobs write to.
+# The stack that jobs need.
 _NEEDED = "checkpoints"
-# How often it is looked whether the emulator and the broker still run while something else is waited for.
+# How often the emulator and the broker are checked while waiting for something else.
 _LOOK_S = 1.0
 
 
 class LocalEnvironment:
-    """Everything around a job.
+    """The environment of a local run.
 
     Args:
-        environment: the environment file; its endpoints become those of the emulator.
+        environment: the environment file; its endpoints are replaced by the emulator's.
         folder: an empty folder for data and logs.
         aws_port: of the emulated AWS, 0 for a free one.
         kafka_port: of the broker, 0 for a free one.
-        all_stacks: whether every stack of the environment is applied, and not the one alone that jobs need.
+        all_stacks: whether every stack of the environment is applied, rather than only the one that jobs need.
     """
 
     def __init__(self, environment: Environment, *, folder: Path, aws_port: int, kafka_port: int, all_stacks: bool = False) -> None:
@@ -95,10 +95,9 @@ class LocalEnvironment:
         return servers
 
     def wait_for_buckets(self) -> None:
-        """Waits until both buckets are there with their keys, policies and versions.
+        """Waits until both buckets exist with their keys, policies and versioning.
 
-        Their lifecycle rules may still be on their way: the provider waits a minute until S3 has spread them, and no job needs them to
-        begin.
+        Their lifecycle rules may still be pending: the provider waits a minute for S3 to propagate them, and no job needs them to start.
 
         Raises:
             PenstockError: as `applied`.
@@ -111,7 +110,7 @@ class LocalEnvironment:
             self.applied()
 
     def applied(self) -> dict[str, Applied]:
-        """What Terraform has applied, by stack; waits until it has.
+        """What Terraform applied, by stack; waits until it has.
 
         Raises:
             PenstockError: RUN-005 to RUN-009, or RUN-003 and RUN-010 for an emulator or a broker that died meanwhile.
@@ -123,7 +122,7 @@ class LocalEnvironment:
                 return self._applying.result(timeout=_LOOK_S)
 
     def differing(self) -> list[str]:
-        """The stacks that a second plan would change, of all that are applied.
+        """The applied stacks that a second plan would change.
 
         Raises:
             PenstockError: RUN-005, RUN-007 to RUN-009.
@@ -131,7 +130,7 @@ class LocalEnvironment:
         return [name for name, terraform in self._applied.items() if terraform.plan()]
 
     def check(self) -> None:
-        """Nothing while the emulator, the broker and the jobs' servers run.
+        """Returns while the emulator, the broker and the jobs' servers run.
 
         Raises:
             EmulatorDied: RUN-003.
@@ -144,12 +143,12 @@ class LocalEnvironment:
             servers.check()
 
     def _start(self) -> None:
-        # The stacks need the emulator alone, and Terraform mostly waits: the broker starts and topics are filled meanwhile.
+        # The stacks only need the emulator, and Terraform mostly waits: the broker starts and topics are filled meanwhile.
         pool = self._held.enter_context(_Background())
         broker = pool.submit(self.kafka.start)
         self._held.callback(self.kafka.stop)
         if self._all_stacks:
-            # The emulated MSK answers with the address of this broker.
+            # The emulated MSK returns the address of this broker.
             broker.result()
         self.aws = self._held.enter_context(self._emulated_aws())
         self._applying = pool.submit(self._apply)
@@ -193,13 +192,13 @@ class LocalEnvironment:
 
 
 def _needed_by_jobs(stack: Path) -> set[str]:
-    """Addresses of all that has to be there before a job writes."""
+    """Addresses of all resources that must exist before a job writes."""
     resources: dict[str, dict[str, object]] = json.loads((stack / "cdk.tf.json").read_text(encoding="utf-8"))["resource"]
     return {f"{kind}.{name}" for kind, named in resources.items() for name in named if kind != "aws_s3_bucket_lifecycle_configuration"}
 
 
 class _Background(ThreadPoolExecutor):
-    """Threads whose work is dropped, not waited for, where it has not begun when the environment ends."""
+    """Threads whose pending work is dropped rather than waited for when the environment ends."""
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
         self.shutdown(wait=error is None, cancel_futures=True)

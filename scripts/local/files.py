@@ -10,12 +10,12 @@ from penstock.jobs.spec import FilesSource, SpecFile
 if TYPE_CHECKING:
     from mypy_boto3_s3 import S3Client
 
-# As few as show that a job reads several.
+# The fewest that show that a job reads several.
 _FILES = 3
 
 
 def source_of(spec: SpecFile, path: str) -> FilesSource | None:
-    """The source of files that has a path; None for a topic."""
+    """The file source with a path; None for a topic."""
     return next((source for source in spec.job.spec.file_sources.values() if source.path == path), None)
 
 

@@ -1,4 +1,4 @@
-"""The local input and the expectation of a spec: found, imported and turned into records."""
+"""The local input and the expectation of a spec: resolved, imported and converted to records."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ Expect = Callable[[Recording], Expectation]
 
 
 def generators(spec: SpecFile, app_path: Iterable[Path]) -> dict[str, Generator]:
-    """Topic -> what yields its records, given the number of partitions.
+    """Topic -> generator of its records, given the number of partitions.
 
     Raises:
         PenstockError: RUN-013 with the spec's line.
@@ -28,7 +28,7 @@ def generators(spec: SpecFile, app_path: Iterable[Path]) -> dict[str, Generator]
 
 
 def expectation(spec: SpecFile, app_path: Iterable[Path]) -> Expect | None:
-    """The function that computes what must come out; None where the spec has none.
+    """The function that computes the expected output; None if the spec has none.
 
     Raises:
         PenstockError: RUN-017 with the spec's line.
@@ -72,7 +72,7 @@ def _named(reference: str, app_path: Iterable[Path]) -> Any:
 
 
 def _lines(file: Path) -> Iterator[Record]:
-    """One record a line, as it stands."""
+    """One record per line, verbatim."""
     with file.open("rb") as lines:
         for line in lines:
             if line.strip():
@@ -80,13 +80,13 @@ def _lines(file: Path) -> Iterator[Record]:
 
 
 def _records(topic: str, function: Callable[..., Iterable[object]], arguments: tuple[int, ...]) -> Iterator[Record]:
-    """What the function gives. It is called when the first record is asked for, so that all it may raise is raised in one place."""
+    """The function's result. It is called when the first record is requested, so that all its exceptions are raised in one place."""
     for item in function(*arguments):
         yield _record(topic, item)
 
 
 def _record(topic: str, item: object) -> Record:
-    """What a generator may yield: a `Record`, or only its value as bytes, as text or as something that JSON can write."""
+    """What a generator may yield: a `Record`, or only its value as bytes, as text or as a JSON-serialisable object."""
     if isinstance(item, Record):
         return item
     if isinstance(item, bytes):

@@ -1,4 +1,4 @@
-"""A real Apache Kafka on this machine: one node in KRaft mode, broker and controller in one, in a process that ends with this one."""
+"""A real Apache Kafka on this machine: one node in KRaft mode, broker and controller in one, in a supervised process."""
 
 from __future__ import annotations
 
@@ -20,9 +20,9 @@ from penstock.scripts import layout
 from penstock.scripts.errors import BrokerDied, BrokerNotReady, MissingTool, PortInUse
 from penstock.scripts.process.supervised import SupervisedProcess
 
-# Measured on 2 cores: 1.1 s to format, 2 s to start. A minute and a half is for a machine that is busy with something else.
+# Measured on 2 cores: 1.1 s to format, 2 s to start. A minute and a half is for a busy machine.
 START_LIMIT_S = 90
-# The least heap at which 400,000 records of 300 bytes went through without a long pause.
+# The smallest heap that handled 400,000 records of 300 bytes without a long pause.
 HEAP = "256m"
 _ANSWER_S = 1.0
 _PORT_TRIES = 5
@@ -55,13 +55,13 @@ log.retention.ms=-1
 
 
 class KafkaBroker:
-    """A running broker; its data is gone when it ends.
+    """A running broker; its data is deleted when it ends.
 
     Args:
         folder: an empty or missing folder for its data and settings, removed at the end.
-        log: the file that gets what the broker writes.
+        log: the file for the broker's output.
         port: a loopback port, or 0 for a free one.
-        port_option: what the user chose the port by, for the error message.
+        port_option: the option that set the port, for the error message.
         start_limit_s: how long it may take to start.
     """
 
@@ -84,7 +84,7 @@ class KafkaBroker:
 
     @property
     def address(self) -> str:
-        """``127.0.0.1:port``, as ``bootstrap.servers`` takes it."""
+        """``127.0.0.1:port``, for ``bootstrap.servers``."""
         return f"127.0.0.1:{self._port}"
 
     @property
@@ -94,13 +94,13 @@ class KafkaBroker:
         return self._supervised.pid
 
     def start(self) -> KafkaBroker:
-        """Formats a data folder, starts the broker and waits until it answers.
+        """Formats a data folder, starts the broker and waits until it responds.
 
         Raises:
             PortInUse: RUN-002.
             BrokerDied: RUN-010, with the end of its log.
             BrokerNotReady: RUN-011.
-            ToolMissing: TOOL-001 or TOOL-020, there is no Java or there are no jars.
+            ToolMissing: TOOL-001 or TOOL-020, Java or the jars are missing.
         """
         tries = 1 if self._asked_port else _PORT_TRIES
         while True:
@@ -109,18 +109,18 @@ class KafkaBroker:
             try:
                 self._start_on(*self._ports())
             except BrokerDied:
-                # A free port is chosen before the broker takes it, and another process may be quicker.
+                # A free port is chosen before the broker binds it, and another process may be faster.
                 if not tries or _TAKEN not in self._said()[before:]:
                     raise
             else:
                 return self
 
     def alive(self) -> bool:
-        """Whether it still runs."""
+        """Whether it is running."""
         return self._supervised is not None and self._supervised.alive()
 
     def check(self) -> None:
-        """Nothing while it runs.
+        """Returns while it runs.
 
         Raises:
             BrokerDied: RUN-010.
@@ -130,13 +130,13 @@ class KafkaBroker:
             raise BrokerDied(path="kafka", given=given, need="a broker that runs until it is stopped", fix="check its log, and retry")
 
     def stop(self) -> None:
-        """Ends it and removes its data; does nothing the second time."""
+        """Ends it and removes its data; idempotent."""
         if self._supervised is not None:
             self._supervised.stop()
         shutil.rmtree(self._folder, ignore_errors=True)
 
     def _said(self) -> bytes:
-        """Its log, which may hold an earlier broker's words too."""
+        """Its log, which may also contain an earlier broker's output."""
         return self.log.read_bytes() if self.log.exists() else b""
 
     def _start_on(self, port: int, controller_port: int) -> None:
@@ -206,7 +206,7 @@ class KafkaBroker:
         return {name: value for name, value in os.environ.items() if not name.startswith(("KAFKA_", "JAVA_TOOL_OPTIONS"))}
 
     def _wait_for_answer(self) -> None:
-        # The client would write each refused connection to standard error.
+        # The client would log each refused connection to standard error.
         admin = AdminClient({"bootstrap.servers": self.address, "log_level": 0})
         until_s = time.monotonic() + self._start_limit_s
         while time.monotonic() < until_s:

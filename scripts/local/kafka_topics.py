@@ -1,4 +1,4 @@
-"""Topics on a broker: created from the plan, written from the local input, read back as they lie."""
+"""Topics on a broker: created from the plan, filled from the local input, and read back."""
 
 from __future__ import annotations
 
@@ -18,21 +18,21 @@ from penstock.sizing.errors import raise_all
 _TIMEOUT_S = 30.0
 _READ_AT_A_TIME = 10_000
 _COLLECTED_FOR_S = 0.1
-# What the client has to say comes back as errors; it would write the same to standard error, in the midst of a command's own lines.
+# The client's errors are raised; it would also log them to standard error, in the midst of a command's own output.
 _QUIET = {"log_level": 0}
-# librdkafka's RD_KAFKA_PARTITION_UA: the client chooses by the key.
+# librdkafka's RD_KAFKA_PARTITION_UA: the client chooses by key.
 _ANY = -1
 
 
 @dataclass(frozen=True)
 class Fed:
-    """What was fed into a topic.
+    """What was written to a topic.
 
     Args:
         partitions: of the topic.
-        records: how many, flush events not counted.
-        ends: partition -> the first offset behind what was fed.
-        flush: places (partition, offset) of the flush events.
+        records: number of records, without flush events.
+        ends: partition -> the next offset after the written records.
+        flush: positions (partition, offset) of the flush events.
     """
 
     partitions: int
@@ -41,7 +41,7 @@ class Fed:
     flush: frozenset[tuple[int, int]]
 
 
-# Those of a topic's settings that one broker, or events of another day, can't have.
+# Topic settings that a single broker, or events with old timestamps, cannot have.
 _NOT_HERE = {"retention.ms", "min.insync.replicas"}
 
 
@@ -51,19 +51,19 @@ def create(address: str, topics: Mapping[str, int], settings: Mapping[str, Mappi
     Args:
         address: of the broker.
         topics: name -> partitions.
-        settings: name -> what the spec asks for; what a single broker can't have, and a retention, is left out.
+        settings: name -> the spec's settings; a retention, and what a single broker cannot have, is left out.
 
     Raises:
-        TopicsNotCreated: RUN-012, one for each topic that the broker refused.
+        TopicsNotCreated: RUN-012, one for each topic that the broker rejected.
     """
-    # Events carry the times of their own day: a topic that deletes by age would drop them at once.
+    # Events have their own timestamps: a topic with retention by age would delete them at once.
     config = {"retention.ms": "-1", "max.message.bytes": str(MAX_RECORD_BYTES)}
     asked = {name: {key: value for key, value in some.items() if key not in _NOT_HERE} for name, some in (settings or {}).items()}
     wanted = [
         NewTopic(name, num_partitions=count, replication_factor=1, config={**asked.get(name, {}), **config})
         for name, count in topics.items()
     ]
-    # Held in a name: a client that is collected takes its open requests with it.
+    # Kept in a variable: a garbage-collected client drops its pending requests.
     admin = AdminClient({"bootstrap.servers": address, **_QUIET})
     created = admin.create_topics(wanted, operation_timeout=_TIMEOUT_S) if wanted else {}
     refused: list[TopicsNotCreated] = []
@@ -90,12 +90,12 @@ def feed(address: str, topic: str, partitions: int, records: Iterable[Record], p
     Args:
         address: of the broker.
         topic: its name.
-        partitions: how many it has.
+        partitions: its number of partitions.
         records: what to write.
-        progress: called now and then with how many have been written.
+        progress: called periodically with the number written so far.
 
     Raises:
-        InputFailed: RUN-013, the broker took not all of them.
+        InputFailed: RUN-013, the broker did not accept all of them.
     """
     writing = _Writing(topic)
     settings = {
@@ -124,14 +124,14 @@ def feed(address: str, topic: str, partitions: int, records: Iterable[Record], p
 
 
 def read(address: str, topic: str, ends: Mapping[int, int] | None = None) -> list[Message]:
-    """All of a topic's records, by partition and offset, with a plain consumer.
+    """All of a topic's records, by partition and offset, read with a plain consumer.
 
     Args:
         address: of the broker.
         topic: its name.
-        ends: partition -> the first offset not to read; all that is there by default.
+        ends: partition -> the first offset not to read; by default the current end.
     """
-    # A transaction ends with a record that no reader is given, so that the end of a partition has to be told.
+    # A transaction ends with a control record that consumers do not see, so the end of a partition must be signalled.
     told = {"enable.partition.eof": True, "isolation.level": "read_committed"}
     settings = {"group.id": "penstock.reader", "enable.auto.commit": False, "auto.offset.reset": "earliest", **told}
     consumer = Consumer({"bootstrap.servers": address, **settings, **_QUIET})
@@ -156,7 +156,7 @@ def recorded(messages: Iterable[Message], flush: frozenset[tuple[int, int]]) -> 
 
 
 class _Writing:
-    """What the broker has answered so far."""
+    """The broker's responses so far."""
 
     def __init__(self, topic: str) -> None:
         self.topic = topic
@@ -175,7 +175,7 @@ class _Writing:
 
 
 def _wait_for_leaders(admin: AdminClient, topics: Mapping[str, int]) -> None:
-    """A topic that the broker has agreed to is not there until each of its partitions has a leader."""
+    """A topic that the broker has accepted does not exist until each of its partitions has a leader."""
     until_s = time.monotonic() + _TIMEOUT_S
     while time.monotonic() < until_s:
         known = admin.list_topics(timeout=_TIMEOUT_S).topics
@@ -197,7 +197,7 @@ def _produce(producer: Producer, topic: str, record: Record, partition: int | No
                 key=record.key,
                 on_delivery=answered,
                 partition=_ANY if partition is None else partition,
-                # The client takes 0 for the present.
+                # The client takes 0 for now.
                 timestamp=record.timestamp_ms or 0,
             )
             return
@@ -214,7 +214,7 @@ def _produce(producer: Producer, topic: str, record: Record, partition: int | No
 def _consumed(consumer: Consumer, todo: set[int], until: Mapping[int, int]) -> Iterator[Message]:
     heard_s = time.monotonic()
     while todo:
-        # The client collects until it has that many or the time is over; a long time would be waited out at the end of each topic.
+        # The client collects until it has that many or the time is over; a long time would be waited for at the end of each topic.
         messages = consumer.consume(_READ_AT_A_TIME, timeout=_COLLECTED_FOR_S)
         if messages:
             heard_s = time.monotonic()
@@ -232,7 +232,7 @@ def _consumed(consumer: Consumer, todo: set[int], until: Mapping[int, int]) -> I
 
 
 def _ends_partition(message: Message) -> bool:
-    """Whether a message only tells that its partition has no more."""
+    """Whether a message only signals the end of its partition."""
     fault = message.error()
     if fault is not None and fault.code() != KafkaError._PARTITION_EOF:
         raise InputFailed(path="kafka", given=fault.str(), need="all all records up to the end of the topic", fix="check the broker's log")
@@ -240,7 +240,7 @@ def _ends_partition(message: Message) -> bool:
 
 
 def _place(message: Message) -> tuple[int, int]:
-    """Partition and offset, which a message that was read or acknowledged has."""
+    """Partition and offset of a message that was read or acknowledged."""
     partition, offset = message.partition(), message.offset()
     assert partition is not None
     assert offset is not None

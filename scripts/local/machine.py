@@ -1,4 +1,4 @@
-"""What of a plan this machine can give."""
+"""A plan scaled down to this machine."""
 
 from __future__ import annotations
 
@@ -9,19 +9,19 @@ from dataclasses import dataclass
 from penstock.sizing.planned import Plan
 
 _MIB = 1024 * 1024
-# A local driver does the executors' work too, beside the broker, the emulator and Python's workers.
+# A local driver also does the executors' work, next to the broker, the emulator and the Python workers.
 _LEAST_HEAP_MIB = 1024
 _SHARE_OF_MEMORY = 6
 
 
 @dataclass(frozen=True)
 class LocalMachine:
-    """A plan cut to this machine.
+    """A plan scaled down to this machine.
 
     Args:
         master: Spark's master.
         spark_conf: settings that differ from the plan's.
-        cuts: what was cut, in sentences; empty if nothing was.
+        cuts: the values scaled down, in sentences; empty if there are none.
     """
 
     master: str
@@ -30,7 +30,7 @@ class LocalMachine:
 
 
 def cut(plan: Plan, cores: int | None = None, memory_mib: int | None = None) -> LocalMachine:
-    """Cuts a plan to a machine.
+    """Scales a plan down to a machine.
 
     Args:
         plan: what the job needs.

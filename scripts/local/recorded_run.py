@@ -27,13 +27,13 @@ class OutputFile:
 def recording(
     s3: S3Client, address: str, checkpoint: tuple[str, str], fed: Mapping[str, Fed], starts: Mapping[str, Mapping[int, int]]
 ) -> Recording:
-    """The run's input and how its micro-batches fell.
+    """The run's input and its micro-batch boundaries.
 
     Args:
         s3: a client.
         address: of the broker.
         checkpoint: bucket and folder.
-        fed: topic -> what was fed.
+        fed: topic -> what was written to it.
         starts: topic -> partition -> the first offset that the run read.
     """
     records = {topic: kafka_topics.recorded(kafka_topics.read(address, topic, what.ends), what.flush) for topic, what in fed.items()}
@@ -60,16 +60,16 @@ def topic_rows(address: str, topic: str) -> Iterator[dict[str, Any]]:
 
 
 def count_records(address: str, topic: str) -> int:
-    """How many records were set aside in a topic; one that a replay has written twice counts once, known by its key.
+    """Number of side-output records in a topic; one that a replay wrote twice counts once, by its key.
 
-    Rows that no record stands for have no key: each counts.
+    Rows without a record have no key: each counts.
     """
     keys = Counter(message.key() for message in kafka_topics.read(address, topic))
     return keys.pop(None, 0) + len(keys)
 
 
 def starts_by_topic(offsets: Mapping[str, Mapping[str, Mapping[str, int]]]) -> dict[str, dict[int, int]]:
-    """The driver tells its first offsets by source and with text for numbers; a recording has them by topic."""
+    """The driver reports its start offsets by source and with numbers as text; a recording has them by topic."""
     return {
         topic: {int(partition): offset for partition, offset in partitions.items()}
         for topics in offsets.values()
@@ -78,7 +78,7 @@ def starts_by_topic(offsets: Mapping[str, Mapping[str, Mapping[str, int]]]) -> d
 
 
 def _batches(s3: S3Client, bucket: str, folder: str) -> Iterator[RecordedBatch]:
-    """Spark's offset log: a version, a line of metadata, a line for each source."""
+    """Spark's offset log: a version, a line of metadata, a line per source."""
     for item in _objects(s3, bucket, f"{folder}/offsets/"):
         name = item["Key"].rsplit("/", 1)[-1]
         if not name.isdigit():
@@ -91,9 +91,9 @@ def _batches(s3: S3Client, bucket: str, folder: str) -> Iterator[RecordedBatch]:
 def _ends(sources: list[str]) -> dict[str, dict[int, int]]:
     ends: dict[str, dict[int, int]] = {}
     for line in sources:
-        # A source without news since the query began has a dash.
+        # A source without new data since the query began has a dash.
         topics = json.loads(line) if line != "-" else {}
-        # Sources that are not Kafka's have other things there: a heartbeat a number, files the place in their own log.
+        # Sources other than Kafka have something else there: a heartbeat a number, files the position in their own log.
         for topic, partitions in topics.items() if isinstance(topics, dict) else ():
             if not isinstance(partitions, dict):
                 continue

@@ -1,4 +1,4 @@
-"""What a job has written, read back as any reader of its sinks would."""
+"""What a job wrote, read back as any reader of its sinks would."""
 
 from __future__ import annotations
 
@@ -36,10 +36,10 @@ class Result:
     """One sink's rows.
 
     Args:
-        place: where they lie, for people.
+        place: where they are, for people.
         rows: the rows, an update after what it updates.
-        files: how many, for files.
-        bytes: of them.
+        files: number of files, if any.
+        bytes: of the files.
     """
 
     place: str
@@ -65,7 +65,7 @@ class Results:
     connections: Mapping[str, str]
 
     def of(self, name: str, sink: Sink) -> Result:
-        """The rows of a sink; none for one that keeps nothing, as the console."""
+        """The rows of a sink; empty for one that keeps nothing, such as the console."""
         match sink:
             case ToKafka(kafka=topic):
                 return Result(f"topic {topic.topic}", self._topic(topic.topic))
@@ -116,7 +116,7 @@ class Results:
 
 
 def last_of(rows: Iterable[Mapping[str, Any]], fields: tuple[str, ...]) -> Iterable[Mapping[str, Any]]:
-    """The last row of each key, where rows stand for those before them; all of them without fields."""
+    """The last row of each key, if rows replace earlier ones; all rows if there are no fields."""
     if not fields:
         return rows
     last: dict[tuple[Any, ...], Mapping[str, Any]] = {}
@@ -126,7 +126,7 @@ def last_of(rows: Iterable[Mapping[str, Any]], fields: tuple[str, ...]) -> Itera
 
 
 def _plain(row: Mapping[str, Any]) -> Row:
-    """A row with the values that JSON has, as Spark writes them."""
+    """A row with JSON values, as Spark writes them."""
     return {name: next((make(value) for kind, make in _AS_JSON.items() if isinstance(value, kind)), value) for name, value in row.items()}
 
 
@@ -135,5 +135,5 @@ def _moment(value: Any) -> str:
     return f"{moment:%Y-%m-%dT%H:%M:%S}.{moment.microsecond // 1000:03d}Z"
 
 
-# A datetime is a date as well, so it comes first.
+# A datetime is also a date, so it comes first.
 _AS_JSON: Mapping[type, Callable[[Any], object]] = {datetime: _moment, date: lambda value: value.isoformat(), Decimal: float}

@@ -1,4 +1,4 @@
-"""One job run in the local environment: fed, run until all is processed, read back."""
+"""One job run in the local environment: input written, run until all is processed, output read back."""
 
 from __future__ import annotations
 
@@ -30,10 +30,10 @@ from penstock.scripts.progress import Steps
 from penstock.sizing.errors import PenstockError
 from penstock.sizing.planned import Plan
 
-# The longest that a driver may say nothing. A micro-batch of 100,000 rows takes seconds; the engine's start takes ten.
+# The longest time without an event from the driver. A micro-batch of 100,000 rows takes seconds; Spark's start takes ten.
 STALL_LIMIT_S = 300
 _LOOK_S = 1.0
-# Tags that an outcome has a number of its own for.
+# Tags with a field of their own in an outcome.
 _ACCOUNTED = {Tag.DATA, Tag.QUARANTINED, Tag.LATE, Tag.FILTERED, Tag.UNMATCHED}
 
 
@@ -44,9 +44,9 @@ class Job:
     Args:
         spec: its spec.
         plan: what it needs.
-        app_path: folders in which its modules lie.
-        generators: topic -> what yields its records.
-        expect: computes what must come out; None where the spec has none.
+        app_path: folders with its modules.
+        generators: topic -> generator of its records.
+        expect: computes the expected output; None if the spec has none.
     """
 
     spec: SpecFile
@@ -66,13 +66,13 @@ class LocalRun:
     """One run of a job, from its topics to its outcome.
 
     Args:
-        job: what runs.
-        local: where it runs.
-        machine: what of the plan this machine can give.
+        job: the job.
+        local: the local environment.
+        machine: the plan scaled down to this machine.
         folder: a missing folder for the driver's files.
-        steps: where progress is shown.
+        steps: shows progress.
         lines: connection -> lines that its socket sends.
-        connections: name -> URL of what was started for them.
+        connections: name -> URL of the servers started for them.
     """
 
     job: Job
@@ -92,22 +92,22 @@ class LocalRun:
 
     @property
     def bounded(self) -> bool:
-        """Whether the job reads what is there when it starts, and ends."""
+        """Whether the job reads the available input and ends."""
         return self.job.spec.job.spec.trigger == "availableNow"
 
     @property
     def checkpoint_folder(self) -> str:
-        """Where the job's first generation keeps its checkpoint, below the checkpoints' bucket."""
+        """Checkpoint path of the job's first generation, below the checkpoints' bucket."""
         return f"{self.job.name}/checkpoints/1"
 
     @property
     def given(self) -> dict[str, int]:
-        """Topic, path of files or connection of a socket -> records that the job was given there, flush events left out."""
+        """Topic, path of files or connection of a socket -> number of input records, without flush events."""
         topics = {topic: fed.records for topic, fed in self.fed.items()}
         return topics | {path: len(some) for path, some in self.files.items()} | dict(self.lines)
 
     def records(self) -> dict[str, list[Record]]:
-        """Topic -> what will be fed; made by the spec's generators.
+        """Topic -> the input to write, from the spec's generators.
 
         Raises:
             PenstockError: RUN-013.
@@ -117,10 +117,10 @@ class LocalRun:
 
     @contextmanager
     def driver(self) -> Iterator[LocalDriver]:
-        """The job's driver, whose query reads.
+        """The job's driver, with a running query.
 
         Raises:
-            PenstockError: what the driver failed with, or what around it died.
+            PenstockError: the driver's failure, or that of a component around it.
         """
         self.folder.mkdir(parents=True)
         log = self.folder / "driver.log"
@@ -133,7 +133,7 @@ class LocalRun:
             yield driver
 
     def feed(self, records: Mapping[str, list[Record]]) -> None:
-        """Writes the input into its topics.
+        """Writes the input to its topics.
 
         Raises:
             InputFailed: RUN-013.
@@ -151,10 +151,10 @@ class LocalRun:
             self.fed[topic] = fed
 
     def process(self, driver: LocalDriver) -> None:
-        """Waits until the job has processed all of its input, shown micro-batch by micro-batch.
+        """Waits until the job has processed all of its input, with progress by micro-batch.
 
         Raises:
-            PenstockError: RUN-015, what the driver failed with, or what around it died.
+            PenstockError: RUN-015, the driver's failure, or that of a component around it.
         """
         ends: Mapping[str, Mapping[str, int]] = {}
         batch: dict[str, Any] = {}
@@ -166,7 +166,7 @@ class LocalRun:
                 ends = event["ends"]
                 self._show(batch, event, ends)
             elif event["event"] == "stopped" or (event["event"] == "idle" and self._all_read(ends)):
-                # A bounded run ends by itself; if it has not read all by then, the counts will tell.
+                # A bounded run ends on its own; if it has not read everything by then, the counts show it.
                 return
 
     def outcome(self, expected: Expectation | None) -> Outcome:
@@ -192,7 +192,7 @@ class LocalRun:
         )
 
     def expectation(self) -> Expectation | None:
-        """What must come out, computed from the recorded input.
+        """The expected output, computed from the recorded input.
 
         Raises:
             ExpectationFailed: RUN-017.
@@ -212,7 +212,7 @@ class LocalRun:
             raise self.job.spec.document.locate(fault, ("spec", "local", "expect")) from error
 
     def output_place(self) -> str:
-        """Where the output lies, for people."""
+        """Where the output is, for people."""
         sinks = self.job.spec.job.spec.sinks
         return ", ".join(self.results.of(name, sinks[name]).place for name in self.reading["outputs"])
 
@@ -222,7 +222,7 @@ class LocalRun:
         return Results(self.local.s3, self.local.environment.spec.buckets.output, self.local.kafka.address, self.connections)
 
     def side_output_topic(self, tag: str) -> str | None:
-        """The topic of the rows that go aside with a tag; None where the app has none."""
+        """The topic of the side output with a tag; None if the app has none."""
         name = self.reading["sideOutputs"].get(tag)
         sink = self.job.spec.job.spec.kafka_sinks.get(name) if name else None
         return sink.topic if sink else None
@@ -246,13 +246,13 @@ class LocalRun:
             checkpoint=f"s3a://{buckets.checkpoints}/{self.checkpoint_folder}",
             output_bucket=buckets.output,
             connections=dict(self.connections),
-            # The result is looked at while the driver runs.
+            # The result is checked while the driver runs.
             close_when_idle=True,
             spark_conf=self.job.plan.spark_conf | self.machine.spark_conf | self._local_conf(),
         )
 
     def _local_conf(self) -> dict[str, str]:
-        """What the local environment adds to the plan's settings: where S3 is, the jars, loopback, and one scratch folder."""
+        """Settings that the local environment adds to the plan's: the S3 endpoint, the jars, loopback, and one scratch folder."""
         scratch = self.folder.resolve() / "scratch"
         scratch.mkdir(exist_ok=True)
         return {
@@ -266,15 +266,15 @@ class LocalRun:
             "spark.hadoop.fs.s3a.endpoint.region": self.local.environment.spec.region,
             "spark.hadoop.fs.s3a.path.style.access": "true",
             "spark.hadoop.fs.s3a.connection.ssl.enabled": "false",
-            # A run of a minute on few cores spends more on optimizing code than the better code gives back.
+            # In a run of a minute on few cores, optimizing code costs more than the faster code saves.
             "spark.driver.extraJavaOptions": f'-XX:TieredStopAtLevel=1 -XX:+UseParallelGC "-Djava.io.tmpdir={scratch}"',
             "spark.hadoop.hadoop.tmp.dir": str(scratch),
-            # Having nothing to do is told at once, for that is what the end of a run is known by.
+            # Idleness is reported at once, because it marks the end of a run.
             "spark.sql.streaming.noDataProgressEventInterval": "0",
         }
 
     def _next(self, driver: LocalDriver) -> dict[str, Any]:
-        """What the driver tells next, while everything around it runs."""
+        """The driver's next event, while everything around it runs."""
         for _ in range(int(STALL_LIMIT_S / _LOOK_S)):
             self.local.check()
             event = driver.next_event(_LOOK_S)

@@ -1,4 +1,4 @@
-"""What came out of a run against what had to come out."""
+"""Compares the output of a run with the expected output."""
 
 from __future__ import annotations
 
@@ -18,18 +18,19 @@ class Outcome:
     """What a reader finds after a run.
 
     Args:
-        rows_in: records that the job read, flush events not counted.
+        rows_in: records that the job read, without flush events.
         rows: rows in the output.
-        quarantined: records in the quarantine's topic.
-        late: records in the topic of late rows, or counted by the job where it has none.
-        filtered: rows that the job's own filters took out.
-        unmatched: rows of a join without partner.
+        quarantined: records in the quarantine topic.
+        late: records in the topic of late rows, or counted by the job if it has none.
+        filtered: rows removed by the job's own filters.
+        unmatched: rows of a join without a match.
         files: of the output.
         bytes: of the output.
-        counted: the output's rows as sorted JSON; None where nobody asked for them.
-        measures: what the expectation's `measure` gives.
+        counted: the output's rows as sorted JSON; None if not needed.
+        measures: the result of the expectation's `measure`.
         sinks: sink -> its rows as sorted JSON, for those that the expectation names.
-        side_outputs: tag -> rows set aside, for those that the expectation names; without one all that there are beside those above.
+        side_outputs: tag -> side-output rows, for the tags that the expectation names; without an expectation all tags other than those
+            above.
     """
 
     rows_in: int
@@ -48,11 +49,11 @@ class Outcome:
 
 @dataclass(frozen=True)
 class Verdict:
-    """Whether a run was right.
+    """Whether a run was correct.
 
     Args:
-        checked: what was held against what, for people.
-        differences: what is wrong; empty if nothing is.
+        checked: what was compared, for people.
+        differences: the differences; empty if there are none.
     """
 
     checked: str
@@ -60,7 +61,7 @@ class Verdict:
 
 
 def judge(outcome: Outcome, expected: Expectation) -> Verdict:
-    """Holds an outcome against its expectation."""
+    """Compares an outcome with its expectation."""
     pairs = {
         "rows": (outcome.rows, expected.rows),
         "quarantined": (outcome.quarantined, expected.quarantined),
@@ -79,7 +80,7 @@ def judge(outcome: Outcome, expected: Expectation) -> Verdict:
 
 
 def balance(outcome: Outcome) -> Verdict:
-    """Holds what came in against what came out where there is no expectation."""
+    """Compares input and output counts if there is no expectation."""
     if outcome.unmatched or outcome.rows > outcome.rows_in:
         return Verdict("nothing to compare: a join changes row counts; add `expect` to the spec", ())
     parts = {

@@ -1,1 +1,1 @@
-"""Real servers that stand on this machine for the connections of a job: PostgreSQL, Redis, an HTTP endpoint and a socket."""
+"""Real servers for the connections of a local job: PostgreSQL, Redis, an HTTP endpoint and a socket."""

@@ -1,4 +1,4 @@
-"""Errors of the servers that stand for a job's connections (RUN-030 to RUN-039)."""
+"""Errors of the local servers for a job's connections (RUN-030 to RUN-039)."""
 
 from __future__ import annotations
 

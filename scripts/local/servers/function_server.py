@@ -1,4 +1,4 @@
-"""What a function of the spec's answers for: servers whose work is done by Python, in a process of their own."""
+"""Servers implemented by a function of the spec, in a separate process."""
 
 from __future__ import annotations
 
@@ -13,13 +13,13 @@ from penstock.scripts.local.servers.local_server import LocalServer, listens
 
 
 class FunctionServer(LocalServer):
-    """A server that asks a function.
+    """A server that calls a function.
 
     Args:
-        folder: a missing or empty folder for what it keeps.
+        folder: a missing or empty folder for its data.
         function: ``module:function``.
-        app_path: folders in which the module is looked for, the nearest first.
-        log: the file that gets what the server writes.
+        app_path: folders in which the module is looked up, in this order.
+        log: the file for the server's output.
     """
 
     def __init__(self, folder: Path, function: str, app_path: Sequence[Path] = (), *, log: Path | None = None) -> None:
@@ -30,10 +30,10 @@ class FunctionServer(LocalServer):
     @property
     @abstractmethod
     def _module(self) -> str:
-        """The program of its process, as ``python -m`` takes it."""
+        """The module of its process, for ``python -m``."""
 
     def _prepare(self) -> None:
-        """Nothing: the process makes what it keeps."""
+        """Nothing: the process creates its own data."""
 
     def _command(self) -> Sequence[str | Path]:
         return [sys.executable, "-m", self._module, str(self._port), self._function, self.folder]

@@ -1,4 +1,4 @@
-"""An HTTP endpoint on this machine whose answers a function gives."""
+"""A local HTTP endpoint whose responses come from a function."""
 
 from __future__ import annotations
 
@@ -13,14 +13,14 @@ from penstock.scripts.local.servers.local_server import HOST
 
 @dataclass(frozen=True)
 class Request:
-    """A request that the endpoint has answered.
+    """A request that the endpoint served.
 
     Args:
-        method: as ``POST``.
+        method: such as ``POST``.
         path: with its query.
         headers: names in lower case.
         body: as text.
-        status: that it was answered with.
+        status: of the response.
     """
 
     method: str
@@ -30,14 +30,14 @@ class Request:
     status: int
 
     def json(self) -> Any:
-        """The body, read as JSON."""
+        """The body, parsed as JSON."""
         return json.loads(self.body)
 
 
 class HttpEndpoint(FunctionServer):
-    """A running endpoint; its function takes method, path, headers and body (bytes) and gives a status and a body.
+    """A running endpoint; its function takes method, path, headers and body (bytes) and returns a status and a body.
 
-    The body may be bytes, text, or what JSON can write. A function that raises is answered for with 500.
+    The body may be bytes, text, or JSON-serialisable. An exception of the function is a response with status 500.
     """
 
     kind = "http"
@@ -48,7 +48,7 @@ class HttpEndpoint(FunctionServer):
         return f"http://{HOST}:{self.port}"
 
     def requests(self) -> list[Request]:
-        """What it has answered so far, in the order of the answers."""
+        """The requests served so far, in the order of the responses."""
         kept = self.folder / "requests.jsonl"
         return [Request(**json.loads(line)) for line in kept.read_text(encoding="utf-8").splitlines()] if kept.exists() else []
 

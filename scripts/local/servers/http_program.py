@@ -1,6 +1,6 @@
 """The process of an HTTP endpoint: ``python -m penstock.scripts.local.servers.http_program PORT MODULE:FUNCTION FOLDER``.
 
-Each request that was answered is a line of ``requests.jsonl`` in the folder, written before its answer is.
+Each served request is a line of ``requests.jsonl`` in the folder, written before its response.
 """
 
 from __future__ import annotations
@@ -21,10 +21,10 @@ Answer = Callable[[str, str, dict[str, str], bytes], tuple[int, Any]]
 
 
 class Handler(BaseHTTPRequestHandler):
-    """Answers by a function, whatever the method."""
+    """Responds by calling a function, whatever the method."""
 
     protocol_version = "HTTP/1.1"
-    # An answer's head and body are two small packets, of which the second would wait for the client's word on the first.
+    # A response's head and body are two small packets, of which the second would wait for the client's acknowledgement of the first.
     disable_nagle_algorithm = True
     answer: ClassVar[Answer]
     kept: ClassVar[Path]
@@ -36,7 +36,7 @@ class Handler(BaseHTTPRequestHandler):
         raise AttributeError(name)
 
     def log_message(self, format: str, *arguments: Any) -> None:
-        """What was answered is kept; nothing more has to be told."""
+        """Requests are recorded in the file; no access log is needed."""
 
     def _do(self) -> None:
         body = self.rfile.read(int(self.headers.get("Content-Length") or 0))
@@ -62,7 +62,7 @@ class Handler(BaseHTTPRequestHandler):
 
 class _Server(ThreadingHTTPServer):
     daemon_threads = True
-    # Clients that connect all at once: what finds no place in the queue is tried again by the client's system after a second.
+    # Clients may connect all at once: a connection that does not fit in the backlog is retried by the client's system after a second.
     request_queue_size = 512
 
 
@@ -73,7 +73,7 @@ def _bytes(told: Any) -> bytes:
 
 
 def main(arguments: list[str]) -> None:
-    """Serves until it is ended."""
+    """Serves until it is stopped."""
     port, function, folder = arguments
     Handler.answer = staticmethod(named(function))
     Handler.kept = Path(folder) / "requests.jsonl"

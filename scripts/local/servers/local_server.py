@@ -1,4 +1,4 @@
-"""What the servers have in common: a free port on loopback, a process that ends with this one, a folder that goes with it."""
+"""The common part of the servers: a free port on loopback, a supervised process, a folder that is removed with it."""
 
 from __future__ import annotations
 
@@ -25,22 +25,22 @@ _PORT_TRIES = 5
 
 
 class LocalServer(ABC):
-    """A server on a free port of 127.0.0.1, with its data in a folder that is gone when it ends.
+    """A server on a free port of 127.0.0.1, with its data in a folder that is removed when it ends.
 
     Args:
         folder: a missing or empty folder for its data and its log.
-        log: the file that gets what the server writes; by default in the folder's own parent, beside it.
+        log: the file for the server's output; by default next to the folder.
     """
 
     kind: ClassVar[str]
-    # What asks the server to end in order.
+    # The signal for an orderly shutdown.
     ask: ClassVar[signal.Signals] = signal.SIGTERM
 
     def __init__(self, folder: Path, *, log: Path | None = None) -> None:
         self.folder = folder.absolute()
         self.log = log or self.folder.with_name(f"{self.folder.name}.log")
         self._port = 0
-        # One for each time that it was started; the last one runs.
+        # One per start; the last one is running.
         self._supervised_processes: list[SupervisedProcess] = []
 
     def __enter__(self) -> Self:
@@ -59,7 +59,7 @@ class LocalServer(ABC):
     @property
     @abstractmethod
     def url(self) -> str:
-        """Where clients find it, credentials included."""
+        """Its URL, credentials included."""
 
     @property
     def pid(self) -> int:
@@ -67,7 +67,7 @@ class LocalServer(ABC):
         return self._supervised_processes[-1].pid
 
     def start(self) -> Self:
-        """Starts it, for the first time or after `kill`, and waits until it answers.
+        """Starts it, for the first time or after `kill`, and waits until it responds.
 
         Raises:
             LocalServerDied: RUN-030.
@@ -85,13 +85,13 @@ class LocalServer(ABC):
         return self
 
     def kill(self) -> None:
-        """Ends it by SIGKILL, as a machine that is switched off; its data stays. Returns when it is gone."""
+        """Kills it with SIGKILL, like a power failure; its data stays. Returns when it has exited."""
         os.kill(self.pid, signal.SIGKILL)
         while self._supervised_processes[-1].alive():
             time.sleep(POLL_S)
 
     def check(self) -> None:
-        """Nothing while it runs.
+        """Returns while it runs.
 
         Raises:
             LocalServerDied: RUN-030.
@@ -104,28 +104,28 @@ class LocalServer(ABC):
             )
 
     def stop(self) -> None:
-        """Ends it and removes its folder; does nothing the second time."""
+        """Ends it and removes its folder; idempotent."""
         while self._supervised_processes:
             self._supervised_processes.pop().stop()
         shutil.rmtree(self.folder, ignore_errors=True)
 
     @abstractmethod
     def _prepare(self) -> None:
-        """Makes what it needs in its folder, once."""
+        """Creates what it needs in its folder, once."""
 
     @abstractmethod
     def _command(self) -> Sequence[str | Path]:
-        """The server on `port`."""
+        """The command that starts the server on `port`."""
 
     @abstractmethod
     def _answers(self) -> bool:
-        """Whether it can be used; asked until it can."""
+        """Whether it is ready; polled until it is."""
 
     def _environment(self) -> Mapping[str, str]:
         return os.environ
 
     def _may_try_again(self, said: str) -> bool:
-        """Whether what it said before it died goes away by itself."""
+        """Whether the cause in its last output is transient."""
         return "ddress already in use" in said
 
     def _start(self) -> None:
@@ -138,7 +138,7 @@ class LocalServer(ABC):
                 self._start_once(until_s)
             except LocalServerDied:
                 said = self.log.read_bytes()[before:].decode("utf-8", "replace")
-                # A new port may be another's by now; on its old one, what the server left behind may take a moment to go.
+                # A new port may have been taken by another process; on the old one, remains of the server may take a moment to go.
                 again = time.monotonic() < until_s if known else tries < _PORT_TRIES
                 if not again or not self._may_try_again(said):
                     raise
@@ -157,21 +157,21 @@ class LocalServer(ABC):
 
 
 def free_port() -> int:
-    """A port of 127.0.0.1 that nobody listens on just now."""
+    """A port of 127.0.0.1 that is currently free."""
     with socket.socket() as listener:
         listener.bind((HOST, 0))
         return int(listener.getsockname()[1])
 
 
 def listens(port: int) -> bool:
-    """Whether somebody accepts connections on a port of 127.0.0.1."""
+    """Whether a port of 127.0.0.1 accepts connections."""
     with socket.socket() as client:
         client.settimeout(1)
         return client.connect_ex((HOST, port)) == 0
 
 
 def brought_by(package: str, place: str) -> Path:
-    """A program that a Python package brings; the package itself is not imported.
+    """A program that a Python package contains; the package itself is not imported.
 
     Args:
         package: its import name.

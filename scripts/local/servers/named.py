@@ -1,4 +1,4 @@
-"""Functions that a spec names as ``module:function``."""
+"""Functions named as ``module:function`` in a spec."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ def named(reference: str) -> Callable[..., Any]:
     """The function.
 
     Raises:
-        Exception: whatever its module's import raises, AttributeError or TypeError: it is not there, or is no function.
+        Exception: any exception of its module's import; AttributeError or TypeError if it does not exist or is not callable.
     """
     module, _, name = reference.partition(":")
     function = getattr(importlib.import_module(module), name)

@@ -18,9 +18,9 @@ from penstock.scripts.local.servers.local_server import HOST, LocalServer, broug
 
 USER = DATABASE = "penstock"
 _PROGRAMS = "pginstall18/bin"
-# PostgreSQL refuses to run as root. This account is on every system, and owns nothing.
+# PostgreSQL refuses to run as root. This account exists on every system and owns nothing.
 _NOBODY = "nobody"
-# Nothing has to outlive this machine; a process that is killed loses nothing all the same.
+# The data need not survive a crash of the machine; a killed process loses nothing all the same.
 _SETTINGS = {
     "fsync": "off",
     "full_page_writes": "off",
@@ -29,21 +29,21 @@ _SETTINGS = {
     "shared_buffers": "16MB",
     "max_connections": "100",
     "timezone": "'UTC'",
-    # What an earlier server of the same folder holds would keep the next one from starting.
+    # Locks of an earlier server in the same folder would keep the next one from starting.
     "shared_memory_type": "mmap",
 }
 
 
 class PostgresServer(LocalServer):
-    """A running PostgreSQL 18 with one empty database, known by a password that is made anew each time.
+    """A running PostgreSQL 18 with one empty database and a newly generated password.
 
     Args:
         folder: a missing or empty folder for its data.
-        log: the file that gets what the server writes.
+        log: the file for the server's output.
     """
 
     kind = "postgres"
-    # SIGTERM would wait for the last client to go.
+    # SIGTERM would wait for the last client to disconnect.
     ask = signal.SIGINT
 
     def __init__(self, folder: Path, *, log: Path | None = None) -> None:
@@ -59,21 +59,21 @@ class PostgresServer(LocalServer):
         """Runs statements in one transaction.
 
         Raises:
-            LocalServerNotFilled: RUN-032, the server refuses one of them.
+            LocalServerNotFilled: RUN-032, the server rejects one of them.
         """
         try:
             with psycopg.connect(self.url, client_encoding="utf-8") as connection:
-                # Without parameters, several statements may come in one text.
+                # Without parameters, one text may contain several statements.
                 connection.execute(sql.encode())
         except psycopg.Error as error:
             given = str(error).strip()
             raise LocalServerNotFilled(path="postgres", given=given, need="SQL that PostgreSQL accepts", fix="correct the SQL") from None
 
     def rows(self, table: str) -> list[dict[str, object]]:
-        """All rows of a table, as its own `to_jsonb` gives them.
+        """All rows of a table, converted by its own `to_jsonb`.
 
         Args:
-            table: with its schema where it needs one.
+            table: with its schema if needed.
         """
         parts = Identifier(*table.split("."))
         with psycopg.connect(self.url) as connection:
@@ -83,7 +83,7 @@ class PostgresServer(LocalServer):
     def _prepare(self) -> None:
         if _is_root():
             shutil.chown(self.folder, _NOBODY)
-        # Read by initdb alone, and gone when it has ended.
+        # Read only by initdb, and removed when it has finished.
         password = self.folder / "password"
         password.touch(0o600)
         password.write_text(self._password, encoding="utf-8")
@@ -104,7 +104,7 @@ class PostgresServer(LocalServer):
         return {name: value for name, value in os.environ.items() if not name.startswith(("PG", "LC_", "LANG"))} | {"LC_ALL": "C"}
 
     def _may_try_again(self, said: str) -> bool:
-        # The processes of a server that was killed see it at once, but not in no time.
+        # The children of a killed server notice it soon, but not instantly.
         return super()._may_try_again(said) or "is still in use" in said or "in use by another" in said
 
     def _answers(self) -> bool:
@@ -129,7 +129,7 @@ def _program(name: str) -> Path:
 
 
 def _as_somebody() -> list[str]:
-    """What comes before a command that must not be root's: another user, who may go through root's folders to reach its own."""
+    """Prefix of a command that must not run as root: another user, who may traverse root's folders to reach its own."""
     if not _is_root():
         return []
     setpriv = shutil.which("setpriv")

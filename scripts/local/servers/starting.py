@@ -23,7 +23,7 @@ from penstock.sizing.errors import PenstockError
 
 
 def without_server(spec: SpecFile) -> list[PenstockError]:
-    """SPEC-005 for each connection of a job that nothing stands for on this machine."""
+    """SPEC-005 for each connection of a job without a local server."""
     missing = {one.name: one for one in named_connections(spec.job.spec) if one.name not in spec.job.spec.local.connections}
     return [
         spec.document.locate(
@@ -44,7 +44,7 @@ class LocalServers:
 
     Args:
         spec: the job's.
-        app_path: folders in which the spec's functions are looked for.
+        app_path: folders in which the spec's functions are looked up.
         folder: a missing or empty folder for their data and logs.
     """
 
@@ -59,7 +59,7 @@ class LocalServers:
 
     def __enter__(self) -> LocalServers:
         try:
-            # Each waits for a process of its own.
+            # Each waits for its own process.
             with ThreadPoolExecutor(max_workers=4) as pool:
                 list(pool.map(self._held.enter_context, self._servers.values()))
             for name, asked in self._spec.job.spec.local.connections.items():
@@ -78,11 +78,11 @@ class LocalServers:
         return {name: server.url for name, server in self._servers.items()}
 
     def __getitem__(self, name: str) -> LocalServer:
-        """The server that stands for a connection."""
+        """The server for a connection."""
         return self._servers[name]
 
     def check(self) -> None:
-        """Nothing while all of them run.
+        """Returns while all of them run.
 
         Raises:
             LocalServerDied: RUN-030.
@@ -133,7 +133,7 @@ def _server(asked: LocalConnection, folder: Path, app_path: Sequence[Path]) -> L
 
 
 def _text(sql: object) -> str:
-    """SQL as one text, or as several."""
+    """SQL as one text or several."""
     if isinstance(sql, str):
         return sql
     if isinstance(sql, Iterable):
