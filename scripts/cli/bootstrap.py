@@ -1,4 +1,4 @@
-"""``penstock bootstrap``: makes the bucket of an environment's Terraform state."""
+"""``penstock bootstrap``: creates the bucket for an environment's Terraform state."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Makes the bucket, or corrects what is otherwise.
+    """Creates the bucket, or corrects its settings.
 
     Returns:
         0.

@@ -1,4 +1,4 @@
-"""``penstock catalog``: the instance types that the sizing knows, what is known of one, and a fresh snapshot from AWS."""
+"""``penstock catalog``: the known instance types, the details of one, and a new snapshot from AWS."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Does what was asked.
+    """Runs the subcommand.
 
     Returns:
         0.
@@ -93,10 +93,10 @@ def _refresh(arguments: argparse.Namespace) -> None:
 
 @contextmanager
 def _whole_file(path: Path) -> Iterator[TextIO]:
-    """A file that is there with all its content or not at all; what was there before stays until then."""
+    """A file that is replaced atomically."""
     unfinished = path.with_name(f".{path.name}.{os.getpid()}.unfinished")
     try:
-        # Opened before AWS is asked: a folder that can't be written to is found at once.
+        # Opened before AWS is called: a folder without write access is reported at once.
         with unfinished.open("w", encoding="utf-8") as file:
             yield file
         unfinished.replace(path)

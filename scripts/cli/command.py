@@ -1,11 +1,11 @@
-"""The ``penstock`` command: finds the verb, runs it, and turns what goes wrong into an error with an exit code.
+"""The ``penstock`` command: finds the verb, runs it, and turns failures into an error with an exit code.
 
-A verb is a module with ``add_arguments(parser)`` and ``run(arguments) -> int``. It is imported when it is called and not before, so that
-`penstock size` needs neither Spark nor cdktf nor boto3, and answers at once.
+A verb is a module with ``add_arguments(parser)`` and ``run(arguments) -> int``. It is only imported when it is called, so `penstock
+size` needs neither Spark nor cdktf nor boto3 and starts quickly.
 
 Exit codes: 0 done, 1 a check ran and failed, 2 a bad spec or usage, 3 infeasible, 4 a tool or credential is missing, 5 the run or an
-outside system failed, 130 interrupted; and 141 where nobody reads the output any more, as a shell reports it. A fault of Penstock itself
-shows its traceback and ends with 70, so that nobody takes it for a check that failed.
+outside system failed, 130 interrupted; and 141 if the reader of the output has gone, as a shell reports it. A bug of Penstock itself
+shows its traceback and exits with 70, so that it is not taken for a failed check.
 """
 
 from __future__ import annotations
@@ -30,12 +30,12 @@ INTERRUPTED = 130
 NOBODY_READS = 141
 # Source: EX_SOFTWARE of BSD's sysexits.h.
 OUR_FAULT = 70
-# The gravest first: a document that is wrong has to be mended before anything else that was found counts.
+# The most severe first: an invalid document must be fixed before other findings matter.
 GRAVEST_FIRST = (2, 5, 4, 3, 1)
 
 
 class Verb(NamedTuple):
-    """A verb of the command: the module that does it, and what it does in a line."""
+    """A verb of the command: its module, and a one-line description."""
 
     module: str
     help: str
@@ -64,7 +64,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     """Runs the command.
 
     Args:
-        argv: the words after ``penstock``; by default those of the process.
+        argv: the arguments after ``penstock``; by default those of the process.
 
     Returns:
         The exit code.
@@ -75,14 +75,14 @@ def main(argv: Sequence[str] | None = None) -> int:
         code = _guarded(words)
         sys.stdout.flush()
     except BrokenPipeError:
-        # What is left in the buffer would fail again when the interpreter ends.
+        # Flushing the rest of the buffer would fail again when the interpreter exits.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return NOBODY_READS
     return code
 
 
 def exit_code(error: PenstockError) -> int:
-    """The exit code of the gravest fault in an error."""
+    """The exit code of the most severe fault in an error."""
     codes = {fault.exit_code for fault in error.errors}
     return next(code for code in GRAVEST_FIRST if code in codes)
 
@@ -101,7 +101,7 @@ def _guarded(words: list[str]) -> int:
         print("interrupted", file=sys.stderr)
         return INTERRUPTED
     except SystemExit as end:
-        # argparse ends --help and --version in this way.
+        # argparse exits this way for --help and --version.
         return end.code if isinstance(end.code, int) else 0
     except BrokenPipeError:
         raise
@@ -180,7 +180,7 @@ def _sentence(text: str) -> str:
 
 
 def _write_any_text() -> None:
-    """A file name that the terminal can't show must not end the command."""
+    """A file name that the terminal cannot display must not end the command."""
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):
             stream.reconfigure(errors="backslashreplace")

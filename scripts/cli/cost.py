@@ -1,4 +1,4 @@
-"""``penstock cost``: what a job's part of AWS costs, and the difference between two specs or two environments."""
+"""``penstock cost``: a job's share of the AWS bill, and the difference between two specs or two environments."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ class Priced(NamedTuple):
 
     @property
     def title(self) -> str:
-        """The job and the environment in words."""
+        """The job and the environment as a title."""
         return f"{self.name} in {self.environment}"
 
 
@@ -63,7 +63,7 @@ def run(arguments: argparse.Namespace) -> int:
     """Prints the bill, or the difference.
 
     Returns:
-        0, or 3 where a plan is not feasible; what is planned all the same is priced.
+        0, or 3 if a plan is infeasible; what is planned is priced anyway.
     """
     priced = [_priced(spec, name, arguments) for spec, name in compared(arguments.specs, arguments.environment)]
     sys.stdout.write(_rendered(priced, arguments.output))
@@ -75,7 +75,7 @@ def run(arguments: argparse.Namespace) -> int:
 
 
 def compared(specs: Sequence[Path], environments: Sequence[str]) -> list[tuple[Path, str]]:
-    """Which spec is priced in which environment: one pair, or two that are compared.
+    """Which spec is priced in which environment: one pair, or two to compare.
 
     Raises:
         WrongUsage: USE-001, for three of a kind.

@@ -1,4 +1,4 @@
-"""``penstock deploy``: plans all the stacks of an environment, shows it, asks, and applies them in order."""
+"""``penstock deploy``: plans all the stacks of an environment, shows the plan, asks, and applies them in order."""
 
 from __future__ import annotations
 
@@ -96,7 +96,7 @@ def _unlock(deployment: Deployment, arguments: argparse.Namespace) -> None:
 
 
 def _tell(arguments: argparse.Namespace, deployment: Deployment, done: Sequence[DeployedStack]) -> None:
-    """What came of it; the outputs only after an apply, for before one there may be none."""
+    """The result; outputs only after an apply, because before one they may not exist."""
     found = outputs(deployment) if not arguments.plan_only else {}
     if arguments.output != "table":
         spec = deployment.aws.environment.spec

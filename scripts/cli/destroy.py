@@ -1,4 +1,4 @@
-"""``penstock destroy``: takes an environment away in order; what holds data stays unless it is named."""
+"""``penstock destroy``: tears an environment down in order; what holds data is kept unless it is named."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ def run(arguments: argparse.Namespace) -> int:
     state_bucket.check(aws)
     with workplace.held(workplace.folder_of(environment.name, arguments.out), "destroy") as folder:
         with steps.at("synth", "synthesizing the stacks with cdktf") as step:
-            # What can't be deployed any more, for its version has gone out of support, can still be taken away.
+            # An environment whose version is out of support can no longer be deployed, but still be destroyed.
             stacks = synthesized(environment, folder, planned=plans(environment))
             step.said = f"{len(stacks)} stacks"
         if any(stack.on_kubernetes for stack in stacks):

@@ -1,4 +1,4 @@
-"""``penstock doctor``: what is missing on this machine and, for an environment, on AWS; and how to get it."""
+"""``penstock doctor``: missing prerequisites on this machine and, for an environment, on AWS; and how to get them."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def run(arguments: argparse.Namespace) -> int:
     """Reports missing prerequisites.
 
     Returns:
-        0, or 4 where something is missing that is needed.
+        0, or 4 if something required is missing.
     """
     environment = chosen_or_none(arguments)
     has_charts = environment is not None and environment.spec.eks is not None and environment.spec.endpoints is None

@@ -1,4 +1,4 @@
-"""Which environment a verb works on: ``--environment ENV`` on each of them, or the argument ENV where the verb has it."""
+"""The environment of a verb: ``--environment ENV`` for each of them, or the argument ENV if the verb has it."""
 
 from __future__ import annotations
 
@@ -20,9 +20,9 @@ def add_environment_option(
 
     Args:
         parser: of the verb.
-        default: taken where none is named.
-        more: to be said of it.
-        default_text: of the default, where it is no environment.
+        default: used if none is named.
+        more: added to the help text.
+        default_text: describes the default if it is not an environment.
     """
     text = f"{_WHAT}{f'; {more}' if more else ''} (default: {default_text or default})"
     parser.add_argument("-e", "--environment", default=default, metavar="ENV", help=text)
@@ -33,14 +33,14 @@ def add_environment_options(parser: argparse.ArgumentParser, more: str) -> None:
 
     Args:
         parser: of the verb.
-        more: what several of them mean.
+        more: the meaning of several.
     """
     text = f"{_WHAT} (default: {DEFAULT_ENVIRONMENT}); {more}"
     parser.add_argument("-e", "--environment", action="append", default=[], metavar="ENV", help=text)
 
 
 def add_environment_argument(parser: argparse.ArgumentParser) -> None:
-    """``ENV`` and ``--environment ENV`` for what works on AWS: without either, PENSTOCK_ENVIRONMENT names it."""
+    """``ENV`` and ``--environment ENV`` for verbs that use AWS: without either, PENSTOCK_ENVIRONMENT names it."""
     parser.add_argument("environment_argument", nargs="?", metavar="ENV", help=f"{_WHAT} (default: {ENVIRONMENT_VARIABLE})")
     parser.add_argument("-e", "--environment", metavar="ENV", help="same as ENV")
 
@@ -60,13 +60,13 @@ def chosen(arguments: argparse.Namespace) -> Environment:
 
 
 def chosen_or_none(arguments: argparse.Namespace) -> Environment | None:
-    """As `chosen`; None where nothing names an environment."""
+    """Like `chosen`; None if nothing names an environment."""
     name = _given(arguments) or os.environ.get(ENVIRONMENT_VARIABLE)
     return load(name) if name else None
 
 
 def take_stacks(arguments: argparse.Namespace) -> None:
-    """Beside ``--environment`` all the words of the command line are stacks, but for a first one that names an environment.
+    """With ``--environment`` all arguments are stacks, except a first one that names an environment.
 
     Args:
         arguments: of a parser with `add_environment_argument`, and with ``stacks`` after it.

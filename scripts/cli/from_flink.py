@@ -1,6 +1,6 @@
 """``penstock size --from-flink``: a FlinkDeployment's job spec, with Flink's sizing and Spark's side by side.
 
-No app is read: there is none yet.
+No app is read: it does not exist yet.
 """
 
 from __future__ import annotations
@@ -33,13 +33,13 @@ def run(path: Path, output: str, out: Path | None = None) -> int:
     Args:
         path: of the FlinkDeployment.
         output: ``table`` for both, ``yaml`` for the spec alone, ``json`` for both with the notes.
-        out: where the spec is written too.
+        out: a file that the spec is also written to.
 
     Returns:
-        0, or 3 where Spark can't be sized so; everything is printed all the same.
+        0, or 3 if Spark's plan is infeasible; everything is printed anyway.
 
     Raises:
-        PenstockError: as `penstock.jobs.flink.conversion.convert`; USE-030 for a spec that can't be written.
+        PenstockError: as `penstock.jobs.flink.conversion.convert`; USE-030 for a spec that cannot be written.
     """
     made = convert(path)
     planned = plan(made.targets)

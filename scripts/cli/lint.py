@@ -1,4 +1,4 @@
-"""``penstock lint``: what is allowed in job specs, environments and manifests and still a mistake, without a cluster or AWS."""
+"""``penstock lint``: valid but risky configuration in job specs, environments and manifests, without a cluster or AWS."""
 
 from __future__ import annotations
 
@@ -54,10 +54,10 @@ def run(arguments: argparse.Namespace) -> int:
     """Prints the findings.
 
     Returns:
-        0, or 1 with an error among the findings; with --strict with a warning too.
+        0, or 1 if there is an error among the findings; with --strict also for a warning.
 
     Raises:
-        PenstockError: USE-020 to USE-022 for the call; what is wrong in a document, all at once.
+        PenstockError: USE-020 to USE-022 for the arguments; all faults of the documents at once.
     """
     if arguments.rules:
         _print_rules(arguments.output)
@@ -77,7 +77,7 @@ def run(arguments: argparse.Namespace) -> int:
 
 
 def _findings(arguments: argparse.Namespace, today: str, ignored: frozenset[str]) -> tuple[Finding, ...]:
-    """What is found in the environment with its jobs, and in the manifests, which are a world of their own where they have NodePools."""
+    """Findings in the environment with its jobs, and in the manifests, which are linted separately if they contain NodePools."""
     faults: list[PenstockError] = []
     manifests = _manifests(arguments.manifest, faults)
     environment, jobs = _jobs(arguments, faults)

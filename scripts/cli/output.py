@@ -1,4 +1,4 @@
-"""What a verb prints for programs: one JSON or YAML document on standard output, a plan or a list of errors."""
+"""Output for programs: one JSON or YAML document on standard output, a plan or a list of errors."""
 
 from __future__ import annotations
 
@@ -20,14 +20,14 @@ def add_output_argument(parser: argparse.ArgumentParser, formats: Sequence[str] 
 
 
 def wants_json(argv: Sequence[str]) -> bool:
-    """Whether a command line asks for JSON, even one that is otherwise wrong: its errors are then JSON too."""
+    """Whether a command line asks for JSON, even if it is otherwise invalid: its errors are then JSON too."""
     words = list(argv[: argv.index("--")] if "--" in argv else argv)
     separate = any(option in ("-o", "--output") and value == "json" for option, value in pairwise(words))
     return separate or any(word in ("-ojson", "-o=json", "--output=json") for word in words)
 
 
 def as_text(document: Mapping[str, Any], output: str) -> str:
-    """A document as JSON or YAML, with a newline at its end."""
+    """A document as JSON or YAML, with a trailing newline."""
     if output == "json":
         return json.dumps(document, indent=2, ensure_ascii=False) + "\n"
     import yaml  # only here, so that a table needs no YAML writer

@@ -1,4 +1,4 @@
-"""``penstock place``: the nodes that Karpenter makes for pods, without a cluster or AWS."""
+"""``penstock place``: the nodes that Karpenter launches for pods, without a cluster or AWS."""
 
 from __future__ import annotations
 
@@ -25,12 +25,12 @@ from penstock.sizing.placement.place import place
 from penstock.sizing.placement.scenario import Scenario, locate, read
 from penstock.sizing.placement.staged import place_staged
 
-# A scenario of a hundred NodePools and groups has some 200 kB.
+# A scenario with a hundred NodePools and groups takes about 200 kB.
 MAX_BYTES = 50_000_000
 
 
 class Nodes(NamedTuple):
-    """What an environment says of its nodes.
+    """An environment's nodes.
 
     Args:
         catalog: instance types and prices.
@@ -44,11 +44,11 @@ class Nodes(NamedTuple):
 
 
 def nodes_of(environment: str | None, catalog: Path | None = None) -> Nodes:
-    """What an environment says of its nodes; without one Karpenter's own defaults hold, for a scenario brings all the rest.
+    """An environment's nodes; Karpenter's own defaults if none is named, because a scenario contains everything else.
 
     Args:
         environment: its name or file.
-        catalog: a snapshot in place of its prices.
+        catalog: a snapshot instead of the shipped prices.
 
     Raises:
         WrongUsage: USE-001, for an environment without a cluster.
@@ -79,7 +79,7 @@ def run(arguments: argparse.Namespace) -> int:
     """Prints the decisions.
 
     Returns:
-        0, with unschedulable pods too.
+        0, even with unschedulable pods.
 
     Raises:
         PenstockError: USE-010, SIZ-020 to SIZ-025: all the faults of all the files at once.

@@ -1,4 +1,4 @@
-"""``penstock report``: the plan as one HTML page that can be read anywhere."""
+"""``penstock report``: the plan as one self-contained HTML page."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def run(arguments: argparse.Namespace) -> int:
     """Writes the page and prints its path.
 
     Returns:
-        0, or 3 for a plan that is not feasible; its page is written all the same.
+        0, or 3 for an infeasible plan; its page is written anyway.
     """
     there = where(arguments.environment, arguments.catalog, arguments.prices)
     job = planned_job(arguments.spec, there, arguments.app_path)
@@ -47,7 +47,7 @@ def run(arguments: argparse.Namespace) -> int:
 
 
 def check(out: Path) -> None:
-    """Refuses a path that is none of a page, such as the spec's own, which would be overwritten.
+    """Rejects a path that is not an HTML file, such as the spec's own, which would be overwritten.
 
     Raises:
         NoPage: USE-041.
@@ -63,7 +63,7 @@ def write(out: Path, text: str) -> None:
         ReportNotWritten: USE-040.
     """
     try:
-        # A path of the user's need not be text that UTF-8 has.
+        # A user's path need not be valid UTF-8.
         out.write_bytes(text.encode("utf-8", errors="backslashreplace"))
     except OSError as error:
         need = f"a file in a writable directory: {error.strerror or error}"

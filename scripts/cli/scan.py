@@ -1,4 +1,4 @@
-"""``penstock scan``: the security gate, on what an environment's stacks would make, without AWS."""
+"""``penstock scan``: the security gate, on the resources of an environment's stacks, without AWS."""
 
 from __future__ import annotations
 
@@ -31,10 +31,10 @@ def run(arguments: argparse.Namespace) -> int:
     """Scans the stacks, the manifests and the image's Dockerfile.
 
     Returns:
-        0; what is wrong is raised.
+        0; findings are raised.
 
     Raises:
-        PenstockError: SEC-001 to SEC-004 for what the gate found, all at once; SEC-005 to SEC-007 and those of a synth and a plan.
+        PenstockError: SEC-001 to SEC-004 for the gate's findings, all at once; SEC-005 to SEC-007 and those of a synth and a plan.
     """
     environment = chosen(arguments)
     planned = deployable_plans(environment)

@@ -1,4 +1,6 @@
-"""``penstock setup``: fetches what is no Python package, the jars of Spark and of the Kafka broker and cdktf-cli, into the user's cache."""
+"""``penstock setup``: downloads the dependencies that are not Python packages (the jars of Spark and of the Kafka broker, cdktf-cli) to
+the user's cache.
+"""
 
 from __future__ import annotations
 
@@ -21,14 +23,14 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Fetches what is missing.
+    """Downloads what is missing.
 
     Returns:
-        0; what is wrong is raised.
+        0; failures are raised.
 
     Raises:
-        PenstockError: TOOL-001 for a tool that is missing, TOOL-011 to TOOL-016 for what can't be fetched or kept, TOOL-020 with
-            ``--check`` where something is missing.
+        PenstockError: TOOL-001 for a missing tool, TOOL-011 to TOOL-016 for what cannot be downloaded or stored, TOOL-020 with
+            ``--check`` if something is missing.
     """
     cache = Cache.of_user()
     missing = setting_up.due(cache, setting_up.entries())

@@ -41,10 +41,10 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Prints the plan, or all the plans and what the jobs take together.
+    """Prints the plan, or all the plans and their combined requirements.
 
     Returns:
-        0, or 3 for a plan that is not feasible; it is printed all the same.
+        0, or 3 for an infeasible plan; it is printed anyway.
     """
     _check(arguments)
     if arguments.from_flink is not None:

@@ -1,4 +1,4 @@
-"""``penstock synth``: the stacks of an environment as Terraform reads them; asks nothing of AWS."""
+"""``penstock synth``: the stacks of an environment as Terraform configuration; does not call AWS."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def run(arguments: argparse.Namespace) -> int:
         0.
 
     Raises:
-        PenstockError: what is wrong with the environment; sizing's own errors where the plans of its jobs can't be met.
+        PenstockError: what is wrong with the environment; sizing's own errors if the plans of its jobs are infeasible.
     """
     environment = chosen(arguments)
     planned = deployable_plans(environment)

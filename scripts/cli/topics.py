@@ -54,10 +54,10 @@ def _add_common(parser: argparse.ArgumentParser) -> None:
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Shows the plan, and for ``apply`` does it.
+    """Shows the plan, and with ``apply`` applies it.
 
     Returns:
-        0, or 1 where something is refused, or was not agreed to.
+        0, or 1 if a change is refused or was not confirmed.
     """
     environment = _environment(arguments)
     wanted = wanted_topics(environment, plans(environment), arguments.replication)
@@ -73,7 +73,7 @@ def run(arguments: argparse.Namespace) -> int:
     _show(planned, headline, arguments, faults)
     if arguments.output == "table":
         raise_all(faults)
-    # The document has said it.
+    # Already part of the document.
     return exit_code(Faults(faults)) if faults else 0
 
 
@@ -135,7 +135,7 @@ def _agree(arguments: argparse.Namespace) -> None:
 
 
 def _do(todo: Sequence[TopicChange], brokers: TopicBrokers) -> None:
-    """Each change by itself: an end midway leaves whole topics, and the next run goes on from there."""
+    """One change at a time: an interruption leaves whole topics, and the next run continues from there."""
     steps = Steps()
     for number, change in enumerate(todo, start=1):
         for action in change.actions:

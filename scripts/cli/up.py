@@ -1,4 +1,4 @@
-"""``penstock up``: runs jobs on this machine, from the plan to a checked result, with everything that they need."""
+"""``penstock up``: runs jobs on this machine, from the plan to a verified result, with everything that they need."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ from penstock.sizing.errors import PenstockError, raise_all
 from penstock.sizing.plan import plan
 from penstock.sizing.violation import raise_violations
 
-# How often it is looked whether all still runs.
+# How often the running components are checked.
 _LOOK_S = 1.0
 _WIDTH = 100
 
@@ -75,7 +75,7 @@ def run(arguments: argparse.Namespace) -> int:
     """Runs the jobs.
 
     Returns:
-        0; what is wrong is raised.
+        0; failures are raised.
 
     Raises:
         PenstockError: whatever is wrong with a spec, this machine, the run or its result.
@@ -87,7 +87,7 @@ def run(arguments: argparse.Namespace) -> int:
     for job in jobs:
         sys.stdout.write(plan_table.render(job.plan, job.name, screen_of(sys.stdout, os.environ)) + "\n")
         sys.stdout.flush()
-    # Asked before anything is started, so that a machine without the jars is told so at once.
+    # Checked before anything is started, so that missing jars are reported at once.
     layout.kafka_classpath()
     layout.spark_jars()
     folder = Path(tempfile.mkdtemp(prefix="penstock-up-"))
@@ -103,7 +103,7 @@ def run(arguments: argparse.Namespace) -> int:
 
 
 def _jobs(arguments: argparse.Namespace) -> list[Job]:
-    """The jobs with their plans; all that can be wrong with them is found here."""
+    """The jobs with their plans; all their faults are found here."""
     jobs: list[Job] = []
     faults: list[PenstockError] = []
     for path in arguments.specs:
@@ -116,7 +116,7 @@ def _jobs(arguments: argparse.Namespace) -> list[Job]:
 
 
 def _namesakes(jobs: list[Job]) -> list[PenstockError]:
-    """Jobs that another one before them has the name of: topics, checkpoint and output would be the same."""
+    """Jobs with the name of an earlier one: topics, checkpoint and output would be the same."""
     first: dict[str, Job] = {}
     faults: list[PenstockError] = []
     for job in jobs:
@@ -130,7 +130,7 @@ def _namesakes(jobs: list[Job]) -> list[PenstockError]:
 
 
 def _fed_twice(jobs: list[Job]) -> list[PenstockError]:
-    """Jobs whose input goes to a topic that another one before them fills: each would read the other's records as well."""
+    """Jobs whose input goes to a topic that an earlier one also fills: each would read the other's records as well."""
     first: dict[str, Job] = {}
     faults: list[PenstockError] = []
     for job in jobs:
@@ -145,7 +145,7 @@ def _fed_twice(jobs: list[Job]) -> list[PenstockError]:
 
 
 def _without_input(jobs: list[Job]) -> list[PenstockError]:
-    """Jobs that nothing would be fed to: there would be nothing to check."""
+    """Jobs without input: there would be nothing to check."""
     fault = "input for at least one topic"
     fix = "add spec.local.input, or produce to the topics yourself with --keep"
     return [
@@ -201,7 +201,7 @@ def _local_run(job: Job, local: LocalEnvironment, folder: Path, steps: Steps) ->
 
 
 def _plan_again(local: LocalEnvironment, steps: Steps) -> None:
-    """Holds what is applied against what was asked for.
+    """Checks that a second plan is empty.
 
     Raises:
         StacksDiffer: RUN-018.
@@ -237,7 +237,7 @@ def _run_one(one: LocalRun, steps: Steps, keep: ExitStack | None) -> None:
 
 def _feed(one: LocalRun, steps: Steps) -> None:
     if not one.job.generators:
-        # A server sends its lines by itself.
+        # A server sends its lines on its own.
         return
     with steps.at("input", "generating input records") as step:
         records = one.records()
@@ -246,7 +246,7 @@ def _feed(one: LocalRun, steps: Steps) -> None:
 
 
 def _check(one: LocalRun, steps: Steps) -> None:
-    """Reads the result back, holds it against the expectation and shows both.
+    """Reads the result back, compares it with the expectation and prints both.
 
     Raises:
         WrongResult: RUN-016.
@@ -283,7 +283,7 @@ def _show(one: LocalRun, outcome: Outcome, found: Verdict, steps: Steps) -> None
 
 
 def _stay(runs: list[LocalRun], local: LocalEnvironment, steps: Steps) -> None:
-    """Says how to look at what runs, and waits for Ctrl-C while all of it runs."""
+    """Prints how to inspect what is running, and waits for Ctrl-C while all of it runs."""
     steps.title("still running; Ctrl-C stops it and tears everything down")
     console = "org.apache.kafka.tools.consumer.ConsoleConsumer"
     for one in runs:
@@ -300,7 +300,7 @@ def _stay(runs: list[LocalRun], local: LocalEnvironment, steps: Steps) -> None:
 
 
 def _keep_logs(folder: Path, steps: Steps) -> None:
-    """After a failure the logs stay, in a folder of their own, and are named; all else goes."""
+    """After a failure the logs are kept, in a folder of their own, and named; everything else is removed."""
     logs = [log for log in folder.rglob("*.log") if log.stat().st_size]
     if logs:
         kept = Path(tempfile.mkdtemp(prefix="penstock-logs-"))
