@@ -1,1 +1,1 @@
-"""Sinks: where a job's rows go, and what each of them promises."""
+"""Sinks: destinations of a job's rows, each with its delivery guarantee."""

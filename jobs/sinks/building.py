@@ -1,6 +1,6 @@
-"""From a sink of the spec to the one that writes.
+"""Builds the sink that writes from a sink of the spec.
 
-Every class of a sink has ``of(name, spec, context)``. A kind that is not built here is an error of the types.
+Every sink class has ``of(name, spec, context)``. A kind that is not built here is a type error.
 """
 
 from __future__ import annotations
@@ -13,12 +13,12 @@ from penstock.jobs.spec import KafkaSink, Sink, ToConsole, ToFiles, ToFunction, 
 
 
 def build(name: str, sink: Sink, context: SinkContext) -> BatchSink:
-    """The sink of a spec. What a kind needs is imported where a job has one.
+    """Builds the sink of a spec. The dependencies of a kind are imported only if a job uses it.
 
     Args:
-        name: below ``spec.sinks``.
-        sink: as the spec has it.
-        context: what it is built from.
+        name: name of the sink, a key of ``spec.sinks``.
+        sink: sink of the spec.
+        context: job, connections and checkpoint to build from.
     """
     match sink:
         case ToFiles():

@@ -1,6 +1,6 @@
-"""The driver's log as a sink: for a look at what passes.
+"""The driver's log as a sink, for inspecting rows.
 
-Guarantee: none beyond that of a log; the first rows of a micro-batch, again where it is run again. Cost: those rows go through the driver.
+Guarantee: none. The first rows of a micro-batch are logged, again if it is run again. Cost: those rows go through the driver.
 """
 
 from __future__ import annotations
@@ -18,11 +18,11 @@ from penstock.jobs.spec import ConsoleSink
 
 @dataclass(frozen=True)
 class Console:
-    """The log.
+    """Sink that writes to the log.
 
     Args:
-        name: of the sink in the spec.
-        sink: as the spec has it.
+        name: name of the sink in the spec.
+        sink: sink of the spec.
     """
 
     name: str
@@ -30,22 +30,22 @@ class Console:
 
     @classmethod
     def of(cls, name: str, sink: ConsoleSink, context: SinkContext) -> Console:
-        """The sink of a spec."""
+        """Builds the sink from its spec."""
         return cls(name, sink)
 
     def check(self) -> None:
-        """There is always a log."""
+        """Does nothing: the log always exists."""
 
     def idle(self, now_ms: int) -> None:
-        """Nothing is held back."""
+        """Does nothing: no rows are held back."""
 
     def write(self, rows: DataFrame, batch: Batch) -> None:
-        """Writes a headline and the first rows, a line of JSON each."""
+        """Logs a heading and the first rows as JSON, one row a line."""
         if not batch.rows:
             return
         json = F.to_json(F.struct(*fields_of(rows)), {"ignoreNullFields": "false"})
         lines = [str(row["line"]) for row in rows.select(json.alias("line")).limit(self.sink.rows).collect()]
         first = f", the first {len(lines)}" if len(lines) < batch.rows else ""
-        # In one piece, so that Spark's own lines do not come between; JSON has no line breaks that a row could bring in.
+        # A single write keeps Spark's own log lines out. A row can't break a line, since JSON escapes line breaks.
         sys.stderr.write("\n".join([f"sink {self.name}, batch {batch.number}: {batch.rows} rows{first}", *lines]) + "\n")
         sys.stderr.flush()

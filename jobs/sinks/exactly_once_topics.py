@@ -1,26 +1,25 @@
-"""Kafka topics as sinks, each record exactly once.
+"""Kafka topics as sinks with exactly-once delivery.
 
-How a micro-batch gets there:
+How a micro-batch is written:
 
-1. Its rows are dealt to tasks by their key, or by their content where they have none: at most one task a partition of the topic, and as
-   many as the cores of the job.
-2. The driver writes a manifest with what each task gets (rows and a digest), once and only if there is none for that micro-batch.
-   From here on the micro-batch is decided.
-3. Each task writes its share in one transaction of its own, with its mark in it (`penstock.jobs.sinks.transactions`). A task that finds
-its mark
-   writes nothing. A task whose rows are not those of the manifest aborts.
+1. Its rows are repartitioned by key, or by content if they have no key, among at most as many tasks as the topic has partitions and the
+   job has cores.
+2. The driver writes a manifest with the share of each task (number of rows and a digest), once and only if the micro-batch has none yet.
+   From then on the micro-batch is decided.
+3. Each task writes its share and its mark in one transaction (`penstock.jobs.sinks.transactions`). A task that finds its mark writes
+   nothing. A task whose rows differ from the manifest aborts.
 
-After a crash Spark runs the micro-batch again, with the manifest's number of tasks: what a task had committed is recognised by its mark,
-what it had open is aborted by its successor, which takes over its transactional id. The same goes for a driver that was taken for dead:
-whoever comes later fences it, and who of the two commits a share does not matter, for both have the same.
+After a crash Spark runs the micro-batch again with the number of tasks of the manifest. What a task had committed is recognized by its
+mark; an open transaction is aborted by the task that takes over its transactional id. The same holds for a driver that was considered
+dead: the later one fences it, and it does not matter which of the two commits a share, since both have the same.
 
-Guarantee: exactly once, a crash included, for readers with ``isolation.level=read_committed``; a reader may see one task's share of a
-micro-batch before another's. Records of one key keep the order that the rows have. A replay has to give the same rows: what is known not to
-is refused before the query starts (`penstock.jobs.driver.determinism`, JOB-062), what turns out not to stops the job (JOB-007). The brokers
-forget marks
-some days after they were written (``offsets.retention.minutes``): a micro-batch that was cut off longer ago is not guessed at (JOB-063).
-Cost: the rows are read twice (for the manifest and for the topic), a shuffle where the topic has several partitions, a PUT for the
-manifest, and per task a producer with six round trips to the brokers. Readers see records when their task's transaction ends.
+Guarantee: exactly once, crashes included, for readers with ``isolation.level=read_committed``; a reader may see the share of one task
+before that of another. Records of a key keep the order of the rows. A replay must produce the same rows: known causes of differing rows
+are rejected before the query starts (`penstock.jobs.driver.determinism`, JOB-062), any other difference stops the job (JOB-007). The
+brokers delete marks some days after they were written (``offsets.retention.minutes``): a micro-batch interrupted longer ago than that
+stops the job (JOB-063). Cost: the rows are read twice (for the manifest and for the topic), a shuffle if the topic has several
+partitions, a PUT for the manifest, and a producer per task with six round trips to the brokers. Readers see records when the transaction
+of their task commits.
 """
 
 from __future__ import annotations
@@ -49,13 +48,13 @@ from penstock.jobs.sinks.transactions import CALL_S, DIFFERS, FOREIGN, OUTCOME_S
 from penstock.jobs.spec import KafkaSink
 from penstock.jobs.storage.checkpoint import RETAINED_BATCHES, Checkpoint
 
-# Source: Apache Kafka, "Broker Configs", with the defaults.
+# Source: Apache Kafka, "Broker Configs", with the default values.
 _LIMIT, _LIMIT_MS = "transaction.max.timeout.ms", 900_000
 _MARKS_KEPT, _MARKS_KEPT_MINUTES = "offsets.retention.minutes", 10_080
 
 
 class TaskShare(BaseModel):
-    """What a task has to write: its number, its rows, and the sum of their hashes modulo 2^64 as a signed number."""
+    """The share of a task: its number, the number of its rows, and the sum of their hashes modulo 2^64 as a signed number."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
@@ -65,14 +64,14 @@ class TaskShare(BaseModel):
 
 
 class TopicManifest(BaseModel):
-    """A micro-batch's records, decided once.
+    """The records of a micro-batch, decided once.
 
     Args:
         batch: Spark's number of the micro-batch.
-        tasks: among how many the rows are dealt.
-        token: tells this manifest from any other.
-        written_ms: when it was written, in epoch milliseconds by the clock.
-        shares: of the tasks that have rows, by their numbers.
+        tasks: number of tasks that the rows are repartitioned among.
+        token: unique id of the manifest.
+        written_ms: wall-clock time of writing, in epoch milliseconds.
+        shares: shares of the tasks that have rows, ordered by task number.
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid")
@@ -86,18 +85,18 @@ class TopicManifest(BaseModel):
 
 @dataclass
 class ExactlyOnceTopic:
-    """A topic to write.
+    """Sink that writes a topic.
 
     Args:
-        name: of the sink in the spec.
-        sink: as the spec has it.
-        brokers: how to reach them.
-        job: name of the job, with which the names of its groups and transactional ids begin: its rights on them go by that.
-        identity: tells this checkpoint from any other.
-        checkpoint: where the manifests lie.
-        updates: whether a row stands for the one with the same key before it.
-        partitions: of the topic, once `check` has looked.
-        marks_kept_ms: for how long the brokers keep marks, likewise.
+        name: name of the sink in the spec.
+        sink: sink of the spec.
+        brokers: connection to the brokers.
+        job: name of the job, the prefix of its groups and transactional ids, which its ACLs refer to.
+        identity: unique id of the checkpoint.
+        checkpoint: checkpoint with the manifests.
+        updates: whether a row replaces the earlier one with its key.
+        partitions: number of partitions of the topic, set by `check`.
+        marks_kept_ms: how long the brokers keep marks, in milliseconds, set by `check`.
     """
 
     name: str
@@ -112,11 +111,11 @@ class ExactlyOnceTopic:
 
     @classmethod
     def of(cls, name: str, sink: KafkaSink, context: SinkContext) -> ExactlyOnceTopic:
-        """The sink of a spec."""
+        """Builds the sink from its spec."""
         return cls(name, sink, context.kafka, context.job, context.identity, context.checkpoint, context.updates)
 
     def check(self) -> None:
-        """Looks whether the topic is there and the brokers let the job write to it in transactions as long as it asks.
+        """Checks that the topic exists and that the brokers accept the job's transactions with their time-out.
 
         Raises:
             TopicNotFound: JOB-002.
@@ -128,7 +127,7 @@ class ExactlyOnceTopic:
             known = cluster_with(admin, self.sink.topic)
             self.partitions = len(known.topics[self.sink.topic].partitions)
             settings = _settings(admin, next(iter(known.brokers)))
-            # The brokers themselves say whether they take the time-out, and whether the job has the right.
+            # The brokers validate the time-out and the job's permission.
             producer = Producer(producer_settings(self.brokers, f"{self.group}.check", self.sink.transaction_timeout))
             insist(lambda: producer.init_transactions(CALL_S))
         except KafkaException as error:
@@ -136,10 +135,10 @@ class ExactlyOnceTopic:
         self.marks_kept_ms = settings.get(_MARKS_KEPT, _MARKS_KEPT_MINUTES) * 60_000
 
     def idle(self, now_ms: int) -> None:
-        """Nothing is held back."""
+        """Does nothing: no rows are held back."""
 
     def write(self, rows: DataFrame, batch: Batch) -> None:
-        """Writes the rows of a micro-batch, as `penstock.jobs.sinks.kafka_records.records` says.
+        """Writes the rows of a micro-batch, formatted by `penstock.jobs.sinks.kafka_records.records`.
 
         Raises:
             BadDeclaration: JOB-004.
@@ -167,11 +166,11 @@ class ExactlyOnceTopic:
 
     @property
     def group(self) -> str:
-        """The consumer group that holds the marks."""
+        """Consumer group that holds the marks."""
         return f"penstock.{self.job}.{self.identity}.{self.name}"
 
     def _decided(self, hashed: DataFrame, batch: Batch) -> tuple[TopicManifest, bool]:
-        """The micro-batch's manifest, and whether this call has written it."""
+        """The manifest of the micro-batch, and whether this call wrote it."""
         tasks = max(1, min(self.partitions, hashed.sparkSession.sparkContext.defaultParallelism))
         shares = _shares(hashed, tasks) if batch.rows else ()
         manifest = TopicManifest(batch=batch.number, tasks=tasks, token=uuid.uuid4().hex, written_ms=_now_ms(), shares=shares)
@@ -231,7 +230,7 @@ class ExactlyOnceTopic:
 
 
 def _task(tasks: int) -> Column:
-    """The task of a record: records of one key go to one task, those without a key by their content."""
+    """Task of a record: all records of a key go to the same task; records without a key are repartitioned by content."""
     return F.pmod(F.xxhash64(F.coalesce("key", "value")), F.lit(tasks)).cast("int")
 
 
@@ -244,7 +243,7 @@ def _shares(hashed: DataFrame, tasks: int) -> tuple[TaskShare, ...]:
 
 
 def _repartitioned(hashed: DataFrame, tasks: int) -> DataFrame:
-    """The records at their tasks, in the order in which the rows came."""
+    """The records, repartitioned among the tasks, in the order of the rows."""
     if tasks == 1:
         return hashed.select(F.lit(0).alias("task"), "key", "value", "hash").coalesce(1)
     # A shuffle reads its blocks in any order.
@@ -258,7 +257,7 @@ def _total(shares: Iterable[TaskShare]) -> tuple[int, int]:
 
 
 def _settings(admin: AdminClient, broker: int) -> dict[str, int]:
-    """The brokers' limits that bear on transactions; those that the job has no right to see are left out."""
+    """The brokers' limits for transactions, without those that the job has no permission to read."""
     resource = ConfigResource(ResourceType.BROKER, str(broker))
     try:
         settings = admin.describe_configs([resource], request_timeout=CALL_S)[resource].result()

@@ -1,26 +1,26 @@
-"""Files on S3 that any reader can trust: JSON lines or Parquet, each file whole or not there, each row exactly once.
+"""Files on S3 as sinks, JSON lines or Parquet: each file appears whole, each row exactly once.
 
-How rows get there:
+How rows are written:
 
-1. Tasks write a micro-batch's rows where nobody sees them: as chunks in the checkpoint's folder, or, where files are not to stay open
-   beyond their micro-batch (a roll interval shorter than it), as multipart uploads of whole files that are left open.
-2. The driver writes a manifest, once and only if there is none of its number (``If-None-Match: *``): which files are published now, and
-   which chunks make up the part files that stay open. From here on all of it is decided. Between micro-batches the driver decides the same
-   way to close part files that have grown old or have got no rows for a while.
-3. The driver publishes what the manifest names: it completes the uploads, and puts each closed part file together from its chunks, the
-   large ones copied by S3 itself. Each file appears whole, and never over one that is there.
-4. The driver marks the manifest as published, and takes the chunks away. From here on a reader may move the files away.
+1. Tasks stage the rows of a micro-batch where readers do not see them: as chunks in the checkpoint's folder or, if files do not stay
+   open beyond their micro-batch (a roll interval shorter than it), as multipart uploads of whole files that are left open.
+2. The driver writes a manifest, once and only if none has its number (``If-None-Match: *``): the files that are published now, and the
+   chunks of the part files that stay open. From then on both are decided. Between micro-batches the driver decides in the same way to
+   close part files that have reached the roll interval or inactivity interval.
+3. The driver publishes the files of the manifest: it completes the uploads, and composes each closed part file from its chunks; large
+   chunks are copied by S3 itself. Each file appears whole, and never overwrites an existing one.
+4. The driver marks the manifest as published, and deletes the chunks. From then on a reader may move the files.
 
-After a crash the driver publishes what the last manifest names and is not there yet, unless that is marked, and Spark runs its micro-batch
-again. If the manifest has that micro-batch, nothing is written. Otherwise nothing of it was ever seen: what was staged is taken away, the
-rows are written anew. A second driver that lost its lease finds the manifest's number taken and publishes nothing of its own.
+After a crash the driver publishes the missing files of the last manifest, unless it is marked as published, and Spark runs its
+micro-batch again. If the manifest includes that micro-batch, nothing is written. Otherwise none of its rows were visible: the staged
+ones are deleted and written anew. A second driver that lost its lease finds that the manifest's number exists and publishes nothing.
 
-Guarantee: exactly once for any reader, at any time, a crash included, file by file: a reader may see some of a micro-batch's files shortly
-before the others. A replay has to give the same rows (held by a digest, else JOB-007). Cost: rows are seen when their file is closed, by
-size, interval or inactivity, or when the job ends; a micro-batch takes a PUT for each directory and task, one for its manifest, one for the
-mark where files are published, and two LISTs; bytes are stored twice until their file is closed. Parquet's chunks pass through the driver
-once more, lines only where a chunk is smaller than 5 MiB. One file of a directory is open at a time, so a file is between the roll size and
-8 MiB more.
+Guarantee: exactly once for any reader, at any time, crashes included, file by file: a reader may see some files of a micro-batch shortly
+before the others. A replay must produce the same rows (verified by a digest, else JOB-007). Cost: rows become visible when their file is
+closed, by size, interval or inactivity, or when the job ends; a micro-batch takes a PUT for each directory and task, one for its
+manifest, one for the mark if files are published, and two LISTs; bytes are stored twice until their file is closed. Parquet chunks pass
+through the driver once more, lines only if a chunk is smaller than 5 MiB. One file of a directory is open at a time, so the size of a
+file is between the roll size and 8 MiB above it.
 """
 
 from __future__ import annotations
@@ -53,33 +53,35 @@ from penstock.jobs.spec import FileSink
 from penstock.jobs.storage.checkpoint import Checkpoint
 from penstock.jobs.stream.streams import ENVELOPE, TIME
 
-# A task writes some 200,000 rows a second; fewer rows than this are not worth a task more.
+# A task writes some 200,000 rows a second; fewer rows than this do not justify another task.
 ROWS_A_TASK = 100_000
-# What a directory's name can't hold as it is, and the name of the one for null (Apache Hive, "LanguageManual DDL", dynamic partitions;
-# the characters are those of org.apache.spark.sql.catalyst.catalog.ExternalCatalogUtils).
+# Characters escaped in a directory name, and the name of the directory for null (Apache Hive, "LanguageManual DDL", dynamic partitions; the
+# characters are those of org.apache.spark.sql.catalyst.catalog.ExternalCatalogUtils).
 _ESCAPED = "%\"#'*/:=?\\{[]^\x7f"
 _NOT_PLAIN = r"[\x01-\x1f\x7f%\"#'*/:=?\\{\[\]^]"
 _NULL_DIRECTORY = "__HIVE_DEFAULT_PARTITION__"
-# S3 takes keys of 1,024 bytes (Amazon S3 User Guide, "Naming Amazon S3 objects"): that leaves 400 for path, columns' names and file's name.
+# S3 allows keys of 1,024 bytes (Amazon S3 User Guide, "Naming Amazon S3 objects"): that leaves 400 for the path and the names of columns
+# and file.
 _LONGEST_VALUE_BYTES, _LONGEST_DIRECTORY_BYTES, _HASH_DIGITS = 200, 600, 32
 
 
 def now_ms() -> int:
-    """The clock, in epoch milliseconds."""
+    """The wall-clock time in epoch milliseconds."""
     return time.time_ns() // 1_000_000
 
 
 @dataclass(frozen=True)
 class Files:
-    """The sink of one query.
+    """File sink of a query.
 
     Args:
-        name: of the sink in the spec.
-        sink: as the spec has it.
-        bucket: the environment's output bucket.
-        query: what tells this query's files from those of an earlier one without the same checkpoint; part of the files' names.
-        checkpoint: where the manifests and chunks lie.
-        clock: epoch milliseconds.
+        name: name of the sink in the spec.
+        sink: sink of the spec.
+        bucket: output bucket of the environment.
+        query: id that distinguishes the files of this query from those of an earlier one with another checkpoint; part of the file
+            names.
+        checkpoint: checkpoint with the manifests and chunks.
+        clock: function that returns epoch milliseconds.
     """
 
     name: str
@@ -91,11 +93,11 @@ class Files:
 
     @classmethod
     def of(cls, name: str, sink: FileSink, context: SinkContext) -> Files:
-        """The sink of a spec."""
+        """Builds the sink from its spec."""
         return cls(name, sink, context.output_bucket, context.identity, context.checkpoint)
 
     def check(self) -> None:
-        """Publishes what the last run has decided and left undone.
+        """Publishes what the previous run decided but did not finish.
 
         Raises:
             StagedPartGone: JOB-006.
@@ -120,14 +122,14 @@ class Files:
                 self._finish(self._log.last())
 
     def write(self, rows: DataFrame, batch: Batch) -> None:
-        """Takes the rows of a micro-batch.
+        """Writes the rows of a micro-batch.
 
         Args:
             rows: data rows with their event time.
             batch: the micro-batch.
 
         Raises:
-            BadDeclaration: JOB-004, the files are bucketed by a column that the rows lack.
+            BadDeclaration: JOB-004, the rows lack a column that the files are bucketed by.
             ReplayDiffers: JOB-007.
             StagedPartGone: JOB-006.
             BucketUnreachable: JOB-009.
@@ -135,7 +137,7 @@ class Files:
         self.publish(rows, batch)
 
     def publish(self, rows: DataFrame, batch: Batch) -> Manifest:
-        """As `write`; gives the manifest, this run's or that of an earlier try."""
+        """Like `write`; returns the manifest, written by this run or by an earlier attempt."""
         with self._s3_errors():
             records = self._records(rows)
             staged: _Staged | None = None
@@ -144,7 +146,7 @@ class Files:
                 self._finish(last)
                 if last is not None and last.batch >= batch.number:
                     return self._replayed(last, records, batch)
-                # Nothing of another try is taken away before a manifest is there: a driver that was only slow could still decide for it.
+                # Staged rows of another attempt are kept until a manifest exists: a slow driver could still include them in one.
                 staged = staged or self._stage(records, batch)
                 if self._log.add(self._decision(last, staged, batch)):
                     decided = self._log.last()
@@ -163,7 +165,7 @@ class Files:
 
     @contextmanager
     def _s3_errors(self) -> Iterator[None]:
-        """Says in the user's terms what S3 said."""
+        """Context that turns errors of S3 into `BucketUnreachable`."""
         try:
             yield
         except (ClientError, BotoCoreError, PythonException) as error:
@@ -174,7 +176,7 @@ class Files:
             raise BucketUnreachable(path=f"s3a://{self.bucket}/{self.sink.path}", given=message, fix=fix) from error
 
     def _records(self, rows: DataFrame) -> DataFrame:
-        """What tasks write: `_directory` and `_hash`, with `_line` for JSON, or the fields."""
+        """The columns that tasks write: `_directory` and `_hash`, with `_line` for JSON, or the fields."""
         fields = [name for name in rows.columns if name not in ENVELOPE]
         line = F.to_json(F.struct(*fields), {"ignoreNullFields": "false"})
         directory = self._directory(fields)
@@ -188,7 +190,7 @@ class Files:
         if by == "none":
             return F.lit("")
         if by == "event-date":
-            # The session's zone is UTC (jobs/driver/session.py), which is what this function takes for granted.
+            # This function relies on the session's time zone being UTC (jobs/driver/session.py).
             local = F.from_utc_timestamp(TIME, self.sink.zone)
             return F.concat(F.lit("dt="), F.date_format(local, "yyyy-MM-dd"))
         missing = [name for name in by if name not in fields]
@@ -199,7 +201,7 @@ class Files:
         return F.concat_ws("/", *(F.concat(F.lit(f"{name}="), _escaped(F.col(name), longest)) for name in by))
 
     def _stage(self, records: DataFrame, batch: Batch) -> _Staged:
-        """Writes the rows: as chunks, or as whole files where these would be due at once."""
+        """Stages the rows: as chunks, or as whole files if these would be due at once."""
         held = self.clock() - batch.time_ms < self.sink.roll.interval
         tasks = max(1, math.ceil(batch.rows / ROWS_A_TASK))
         writer = self._chunk_writer(batch.number) if held else self._file_writer(batch.number)
@@ -228,7 +230,7 @@ class Files:
         return f"{self.sink.format}:{hashlib.sha256(records.schema.simpleString().encode()).hexdigest()[:16]}"
 
     def _decision(self, last: Manifest | None, staged: _Staged, batch: Batch) -> Manifest:
-        """What becomes of a micro-batch's rows, and of the parts that are open."""
+        """Decides on the rows of a micro-batch and on the open parts."""
         now_ms = self.clock()
         parts = extended(last.open if last else (), staged.chunks, self.sink.roll, staged.shape, batch.time_ms, now_ms)
         number = last.number + 1 if last else 0
@@ -244,7 +246,7 @@ class Files:
         )
 
     def _closing(self, last: Manifest, now_ms: int) -> Manifest:
-        """The decision to close what is due, between micro-batches."""
+        """Decides to close what is due, between micro-batches."""
         number = last.number + 1
         closed = [part for part in last.open if part.due(self.sink.roll, now_ms)]
         left = tuple(part for part in last.open if part not in closed)
@@ -261,10 +263,10 @@ class Files:
         return tuple(composed)
 
     def _replayed(self, last: Manifest, records: DataFrame, batch: Batch) -> Manifest:
-        """The decision that has the micro-batch, if the replay's rows are those that it stands for."""
+        """The decision that includes the micro-batch, if the replay produced the same rows."""
         manifest = self._log.of_batch(batch.number)
         if manifest is None:
-            # Of so long ago that nobody but a driver taken for dead can ask.
+            # That long ago that only a driver considered dead would replay it.
             return last
         totals = records.agg(F.count("*").alias("rows"), F.sum(F.col("_hash").cast("decimal(38,0)")).alias("digest")).first()
         assert totals is not None
@@ -276,12 +278,12 @@ class Files:
         return manifest
 
     def _finish(self, manifest: Manifest | None) -> None:
-        """Publishes what a manifest names, and takes away what is not needed any more."""
+        """Publishes the files of a manifest, and deletes what is no longer needed."""
         if manifest is None or self._log.finished(manifest):
             return
         if not self._log.published(manifest):
             self._publisher.publish(manifest.parts, manifest.composed)
-            # Before the chunks go: whoever finds no mark finds them.
+            # Before the chunks are deleted: a driver that finds no mark needs them.
             self._log.publish(manifest)
         self._publisher.forget(chunk.name for part in manifest.composed for chunk in part.chunks)
         stem = f"{self.sink.prefix}{self._stem(manifest.batch)}-"
@@ -298,7 +300,7 @@ class Files:
 
 @dataclass(frozen=True)
 class _Staged:
-    """A micro-batch's rows where nobody sees them yet."""
+    """Folder of a micro-batch's staged rows, not visible to readers."""
 
     parts: tuple[StagedPart, ...]
     chunks: tuple[tuple[str, Chunk], ...]
@@ -308,13 +310,13 @@ class _Staged:
 
 
 def _escaped(column: Column, longest_bytes: int) -> Column:
-    """A value as the name of a directory, as Hive writes it; one that would be too long as its beginning and a hash of the whole."""
+    """A value as a directory name, escaped as in Hive; a long one is replaced by its beginning and a hash of the whole."""
     text = column.cast("string")
     escaped = text
     for character in (*_ESCAPED, *map(chr, range(1, 32))):
         escaped = F.replace(escaped, F.lit(character), F.lit(f"%{ord(character):02X}"))
     plain = F.when(text.rlike(_NOT_PLAIN), escaped).otherwise(text)
-    # A character has four bytes at most. What can't be written as it is stands as an underscore, so that no escape is cut in two.
+    # A character has at most four bytes. Characters that need escapes become underscores, so that no escape is cut in two.
     beginning = F.regexp_replace(F.substring(text, 1, max(0, longest_bytes - _HASH_DIGITS - 1) // 4), _NOT_PLAIN, "_")
     cut = F.concat(beginning, F.lit("-"), F.substring(F.sha2(text, 256), 1, _HASH_DIGITS))
     short = F.when(F.octet_length(plain) > longest_bytes, cut).otherwise(plain)
@@ -322,7 +324,7 @@ def _escaped(column: Column, longest_bytes: int) -> Column:
 
 
 def _s3_message(error: Exception) -> str | None:
-    """What S3 or its client said; a task's error comes as the text of its traceback. None where a task failed for another reason."""
+    """The message of S3 or its client; a task's error arrives as the text of its traceback. None if a task failed for another reason."""
     if not isinstance(error, PythonException):
         return str(error)
     lines = [line.strip() for line in str(error).splitlines()]

@@ -1,11 +1,11 @@
-"""A function of the app's as a sink, called with the rows of each micro-batch: what Spark's foreachBatch is, made idempotent.
+"""A function of the app as a sink, called with the rows of each micro-batch: Spark's foreachBatch made idempotent.
 
-Guarantee: a micro-batch that the function has done is never given to it again: when it has returned, a marker is written into the
-checkpoint, and a replay that finds it calls nothing. Only where the driver ends within the function, or between its return and the marker,
-is it called again, with the same ``batch.number``: a function that writes by that number, or by upsert, is exactly-once, any other one at
-least once in that moment alone.
+Guarantee: the function is not called again with a micro-batch that it has completed: when it returns, a marker is written into the
+checkpoint, and a replay that finds the marker skips the call. Only if the driver ends within the function, or between its return and the
+marker, is it called again, with the same ``batch.number``: a function that uses this number, or upserts, is exactly-once; any other is
+at-least-once in that case only.
 
-Cost: a GET and a PUT a micro-batch.
+Cost: a GET and a PUT per micro-batch.
 """
 
 from __future__ import annotations
@@ -26,12 +26,12 @@ from penstock.sizing.errors import PenstockError
 
 @dataclass(frozen=True)
 class Function:
-    """A function to call.
+    """Sink that calls a function.
 
     Args:
-        name: of the sink in the spec.
-        function: takes the data columns of the rows, and the micro-batch.
-        checkpoint: where the markers lie.
+        name: name of the sink in the spec.
+        function: function of the data columns of the rows and the micro-batch.
+        checkpoint: checkpoint with the markers.
     """
 
     name: str
@@ -40,7 +40,7 @@ class Function:
 
     @classmethod
     def of(cls, name: str, sink: FunctionSink, context: SinkContext) -> Function:
-        """The sink of a spec.
+        """Builds the sink from its spec.
 
         Raises:
             SinkFunctionFailed: JOB-057, the app has no such function.
@@ -55,16 +55,16 @@ class Function:
         return cls(name, function, context.checkpoint)
 
     def check(self) -> None:
-        """Nothing is called without rows."""
+        """Does nothing: the function is only called with rows."""
 
     def idle(self, now_ms: int) -> None:
-        """Nothing is held back."""
+        """Does nothing: no rows are held back."""
 
     def write(self, rows: DataFrame, batch: Batch) -> None:
-        """Calls the function unless it has done this micro-batch; one without rows is none to it.
+        """Calls the function unless it has completed this micro-batch or the micro-batch has no rows.
 
         Raises:
-            SinkFunctionFailed: JOB-057, it raised.
+            SinkFunctionFailed: JOB-057, the function raised.
         """
         if not batch.rows or self.checkpoint.get(self._marker(batch.number)) is not None:
             return

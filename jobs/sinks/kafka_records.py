@@ -1,4 +1,4 @@
-"""From rows to the records of a Kafka topic."""
+"""Converts rows to the records of a Kafka topic."""
 
 from __future__ import annotations
 
@@ -12,19 +12,19 @@ from penstock.jobs.stream.streams import DELETED, ENVELOPE
 
 
 def records(sink: KafkaSink, rows: DataFrame, *, updates: bool = True) -> DataFrame:
-    """The records that rows are written as.
+    """Converts rows to records.
 
-    The key is the text of the one column that the sink names, or a JSON object of several; null where it names none. The value is the row
-    as JSON with its nulls, or null (a tombstone) where the sink writes deletes and the row's `DELETED` is true. Rows with the columns
-    ``key`` and ``value`` alone, as a side output has them, are written as they are.
+    The key is the text of the sink's key column, or a JSON object if it has several; null if it has none. The value is the row as JSON
+    with its nulls, or null (a tombstone) if the sink writes deletes and the row's `DELETED` is true. Rows with only the columns ``key``
+    and ``value``, such as those of a side output, are written unchanged.
 
-    Where the sink writes deletes, the last record of a key says whether it is there. So the rows of a key are put in the order of their
-    event times, and those of one moment in that of `penstock.jobs.sinks.newest`. That costs a shuffle by key.
+    If the sink writes deletes, the last record of a key decides whether the key exists. The rows of a key are therefore ordered by event
+    time, rows of the same time as in `penstock.jobs.sinks.newest`, which costs a shuffle by key.
 
     Args:
-        sink: of the spec.
-        rows: data columns, with the envelope beside them.
-        updates: whether a row stands for the one with the same key before it.
+        sink: sink of the spec.
+        rows: data columns and the envelope.
+        updates: whether a row replaces the earlier one with its key.
 
     Returns:
         Columns ``key`` and ``value``, both text.

@@ -1,4 +1,4 @@
-"""What the sinks have written down in the checkpoint of their decisions."""
+"""The sinks' records of their decisions in the checkpoint."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ Written = TypeVar("Written", bound=BaseModel)
 
 
 def read(checkpoint: Checkpoint, name: str, kind: type[Written]) -> Written | None:
-    """An object of the checkpoint, which was written whole and once; None where it is not there.
+    """Reads an object of the checkpoint that was written whole and once; None if it does not exist.
 
     Args:
-        checkpoint: where it lies.
-        name: of the object.
-        kind: what it holds.
+        checkpoint: checkpoint to read.
+        name: name of the object.
+        kind: model of its content.
 
     Raises:
         CheckpointDamaged: JOB-008, it is empty or broken.

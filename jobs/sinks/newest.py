@@ -1,9 +1,9 @@
-"""Which of several rows with one key is the newest, for sinks that keep one row of each key.
+"""Which of several rows of a key is the newest, for sinks that keep one row per key.
 
-The one with the greatest event time is, or with the greatest version where the sink has one. Of rows of one moment it is the one that comes
-last in the micro-batch: there the records of a Kafka partition lie as they lay in the topic, and what a keyed function gives lies as it
-gave it, unless a step after it has shuffled the rows. In a stream of updates a row that moves, as in a join, is deleted where it was and
-written where it is at one moment, by tasks that know nothing of each other: there, a row that is there is newer than one that is gone.
+The newest row has the greatest event time, or the greatest version if the sink has one. Among rows of the same time it is the last one
+of the micro-batch: the records of a Kafka partition keep their order in the topic, and the results of a keyed function keep theirs,
+unless a later step has shuffled the rows. In a stream of updates a row that moves, as in a join, is deleted in one place and written in
+another at the same time, by independent tasks: in such a stream an existing row is newer than a deleted one.
 """
 
 from __future__ import annotations
@@ -17,12 +17,12 @@ from penstock.jobs.stream.streams import DELETED, TIME, Stream
 
 
 def newest(rows: DataFrame, *, updates: bool, version: str | None = None) -> Column:
-    """What the rows of a key are ordered by, the newest having the greatest.
+    """Ordering of the rows of a key; the newest is the greatest.
 
     Args:
-        rows: data rows of a micro-batch, as it has them: shuffled before, they would have no order of their own.
-        updates: whether a row stands for the one with the same key before it, see `penstock.jobs.stream.streams.Stream`.
-        version: the column that goes before the event time; None: none does.
+        rows: data rows of a micro-batch, in its order: they must not be shuffled before.
+        updates: whether a row replaces the earlier one with its key, see `penstock.jobs.stream.streams.Stream`.
+        version: column that precedes the event time; None for no such column.
     """
     moment = F.col(TIME) if TIME in rows.columns else F.lit(None).cast("timestamp")
     by = [moment.alias("moment")]
@@ -30,20 +30,20 @@ def newest(rows: DataFrame, *, updates: bool, version: str | None = None) -> Col
         by.insert(0, F.col("`" + version.replace("`", "``") + "`").alias("version"))
     if updates and DELETED in rows.columns:
         gone = F.coalesce(F.col(DELETED).cast("string") == "true", F.lit(False))
-        # Without a time all rows of a micro-batch would be of one moment.
+        # Without event time, all rows of a micro-batch have the same time.
         by.append((moment.isNull() | ~gone).alias("there"))
     return F.struct(*by, F.monotonically_increasing_id().alias("place"))
 
 
 def refuse_unordered(stream: Stream, sink: Sink, where: str) -> None:
-    """Refuses rows without event time for a sink that keeps the newest row of each key.
+    """Rejects rows without event time for a sink that keeps the newest row of each key.
 
-    The rows' places alone would not do: a shuffle, as that of `stages.stateless`, loses them.
+    The position of the rows is not sufficient: a shuffle, such as that of `stages.stateless`, loses it.
 
     Args:
-        stream: what is written; where it holds updates, a key has one row in a micro-batch, or rows in an order.
-        sink: where it goes.
-        where: for the error.
+        stream: stream to write; if it holds updates, a key has one row in a micro-batch, or ordered rows.
+        sink: sink to write it to.
+        where: place of the error.
 
     Raises:
         BadDeclaration: JOB-004.

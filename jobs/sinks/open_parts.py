@@ -1,4 +1,4 @@
-"""Part files that stay open over micro-batches: which chunks each is made of, and when it is closed."""
+"""Part files that stay open across micro-batches: their chunks, and when they are closed."""
 
 from __future__ import annotations
 
@@ -10,12 +10,12 @@ from penstock.jobs.spec import Roll
 
 
 class Chunk(BaseModel):
-    """Rows of one directory that a task has kept, as an object of their own.
+    """Rows of one directory that a task has staged as a separate object.
 
     Args:
-        name: of the object, among the sink's chunks.
-        rows: in it.
-        bytes: size of it.
+        name: name of the object among the sink's chunks.
+        rows: number of rows.
+        bytes: size of the object.
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid")
@@ -26,14 +26,14 @@ class Chunk(BaseModel):
 
 
 class OpenPart(BaseModel):
-    """A part file in the making.
+    """An open part file.
 
     Args:
-        directory: below the sink's path; may be empty.
-        shape: format and columns; chunks of another shape can't be joined to it.
+        directory: directory below the sink's path; may be empty.
+        shape: format and columns; chunks of another shape can't be added.
         opened_ms: time of the micro-batch that opened it, in epoch milliseconds.
-        touched_ms: when it last got rows, in epoch milliseconds by the clock.
-        chunks: what it is made of, in the order in which they came.
+        touched_ms: wall-clock time when it last got rows, in epoch milliseconds.
+        chunks: its chunks in the order of arrival.
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid")
@@ -46,11 +46,11 @@ class OpenPart(BaseModel):
 
     @property
     def bytes(self) -> int:
-        """Size of its chunks."""
+        """Total size of its chunks."""
         return sum(chunk.bytes for chunk in self.chunks)
 
     def due(self, roll: Roll, now_ms: int) -> bool:
-        """Whether it is to be closed, by its size, its age, or the time since it got rows."""
+        """Whether the part is to be closed, by its size, its age, or its inactivity."""
         old = now_ms - self.opened_ms >= roll.interval or now_ms - self.touched_ms >= roll.inactivity
         return old or self.bytes >= roll.size
 
@@ -58,18 +58,18 @@ class OpenPart(BaseModel):
 def extended(
     parts: Sequence[OpenPart], chunks: Iterable[tuple[str, Chunk]], roll: Roll, shape: str, began_ms: int, now_ms: int
 ) -> list[OpenPart]:
-    """Open parts with the chunks of a micro-batch: each directory's go to its open part until that is full, then to a new one.
+    """Adds the chunks of a micro-batch to the open parts: those of a directory go to its open part until it is full, then to a new one.
 
     Args:
-        parts: that are open.
-        chunks: each with its directory.
+        parts: open parts.
+        chunks: chunks, each with its directory.
         roll: limits of a part.
-        shape: of the chunks.
+        shape: shape of the chunks.
         began_ms: time of the micro-batch in epoch milliseconds.
-        now_ms: epoch milliseconds by the clock.
+        now_ms: wall-clock time in epoch milliseconds.
 
     Returns:
-        All parts, among them those that are due now.
+        All parts, including those that are due now.
     """
     grown = list(parts)
     places = {part.directory: place for place, part in enumerate(grown) if part.shape == shape and part.bytes < roll.size}

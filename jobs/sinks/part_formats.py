@@ -1,4 +1,4 @@
-"""How rows become the bytes of a part file: JSON lines or Parquet."""
+"""Writers of the formats of part files: JSON lines and Parquet."""
 
 from __future__ import annotations
 
@@ -10,22 +10,22 @@ if TYPE_CHECKING:
 
 LINES, PARQUET = "json", "parquet"
 CONTENT_TYPES = {LINES: "application/x-ndjson", PARQUET: "application/vnd.apache.parquet"}
-# Rows of one group in memory; readers take groups one by one.
+# Rows of a row group are held in memory; readers read one group at a time.
 ROW_GROUP_BYTES = 64 * 1024 * 1024
 
 
 class Bytes(Protocol):
-    """What takes bytes."""
+    """A target for bytes."""
 
     def write(self, data: bytes) -> None:
-        """Adds bytes."""
+        """Appends bytes."""
 
 
 class JsonLines:
-    """One JSON object a line.
+    """Writer of one JSON object per line.
 
     Args:
-        target: where the bytes go.
+        target: where the bytes are written.
     """
 
     def __init__(self, target: Bytes) -> None:
@@ -36,15 +36,15 @@ class JsonLines:
         self._target.write(line.encode() + b"\n")
 
     def finish(self) -> None:
-        """A file of lines needs no end."""
+        """Does nothing: a file of lines has no footer."""
 
 
 class Parquet:
-    """Parquet in groups of rows. Every column may be null there: whether it may in the app can change while a file is open.
+    """Writer of Parquet in row groups. Every column is nullable, since nullability in the app can change while a file is open.
 
     Args:
-        target: where the bytes go.
-        group_bytes: a group is written once its rows take this much memory, `ROW_GROUP_BYTES` at most.
+        target: where the bytes are written.
+        group_bytes: a row group is written once its rows use this much memory, at most `ROW_GROUP_BYTES`.
     """
 
     def __init__(self, target: Bytes, group_bytes: int = ROW_GROUP_BYTES) -> None:
@@ -58,14 +58,14 @@ class Parquet:
         """Writes rows."""
         import pyarrow as pa
 
-        # Chunks of older versions say which columns are never null.
+        # Chunks of older versions have columns that are not nullable.
         self._rows.append(rows.cast(pa.schema([_nullable(field) for field in rows.schema])))
         self._bytes += rows.nbytes
         if self._bytes >= self._group_bytes:
             self._flush()
 
     def finish(self) -> None:
-        """Writes what is left, and the file's end."""
+        """Writes the remaining rows and the footer."""
         self._flush()
         if self._writer is not None:
             self._writer.close()
@@ -84,7 +84,7 @@ class Parquet:
 
 
 def _nullable(field: pa.Field) -> pa.Field:
-    """A field that may be null, and all that it is made of too."""
+    """A nullable field with nullable nested fields."""
     import pyarrow as pa
 
     of = field.type
@@ -98,7 +98,7 @@ def _nullable(field: pa.Field) -> pa.Field:
 
 
 class _FileLike:
-    """A file to write, as far as pyarrow needs one."""
+    """A file object with the methods that pyarrow needs to write."""
 
     closed = False
 
@@ -115,7 +115,7 @@ class _FileLike:
         return self._place
 
     def flush(self) -> None:
-        """Nothing is held back."""
+        """Does nothing: bytes are not buffered."""
 
     def close(self) -> None:
         self.closed = True

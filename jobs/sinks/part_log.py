@@ -1,11 +1,11 @@
-"""What a file sink has decided, one decision after another: a log in the checkpoint of which each entry is written once.
+"""Log of a file sink's decisions in the checkpoint; each entry is written once.
 
-An entry says which part files are to be published and which stay open. Nobody writes entry ``n + 1`` who has not seen entry ``n`` and
-published what it names: so however many drivers believe that they are the one, what they decide is one chain, and only its last entry can
-be half done.
+An entry lists the part files to publish and those that stay open. An entry ``n + 1`` is only written by a driver that has read entry
+``n`` and published its files. However many drivers consider themselves active, their decisions therefore form one chain, and only its
+last entry can be incomplete.
 
-Beside the log lies a mark for the last entry whose files are all published: from then on nobody looks for these files any more, and a
-reader may move them away.
+In addition to the log, a mark names the last entry whose files are all published. From then on these files are not looked up again, and
+a reader may move them.
 """
 
 from __future__ import annotations
@@ -21,13 +21,13 @@ from penstock.jobs.storage.checkpoint import RETAINED_BATCHES, Checkpoint
 
 
 class ComposedPart(BaseModel):
-    """A part file that is made of chunks.
+    """A part file composed of chunks.
 
     Args:
-        key: of the object in the bucket.
-        token: metadata of the object, by which it is known again once it is published.
+        key: key of the object in the bucket.
+        token: metadata of the object that identifies it once it is published.
         shape: format and columns of the chunks.
-        chunks: what it is made of.
+        chunks: chunks that it is composed of.
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid")
@@ -42,12 +42,12 @@ class Manifest(BaseModel):
     """One decision about a sink's files.
 
     Args:
-        number: of the decision, from 0.
+        number: number of the decision, from 0.
         batch: Spark's number of the last micro-batch whose rows are in the files.
-        rows: rows of that micro-batch.
+        rows: number of rows of that micro-batch.
         digest: sum of their hashes modulo 2^64, as a signed number.
         parts: uploads to complete.
-        composed: files to make of chunks.
+        composed: files to compose from chunks.
         open: parts that stay open.
     """
 
@@ -64,10 +64,10 @@ class Manifest(BaseModel):
 
 @dataclass
 class PartLog:
-    """The log of one sink.
+    """Log of one sink.
 
     Args:
-        checkpoint: where it lies.
+        checkpoint: checkpoint with the log.
         sink: name of the sink.
     """
 
@@ -80,13 +80,13 @@ class PartLog:
     _marks: list[str] = field(default_factory=list)
 
     def last(self) -> Manifest | None:
-        """The last decision, by what this log has read or written; None where there is none. Raises JOB-008."""
+        """The last decision that this log has read or written; None if it has none. Raises JOB-008."""
         if not self._looked:
             names = self.checkpoint.names(self._folder)
             number = max((int(name.removesuffix(".json")) for name in names if name.endswith(".json")), default=-1)
             self._last, self._looked = self._read(number), True
             self._marks = [f"{self._marks_folder}{name}" for name in self.checkpoint.names(self._marks_folder)]
-            # The second is how versions before marked the entry with which a run had ended.
+            # The second is the mark by which earlier versions ended a run.
             if self._mark(number) in self._marks or f"{number:010d}.done" in names:
                 self._published = number
         return self._last
@@ -95,7 +95,7 @@ class PartLog:
         """Writes the next decision.
 
         Returns:
-            False where somebody else has written one of that number: `last` is read anew.
+            False if another driver has written a decision with that number: `last` is read again.
         """
         if not self.checkpoint.put_once(self._name(manifest.number), manifest.model_dump_json()):
             self._looked = False
@@ -105,11 +105,11 @@ class PartLog:
         return True
 
     def published(self, manifest: Manifest) -> bool:
-        """Whether the files that a decision names are known to be published: there are none, or this log or one before it has been told."""
+        """Whether the files of a decision are known to be published: it has none, or this log or an earlier one has marked it."""
         return manifest.number <= self._published or not (manifest.parts or manifest.composed)
 
     def publish(self, manifest: Manifest) -> None:
-        """Writes down that the files which a decision names are published, and takes the marks of earlier decisions away."""
+        """Records that the files of a decision are published, and deletes the marks of earlier decisions."""
         mark = self._mark(manifest.number)
         self.checkpoint.put_once(mark, "")
         self._published = max(self._published, manifest.number)
@@ -119,15 +119,15 @@ class PartLog:
         self._marks = [mark]
 
     def finished(self, manifest: Manifest) -> bool:
-        """Whether all that follows from a decision is done, by what this log has been told."""
+        """Whether a decision is completed, as far as this log has recorded."""
         return manifest.number <= self._finished
 
     def finish(self, manifest: Manifest) -> None:
-        """Keeps in mind that all that follows from a decision is done."""
+        """Records in memory that a decision is completed."""
         self._finished = max(self._finished, manifest.number)
 
     def of_batch(self, batch: int) -> Manifest | None:
-        """The last decision that had a micro-batch as its last; None where it is not there any more."""
+        """The last decision whose last micro-batch is the given one; None if it no longer exists."""
         manifest = self.last()
         while manifest is not None and manifest.batch > batch:
             manifest = self._read(manifest.number - 1)

@@ -1,4 +1,4 @@
-"""What tasks write: files as uploads that nobody can see until they are completed, or chunks of files that stay open."""
+"""Writers of the tasks: files as multipart uploads, not visible until completed, or chunks of files that stay open."""
 
 from __future__ import annotations
 
@@ -18,24 +18,24 @@ if TYPE_CHECKING:
     import pyarrow as pa
     from mypy_boto3_s3 import S3Client
 
-# S3 takes pieces of a multipart upload from 5 MiB on, the last one excepted, and at most 10,000 of them (Amazon S3 User Guide, "Amazon S3
-# multipart upload limits").
+# Parts of a multipart upload have at least 5 MiB, except the last one, and an upload has at most 10,000 of them (Amazon S3 User Guide,
+# "Amazon S3 multipart upload limits").
 PART_BYTES = 8 * 1024 * 1024
 TOKEN = "penstock-part"
 STAGED_SCHEMA = "directory string, key string, upload_id string, token string, etags string, rows long, bytes long, digest long"
 
 
 class StagedPart(BaseModel):
-    """A part file that waits for its upload to be completed.
+    """A part file whose upload is not completed yet.
 
     Args:
-        key: of the object in the bucket.
-        upload_id: of the multipart upload.
-        token: metadata of the object, by which it is known again once it is published.
-        etags: of the upload's pieces, in their order.
-        rows: in the file.
+        key: key of the object in the bucket.
+        upload_id: id of the multipart upload.
+        token: metadata of the object that identifies it once it is published.
+        etags: tags of the upload's parts, in their order.
+        rows: number of rows in the file.
         bytes: size of the file.
-        digest: sum of the rows' hashes modulo 2^64, as a signed number; the order of the rows does not matter.
+        digest: sum of the rows' hashes modulo 2^64, as a signed number, independent of the rows' order.
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid")
@@ -51,15 +51,15 @@ class StagedPart(BaseModel):
 
 @dataclass(frozen=True)
 class PartWriter:
-    """What a task needs to write part files; sent to the tasks.
+    """Parameters of a task that writes part files; sent to the tasks.
 
     Args:
         bucket: name of the bucket.
-        folder: below which the files lie, without slashes at its ends.
-        stem: how each file's name begins, the micro-batch's number included.
-        suffix: how it ends.
+        folder: folder of the files, without leading and trailing slashes.
+        stem: prefix of the file names, including the number of the micro-batch.
+        suffix: suffix of the file names.
         format: ``json`` or ``parquet``.
-        roll_bytes: a file is closed once it is this large.
+        roll_bytes: size at which a file is closed.
         chunks: whether to write chunks, one object each, directly below the folder.
     """
 
@@ -72,7 +72,7 @@ class PartWriter:
     chunks: bool = False
 
     def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        """Writes rows and gives back what was written, as `STAGED_SCHEMA` has it; a chunk has no upload.
+        """Writes rows and yields what was written, in the form of `STAGED_SCHEMA`; a chunk has no upload.
 
         Args:
             batches: columns ``_directory`` (text, may be empty) and ``_hash`` (long), then ``_line`` (text) for JSON, or the fields.
@@ -90,20 +90,20 @@ class PartWriter:
 
 
 class Target(Protocol):
-    """Where the bytes of one file go."""
+    """Target for the bytes of one file."""
 
     size: int
 
     def write(self, data: bytes) -> None:
-        """Adds bytes."""
+        """Appends bytes."""
 
     def finish(self) -> dict[str, object]:
-        """Ends the file; what is to be told of it."""
+        """Ends the file and returns its description."""
 
 
 @dataclass
 class _Task:
-    """The open files of one task, one a directory."""
+    """The open files of one task, one per directory."""
 
     writer: PartWriter
     number: int
@@ -162,7 +162,7 @@ class _Task:
         return Upload(self.s3, self.writer.bucket, key, CONTENT_TYPES[self.writer.format], uuid.uuid4().hex)
 
     def _chunk(self) -> _Object:
-        # A task that runs again must not write over what another run of it has told of.
+        # A task that runs again must not overwrite what another attempt has reported.
         name = f"{self.writer.stem}-{self.number:03d}-{self.count:03d}-{uuid.uuid4().hex[:8]}{self.writer.suffix}"
         self.count += 1
         return _Object(self.s3, self.writer.bucket, f"{self.writer.folder}/{name}")
@@ -170,7 +170,7 @@ class _Task:
 
 @dataclass
 class _File:
-    """One file that is being written."""
+    """One file being written."""
 
     directory: str
     target: Target
@@ -188,16 +188,16 @@ class Upload:
     """One multipart upload, left open when it is finished.
 
     Args:
-        s3: a client.
+        s3: S3 client.
         bucket: name of the bucket.
-        key: of the object.
-        content_type: of the object.
-        token: its metadata.
+        key: key of the object.
+        content_type: content type of the object.
+        token: metadata of the object.
 
     Attributes:
-        id: of the upload.
-        etags: of its pieces, in their order.
-        size: in bytes, without what was copied.
+        id: id of the upload.
+        etags: tags of its parts, in their order.
+        size: size in bytes, without copied objects.
     """
 
     def __init__(self, s3: S3Client, bucket: str, key: str, content_type: str, token: str) -> None:
@@ -211,14 +211,14 @@ class Upload:
         self.size = 0
 
     def write(self, data: bytes) -> None:
-        """Adds bytes."""
+        """Appends bytes."""
         self._buffer += data
         self.size += len(data)
         if len(self._buffer) >= PART_BYTES:
             self._send()
 
     def copy(self, bucket: str, key: str) -> None:
-        """Adds the bytes of another object, of at least 5 MiB, without reading them. What was written before comes after it."""
+        """Appends another object of at least 5 MiB without reading it. Bytes written before are placed after it."""
         answer = self._s3.upload_part_copy(
             Bucket=self._bucket,
             Key=self._key,
@@ -229,7 +229,7 @@ class Upload:
         self.etags.append(answer["CopyPartResult"]["ETag"])
 
     def finish(self) -> dict[str, object]:
-        """Sends what is left; key, upload, token and the pieces' tags."""
+        """Uploads the remaining bytes; returns key, upload, token and tags."""
         if self._buffer:
             self._send()
         return {"key": self._key, "upload_id": self.id, "token": self._token, "etags": json.dumps(self.etags)}

@@ -1,23 +1,17 @@
 """Tables of PostgreSQL as sinks, written by upsert.
 
 Guarantee: each key has the values of its last row, exactly once for any reader. A micro-batch that is run again writes the same values
-for
-the same keys. Of several rows of a key in a micro-batch the newest by event time, or by the sink's `version`, is written
+for the same keys. Of several rows of a key in a micro-batch the newest by event time, or by the sink's `version`, is written
 (`penstock.jobs.sinks.newest`). Each task writes in one transaction: a reader sees all of its rows or none, and may see the rows of some
-tasks
-before those of others.
+tasks before those of others.
 
 Requirements: the key is a primary key or has a unique constraint, and its columns are not null. Without a `version` the last write wins,
-so a
-driver that was cut off and resumes while another one runs could overwrite newer values; with a `version` neither it nor a rewind can,
-and a
-late row changes nothing. With `deletes` the newest row of a micro-batch is determined by event time, not by the version, since a
-tombstone
-has none; it deletes the row of the table, and with it the version.
+so a driver that was cut off and resumes while another one runs could overwrite newer values; with a `version` neither it nor a rewind
+can, and a late row changes nothing. With `deletes` the newest row of a micro-batch is determined by event time, not by the version,
+since a tombstone has none; it deletes the row of the table, and with it the version.
 
 Cost: a shuffle by key, a connection and a transaction per task, and a task's rows in memory until they are committed. An unavailable
-database
-is retried (`penstock.jobs.databases.retry`); after that the job fails with JOB-053, without committing the micro-batch.
+database is retried (`penstock.jobs.databases.retry`); after that the job fails with JOB-053, without committing the micro-batch.
 """
 
 from __future__ import annotations

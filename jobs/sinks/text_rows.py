@@ -1,8 +1,7 @@
 """Rows as text, only the last one of each key, for sinks that overwrite by key.
 
 The tasks that write get every value as text from Spark: it can represent a value of any database type, and timestamps outside of the
-range
-of Python's types.
+range of Python's types.
 """
 
 from __future__ import annotations

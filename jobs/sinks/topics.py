@@ -1,8 +1,7 @@
 """Kafka topics as sinks, written by Spark's own writer.
 
 Guarantee: at least once. A micro-batch that is run again writes its records again, with the same keys: a reader of a compacted topic, or
-one
-that keeps the last record of a key, sees no difference. Cost: none beyond the write.
+one that keeps the last record of a key, sees no difference. Cost: none beyond the write.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """Tasks of the exactly-once topic sink: one transaction per task and micro-batch, which includes its mark.
 
 The mark is an offset committed in the same transaction: the group is the sink's, the topic the sink's, the partition is the number of
-the
-task, the offset the number of the micro-batch, and the metadata the token of the manifest. Records and mark are committed atomically.
+the task, the offset the number of the micro-batch, and the metadata the token of the manifest. Records and mark are committed
+atomically.
 """
 
 from __future__ import annotations
@@ -98,8 +98,7 @@ class TransactionWriter:
     def _write(self, task: int, first: pa.RecordBatch, more: Iterator[pa.RecordBatch]) -> dict[str, object]:
         producer = Producer(producer_settings(self.access, f"{self.name}.{task}", self.timeout_ms))
         # From here on every earlier producer of this task is fenced: its open transaction is aborted, and it can commit no other. The mark
-        # that is read
-        # next is therefore final.
+        # that is read next is therefore final.
         insist(lambda: producer.init_transactions(CALL_S))
         consumer = Consumer(consumer_settings(self.access, self.name))
         try:
