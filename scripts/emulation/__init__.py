@@ -1,1 +1,1 @@
-"""The emulated AWS: moto as a process of its own, completed by what it lacks."""
+"""The emulated AWS: moto in a separate process, with the services and behaviour that it lacks."""

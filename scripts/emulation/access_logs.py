@@ -1,4 +1,4 @@
-"""S3's server access logs: who may deliver them is read from the bucket's policy as S3 reads it, and none are delivered here."""
+"""S3 server access logs: the bucket policy is evaluated as on S3, but no logs are delivered."""
 
 from __future__ import annotations
 
@@ -13,10 +13,10 @@ _ACTIONS = {"s3:*", "s3:Put*", "s3:PutObject"}
 
 
 def add() -> None:
-    """Corrects moto in this process.
+    """Patch moto in this process.
 
-    moto fails on a policy whose principal is ``*`` or whose resources are a list, as most are. And it puts an object into the bucket of the
-    logs with each request, where S3 delivers them within some hours: a run here is over by then.
+    moto fails on a policy whose principal is ``*`` or whose resources are a list, which is common. It also writes a log object with each
+    request, whereas S3 delivers logs within a few hours, when a run here is over.
     """
     setattr(FakeBucket, "_log_permissions_enabled_policy", staticmethod(_may_deliver))  # noqa: B010
     setattr(S3Backend, "log_incoming_request", lambda backend, request, bucket_name: None)  # noqa: B010

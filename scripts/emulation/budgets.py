@@ -1,4 +1,4 @@
-"""AWS Budgets in the place of moto's, which can't make a budget with notifications as Terraform does, and can't change one."""
+"""AWS Budgets, instead of moto's, which can neither create a budget with notifications, as Terraform does, nor update one."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ from moto.budgets.models import budgets_backends
 
 from penstock.scripts.emulation.checked_service import Answer, Asked, CheckedService, Operation, Place, Refused
 
-# Source: AWS Billing user guide, "Quotas": notifications a budget, and subscribers a notification by their kind.
+# Source: AWS Billing user guide, "Quotas": notifications per budget, and subscribers per notification by their type.
 NOTIFICATIONS = 10
 SUBSCRIBERS: Mapping[str, int] = {"EMAIL": 10, "SNS": 1}
 _ADDRESSES: Mapping[str, str] = {"EMAIL": r"[^@\s]+@[^@\s]+\.[^@\s]+", "SNS": r"arn:[^:]+:sns:[^:]+:\d{12}:.+"}
-# What a budget has until, and what it counts, where nobody says. Source: AWS Budgets' API reference, TimePeriod and CostTypes.
+# Default end and cost types of a budget. Source: AWS Budgets' API reference, TimePeriod and CostTypes.
 FOR_EVER = datetime(2087, 6, 15, tzinfo=UTC)
 _COUNTED = ("Credit", "Discount", "OtherSubscription", "Recurring", "Refund", "Subscription", "Support", "Tax", "Upfront")
 _COST_TYPES = {**{f"Include{what}": True for what in _COUNTED}, "UseAmortized": False, "UseBlended": False}
@@ -29,8 +29,8 @@ class Notification:
     """A notification of a budget.
 
     Args:
-        about: when it is sent, as the API describes it.
-        subscribers: whom to.
+        about: its threshold, as described by the API.
+        subscribers: its subscribers.
     """
 
     about: dict[str, Any]
@@ -42,9 +42,9 @@ class Budget:
     """A budget.
 
     Args:
-        about: as the API describes it.
+        about: its description in the API.
         tags: its tags.
-        notifications: of it.
+        notifications: its notifications.
     """
 
     about: dict[str, Any]
@@ -58,14 +58,14 @@ class Budgets:
 
     Args:
         place: the account.
-        held: by name.
+        held: budgets by name.
     """
 
     place: Place
     held: dict[str, Budget] = field(default_factory=dict)
 
     def budget(self, asked: Asked) -> Budget:
-        """The budget that a request names.
+        """Return the budget that a request names.
 
         Raises:
             Refused: NotFoundException, AccessDeniedException.
@@ -103,7 +103,7 @@ def describe_budgets(budgets: Budgets, asked: Asked) -> Answer:
 
 
 def update_budget(budgets: Budgets, asked: Asked) -> Answer:
-    """UpdateBudget: all of it but its name and notifications."""
+    """UpdateBudget: everything except its name and notifications."""
     budget = budgets.budget(asked)
     budget.about = {
         **_described(asked["NewBudget"]),
@@ -151,7 +151,7 @@ def describe_subscribers_for_notification(budgets: Budgets, asked: Asked) -> Ans
 
 
 def delete_subscriber(budgets: Budgets, asked: Asked) -> Answer:
-    """DeleteSubscriber: the last one takes the notification with it."""
+    """DeleteSubscriber: deleting the last one also deletes the notification."""
     budget = budgets.budget(asked)
     notification = _notification(budget, asked["Notification"])
     if asked["Subscriber"] not in notification.subscribers:
@@ -225,7 +225,7 @@ def _notification(budget: Budget, asked: Mapping[str, Any]) -> Notification:
 
 
 def _same(one: Mapping[str, Any], other: Mapping[str, Any]) -> bool:
-    """Whether two descriptions are of one notification: its state is not part of what it is."""
+    """Whether two descriptions identify the same notification, regardless of its state."""
     keys = ("NotificationType", "ComparisonOperator", "Threshold", "ThresholdType")
     return all(one[key] == other[key] for key in keys)
 
@@ -262,5 +262,5 @@ SERVICE = CheckedService(
 
 
 def add() -> None:
-    """Answers AWS Budgets here in this process."""
+    """Serve AWS Budgets in this process."""
     SERVICE.take_over(budgets_backends)

@@ -1,4 +1,6 @@
-"""A service of the emulated AWS that is answered here and not by moto, each request and answer held against botocore's model of it."""
+"""A service of the emulated AWS that is implemented here instead of in moto; requests and responses are validated against botocore's
+model.
+"""
 
 from __future__ import annotations
 
@@ -20,25 +22,25 @@ from penstock.scripts.emulation.service_model_check import answer_faults, reques
 
 Asked = Mapping[str, Any]
 Answer = Mapping[str, Any]
-# An operation: the service's state in one account and region, and the checked parameters, make the answer.
+# An operation: returns the response for the service's state in one account and region, and the validated parameters.
 Operation = Callable[[Any, Asked], Answer]
 Answered = tuple[int, dict[str, Any], str]
 
-# The errors of what a request's path names: AWS gives them also where its model does not list them for the operation.
+# Errors of resources named in a request's path: AWS also returns them for operations whose model does not list them.
 NOT_FOUND = frozenset({"ResourceNotFoundException", "NotFoundException"})
-# A request that the service has no operation for: no client tries that again.
+# A request for an operation that is not implemented; clients do not retry it.
 NOT_IMPLEMENTED = 501
 
 _log = logging.getLogger(__name__)
 
 
 class Refused(Exception):
-    """An error that AWS answers.
+    """An error response.
 
     Args:
         code: the error's name in the service's model.
-        message: for a person.
-        members: what else the error says, by the model's names.
+        message: human-readable message.
+        members: other members of the error, by their names in the model.
     """
 
     def __init__(self, code: str, message: str, **members: str) -> None:
@@ -50,12 +52,12 @@ class Refused(Exception):
 
 @dataclass(frozen=True)
 class Place:
-    """Where a service's state is.
+    """Location of a service's state.
 
     Args:
         account: the account's 12 digits.
-        region: the region; of a global service the one that the request came from.
-        partition: as ``aws``.
+        region: the region; for a global service, the region of the request.
+        partition: the partition, such as ``aws``.
     """
 
     account: str
@@ -64,14 +66,14 @@ class Place:
 
 
 class CheckedService:
-    """One service.
+    """A service.
 
     Args:
-        name: botocore's name of the service, as ``eks``.
-        hosts: a regular expression of its URLs.
-        operations: by their names in the model.
-        state: makes the empty state of an account and region.
-        malformed: the error's name for a request that does not fit the model.
+        name: botocore's name of the service, such as ``eks``.
+        hosts: regular expression of its URLs.
+        operations: operations by their names in the model.
+        state: creates the empty state of an account and region.
+        malformed: name of the error for a request that does not match the model.
     """
 
     def __init__(
@@ -85,17 +87,17 @@ class CheckedService:
         self._backends: BackendDict[Any] | None = None
 
     def take_over(self, backends: BackendDict[Any]) -> None:
-        """Makes moto send the service's requests here.
+        """Route the service's requests from moto to this implementation.
 
         Args:
-            backends: moto's own state of the service; ours lies in it, so that moto's reset empties both.
+            backends: moto's own state of the service, which also holds the state here, so that moto's reset clears both.
         """
         urls = SimpleNamespace(url_bases=[self._hosts], url_paths={"{0}/$": self.answer, "{0}/.*$": self.answer})
         setattr(backends.backend, "_url_module", property(lambda backend: urls))  # noqa: B010
         self._backends = backends
 
     def state_of(self, place: Place) -> Any:
-        """The service's state in one account and region."""
+        """Return the service's state in one account and region."""
         if self._backends is None:
             raise AssertionError(f"{self.name} has not been taken over")
         regions = self._backends[place.account]
@@ -105,12 +107,12 @@ class CheckedService:
         return held["penstock"]
 
     def answer(self, request: Any, full_url: str, headers: Any) -> Answered:
-        """Answers one request."""
+        """Handle one request."""
         return _Exchange(self).answer(request, full_url, headers)
 
 
 class _Exchange(BaseResponse):
-    """One request and its answer; moto finds out the account, the region and the operation."""
+    """One request and its response; moto determines the account, the region and the operation."""
 
     def __init__(self, service: CheckedService) -> None:
         super().__init__(service_name=service.name)
@@ -170,7 +172,7 @@ class _Exchange(BaseResponse):
         return status, {**self.response_headers, "x-amzn-errortype": refused.code, "Content-Type": "application/json"}, json.dumps(body)
 
     def _broken(self, operation: OperationModel, faults: Sequence[str]) -> Answered:
-        """An answer that AWS would not give is a fault of the emulator, and nothing that a client may build on."""
+        """A response that AWS would not return is a bug of the emulator; clients must not depend on it."""
         message = f"the emulator's answer to {operation.name} is none of AWS's: {'; '.join(faults)}"
         _log.error("%s", message)
         return self._failure(500, "InternalFailure", message)

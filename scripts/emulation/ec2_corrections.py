@@ -1,4 +1,4 @@
-"""Where moto's EC2 is set right, which is LocalStack's too: nothing but moto is imported, so that LocalStack's Python can do it."""
+"""Fixes of moto's EC2, which LocalStack uses too: the module imports only moto, so that it runs in LocalStack's Python."""
 
 from __future__ import annotations
 
@@ -9,13 +9,13 @@ from moto.ec2.models.security_groups import SecurityGroupRule
 
 
 def apply() -> None:
-    """Corrects EC2 in this process."""
+    """Patch EC2 in this process."""
     _keep_tags_out_of_templates()
     _describe_rules()
 
 
 def _keep_tags_out_of_templates() -> None:
-    """A launch template's own tags are not among those that it gives to instances; moto lists them there, which Terraform would undo."""
+    """The tags of a launch template are not among its tags for instances; moto lists them there, and Terraform would remove them."""
     create = LaunchTemplateBackend.create_launch_template
 
     def create_launch_template(backend: LaunchTemplateBackend, name: str, about: str, data: dict[str, Any], tags: Any) -> LaunchTemplate:
@@ -26,6 +26,6 @@ def _keep_tags_out_of_templates() -> None:
 
 
 def _describe_rules() -> None:
-    """A rule for another security group has a description as one for a range of addresses has; moto reads it of a range alone."""
+    """A rule for another security group has a description, like one for a CIDR range; moto parses it only for ranges."""
     described = property(lambda rule: (rule.ip_range or {}).get("Description") or (rule.source_group or {}).get("Description"))
     setattr(SecurityGroupRule, "description", described)  # noqa: B010

@@ -15,33 +15,33 @@ from penstock.scripts.errors import EmulatorDied, EmulatorNotReady, PortInUse
 from penstock.scripts.layout import python_path
 from penstock.scripts.process.supervised import SupervisedProcess
 
-# moto's import takes one to two seconds on a quiet machine.
+# Importing moto takes one to two seconds on an idle machine.
 START_LIMIT_S = 120
-# How often the log is read while the emulator starts.
+# Polling interval of the log while the emulator starts.
 POLL_S = 0.02
 
-# Policies that AWS manages are there as on AWS; nothing here is asked by a browser from another origin.
+# AWS managed policies exist as on AWS; no request comes from a browser of another origin.
 _SETTINGS = {"MOTO_IAM_LOAD_MANAGED_POLICIES": "true", "MOTO_DISABLE_GLOBAL_CORS": "true"}
-# Read by `penstock.scripts.emulation.msk.clusters` and `penstock.scripts.emulation.neighbours`, which import moto and so are not imported
-# here.
+# Read by `penstock.scripts.emulation.msk.clusters` and `penstock.scripts.emulation.neighbours`, which import moto and therefore cannot be
+# imported here.
 _BROKERS, _NEIGHBOURS = "PENSTOCK_EMULATED_BROKERS", "PENSTOCK_EMULATED_NEIGHBOURS"
 _READY = re.compile(r"^penstock emulated aws ready on port (\d+)$", re.MULTILINE)
 _PORT_IN_USE = re.compile(r"^penstock emulated aws cannot have port \d+: (.*)$", re.MULTILINE)
 
 
 class EmulatedAws:
-    """A running emulated AWS; what it holds is gone when it ends.
+    """A running emulated AWS; its state is lost when it ends.
 
     Args:
-        log: the file that gets what the emulator writes.
+        log: file for the emulator's output.
         port: a loopback port, 1 to 65535, or 0 for a free one.
-        port_option: what the user chose the port by, for the error message.
+        port_option: the option that set the port, for the error message.
         account: the account's 12 digits.
-        region: the region that `environment` names; the emulator serves them all.
-        brokers: the address that MSK gives for the brokers of every cluster, ``host:port``, several with commas; names as MSK's where
-            nobody listens by default.
-        neighbours: the URL of the emulator that has the networks, roles, keys and logs that EKS and MSK are made of; this one by default.
-        start_limit_s: how long it may take to start.
+        region: the region in `environment`; the emulator serves all regions.
+        brokers: bootstrap servers that MSK returns for every cluster, ``host:port``, comma-separated; by default names in MSK's format
+            that do not resolve.
+        neighbours: URL of the emulator with the networks, roles, keys and logs that EKS and MSK use; this one by default.
+        start_limit_s: start timeout in seconds.
     """
 
     def __init__(
@@ -85,22 +85,22 @@ class EmulatedAws:
 
     @property
     def endpoint(self) -> str:
-        """The URL of every service."""
+        """URL of all services."""
         return f"http://127.0.0.1:{self.port}"
 
     @property
     def pid(self) -> int:
-        """The emulator's process id."""
+        """Process id of the emulator."""
         return self._supervised.pid
 
     def environment(self, base: Mapping[str, str] | None = None) -> dict[str, str]:
-        """The variables that send boto3, the AWS command line and Terraform to the emulator, and to nowhere else.
+        """Return environment variables that direct boto3, the AWS CLI and Terraform to the emulator only.
 
         Args:
-            base: an environment to lay them over, less whatever it says of AWS; nothing by default.
+            base: environment to extend, whose AWS variables are dropped; empty by default.
 
         Returns:
-            A new environment with dummy keys; no profile or file of the user's is read.
+            A new environment with dummy keys; the user's profiles and files are not read.
         """
         own = {
             "AWS_ACCESS_KEY_ID": "emulated",
@@ -115,7 +115,7 @@ class EmulatedAws:
         return {**_without(base or {}, "AWS_"), **own}
 
     def start(self) -> Self:
-        """Starts it and waits until it listens.
+        """Start it and wait until it listens.
 
         Raises:
             PortInUse: RUN-002.
@@ -132,11 +132,11 @@ class EmulatedAws:
         return self
 
     def alive(self) -> bool:
-        """Whether it still runs."""
+        """Whether it is still running."""
         return self._supervised.alive()
 
     def check(self) -> None:
-        """Nothing while it runs.
+        """Raise if it has exited.
 
         Raises:
             EmulatorDied: RUN-003, with the end of its log.
@@ -146,7 +146,7 @@ class EmulatedAws:
             raise EmulatorDied(path="moto", given=given, need="an emulator that runs until it is stopped", fix="check its log, and retry")
 
     def stop(self) -> None:
-        """Ends it; does nothing the second time."""
+        """Stop it; a second call does nothing."""
         self._supervised.stop()
 
     def _wait_for_port(self) -> int:
@@ -166,14 +166,14 @@ class EmulatedAws:
         raise EmulatorNotReady(path="moto", given=self._supervised.tail() or "an empty log", need=need, fix=f"check {self.log}, and retry")
 
     def _said(self) -> str:
-        """What this emulator wrote; the log may hold an earlier one's words too."""
+        """The output of this emulator; the log may also contain an earlier one's."""
         with self.log.open("rb") as file:
             file.seek(self._log_start)
             return file.read().decode("utf-8", "replace")
 
 
 def _own_environment(brokers: str | None, neighbours: str | None) -> dict[str, str]:
-    """The emulator's variables; what it is told of its surroundings comes from the arguments alone."""
+    """Environment variables of the emulator; its settings come only from the arguments."""
     told = {_BROKERS: brokers, _NEIGHBOURS: neighbours}
     return {
         **_without(os.environ, "AWS_", "MOTO_", *told),

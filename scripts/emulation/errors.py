@@ -1,4 +1,4 @@
-"""The errors of the emulators that stand beside moto."""
+"""Errors of emulators other than moto (EMU-...)."""
 
 from __future__ import annotations
 

@@ -1,8 +1,8 @@
-"""LocalStack on this machine, in host mode and without Docker: a process that ends with this one.
+"""LocalStack on this machine, in host mode and without Docker, in a process that ends with this one.
 
-4.14.0 is the last release that starts without a token. Its packages and its Python, 3.13, are other than Penstock's: it has an environment
-of its own, made when it is first used. It has no EKS, MSK and ECR: those stay with `penstock.scripts.emulation.emulated_aws`, which then
-takes the networks, roles and keys that they are made of from here.
+4.14.0 is the last release that starts without a token. Its packages and its Python version (3.13) differ from Penstock's: it has a
+separate environment, created on first use. It has no EKS, MSK and ECR: those are still served by
+`penstock.scripts.emulation.emulated_aws`, which then uses the networks, roles and keys of this one.
 """
 
 from __future__ import annotations
@@ -26,19 +26,19 @@ from penstock.scripts.installation.tool_environment import ToolEnvironment
 from penstock.scripts.layout import ROOT
 from penstock.scripts.process.supervised import SupervisedProcess
 
-# Where a user's own LocalStack answers: one in Docker, or of a later release with a token.
+# Endpoint of the user's own LocalStack: one in Docker, or of a later release with a token.
 ENDPOINT_VARIABLE = "LOCALSTACK_ENDPOINT"
-# What the stacks use of what the free edition has, by the names of Terraform's provider.
-# CloudWatch is not among them: it forgets the tags of an alarm, which Terraform would add on every plan.
+# Services of the free edition that the stacks use, by their names in Terraform's provider.
+# CloudWatch is not included: it loses the tags of an alarm, so that every plan would add them.
 SERVICES = ("ec2", "events", "iam", "kms", "logs", "s3", "sns", "sqs", "sts")
-# It imports for 3 s on a quiet machine.
+# Its imports take 3 s on an idle machine.
 START_LIMIT_S = 180
 ASK_LIMIT_S = 10
 POLL_S = 0.1
 
 _READY = re.compile(r"^Ready\.$", re.MULTILINE)
 _SETTINGS = {
-    # No word to its makers, no certificate from them, and no name server.
+    # No telemetry, no certificate download, and no DNS server.
     "DISABLE_EVENTS": "1",
     "SKIP_SSL_CERT_DOWNLOAD": "1",
     "DNS_ADDRESS": "0",
@@ -48,14 +48,14 @@ Progress = Callable[[str], None]
 
 
 class LocalStack:
-    """A running LocalStack, started here, or the user's own where LOCALSTACK_ENDPOINT says so.
+    """A running LocalStack, started here, or the user's own if LOCALSTACK_ENDPOINT is set.
 
     Args:
-        folder: its data, removed at the end; made if it is not there.
-        log: the file that gets what it writes.
-        progress: called with what its installation says.
-        start_limit_s: how long it may take to start, without its installation.
-        environment: the variables that say where the user's own is, and where Pythons are.
+        folder: folder of its data, removed at the end; created if missing.
+        log: file for its output.
+        progress: called with the output of its installation.
+        start_limit_s: start timeout in seconds, without its installation.
+        environment: environment variables with the user's own endpoint and the locations of Python interpreters.
     """
 
     def __init__(
@@ -84,18 +84,18 @@ class LocalStack:
 
     @property
     def endpoint(self) -> str:
-        """The URL of every service that it has."""
+        """URL of all its services."""
         if self._endpoint is None:
             raise ValueError("LocalStack has not been started")
         return self._endpoint
 
     @property
     def services(self) -> dict[str, str]:
-        """The URL of each service that the stacks use of it, for `Environment.at`."""
+        """URL of each of its services that the stacks use, for `Environment.at`."""
         return dict.fromkeys(SERVICES, self.endpoint)
 
     def start(self) -> Self:
-        """Starts it, or looks whether the user's own is there.
+        """Start it, or check that the user's own responds.
 
         Raises:
             PenstockError: TOOL-001, TOOL-024, RUN-001, RUN-003, RUN-004, EMU-001.
@@ -119,12 +119,12 @@ class LocalStack:
         return self
 
     def stop(self) -> None:
-        """Ends what was started here; does nothing the second time."""
+        """Stop what was started here; a second call does nothing."""
         if self._supervised is not None:
             self._supervised.stop()
 
     def _variables(self, port: int) -> dict[str, str]:
-        """All that it is told; nothing of the user's AWS, and no folder but its own."""
+        """All of its environment variables: none of the user's AWS variables, and only its own folder."""
         kept = {name: self._environment[name] for name in ("PATH", "LANG", "TMPDIR") if name in self._environment}
         own = {
             "GATEWAY_LISTEN": f"127.0.0.1:{port}",
@@ -149,7 +149,7 @@ class LocalStack:
         raise EmulatorNotReady(path="localstack", given=given, need=f"ready within {self._start_limit_s:g} s", fix=f"check {self.log}")
 
     def _said(self) -> str:
-        """What this LocalStack wrote; the log may hold an earlier one's words too."""
+        """The output of this LocalStack; the log may also contain an earlier one's."""
         with self.log.open("rb") as file:
             file.seek(self._log_start)
             return file.read().decode("utf-8", "replace")
@@ -165,7 +165,7 @@ def _python(environment: Mapping[str, str]) -> str:
 
 
 def _checked(endpoint: str) -> str:
-    """The endpoint, if what answers there is a LocalStack with the services that the stacks use."""
+    """Return the endpoint after checking that it is a LocalStack with the services that the stacks use."""
     try:
         with urllib.request.urlopen(f"{endpoint}/_localstack/health", timeout=ASK_LIMIT_S) as answer:
             told: dict[str, Any] = json.load(answer)["services"]

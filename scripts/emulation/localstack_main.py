@@ -1,4 +1,4 @@
-"""LocalStack with its EC2 set right: ``python -m penstock.scripts.emulation.localstack_main``, run by LocalStack's own Python."""
+"""LocalStack with a patched EC2: ``python -m penstock.scripts.emulation.localstack_main``, run by LocalStack's own Python."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from penstock.scripts.emulation import ec2_corrections
 
 
 def main() -> None:
-    """Runs LocalStack until SIGTERM."""
+    """Run LocalStack until SIGTERM."""
     ec2_corrections.apply()
     runpy.run_module("localstack.runtime.main", run_name="__main__")
 

@@ -1,4 +1,4 @@
-"""The Python that LocalStack's host mode runs on: 3.13 and no other."""
+"""Python interpreter for LocalStack's host mode, which requires version 3.13."""
 
 from __future__ import annotations
 
@@ -9,24 +9,24 @@ import sys
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 
-# Who has several Pythons may name one.
+# Names the interpreter on machines with several.
 VARIABLE = "PENSTOCK_LOCALSTACK_PYTHON"
 NAME = "python3.13"
 VERSION = (3, 13)
-# What an interpreter may take to say its version.
+# Timeout for an interpreter to print its version.
 ASK_LIMIT_S = 20
 
 
 def find(environment: Mapping[str, str] = os.environ) -> str | None:
-    """An interpreter that runs and is of the version.
+    """Locate a working interpreter of the required version.
 
-    A command of the name may be there and not run: pyenv has one for every version that any of its folders uses.
+    A command of that name may exist and still fail: pyenv creates one for every version that any of its folders uses.
 
     Args:
-        environment: the variables to look with.
+        environment: environment variables to use.
 
     Returns:
-        Its path; None where there is none.
+        Its path; None if there is none.
     """
     return next((path for path in _candidates(environment) if _is_right(path)), None)
 

@@ -1,4 +1,4 @@
-"""Where moto 5.2.5 is set right, so that what runs against it meets what it would meet on AWS."""
+"""Fixes of moto 5.2.5 where its behaviour differs from AWS."""
 
 from __future__ import annotations
 
@@ -18,12 +18,12 @@ from penstock.scripts.emulation import access_logs, budgets, ec2_corrections, mo
 from penstock.scripts.emulation.eks import service as eks
 from penstock.scripts.emulation.msk import service as msk
 
-# A listing's entries are parsed again with each listing; this many are some 10 MB.
+# Without a cache, the entries of a listing are parsed again for each listing; this many take some 10 MB.
 REMEMBERED_TIMES = 100_000
 
 
 def apply() -> None:
-    """Corrects moto in this process."""
+    """Patch moto in this process."""
     _answer_no_such_upload()
     _heed_conditions()
     _stand_behind_tls()
@@ -38,7 +38,7 @@ def apply() -> None:
 
 
 def _answer_no_such_upload() -> None:
-    """An upload that was completed, aborted or never made is an error 404 for S3 and an error 500 for moto, which clients retry."""
+    """For a completed, aborted or unknown upload, S3 returns an error 404, and moto an error 500, which clients retry."""
     for name in ("upload_part", "upload_part_copy", "complete_multipart_upload"):
         setattr(S3Backend, name, _with_upload(getattr(S3Backend, name)))
 
@@ -54,9 +54,9 @@ def _with_upload(method: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def _heed_conditions() -> None:
-    """A statement whose condition is not met says nothing; for moto it denies, or where it does not know the operator, applies."""
+    """A statement whose condition is not met does not apply; moto treats it as a denial or, for an unknown operator, applies it."""
     CONDITION_OPERATIONS["Bool"] = _same_truth
-    # By setattr, for mypy holds a replaced method to the names of its arguments.
+    # With setattr, because mypy compares the argument names of a replaced method.
     setattr(IAMPolicyStatement, "is_action_permitted", _heeding(IAMPolicyStatement.is_action_permitted))  # noqa: B010
 
 
@@ -81,7 +81,7 @@ def _heeding(decide: Callable[..., PermissionResult]) -> Callable[..., Permissio
 
 
 def _stand_behind_tls() -> None:
-    """Requests on the loopback count as made over TLS, for a bucket that takes nothing else; ``X-Forwarded-Proto: http`` makes one not."""
+    """Requests on the loopback interface count as TLS, for buckets that require it; ``X-Forwarded-Proto: http`` overrides that."""
     setattr(FakeBucket, "get_permission", _permission)  # noqa: B010
 
 
@@ -94,12 +94,12 @@ def _permission(bucket: FakeBucket, action: str, resource: str) -> PermissionRes
 
 
 def _remember_times() -> None:
-    """moto formats and parses each time of each entry of a listing, which is a third of what a listing costs."""
+    """moto formats and parses the timestamp of each entry of a listing, which is a third of a listing's cost."""
     serialize.parse_to_aware_datetime = lru_cache(maxsize=REMEMBERED_TIMES)(serialize.parse_to_aware_datetime)  # type: ignore[attr-defined]
 
 
 def _keep_keys_of_workspaces() -> None:
-    """A workspace of Amazon Managed Prometheus is encrypted with the key that it was made with; moto forgets the key."""
+    """A workspace of Amazon Managed Prometheus keeps the key that it was created with; moto drops the key."""
     create, describe = PrometheusServiceBackend.create_workspace, Workspace.to_dict
 
     def create_workspace(backend: PrometheusServiceBackend, alias: str, tags: dict[str, str]) -> Workspace:

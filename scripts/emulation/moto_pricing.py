@@ -1,8 +1,8 @@
-"""AWS's price list for moto 5.2.5, which has none: ``pricing:GetProducts`` for EC2 machines.
+"""AWS Price List for moto 5.2.5, which has none: ``pricing:GetProducts`` for EC2 instances.
 
-The machines and prices are those of the shipped catalog; another region than the catalog's has no products. Beside what a machine costs by
-the hour on Linux the list holds, as AWS's does, what a careless question would take for it: Windows, reserved capacity that nobody uses,
-and dedicated tenancy. Requests and answers go through botocore's own model of the service.
+The instance types and prices are those of the shipped catalog; regions other than the catalog's have no products. In addition to the
+hourly on-demand price on Linux, the list contains, like AWS's, entries that an imprecise query would match: Windows, unused reserved
+capacity, and dedicated tenancy. Requests and responses use botocore's own model of the service.
 """
 
 from __future__ import annotations
@@ -29,13 +29,13 @@ _EC2 = "AmazonEC2"
 
 
 class InvalidParameterException(ServiceException):
-    """The service's refusal of a request; a class here, for moto looks for its shape by the class's module."""
+    """The service's error response; defined here, because moto looks up its shape by the class's module."""
 
     code = "InvalidParameterException"
 
 
 class PricingBackend(BaseBackend):
-    """The price list, the same in every region that has the service."""
+    """The price list, the same in each region that has the service."""
 
     @property
     def _url_module(self) -> Any:
@@ -43,14 +43,14 @@ class PricingBackend(BaseBackend):
 
 
 class PricingResponse(BaseResponse):
-    """The requests that are answered; any other is refused as not implemented."""
+    """Supported operations; all others are rejected as not implemented."""
 
     def __init__(self) -> None:
         super().__init__(service_name=SERVICE)
         self.automated_parameter_parsing = True
 
     def get_products(self) -> ActionResult:
-        """GetProducts: the products that meet every filter, as JSON texts."""
+        """GetProducts: the products that match all filters, as JSON strings."""
         if self._get_param("ServiceCode") != _EC2:
             raise InvalidParameterException("The service code is not known here")
         filters: list[Mapping[str, str]] = self._get_param("Filters", [])
@@ -65,8 +65,8 @@ pricing_backends = BackendDict(PricingBackend, SERVICE)
 
 
 def add() -> None:
-    """Makes the service known to moto in this process."""
-    # moto finds a service by the name of a module of its own.
+    """Register the service with moto in this process."""
+    # moto looks up a service by the name of one of its own modules.
     sys.modules[f"moto.{SERVICE}"] = sys.modules[__name__]
     backend_index.backend_url_patterns.append((SERVICE, re.compile(_HOSTS)))
 

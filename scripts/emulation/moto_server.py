@@ -1,11 +1,11 @@
-"""moto behind an HTTP server that keeps connections open: ``python -m penstock.scripts.emulation.moto_server PORT``.
+"""moto behind an HTTP server with persistent connections: ``python -m penstock.scripts.emulation.moto_server PORT``.
 
 `penstock.scripts.emulation.emulated_aws` starts it.
 
-moto's own server closes every connection after one request, answers ``100 Continue`` twice at times, and runs the requests of several
-connections at the same time on data that is not made for it: two conditional writes of one key can both win. Spark's checkpoints do
-hundreds of small requests a micro-batch over a few connections, and a sink that publishes by a conditional write must lose where it would
-lose on S3. So this server reads a request whole, hands it to moto one at a time, and answers in one piece.
+moto's own server closes every connection after one request, sometimes sends ``100 Continue`` twice, and runs requests of several
+connections concurrently on data that is not thread-safe: two conditional writes of one key can both succeed. Spark's checkpoints make
+hundreds of small requests per micro-batch over a few connections, and a sink that publishes by a conditional write must fail where it
+would fail on S3. So this server reads a request completely, passes requests to moto one at a time, and sends each response in one piece.
 """
 
 from __future__ import annotations
@@ -26,48 +26,49 @@ from werkzeug.serving import ThreadedWSGIServer
 from penstock.scripts.emulation import moto_corrections
 
 HOST = "127.0.0.1"
-# What the parent reads in the log, followed by the port.
+# The parent searches the log for this text, followed by the port.
 READY = "penstock emulated aws ready on port"
 PORT_IN_USE = "penstock emulated aws cannot have port"
 
 _log = logging.getLogger(__name__)
-# A request's state lives in its connection's thread; the data are everybody's.
+# A request's state is local to its connection's thread; the data is shared.
 _one_at_a_time = threading.Lock()
 
 
 class Dispatcher(DomainDispatcherApplication):
-    """moto's choice of the service for a request, remembered: moto reads a folder of its own for each request, half of what a GET costs."""
+    """Cache of moto's choice of the service for a request: moto lists one of its folders for each request, half of the cost of a GET."""
 
     def __init__(self) -> None:
         super().__init__(create_backend_app)
         self._backends: dict[str | None, Any] = {}
 
     def get_backend_for_host(self, host: str | None) -> Any:
-        """The service of a host name, or None."""
+        """Return the service of a host name, or None."""
         if host not in self._backends:
             self._backends[host] = super().get_backend_for_host(host)
         return self._backends[host]
 
 
 class KeepAliveHandler(MotoRequestHandler):
-    """One connection: request after request until the client closes it."""
+    """One connection: serves requests until the client closes it."""
 
     protocol_version = "HTTP/1.1"
-    # An answer's head and body in one packet each at most: with Nagle's algorithm a small answer would wait for the client's delayed ACK.
+    # Head and body of a response in at most one packet each: with Nagle's algorithm, a small response would wait for the client's delayed
+    # ACK.
     disable_nagle_algorithm = True
     wbufsize = -1
 
     def handle_expect_100(self) -> bool:
-        """Says ``100 Continue``, once and at once, to a client that waits for it."""
+        """Send ``100 Continue``, once and immediately, to a client that expects it."""
         super().handle_expect_100()
         self.wfile.flush()
         return True
 
     def run_wsgi(self) -> None:
-        """Answers one request."""
+        """Handle one request."""
         environ = self.make_environ()
         self.environ = environ
-        # Read whole before moto sees it: what moto leaves unread would be taken for the next request.
+        # Read completely before moto handles it: what moto leaves unread would be parsed as the next request.
         body_in = self._body(environ)
         if body_in is None:
             self.close_connection = True
@@ -77,10 +78,10 @@ class KeepAliveHandler(MotoRequestHandler):
         self._send(status, headers, body)
 
     def log_request(self, code: int | str = "-", size: int | str = "-") -> None:
-        """Nothing: a line for each request costs more than some requests."""
+        """Log nothing: a line per request costs more than some requests."""
 
     def _body(self, environ: dict[str, Any]) -> bytes | None:
-        """The request's body; None where the client went away before its end, for S3 stores no part of an object."""
+        """Return the request's body; None if the client disconnected before its end, because S3 never stores partial objects."""
         if environ.get("wsgi.input_terminated"):
             try:
                 body: bytes = environ["wsgi.input"].read()
@@ -106,7 +107,7 @@ class KeepAliveHandler(MotoRequestHandler):
                 if hasattr(parts, "close"):
                     parts.close()
         except Exception:
-            # Whatever moto stumbles over, the client gets an answer and the log the reason.
+            # If moto raises, the client gets a response and the log the traceback.
             _log.exception("%s %s", self.command, self.path)
             return "500 Internal Server Error", [], b""
         status, headers = head[-1]
@@ -130,17 +131,17 @@ class KeepAliveHandler(MotoRequestHandler):
 
 
 class Server(ThreadedWSGIServer):
-    """A thread a connection; the threads end with the process."""
+    """One thread per connection; the threads end with the process."""
 
     daemon_threads = True
     request_queue_size = 128
 
 
 def main() -> int:
-    """Serves on the port that the first argument names, 0 for a free one, until SIGTERM.
+    """Serve on the port in the first argument, 0 for a free one, until SIGTERM.
 
     Returns:
-        1 where the port can't be had.
+        1 if the port is not available.
     """
     port = int(sys.argv[1])
     logging.basicConfig(level=logging.WARNING)
@@ -150,7 +151,7 @@ def main() -> int:
     except OSError as error:
         print(f"{PORT_IN_USE} {port}: {error.strerror}", flush=True)
         return 1
-    # moto calls itself by this port for a few services.
+    # moto calls itself on this port for a few services.
     os.environ["MOTO_PORT"] = str(server.port)
     signal.signal(signal.SIGTERM, _leave)
     print(f"{READY} {server.port}", flush=True)
@@ -159,7 +160,7 @@ def main() -> int:
 
 
 def _listening(port: int) -> int:
-    """The socket is bound here, for werkzeug would end the process with a page of advice where the port is in use."""
+    """The socket is bound here: for a port in use, werkzeug would exit with a page of advice."""
     with socket.socket() as listener:
         listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         listener.bind((HOST, port))

@@ -1,7 +1,7 @@
-"""What the other services hold of what a request names: networks, roles, keys and the like, asked as any client would ask.
+"""Lookup of resources in other services that a request names (networks, roles, keys), through their APIs.
 
-They are in this process, where moto answers without a connection, or behind the URL in `VARIABLE`: another emulator that stands beside
-this one. What a service makes elsewhere, as EKS a security group, it makes there.
+They are in this process, where moto responds without a connection, or behind the URL in `VARIABLE`: a second emulator. What a service
+creates in another one, such as EKS's security group, is created there.
 """
 
 from __future__ import annotations
@@ -21,14 +21,14 @@ from moto.core.models import botocore_stubber
 
 from penstock.scripts.emulation.checked_service import Place
 
-# The URL of the emulator that has EC2, IAM, KMS and CloudWatch Logs, where it is not this one.
+# URL of the emulator with EC2, IAM, KMS and CloudWatch Logs, if it is not this one.
 VARIABLE = "PENSTOCK_EMULATED_NEIGHBOURS"
 _CONFIG = Config(connect_timeout=5, read_timeout=30, retries={"total_max_attempts": 1})
 
 
 @dataclass(frozen=True)
 class Subnet:
-    """A subnet that exists.
+    """An existing subnet.
 
     Args:
         id: its id.
@@ -42,13 +42,13 @@ class Subnet:
 
 
 def join() -> None:
-    """Makes this process's own services reachable without a connection; to be called once, before the first request."""
+    """Make this process's own services reachable without a connection; called once, before the first request."""
     if not os.environ.get(VARIABLE):
         botocore_stubber.enabled = True
 
 
 def subnets(place: Place, ids: Sequence[str]) -> dict[str, Subnet]:
-    """The subnets that exist, by id."""
+    """Return the existing subnets, by id."""
     return {id: found for id in ids if (found := _subnet(place, id))}
 
 
@@ -58,19 +58,19 @@ def _subnet(place: Place, id: str) -> Subnet | None:
 
 
 def vpc_cidr(place: Place, id: str) -> str | None:
-    """A VPC's first range; None where there is no such VPC."""
+    """Return a VPC's primary CIDR; None if the VPC does not exist."""
     found = _one(lambda: _client("ec2", place).describe_vpcs(VpcIds=[id])["Vpcs"])
     return found["CidrBlock"] if found else None
 
 
 def security_group_vpc(place: Place, id: str) -> str | None:
-    """The VPC of a security group; None where there is no such group."""
+    """Return the VPC of a security group; None if the group does not exist."""
     found = _one(lambda: _client("ec2", place).describe_security_groups(GroupIds=[id])["SecurityGroups"])
     return found["VpcId"] if found else None
 
 
 def make_security_group(place: Place, *, vpc: str, name: str, description: str, tags: Mapping[str, str]) -> str:
-    """Makes a security group whose members reach each other and everything else, as EKS does.
+    """Create a security group whose members may reach each other and all destinations, as EKS does.
 
     Returns:
         Its id.
@@ -84,12 +84,12 @@ def make_security_group(place: Place, *, vpc: str, name: str, description: str, 
 
 
 def drop_security_group(place: Place, id: str) -> None:
-    """Deletes a security group, if it is still there."""
+    """Delete a security group, if it still exists."""
     _one(lambda: [_client("ec2", place).delete_security_group(GroupId=id)])
 
 
 def instance_architecture(place: Place, kind: str) -> str | None:
-    """``x86_64`` or ``arm64``; None where there is no such instance type."""
+    """Return ``x86_64`` or ``arm64``; None for an unknown instance type."""
     found = _one(lambda: _client("ec2", place).describe_instance_types(InstanceTypes=[kind])["InstanceTypes"])
     if found is None:
         return None
@@ -98,14 +98,14 @@ def instance_architecture(place: Place, kind: str) -> str | None:
 
 
 def launch_template(place: Place, asked: Mapping[str, str]) -> dict[str, str] | None:
-    """A launch template's id and name.
+    """Return a launch template's id and name.
 
     Args:
-        place: where it is.
+        place: its account and region.
         asked: its ``id`` or its ``name``.
 
     Returns:
-        Both; None where there is no such template.
+        Both; None if the template does not exist.
     """
     named = {"LaunchTemplateIds": [asked["id"]]} if "id" in asked else {"LaunchTemplateNames": [asked.get("name", "")]}
     found = _one(lambda: _client("ec2", place).describe_launch_templates(**named)["LaunchTemplates"])
@@ -113,7 +113,7 @@ def launch_template(place: Place, asked: Mapping[str, str]) -> dict[str, str] | 
 
 
 def trust_policy(place: Place, role_arn: str) -> dict[str, Any] | None:
-    """The policy that says who may take a role; None where there is no such role."""
+    """Return a role's trust policy; None if the role does not exist."""
     found = _one(lambda: [_client("iam", place).get_role(RoleName=role_arn.rpartition("/")[2])["Role"]])
     if found is None or found["Arn"] != role_arn:
         return None
@@ -123,30 +123,30 @@ def trust_policy(place: Place, role_arn: str) -> dict[str, Any] | None:
 
 
 def user_exists(place: Place, user_arn: str) -> bool:
-    """Whether there is an IAM user."""
+    """Whether an IAM user exists."""
     found = _one(lambda: [_client("iam", place).get_user(UserName=user_arn.rpartition("/")[2])["User"]])
     return found is not None and found["Arn"] == user_arn
 
 
 def key_exists(place: Place, key_arn: str) -> bool:
-    """Whether there is a KMS key that can be used."""
+    """Whether a KMS key exists and is enabled."""
     found = _one(lambda: [_client("kms", place).describe_key(KeyId=key_arn)["KeyMetadata"]])
     return bool(found and found["Enabled"])
 
 
 def log_group_exists(place: Place, name: str) -> bool:
-    """Whether there is a group of CloudWatch Logs."""
+    """Whether a CloudWatch log group exists."""
     groups = _client("logs", place).describe_log_groups(logGroupNamePrefix=name)["logGroups"]
     return any(group["logGroupName"] == name for group in groups)
 
 
 def bucket_exists(place: Place, name: str) -> bool:
-    """Whether there is a bucket."""
+    """Whether a bucket exists."""
     return _one(lambda: [_client("s3", place).head_bucket(Bucket=name)]) is not None
 
 
 def _one(ask: Callable[[], Sequence[Any]]) -> Any:
-    """The one thing that was asked for; None where AWS says that it is not there."""
+    """Return the only result of a request; None if AWS reports that it does not exist."""
     try:
         found = ask()
     except ClientError:
@@ -156,7 +156,7 @@ def _one(ask: Callable[[], Sequence[Any]]) -> Any:
 
 @cache
 def _client(service: str, place: Place) -> Any:
-    # The service's name is no literal, which boto3's types want.
+    # boto3's types expect the service's name as a literal.
     make: Any = boto3.client
     return make(
         service,

@@ -1,4 +1,4 @@
-"""What is wrong with a request or an answer, by botocore's own model of the service."""
+"""Validation of requests and responses against botocore's model of the service."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from typing import Any
 
 from botocore.model import Shape
 
-# Limits of botocore's model that AWS has since raised. Source: MSK's developer guide, "Amazon MSK quota", 60 brokers a KRaft cluster.
+# Limits in botocore's model that AWS has raised since. Source: MSK's developer guide, "Amazon MSK quota", 60 brokers per KRaft cluster.
 RAISED_LIMITS = {"__integerMin1Max15": 60}
 
 _TYPES: Mapping[str, tuple[type, ...]] = {
@@ -29,22 +29,22 @@ _TYPES: Mapping[str, tuple[type, ...]] = {
 
 
 def request_faults(value: Any, shape: Shape | None) -> list[str]:
-    """What is wrong with a request's parameters.
+    """Validate a request's parameters.
 
     Args:
         value: the parameters by their names in the model.
-        shape: the operation's input; None where it has none.
+        shape: the operation's input; None if it has none.
 
     Returns:
-        A sentence a fault: type, required member, enum, pattern, length or range.
+        A sentence per error: type, required member, enum, pattern, length or range.
     """
     return [] if shape is None else list(_faults(value, shape, "", sizes=True))
 
 
 def answer_faults(value: Any, shape: Shape | None) -> list[str]:
-    """What is wrong with an answer: as `request_faults`, and members that the model does not know.
+    """Validate a response like `request_faults`, and reject members that are not in the model.
 
-    Lengths are not held against an answer: AWS gives back empty lists and maps that it would not take.
+    Lengths are not checked: AWS returns empty lists and maps that it would not accept.
     """
     if shape is None:
         return [f"{name} is not in an empty answer" for name in value]
@@ -78,7 +78,7 @@ def _structure_faults(value: Mapping[str, Any], shape: Any, path: str, sizes: bo
     members: Mapping[str, Shape] = shape.members
     inner = f"{path}." if path else ""
     yield from (f"{inner}{name} is missing" for name in shape.metadata.get("required", ()) if value.get(name) is None)
-    # A document holds what it likes.
+    # A document type accepts any value.
     if shape.metadata.get("document"):
         return
     for name, item in value.items():
@@ -99,7 +99,7 @@ def _string_faults(value: str, shape: Any, path: str, sizes: bool) -> Iterator[s
 
 @cache
 def _pattern(text: str | None) -> re.Pattern[str] | None:
-    """A pattern of the model; None where there is none, or one that only Java reads."""
+    """Compile a pattern of the model; None if it has none, or one in Java's syntax only."""
     try:
         return re.compile(text) if text else None
     except re.error:

@@ -1,6 +1,6 @@
-"""Application Auto Scaling of MSK's storage, in the place of moto's, whose targets have no tags, which Terraform asks for.
+"""Application Auto Scaling of MSK storage, instead of moto's, whose targets have no tags, which Terraform reads.
 
-No volume grows by it here. Other services' dimensions are not emulated.
+Volumes do not actually grow. Dimensions of other services are not emulated.
 """
 
 from __future__ import annotations
@@ -24,13 +24,13 @@ _ROLE = "role/aws-service-role/kafka.application-autoscaling.amazonaws.com/AWSSe
 
 @dataclass
 class Autoscaling:
-    """What scales in one account and region.
+    """Scalable targets in one account and region.
 
     Args:
         place: the account and region.
-        targets: as the API describes them, by the cluster's ARN.
-        tags: by the target's ARN.
-        policies: by the cluster's ARN and the policy's name.
+        targets: descriptions in the API's format, by the cluster's ARN.
+        tags: tags by the target's ARN.
+        policies: policies by the cluster's ARN and the policy's name.
     """
 
     place: Place
@@ -39,7 +39,7 @@ class Autoscaling:
     policies: dict[tuple[str, str], dict[str, Any]] = field(default_factory=dict)
 
     def target(self, asked: Asked) -> dict[str, Any]:
-        """The target that a request names.
+        """Return the target that a request names.
 
         Raises:
             Refused: ObjectNotFoundException, ValidationException.
@@ -51,7 +51,7 @@ class Autoscaling:
 
 
 def register_scalable_target(scaling: Autoscaling, asked: Asked) -> Answer:
-    """RegisterScalableTarget: of a provisioned cluster that is there; once more changes it."""
+    """RegisterScalableTarget: of an existing provisioned cluster; repeated, it changes the target."""
     _need_dimension(asked)
     at, id = scaling.place, asked["ResourceId"]
     cluster = MSK.state_of(at).clusters.get(id)
@@ -92,7 +92,7 @@ def describe_scalable_targets(scaling: Autoscaling, asked: Asked) -> Answer:
 
 
 def deregister_scalable_target(scaling: Autoscaling, asked: Asked) -> Answer:
-    """DeregisterScalableTarget: with its policies."""
+    """DeregisterScalableTarget: also deletes its policies."""
     gone = scaling.target(asked)
     del scaling.targets[gone["ResourceId"]]
     scaling.tags.pop(gone["ScalableTargetARN"], None)
@@ -101,7 +101,7 @@ def deregister_scalable_target(scaling: Autoscaling, asked: Asked) -> Answer:
 
 
 def put_scaling_policy(scaling: Autoscaling, asked: Asked) -> Answer:
-    """PutScalingPolicy: target tracking of the storage in use, which never shrinks."""
+    """PutScalingPolicy: target tracking of storage utilization, without scale-in."""
     target = scaling.target(asked)
     tracking = asked.get("TargetTrackingScalingPolicyConfiguration")
     if asked.get("PolicyType") != "TargetTrackingScaling" or not tracking:
@@ -198,5 +198,5 @@ SERVICE = CheckedService(
 
 
 def add() -> None:
-    """Answers Application Auto Scaling here in this process."""
+    """Serve Application Auto Scaling in this process."""
     SERVICE.take_over(applicationautoscaling_backends)

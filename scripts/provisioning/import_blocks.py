@@ -77,7 +77,7 @@ def importable(aws: AwsAccess, creates: Iterable[ResourceChange]) -> dict[str, s
 
 
 def write(folder: Path, imported: Mapping[str, str]) -> None:
-    """Add import blocks to the stack's folder; earlier blocks are kept."""
+    """Replace the import blocks in the stack's folder; an empty mapping removes them."""
     file = folder / FILE
     file.unlink(missing_ok=True)
     if imported:

@@ -1,1 +1,1 @@
-"""EKS: clusters, node groups, add-ons, access entries and pod identity. There is no Kubernetes behind it."""
+"""EKS: clusters, node groups, add-ons, access entries and pod identity, without a Kubernetes cluster."""

@@ -1,4 +1,4 @@
-"""Access entries: which IAM principals Kubernetes knows, and the policies of EKS's own that they have."""
+"""Access entries: IAM principals with access to the cluster, and EKS's access policies that they have."""
 
 from __future__ import annotations
 
@@ -64,7 +64,7 @@ def list_access_entries(eks: Eks, asked: Asked) -> Answer:
 
 
 def update_access_entry(eks: Eks, asked: Asked) -> Answer:
-    """UpdateAccessEntry: groups and user name, of a standard entry."""
+    """UpdateAccessEntry: groups and user name of a standard entry."""
     cluster = _with_entries(eks, asked)
     entry = _entry(cluster, asked["principalArn"])
     if entry["type"] != STANDARD:
@@ -90,7 +90,7 @@ def list_access_policies(eks: Eks, asked: Asked) -> Answer:
 
 
 def associate_access_policy(eks: Eks, asked: Asked) -> Answer:
-    """AssociateAccessPolicy: once more for the same policy gives it another scope."""
+    """AssociateAccessPolicy: repeated for the same policy, it changes the scope."""
     cluster = _with_entries(eks, asked)
     principal, policy = asked["principalArn"], asked["policyArn"]
     entry = _entry(cluster, principal)
@@ -126,19 +126,19 @@ def list_associated_access_policies(eks: Eks, asked: Asked) -> Answer:
 
 
 def admit_nodes(cluster: Cluster, role_arn: str) -> None:
-    """Gives a managed node group's role its entry, as EKS does by itself where the cluster has entries."""
+    """Create the access entry of a managed node group's role, as EKS does automatically in clusters with access entries."""
     if cluster.description["accessConfig"]["authenticationMode"] in _MODES and role_arn not in cluster.access_entries:
         _add(cluster, role_arn, NODES, {})
 
 
 def dismiss_nodes(cluster: Cluster, role_arn: str) -> None:
-    """Takes the entry of a managed node group's role away again."""
+    """Delete the access entry of a managed node group's role."""
     if cluster.access_entries.get(role_arn, {}).get("type") == NODES:
         _remove(cluster, role_arn)
 
 
 def _with_entries(eks: Eks, asked: Asked) -> Cluster:
-    """The cluster, if it knows access entries at all."""
+    """The cluster, if its authentication mode allows access entries."""
     cluster = eks.cluster(asked)
     if cluster.description["accessConfig"]["authenticationMode"] not in _MODES:
         message = "The cluster's authentication mode must be set to one of [API, API_AND_CONFIG_MAP] to perform this operation."
@@ -178,7 +178,7 @@ def _remove(cluster: Cluster, principal: str) -> None:
 
 
 def _user_name(principal: str) -> str:
-    """Source: EKS's user guide, "Create access entries": what Kubernetes calls the principal where nobody says."""
+    """Source: EKS's user guide, "Create access entries": the principal's default user name in Kubernetes."""
     return re.sub(r":iam::(\d+):role/(?:.*/)?([^/]+)$", r":sts::\1:assumed-role/\2/{{SessionName}}", principal)
 
 

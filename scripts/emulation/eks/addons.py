@@ -1,4 +1,4 @@
-"""EKS's add-ons: what EKS runs in the cluster by itself."""
+"""EKS add-ons, which EKS runs in the cluster."""
 
 from __future__ import annotations
 
@@ -21,13 +21,13 @@ _VERSION = re.compile(r"v\d+\.\d+\.\d+-eksbuild\.\d+")
 
 @dataclass(frozen=True)
 class Addon:
-    """An add-on of EKS's own.
+    """An add-on of EKS.
 
     Args:
-        name: as ``vpc-cni``.
-        kind: what it is for.
-        version: the newest here, without the leading v; None where it is the cluster's.
-        namespace: where it runs.
+        name: its name, such as ``vpc-cni``.
+        kind: its type.
+        version: latest emulated version, without the leading v; None for the cluster's version.
+        namespace: its namespace.
     """
 
     name: str
@@ -36,11 +36,11 @@ class Addon:
     namespace: str = "kube-system"
 
     def newest(self, kubernetes: str) -> str:
-        """The version that a cluster gets where nobody names one."""
+        """The default version for a cluster."""
         return f"v{self.version or f'{kubernetes}.0'}-eksbuild.1"
 
 
-# The names are EKS's; the versions are examples, and any of the right form is taken. Source: EKS's user guide, "AWS add-ons".
+# The names are EKS's; the versions are examples, and any version in the right format is accepted. Source: EKS's user guide, "AWS add-ons".
 KNOWN: Mapping[str, Addon] = {
     addon.name: addon
     for addon in (
@@ -102,7 +102,7 @@ def list_addons(eks: Eks, asked: Asked) -> Answer:
 
 
 def update_addon(eks: Eks, asked: Asked) -> Answer:
-    """UpdateAddon: what the request leaves out stays, except for pod identity's list, which is replaced where it is given."""
+    """UpdateAddon: omitted settings are kept; a pod identity list replaces the previous one."""
     cluster = eks.cluster(asked)
     addon = _addon(cluster, asked)
     name = addon["addonName"]
@@ -128,7 +128,7 @@ def delete_addon(eks: Eks, asked: Asked) -> Answer:
 
 
 def describe_addon_versions(eks: Eks, asked: Asked) -> Answer:
-    """DescribeAddonVersions: the newest of each add-on for each version of Kubernetes."""
+    """DescribeAddonVersions: the latest version of each add-on for each Kubernetes version."""
     name = asked.get("addonName")
     if name is not None and name not in KNOWN:
         raise not_found(f"Addon {name} is not known", addonName=name)
@@ -168,7 +168,7 @@ def _addon(cluster: Cluster, asked: Asked) -> dict[str, Any]:
 
 
 def _need_version(cluster: Cluster, name: str, version: str) -> None:
-    """A version of EKS's form; kube-proxy's is the cluster's minor version at most."""
+    """Validate the format of a version; kube-proxy's is at most the cluster's minor version."""
     own: str = cluster.description["version"]
     fits = _VERSION.fullmatch(version) is not None
     if fits and name == "kube-proxy":

@@ -1,4 +1,4 @@
-"""Clusters: made, described, changed, deleted."""
+"""EKS clusters: create, describe, update, delete."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from penstock.scripts.emulation.checked_service import Answer, Asked, Operation,
 from penstock.scripts.emulation.eks.state import Cluster, Eks, in_use, invalid, invalid_request, need_role, new_id, not_found, now, page
 
 LOG_TYPES = ("api", "audit", "authenticator", "controllerManager", "scheduler")
-# Kubernetes' minor versions that are taken. Source: EKS's user guide, "Kubernetes versions": 1.33 left standard support in 2026.
+# Accepted Kubernetes minor versions. Source: EKS's user guide, "Kubernetes versions": 1.33 left standard support in 2026.
 VERSIONS = ("1.32", "1.33", "1.34", "1.35")
 STANDARD = ("1.34", "1.35")
 ANYWHERE = "0.0.0.0/0"
@@ -72,7 +72,7 @@ def list_clusters(eks: Eks, asked: Asked) -> Answer:
 
 
 def delete_cluster(eks: Eks, asked: Asked) -> Answer:
-    """DeleteCluster: with its security group; refused while it has node groups, or is protected."""
+    """DeleteCluster: also deletes its security group; refused while it has node groups or deletion protection."""
     cluster = eks.cluster(asked)
     if cluster.node_groups:
         raise in_use("Cluster has nodegroups attached", clusterName=cluster.name, nodegroupName=",".join(sorted(cluster.node_groups)))
@@ -84,7 +84,7 @@ def delete_cluster(eks: Eks, asked: Asked) -> Answer:
 
 
 def update_cluster_config(eks: Eks, asked: Asked) -> Answer:
-    """UpdateClusterConfig: one kind of change a request, and only a change."""
+    """UpdateClusterConfig: one type of change per request; a request without a change is refused."""
     cluster = eks.cluster(asked)
     kinds = [kind for kind in _CHANGES if kind in asked]
     if len(kinds) != 1:
@@ -100,7 +100,7 @@ def update_cluster_config(eks: Eks, asked: Asked) -> Answer:
 
 
 def update_cluster_version(eks: Eks, asked: Asked) -> Answer:
-    """UpdateClusterVersion: to the next minor version, no further and not back."""
+    """UpdateClusterVersion: only to the next minor version."""
     cluster = eks.cluster(asked)
     version, before = asked.get("version", ""), cluster.description["version"]
     if version not in VERSIONS or VERSIONS.index(version) != VERSIONS.index(before) + 1:
@@ -110,7 +110,7 @@ def update_cluster_version(eks: Eks, asked: Asked) -> Answer:
 
 
 def associate_encryption_config(eks: Eks, asked: Asked) -> Answer:
-    """AssociateEncryptionConfig: once in a cluster's life."""
+    """AssociateEncryptionConfig: only once per cluster."""
     cluster = eks.cluster(asked)
     if cluster.description["encryptionConfig"]:
         raise invalid_request("Encryption is already enabled on this cluster", clusterName=cluster.name)
@@ -143,7 +143,7 @@ def _version(version: str) -> dict[str, Any]:
 
 
 def _network(place: Place, config: Mapping[str, Any]) -> dict[str, Any]:
-    """Where the control plane's interfaces are, checked against what is there."""
+    """The network of the control plane; its subnets and security groups must exist."""
     ids = config.get("subnetIds", [])
     found = neighbours.subnets(place, ids)
     if missing := [id for id in ids if id not in found]:
@@ -182,7 +182,7 @@ def _need_public_cidr(cidr: str) -> None:
 
 
 def _service_network(place: Place, vpc: str, config: Mapping[str, Any]) -> dict[str, Any]:
-    """Services get 10.100.0.0/16, or 172.20.0.0/16 where the VPC lies in 10.0.0.0/8. Source: EKS's API reference."""
+    """Services get 10.100.0.0/16, or 172.20.0.0/16 if the VPC is in 10.0.0.0/8. Source: EKS's API reference."""
     own = ipaddress.IPv4Network(neighbours.vpc_cidr(place, vpc) or "10.0.0.0/16")
     free = "172.20.0.0/16" if own.subnet_of(_PRIVATE[0]) else "10.100.0.0/16"
     cidr = config.get("serviceIpv4Cidr", free)
@@ -206,7 +206,7 @@ def _encryption(place: Place, asked: Sequence[Mapping[str, Any]]) -> list[dict[s
 
 
 def _security_group(place: Place, name: str, vpc: str) -> str:
-    """The cluster's security group, a real one of the VPC's, tagged as EKS tags it."""
+    """Create the cluster's security group in the VPC, with EKS's tags."""
     full_name = f"eks-cluster-sg-{name}-{int(new_id(8), 36) % 10**9}"
     tags = {"Name": full_name, "aws:eks:cluster-name": name, f"kubernetes.io/cluster/{name}": "owned"}
     about = "EKS created security group applied to the control plane's interfaces and to managed workloads"
@@ -222,7 +222,9 @@ def _logging(asked: Mapping[str, Any], before: Sequence[str]) -> dict[str, Any]:
 
 
 def _access(asked: Mapping[str, Any]) -> dict[str, Any]:
-    """Source: EKS's API reference, CreateAccessConfigRequest: CONFIG_MAP, and admin for who makes the cluster, unless told otherwise."""
+    """Source: EKS's API reference, CreateAccessConfigRequest: defaults are CONFIG_MAP, and admin permissions for the creator of the
+    cluster.
+    """
     return {
         "bootstrapClusterCreatorAdminPermissions": asked.get("bootstrapClusterCreatorAdminPermissions", True),
         "authenticationMode": asked.get("authenticationMode", _AUTHENTICATION[0]),
@@ -230,7 +232,7 @@ def _access(asked: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _certificate(id: str) -> str:
-    """Text of a certificate's form; nobody has its key, for nobody listens at the endpoint."""
+    """A placeholder in the format of a certificate, without a key: no server listens at the endpoint."""
     body = base64.b64encode(id.encode() * 20).decode()
     pem = "\n".join(["-----BEGIN CERTIFICATE-----", *re.findall(".{1,64}", body), "-----END CERTIFICATE-----", ""])
     return base64.b64encode(pem.encode()).decode()
@@ -251,7 +253,7 @@ def _change_logging(cluster: Cluster, asked: Mapping[str, Any]) -> dict[str, Any
 
 
 def _change_access(cluster: Cluster, asked: Mapping[str, Any]) -> dict[str, Any]:
-    """The mode goes from the ConfigMap to the API and never back."""
+    """The mode can change only from the ConfigMap to the API."""
     before = cluster.description["accessConfig"]
     mode = asked["authenticationMode"]
     if _AUTHENTICATION.index(mode) < _AUTHENTICATION.index(before["authenticationMode"]):
@@ -267,7 +269,7 @@ def _replace(cluster: Cluster, asked: Any) -> Any:
     return asked
 
 
-# The request's member, the description's, the update's type and what makes the one of the other.
+# Member of the request, member of the description, type of the update, and conversion from the first to the second.
 _CHANGES: Mapping[str, tuple[str, str, Any]] = {
     "resourcesVpcConfig": ("resourcesVpcConfig", "VpcConfigUpdate", _change_network),
     "logging": ("logging", "LoggingUpdate", _change_logging),

@@ -1,4 +1,4 @@
-"""Managed node groups. No machine stands behind them."""
+"""Managed node groups, without instances."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _KEPT = ("labels", "taints", "remoteAccess", "nodeRepairConfig", "warmPoolConfig
 
 
 def create_nodegroup(eks: Eks, asked: Asked) -> Answer:
-    """CreateNodegroup: active at once, and its role may join the cluster."""
+    """CreateNodegroup: active at once; its role may join the cluster."""
     cluster, name = eks.cluster(asked), asked["nodegroupName"]
     if name in cluster.node_groups:
         message = f"NodeGroup already exists with name {name} and cluster name {cluster.name}"
@@ -42,7 +42,7 @@ def create_nodegroup(eks: Eks, asked: Asked) -> Answer:
         "updateConfig": asked.get("updateConfig", {"maxUnavailable": 1}),
         "tags": dict(asked.get("tags", {})),
         **_machines(cluster, asked),
-        # What was not asked for is not there: a node without a key for SSH has no remoteAccess.
+        # Members that were not requested are omitted: a node group without an SSH key has no remoteAccess.
         **{key: asked[key] for key in _KEPT if key in asked},
     }
     cluster.node_groups[name] = description
@@ -61,7 +61,7 @@ def list_nodegroups(eks: Eks, asked: Asked) -> Answer:
 
 
 def delete_nodegroup(eks: Eks, asked: Asked) -> Answer:
-    """DeleteNodegroup: with the access of its role, where no other group has it."""
+    """DeleteNodegroup: also deletes the access entry of its role, unless another group uses it."""
     cluster = eks.cluster(asked)
     gone = _node_group(cluster, asked)
     del cluster.node_groups[gone["nodegroupName"]]
@@ -71,7 +71,7 @@ def delete_nodegroup(eks: Eks, asked: Asked) -> Answer:
 
 
 def update_nodegroup_config(eks: Eks, asked: Asked) -> Answer:
-    """UpdateNodegroupConfig: size, labels, taints, and how it is updated and mended."""
+    """UpdateNodegroupConfig: size, labels, taints, update and repair settings."""
     cluster = eks.cluster(asked)
     group = _node_group(cluster, asked)
     if "scalingConfig" in asked:
@@ -88,7 +88,7 @@ def update_nodegroup_config(eks: Eks, asked: Asked) -> Answer:
 
 
 def update_nodegroup_version(eks: Eks, asked: Asked) -> Answer:
-    """UpdateNodegroupVersion: another version of Kubernetes, of the image or of the launch template."""
+    """UpdateNodegroupVersion: another version of Kubernetes, of the AMI or of the launch template."""
     cluster = eks.cluster(asked)
     group = _node_group(cluster, asked)
     version = _version(cluster, asked.get("version"))
@@ -114,7 +114,7 @@ def _need_subnets(cluster: Cluster, asked: Asked) -> None:
 
 
 def _version(cluster: Cluster, asked: str | None) -> str:
-    """Nodes are at most as new as the control plane."""
+    """Nodes must not be newer than the control plane."""
     own: str = cluster.description["version"]
     version = asked or own
     if _minor(version) > _minor(own):
@@ -139,7 +139,7 @@ def _scaling(asked: Mapping[str, int]) -> dict[str, int]:
 
 
 def _machines(cluster: Cluster, asked: Asked) -> dict[str, Any]:
-    """Instance types, image and disk, which a launch template may say in their place."""
+    """Instance types, AMI type and disk size, unless a launch template sets them."""
     machines: dict[str, Any] = {}
     if "launchTemplate" in asked:
         if both := [key for key in _NOT_WITH_TEMPLATE if key in asked]:

@@ -1,4 +1,4 @@
-"""Pod identity: which role the pods of a service account get."""
+"""Pod identity: IAM roles of service accounts."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _SUMMARY = ("clusterName", "namespace", "serviceAccount", "associationArn", "ass
 
 
 def create_pod_identity_association(eks: Eks, asked: Asked) -> Answer:
-    """CreatePodIdentityAssociation: one a service account."""
+    """CreatePodIdentityAssociation: one per service account."""
     return {"association": associate(eks.cluster(asked), asked)}
 
 
@@ -25,14 +25,14 @@ def describe_pod_identity_association(eks: Eks, asked: Asked) -> Answer:
 
 
 def list_pod_identity_associations(eks: Eks, asked: Asked) -> Answer:
-    """ListPodIdentityAssociations: all, or of a namespace or service account."""
+    """ListPodIdentityAssociations: all, or those of a namespace or service account."""
     wanted = {key: asked[key] for key in ("namespace", "serviceAccount") if key in asked}
     found = [one for one in eks.cluster(asked).associations.values() if all(one[key] == value for key, value in wanted.items())]
     return page([{key: one[key] for key in _SUMMARY if key in one} for one in found], asked, "associations")
 
 
 def update_pod_identity_association(eks: Eks, asked: Asked) -> Answer:
-    """UpdatePodIdentityAssociation: another role, session tags or not."""
+    """UpdatePodIdentityAssociation: changes the role, and whether session tags are disabled."""
     cluster = eks.cluster(asked)
     association = _association(cluster, asked)
     _need_free(cluster, association)
@@ -53,12 +53,12 @@ def delete_pod_identity_association(eks: Eks, asked: Asked) -> Answer:
 
 
 def associate(cluster: Cluster, asked: Asked, owner: str | None = None) -> dict[str, Any]:
-    """Makes an association.
+    """Create an association.
 
     Args:
-        cluster: where.
-        asked: ``namespace``, ``serviceAccount``, ``roleArn``, and what else the API takes.
-        owner: the ARN of the add-on that it belongs to.
+        cluster: the cluster.
+        asked: ``namespace``, ``serviceAccount``, ``roleArn``, and the API's optional parameters.
+        owner: ARN of the add-on that owns it.
 
     Returns:
         Its description.

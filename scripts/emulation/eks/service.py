@@ -1,4 +1,6 @@
-"""EKS in the place of moto's, which drops a cluster's access_config, invents remote access, and has no add-ons, entries or pod identity."""
+"""EKS, instead of moto's, which drops a cluster's access_config, invents remote access, and has no add-ons, access entries or pod
+identity.
+"""
 
 from __future__ import annotations
 
@@ -25,5 +27,5 @@ SERVICE = CheckedService(
 
 
 def add() -> None:
-    """Answers EKS here in this process."""
+    """Serve EKS in this process."""
     SERVICE.take_over(eks_backends)

@@ -1,4 +1,4 @@
-"""What EKS holds in one account and region, and what all its operations ask of it."""
+"""State of EKS in one account and region, and helpers of its operations."""
 
 from __future__ import annotations
 
@@ -19,17 +19,17 @@ PAGE = 100
 
 @dataclass
 class Cluster:
-    """A cluster and all that lies in it; the descriptions are as the API gives them.
+    """A cluster and everything in it; descriptions are in the API's format.
 
     Args:
-        place: where it is.
-        description: the cluster's own.
-        node_groups: by name.
-        addons: by name.
-        access_entries: by the principal's ARN.
-        access_policies: by the principal's ARN, then by the policy's.
-        associations: pod identity's, by id.
-        updates: by id.
+        place: its account and region.
+        description: its own description.
+        node_groups: node groups by name.
+        addons: add-ons by name.
+        access_entries: access entries by the principal's ARN.
+        access_policies: access policies by the principal's ARN, then by the policy's.
+        associations: pod identity associations by id.
+        updates: updates by id.
     """
 
     place: Place
@@ -48,12 +48,12 @@ class Cluster:
         return name
 
     def arn(self, kind: str, *rest: str) -> str:
-        """The ARN of something in the cluster: ``arn:aws:eks:region:account:kind/cluster/rest``."""
+        """ARN of an object in the cluster: ``arn:aws:eks:region:account:kind/cluster/rest``."""
         at = self.place
         return f"arn:{at.partition}:eks:{at.region}:{at.account}:{'/'.join((kind, self.name, *rest))}"
 
     def tagged(self) -> Iterator[tuple[str, dict[str, Any]]]:
-        """All that has tags: its ARN and its description."""
+        """ARN and description of each object with tags."""
         yield self.description["arn"], self.description
         for things, arn in (
             (self.node_groups, "nodegroupArn"),
@@ -64,7 +64,7 @@ class Cluster:
             yield from ((thing[arn], thing) for thing in things.values())
 
     def note_update(self, kind: str, params: Mapping[str, Any]) -> Answer:
-        """Records an update that is done as soon as it is asked for, and answers it."""
+        """Record an update, which completes immediately, and return it."""
         listed = [{"type": name, "value": str(value)} for name, value in params.items()]
         update = {"id": str(uuid.uuid4()), "status": "Successful", "type": kind, "params": listed, "createdAt": now(), "errors": []}
         self.updates[str(update["id"])] = update
@@ -77,14 +77,14 @@ class Eks:
 
     Args:
         place: the account and region.
-        clusters: by name.
+        clusters: clusters by name.
     """
 
     place: Place
     clusters: dict[str, Cluster] = field(default_factory=dict)
 
     def cluster(self, asked: Asked) -> Cluster:
-        """The cluster that a request names.
+        """Return the cluster that a request names.
 
         Raises:
             Refused: ResourceNotFoundException.
@@ -96,45 +96,45 @@ class Eks:
 
 
 def now() -> datetime:
-    """The time; of no moment to any rule here."""
+    """The current time; no rule here depends on it."""
     return datetime.now(UTC)
 
 
 def new_id(length: int) -> str:
-    """Random digits and small letters."""
+    """Random digits and lowercase letters."""
     return base64.b32encode(secrets.token_bytes(length)).decode().lower()[:length]
 
 
 def not_found(message: str, **members: str) -> Refused:
-    """The error of what is not there."""
+    """The error for a missing resource."""
     return Refused("ResourceNotFoundException", message, **members)
 
 
 def in_use(message: str, **members: str) -> Refused:
-    """The error of what is there already, or is held by something."""
+    """The error for a resource that already exists or is in use."""
     return Refused("ResourceInUseException", message, **members)
 
 
 def invalid(message: str, **members: str) -> Refused:
-    """The error of a parameter that can't be."""
+    """The error for an invalid parameter."""
     return Refused("InvalidParameterException", message, **members)
 
 
 def invalid_request(message: str, **members: str) -> Refused:
-    """The error of a request that can't be in this state."""
+    """The error for a request that is invalid in the current state."""
     return Refused("InvalidRequestException", message, **members)
 
 
 def page(things: Sequence[Any], asked: Asked, key: str) -> dict[str, Any]:
-    """One page of a list.
+    """Return one page of a list.
 
     Args:
-        things: the whole list.
-        asked: the request, with ``maxResults`` and ``nextToken`` if it has them.
-        key: the answer's name of the list.
+        things: the complete list.
+        asked: the request, optionally with ``maxResults`` and ``nextToken``.
+        key: name of the list in the response.
 
     Returns:
-        The page, and ``nextToken`` where more follows.
+        The page, with ``nextToken`` unless it is the last.
     """
     start = int(asked.get("nextToken") or 0)
     end = start + int(asked.get("maxResults") or PAGE)
@@ -143,13 +143,13 @@ def page(things: Sequence[Any], asked: Asked, key: str) -> dict[str, Any]:
 
 
 def need_role(place: Place, arn: str, *, service: str, actions: Sequence[str] = ("sts:AssumeRole",)) -> None:
-    """Refuses a role that is not there, or that the service may not take.
+    """Check that a role exists and that the service may assume it.
 
     Args:
-        place: where the request came.
+        place: account and region of the request.
         arn: the role's ARN.
-        service: the principal that must be trusted, as ``eks.amazonaws.com``.
-        actions: what the trust policy must allow it.
+        service: the service principal that must be trusted, such as ``eks.amazonaws.com``.
+        actions: actions that the trust policy must allow.
 
     Raises:
         Refused: InvalidParameterException.

@@ -1,4 +1,4 @@
-"""The tags of whatever EKS has."""
+"""Tags of EKS resources."""
 
 from __future__ import annotations
 

@@ -1,1 +1,1 @@
-"""MSK: clusters of both kinds, configurations and cluster policies. The brokers behind it, if any, are one that runs on this machine."""
+"""MSK: provisioned and serverless clusters, configurations and cluster policies. The broker, if any, runs on this machine."""

@@ -1,4 +1,4 @@
-"""The brokers of a provisioned cluster: what MSK takes, and what it gives where nothing is said."""
+"""Brokers of a provisioned cluster: validation and defaults."""
 
 from __future__ import annotations
 
@@ -12,15 +12,15 @@ from penstock.scripts.emulation.msk.configurations import software
 from penstock.scripts.emulation.msk.state import Msk, bad_request, need_kafka_version
 from penstock.sizing.kafka.broker_types import UNMEASURED, broker_types
 
-# Source: MSK's API reference, BrokerNodeGroupInfo: what a standard broker gets where nobody says, in GiB.
+# Source: MSK's API reference, BrokerNodeGroupInfo: default volume size of a standard broker, in GiB.
 DEFAULT_VOLUME_GIB = 1000
 
 
 def described(msk: Msk, asked: Asked) -> dict[str, Any]:
-    """The description of a provisioned cluster that does not exist yet.
+    """Return the description of a new provisioned cluster.
 
     Args:
-        msk: where it will be.
+        msk: MSK of its account and region.
         asked: ProvisionedRequest, or CreateClusterRequest, which has the same members.
 
     Returns:
@@ -55,12 +55,12 @@ NOT_MONITORED = {"Prometheus": {"JmxExporter": {"EnabledInBroker": False}, "Node
 
 
 def is_express(kind: str) -> bool:
-    """Whether MSK manages the storage of brokers of this type."""
+    """Whether MSK manages the storage of this broker type."""
     return kind.startswith("express.")
 
 
 def need_broker_type(kind: str) -> None:
-    """Refuses a type that MSK does not have.
+    """Check that MSK has the broker type.
 
     Raises:
         Refused: BadRequestException.
@@ -70,7 +70,7 @@ def need_broker_type(kind: str) -> None:
 
 
 def need_broker_count(group: Mapping[str, Any], count: int) -> None:
-    """Refuses a count that does not give every zone as many.
+    """Check that all zones have the same number of brokers.
 
     Raises:
         Refused: BadRequestException.
@@ -82,7 +82,7 @@ def need_broker_count(group: Mapping[str, Any], count: int) -> None:
 
 
 def need_authentication(asked: Mapping[str, Any] | None, encryption: Mapping[str, Any]) -> None:
-    """Refuses clients that nobody lets in, and names and keys on a wire without TLS.
+    """Check that at least one way of client access is enabled, and that authentication is used only with TLS.
 
     Raises:
         Refused: BadRequestException.
@@ -96,7 +96,7 @@ def need_authentication(asked: Mapping[str, Any] | None, encryption: Mapping[str
 
 
 def allowed_ways(asked: Mapping[str, Any] | None) -> set[str]:
-    """How clients may come: unauthenticated, iam, scram, tls; unauthenticated where nobody says."""
+    """Enabled client authentication: unauthenticated, iam, scram, tls; unauthenticated by default."""
     if not asked:
         return {"unauthenticated"}
     sasl = asked.get("Sasl", {})
@@ -105,7 +105,7 @@ def allowed_ways(asked: Mapping[str, Any] | None) -> set[str]:
 
 
 def logging_info(place: Place, asked: Mapping[str, Any]) -> dict[str, Any]:
-    """The logs of the brokers, whose targets must be there.
+    """Check that the destinations of the broker logs exist.
 
     Raises:
         Refused: BadRequestException.
@@ -120,7 +120,7 @@ def logging_info(place: Place, asked: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def network(place: Place, subnet_ids: Sequence[str], group_ids: Sequence[str]) -> str:
-    """The VPC of a cluster's subnets.
+    """Return the VPC of a cluster's subnets.
 
     Raises:
         Refused: BadRequestException.

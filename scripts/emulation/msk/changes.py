@@ -1,4 +1,4 @@
-"""Changes of a provisioned cluster: each an operation that is complete at once."""
+"""Updates of a provisioned cluster: operations that complete immediately."""
 
 from __future__ import annotations
 
@@ -17,12 +17,12 @@ from penstock.scripts.emulation.msk.brokers import (
 from penstock.scripts.emulation.msk.configurations import software
 from penstock.scripts.emulation.msk.state import KAFKA_VERSIONS, Cluster, Msk, bad_request, need_kafka_version
 
-# How a request names all brokers of a cluster. Source: MSK's API reference, BrokerEBSVolumeInfo.
+# Selects all brokers of a cluster in a request. Source: MSK's API reference, BrokerEBSVolumeInfo.
 ALL_BROKERS = "All"
 
 
 def update_broker_storage(msk: Msk, asked: Asked) -> Answer:
-    """UpdateBrokerStorage: larger volumes, of all brokers."""
+    """UpdateBrokerStorage: larger volumes, for all brokers."""
     cluster = msk.provisioned(asked)
     (target, *others) = asked["TargetBrokerEBSVolumeInfo"] or [{}]
     if others or target.get("KafkaBrokerNodeId") != ALL_BROKERS:
@@ -42,7 +42,7 @@ def update_storage(msk: Msk, asked: Asked) -> Answer:
 
 
 def update_broker_count(msk: Msk, asked: Asked) -> Answer:
-    """UpdateBrokerCount: as many in every zone; at most one fewer in each."""
+    """UpdateBrokerCount: the same number in each zone; at most one fewer per zone."""
     cluster = msk.provisioned(asked)
     group, before, after = cluster.about["BrokerNodeGroupInfo"], cluster.about["NumberOfBrokerNodes"], asked["TargetNumberOfBrokerNodes"]
     need_broker_count(group, after)
@@ -54,7 +54,7 @@ def update_broker_count(msk: Msk, asked: Asked) -> Answer:
 
 
 def update_broker_type(msk: Msk, asked: Asked) -> Answer:
-    """UpdateBrokerType: another size or family; standard stays standard."""
+    """UpdateBrokerType: another size or family; standard brokers stay standard."""
     cluster, kind = msk.provisioned(asked), asked["TargetInstanceType"]
     need_broker_type(kind)
     group = cluster.about["BrokerNodeGroupInfo"]
@@ -74,7 +74,7 @@ def update_cluster_configuration(msk: Msk, asked: Asked) -> Answer:
 
 
 def update_cluster_kafka_version(msk: Msk, asked: Asked) -> Answer:
-    """UpdateClusterKafkaVersion: to a later one, which keeps its way of holding metadata."""
+    """UpdateClusterKafkaVersion: to a later version with the same metadata mode."""
     cluster, version = msk.provisioned(asked), asked["TargetKafkaVersion"]
     need_kafka_version(version)
     before = cluster.about["CurrentBrokerSoftwareInfo"]
@@ -87,7 +87,7 @@ def update_cluster_kafka_version(msk: Msk, asked: Asked) -> Answer:
 
 
 def update_monitoring(msk: Msk, asked: Asked) -> Answer:
-    """UpdateMonitoring: metrics, Prometheus' exporters and logs; what is left out stays."""
+    """UpdateMonitoring: metrics, Prometheus exporters and logs; omitted settings are kept."""
     cluster = msk.provisioned(asked)
     wanted = {key: asked[key] for key in ("EnhancedMonitoring", "OpenMonitoring") if key in asked}
     if "LoggingInfo" in asked:
@@ -98,7 +98,7 @@ def update_monitoring(msk: Msk, asked: Asked) -> Answer:
 
 
 def update_security(msk: Msk, asked: Asked) -> Answer:
-    """UpdateSecurity: how clients authenticate, and TLS between them and the brokers; the key at rest stays for good."""
+    """UpdateSecurity: client authentication, and TLS between clients and brokers; the key at rest cannot be changed."""
     cluster = msk.provisioned(asked)
     encryption = cluster.about["EncryptionInfo"]
     if "EncryptionInfo" in asked:
@@ -123,7 +123,7 @@ def update_connectivity(msk: Msk, asked: Asked) -> Answer:
 
 
 def update_rebalancing(msk: Msk, asked: Asked) -> Answer:
-    """UpdateRebalancing: of express brokers."""
+    """UpdateRebalancing: for express brokers."""
     cluster = msk.provisioned(asked)
     if not is_express(cluster.about["BrokerNodeGroupInfo"]["InstanceType"]):
         raise bad_request("Only clusters of express brokers rebalance by themselves", "rebalancing")

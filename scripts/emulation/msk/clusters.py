@@ -1,4 +1,4 @@
-"""Clusters of both kinds: made, described, listed, deleted, and where clients find their brokers."""
+"""Provisioned and serverless clusters: create, describe, list, delete, and bootstrap brokers."""
 
 from __future__ import annotations
 
@@ -24,23 +24,23 @@ from penstock.scripts.emulation.msk.state import (
     page,
 )
 
-# The address of the brokers that every cluster is said to have: host:port, several with commas.
+# Bootstrap servers returned for all clusters: host:port, comma-separated.
 BROKERS_VARIABLE = "PENSTOCK_EMULATED_BROKERS"
 # Source: MSK's developer guide, "Port information".
 PORTS = {"plain": 9092, "tls": 9094, "scram": 9096, "iam": 9098}
-# How many brokers a bootstrap string names. Source: MSK's developer guide, "Get the bootstrap brokers".
+# Number of brokers in a bootstrap string. Source: MSK's developer guide, "Get the bootstrap brokers".
 NAMED_BROKERS = 3
 _NAME = re.compile(r"[0-9A-Za-z][0-9A-Za-z-]*")
 
 
 def create_cluster(msk: Msk, asked: Asked) -> Answer:
-    """CreateCluster: a provisioned one, active at once."""
+    """CreateCluster: a provisioned cluster, active at once."""
     made = _add(msk, asked, PROVISIONED, described(msk, asked))
     return {"ClusterArn": made.arn, "ClusterName": made.name, "State": "CREATING"}
 
 
 def create_cluster_v2(msk: Msk, asked: Asked) -> Answer:
-    """CreateClusterV2: of either kind."""
+    """CreateClusterV2: a provisioned or serverless cluster."""
     kinds = [kind for kind in ("Provisioned", "Serverless") if kind in asked]
     if len(kinds) != 1:
         raise bad_request("Specify either provisioned or serverless")
@@ -51,7 +51,7 @@ def create_cluster_v2(msk: Msk, asked: Asked) -> Answer:
 
 
 def describe_cluster(msk: Msk, asked: Asked) -> Answer:
-    """DescribeCluster: provisioned ones only."""
+    """DescribeCluster: provisioned clusters only."""
     cluster = msk.provisioned(asked)
     return {"ClusterInfo": {**_common(cluster), **cluster.about}}
 
@@ -62,7 +62,7 @@ def describe_cluster_v2(msk: Msk, asked: Asked) -> Answer:
 
 
 def list_clusters(msk: Msk, asked: Asked) -> Answer:
-    """ListClusters: provisioned ones, by the start of their names."""
+    """ListClusters: provisioned clusters, filtered by name prefix."""
     found = [{**_common(one), **one.about} for one in _named(msk, asked) if one.kind == PROVISIONED]
     return page(found, asked, "ClusterInfoList")
 
@@ -83,7 +83,7 @@ def delete_cluster(msk: Msk, asked: Asked) -> Answer:
 
 
 def get_bootstrap_brokers(msk: Msk, asked: Asked) -> Answer:
-    """GetBootstrapBrokers: an address a way in which clients may come."""
+    """GetBootstrapBrokers: a bootstrap string per enabled authentication."""
     cluster = msk.cluster(asked)
     strings = {
         "plain": "BootstrapBrokerString",
@@ -117,7 +117,7 @@ def list_nodes(msk: Msk, asked: Asked) -> Answer:
 
 
 def list_scram_secrets(msk: Msk, asked: Asked) -> Answer:
-    """ListScramSecrets: none, for none can be associated here."""
+    """ListScramSecrets: always empty, because secrets cannot be associated here."""
     msk.provisioned(asked)
     return {"SecretArnList": []}
 
@@ -156,7 +156,7 @@ def _add(msk: Msk, asked: Asked, kind: str, about: dict[str, Any]) -> Cluster:
         raise conflict(f"A cluster with the name {name} exists")
     arn = new_arn(msk.place, "cluster", name)
     if kind == SERVERLESS:
-        # Source: MSK's developer guide, "Create a cluster": the ARN of a serverless one ends in -s and a number.
+        # Source: MSK's developer guide, "Create a cluster": the ARN of a serverless cluster ends in -s and a number.
         arn = re.sub(r"-(\d+)$", r"-s\1", arn)
     made = Cluster(msk.place, name, arn, kind, dict(asked.get("Tags", {})), about, now(), new_version())
     msk.clusters[arn] = made
@@ -208,7 +208,7 @@ def _listeners(cluster: Cluster) -> set[str]:
 
 
 def _addresses(cluster: Cluster, way: str) -> str:
-    """The brokers that run on this machine, if there are any; else names as MSK gives them, where nobody listens."""
+    """The brokers that run on this machine, if any; otherwise names in MSK's format that do not resolve."""
     if real := os.environ.get(BROKERS_VARIABLE):
         return real
     if cluster.kind == SERVERLESS:

@@ -1,4 +1,4 @@
-"""Configurations: the server properties of brokers, in revisions."""
+"""Configurations: server properties of brokers, in revisions."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from penstock.scripts.emulation.checked_service import Answer, Asked, Operation
 from penstock.scripts.emulation.msk.state import Configuration, Msk, bad_request, conflict, need_kafka_version, new_arn, now, page
 
 _NAME = re.compile(r"[0-9A-Za-z][0-9A-Za-z-]*")
-# What brokers of MSK may be told. Source: MSK's developer guide, "Custom Amazon MSK configurations".
+# Properties that MSK accepts. Source: MSK's developer guide, "Custom Amazon MSK configurations".
 _BOOLEANS = frozenset(
     {
         "allow.everyone.if.no.acl.found",
@@ -114,14 +114,14 @@ def list_configuration_revisions(msk: Msk, asked: Asked) -> Answer:
 
 
 def update_configuration(msk: Msk, asked: Asked) -> Answer:
-    """UpdateConfiguration: another revision; the earlier ones stay."""
+    """UpdateConfiguration: adds a revision; earlier ones are kept."""
     found = msk.configuration(asked["Arn"])
     _add_revision(found, asked)
     return {"Arn": found.arn, "LatestRevision": _summary(found.revisions[-1])}
 
 
 def delete_configuration(msk: Msk, asked: Asked) -> Answer:
-    """DeleteConfiguration: refused while a cluster has it."""
+    """DeleteConfiguration: refused while a cluster uses it."""
     found = msk.configuration(asked["Arn"])
     used = [
         one.name for one in msk.clusters.values() if one.about.get("CurrentBrokerSoftwareInfo", {}).get("ConfigurationArn") == found.arn
@@ -133,12 +133,12 @@ def delete_configuration(msk: Msk, asked: Asked) -> Answer:
 
 
 def software(msk: Msk, kafka_version: str, asked: Mapping[str, Any] | None) -> dict[str, Any]:
-    """What runs on a cluster's brokers.
+    """Return the software of a cluster's brokers.
 
     Args:
-        msk: where the configuration is.
-        kafka_version: the version of Kafka.
-        asked: ConfigurationInfo; None for MSK's own configuration.
+        msk: MSK with the configuration.
+        kafka_version: the Kafka version.
+        asked: ConfigurationInfo; None for MSK's default configuration.
 
     Returns:
         BrokerSoftwareInfo.
@@ -165,7 +165,7 @@ def _add_revision(configuration: Configuration, asked: Asked) -> None:
 
 
 def _need_known(text: bytes) -> None:
-    """Refuses what MSK's brokers can't be told."""
+    """Check that MSK accepts the properties."""
     try:
         lines = text.decode("utf-8").splitlines()
     except UnicodeDecodeError:

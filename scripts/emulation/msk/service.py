@@ -1,4 +1,4 @@
-"""MSK in the place of moto's, whose clusters are being created for ever, and which has no configurations and no bootstrap brokers."""
+"""MSK, instead of moto's, whose clusters stay in the state CREATING forever, and which has no configurations and no bootstrap brokers."""
 
 from __future__ import annotations
 
@@ -18,5 +18,5 @@ SERVICE = CheckedService(
 
 
 def add() -> None:
-    """Answers MSK here in this process."""
+    """Serve MSK in this process."""
     SERVICE.take_over(kafka_backends)

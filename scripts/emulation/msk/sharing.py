@@ -1,4 +1,4 @@
-"""Tags and policies of clusters."""
+"""Tags and resource policies of clusters."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def list_tags_for_resource(msk: Msk, asked: Asked) -> Answer:
 
 
 def put_cluster_policy(msk: Msk, asked: Asked) -> Answer:
-    """PutClusterPolicy: in the place of the version that the request names."""
+    """PutClusterPolicy: replaces the version that the request names."""
     cluster = msk.cluster(asked)
     held = cluster.policy[1] if cluster.policy else None
     if asked.get("CurrentVersion") not in (None, held):

@@ -1,4 +1,4 @@
-"""What MSK holds in one account and region, and what all its operations ask of it."""
+"""State of MSK in one account and region, and helpers of its operations."""
 
 from __future__ import annotations
 
@@ -25,9 +25,9 @@ class Configuration:
     Args:
         arn: its ARN.
         name: its name.
-        since: when it was made.
-        kafka_versions: those that it is for; none for any.
-        revisions: its texts, oldest first, each with its description and time.
+        since: its creation time.
+        kafka_versions: its Kafka versions; empty for any.
+        revisions: its revisions, oldest first, each with properties, description and time.
     """
 
     arn: str
@@ -42,16 +42,16 @@ class Cluster:
     """A cluster.
 
     Args:
-        place: where it is.
+        place: its account and region.
         name: its name.
         arn: its ARN.
         kind: PROVISIONED or SERVERLESS.
         tags: its tags.
-        about: the API's description of the kind's part.
-        since: when it was made.
-        version: of its description; every change gives it another.
-        policy: who else may use it, and that policy's version.
-        operations: the changes made, by their ARN.
+        about: the type-specific part of the API's description.
+        since: its creation time.
+        version: version of its description; changed by each update.
+        policy: its resource policy, and that policy's version.
+        operations: its operations, by ARN.
     """
 
     place: Place
@@ -66,15 +66,15 @@ class Cluster:
     operations: dict[str, dict[str, Any]] = field(default_factory=dict)
 
     def change(self, kind: str, before: Mapping[str, Any], after: Mapping[str, Any]) -> dict[str, str]:
-        """Records a change that is done as soon as it is asked for.
+        """Record an update, which completes immediately.
 
         Args:
-            kind: the operation's type, as ``UPDATE_BROKER_COUNT``.
-            before: what it was, as MutableClusterInfo.
-            after: what it is now.
+            kind: type of the operation, such as ``UPDATE_BROKER_COUNT``.
+            before: the previous settings, as MutableClusterInfo.
+            after: the new settings.
 
         Returns:
-            The answer to the request: the ARNs.
+            The response to the request: the ARNs.
         """
         self.version = new_version()
         _, _, path = self.arn.partition(":cluster/")
@@ -100,8 +100,8 @@ class Msk:
 
     Args:
         place: the account and region.
-        clusters: by ARN.
-        configurations: by ARN.
+        clusters: clusters by ARN.
+        configurations: configurations by ARN.
     """
 
     place: Place
@@ -109,7 +109,7 @@ class Msk:
     configurations: dict[str, Configuration] = field(default_factory=dict)
 
     def cluster(self, asked: Asked) -> Cluster:
-        """The cluster that a request names.
+        """Return the cluster that a request names.
 
         Raises:
             Refused: NotFoundException.
@@ -120,7 +120,7 @@ class Msk:
         return self.clusters[arn]
 
     def provisioned(self, asked: Asked) -> Cluster:
-        """The provisioned cluster that a request names, of the version that it names.
+        """Return the provisioned cluster that a request names; its version must match the request's.
 
         Raises:
             Refused: NotFoundException, BadRequestException.
@@ -134,56 +134,56 @@ class Msk:
         return cluster
 
     def configuration(self, arn: str, revision: int | None = None) -> Configuration:
-        """A configuration, and one of its revisions if one is named.
+        """Return a configuration; the revision, if any, must exist.
 
         Raises:
             Refused: BadRequestException, NotFoundException.
         """
         found = self.configurations.get(arn)
         if found is None:
-            # In these words: Terraform's provider knows by them that a configuration is gone.
+            # Terraform's provider detects a deleted configuration by this text.
             raise bad_request(f"Configuration ARN does not exist: {arn}", "arn")
         if revision is not None and not 1 <= revision <= len(found.revisions):
             raise not_found(f"Configuration {arn} has no revision {revision}")
         return found
 
     def tagged(self) -> Iterator[tuple[str, dict[str, str]]]:
-        """All that has tags: its ARN and the tags."""
+        """ARN and tags of each object with tags."""
         yield from ((cluster.arn, cluster.tags) for cluster in self.clusters.values())
 
 
 def now() -> datetime:
-    """The time; of no moment to any rule here."""
+    """The current time; no rule here depends on it."""
     return datetime.now(UTC)
 
 
 def new_version() -> str:
-    """A version as MSK gives one."""
+    """A version in MSK's format."""
     return "K" + "".join(secrets.choice(string.ascii_uppercase + string.digits) for _ in range(13))
 
 
 def new_arn(place: Place, kind: str, name: str) -> str:
-    """The ARN of a cluster or configuration, with the random end that MSK gives it."""
+    """ARN of a cluster or configuration, with MSK's random suffix."""
     return f"arn:{place.partition}:kafka:{place.region}:{place.account}:{kind}/{name}/{uuid.uuid4()}-{secrets.randbelow(24) + 2}"
 
 
 def bad_request(message: str, parameter: str | None = None) -> Refused:
-    """The error of a request that can't be."""
+    """The error for an invalid request."""
     return Refused("BadRequestException", message, **({"InvalidParameter": parameter} if parameter else {}))
 
 
 def not_found(message: str) -> Refused:
-    """The error of what is not there."""
+    """The error for a missing resource."""
     return Refused("NotFoundException", message)
 
 
 def conflict(message: str) -> Refused:
-    """The error of what is there already."""
+    """The error for a resource that already exists."""
     return Refused("ConflictException", message)
 
 
 def need_kafka_version(version: str) -> None:
-    """Refuses a version of Kafka that MSK does not have.
+    """Check that MSK has the Kafka version.
 
     Raises:
         Refused: BadRequestException.
@@ -193,15 +193,15 @@ def need_kafka_version(version: str) -> None:
 
 
 def page(things: Sequence[Any], asked: Asked, key: str) -> dict[str, Any]:
-    """One page of a list.
+    """Return one page of a list.
 
     Args:
-        things: the whole list.
-        asked: the request, with ``MaxResults`` and ``NextToken`` if it has them.
-        key: the answer's name of the list.
+        things: the complete list.
+        asked: the request, optionally with ``MaxResults`` and ``NextToken``.
+        key: name of the list in the response.
 
     Returns:
-        The page, and ``NextToken`` where more follows.
+        The page, with ``NextToken`` unless it is the last.
     """
     start = int(asked.get("NextToken") or 0)
     end = start + int(asked.get("MaxResults") or PAGE)
