@@ -1,1 +1,1 @@
-"""The jobs that Penstock ships, each only wiring."""
+"""The jobs that Penstock ships; each only connects blocks."""

@@ -1,6 +1,6 @@
-"""ad_impressions: the views of each campaign in windows of ten seconds, the Yahoo streaming benchmark.
+"""ad_impressions: views of each campaign in windows of ten seconds, the Yahoo streaming benchmark.
 
-The spec's parameter `emit` says what is told: ``updates``, the current value at every trigger, or ``final``, each window once.
+The spec's parameter `emit` selects the results: ``updates``, the current value at every trigger, or ``final``, each window once.
 """
 
 from penstock import Emit, Job, Side, Tag, aggregate, broadcast_join, tumbling

@@ -1,4 +1,4 @@
-"""banking_enriched: transactions with their account as it was then, the customer from the bank's database, and a class of risk."""
+"""banking_enriched: transactions with their account at that time, the customer from the bank's database, and a risk class."""
 
 from decimal import Decimal
 
@@ -18,7 +18,7 @@ ACCOUNTS = (
 
 
 def risk_class(amount: Decimal | None, credit_limit: Decimal | None, segment: str | None) -> str:
-    """How risky a transaction is: its share of the account's limit, of which a business may use twice as much."""
+    """Risk of a transaction: its share of the account's limit, which is doubled for a business."""
     if amount is None or credit_limit is None or segment is None:
         return "unknown"
     share = amount / (credit_limit * (2 if segment == "business" else 1))

@@ -1,4 +1,4 @@
-"""banking_fraud: alerts of accounts with three or more declined payments and then an approved one above 500 within ten minutes."""
+"""banking_fraud: alerts for accounts with three or more declined payments followed by an approved one above 500 within ten minutes."""
 
 from penstock import Job, Step, Tag, deduplicate, pattern
 

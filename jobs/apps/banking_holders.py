@@ -1,4 +1,4 @@
-"""banking_holders: a table of all open accounts with their customers, kept up to date by both topics' changes and deletions."""
+"""banking_holders: a table of all open accounts with their customers, updated by the changes and deletions of both topics."""
 
 from penstock import DELETED, Job, Side, Tag, regular_join
 

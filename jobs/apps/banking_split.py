@@ -1,4 +1,4 @@
-"""banking_split: each transaction once, debits to one topic and credits to another."""
+"""banking_split: deduplicated transactions, debits to one topic and credits to another."""
 
 from penstock import Job, Tag, deduplicate
 

@@ -1,4 +1,4 @@
-"""banking_totals: what has been approved since the hour began, by type, anew every ten minutes."""
+"""banking_totals: approved amounts since the start of the hour, by type, emitted every ten minutes."""
 
 from penstock import Job, Tag, aggregate, cumulative, deduplicate
 

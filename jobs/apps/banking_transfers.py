@@ -1,4 +1,4 @@
-"""banking_transfers: debits and credits of one transfer within five minutes of each other, and those that have no other side."""
+"""banking_transfers: debits and credits of a transfer within five minutes of each other, and those without a counterpart."""
 
 from penstock import Job, Side, Tag, interval_join
 

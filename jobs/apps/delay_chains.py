@@ -1,6 +1,7 @@
-"""delay_chains: how long the delays of a plane last: each chain of its delayed departures that is longer than all before, when it ends.
+"""delay_chains: the longest delays of each plane: each chain of delayed departures that is longer than all earlier ones, when it ends.
 
-A chain ends with the plane's next departure on time, or when it has not left for three days. The last row of a plane is its longest chain.
+A chain ends with the plane's next departure on time, or after three days without a departure. The last row of a plane is its longest
+chain.
 """
 
 from __future__ import annotations
@@ -21,18 +22,18 @@ _CHAIN = "departures bigint, minutes bigint, first_at string, last_at string, la
 
 @dataclass(frozen=True)
 class Chains(KeyedFunction):
-    """The chain that a plane is in, and the length of its longest.
+    """The current chain of a plane, and the length of its longest one.
 
     Args:
-        delayed_minutes: from which on a departure is delayed.
-        silence_ms: without a departure, after which a chain is over.
+        delayed_minutes: delay from which a departure counts as delayed.
+        silence_ms: time without a departure after which a chain ends, in milliseconds.
     """
 
     delayed_minutes: int
     silence_ms: int
 
     def on_row(self, row: Row, key: Key) -> Out:
-        """A departure: the chain goes on or ends."""
+        """A departure: continues or ends the chain."""
         chain = key.value("chain").get()
         if chain:
             key.cancel_timer(chain["last_ms"] + self.silence_ms)
@@ -46,7 +47,7 @@ class Chains(KeyedFunction):
         return None
 
     def on_timer(self, time_ms: int, key: Key) -> Out:
-        """The plane has not left for too long."""
+        """The plane has not left for `silence_ms`: ends the chain."""
         return self._end(key.value("chain").get(), key, "silence")
 
     def _end(self, chain: dict[str, Any] | None, key: Key, ended: str) -> Out:

@@ -1,4 +1,4 @@
-"""error_logs: log lines in capitals, those with ERROR in them."""
+"""error_logs: log lines that contain ERROR, in upper case."""
 
 from penstock import Job
 

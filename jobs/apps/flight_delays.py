@@ -1,4 +1,4 @@
-"""flight_delays: how late the departures of each carrier were, by the hour for which they were scheduled."""
+"""flight_delays: delays of departures by carrier and scheduled hour."""
 
 from penstock import Job, Tag, aggregate, tumbling
 

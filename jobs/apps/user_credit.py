@@ -1,7 +1,7 @@
-"""user_credit: events of services A and B that belong together, within a minute of each other, and the credit that is left after them.
+"""user_credit: matching events of services A and B within a minute of each other, and the remaining credit.
 
-Topics A and B are joined by token with -60 s..+60 s; for each pair the credit service is asked for the new limit, by asynchronous calls.
-The pairs go to S3 by date, what does not parse to quarantine, what is late to a topic of its own, and a pair whose call has failed to the
+Topics A and B are joined by token with -60 s..+60 s; for each pair the credit service is called asynchronously for the new limit. The
+pairs go to S3 by date, records that do not parse to quarantine, late rows to a separate topic, and pairs whose call failed to the
 alerts.
 """
 
@@ -19,15 +19,15 @@ OPERATORS = ("read-a", "read-b", "join-by-token", "update-credit", "write-user-d
 
 CAPACITY = 10
 _UNPROCESSABLE = 422
-# Where a record lies: the call's idempotency key is made of both records' places.
+# Position of a record: the call's idempotency key is built from the positions of both records.
 _PLACE = "concat_ws('-', record.topic, record.partition, record.offset)"
 
 
 class CreditService:
-    """The client of the credit service: one for each task, which is asked once for each pair.
+    """Client of the credit service: one per task, called once per pair.
 
     Args:
-        url: of the service.
+        url: URL of the service.
     """
 
     def __init__(self, url: str) -> None:
@@ -45,8 +45,8 @@ class CreditService:
         """The new limit of a pair.
 
         Raises:
-            CallRefused: the service says that it never will.
-            ConnectionError: it may later.
+            CallRefused: the service rejects the call permanently.
+            ConnectionError: a retry may succeed.
         """
         asked = {name: row[name] for name in ("token", "user_id", "amount", "credit_limit")}
         answer = await self._client.post("/limits", json=asked, headers={"Idempotency-Key": key})
@@ -91,6 +91,6 @@ def build(job: Job) -> None:
 
 
 def _placed(stream: Stream) -> Stream:
-    """The stream with its records' places instead of the records, which the join would have to keep."""
+    """The stream with the positions of its records instead of the records, which the join would have to keep."""
     fields = {name: name for name in stream.fields if name != "record"}
     return stream.select(**fields, place=_PLACE)

@@ -1,4 +1,4 @@
-"""visitors_by_country: the number of visitors of the last five minutes in each country, anew every minute."""
+"""visitors_by_country: number of visitors in each country during the last five minutes, every minute."""
 
 from penstock import Job, Tag, aggregate, sliding
 

@@ -1,6 +1,6 @@
-"""word_count: how often each word has come so far, from lines of text.
+"""word_count: running count of each word in lines of text.
 
-The lines come from Kafka or from a socket, as the spec says; the current count of each word goes to a topic that is keyed by it.
+The spec selects Kafka or a socket as the source of the lines; the current count of each word goes to a topic keyed by word.
 """
 
 from penstock import Job, aggregate, global_window

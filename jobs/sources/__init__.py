@@ -1,1 +1,1 @@
-"""Sources: where a job's rows come from."""
+"""Sources: origins of a job's rows."""

@@ -1,7 +1,8 @@
-"""Avro values, read by the schema that they were written with.
+"""Avro values, decoded with the schema that they were written with.
 
-Avro says nothing about itself: a value that was written with another schema may decode to something. So the value is read as the first
-field of a record whose second is a mark of ours; where the mark is not found whole, the value has other bytes than its schema takes.
+Avro data does not identify its schema: a value that was written with another schema may decode to something. Each value is therefore
+decoded as the first field of a record whose second field is a marker of ours; if the marker does not come out whole, the value has fewer
+or more bytes than its schema requires.
 """
 
 from __future__ import annotations
@@ -21,19 +22,19 @@ from penstock.jobs.errors import BadDeclaration
 from penstock.jobs.spec import Avro
 
 _END = b"penstock"
-# Confluent's wire format: a zero and the schema's number in four bytes, the greatest first.
+# Confluent's wire format: a zero byte and the schema's id in four bytes, big-endian.
 _FRAME_BYTES = 5
-# Type of the file -> types of the app's schema that lose nothing.
+# Type of the file -> lossless types of the app's schema.
 _WIDER = {"int": {"bigint", "double"}, "float": {"double"}}
 
 
 @dataclass(frozen=True)
 class AvroSchema:
-    """A writer's schema and how values are framed.
+    """A writer's schema and the framing of values.
 
     Args:
-        text: of the ``.avsc`` file.
-        avro: as the spec has it.
+        text: content of the ``.avsc`` file.
+        avro: Avro settings of the spec.
     """
 
     text: str
@@ -41,16 +42,16 @@ class AvroSchema:
 
 
 def parsed(records: DataFrame, schema: StructType, avro: AvroSchema, where: str) -> DataFrame:
-    """Records with the struct ``_value`` and what is ``_wrong`` with it.
+    """Adds the struct ``_value`` and its error ``_wrong`` to records.
 
     Args:
-        records: as `penstock.jobs.sources.records` has them.
-        schema: fields of the app, each by its name in the writer's schema.
+        records: records in the form of `penstock.jobs.sources.records`.
+        schema: fields of the app, named as in the writer's schema.
         avro: the writer's schema.
         where: the source in the app, for errors.
 
     Raises:
-        BadDeclaration: JOB-004, no Avro schema, or one without a field of the app, or with another type for it.
+        BadDeclaration: JOB-004, not an Avro schema, or one without a field of the app, or with another type for it.
     """
     framed = avro.avro.framing == "confluent"
     datum = F.substring("value", _FRAME_BYTES + 1, 2**31 - 1) if framed else F.col("value")

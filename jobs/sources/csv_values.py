@@ -1,4 +1,4 @@
-"""CSV values: one line, its columns in the order of the schema, quotes doubled inside of quotes (RFC 4180)."""
+"""CSV values: one line with its columns in the order of the schema; quotes are escaped by doubling (RFC 4180)."""
 
 from __future__ import annotations
 
@@ -10,16 +10,16 @@ from penstock.jobs.sources import extremes
 from penstock.jobs.spec import Csv
 
 _CORRUPT = "_corrupt"
-# Spark 4.3.0, CSVOptions.maxColumns: 20,480 by default. A line with more makes its parser fail, whatever the mode, and the query with it.
+# Spark 4.3.0, CSVOptions.maxColumns: 20,480 by default. A line with more columns fails the parser in any mode, and the query with it.
 _MAX_SEPARATORS = 20_000
 
 
 def parsed(records: DataFrame, schema: StructType, csv: Csv) -> DataFrame:
-    """Records with the struct ``_value`` and what is ``_wrong`` with it.
+    """Adds the struct ``_value`` and its error ``_wrong`` to records.
 
     Args:
-        records: as `penstock.jobs.sources.records` has them.
-        schema: fields of the value; an empty column that is not quoted is null.
+        records: records in the form of `penstock.jobs.sources.records`.
+        schema: fields of the value; an empty column without quotes is null.
         csv: separator and quote.
     """
     text = F.rtrim(F.col("value").cast("string"), F.lit("\r\n"))

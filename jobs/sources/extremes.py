@@ -1,4 +1,4 @@
-"""Values that parse and yet would stop a job: times that Python does not know, decimals that a task would round for minutes."""
+"""Values that parse but would stop a job: timestamps outside Python's range, decimals that take minutes to round."""
 
 from __future__ import annotations
 
@@ -9,23 +9,23 @@ from pyspark.sql import Column
 from pyspark.sql import functions as F
 from pyspark.sql.types import ArrayType, DataType, DateType, DecimalType, MapType, StructType, TimestampNTZType, TimestampType
 
-# Spark 4.3.0 writes out all the digits of a decimal before it finds that it has too many: 30 s for 1e9999999, and 1e2147483647 never ends.
+# Spark 4.3.0 writes out all digits of a decimal before it rejects their number: 30 s for 1e9999999, and 1e2147483647 never ends.
 _LONG_EXPONENT = r"(?<=[0-9.])[eE][+-]?[0-9]{5,}"
-# In its place: makes a number, in a text or not, one that no decimal takes, and is found out at once.
+# The replacement: turns the text, in a string or not, into a number that exceeds any decimal and is rejected at once.
 _TAMED = "1e9999"
 
 
 def outside_of_the_calendar(column: Column, kind: DataType) -> Column | None:
-    """Whether a field has a time outside the years 0001 to 9999.
+    """Whether a field has a timestamp outside the years 0001 to 9999.
 
-    Functions of Python get times as ``datetime``, which knows no others: such a row would stop the job for ever.
+    Python functions receive timestamps as ``datetime``, which is limited to these years: such a row would stop the job at every restart.
 
     Args:
         column: the field.
         kind: its type.
 
     Returns:
-        Null for a null; None for a type that has no times.
+        Null for a null; None for a type without timestamps.
     """
     match kind:
         case DateType() | TimestampType() | TimestampNTZType():
@@ -55,16 +55,16 @@ def _either(conditions: Sequence[Column | None]) -> Column | None:
 
 
 def parsed(text: Column, schema: StructType, parse: Callable[[Column], Column], sound: Callable[[Column], Column]) -> Column:
-    """What a parser of Spark's gives for a text, without the decimals that it would spend minutes on.
+    """Result of a Spark parser for a text, without decimals that take minutes to parse.
 
-    A text in which such a number seems to stand is parsed with another number in its place first, which is too great as well. Where that
-    finds nothing wrong, it stood in no decimal but in a string or a double, and the text itself is parsed.
+    A text that appears to contain such a number is first parsed with another number in its place, which exceeds any decimal as well. If
+    that parses without an error, the number was not a decimal but part of a string or a double, and the original text is parsed.
 
     Args:
         text: the value.
-        schema: what it is read by.
+        schema: schema to parse it with.
         parse: the parser.
-        sound: whether what it gave is all right.
+        sound: whether a result of the parser has no errors.
     """
     if not _has_decimals(schema):
         return parse(text)

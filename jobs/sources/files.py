@@ -1,11 +1,11 @@
-"""Files on S3 as a source: each file once, each of its lines a record.
+"""Files on S3 as a source: each file is read once, each line is a record.
 
-A file is read when it is there as a whole, which on S3 it is from the first moment; one that is written again under the same name is not
-read again. Of the files that have come between two micro-batches the oldest are read first. What lies below the path counts, folders
-included; names that begin with ``_`` or ``.`` don't.
+Objects on S3 appear whole, so a file is read as soon as it exists; one that is overwritten under the same name is not read again. Of the
+files that arrive between two micro-batches the oldest are read first. Files in subfolders are included; names that begin with ``_`` or
+``.`` are ignored.
 
-A record of a file has the file's address for a topic and the time of its last change for a timestamp. Files have one split in all: rows may
-be out of order by as much as the files are.
+The topic of a file's record is the URI of the file, its timestamp the modification time. All files form one split: rows may be out of
+order by as much as the files are.
 """
 
 from __future__ import annotations
@@ -28,8 +28,8 @@ def stream(given: Input, files: FilesSource, bucket: str) -> Stream:
 
     Args:
         given: the source.
-        files: which files.
-        bucket: where the files lie unless the source names another.
+        files: settings of the files.
+        bucket: bucket of the files unless the source names another.
 
     Raises:
         BadDeclaration: JOB-004, a schema that such values can't have.
@@ -43,23 +43,23 @@ def stream(given: Input, files: FilesSource, bucket: str) -> Stream:
 def _lines(given: Input, files: FilesSource, bucket: str) -> DataFrame:
     lines = _reader(given, files).text(_address(files, bucket))
     if files.format != "text":
-        # An empty line at a file's end, or between two parts that were put together, is no record.
+        # An empty line at the end of a file, or between two concatenated parts, is not a record.
         lines = lines.where(F.trim("value") != "")
     return lines.select(F.col("value").cast("binary").alias("value"), *_place())
 
 
 def _rows(given: Input, files: FilesSource, bucket: str) -> DataFrame:
-    """The rows of Parquet files; a file whose columns are of other types stops the job."""
+    """The rows of Parquet files; a file whose columns have other types stops the job."""
     lenient = StructType([StructField(field.name, field.dataType, True) for field in given.schema.fields])
     rows = _reader(given, files).schema(lenient).parquet(_address(files, bucket))
     frame = rows.select(F.struct(*given.schema.names).alias(VALUE), *_place())
-    # What a row looked like matters for those alone that go aside.
+    # The original row is only needed for rows that go to a side output.
     value = F.to_json(VALUE, {"ignoreNullFields": "false"}).cast("binary")
     return frame.withColumn("value", value).withColumn(REASON, F.coalesce(*misfits(F.col(VALUE), given.schema), F.lit(None).cast("string")))
 
 
 def _place() -> list[Column]:
-    """Where a record comes from, in the words of Kafka's records."""
+    """The origin of a record in the columns of Kafka's records."""
     file = F.col("_metadata")
     return [
         F.lit(None).cast("binary").alias("key"),
@@ -73,7 +73,7 @@ def _place() -> list[Column]:
 
 
 def _reader(given: Input, files: FilesSource) -> DataStreamReader:
-    # Without the look-up in folders Spark would take dt=2025-04-05 for a column.
+    # Without the recursive lookup Spark would turn dt=2025-04-05 into a column.
     reader = given.session.readStream.option("recursiveFileLookup", "true")
     return reader.option("maxFilesPerTrigger", files.max_files_per_trigger) if files.max_files_per_trigger else reader
 

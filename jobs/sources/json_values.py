@@ -1,10 +1,10 @@
-"""JSON values: one object, and nothing after it.
+"""JSON values: exactly one object.
 
-Spark's parser takes what follows the first object for no concern of its own: of two objects in one record the second would be lost. So it
-is given the value as the first element of an array that is closed by a mark of ours; what does not end where it should does not get there.
+Spark's parser ignores anything after the first object: of two objects in a record the second would be lost. It is therefore given the
+value as the first element of an array that a marker of ours closes; a value that does not end where it should does not reach the marker.
 
-A field that the schema does not have is left out, one that is not there is null, and one of another type makes the value no row; but a
-STRING takes any JSON value, as its text.
+A field that is not in the schema is dropped, a missing one is null, and one of another type makes the value invalid; a STRING accepts
+any JSON value as its text.
 """
 
 from __future__ import annotations
@@ -20,10 +20,10 @@ _OPTIONS = {"mode": "PERMISSIVE", "columnNameOfCorruptRecord": _CORRUPT, "allowS
 
 
 def parsed(records: DataFrame, schema: StructType) -> DataFrame:
-    """Records with the struct ``_value`` and what is ``_wrong`` with it.
+    """Adds the struct ``_value`` and its error ``_wrong`` to records.
 
     Args:
-        records: as `penstock.jobs.sources.records` has them.
+        records: records in the form of `penstock.jobs.sources.records`.
         schema: fields of the value.
     """
     text = F.col("value").cast("string")
@@ -41,7 +41,7 @@ def parsed(records: DataFrame, schema: StructType) -> DataFrame:
 
 
 def _wrong(text: Column, schema: StructType) -> Column:
-    """The first thing that is wrong with a value."""
+    """The first error of a value."""
     rows, value = F.col("_json")[_ROWS], F.col("_value")
     whole = (F.size(rows) == 2) & value.isNotNull() & F.coalesce(rows[1][_END], F.lit(False))
     retyped = F.coalesce(*(_retyped(text, value, field) for field in schema.fields), F.lit(""))
@@ -54,6 +54,6 @@ def _wrong(text: Column, schema: StructType) -> Column:
 
 
 def _retyped(text: Column, value: Column, field: StructField) -> Column:
-    """Says which field is of another type. Computed for values alone that are known not to fit."""
+    """Names the field of another type. Only computed for values that are known not to fit."""
     text_value = F.get_json_object(text, f"$['{field.name}']")
     return F.when(value[field.name].isNull() & text_value.isNotNull(), F.lit(f": {field.name} is not {field.dataType.simpleString()}"))

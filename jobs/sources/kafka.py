@@ -1,4 +1,4 @@
-"""Kafka as a source: the records of a topic, or of several of one kind."""
+"""Kafka as a source: the records of one or several topics."""
 
 from __future__ import annotations
 
@@ -24,10 +24,10 @@ def stream(
 
     Args:
         given: the source.
-        kafka: which topics.
-        values: how its values are read.
-        brokers: how to reach them.
-        offsets: topic -> partition -> the first offset that a query without a checkpoint reads; every partition that the topics have.
+        kafka: settings of the topics.
+        values: format of the values.
+        brokers: connection to the brokers.
+        offsets: topic -> partition -> first offset that a query without a checkpoint reads; contains every partition of the topics.
         job: name of the job.
 
     Raises:
@@ -41,8 +41,8 @@ def _options(given: Input, kafka: KafkaSource, brokers: KafkaAccess, offsets: Ma
     starts = {topic: {str(number): offset for number, offset in sorted(parts.items())} for topic, parts in offsets.items()}
     options = {
         **brokers.spark_options(),
-        # The topics of a pattern are those that the driver found: with Spark's own pattern another one could come up in the middle of a
-        # micro-batch, unknown to the watermark.
+        # The topics of a pattern are those that the driver listed: with Spark's own subscription a new topic could appear in the middle of
+        # a micro-batch, unknown to the watermark.
         "subscribe": ",".join(offsets),
         "startingOffsets": json.dumps(starts),
         "failOnDataLoss": "true",
@@ -58,7 +58,7 @@ def _options(given: Input, kafka: KafkaSource, brokers: KafkaAccess, offsets: Ma
 
 
 def _with_split(read: DataFrame, offsets: Mapping[str, Mapping[int, int]]) -> DataFrame:
-    """The number of each record's split; one past the last for a partition that was not there when the query was planned."""
+    """The number of each record's split; one past the last for a partition that did not exist when the query was planned."""
     total = sum(map(len, offsets.values()))
     split, first = F.lit(total), 0
     for topic, parts in sorted(offsets.items()):

@@ -1,4 +1,4 @@
-"""Keys: what the key of a record without a value says of the row that is gone."""
+"""Keys of records: the fields of a deleted row in the key of its tombstone."""
 
 from __future__ import annotations
 
@@ -17,15 +17,15 @@ def key_columns(key: KafkaKey, schema: StructType, where: str) -> tuple[Column, 
     """The row of a tombstone.
 
     Args:
-        key: how the key is read.
+        key: format and fields of the key.
         schema: fields of the source.
         where: the source in the app, for errors.
 
     Returns:
-        A struct of `schema` whose fields are null but for those of the key, and what is wrong with the key (null: nothing).
+        A struct of `schema` whose fields are null except those of the key, and the error of the key (null for none).
 
     Raises:
-        BadDeclaration: JOB-004, the schema has not all the fields of the key.
+        BadDeclaration: JOB-004, the schema lacks a field of the key.
     """
     gone = [name for name in key.fields if name not in schema.names]
     if gone:

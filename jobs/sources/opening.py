@@ -1,4 +1,4 @@
-"""From a source of the spec to its stream."""
+"""Opens a source of the spec as a stream."""
 
 from __future__ import annotations
 
@@ -23,15 +23,15 @@ Offsets = Mapping[str, Mapping[int, int]]
 
 @dataclass(frozen=True)
 class Reading:
-    """What sources are opened with.
+    """Context that sources are opened with.
 
     Args:
-        session: Spark's session.
-        brokers: how to reach them.
+        session: Spark session.
+        brokers: connection to the brokers.
         connections: name -> URL.
-        spec: the job's spec.
-        bucket: where files lie whose source names no bucket.
-        schemas: name -> text of the Avro schemas beside the spec.
+        spec: spec of the job.
+        bucket: bucket of file sources that name none.
+        schemas: name -> text of the Avro schemas next to the spec.
     """
 
     session: SparkSession
@@ -46,15 +46,15 @@ def open_source(reading: Reading, name: str, schema: StructType, offsets: Offset
     """The stream of a source.
 
     Args:
-        reading: what it is opened with.
-        name: of the source.
+        reading: context to open it with.
+        name: name of the source.
         schema: fields of the value.
-        offsets: where a query without a checkpoint begins, for Kafka.
-        record: name of the field that has the record itself; None: without.
+        offsets: start of a query without a checkpoint, for Kafka.
+        record: name of the field with the record itself; None for no such field.
 
     Raises:
         BadDeclaration: JOB-004, a schema that the source's values can't have.
-        PenstockError: JOB-050, JOB-051, a connection that the environment does not have, or not of this kind.
+        PenstockError: JOB-050, JOB-051, a connection that the environment does not have, or of another kind.
     """
     given = Input(reading.session, name, reading.spec.spec.sources[name], schema, record, reading.spec.spec.stages)
     match given.source:

@@ -1,21 +1,21 @@
-"""From a source's records to its stream, the same for every kind of source.
+"""Turns a source's records into its stream, in the same way for every kind of source.
 
-A source gives a frame of records, a kind of values reads them (`penstock.jobs.sources.values`), and here they get their event time, are
-counted for the watermark, and are tagged as data, quarantined or late.
+A source provides a frame of records, and `penstock.jobs.sources.values` parses their values. Here they get their event time, are counted
+for the watermark, and are tagged as data, quarantined or late.
 
 A frame of records has these columns:
 
 =============  ==========================  ===========================================================================================
-column         type                        what it is
+column         type                        content
 =============  ==========================  ===========================================================================================
-``key``        binary                      null where the source has none
+``key``        binary                      null if the source has none
 ``value``      binary                      the record itself; null is a tombstone
 ``topic``      string                      the topic, the file or the connection
-``partition``  int                         null where the source has none
-``offset``     bigint                      likewise
-``timestamp``  timestamp                   the broker's, the file's, or that of the moment in which the line came
-``headers``    array<struct<key, value>>   only where the app asks for the record
-``_split``      int                         the number of the split, see `Splits`
+``partition``  int                         null if the source has none
+``offset``     bigint                      null if the source has none
+``timestamp``  timestamp                   the broker's, the file's, or the time when the line arrived
+``headers``    array<struct<key, value>>   only if the app requests the record
+``_split``     int                         the number of the split, see `Splits`
 =============  ==========================  ===========================================================================================
 """
 
@@ -43,15 +43,15 @@ _MOVES = "_moves"
 
 @dataclass(frozen=True)
 class Input:
-    """A source that is about to be read.
+    """A source to be read.
 
     Args:
-        session: Spark's session.
-        name: the source's name in the spec.
-        source: the source as the spec has it.
-        schema: fields of the value; one that is not nullable has to be there.
-        record: name of the field that has the record itself; None: without.
-        stages: tasks that read, and tasks that the records are dealt out to.
+        session: Spark session.
+        name: name of the source in the spec.
+        source: source of the spec.
+        schema: fields of the value; those that are not nullable are required.
+        record: name of the field with the record itself; None for no such field.
+        stages: number of tasks that read, and of those that the records are repartitioned among.
     """
 
     session: SparkSession
@@ -63,16 +63,16 @@ class Input:
 
 
 def stream(given: Input, values: Values, read: DataFrame, splits: Sequence[str]) -> Stream:
-    """The stream of a source whose records have values to be read.
+    """The stream of a source whose records have values to parse.
 
     Args:
         given: the source.
-        values: how they are read.
-        read: its records.
-        splits: labels of what the watermark is counted by, partitions for Kafka; ``_split`` is a place in it.
+        values: format of the values.
+        read: records of the source.
+        splits: labels of the splits that the watermark is computed over, partitions for Kafka; ``_split`` is an index into them.
 
     Returns:
-        The schema's fields, ``_deleted`` where tombstones delete, the record where it is asked for, and the envelope.
+        The schema's fields, ``_deleted`` if tombstones delete, the record if requested, and the envelope.
 
     Raises:
         BadDeclaration: JOB-004, a schema that such values can't have, or a field for the record that the schema has.
@@ -81,7 +81,7 @@ def stream(given: Input, values: Values, read: DataFrame, splits: Sequence[str])
 
 
 def of_fields(given: Input, read: DataFrame, splits: Sequence[str]) -> Stream:
-    """As `stream`, from records with their ``_value`` (struct of the schema) and ``_reason`` (null for what is a row)."""
+    """Like `stream`, for records with their ``_value`` (struct of the schema) and ``_reason`` (null for a row)."""
     time = given.source.time
     frame = judging.timed(read, given.name, time, VALUE, given.schema)
     frame = judging.judged(given.session, frame, time)
@@ -94,23 +94,29 @@ def of_fields(given: Input, read: DataFrame, splits: Sequence[str]) -> Stream:
 
 
 def _repartitioned(read: DataFrame, tasks: int | None) -> DataFrame:
-    """The records in as many tasks as asked for. By what they are and not in turns, so that a replay deals them out the same way."""
+    """The records, repartitioned among the given number of tasks by content, not round-robin, so that a replay yields the same
+    partitions.
+    """
     return read if tasks is None else read.repartition(tasks, F.xxhash64("topic", "partition", "offset", "value"))
 
 
 def where(name: str) -> str:
-    """A source's place in the app, for errors."""
+    """Location of a source in the app, for errors."""
     return f'job.source("{name}")'
 
 
 def _with_moving_time(frame: DataFrame) -> DataFrame:
-    """The event times that move the watermark. That of a tombstone is the broker's: it says nothing of how far the data have come."""
+    """The event times that advance the watermark. A tombstone does not advance it: its time is the broker's, which does not reflect the
+    data.
+    """
     moving = F.when(~F.col(DELETED), F.col(TIME)) if DELETED in frame.columns else F.col(TIME)
     return frame.withColumn(_MOVES, moving)
 
 
 def _tagged(frame: DataFrame, name: str) -> DataFrame:
-    """Tells data from what goes aside. Only what goes aside keeps its record and loses its event time, which keeps it out of the state."""
+    """Tags data and rows for side outputs. Only the latter keep their record, and lose their event time, which keeps them out of the
+    state.
+    """
     tag = F.when(F.col(REASON).isNotNull(), Tag.QUARANTINED).when(F.col(judging.LATE), Tag.LATE).otherwise(Tag.DATA)
     is_data = F.col(TAG) == Tag.DATA
     record = F.struct(F.lit(name).alias("source"), "topic", "partition", "offset", "timestamp", "key", "value")
@@ -123,7 +129,7 @@ def _tagged(frame: DataFrame, name: str) -> DataFrame:
 
 
 def _own_record(given: Input) -> list[Column]:
-    """The record as a field of its own, where the app asks for it."""
+    """The record as a separate field, if the app requests it."""
     if given.record is None:
         return []
     if given.record in given.schema.names:

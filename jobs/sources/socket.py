@@ -1,8 +1,8 @@
-"""A TCP server's lines of text as a source, for a first look.
+"""Lines of text from a TCP server as a source, for first experiments.
 
-The server sends each line once. Spark keeps those that it has not processed in the driver's memory alone, so whatever ends the driver loses
-them; what has been written stays written. Spark's source can't go on from a checkpoint (4.3.0: "Offsets committed out of order"), so the
-driver refuses to, with JOB-021.
+The server sends each line once. Spark keeps unprocessed lines only in the driver's memory, so they are lost when the driver ends;
+written output remains. Spark's source can't resume from a checkpoint (4.3.0: "Offsets committed out of order"), so the driver rejects
+that with JOB-021.
 """
 
 from __future__ import annotations
@@ -21,15 +21,15 @@ from penstock.jobs.stream.streams import Stream
 
 
 def stream(given: Input, socket: SocketSource, url: str) -> Stream:
-    """The lines of a server as a stream of one text field.
+    """The lines of a server as a stream with one text field.
 
     Args:
         given: the source.
-        socket: which connection.
+        socket: settings of the connection.
         url: ``tcp://host:port``.
 
     Raises:
-        BadDeclaration: JOB-004, a schema of more than a text, or no such address.
+        BadDeclaration: JOB-004, a schema other than one text field, or an invalid address.
     """
     server = urlsplit(url)
     if server.scheme != "tcp" or server.hostname is None or server.port is None:

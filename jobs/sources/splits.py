@@ -1,4 +1,6 @@
-"""Lanes: what the watermark of a source is counted by. A partition of a topic is one; a source of another kind has one in all."""
+"""Splits: the units that the watermark of a source is computed over. Each partition of a topic is a split; any other source is a single
+one.
+"""
 
 from __future__ import annotations
 
@@ -9,11 +11,11 @@ def splits(name: str, offsets: Mapping[str, Mapping[int, int]]) -> tuple[str, ..
     """Labels of a source's splits, in the order of their numbers.
 
     Args:
-        name: of the source.
-        offsets: topic -> partition -> offset, for Kafka; empty for the others.
+        name: name of the source.
+        offsets: topic -> partition -> offset for Kafka; empty for other sources.
 
     Returns:
-        ``topic-partition`` of each, sorted by topic and number; the source's name where there are none.
+        ``topic-partition`` of each, sorted by topic and number; the source's name if it has no partitions.
     """
     names = tuple(f"{topic}-{number}" for topic, partitions in sorted(offsets.items()) for number in sorted(partitions))
     return names or (name,)

@@ -1,6 +1,6 @@
-"""Values: what stands in a source's records, as the fields of the app's schema or as a reason why not.
+"""Values: the content of a source's records, parsed into the fields of the app's schema or into the reason of a failure.
 
-No record stops a job: whatever is wrong with one is its reason, and the record goes to quarantine with it.
+No record stops a job: an invalid one goes to quarantine with its reason.
 """
 
 from __future__ import annotations
@@ -20,21 +20,21 @@ from penstock.jobs.sources.keys import key_columns
 from penstock.jobs.spec import Csv, KafkaKey
 from penstock.jobs.stream.streams import DELETED, REASON
 
-# The fields as a struct; null with a reason.
+# The fields as a struct; null if there is a reason.
 VALUE = "_value"
-# What is wrong with a value that is there; a kind of values adds it beside `VALUE`.
+# The error of a value that is not null; a format adds it in addition to `VALUE`.
 WRONG = "_wrong"
 
 
 @dataclass(frozen=True)
 class Values:
-    """How values are read.
+    """Format of values.
 
     Args:
         form: ``json``, ``avro``, ``csv``, ``text`` or ``bytes``.
-        csv: for CSV.
-        avro: for Avro.
-        deletes: what the key of a tombstone says, where tombstones delete; None: a record without a value is an error.
+        csv: settings for CSV.
+        avro: schema for Avro.
+        deletes: fields and format of a tombstone's key, if tombstones delete; None: a record without a value is an error.
     """
 
     form: Literal["json", "avro", "csv", "text", "bytes"]
@@ -44,16 +44,16 @@ class Values:
 
 
 def read(records: DataFrame, values: Values, schema: StructType, where: str) -> DataFrame:
-    """Records with their fields, and a reason where they have none.
+    """Adds to records their fields, or the reason why they have none.
 
     Args:
-        records: as `penstock.jobs.sources.records` has them.
-        values: how they are read.
-        schema: fields of the value; one that is not nullable has to be there.
+        records: records in the form of `penstock.jobs.sources.records`.
+        values: format of the values.
+        schema: fields of the value; those that are not nullable are required.
         where: the source in the app, for errors.
 
     Returns:
-        The records with ``_value`` (struct of `schema`; null for what is no row), ``_reason`` (null for a row) and, where tombstones
+        The records with ``_value`` (struct of `schema`; null for an invalid record), ``_reason`` (null for a row) and, if tombstones
         delete, ``_deleted``.
 
     Raises:
@@ -63,7 +63,7 @@ def read(records: DataFrame, values: Values, schema: StructType, where: str) -> 
     reason = F.when(F.col("value").isNull(), F.lit("the record has no value")).otherwise(F.col(WRONG))
     value = F.col(VALUE)
     frame = frame.withColumn(REASON, F.coalesce(reason, *misfits(value, schema)))
-    # What is no row shows nothing of itself to the app's expressions, which could fail of it.
+    # The fields of invalid records are hidden from the app's expressions, which could fail on them.
     fields = F.when(F.col(REASON).isNull(), F.struct(*(value[name].alias(name) for name in schema.names)))
     if values.deletes is None:
         return frame.withColumn(VALUE, fields).drop(WRONG)
@@ -78,11 +78,11 @@ def read(records: DataFrame, values: Values, schema: StructType, where: str) -> 
 
 
 def misfits(value: Column, schema: StructType) -> list[Column]:
-    """What is wrong with fields that could be read; null for each that is all right.
+    """Errors of parsed fields; null for each valid one.
 
     Args:
         value: a struct of the fields.
-        schema: what they have to be.
+        schema: schema of the fields.
     """
     missing = [F.when(value[field.name].isNull(), F.lit(f"{field.name} is missing")) for field in schema.fields if not field.nullable]
     outside = {field.name: outside_of_the_calendar(value[field.name], field.dataType) for field in schema.fields}
@@ -102,7 +102,7 @@ def _parsed(records: DataFrame, values: Values, schema: StructType, where: str) 
 
 
 def _plain(records: DataFrame, form: str, schema: StructType, where: str) -> DataFrame:
-    """The whole value as the one field."""
+    """The whole value as the only field."""
     kind = StringType() if form == "text" else BinaryType()
     if [field.dataType for field in schema.fields] != [kind]:
         need = f"one field, of type {kind.simpleString().upper()}, for values as {form}"

@@ -1,1 +1,1 @@
-"""Apps in SQL: statements in a file beside the spec, made of the same blocks as an app in Python."""
+"""Apps in SQL: statements in a file next to the spec, built from the same blocks as an app in Python."""

@@ -1,4 +1,4 @@
-"""A way through the tokens of a statement."""
+"""Cursor over the tokens of a statement."""
 
 from __future__ import annotations
 
@@ -9,12 +9,12 @@ from penstock.jobs.sql.tokens import Fragment, Script, Token
 
 
 class Cursor:
-    """Where a statement is read.
+    """Position in a statement.
 
     Args:
         script: the file.
-        found: the statement's tokens; those of the same depth as the first are its own.
-        behind: index of the character behind them, for what is missing there.
+        tokens: the statement's tokens; those at the depth of the first one are its own.
+        behind: index of the character after them, for errors about missing tokens.
     """
 
     def __init__(self, script: Script, tokens: list[Token], behind: int | None = None) -> None:
@@ -25,58 +25,58 @@ class Cursor:
         self._behind = tokens[-1].end - 1 if behind is None and tokens else behind or 0
 
     def refused(self, need: str, fix: str = "correct the statement") -> SqlRefused:
-        """The error for what stands here."""
+        """The error for the current token."""
         return self.script.refused(self._tokens[self._at] if self.more else self._behind, need, fix, given="" if self.more else "its end")
 
     @property
     def more(self) -> bool:
-        """Whether anything is left."""
+        """Whether tokens remain."""
         return self._at < len(self._tokens)
 
     def sees(self, *words: str) -> bool:
-        """Whether these words come next, in capitals or not."""
+        """Whether the next tokens are these words, ignoring case."""
         some = self._tokens[self._at : self._at + len(words)]
         return [token.text.upper() for token in some] == list(words) and all(token.kind in ("word", "symbol") for token in some)
 
     def accept(self, *words: str) -> bool:
-        """Passes these words if they come next."""
+        """Consumes these words if they are next."""
         seen = self.sees(*words)
         self._at += len(words) if seen else 0
         return seen
 
     def expect(self, *words: str) -> None:
-        """Passes these words. Raises SPEC-045 if something else comes."""
+        """Consumes these words. Raises SPEC-045 if they are not next."""
         if not self.accept(*words):
             raise self.refused(" ".join(words))
 
     def name(self) -> Fragment:
-        """A name, or one in backticks. Raises SPEC-045 if something else comes."""
+        """Consumes a name, plain or in backticks. Raises SPEC-045 if none is next."""
         if not self.more or self._tokens[self._at].kind not in ("word", "quoted"):
             raise self.refused("a name; quote one with a hyphen in backticks")
         token = self._next()
         return Fragment(token.text.strip("`"), self.script.line(token.start))
 
     def names(self) -> tuple[str, ...]:
-        """Names with commas between them."""
+        """Consumes names separated by commas."""
         parts = [self.name().text]
         while self.accept(","):
             parts.append(self.name().text)
         return tuple(parts)
 
     def string(self) -> str:
-        """A text in quotes. Raises SPEC-045 if something else comes."""
+        """Consumes a string literal. Raises SPEC-045 if none is next."""
         if not self.more or self._tokens[self._at].kind != "string":
             raise self.refused("a quoted string, such as '10m'")
         return self._next().text[1:-1]
 
     def whole(self) -> int:
-        """A whole number. Raises SPEC-045 if something else comes."""
+        """Consumes an integer. Raises SPEC-045 if none is next."""
         if not self.more or not re.fullmatch("[0-9]{1,9}", self._tokens[self._at].text):
             raise self.refused("an integer")
         return int(self._next().text)
 
     def brackets(self) -> Cursor:
-        """What stands in the brackets that come next, which are passed. Raises SPEC-045 if none do."""
+        """Consumes brackets and returns their content. Raises SPEC-045 if none are next."""
         if not self.sees("("):
             raise self.refused("an opening parenthesis")
         depth = self._next().depth
@@ -90,7 +90,7 @@ class Cursor:
         return inside
 
     def until(self, *stops: tuple[str, ...]) -> Fragment:
-        """What stands before one of these words, outside of brackets, or before the end. Raises SPEC-045 if that is nothing."""
+        """Consumes the tokens up to one of these words outside of brackets, or to the end. Raises SPEC-045 if there are none."""
         begin = self._at
         while self.more and not (self._tokens[self._at].depth == self._depth and any(self.sees(*stop) for stop in stops)):
             self._at += 1
@@ -100,11 +100,11 @@ class Cursor:
         return Fragment(self.script.text[first.start : last.end], self.script.line(first.start))
 
     def rest(self) -> Fragment:
-        """All that is left."""
+        """Consumes all remaining tokens."""
         return self.until()
 
     def by_comma(self) -> list[Cursor]:
-        """What stands between commas, all that is left."""
+        """Consumes all remaining tokens, split at commas."""
         cursors: list[Cursor] = []
         some: list[Token] = []
         for token in self._tokens[self._at :]:
@@ -124,17 +124,17 @@ class Cursor:
         return part
 
     def split(self, *stops: tuple[str, ...]) -> Cursor:
-        """A cursor for what `until` would give."""
+        """A cursor over the tokens of `until`."""
         begin = self._at
         self.until(*stops)
         return Cursor(self.script, self._tokens[begin : self._at], self._tokens[self._at].start if self.more else self._behind)
 
     def left(self) -> list[Token]:
-        """The tokens that are left."""
+        """The remaining tokens."""
         return self._tokens[self._at :]
 
     def end(self) -> None:
-        """Raises SPEC-045 if anything is left."""
+        """Raises SPEC-045 if tokens remain."""
         if self.more:
             raise self.refused("the end of the statement", "end it with ; or remove this")
 

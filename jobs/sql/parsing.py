@@ -1,4 +1,4 @@
-"""From the text of an SQL app to its statements, without Spark: expressions stay text, Spark reads them when the job is built."""
+"""Parses the text of an SQL app into statements, without Spark: expressions stay text, which Spark parses when the job is built."""
 
 from __future__ import annotations
 
@@ -31,11 +31,11 @@ _STATEMENTS = "CREATE SOURCE, CREATE VIEW, INSERT INTO or SIDE OUTPUT"
 
 
 def read(path: Path) -> tuple[Script, list[Statement]]:
-    """The statements of a file.
+    """Parses the statements of a file.
 
     Raises:
-        PenstockError: SPEC-045 for each statement that is none, and for names that are not there, stand twice or are used twice; several
-            come as `Faults`.
+        PenstockError: SPEC-045 for each invalid statement, and for names that are unknown, duplicate or used twice; several are raised
+            as `Faults`.
     """
     try:
         with path.open("rb") as file:
@@ -50,7 +50,7 @@ def read(path: Path) -> tuple[Script, list[Statement]]:
 
 
 def parse(script: Script) -> tuple[Script, list[Statement]]:
-    """As `read`, of a text that is there already."""
+    """Like `read`, for the text of a file."""
     statements: list[Statement] = []
     faults: list[PenstockError] = []
     for some in _split(tokens(script)):
@@ -64,7 +64,7 @@ def parse(script: Script) -> tuple[Script, list[Statement]]:
 
 
 def query(script: Script) -> Query:
-    """The one query that a text is, whatever views it reads. Raises as `read`."""
+    """Parses a text as a single query, whatever views it reads. Raises the errors of `read`."""
     cursor = Cursor(script, tokens(script))
     parsed = _query(cursor)
     cursor.end()
@@ -133,7 +133,7 @@ def _top(cursor: Cursor) -> Top:
     keys = cursor.names() if cursor.accept("PER") else ()
     cursor.expect("ORDER", "BY")
     by = cursor.until(("ASC",), ("DESC",), ("IN", "TUMBLE"), ("IN", "HOP"), ("IN", "SESSION"), ("IN", "CUMULATE"), ("EMIT",))
-    # As in SQL the least comes first where nothing is said.
+    # Ascending by default, as in SQL.
     order: Literal["asc", "desc"] = "desc" if cursor.accept("DESC") else "asc"
     cursor.accept("ASC")
     within = window(cursor) if cursor.accept("IN") else None
@@ -171,7 +171,7 @@ def _divert(cursor: Cursor) -> Divert:
 
 
 def _misused(script: Script, statements: list[Statement]) -> list[PenstockError]:
-    """Names that are given twice, not given before they are used, used twice or never; and outputs that are no one output, or twice one."""
+    """Names that are duplicate, used before their definition, used twice or never; and duplicate or missing outputs."""
     faults: list[PenstockError] = []
     given: dict[str, Fragment] = {}
     used: dict[str, Fragment] = {}
@@ -227,7 +227,7 @@ def _outputs(script: Script, statements: list[Statement]) -> list[PenstockError]
 
 
 def _output_twice(script: Script, statements: list[Statement]) -> Iterator[PenstockError]:
-    """The second INSERT into a sink and the second SIDE OUTPUT of a tag, which would silently take the place of the first."""
+    """The second INSERT into a sink and the second SIDE OUTPUT of a tag, which would silently replace the first."""
     sinks: dict[str, Fragment] = {}
     tags: dict[str, Fragment] = {}
     for one in statements:

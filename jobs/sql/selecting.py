@@ -1,4 +1,4 @@
-"""SELECT, its joins and its windows."""
+"""Parses SELECT with its joins and windows."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _JOINS: dict[tuple[str, ...], How] = {
     ("FULL", "JOIN"): "full",
     ("FULL", "OUTER", "JOIN"): "full",
 }
-# Of the ways in which rows find each other those that stand between JOIN and what is joined.
+# The kinds of joins whose keyword is placed between JOIN and the joined view.
 _NAMED_WAYS: dict[tuple[str, ...], Literal["temporal", "broadcast", "lookup"]] = {
     ("VERSIONS", "OF"): "temporal",
     ("BROADCAST",): "broadcast",
@@ -38,9 +38,9 @@ _CLAUSES = (
 )
 _IN_WINDOW = tuple(("IN", name, "(") for name in _WINDOWS)
 _JOIN_WAYS = "WITHIN '-1m' AND '1m', IN TUMBLE('5m'), EMIT CHANGES or EMIT CURRENT; or JOIN VERSIONS OF, JOIN BROADCAST, JOIN TABLE"
-# They would take what goes aside away.
+# They would drop the rows of side outputs.
 _GENERATORS = frozenset({"explode", "explode_outer", "posexplode", "posexplode_outer", "inline", "inline_outer", "stack"})
-# What Spark's SQL has and a stream has not, or not in this form; with what to write instead.
+# Spark SQL that is not supported for streams, or not in this form; with its replacement.
 _NOT_HERE = {
     ("DISTINCT",): "DEDUPLICATE view BY ... WITHIN ...",
     ("ORDER", "BY"): "TOP n OF view ORDER BY ...",
@@ -50,7 +50,7 @@ _NOT_HERE = {
 
 
 def select(cursor: Cursor) -> Select:
-    """Reads a SELECT; a UNION ALL behind it is left."""
+    """Parses a SELECT, up to a UNION ALL."""
     cursor.expect("SELECT")
     _refuse(cursor, ("DISTINCT",))
     items = tuple(_item(one) for one in cursor.split(("FROM",)).by_comma())
@@ -70,7 +70,7 @@ def select(cursor: Cursor) -> Select:
 
 
 def window(cursor: Cursor) -> Window:
-    """Reads a window."""
+    """Parses a window."""
     kind = next((name for name in _WINDOWS if cursor.sees(name)), None)
     if kind is None:
         raise cursor.refused(f"a window: {', '.join(_WINDOWS)}")
@@ -126,7 +126,7 @@ def _without_name(cursor: Cursor) -> Fragment:
 
 
 def _only_a_row(cursor: Cursor, expression: list[Token]) -> None:
-    """Refuses what would look at other rows."""
+    """Rejects expressions that refer to other rows."""
     for token, after in itertools.pairwise(expression):
         if token.text.upper() == "OVER" and after.text == "(":
             raise cursor.script.refused(token, "no OVER, which is unbounded on a stream", "use TOP, DEDUPLICATE or MATCH")
@@ -173,7 +173,7 @@ def _join(cursor: Cursor, left: Ref) -> Join | None:
 
 
 def _way(cursor: Cursor) -> Within | InWindow | Regular:
-    """How long the rows of a plain JOIN wait for each other."""
+    """How long the rows of a plain JOIN are kept."""
     if cursor.accept("WITHIN"):
         lower = cursor.string()
         cursor.expect("AND")
@@ -189,7 +189,7 @@ def _way(cursor: Cursor) -> Within | InWindow | Regular:
 
 
 def _keys(condition: list[Token], left: str, right: str) -> tuple[tuple[str, str], ...]:
-    """Pairs of fields of ``left.a = right.b AND ...``; nothing if it is anything else."""
+    """Pairs of fields of ``left.a = right.b AND ...``; empty for any other condition."""
     texts = [token.text.strip("`") for token in condition]
     pairs: list[tuple[str, str]] = []
     while len(texts) >= 7 and texts[1] == "." and texts[3] in ("=", "==") and texts[5] == ".":

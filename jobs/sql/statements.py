@@ -1,6 +1,6 @@
-"""What an SQL app can say, once it is read.
+"""Statements of an SQL app, as parsed.
 
-Names that are used are kept with their place, so that every fault has its line.
+References are kept with their position, so that every error has its line.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from typing import ClassVar, Literal
 from penstock.jobs.sql.tokens import Fragment
 
 How = Literal["inner", "left", "full"]
-# Each kind of join and the block that it is.
+# Kind of join -> its block.
 JOIN_BLOCKS = {
     "interval": "interval_join",
     "window": "window_join",
@@ -20,7 +20,7 @@ JOIN_BLOCKS = {
     "broadcast": "broadcast_join",
     "lookup": "lookup_join",
 }
-# Of these the blocks that keep no state, as `penstock.jobs.spec.app_module.STATEFUL_BLOCKS` has it.
+# The stateless ones of these blocks, see `penstock.jobs.spec.app_module.STATEFUL_BLOCKS`.
 _STATELESS = {"lookup_join"}
 
 
@@ -37,7 +37,7 @@ class Window:
 
 @dataclass(frozen=True)
 class Item:
-    """A column of a SELECT; of a star the name is ``*``."""
+    """A column of a SELECT; the name of a star is ``*``."""
 
     expression: Fragment
     name: str
@@ -45,7 +45,7 @@ class Item:
 
 @dataclass(frozen=True)
 class Ref:
-    """A view or source in a FROM, by what it goes and what its rows are known by."""
+    """A view or source in a FROM, its alias and its key."""
 
     view: Fragment
     alias: str
@@ -71,7 +71,7 @@ class InWindow:
 
 @dataclass(frozen=True)
 class Regular:
-    """``EMIT CHANGES`` or ``EMIT CURRENT``, where it is given with how long rows are ``KEPT`` before it: a regular join."""
+    """``EMIT CHANGES`` or ``EMIT CURRENT``, optionally after how long rows are ``KEPT``: a regular join."""
 
     kind: ClassVar[str] = "regular"
     emit: Literal["changes", "current"]
@@ -80,14 +80,14 @@ class Regular:
 
 @dataclass(frozen=True)
 class Join:
-    """The other side of a FROM.
+    """The joined side of a FROM.
 
     Args:
-        way: by which rows find each other; those that have nothing more to say are their name.
-        how: which rows without partner are told.
-        right: the other side; of a lookup the table.
-        keys: pairs of a field of the left and one of the right side.
-        condition: what stands behind ON.
+        way: kind of the join; a kind without parameters is its name.
+        how: which rows without a match are emitted.
+        right: the joined side; the table of a lookup.
+        keys: pairs of a field of the left side and one of the right side.
+        condition: condition after ON.
     """
 
     way: Within | InWindow | Regular | Literal["temporal", "broadcast", "lookup"]
@@ -98,13 +98,13 @@ class Join:
 
     @property
     def kind(self) -> str:
-        """Its name in `JOIN_BLOCKS`."""
+        """Key of the kind in `JOIN_BLOCKS`."""
         return self.way if isinstance(self.way, str) else self.way.kind
 
 
 @dataclass(frozen=True)
 class Group:
-    """GROUP BY with its window and when its results are told."""
+    """GROUP BY with its window and when its results are emitted."""
 
     keys: tuple[str, ...]
     window: Window | None
@@ -141,14 +141,14 @@ class Select:
 
     @property
     def blocks(self) -> tuple[str, ...]:
-        """The blocks that keep state for it."""
+        """The stateful blocks that it uses."""
         joined = JOIN_BLOCKS[self.join.kind] if self.join else ""
         joins = [joined] if joined and joined not in _STATELESS else []
         return (*joins, *(["aggregate"] if self.group else []))
 
     @property
     def is_route(self) -> bool:
-        """Whether it gives rows of a view as they are, all or those for which a condition holds."""
+        """Whether it passes on the rows of a view unchanged, all or those that meet a condition."""
         plain = self.join is None and self.group is None and self.explode is None
         return plain and [item.name for item in self.items] == ["*"]
 
@@ -166,7 +166,7 @@ class Union:
 
     @property
     def blocks(self) -> tuple[str, ...]:
-        """The blocks that keep state for it."""
+        """The stateful blocks that it uses."""
         return tuple(block for part in self.parts for block in part.blocks)
 
 

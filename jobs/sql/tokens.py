@@ -1,4 +1,4 @@
-"""The words of an SQL app, each with its place."""
+"""Tokens of an SQL app with their positions."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from pathlib import Path
 from penstock.jobs.errors import SqlRefused
 from penstock.sizing.errors import Place
 
-# Longer ones first. What is between tokens has no name.
+# Longer ones first. Characters between tokens match no group.
 _TOKEN = re.compile(
     r"(?:\s+|--[^\n]*|/\*.*?\*/)"
     r"|(?P<string>'(?:[^'\\]|\\.|'')*'|\"(?:[^\"\\]|\\.|\"\")*\")"
@@ -20,19 +20,19 @@ _TOKEN = re.compile(
     re.DOTALL,
 )
 _CLOSES = {")": "(", "]": "["}
-# A file is a page or ten, as a module is.
+# Apps have a page or ten, as modules do.
 MAX_BYTES = 1_000_000
 
 
 @dataclass(frozen=True)
 class Token:
-    """A word, a text in quotes, a number or a symbol.
+    """A word, a string literal, a quoted name, a number or a symbol.
 
     Args:
         kind: ``word``, ``string``, ``quoted``, ``number`` or ``symbol``.
-        text: as it stands in the file.
+        text: text in the file.
         start: index of its first character.
-        depth: how many brackets are open around it.
+        depth: number of open brackets around it.
     """
 
     kind: str
@@ -42,17 +42,17 @@ class Token:
 
     @property
     def end(self) -> int:
-        """Index behind its last character."""
+        """Index after its last character."""
         return self.start + len(self.text)
 
 
 @dataclass(frozen=True)
 class Fragment:
-    """A piece of the file, as it stands there.
+    """A fragment of the file, unchanged.
 
     Args:
-        text: the piece.
-        line: its first one, from 1.
+        text: the fragment.
+        line: its first line, from 1.
     """
 
     text: str
@@ -61,17 +61,17 @@ class Fragment:
 
 @dataclass(frozen=True)
 class Script:
-    """The whole file."""
+    """Text of the whole file."""
 
     path: Path
     text: str
 
     def line(self, index: int) -> int:
-        """The line of a character, from 1."""
+        """Line of a character, from 1."""
         return self.text.count("\n", 0, index) + 1
 
     def refused(self, where: Token | Fragment | int, need: str, fix: str, *, given: str = "") -> SqlRefused:
-        """The error for what stands at a place."""
+        """The error for the text at a position."""
         if isinstance(where, Fragment):
             return SqlRefused(at=Place(file=str(self.path), line=where.line), given=given or short(where.text), need=need, fix=fix)
         index = where.start if isinstance(where, Token) else where
@@ -81,16 +81,16 @@ class Script:
 
 
 def short(text: str) -> str:
-    """A piece of text on one line, cut if it is long."""
+    """A fragment on one line, truncated if it is long."""
     line = " ".join(text.split())
     return line if len(line) <= 60 else f"{line[:57]}..."
 
 
 def tokens(script: Script) -> list[Token]:
-    """All tokens of a file; what is within brackets is deeper than the brackets.
+    """All tokens of a file; those within brackets are one level deeper than the brackets.
 
     Raises:
-        SqlRefused: SPEC-045 for a text, a comment or a bracket without its other end.
+        SqlRefused: SPEC-045 for an unterminated string, comment or bracket.
     """
     result: list[Token] = []
     opened: list[Token] = []
