@@ -248,8 +248,8 @@ def __getattr__(name: str) -> Any:
     if name not in _HOMES:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     # Kept, so that the next use costs nothing.
-    globals()[name] = found = getattr(importlib.import_module(_HOMES[name]), name)
-    return found
+    globals()[name] = attribute = getattr(importlib.import_module(_HOMES[name]), name)
+    return attribute
 
 
 def home_of(name: str) -> str:

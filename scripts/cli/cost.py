@@ -69,8 +69,8 @@ def run(arguments: argparse.Namespace) -> int:
     sys.stdout.write(_rendered(priced, arguments.output))
     sys.stdout.flush()
     for one in priced:
-        for found in one.plan.violations:
-            print(found.render(), file=sys.stderr)
+        for violation in one.plan.violations:
+            print(violation.render(), file=sys.stderr)
     return 0 if all(one.plan.feasible for one in priced) else Infeasible.exit_code
 
 
@@ -102,12 +102,12 @@ def _rendered(priced: Sequence[Priced], output: str) -> str:
     if len(priced) == 1:
         return _rendered_bill(priced[0], output)
     before, after = priced
-    found = difference(before.bill, after.bill)
+    result = difference(before.bill, after.bill)
     if output == "table":
-        return cost_table.render_difference(found, before.title, after.title, screen_of(sys.stdout, os.environ))
+        return cost_table.render_difference(result, before.title, after.title, screen_of(sys.stdout, os.environ))
     if output == "markdown":
-        return cost_markdown.render_difference(found, before.title, after.title)
-    changes = found.model_dump(mode="json", by_alias=True, exclude={"before", "after"})
+        return cost_markdown.render_difference(result, before.title, after.title)
+    changes = result.model_dump(mode="json", by_alias=True, exclude={"before", "after"})
     sides = {"before": _document(before), "after": _document(after)}
     return as_text({"schemaVersion": SCHEMA_VERSION, **sides, "difference": changes}, output)
 

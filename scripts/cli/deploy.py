@@ -97,7 +97,7 @@ def _unlock(deployment: Deployment, arguments: argparse.Namespace) -> None:
 
 def _tell(arguments: argparse.Namespace, deployment: Deployment, done: Sequence[DeployedStack]) -> None:
     """The result; outputs only after an apply, because before one they may not exist."""
-    found = outputs(deployment) if not arguments.plan_only else {}
+    outputs_by_stack = outputs(deployment) if not arguments.plan_only else {}
     if arguments.output != "table":
         spec = deployment.aws.environment.spec
         document: dict[str, Any] = {
@@ -107,11 +107,11 @@ def _tell(arguments: argparse.Namespace, deployment: Deployment, done: Sequence[
             "region": spec.region,
             "stacks": changes_table.document(deployment.planned),
             "applied": [_applied(stack) for stack in done if stack.applied is not None],
-            "outputs": found,
+            "outputs": outputs_by_stack,
         }
         sys.stdout.write(as_text(document, arguments.output))
         return
-    for stack, values in found.items():
+    for stack, values in outputs_by_stack.items():
         sys.stdout.write(f"\n{stack}\n" + "".join(f"  {name} = {value}\n" for name, value in values.items()))
 
 

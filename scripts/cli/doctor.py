@@ -39,7 +39,7 @@ def run(arguments: argparse.Namespace) -> int:
         from penstock.scripts.provisioning.aws_access import AwsAccess
 
         groups[f"environment {environment.name}"] = cloud.look(AwsAccess(environment))
-    found = [finding for findings in groups.values() for finding in findings]
+    findings_of_all = [finding for findings in groups.values() for finding in findings]
     if arguments.output == "table":
         for group, findings in groups.items():
             sys.stdout.write(f"{group}\n\n{_table(findings)}\n")
@@ -47,7 +47,7 @@ def run(arguments: argparse.Namespace) -> int:
         listed = [{"group": group, **finding.document()} for group, findings in groups.items() for finding in findings]
         document = {"schemaVersion": SCHEMA_VERSION, "environment": environment.name if environment else None, "findings": listed}
         sys.stdout.write(as_text(document, arguments.output))
-    return ToolMissing.exit_code if any(finding.state == MISSING for finding in found) else 0
+    return ToolMissing.exit_code if any(finding.state == MISSING for finding in findings_of_all) else 0
 
 
 def _table(findings: Sequence[Finding]) -> str:

@@ -52,8 +52,8 @@ def run(path: Path, output: str, out: Path | None = None) -> int:
         sys.stdout.write(made.text if output == "yaml" else f"{table(made, rows, screen_of(sys.stdout, os.environ))}\n{made.text}")
     sys.stdout.flush()
     if output != "json":
-        for found in planned.violations:
-            print(found.render(), file=sys.stderr)
+        for violation in planned.violations:
+            print(violation.render(), file=sys.stderr)
     return 0 if planned.feasible else Infeasible.exit_code
 
 
@@ -94,7 +94,7 @@ def _document(made: Conversion, planned: Plan, rows: Sequence[Row]) -> dict[str,
         "comparison": [row.model_dump(mode="json") for row in rows],
         "notes": [note.model_dump(mode="json") for note in made.notes],
         "feasible": planned.feasible,
-        "violations": [found.model_dump(mode="json") for found in planned.violations],
+        "violations": [violation.model_dump(mode="json") for violation in planned.violations],
     }
 
 

@@ -109,13 +109,13 @@ def _jobs(arguments: argparse.Namespace, faults: list[PenstockError]) -> tuple[L
 
 
 def _manifests(paths: Sequence[Path], faults: list[PenstockError]) -> Manifests:
-    found = Manifests()
+    manifests = Manifests()
     for path in paths:
         try:
-            found = found.plus(read_manifests(path))
+            manifests = manifests.plus(read_manifests(path))
         except PenstockError as error:
             faults += error.errors
-    return found
+    return manifests
 
 
 def _catalog(path: Path | None, environment: LintedEnvironment | None) -> Catalog:

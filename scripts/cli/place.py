@@ -55,11 +55,11 @@ def nodes_of(environment: str | None, catalog: Path | None = None) -> Nodes:
     """
     if environment is None:
         return Nodes(catalog_file(catalog) if catalog else shipped(), NodeSettings())
-    found = where(environment, catalog)
-    if found.cluster is None:
+    location = where(environment, catalog)
+    if location.cluster is None:
         need = "an environment with a cluster: network, eks and nodes"
         raise WrongUsage(given=f"environment {environment}", need=need, fix="omit it to use Karpenter's defaults")
-    return Nodes(found.cluster.catalog, found.cluster.node_settings, found.cluster.zones)
+    return Nodes(location.cluster.catalog, location.cluster.node_settings, location.cluster.zones)
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -115,16 +115,16 @@ def read_file(path: Path) -> Scenario:
 
 
 def _decisions(paths: Sequence[Path], nodes: Nodes) -> list[tuple[Path, Scenario, Decision]]:
-    found: list[tuple[Path, Scenario, Decision]] = []
+    decisions: list[tuple[Path, Scenario, Decision]] = []
     faults: list[PenstockError] = []
     for path in paths:
         try:
             scenario = read_file(path)
-            found.append((path, scenario, decide(scenario, nodes)))
+            decisions.append((path, scenario, decide(scenario, nodes)))
         except PenstockError as error:
             faults += locate(error, str(path)).errors
     raise_all(faults)
-    return found
+    return decisions
 
 
 def _json(path: Path) -> Any:
@@ -161,11 +161,11 @@ def _unreadable(path: Path, given: str, need: str) -> UnreadableScenario:
 
 
 def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    found = dict(pairs)
-    if len(found) != len(pairs):
+    mapping = dict(pairs)
+    if len(mapping) != len(pairs):
         names = [name for name, _ in pairs]
         raise ValueError(f"the key {next(name for name in names if names.count(name) > 1)!r} is duplicated in an object")
-    return found
+    return mapping
 
 
 def _no_constant(text: str) -> NoReturn:

@@ -35,14 +35,14 @@ def run(arguments: argparse.Namespace) -> int:
     Returns:
         0, or 3 for an infeasible plan; its page is written anyway.
     """
-    there = where(arguments.environment, arguments.catalog, arguments.prices)
-    job = planned_job(arguments.spec, there, arguments.app_path)
+    location = where(arguments.environment, arguments.catalog, arguments.prices)
+    job = planned_job(arguments.spec, location, arguments.app_path)
     out: Path = arguments.out or Path(f"{job.name}-report.html")
     check(out)
-    write(out, page.render(job.plan, job.name, there.environment.name, job.targets.load))
+    write(out, page.render(job.plan, job.name, location.environment.name, job.targets.load))
     print(out, flush=True)
-    for found in job.plan.violations:
-        print(found.render(), file=sys.stderr)
+    for violation in job.plan.violations:
+        print(violation.render(), file=sys.stderr)
     return 0 if job.plan.feasible else Infeasible.exit_code
 
 

@@ -51,10 +51,10 @@ def run(arguments: argparse.Namespace) -> int:
         from penstock.scripts.cli import from_flink  # only here: a plan needs nothing of Flink
 
         return from_flink.run(arguments.from_flink, arguments.output, arguments.out)
-    there = where(arguments.environment, arguments.catalog, arguments.prices)
-    jobs = [planned_job(spec, there, arguments.app_path) for spec in arguments.specs]
+    location = where(arguments.environment, arguments.catalog, arguments.prices)
+    jobs = [planned_job(spec, location, arguments.app_path) for spec in arguments.specs]
     _check_names(jobs)
-    return _one(jobs[0], arguments) if len(jobs) == 1 else _several(jobs, there, arguments)
+    return _one(jobs[0], arguments) if len(jobs) == 1 else _several(jobs, location, arguments)
 
 
 def _check(arguments: argparse.Namespace) -> None:
@@ -86,13 +86,13 @@ def _one(job: PlannedJob, arguments: argparse.Namespace) -> int:
     return 0 if job.plan.feasible else Infeasible.exit_code
 
 
-def _several(jobs: Sequence[PlannedJob], there: Where, arguments: argparse.Namespace) -> int:
-    if there.cluster is None:
+def _several(jobs: Sequence[PlannedJob], location: Where, arguments: argparse.Namespace) -> int:
+    if location.cluster is None:
         need = "an environment with a cluster, for jobs to share"
         raise WrongUsage(
-            given=f"the environment {there.environment.name}", need=need, fix="size them one by one, or use another environment"
+            given=f"the environment {location.environment.name}", need=need, fix="size them one by one, or use another environment"
         )
-    shared = plan_together({job.name: job.plan for job in jobs}, there.cluster)
+    shared = plan_together({job.name: job.plan for job in jobs}, location.cluster)
     if arguments.output == "table":
         _print_several(jobs, shared, explain=arguments.explain)
     else:
@@ -122,8 +122,8 @@ def _draw(plan: Plan) -> None:
 
 def _tell(violations: Sequence[Violation]) -> None:
     sys.stdout.flush()
-    for found in violations:
-        print(found.render(), file=sys.stderr)
+    for violation in violations:
+        print(violation.render(), file=sys.stderr)
 
 
 def _document(plan: Plan, *, explain: bool) -> dict[str, Any]:

@@ -42,15 +42,15 @@ def run(arguments: argparse.Namespace) -> int:
     with Steps().at("synth", f"the stacks of {environment.name}") as step:
         stacks = in_order(synthesized(environment, arguments.out, planned=planned))
         step.said = f"{len(stacks)} stacks in {arguments.out}"
-    found = [(stack, len(stack.resources())) for stack in stacks]
+    counts = [(stack, len(stack.resources())) for stack in stacks]
     if arguments.output == "table":
         columns = (Column("stack"), Column("resources", right=True), Column("depends on", wraps=True))
-        rows = [(stack.name, f"{count:,}", ", ".join(stack.dependencies) or "-") for stack, count in found]
+        rows = [(stack.name, f"{count:,}", ", ".join(stack.dependencies) or "-") for stack, count in counts]
         print("\n".join(table(columns, rows, screen_of(sys.stdout, os.environ), indent=0)))
         return 0
     listed = [
         {"name": stack.name, "folder": str(stack.folder), "resources": count, "dependencies": list(stack.dependencies)}
-        for stack, count in found
+        for stack, count in counts
     ]
     document = {"schemaVersion": SCHEMA_VERSION, "environment": environment.name, "stacks": listed}
     sys.stdout.write(as_text(document, arguments.output))

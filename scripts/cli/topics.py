@@ -64,8 +64,8 @@ def run(arguments: argparse.Namespace) -> int:
     ca_file = None if arguments.ca_file is None else str(arguments.ca_file)
     reached = access(environment, arguments.brokers, arguments.security, ca_file)
     brokers = TopicBrokers(reached)
-    found = brokers.found(topic.name for topic in wanted)
-    planned = changes(wanted, found, lose_records=arguments.lose_records)
+    existing = brokers.found(topic.name for topic in wanted)
+    planned = changes(wanted, existing, lose_records=arguments.lose_records)
     faults = [*_refused(planned), *brokers.refusals(planned)]
     headline = f"topics of {environment.name} on {reached.address}"
     if arguments.action == "apply" and not faults:

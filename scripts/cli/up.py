@@ -254,16 +254,16 @@ def _check(one: LocalRun, steps: Steps) -> None:
     with steps.at("check", "reading the results back and computing the expected results") as step:
         expected = one.expectation()
         outcome = one.outcome(expected)
-        found = verdict.judge(outcome, expected) if expected else verdict.balance(outcome)
+        judge = verdict.judge(outcome, expected) if expected else verdict.balance(outcome)
         step.said = "results read back"
-    _show(one, outcome, found, steps)
-    if found.differences:
+    _show(one, outcome, judge, steps)
+    if judge.differences:
         raise WrongResult(
-            path=one.job.name, given="\n       ".join(found.differences), need=found.checked, fix="check the job, or its expectation"
+            path=one.job.name, given="\n       ".join(judge.differences), need=judge.checked, fix="check the job, or its expectation"
         )
 
 
-def _show(one: LocalRun, outcome: Outcome, found: Verdict, steps: Steps) -> None:
+def _show(one: LocalRun, outcome: Outcome, judged: Verdict, steps: Steps) -> None:
     fed = ", ".join(f"{place} {records:,}" for place, records in one.given.items())
     flush = sum(len(what.flush) for what in one.fed.values())
     steps.line("in", f"{outcome.rows_in:,} records ({fed})" + (f"; {flush} flush events not counted" if flush else ""))
@@ -279,7 +279,7 @@ def _show(one: LocalRun, outcome: Outcome, found: Verdict, steps: Steps) -> None
     steps.line(
         "throughput", f"{rate:,.0f} records/s over {one.micro_batches} micro-batches, {one.processing_ms / 1000:.1f} s of processing"
     )
-    steps.line("verdict", f"{'WRONG' if found.differences else 'correct'}: {found.checked}")
+    steps.line("verdict", f"{'WRONG' if judged.differences else 'correct'}: {judged.checked}")
 
 
 def _stay(runs: list[LocalRun], local: LocalEnvironment, steps: Steps) -> None:

@@ -36,9 +36,9 @@ def cause(kind: type[PenstockError]) -> str:
 
 def rendered() -> str:
     """The page, in Markdown."""
-    found = errors()
+    by_package = errors()
     codes = [f"- {code}: {what}" for code, what in _EXIT_CODES.items()]
-    sections = [line for package, kinds in found.items() if kinds for line in _section(package, kinds)]
+    sections = [line for package, kinds in by_package.items() if kinds for line in _section(package, kinds)]
     head = [
         "# Errors",
         "",
@@ -59,16 +59,16 @@ def _classes(package: str) -> list[type[PenstockError]]:
 
 
 def _error_modules(package: str) -> list[str]:
-    found = pkgutil.iter_modules(importlib.import_module(package).__path__, f"{package}.")
-    inner = [name for module in found if module.ispkg for name in _error_modules(module.name)]
+    modules = pkgutil.iter_modules(importlib.import_module(package).__path__, f"{package}.")
+    inner = [name for module in modules if module.ispkg for name in _error_modules(module.name)]
     own = f"{package}.errors"
     return [own, *inner] if importlib.util.find_spec(own) is not None else inner
 
 
 def _own_classes(name: str) -> list[type[PenstockError]]:
     module = importlib.import_module(name)
-    found = [kind for _, kind in inspect.getmembers(module, inspect.isclass) if issubclass(kind, PenstockError)]
-    return [kind for kind in found if kind.__module__ == name and "code" in kind.__dict__ and kind is not Faults]
+    classes = [kind for _, kind in inspect.getmembers(module, inspect.isclass) if issubclass(kind, PenstockError)]
+    return [kind for kind in classes if kind.__module__ == name and "code" in kind.__dict__ and kind is not Faults]
 
 
 def _section(package: str, kinds: list[type[PenstockError]]) -> list[str]:

@@ -64,16 +64,16 @@ class Row(NamedTuple):
 def rows() -> list[Row]:
     """All the settings, sorted by name."""
     classes, names = _from_the_jars()
-    found = {key: Row(key, "family" if key.endswith(".") else "named") for key in names}
+    by_key = {key: Row(key, "family" if key.endswith(".") else "named") for key in names}
     with _gateway() as gateway:
         jvm = gateway.jvm
         for key, entry in _entries(jvm, classes).items():
-            found[key] = Row(key, _kind(entry))
+            by_key[key] = Row(key, _kind(entry))
         for row in [*_renamed(jvm), *_deprecated(jvm), *_removed(jvm)]:
             # What is registered under a name of its own is at most deprecated.
-            kind = found[row.key].kind if row.key in found and row.kind == "deprecated" else row.kind
-            found[row.key] = row._replace(kind="named" if kind == "deprecated" else kind)
-    return [found[key] for key in sorted(found) if not key.startswith("spark.test")]
+            kind = by_key[row.key].kind if row.key in by_key and row.kind == "deprecated" else row.kind
+            by_key[row.key] = row._replace(kind="named" if kind == "deprecated" else kind)
+    return [by_key[key] for key in sorted(by_key) if not key.startswith("spark.test")]
 
 
 @contextmanager
@@ -212,16 +212,16 @@ def _renamed(jvm: Any) -> Iterator[Row]:
 def _deprecated(jvm: Any) -> Iterator[Row]:
     core = [pair._2() for pair in _each(_field(jvm, "deprecatedConfigs"))]
     sql = [pair._2() for pair in _each(_sql(jvm).deprecatedSQLConfigs())]
-    for found in core:
-        yield Row(found.key(), "deprecated", _note("deprecated", found.version(), found.deprecationMessage()))
-    for found in sql:
-        yield Row(found.key(), "deprecated", _note("deprecated", found.version(), found.comment()))
+    for setting in core:
+        yield Row(setting.key(), "deprecated", _note("deprecated", setting.version(), setting.deprecationMessage()))
+    for setting in sql:
+        yield Row(setting.key(), "deprecated", _note("deprecated", setting.version(), setting.comment()))
 
 
 def _removed(jvm: Any) -> Iterator[Row]:
     for pair in _each(_sql(jvm).removedSQLConfigs()):
-        found = pair._2()
-        yield Row(found.key(), "removed", _note("removed", found.version(), found.comment()))
+        setting = pair._2()
+        yield Row(setting.key(), "removed", _note("removed", setting.version(), setting.comment()))
 
 
 def _note(what: str, version: str, comment: str) -> str:

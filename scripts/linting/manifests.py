@@ -82,12 +82,12 @@ def read_manifests(path: Path) -> Manifests:
     Raises:
         PenstockError: SPEC-001, SPEC-002, SPEC-003 or SPEC-011; several come as `Faults`.
     """
-    found = Manifests()
+    manifests = Manifests()
     for document in _documents(path):
         for root in _objects(document):
             for part in _object(_Object(document, root)):
-                found = found.plus(part)
-    return found
+                manifests = manifests.plus(part)
+    return manifests
 
 
 class _Object:
@@ -124,11 +124,11 @@ class _Object:
 
     def texts(self, *path: str | int) -> dict[str, str]:
         """A mapping of texts, as labels are; what is no text is refused."""
-        found = self.mapping(*path)
-        for key, value in found.items():
+        mapping = self.mapping(*path)
+        for key, value in mapping.items():
             if not isinstance(value, str):
                 self.refuse((*path, key), "a string: quote it")
-        return {key: value for key, value in found.items() if isinstance(value, str)}
+        return {key: value for key, value in mapping.items() if isinstance(value, str)}
 
     def where(self, *path: str | int) -> Where:
         """A field with its line."""
@@ -165,145 +165,145 @@ class _Object:
         )
 
 
-def _object(found: _Object) -> Iterator[Manifests]:
-    if RENAMED.get(found.kind, found.kind) == "NodePool":
-        yield _node_pool(found)
-    elif RENAMED.get(found.kind, found.kind) == "EC2NodeClass":
-        yield Manifests(manifests=(found.manifest(properties=_node_class(found)),))
-    elif found.kind in _TEMPLATES:
-        pods = _pods(found, _TEMPLATES[found.kind], f"{found.kind} {found.name}", _role(found, _TEMPLATES[found.kind]))
-        yield Manifests(pods=(pods,), manifests=(found.manifest(),))
-    elif found.kind in _SPARK_KINDS:
-        yield _spark_application(found, _SPARK_KINDS[found.kind])
-    elif found.kind == "PodDisruptionBudget":
-        yield Manifests(budgets=(LintedBudget(match_labels=found.texts("spec", "selector", "matchLabels")),))
+def _object(item: _Object) -> Iterator[Manifests]:
+    if RENAMED.get(item.kind, item.kind) == "NodePool":
+        yield _node_pool(item)
+    elif RENAMED.get(item.kind, item.kind) == "EC2NodeClass":
+        yield Manifests(manifests=(item.manifest(properties=_node_class(item)),))
+    elif item.kind in _TEMPLATES:
+        pods = _pods(item, _TEMPLATES[item.kind], f"{item.kind} {item.name}", _role(item, _TEMPLATES[item.kind]))
+        yield Manifests(pods=(pods,), manifests=(item.manifest(),))
+    elif item.kind in _SPARK_KINDS:
+        yield _spark_application(item, _SPARK_KINDS[item.kind])
+    elif item.kind == "PodDisruptionBudget":
+        yield Manifests(budgets=(LintedBudget(match_labels=item.texts("spec", "selector", "matchLabels")),))
 
 
-def _node_pool(found: _Object) -> Manifests:
-    unknown = [(*path, key) for path, known in _NODE_POOL_FIELDS.items() for key in found.mapping(*path) if key not in known]
+def _node_pool(item: _Object) -> Manifests:
+    unknown = [(*path, key) for path, known in _NODE_POOL_FIELDS.items() for key in item.mapping(*path) if key not in known]
     try:
-        pool = NodePool.model_validate(_read_part(found))
+        pool = NodePool.model_validate(_read_part(item))
     except ValidationError as invalid:
-        found.refuse_all(invalid, ())
-        return Manifests(manifests=(found.manifest(unknown),))
+        item.refuse_all(invalid, ())
+        return Manifests(manifests=(item.manifest(unknown),))
     fields = {
-        "requirements": found.where("spec", "template", "spec", "requirements"),
-        "taints": found.where("spec", "template", "spec", "taints"),
-        "disruption": found.where("spec", "disruption"),
-        "expireAfter": found.where("spec", "template", "spec", "expireAfter"),
+        "requirements": item.where("spec", "template", "spec", "requirements"),
+        "taints": item.where("spec", "template", "spec", "taints"),
+        "disruption": item.where("spec", "disruption"),
+        "expireAfter": item.where("spec", "template", "spec", "expireAfter"),
     }
-    for index in _kept(found):
-        fields[f"requirements[{len(fields) - 4}]"] = found.where("spec", "template", "spec", "requirements", index)
-    return Manifests(pools=(LintedPool(pool=pool, where=found.where(), fields=fields),), manifests=(found.manifest(unknown),))
+    for index in _kept(item):
+        fields[f"requirements[{len(fields) - 4}]"] = item.where("spec", "template", "spec", "requirements", index)
+    return Manifests(pools=(LintedPool(pool=pool, where=item.where(), fields=fields),), manifests=(item.manifest(unknown),))
 
 
-def _read_part(found: _Object) -> dict[str, Any]:
+def _read_part(item: _Object) -> dict[str, Any]:
     """A NodePool without what no rule looks at: it might be refused as not modelled."""
-    node = found.mapping("spec", "template", "spec")
+    node = item.mapping("spec", "template", "spec")
     known = _NODE_POOL_FIELDS["spec", "template", "spec"]
     kept = {key: value for key, value in node.items() if key in known and key != "nodeClassRef"}
     if isinstance(node.get("requirements"), list):
-        kept["requirements"] = [node["requirements"][index] for index in _kept(found)]
-    metadata = {key: value for key, value in found.mapping("spec", "template", "metadata").items() if key in ("labels", "annotations")}
+        kept["requirements"] = [node["requirements"][index] for index in _kept(item)]
+    metadata = {key: value for key, value in item.mapping("spec", "template", "metadata").items() if key in ("labels", "annotations")}
     spec: dict[str, Any] = {"template": {"metadata": metadata, "spec": kept}}
-    spec |= {key: value for key in ("weight", "disruption") if (value := found.get("spec", key)) is not None}
-    spec["limits"] = {name: amount for name, amount in found.mapping("spec", "limits").items() if name in (*RESOURCES, NODES)}
-    return {"metadata": {"name": found.name}, "spec": spec}
+    spec |= {key: value for key in ("weight", "disruption") if (value := item.get("spec", key)) is not None}
+    spec["limits"] = {name: amount for name, amount in item.mapping("spec", "limits").items() if name in (*RESOURCES, NODES)}
+    return {"metadata": {"name": item.name}, "spec": spec}
 
 
-def _kept(found: _Object) -> list[int]:
+def _kept(item: _Object) -> list[int]:
     """The requirements that are read: not those on zones by id, which differ from account to account."""
-    ones = found.get("spec", "template", "spec", "requirements")
+    ones = item.get("spec", "template", "spec", "requirements")
     keys = [one.get("key") if isinstance(one, dict) else None for one in (ones if isinstance(ones, list) else [])]
     return [index for index, key in enumerate(keys) if not isinstance(key, str) or NORMALIZED.get(key, key) != ZONE_ID]
 
 
-def _node_class(found: _Object) -> dict[str, tuple[str, Where]]:
+def _node_class(item: _Object) -> dict[str, tuple[str, Where]]:
     """The properties of an EC2NodeClass that the rules ask for."""
-    properties = {HTTP_TOKENS: (found.text("spec", "metadataOptions", "httpTokens"), found.where("spec", "metadataOptions", "httpTokens"))}
-    terms = found.get("spec", "amiSelectorTerms")
+    properties = {HTTP_TOKENS: (item.text("spec", "metadataOptions", "httpTokens"), item.where("spec", "metadataOptions", "httpTokens"))}
+    terms = item.get("spec", "amiSelectorTerms")
     for index, term in enumerate(terms if isinstance(terms, list) else []):
         alias = term.get("alias") if isinstance(term, dict) else None
         if isinstance(alias, str):
-            properties[ALIAS] = (alias, found.where("spec", "amiSelectorTerms", index, "alias"))
+            properties[ALIAS] = (alias, item.where("spec", "amiSelectorTerms", index, "alias"))
     return {name: found_text for name, found_text in properties.items() if found_text[0]}
 
 
-def _role(found: _Object, template: Path_) -> Role:
+def _role(item: _Object, template: Path_) -> Role:
     """What the pods of a template do, by the labels that Spark and its operators give."""
-    labels = found.texts(*template, "metadata", "labels")
+    labels = item.texts(*template, "metadata", "labels")
     said = labels.get("spark-role") or labels.get("app.kubernetes.io/component") or ""
     return "driver" if said == "driver" else "executor" if said in ("executor", "exec") else "other"
 
 
-def _spark_application(found: _Object, spec: Path_) -> Manifests:
+def _spark_application(item: _Object, spec: Path_) -> Manifests:
     """An application of Kubeflow's operator or of Apache's."""
-    conf = {key: _setting(value) for key, value in found.mapping(*spec, "sparkConf").items() if not isinstance(value, dict | list)}
-    fields = {key: found.where(*spec, "sparkConf", key) for key in conf}
+    conf = {key: _setting(value) for key, value in item.mapping(*spec, "sparkConf").items() if not isinstance(value, dict | list)}
+    fields = {key: item.where(*spec, "sparkConf", key) for key in conf}
     pods: dict[str, LintedPods] = {}
     for role in _ROLES:
-        own = _pods(found, _pod_path(found, spec, role), f"{role} of {found.name}", role, common=found.texts(*spec, "nodeSelector"))
-        pods[role] = selected(own, found.name, conf, fields)
+        own = _pods(item, _pod_path(item, spec, role), f"{role} of {item.name}", role, common=item.texts(*spec, "nodeSelector"))
+        pods[role] = selected(own, item.name, conf, fields)
     # Another Spark has other settings.
-    version = found.text(*spec, "sparkVersion") or found.text(*spec, "runtimeVersions", "sparkVersion")
+    version = item.text(*spec, "sparkVersion") or item.text(*spec, "runtimeVersions", "sparkVersion")
     linted = LintedConf(
-        name=found.name,
+        name=item.name,
         conf=conf,
         executor=pods["executor"],
-        where=found.where(*spec, "sparkConf") if conf else found.where(),
+        where=item.where(*spec, "sparkConf") if conf else item.where(),
         fields=fields,
     )
     confs = (linted,) if not version or version.startswith("4.") else ()
-    return Manifests(pods=tuple(pods.values()), confs=confs, manifests=(found.manifest(),))
+    return Manifests(pods=tuple(pods.values()), confs=confs, manifests=(item.manifest(),))
 
 
-def _pod_path(found: _Object, spec: Path_, role: Role) -> Path_:
+def _pod_path(item: _Object, spec: Path_, role: Role) -> Path_:
     """Where an application says what its driver or executors are: a pod template, or fields as those of one."""
     for path in ((*spec, f"{role}Spec", "podTemplateSpec"), (*spec, role, "template")):
-        if found.mapping(*path):
+        if item.mapping(*path):
             return path
     return (*spec, role)
 
 
-def _pods(found: _Object, template: Path_, name: str, role: Role, *, common: Mapping[str, str] | None = None) -> LintedPods:
+def _pods(item: _Object, template: Path_, name: str, role: Role, *, common: Mapping[str, str] | None = None) -> LintedPods:
     """The pods of a template.
 
     Args:
-        found: the object.
+        item: the object.
         template: where metadata and spec stand; Kubeflow's operator has the fields of both right there.
         name: for people.
         role: what they do.
         common: node selectors that hold for all pods of an application.
     """
-    flat = role != "other" and not found.mapping(*template, "spec")
+    flat = role != "other" and not item.mapping(*template, "spec")
     spec: Path_ = template if flat else (*template, "spec")
     metadata: Path_ = template if flat else (*template, "metadata")
-    selector = found.texts(*spec, "nodeSelector")
-    fields = {f"nodeSelector.{label}": found.where(*spec, "nodeSelector", label) for label in selector}
+    selector = item.texts(*spec, "nodeSelector")
+    fields = {f"nodeSelector.{label}": item.where(*spec, "nodeSelector", label) for label in selector}
     named = (("nodeSelector", ("nodeSelector",)), ("tolerations", ("tolerations",)), ("affinity", _AFFINITY))
-    fields |= {field: found.where(*spec, *path) for field, path in named if found.get(*spec, *path) is not None}
+    fields |= {field: item.where(*spec, *path) for field, path in named if item.get(*spec, *path) is not None}
     return LintedPods(
         name=name,
         role=role,
         node_selector={**(common or {}), **selector},
-        terms=_validated(found, _TERMS, (*spec, *_AFFINITY)),
-        tolerations=_validated(found, _TOLERATIONS, (*spec, "tolerations")),
-        labels=found.texts(*metadata, "labels"),
-        annotations=found.texts(*metadata, "annotations"),
-        where=found.where(*template) if found.mapping(*template) else found.where(),
+        terms=_validated(item, _TERMS, (*spec, *_AFFINITY)),
+        tolerations=_validated(item, _TOLERATIONS, (*spec, "tolerations")),
+        labels=item.texts(*metadata, "labels"),
+        annotations=item.texts(*metadata, "annotations"),
+        where=item.where(*template) if item.mapping(*template) else item.where(),
         fields=fields,
     )
 
 
-def _validated(found: _Object, adapter: TypeAdapter[Any], path: Path_) -> tuple[Any, ...]:
+def _validated(item: _Object, adapter: TypeAdapter[Any], path: Path_) -> tuple[Any, ...]:
     """A list of an object as models; empty where there is none, or where it is refused."""
-    value = found.get(*path)
+    value = item.get(*path)
     if not isinstance(value, list):
         return ()
     try:
         read: tuple[Any, ...] = adapter.validate_python(tuple(value))
     except ValidationError as invalid:
-        found.refuse_all(invalid, path)
+        item.refuse_all(invalid, path)
         return ()
     return read
 

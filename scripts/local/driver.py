@@ -77,7 +77,7 @@ class LocalDriver:
             given = f"code {self._supervised.returncode}; the end of {self.log}:\n{self._supervised.tail()}"
             raise DriverDied(path="driver", given=given, need="a driver that runs until it is stopped", fix="check its log") from None
         if event["event"] == "failed":
-            raise_all(_fault(told) for told in event["errors"])
+            raise_all(_fault(error) for error in event["errors"])
         return event
 
     def stop(self) -> None:
@@ -89,9 +89,9 @@ class LocalDriver:
             self._told.put(json.loads(line))
 
 
-def _fault(told: Mapping[str, Any]) -> PenstockError:
+def _fault(reported: Mapping[str, Any]) -> PenstockError:
     """The error that the driver reported, reconstructed."""
     known = {kind.code: kind for kind in vars(errors).values() if isinstance(kind, type) and hasattr(kind, "code")}
-    at = Place(file=told["file"], line=told["line"], column=told["column"]) if told["file"] else None
-    kind: type[PenstockError] = known.get(told["code"], errors.QueryFailed)
-    return kind(path=told["path"], given=told["given"], need=told["need"], fix=told["fix"], at=at)
+    at = Place(file=reported["file"], line=reported["line"], column=reported["column"]) if reported["file"] else None
+    kind: type[PenstockError] = known.get(reported["code"], errors.QueryFailed)
+    return kind(path=reported["path"], given=reported["given"], need=reported["need"], fix=reported["fix"], at=at)

@@ -164,9 +164,9 @@ class LocalEnvironment:
         """Applies what jobs need first."""
         only = () if self._all_stacks else (_NEEDED,)
         variables = self.aws.environment(os.environ)
-        found = stacks.synthesize(self.environment, self._folder / "cdktf.out", only=only, base=variables)
+        synthesized = stacks.synthesize(self.environment, self._folder / "cdktf.out", only=only, base=variables)
         done: dict[str, Applied] = {}
-        for stack in sorted(found, key=lambda folder: folder.name != _NEEDED):
+        for stack in sorted(synthesized, key=lambda folder: folder.name != _NEEDED):
             if stack.name == _NEEDED:
                 self._to_come = _needed_by_jobs(stack)
             done[stack.name] = self._apply_one(Terraform(stack, environment=variables))

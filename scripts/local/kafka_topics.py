@@ -132,8 +132,8 @@ def read(address: str, topic: str, ends: Mapping[int, int] | None = None) -> lis
         ends: partition -> the first offset not to read; by default the current end.
     """
     # A transaction ends with a control record that consumers do not see, so the end of a partition must be signalled.
-    told = {"enable.partition.eof": True, "isolation.level": "read_committed"}
-    settings = {"group.id": "penstock.reader", "enable.auto.commit": False, "auto.offset.reset": "earliest", **told}
+    reading = {"enable.partition.eof": True, "isolation.level": "read_committed"}
+    settings = {"group.id": "penstock.reader", "enable.auto.commit": False, "auto.offset.reset": "earliest", **reading}
     consumer = Consumer({"bootstrap.servers": address, **settings, **_QUIET})
     try:
         numbers = consumer.list_topics(topic, timeout=_TIMEOUT_S).topics[topic].partitions
@@ -148,11 +148,11 @@ def read(address: str, topic: str, ends: Mapping[int, int] | None = None) -> lis
 
 def recorded(messages: Iterable[Message], flush: frozenset[tuple[int, int]]) -> list[Recorded]:
     """Records as a recording has them."""
-    found = []
+    records = []
     for message in messages:
         place = _place(message)
-        found.append(Recorded(*place, _bytes(message.key()), _bytes(message.value()), place in flush, message.timestamp()[1]))
-    return found
+        records.append(Recorded(*place, _bytes(message.key()), _bytes(message.value()), place in flush, message.timestamp()[1]))
+    return records
 
 
 class _Writing:

@@ -84,8 +84,8 @@ def _batches(s3: S3Client, bucket: str, folder: str) -> Iterator[RecordedBatch]:
         if not name.isdigit():
             continue
         _, metadata, *sources = s3.get_object(Bucket=bucket, Key=item["Key"])["Body"].read().decode().splitlines()
-        told = json.loads(metadata)
-        yield RecordedBatch(int(name), told["batchTimestampMs"], told["batchWatermarkMs"], _ends(sources))
+        fields = json.loads(metadata)
+        yield RecordedBatch(int(name), fields["batchTimestampMs"], fields["batchWatermarkMs"], _ends(sources))
 
 
 def _ends(sources: list[str]) -> dict[str, dict[int, int]]:

@@ -101,8 +101,8 @@ class Results:
         from psycopg.sql import SQL, Identifier
 
         with psycopg.connect(self.connections[sink.connection], row_factory=dict_row) as connection:
-            found = connection.execute(SQL("select * from {}").format(Identifier(*sink.table.split("."))))
-            yield from ({name: value for name, value in _plain(row).items() if not name.startswith("_")} for row in found)
+            table_rows = connection.execute(SQL("select * from {}").format(Identifier(*sink.table.split("."))))
+            yield from ({name: value for name, value in _plain(row).items() if not name.startswith("_")} for row in table_rows)
 
     def _hashes(self, sink: RedisSink) -> Iterator[Row]:
         import redis

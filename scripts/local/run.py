@@ -171,8 +171,8 @@ class LocalRun:
 
     def outcome(self, expected: Expectation | None) -> Outcome:
         """What a reader finds in the bucket and in the topics."""
-        found = {name: self.results.of(name, self.job.spec.job.spec.sinks[name]) for name in self.reading["outputs"]}
-        rows = {name: list(last_of(result.rows, expected.last_by if expected else ())) for name, result in found.items()}
+        results = {name: self.results.of(name, self.job.spec.job.spec.sinks[name]) for name in self.reading["outputs"]}
+        rows = {name: list(last_of(result.rows, expected.last_by if expected else ())) for name, result in results.items()}
         every = [row for some in rows.values() for row in some]
         return Outcome(
             rows_in=sum(self.given.values()),
@@ -181,8 +181,8 @@ class LocalRun:
             late=self._side_output_rows(Tag.LATE),
             filtered=self.totals[Tag.FILTERED],
             unmatched=self.totals[Tag.UNMATCHED],
-            files=sum(result.files for result in found.values()),
-            bytes=sum(result.bytes for result in found.values()),
+            files=sum(result.files for result in results.values()),
+            bytes=sum(result.bytes for result in results.values()),
             counted=Counter(map(canonical, every)) if expected and expected.exact is not None else None,
             measures=expected.measure(every) if expected and expected.measure else {},
             sinks={name: Counter(map(canonical, rows[name])) for name in expected.sinks} if expected else {},

@@ -69,7 +69,9 @@ def judge(outcome: Outcome, expected: Expectation) -> Verdict:
         **{tag: (outcome.side_outputs.get(tag), count) for tag, count in expected.side_outputs.items()},
         **{name: (outcome.measures.get(name), value) for name, value in expected.measures.items()},
     }
-    differences = [f"{name}: got {_shown(found)}, expected {_shown(needed)}" for name, (found, needed) in pairs.items() if found != needed]
+    differences = [
+        f"{name}: got {_shown(actual)}, expected {_shown(needed)}" for name, (actual, needed) in pairs.items() if actual != needed
+    ]
     for sink, rows in expected.sinks.items():
         differences.extend(f"{sink}: {line}" for line in _row_differences(outcome.sinks.get(sink, Counter()), rows))
     if expected.exact is not None and outcome.counted is not None:
@@ -101,8 +103,8 @@ def canonical(row: Mapping[str, Any]) -> str:
     return json.dumps(row, sort_keys=True)
 
 
-def _row_differences(found: Counter[str], needed: Counter[str]) -> Iterable[str]:
-    missing, unexpected = needed - found, found - needed
+def _row_differences(actual: Counter[str], needed: Counter[str]) -> Iterable[str]:
+    missing, unexpected = needed - actual, actual - needed
     for title, rows in (("missing", missing), ("unexpected", unexpected)):
         if rows:
             yield f"{rows.total():,} {title} rows, for example:"

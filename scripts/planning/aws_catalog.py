@@ -148,7 +148,7 @@ def _on_demand(pricing: Any, region: str, steps: Steps) -> dict[str, float]:
             asked = {**_LINUX_BY_THE_HOUR, **kind, "regionCode": region}
             filters = [{"Type": "TERM_MATCH", "Field": field, "Value": value} for field, value in asked.items()]
             for page in _pages(pricing, "get_products", ServiceCode="AmazonEC2", Filters=filters):
-                prices |= dict(found for product in page["PriceList"] if (found := hourly_usd(product)))
+                prices |= dict(price for product in page["PriceList"] if (price := hourly_usd(product)))
         step.said = f"on-demand prices of {len(prices):,} types"
     return prices
 

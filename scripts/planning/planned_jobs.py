@@ -78,7 +78,7 @@ def where(environment_name: str, catalog: Path | None = None, prices: Path | Non
     return Where(environment, cluster(environment, own, prices_file(prices) if prices else None))
 
 
-def planned_job(spec: Path, there: Where, app_path: Sequence[Path] = ()) -> PlannedJob:
+def planned_job(spec: Path, location: Where, app_path: Sequence[Path] = ()) -> PlannedJob:
     """The plan of a spec in an environment.
 
     Raises:
@@ -86,4 +86,4 @@ def planned_job(spec: Path, there: Where, app_path: Sequence[Path] = ()) -> Plan
     """
     spec_file = load(spec)
     wanted = targets(spec_file, list(app_path))
-    return PlannedJob(spec_file, wanted, there, plan(wanted, there.cluster))
+    return PlannedJob(spec_file, wanted, location, plan(wanted, location.cluster))

@@ -34,35 +34,35 @@ def render(bill: Bill, title: str) -> str:
     return "\n".join(rows) + "\n"
 
 
-def render_difference(found: Difference, before: str, after: str) -> str:
+def render_difference(difference: Difference, before: str, after: str) -> str:
     """The difference.
 
     Args:
-        found: the difference.
+        difference: the difference.
         before: what the first bill is of.
         after: what the second bill is of.
     """
-    share = "" if percent(found.percent) == "-" else f" ({percent(found.percent)})"
-    differing = [change for change in found.changes if change.kind != "same"]
-    bills = (found.before, found.after)
+    share = "" if percent(difference.percent) == "-" else f" ({percent(difference.percent)})"
+    differing = [change for change in difference.changes if change.kind != "same"]
+    bills = (difference.before, difference.after)
     rows = [
-        f"## Cost: {cost_table.partly(found)}{usd_change(found.usd_per_month)} USD a month{share}",
+        f"## Cost: {cost_table.partly(difference)}{usd_change(difference.usd_per_month)} USD a month{share}",
         "",
         f"From {_text(before)} to {_text(after)}.",
         "",
-        *_table(["", "USD an hour", "USD a month"], _totals(found)),
+        *_table(["", "USD an hour", "USD a month"], _totals(difference)),
         "",
         *(_changes(differing) if differing else ["No item differs."]),
         "",
-        *_folded(f"All {len(found.after.lines)} items after the change", _lines(found.after)),
-        *_folded("Notes, prices and their dates", _bullets([*_missing(*bills), *cost_table.notes(found.after), *_sources(*bills)])),
+        *_folded(f"All {len(difference.after.lines)} items after the change", _lines(difference.after)),
+        *_folded("Notes, prices and their dates", _bullets([*_missing(*bills), *cost_table.notes(difference.after), *_sources(*bills)])),
     ]
     return "\n".join(rows) + "\n"
 
 
-def _totals(found: Difference) -> list[list[str]]:
-    difference = ["difference", usd_change(found.usd_per_h, decimals=4), usd_change(found.usd_per_month)]
-    return [_total_row("before", found.before), _total_row("after", found.after), difference]
+def _totals(compared: Difference) -> list[list[str]]:
+    difference = ["difference", usd_change(compared.usd_per_h, decimals=4), usd_change(compared.usd_per_month)]
+    return [_total_row("before", compared.before), _total_row("after", compared.after), difference]
 
 
 def _total_row(label: str, bill: Bill) -> list[str]:

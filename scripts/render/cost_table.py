@@ -33,11 +33,11 @@ def render(bill: Bill, title: str, screen: Screen) -> str:
     return "\n".join([headline(bill, title), "", *lines, "", *facts(_footnotes(bill), screen)]) + "\n"
 
 
-def render_difference(found: Difference, before: str, after: str, screen: Screen) -> str:
+def render_difference(difference: Difference, before: str, after: str, screen: Screen) -> str:
     """The difference: a headline, the items that differ, and what the prices are.
 
     Args:
-        found: the difference.
+        difference: the difference.
         before: what the first bill is of.
         after: what the second bill is of.
         screen: where it goes.
@@ -53,16 +53,16 @@ def render_difference(found: Difference, before: str, after: str, screen: Screen
         Column("difference", right=True),
         Column("share", right=True),
     )
-    differing = [change for change in found.changes if change.kind != "same"]
+    differing = [change for change in difference.changes if change.kind != "same"]
     rows = [_change_row(change) for change in differing]
-    whole_before, whole_after = usd(found.before.total.usd_per_month), usd(found.after.total.usd_per_month)
-    label = "total" if found.complete else "known prices"
-    total = ["", label, "", "", "", whole_before, whole_after, usd_change(found.usd_per_month), percent(found.percent)]
-    same = len(found.changes) - len(differing)
+    whole_before, whole_after = usd(difference.before.total.usd_per_month), usd(difference.after.total.usd_per_month)
+    label = "total" if difference.complete else "known prices"
+    total = ["", label, "", "", "", whole_before, whole_after, usd_change(difference.usd_per_month), percent(difference.percent)]
+    same = len(difference.changes) - len(differing)
     unchanged = [f"  ({same} unchanged item{'' if same == 1 else 's'} hidden)", ""] if same else []
     lines = table(columns, map(_held, rows), screen, total=_held(total))
-    notes = facts(_both_footnotes(found), screen)
-    return "\n".join([*difference_headline(found, before, after), "", *lines, "", *unchanged, *notes]) + "\n"
+    notes = facts(_both_footnotes(difference), screen)
+    return "\n".join([*difference_headline(difference, before, after), "", *lines, "", *unchanged, *notes]) + "\n"
 
 
 def headline(bill: Bill, title: str) -> str:
@@ -70,13 +70,13 @@ def headline(bill: Bill, title: str) -> str:
     return f"{title}, {bill.region}: {_total(bill.total, 'month')} USD a month, {_total(bill.total, 'h')} an hour"
 
 
-def difference_headline(found: Difference, before: str, after: str) -> list[str]:
+def difference_headline(difference: Difference, before: str, after: str) -> list[str]:
     """The difference in two lines."""
-    hour = usd_change(found.usd_per_h, decimals=4)
-    share = "" if found.percent.low is None and found.percent.high is None else f" ({percent(found.percent)})"
+    hour = usd_change(difference.usd_per_h, decimals=4)
+    share = "" if difference.percent.low is None and difference.percent.high is None else f" ({percent(difference.percent)})"
     return [
         f"from  {before}",
-        f"to    {after}: {partly(found)}{usd_change(found.usd_per_month)} USD a month{share}, {hour} an hour",
+        f"to    {after}: {partly(difference)}{usd_change(difference.usd_per_month)} USD a month{share}, {hour} an hour",
     ]
 
 
@@ -91,13 +91,13 @@ def notes(bill: Bill) -> Iterator[str]:
 
 def price_sources(*bills: Bill) -> Iterator[str]:
     """Each source of prices with its date, once."""
-    told: dict[str, list[str]] = {}
+    by_source: dict[str, list[str]] = {}
     for bill in bills:
         for line in bill.lines:
-            services = told.setdefault(f"{line.price_date}, {line.price_source}", [])
+            services = by_source.setdefault(f"{line.price_date}, {line.price_source}", [])
             if line.service not in services:
                 services.append(line.service)
-    yield from (f"{', '.join(services)}: {source}" for source, services in told.items())
+    yield from (f"{', '.join(services)}: {source}" for source, services in by_source.items())
 
 
 def assumptions(*bills: Bill) -> tuple[str, ...]:
@@ -165,9 +165,9 @@ def _label(total: Sum) -> str:
     return "total" if total.complete else "at least"
 
 
-def partly(found: Difference) -> str:
+def partly(difference: Difference) -> str:
     """A word before a difference that misses a price on either side; empty where all are known."""
-    return "" if found.complete else "of what is known "
+    return "" if difference.complete else "of what is known "
 
 
 def _footnotes(bill: Bill) -> Iterator[tuple[str, str]]:
@@ -177,10 +177,10 @@ def _footnotes(bill: Bill) -> Iterator[tuple[str, str]]:
     yield from _block("basis", bill.assumptions)
 
 
-def _both_footnotes(found: Difference) -> Iterator[tuple[str, str]]:
-    sides = (("before", found.before), ("after", found.after))
+def _both_footnotes(difference: Difference) -> Iterator[tuple[str, str]]:
+    sides = (("before", difference.before), ("after", difference.after))
     texts = [f"{when}: {text}" for when, bill in sides if (text := left_out(bill.total))]
-    bills = (found.before, found.after)
+    bills = (difference.before, difference.after)
     yield from _block("notes", texts)
     yield from _block("prices", price_sources(*bills))
     yield from _block("basis", assumptions(*bills))

@@ -91,13 +91,13 @@ def cells(amounts: list[int], width: int) -> list[int]:
     Returns:
         The width of each part; they add up to `width`, and each is less than one cell off.
     """
-    total, before, passed, found = sum(amounts), 0, 0, []
+    total, before, passed, widths = sum(amounts), 0, 0, []
     for amount in amounts:
         passed += amount
         edge = (2 * passed * width + total) // (2 * total)
-        found.append(edge - before)
+        widths.append(edge - before)
         before = edge
-    return found
+    return widths
 
 
 def _placed(title: str, nodes: NodesPlan, placed: PlacedPods, style: _Style) -> Iterator[str]:
@@ -158,10 +158,10 @@ def _bar(resource: Shares, style: _Style) -> str:
 def _merged(resource: Shares) -> Iterator[Part]:
     """The parts with the pods of a kind as one: they are too many to be told apart."""
     for kind in KIND_NAMES:
-        found = [part for part in resource.parts if part.kind == kind]
-        if found:
-            name = f"{_LETTERS[kind]} x{len(found)}" if kind in _LETTERS and len(found) > 1 else found[0].name
-            yield Part(kind, name, sum(part.amount for part in found))
+        same = [part for part in resource.parts if part.kind == kind]
+        if same:
+            name = f"{_LETTERS[kind]} x{len(same)}" if kind in _LETTERS and len(same) > 1 else same[0].name
+            yield Part(kind, name, sum(part.amount for part in same))
 
 
 def _segment(part: Part, width: int, style: _Style) -> str:

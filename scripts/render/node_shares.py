@@ -130,7 +130,7 @@ def _parts(capacity: int, allocatable: int, daemon_sets: int, pods: list[tuple[P
 
 
 def _counted(placed: PlacedPods) -> Counter[NodeGroup]:
-    found: Counter[NodeGroup] = Counter()
+    counts: Counter[NodeGroup] = Counter()
     for group in placed.groups:
-        found[group.model_copy(update={"count": 1, "at_s": None})] += group.count
-    return found
+        counts[group.model_copy(update={"count": 1, "at_s": None})] += group.count
+    return counts

@@ -41,20 +41,20 @@ class Handler(BaseHTTPRequestHandler):
     def _do(self) -> None:
         body = self.rfile.read(int(self.headers.get("Content-Length") or 0))
         headers = {name.lower(): value for name, value in self.headers.items()}
-        status, told = self._answered(headers, body)
+        status, body_bytes = self._answered(headers, body)
         request = {"method": self.command, "path": self.path, "headers": headers, "body": body.decode("utf-8", "replace"), "status": status}
         with self.lock, self.kept.open("a", encoding="utf-8") as file:
             file.write(json.dumps(request) + "\n")
         self.send_response(status)
-        self.send_header("Content-Length", str(len(told)))
+        self.send_header("Content-Length", str(len(body_bytes)))
         self.end_headers()
         if self.command != "HEAD":
-            self.wfile.write(told)
+            self.wfile.write(body_bytes)
 
     def _answered(self, headers: dict[str, str], body: bytes) -> tuple[int, bytes]:
         try:
-            status, told = type(self).answer(self.command, self.path, headers, body)
-            return int(status), _bytes(told)
+            status, response = type(self).answer(self.command, self.path, headers, body)
+            return int(status), _bytes(response)
         except Exception:
             traceback.print_exc()
             return 500, b""
@@ -66,10 +66,10 @@ class _Server(ThreadingHTTPServer):
     request_queue_size = 512
 
 
-def _bytes(told: Any) -> bytes:
-    if isinstance(told, bytes):
-        return told
-    return told.encode() if isinstance(told, str) else json.dumps(told).encode()
+def _bytes(response: Any) -> bytes:
+    if isinstance(response, bytes):
+        return response
+    return response.encode() if isinstance(response, str) else json.dumps(response).encode()
 
 
 def main(arguments: list[str]) -> None:

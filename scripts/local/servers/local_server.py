@@ -180,8 +180,8 @@ def brought_by(package: str, place: str) -> Path:
     Raises:
         LocalServerMissing: RUN-033.
     """
-    found = find_spec(package)
-    folder = Path(found.origin).parent if found and found.origin else None
+    spec = find_spec(package)
+    folder = Path(spec.origin).parent if spec and spec.origin else None
     if folder is None or not (folder / place).exists():
         need = f"{place} of the Python package {package}"
         raise LocalServerMissing(path=package, need=need, fix="./scripts/setup, on Linux or macOS")

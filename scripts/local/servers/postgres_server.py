@@ -77,8 +77,8 @@ class PostgresServer(LocalServer):
         """
         parts = Identifier(*table.split("."))
         with psycopg.connect(self.url) as connection:
-            found = connection.execute(SQL("SELECT to_jsonb(t) FROM {} AS t").format(parts)).fetchall()
-        return [row for (row,) in found]
+            records = connection.execute(SQL("SELECT to_jsonb(t) FROM {} AS t").format(parts)).fetchall()
+        return [row for (row,) in records]
 
     def _prepare(self) -> None:
         if _is_root():

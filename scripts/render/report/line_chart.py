@@ -138,19 +138,19 @@ def _curve(chart: Chart, axes: Axes) -> Iterator[Markup]:
 
 def runs(points: Sequence[tuple[int, float | None]], most: float) -> list[list[tuple[float, float]]]:
     """The pieces of the curve that lie below `most`, each up to where it crosses it."""
-    found: list[list[tuple[float, float]]] = []
+    segments: list[list[tuple[float, float]]] = []
     known = [(count, value) for count, value in points if value is not None]
     for before, after in pairwise(known):
         segment = _cut(before, after, most)
         if not segment:
             continue
-        if found and found[-1][-1] == segment[0]:
-            found[-1].append(segment[1])
+        if segments and segments[-1][-1] == segment[0]:
+            segments[-1].append(segment[1])
         else:
-            found.append(segment)
+            segments.append(segment)
     if len(known) == 1 and known[0][1] <= most:
-        found.append([known[0]])
-    return found
+        segments.append([known[0]])
+    return segments
 
 
 def _cut(before: tuple[float, float], after: tuple[float, float], most: float) -> list[tuple[float, float]]:

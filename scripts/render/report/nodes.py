@@ -138,7 +138,11 @@ def _row(group: NodeGroup) -> list[str]:
     start = [_like(group), group.node_pool, group.capacity_type or "-", f"{len(group.launch_types):,}", "; ".join(pods_text(group.pods))]
     if resources is None or example is None:
         return [*start, *["-"] * 7]
-    numbers = [text for found in resources for text in (found.text(found.capacity), f"{found.used_percent} %", found.text(found.free))]
+    numbers = [
+        text
+        for resource in resources
+        for text in (resource.text(resource.capacity), f"{resource.used_percent} %", resource.text(resource.free))
+    ]
     price = example.on_demand_usd_per_h
     return [*start, *numbers, "unknown" if price is None else f"{price:,.4f}"]
 

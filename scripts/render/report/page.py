@@ -90,16 +90,16 @@ def _violations(plan: Plan) -> Markup:
     return element(
         "div",
         element("h2", "Why not"),
-        *(element("div", *_violation(found), class_="violation") for found in plan.violations),
+        *(element("div", *_violation(violation), class_="violation") for violation in plan.violations),
         class_="violations",
     )
 
 
-def _violation(found: Violation) -> Iterator[Markup]:
-    at = "" if found.at is None else str(found.at)
-    given = " = ".join(text for text in (found.path, found.given) if text)
-    yield element("p", element("strong", found.title), " ", element("span", found.code, class_="code k"))
-    rows = [("at", "  ".join(text for text in (at, given) if text)), ("need", found.need), ("fix", found.fix)]
+def _violation(violation: Violation) -> Iterator[Markup]:
+    at = "" if violation.at is None else str(violation.at)
+    given = " = ".join(text for text in (violation.path, violation.given) if text)
+    yield element("p", element("strong", violation.title), " ", element("span", violation.code, class_="code k"))
+    rows = [("at", "  ".join(text for text in (at, given) if text)), ("need", violation.need), ("fix", violation.fix)]
     yield facts([(name, text) for name, text in rows if text])
 
 
@@ -109,10 +109,10 @@ def _sections(plan: Plan, load: Load | None) -> Iterator[Markup]:
     yield _section("cost", "Cost", _cost(plan))
     yield _section("curves", "Throughput and recovery", _curves(plan, load))
     if plan.explain:
-        told = f"Why each number is what it is: rules and inputs of {counted(len(plan.explain), 'number')}"
-        yield _section("why", "Explanation", folded(told, _explanations(plan.explain)))
-    told = f"The {counted(len(plan.spark_conf), 'setting')} that Spark is started with"
-    yield _section("spark", "Spark settings", folded(told, _settings(plan)))
+        title = f"Why each number is what it is: rules and inputs of {counted(len(plan.explain), 'number')}"
+        yield _section("why", "Explanation", folded(title, _explanations(plan.explain)))
+    title = f"The {counted(len(plan.spark_conf), 'setting')} that Spark is started with"
+    yield _section("spark", "Spark settings", folded(title, _settings(plan)))
 
 
 def _section(identity: str, title: str, *children: Markup) -> Markup:
@@ -162,13 +162,13 @@ def _explanations(explained: tuple[Explanation, ...]) -> Markup:
     ]
     rows = [
         [
-            found.number,
-            "none" if found.value is None else _value(found.value),
-            found.rule,
-            ", ".join(f"{name} {_value(value)}" for name, value in found.inputs.items()),
-            found.binding,
+            explanation.number,
+            "none" if explanation.value is None else _value(explanation.value),
+            explanation.rule,
+            ", ".join(f"{name} {_value(value)}" for name, value in explanation.inputs.items()),
+            explanation.binding,
         ]
-        for found in explained
+        for explanation in explained
     ]
     return table(columns, rows, caption="Explanation of each number")
 

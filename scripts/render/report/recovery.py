@@ -24,14 +24,17 @@ _COLUMNS = (
 
 def capability_section(throughput: ThroughputPlan) -> Markup:
     """What the plan sustains and how fast it catches up."""
-    found = throughput.capability
-    bounded = " (maxOffsetsPerTrigger holds it back)" if found.binding == "batch limit" else ""
+    capability = throughput.capability
+    bounded = " (maxOffsetsPerTrigger holds it back)" if capability.binding == "batch limit" else ""
     return facts(
         [
             ("needed", f"{throughput.target_events_per_s:,} events/s for a peak of {throughput.peak_events_per_s:,.0f}"),
-            ("processes", f"{found.capacity_events_per_s:,.0f} events/s at most, {found.drain_events_per_s:,.0f} while it catches up"),
-            ("sustains", f"a peak of {found.sustained_peak_events_per_s:,.0f} events/s{bounded}, {_average(throughput)} on average"),
-            ("restart", f"{found.backlog_events:,.0f} events wait; caught up after {duration(found.catch_up_s)}"),
+            (
+                "processes",
+                f"{capability.capacity_events_per_s:,.0f} events/s at most, {capability.drain_events_per_s:,.0f} while it catches up",
+            ),
+            ("sustains", f"a peak of {capability.sustained_peak_events_per_s:,.0f} events/s{bounded}, {_average(throughput)} on average"),
+            ("restart", f"{capability.backlog_events:,.0f} events wait; caught up after {duration(capability.catch_up_s)}"),
         ]
     )
 
@@ -52,16 +55,16 @@ def _average(throughput: ThroughputPlan) -> str:
     return f"{throughput.capability.sustained_events_per_s:,.0f}"
 
 
-def _row(found: LossOutcome) -> Sequence[str]:
+def _row(outcome: LossOutcome) -> Sequence[str]:
     return [
-        f"{found.lost_nodes:,}",
-        f"{found.lost_executors:,}",
-        f"{found.left_events_per_s:,.0f}",
-        duration(found.stall_s),
-        duration(found.short_s),
-        f"{found.lag_events:,.0f}",
-        duration(found.lag_s),
-        duration(found.recovery_s),
+        f"{outcome.lost_nodes:,}",
+        f"{outcome.lost_executors:,}",
+        f"{outcome.left_events_per_s:,.0f}",
+        duration(outcome.stall_s),
+        duration(outcome.short_s),
+        f"{outcome.lag_events:,.0f}",
+        duration(outcome.lag_s),
+        duration(outcome.recovery_s),
     ]
 
 
