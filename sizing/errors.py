@@ -165,101 +165,101 @@ def raise_all(errors: Iterable[PenstockError]) -> None:
 
 
 class NoTaskSlot(DocumentError):
-    """An executor has fewer cores than one task takes, so that no task could ever start."""
+    """An executor has fewer cores than a single task requires, so no task could be scheduled."""
 
     code = "SIZ-001"
     title = "executor has no task slot"
 
 
 class BadSparkSetting(DocumentError):
-    """A value in sparkConf that Spark itself would refuse."""
+    """Spark would reject a value in sparkConf."""
 
     code = "SIZ-002"
-    title = "Spark would refuse this setting"
+    title = "invalid Spark setting"
 
 
 class SettingContradicts(DocumentError):
-    """A Spark setting says something else than a field of the spec, or than the plan that follows from the spec."""
+    """A Spark setting differs from a field of the spec, or from the plan derived from the spec."""
 
     code = "SIZ-003"
-    title = "a Spark setting contradicts the spec"
+    title = "Spark setting conflicts with the spec"
 
 
 class HeapTooSmall(Infeasible):
-    """What the pod's memory leaves for the JVM's heap is less than Spark starts with."""
+    """The pod's memory leaves less JVM heap than Spark's minimum."""
 
     code = "SIZ-004"
-    title = "the heap is too small for Spark"
+    title = "heap too small for Spark"
 
 
 class PodNotMet(Infeasible):
-    """The factor given for the overhead rounds so that no heap makes the pod exactly as large as asked."""
+    """With the given memory overhead factor, rounding makes it impossible to reach exactly the requested pod memory."""
 
     code = "SIZ-005"
-    title = "no heap makes a pod of exactly this memory"
+    title = "no heap size yields this pod memory"
 
 
 class LimitBelowRequest(DocumentError):
-    """A pod's CPU limit lies below its CPU request, which Kubernetes and Spark refuse."""
+    """A pod's CPU limit is lower than its CPU request, which Kubernetes and Spark reject."""
 
     code = "SIZ-006"
-    title = "the CPU limit is below the request"
+    title = "CPU limit below request"
 
 
 class PoolLimitBinds(Infeasible):
-    """The limits of the NodePools leave no room for all the pods."""
+    """The limits of the NodePools do not leave enough capacity for all pods."""
 
     code = "SIZ-010"
-    title = "the limit of a NodePool leaves pods without a node"
+    title = "NodePool limits exceeded"
 
 
 class QuotaBinds(Infeasible):
-    """The nodes take more vCPUs, or Kafka more brokers, than the account may have."""
+    """The nodes need more vCPUs, or Kafka more brokers, than the account's quota."""
 
     code = "SIZ-011"
-    title = "the plan is above a service quota"
+    title = "service quota exceeded"
 
 
 class PodFitsNoNode(Infeasible):
-    """A pod is larger than what any allowed instance type has beside its DaemonSets."""
+    """A pod is larger than the allocatable capacity of every allowed instance type after its DaemonSets."""
 
     code = "SIZ-012"
-    title = "a pod fits no allowed instance type"
+    title = "pod does not fit any allowed instance type"
 
 
 class NoPoolTakesPod(Infeasible):
-    """A pod of any size would wait for ever: no NodePool has its labels, or it does not tolerate their taints."""
+    """A pod of any size would stay Pending: no NodePool has the labels it selects, or it does not tolerate their taints."""
 
     code = "SIZ-013"
-    title = "no NodePool takes the pod"
+    title = "no compatible NodePool"
 
 
 class DriverOnSpot(Infeasible):
-    """The driver would run on spot capacity, whose loss restarts the query."""
+    """The driver would run on a spot node; an interruption restarts the query."""
 
     code = "SIZ-014"
-    title = "the driver would run on a spot node"
+    title = "driver would run on spot capacity"
 
 
 class TooFewPartitions(Infeasible):
-    """The topics have fewer partitions than the parallelism, so that reading tasks stay idle."""
+    """The topics have fewer partitions than the parallelism, so some read tasks would be idle."""
 
     code = "SIZ-015"
-    title = "there are fewer partitions than the parallelism"
+    title = "fewer partitions than parallelism"
 
 
 class ExecutorsIdle(Infeasible):
-    """No stage has enough tasks to give every executor one."""
+    """No stage has enough tasks to occupy every executor."""
 
     code = "SIZ-016"
-    title = "whole executors would stay idle"
+    title = "idle executors"
 
 
 class NothingToLaunch(Infeasible):
-    """A node claim is made, and nothing that EC2 could be asked for is left of it."""
+    """Karpenter would create a NodeClaim for which no instance type is left to request from EC2."""
 
     code = "SIZ-017"
-    title = "Karpenter could not launch a node"
+    title = "no instance type to launch"
 
 
 Told = TypeVar("Told", bound=PenstockError)

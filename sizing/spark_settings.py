@@ -139,7 +139,9 @@ def read_settings(conf: Mapping[str, str]) -> tuple[SparkSettings, dict[str, Not
         read.pop("off_heap_mib", None)
     elif not read.get("off_heap_mib") and OFF_HEAP_SIZE not in faults:
         key = OFF_HEAP_SIZE if OFF_HEAP_SIZE in conf else OFF_HEAP_ENABLED
-        faults[key] = NotAQuantity(f"{OFF_HEAP_SIZE} of at least 1 MiB where it is enabled", f'{OFF_HEAP_SIZE}: "2g", or disable it')
+        faults[key] = NotAQuantity(
+            f"{OFF_HEAP_SIZE} of at least 1 MiB if off-heap memory is enabled", f'{OFF_HEAP_SIZE}: "2g", or disable it'
+        )
     pod_settings = {kind: PodSettings.model_validate(values) for kind, values in pods.items()}
     return SparkSettings.model_validate({**read, **pod_settings}), faults
 
@@ -147,7 +149,7 @@ def read_settings(conf: Mapping[str, str]) -> tuple[SparkSettings, dict[str, Not
 def _size(text: str, default: str) -> int:
     match = re.fullmatch(r"([0-9]+)(?:([bkmgtp])|([kmgtp])i?b)?", text.strip().lower(), re.ASCII)
     if match is None or len(match.group(1)) > _MAX_DIGITS:
-        raise NotAQuantity("an integer with b, k, m, g, t or p, as Spark reads it, without a fraction", 'for example "2048m" or "16g"')
+        raise NotAQuantity("a Spark size: an integer with b, k, m, g, t or p", 'for example "2048m" or "16g"')
     size: int = int(match.group(1)) * 1024 ** _EXPONENTS[match.group(2) or match.group(3) or default]
     if size > MAX_MEMORY_BYTES:
         raise NotAQuantity("at most 1024t", "check the suffix")
@@ -158,7 +160,7 @@ def _duration_us(text: str, default: str) -> int:
     match = re.fullmatch(r"([0-9]+)([a-z]*)", text.strip().lower(), re.ASCII)
     unit = None if match is None or len(match.group(1)) > _MAX_DIGITS else _DURATIONS_US.get(match.group(2) or default)
     if match is None or unit is None:
-        raise NotAQuantity("an integer with us, ms, s, m, min, h or d, as Spark reads it", 'for example "30s"')
+        raise NotAQuantity("a Spark duration: an integer with us, ms, s, m, min, h or d", 'for example "30s"')
     duration = int(match.group(1)) * unit
     if duration > MAX_DURATION_MS * 1000:
         raise NotAQuantity("at most 3650d", "check the suffix")
@@ -179,21 +181,21 @@ def _milliseconds_above_0(text: str) -> int:
 def _whole(text: str) -> int:
     digits = text.strip()
     if not re.fullmatch(r"[0-9]{1,9}", digits, re.ASCII) or int(digits) < 1:
-        raise NotAQuantity("a whole number above 0", "for example 4")
+        raise NotAQuantity("an integer greater than 0", "for example 4")
     return int(digits)
 
 
 def _positive(text: str) -> Decimal:
     digits = text.strip()
     if not re.fullmatch(_NUMBER, digits, re.ASCII) or len(digits) > _MAX_DIGITS or not 0 < Decimal(digits) <= 1_000_000:
-        raise NotAQuantity("a number above 0", "for example 0.4")
+        raise NotAQuantity("a number greater than 0", "for example 0.4")
     return Decimal(digits)
 
 
 def _task_cpus(text: str) -> Decimal:
     cpus = _positive(text)
     if cpus * _NANO % 1:
-        raise NotAQuantity("a number above 0 with at most 9 decimals", "for example 1 or 0.5")
+        raise NotAQuantity("a number greater than 0 with at most 9 decimals", "for example 1 or 0.5")
     return cpus
 
 
@@ -204,13 +206,13 @@ def _factor(text: str) -> float:
 def _boolean(text: str) -> bool:
     word = text.strip().lower()
     if word not in ("true", "false"):
-        raise NotAQuantity("true or false", "write true or false")
+        raise NotAQuantity("true or false", "use true or false")
     return word == "true"
 
 
 def _deploy_mode(text: str) -> str:
     if text not in ("client", "cluster"):
-        raise NotAQuantity("client or cluster", "take it out: Penstock runs in client mode inside the driver's pod")
+        raise NotAQuantity("client or cluster", "remove it: Penstock runs in client mode inside the driver's pod")
     return text
 
 

@@ -62,7 +62,7 @@ class Operators(_Target):
 
     count: Annotated[int, Field(ge=1)]
     names: tuple[str, ...] = ()
-    counted_from: str = "as given"
+    counted_from: str = "as specified"
 
 
 class ExecutorTarget(_Target):

@@ -53,7 +53,7 @@ def size_bytes(text: object) -> int:
     suffix = text[number.end()].lower()
     size = Fraction(number.group()) * 1024 ** _EXPONENTS[suffix]
     if size.denominator != 1 or size <= 0:
-        raise NotAQuantity("a whole number of bytes above 0", "write it in a smaller unit")
+        raise NotAQuantity("a whole number of bytes greater than 0", "use a smaller unit")
     if size > MAX_MEMORY_BYTES:
         raise NotAQuantity("at most 1024Ti", "check the suffix")
     return int(size)
@@ -83,7 +83,7 @@ def cpu_millicores(value: object) -> int:
     """
     text = _written(value)
     if isinstance(value, bool) or not isinstance(value, str | int | float) or not re.fullmatch(CPU_PATTERN, text, re.ASCII):
-        raise NotAQuantity("cores as a number above 0, or millicores with m", 'for example 4, 0.5 or "500m"')
+        raise NotAQuantity("a number of cores greater than 0, or millicores with m", 'for example 4, 0.5 or "500m"')
     millicores = Fraction(text[:-1]) if text.endswith("m") else Fraction(text) * 1000
     if millicores.denominator != 1 or not 0 < millicores <= MAX_CPU_MILLICORES:
         raise NotAQuantity("whole millicores, from 1m to 1000 cores", 'for example 4, 0.5 or "500m"')
@@ -101,7 +101,7 @@ def duration_ms(text: object) -> int:
         raise NotAQuantity("an integer with ms, s, m, h or d", 'for example "500ms", "10s" or "2m"')
     duration = int(match.group(1)) * _DURATIONS_MS[match.group(2)]
     if not 0 < duration <= MAX_DURATION_MS:
-        raise NotAQuantity("more than 0 and at most 3650d", 'for example "10s"')
+        raise NotAQuantity("a duration greater than 0 and at most 3650d", 'for example "10s"')
     return duration
 
 

@@ -9,7 +9,7 @@ from penstock.sizing.lint.rule import Rule, rules_of
 
 _KINDS: dict[str, ModuleType] = {
     "NodePools": node_pools,
-    "Where pods go": pods,
+    "Pod placement": pods,
     "Manifests": manifests,
     "Spark settings": spark_conf,
     "Job specs": jobs,
@@ -20,7 +20,7 @@ _HEAD = """\
 
 <!-- Written by `python -m penstock.scripts.dev.lint_reference > docs/lint.md`; a test fails where it is out of date. -->
 
-What is allowed and still a mistake, found before the rollout. Nothing of it asks a cluster or AWS.
+Catches valid but risky configuration before the rollout, without access to a cluster or AWS.
 
 ```sh
 penstock lint jobs/specs/user_credit.yaml                 # a job, with the pools and versions of production
@@ -29,15 +29,15 @@ penstock lint --manifest karpenter.yaml app.yaml          # manifests that you h
 penstock lint --rules                                     # this table
 ```
 
-- An **error** will not work or does harm, a **warning** works and will hurt, an **info** is good to know. The exit code is 1 with an error
-  among the findings, with `--strict` also with a warning, else 0; 2 for a document that can't be read.
-- `--ignore LINT-036` leaves a rule out; it may be repeated. `--today 2026-12-01` sets the date for the ends of support.
+- An **error** fails or does harm, a **warning** works but causes problems, an **info** is for information. The exit code is 1 with an error
+  among the findings, with `--strict` also with a warning, otherwise 0; 2 for a document that cannot be read.
+- `--ignore LINT-036` skips a rule and may be repeated. `--today 2026-12-01` sets the date for end-of-support checks.
 - `-o json` and `-o yaml` print `{schemaVersion, today, counts, findings: [{rule, severity, title, file, line, column, path, given, need,
   fix, why}]}`.
 - `--manifest` reads NodePool, EC2NodeClass, Pod, Deployment, ReplicaSet, StatefulSet, Job, CronJob, PodDisruptionBudget, SparkApplication
-  (of Apache's operator and of Kubeflow's); several documents in a file, and Lists. Other kinds are left alone. Pods of the manifests are
-  held against the NodePools of the manifests, and where there are none against those of `--environment`.
-- Settings of Spark are held against those that the jars of Spark 4.3.0 know.
+  (of Apache's operator and of Kubeflow's); multi-document files and Lists. Other kinds are ignored. Pods of the manifests are
+  checked against the NodePools of the manifests or, if there are none, against those of `--environment`.
+- Spark settings are checked against those in the jars of Spark 4.3.0.
 """
 
 

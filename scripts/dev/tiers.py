@@ -81,7 +81,7 @@ def _asked_tiers(asked: Sequence[str]) -> tuple[str, ...]:
     unknown = [name for name in names if name not in (*TIERS, "all")]
     if unknown:
         raise WrongOption(
-            path="--tier", given=", ".join(unknown), need=", ".join((*TIERS, "all")), fix="list them with: ./scripts/test --list"
+            path="--tier", given=", ".join(unknown), need=", ".join((*TIERS, "all")), fix="./scripts/test --list shows the tiers"
         )
     return tuple(tier for tier in TIERS if tier in names or "all" in names)
 

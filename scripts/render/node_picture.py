@@ -54,9 +54,9 @@ def render(nodes: NodesPlan, width: int = PROSE_WIDTH, colour: bool = False, uni
     style = _Style(max(width, NARROWEST), colour, _BLOCKS if unicode else _ASCII)
     rows = [*_placed("All pods at once", nodes, nodes.one_batch, style), ""]
     if same_nodes(nodes.one_batch, nodes.staged):
-        rows += [*_wrapped(f"The driver first, executors as Spark asks for them: the same nodes{_until(nodes.staged)}.", 0, style), ""]
+        rows += [*_wrapped(f"The driver first, executors as Spark requests them: the same nodes{_until(nodes.staged)}.", 0, style), ""]
     else:
-        rows += [*_placed("The driver first, executors as Spark asks for them", nodes, nodes.staged, style), ""]
+        rows += [*_placed("The driver first, executors as Spark requests them", nodes, nodes.staged, style), ""]
     return "\n".join([*rows, *_legend(nodes, style)]) + "\n"
 
 

@@ -77,7 +77,10 @@ def shipped(region: str = SHIPPED_REGION) -> Catalog:
     """
     if region != SHIPPED_REGION:
         raise NoShippedCatalog(
-            path="region", given=region, need=f"only {SHIPPED_REGION} is shipped", fix=f"penstock catalog refresh --region {region}"
+            path="region",
+            given=region,
+            need=f"{SHIPPED_REGION}, the only shipped region",
+            fix=f"penstock catalog refresh --region {region}",
         )
     # The file is the project's own and a test holds the validated reading equal: validating it on each start would take most of the time
     # that `penstock size` has.
@@ -96,7 +99,7 @@ def read(text: str) -> Catalog:
     except ValidationError as fault:
         first = fault.errors(include_url=False)[0]
         path = ".".join(str(part) for part in first["loc"])
-        raise BadCatalog(path=path, need=first["msg"], fix="write it anew: penstock catalog refresh --region REGION") from None
+        raise BadCatalog(path=path, need=first["msg"], fix="regenerate it: penstock catalog refresh --region REGION") from None
 
 
 def _rows(text: str) -> list[dict[str, Any]]:

@@ -63,7 +63,7 @@ def bill(usage: Usage, prices: Prices, catalog: Catalog, spot_ratio: float | Non
         raise RegionsDiffer(
             path="prices",
             given=prices.region,
-            need=f"prices of {catalog.region}, as the catalog",
+            need=f"prices of {catalog.region}, the catalog's region",
             fix=f"prices of {catalog.region}, or a catalog of {prices.region}: penstock catalog refresh --region {prices.region}",
         )
     lines = tuple(_lines(usage, prices, catalog, spot_ratio))
@@ -186,7 +186,7 @@ def _line(amount: _Amount, prices: Prices) -> Line:
         complete=usd is not None,
         price_source=prices.source,
         price_date=prices.date,
-        note=amount.note if usd is not None else _joined(f"no price is known: {amount.price.name}", amount.note),
+        note=amount.note if usd is not None else _joined(f"unknown price: {amount.price.name}", amount.note),
     )
 
 

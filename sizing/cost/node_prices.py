@@ -43,8 +43,8 @@ def node_price(nodes: NodeUsage, catalog: Catalog, spot_ratio: float | None) -> 
 def _on_demand(nodes: NodeUsage, catalog: Catalog) -> NodePrice:
     known = [UsdRange.exactly(price) for name in nodes.instance_types if (price := _on_demand_usd(catalog, name)) is not None]
     if not known:
-        return NodePrice(None, "unknown", False, f"no on-demand price is known of {_types(len(nodes.instance_types))}")
-    of_types = f"{_types(len(known))}; EC2 is asked for the cheapest that it has" if len(known) > 1 else ""
+        return NodePrice(None, "unknown", False, f"no on-demand price for {_types(len(nodes.instance_types))}")
+    of_types = f"{_types(len(known))}; EC2 is asked for the cheapest one available" if len(known) > 1 else ""
     unpriced = len(nodes.instance_types) - len(known)
     return NodePrice(_hull(known), "listed", not unpriced, _joined(of_types, _left_out(unpriced)))
 
@@ -65,11 +65,16 @@ def _spot(nodes: NodeUsage, catalog: Catalog, spot_ratio: float | None) -> NodeP
             assumed.append(UsdRange(low=on_demand * ratio, high=min(on_demand, ceiling)))
     known = [*quoted, *assumed]
     if not known and ceiling < math.inf:
-        return NodePrice(UsdRange.exactly(ceiling), "listed", not unpriced, "spot is dearer than the cheapest on-demand type, which counts")
+        return NodePrice(
+            UsdRange.exactly(ceiling),
+            "listed",
+            not unpriced,
+            "spot is more expensive than the cheapest on-demand type, whose price is used",
+        )
     if not known:
-        return NodePrice(None, "unknown", False, f"neither a spot nor an on-demand price is known of {_types(len(nodes.instance_types))}")
+        return NodePrice(None, "unknown", False, f"neither a spot nor an on-demand price for {_types(len(nodes.instance_types))}")
     priced = len(nodes.instance_types) - unpriced
-    of_types = f"{_types(priced)}; which one is EC2's choice" if priced > 1 else ""
+    of_types = f"{_types(priced)}; EC2 selects one of them" if priced > 1 else ""
     note = _joined(of_types, _assumption(nodes, len(assumed), bool(quoted), spot_ratio), _left_out(unpriced))
     return NodePrice(_hull(known), "assumed" if assumed else "listed", not unpriced, note)
 
@@ -99,10 +104,10 @@ def _hull(ranges: list[UsdRange]) -> UsdRange:
 def _assumption(nodes: NodeUsage, assumed: int, quoted: bool, spot_ratio: float | None) -> str:
     if not assumed:
         return ""
-    which = f"no spot price is known of {_types(assumed)}" if quoted else "no spot price is known"
+    which = f"no spot price for {_types(assumed)}" if quoted else "no spot price"
     if spot_ratio is None:
-        return f"{which}: the on-demand price counts, which spot does not exceed"
-    up_to = "that of the cheapest on-demand type, above which Karpenter takes none" if nodes.or_on_demand else "the whole"
+        return f"{which}: the on-demand price is used, which spot does not exceed"
+    up_to = "the price of the cheapest on-demand type, above which Karpenter selects none" if nodes.or_on_demand else "the whole"
     return f"{which}: assumed from {min(1.0, spot_ratio):.0%} of the on-demand price up to {up_to}"
 
 

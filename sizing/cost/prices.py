@@ -123,10 +123,10 @@ def shipped(region: str = SHIPPED_REGION) -> Prices:
     """
     if region != SHIPPED_REGION:
         fix = (
-            f"give {region}'s prices as a file in the form of {SHIPPED}, where a price that is left out counts as unknown; "
-            f"the machines' prices: penstock catalog refresh --region {region}"
+            f"provide a price file for {region} in the format of {SHIPPED} (omitted prices are unknown); "
+            f"for instance prices: penstock catalog refresh --region {region}"
         )
-        raise NoShippedPrices(path="region", given=region, need=f"only the prices of {SHIPPED_REGION} are shipped", fix=fix)
+        raise NoShippedPrices(path="region", given=region, need=f"{SHIPPED_REGION}, the only shipped region", fix=fix)
     return read((_ROOT / SHIPPED).read_text("utf-8"))
 
 
@@ -141,8 +141,8 @@ def read(text: str) -> Prices:
     except ValidationError as fault:
         first = fault.errors(include_url=False)[0]
         path = ".".join(str(part) for part in first["loc"])
-        raise BadPrices(path=path, need=first["msg"], fix=f"see {SHIPPED} for the form") from None
+        raise BadPrices(path=path, need=first["msg"], fix=f"see {SHIPPED} for the formatat") from None
     unknown = [name for name in prices.secondary if name not in Prices.model_fields]
     if unknown:
-        raise BadPrices(path="secondary", given=unknown[0], need="the name of a price", fix="name a field of the same file")
+        raise BadPrices(path="secondary", given=unknown[0], need="the name of a price", fix="use a field of the same file")
     return prices

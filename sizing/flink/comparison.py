@@ -53,14 +53,12 @@ def compare(flink: FlinkJob, plan: Plan, trigger_ms: int | None) -> tuple[Row, .
 
 def _job(flink: FlinkJob, plan: Plan, trigger_ms: int | None) -> list[Row]:
     slots = (plan.pods.executor.slots or 1) * plan.totals.executors
-    operator = f"Flink runs {flink.parallelism:,} subtasks of every operator at once; Spark runs stage after stage"
-    bound = "how wide keyed state can spread: Flink's key groups, Spark's shuffle partitions, which the first run pins"
+    operator = f"Flink runs {flink.parallelism:,} subtasks of every operator concurrently; Spark runs stage after stage"
+    bound = "the maximum number of partitions of keyed state: Flink's key groups, Spark's shuffle partitions, fixed by the first run"
     pods_bytes = _pods_bytes(flink)
     executors = plan.totals.executor_memory_mib + plan.pods.driver.memory_mib * plan.pods.driver.count
     cpu = plan.totals.executor_cpu_millicores + plan.pods.driver.request_cpu_millicores * plan.pods.driver.count
-    every = (
-        "Flink checkpoints at its interval, beside the flow; Spark at the end of each micro-batch, so its trigger bounds the latency too"
-    )
+    every = "Flink checkpoints asynchronously at its interval; Spark at the end of each micro-batch, so the trigger also bounds the latency"
     return [
         _row(
             "job", "pods that run tasks", flink.task_managers, plan.totals.executors, "count", "max(1, ceil(parallelism / slots)) in both"
@@ -80,9 +78,9 @@ def _task(flink: FlinkJob, plan: Plan) -> list[Row]:
     overhead = executor.overhead_mib + executor.pyspark_mib
     free = memory.framework_off_heap_bytes + memory.task_off_heap_bytes
     return [
-        _row("task", "task slots", flink.slots, executor.slots, "count", "threads in one JVM; in PySpark each also has a Python worker"),
-        _row("task", "pod memory", memory.pod_mib * MIB, executor.memory_mib * MIB, "bytes", "request and limit are the same in both"),
-        _row("task", "JVM heap", memory.heap_bytes, heap, "bytes", "-Xmx: Flink's framework and task heap, Spark's spark.executor.memory"),
+        _row("task", "task slots", flink.slots, executor.slots, "count", "threads of one JVM; in PySpark each also has a Python worker"),
+        _row("task", "pod memory", memory.pod_mib * MIB, executor.memory_mib * MIB, "bytes", "request equals limit in both"),
+        _row("task", "JVM heap", memory.heap_bytes, heap, "bytes", "-Xmx: Flink's framework and task heap; spark.executor.memory"),
         _row(
             "task",
             "heap for the engine",
@@ -109,7 +107,7 @@ def _task(flink: FlinkJob, plan: Plan) -> list[Row]:
             "bytes",
             "Flink's direct memory; Spark's only where spark.memory.offHeap is on",
         ),
-        _row("task", "metaspace", memory.metaspace_bytes, None, "bytes", "in Spark a part of the overhead, without a bound of its own"),
+        _row("task", "metaspace", memory.metaspace_bytes, None, "bytes", "in Spark part of the overhead, without a separate limit"),
         _row("task", "overhead", memory.overhead_bytes, overhead * MIB, "bytes", _overhead_note()),
         _row("task", "CPU request", flink.task_manager_cpu_millicores, executor.request_cpu_millicores, "millicores", "of the pod"),
         _row("task", "CPU limit", flink.task_manager_cpu_limit_millicores, executor.limit_cpu_millicores, "millicores", _limit_note()),
@@ -118,7 +116,7 @@ def _task(flink: FlinkJob, plan: Plan) -> list[Row]:
 
 def _control(flink: FlinkJob, plan: Plan) -> list[Row]:
     memory, driver = flink.job_manager, plan.pods.driver
-    off_heap = "Flink's direct memory; a driver has none but in its overhead"
+    off_heap = "Flink's direct memory; in a driver only part of the overhead"
     return [
         _row(
             "control",
@@ -126,22 +124,20 @@ def _control(flink: FlinkJob, plan: Plan) -> list[Row]:
             flink.job_managers,
             driver.count,
             "count",
-            "further JobManagers stand by; a second driver must never write",
+            "further JobManagers are on standby; a second driver must never write",
         ),
-        _row("control", "pod memory", memory.pod_mib * MIB, driver.memory_mib * MIB, "bytes", "request and limit are the same in both"),
+        _row("control", "pod memory", memory.pod_mib * MIB, driver.memory_mib * MIB, "bytes", "request equals limit in both"),
         _row(
             "control",
             "JVM heap",
             memory.heap_bytes,
             driver.heap_mib * MIB,
             "bytes",
-            "-Xmx; the driver's plans the micro-batches, and its app runs here",
+            "-Xmx; the driver plans the micro-batches and runs the app",
         ),
         _row("control", "off-heap", memory.off_heap_bytes, None, "bytes", off_heap),
-        _row("control", "metaspace", memory.metaspace_bytes, None, "bytes", "in Spark a part of the overhead, without a bound of its own"),
-        _row(
-            "control", "overhead", memory.overhead_bytes, driver.overhead_mib * MIB, "bytes", "the JVM's own; the driver's has Python too"
-        ),
+        _row("control", "metaspace", memory.metaspace_bytes, None, "bytes", "in Spark part of the overhead, without a separate limit"),
+        _row("control", "overhead", memory.overhead_bytes, driver.overhead_mib * MIB, "bytes", "the JVM's; the driver's includes Python"),
         _row("control", "CPU request", flink.job_manager_cpu_millicores, driver.request_cpu_millicores, "millicores", "of the pod"),
         _row("control", "CPU limit", flink.job_manager_cpu_limit_millicores, driver.limit_cpu_millicores, "millicores", _limit_note()),
     ]
@@ -172,7 +168,7 @@ def _idle(flink: FlinkJob) -> str:
     return (
         f"{idle:,} of them idle at a parallelism of {flink.parallelism:,}"
         if idle
-        else f"all taken at a parallelism of {flink.parallelism:,}"
+        else f"all used at a parallelism of {flink.parallelism:,}"
     )
 
 
@@ -180,18 +176,18 @@ def _unified(heap: int) -> str:
     unified = unified_memory(heap)
     user = max(0, heap - RESERVED_MIB * MIB) - unified.total_bytes
     storage = _mib(unified.storage_bytes)
-    return f"Spark: (heap - 300 MiB) * 0.6, {storage} of it for storage; {_mib(user)} more is left to the code's own objects"
+    return f"Spark: (heap - 300 MiB) * 0.6, {storage} of it for storage; {_mib(user)} more is user memory"
 
 
 def _state(flink: FlinkJob, plan: Plan) -> Row:
     """Where the state of joins and windows has its memory; on the heap it has no row's worth of its own."""
     managed, name = flink.task_manager.managed_bytes, "state store"
     if flink.state_backend == "hashmap":
-        words = f"on the heap in both; Flink's managed memory of {_mib(managed)} serves sorting and Python alone"
+        words = f"on the heap in both; Flink's managed memory of {_mib(managed)} is used only for sorting and Python"
         return _row("task", name, None, None, "bytes", words)
     stores = -(-_shuffle(plan) // plan.totals.executors)
     overhead = plan.pods.executor.overhead_mib * MIB
-    bound = f"managed memory is a bound, {_mib(managed // flink.slots)} a slot; Spark sets none unless boundedMemoryUsage is on"
+    bound = f"managed memory is a limit, {_mib(managed // flink.slots)} per slot; Spark has none unless boundedMemoryUsage is enabled"
     words = f"{bound}: {stores:,} stores of up to {ROCKSDB_INSTANCE_MIB} MiB for each stateful operator, in an overhead of {_mib(overhead)}"
     return _row("task", name, managed, stores * ROCKSDB_INSTANCE_MIB * MIB, "bytes", words)
 
@@ -202,11 +198,11 @@ def _shuffle(plan: Plan) -> int:
 
 
 def _overhead_note() -> str:
-    return "Flink's is the JVM's alone; Spark's holds metaspace, direct memory, Python's workers and RocksDB too"
+    return "Flink's covers only the JVM; Spark's also metaspace, direct memory, Python workers and RocksDB"
 
 
 def _limit_note() -> str:
-    return "a Spark pod has none unless sparkConf sets it, and may use what the node has free"
+    return "a Spark pod has none unless sparkConf sets it, and may use idle CPU of the node"
 
 
 def _mib(size: int) -> str:

@@ -218,7 +218,7 @@ class _Settings:
         )
         if found.least > found.most:
             at = f"{name}.min" if self.has(f"{name}.min") else f"{name}.max"
-            self.contradiction(at, f"{name}.min = {_shown(found.least)} <= {name}.max = {_shown(found.most)}", "mend one of the two")
+            self.contradiction(at, f"{name}.min = {_shown(found.least)} <= {name}.max = {_shown(found.most)}", "correct one of them")
         return found
 
     def contradiction(self, name: str, need: str, fix: str) -> NoReturn:
@@ -228,7 +228,7 @@ class _Settings:
 
     def missing(self, parts: str) -> NoReturn:
         need = f"{self._prefix}.process.size, or {self._prefix}.flink.size, or {self._prefix}.{parts}"
-        raise FlinkMemoryMissing(path=f"{self._prefix}.process.size", need=need, fix='give the memory of the pod, for example "2048m"')
+        raise FlinkMemoryMissing(path=f"{self._prefix}.process.size", need=need, fix='set the memory of the pod, for example "2048m"')
 
     def _read(self, name: str, parse: Callable[[str], Value], default: Value) -> Value:
         if not self.has(name):
@@ -278,7 +278,7 @@ def _least(read: _Settings, total: str) -> str:
         return flink >= 0 and given + _managed(read, flink) + share.of(flink) <= flink
 
     found = bisect_left(range(_MOST_MIB + 1), True, key=fits)
-    return f'"{found}m" or more' if found <= _MOST_MIB else "give the managed memory and the network smaller shares"
+    return f'"{found}m" or more' if found <= _MOST_MIB else "reduce the fractions of managed and network memory"
 
 
 def _given_parts(read: _Settings) -> dict[str, int]:
@@ -297,11 +297,11 @@ def _network_rest(read: _Settings, flink_bytes: int, parts: Mapping[str, int], t
     """What the other parts leave to the network, within its own bounds."""
     rest = flink_bytes - sum(parts.values())
     if rest < 0:
-        read.contradiction(total, f"{_sum(parts)} <= the Flink memory of {_shown(flink_bytes)}", f"give at least {_shown(-rest)} more")
+        read.contradiction(total, f"{_sum(parts)} <= the Flink memory of {_shown(flink_bytes)}", f"increase it by at least {_shown(-rest)}")
     share = _network(read)
     if not share.least <= rest <= share.most:
-        need = f"network.min = {_shown(share.least)} <= what the other parts leave to the network, {_shown(rest)}, <= network.max = "
-        read.contradiction("task.heap.size", need + _shown(share.most), "mend the task heap, or the bounds of the network")
+        need = f"network.min = {_shown(share.least)} <= the memory that remains for the network, {_shown(rest)}, <= network.max = "
+        read.contradiction("task.heap.size", need + _shown(share.most), "correct the task heap, or the network limits")
     return rest
 
 
@@ -313,8 +313,8 @@ def _jvm_within(read: _Settings, parts: str) -> dict[str, int]:
     metaspace = read.memory("jvm-metaspace.size", METASPACE_BYTES)
     overhead = _overhead(read).of(process)
     if metaspace + overhead > process:
-        need = f"more than metaspace and JVM overhead, {_shown(metaspace)} + {_shown(overhead)}"
-        read.contradiction("process.size", need, f"give at least {_shown(metaspace + overhead - process)} more, and room for the rest")
+        need = f"more than the metaspace and JVM overhead, {_shown(metaspace)} + {_shown(overhead)}"
+        read.contradiction("process.size", need, f"increase it by more than {_shown(metaspace + overhead - process)}")
     return {"metaspace_bytes": metaspace, "overhead_bytes": overhead}
 
 
@@ -326,9 +326,11 @@ def _jvm_beside(read: _Settings, flink_bytes: int) -> dict[str, int]:
         return {"metaspace_bytes": metaspace, "overhead_bytes": share.beside(flink_bytes + metaspace)}
     overhead = read.memory("process.size", 0) - flink_bytes - metaspace
     if not share.least <= overhead <= share.most:
-        left = f"what Flink memory ({_shown(flink_bytes)}) and metaspace ({_shown(metaspace)}) leave to the overhead, {_shown(overhead)}"
+        left = (
+            f"the overhead that remains after Flink memory ({_shown(flink_bytes)}) and metaspace ({_shown(metaspace)}), {_shown(overhead)}"
+        )
         need = f"jvm-overhead.min = {_shown(share.least)} <= {left}, <= jvm-overhead.max = {_shown(share.most)}"
-        read.contradiction("process.size", need, "give the memory of the process, or that of Flink, not both")
+        read.contradiction("process.size", need, "set either the process memory or the Flink memory, not both")
     return {"metaspace_bytes": metaspace, "overhead_bytes": overhead}
 
 
@@ -343,15 +345,15 @@ def _job_manager_off_heap(read: _Settings, heap: int, off_heap: int) -> int:
     rest = read.memory("flink.size", 0) - heap
     if rest < 0 or (read.has("off-heap.size") and rest != off_heap):
         need = f"heap.size + off-heap.size = {_shown(heap)} + {_shown(off_heap)}"
-        read.contradiction("flink.size", need, "take one of the three out")
+        read.contradiction("flink.size", need, "remove one of the three")
     return rest
 
 
 def _rest(read: _Settings, flink_bytes: int, off_heap: int, total: str) -> int:
     """The JobManager's heap: what the off-heap memory leaves, which must be something."""
     if flink_bytes <= off_heap:
-        need = f"a Flink memory, here {_shown(flink_bytes)}, above the off-heap memory of {_shown(off_heap)}"
-        read.contradiction(total, need, f"give at least {_shown(off_heap - flink_bytes + MIB)} more")
+        need = f"a Flink memory, {_shown(flink_bytes)}, greater than the off-heap memory, {_shown(off_heap)}"
+        read.contradiction(total, need, f"increase it by at least {_shown(off_heap - flink_bytes + MIB)}")
     return flink_bytes - off_heap
 
 
@@ -359,7 +361,7 @@ def _bounded(read: _Settings, parts: dict[str, int]) -> dict[str, int]:
     """The parts, where a machine could have them at all."""
     total = sum(parts.values())
     if not MIB <= total <= MAX_MEMORY_BYTES:
-        read.contradiction("process.size", f"a process of 1 MiB to 1024 TiB; this one has {_shown(total)}", "check the units")
+        read.contradiction("process.size", f"a process size from 1 MiB to 1024 TiB; this one has {_shown(total)}", "check the units")
     return parts
 
 

@@ -48,11 +48,11 @@ def memory_bytes(text: str) -> int:
     """
     match = re.fullmatch(r"([0-9]+)\s*([a-z]*)", text.strip().lower(), re.ASCII) if len(text) <= _MAX_LENGTH else None
     if match is None or match.group(2) not in _MEMORY_UNITS:
-        need = "a whole number with b, k, m, g or t, binary, as Flink reads it; without a unit it is bytes"
+        need = "an integer with b, k, m, g or t (binary units); bytes without a unit"
         raise NotAQuantity(need, 'for example "2048m"')
     size: int = int(match.group(1)) * 1024 ** _MEMORY_UNITS[match.group(2)]
     if size > MAX_LONG:
-        raise NotAQuantity("a size of at most 63 bits", "check the unit")
+        raise NotAQuantity("a size that fits in 63 bits", "check the unit")
     return size
 
 
@@ -72,7 +72,7 @@ def resource_memory_bytes(text: str) -> int:
     except NotAQuantity:
         size = _kubernetes_bytes(text)
     if size != int(size) or not 0 < size <= MAX_MEMORY_BYTES:
-        raise NotAQuantity("a whole number of bytes above 0, at most 1024Ti", 'for example "2048m" or "2Gi"')
+        raise NotAQuantity("a whole number of bytes, greater than 0 and at most 1024Ti", 'for example "2048m" or "2Gi"')
     return int(size)
 
 
@@ -88,7 +88,7 @@ def fraction(text: str) -> float:
     if 0 <= number < 2:
         (number,) = struct.unpack("f", struct.pack("f", number))
     if not 0 <= number < 1:
-        raise NotAQuantity("a number from 0 up to but not 1", "for example 0.4")
+        raise NotAQuantity("a number of at least 0 and less than 1", "for example 0.4")
     return number
 
 
@@ -96,7 +96,7 @@ def whole_number(text: str) -> int:
     """A whole number above 0, as Flink's counts of slots are."""
     digits = text.strip()
     if not re.fullmatch(r"[0-9]{1,9}", digits, re.ASCII) or int(digits) < 1:
-        raise NotAQuantity("a whole number above 0", "for example 4")
+        raise NotAQuantity("an integer greater than 0", "for example 4")
     return int(digits)
 
 
@@ -104,7 +104,7 @@ def cores(text: str) -> float:
     """A number of CPU cores above 0, at most 1000."""
     number = float(text) if re.fullmatch(r"\s*[0-9]{1,6}(\.[0-9]{1,20})?\s*", text, re.ASCII) else 0.0
     if not 0 < number <= 1_000:
-        raise NotAQuantity("cores as a number above 0, at most 1000", "for example 1 or 0.5")
+        raise NotAQuantity("a number of cores greater than 0 and at most 1000", "for example 1 or 0.5")
     return number
 
 
@@ -112,7 +112,7 @@ def boolean(text: str) -> bool:
     """``true`` or ``false`` in any case."""
     word = text.strip().lower()
     if word not in ("true", "false"):
-        raise NotAQuantity("true or false", "write true or false")
+        raise NotAQuantity("true or false", "use true or false")
     return word == "true"
 
 
@@ -127,7 +127,7 @@ def duration_ms(text: str) -> int:
     """
     nanoseconds = _iso_nanoseconds(text) if text.strip().upper().startswith("P") else _nanoseconds(text)
     if nanoseconds is None or nanoseconds > MAX_DURATION_MS * 10**6:
-        need = "a duration as Flink reads it: a whole number with ms, s, min, h or d, at most 3650 d"
+        need = "a Flink duration: an integer with ms, s, min, h or d, at most 3650 d"
         raise NotAQuantity(need, 'for example "60s" or "1 min"')
     return nanoseconds // 10**6
 
@@ -153,6 +153,6 @@ def _kubernetes_bytes(text: str) -> Fraction:
     match = re.fullmatch(r"([0-9]{1,20}(?:\.[0-9]{1,20})?)([KMGTPE]?I?)", compact, re.ASCII)
     unit = match.group(2).replace("I", "i") if match else "none"
     if match is None or unit not in _KUBERNETES_UNITS:
-        raise NotAQuantity("a memory size of Flink's (2048m, 16g) or of Kubernetes' (2Gi)", 'for example "2048m" or "2Gi"')
+        raise NotAQuantity("a Flink memory size (2048m, 16g) or a Kubernetes quantity (2Gi)", 'for example "2048m" or "2Gi"')
     size: Fraction = Fraction(match.group(1)) * _KUBERNETES_UNITS[unit]
     return size

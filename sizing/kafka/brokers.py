@@ -106,7 +106,7 @@ def option_of(demand: KafkaDemand, name: str) -> KafkaOption:
     """
     found = broker_type(name)
     if found is None:
-        known = "its price alone is known, not what it carries" if name in UNMEASURED else f"{len(broker_types())} types are known"
+        known = "only its price is known, not its capacity" if name in UNMEASURED else f"{len(broker_types())} types are known"
         need = f"kafka.m5, kafka.m7g or express.m7g with a size: {known}"
         raise UnknownBrokerType(path="kafka.brokerType", given=name, need=need, fix="for example kafka.m7g.large")
     return _option(found, demand)
@@ -122,13 +122,13 @@ def cluster_violations(demand: KafkaDemand, name: str, brokers: int) -> list[Vio
     if brokers >= needed.brokers:
         return []
     fix = f"brokers: {needed.brokers}" + (f", or fewer of a larger type: {_alternative(demand, needed)}" if needed.brokers > 3 else "")
-    need = f"{needed.brokers} brokers of {name}, for {needed.binding} binds: {_asked(demand, needed.kind, needed.binding)}"
+    need = f"{needed.brokers} brokers of {name}, limited by {needed.binding}: {_asked(demand, needed.kind, needed.binding)}"
     return [violated(ClusterTooSmall, path="kafka.brokers", given=str(brokers), need=need, fix=fix)]
 
 
 def _alternative(demand: KafkaDemand, needed: KafkaOption) -> str:
     found = options(demand, needed.kind)
-    return f"{found[0].brokers} of {found[0].broker_type}" if found else "none carries it within the quota of brokers"
+    return f"{found[0].brokers} of {found[0].broker_type}" if found else "no type carries it within the broker quota"
 
 
 def _utilisation(demand: KafkaDemand, kind: Kind) -> float:
@@ -206,16 +206,16 @@ def _out_of_reach(demand: KafkaDemand, kind: Kind) -> KafkaOutOfReach:
             shares.append((most / by[binding] if by[binding] else 1.0, found, binding))
     share, found, binding = max(shares, key=lambda entry: entry[0])
     nearest = _nearest(demand, kind, binding, share)
-    need = f"{nearest}, which {most} brokers of {found.name} carry, the most of a cluster; {binding} binds"
-    fix = f"{nearest}, several clusters, or a higher quota of brokers"
+    need = f"{nearest}, the maximum that {most} brokers of {found.name} carry, limited by {binding}"
+    fix = f"{nearest}, several clusters, or a higher broker quota"
     return KafkaOutOfReach(path="kafka", given=_asked(demand, kind, binding), need=need, fix=fix)
 
 
 def _asked(demand: KafkaDemand, kind: Kind, binding: Binding) -> str:
     return {
         "ingress": f"{demand.peak_in_mibps:,.1f} MiB/s in",
-        "egress": f"{demand.peak_out_mibps:,.1f} MiB/s out beside {demand.peak_in_mibps:,.1f} MiB/s in",
-        "partitions": f"{demand.partitions_with_replicas(kind):,} partitions with their replicas",
+        "egress": f"{demand.peak_out_mibps:,.1f} MiB/s out with {demand.peak_in_mibps:,.1f} MiB/s in",
+        "partitions": f"{demand.partitions_with_replicas(kind):,} partitions including replicas",
         "storage": f"{storage(demand, kind).ebs_gib:,.0f} GiB of storage",
         "zones": f"{demand.replication} replicas in {demand.zones} zones",
     }[binding]

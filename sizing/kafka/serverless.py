@@ -100,8 +100,8 @@ def _refuse(demand: KafkaDemand, limits: ServerlessLimits, partitions: int) -> N
     if over:
         binding, asked, most, unit = max(over, key=lambda entry: entry[1] / entry[2])
         nearest = f"at most {math.floor(most * 10) / 10:,g} {unit}"
-        need = f"{nearest}, the limit of a serverless cluster; {binding} binds"
-        fix = f"{nearest}, or a cluster with brokers: kind: express or standard"
+        need = f"{nearest}, the limit of a serverless cluster for {binding}"
+        fix = f"{nearest}, or a provisioned cluster: kind: express or standard"
         raise KafkaOutOfReach(path="kafka", given=f"{asked:,.1f} {unit}", need=need, fix=fix)
 
 

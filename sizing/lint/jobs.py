@@ -21,12 +21,12 @@ _RULES_OF_THEIR_OWN = {"SIZ-013", "SIZ-014", "SIZ-015", "SIZ-016"}
 @rule(
     "LINT-050",
     "error",
-    "the parallelism is above a topic's partitions",
-    why="one task reads one partition: the slots beyond the partitions wait while the topic is read",
-    fix="raise the topic's partitions, or lower the parallelism",
+    "parallelism exceeds a topic's partitions",
+    why="each partition is read by one task: surplus slots are idle while the topic is read",
+    fix="increase the topic's partitions, or reduce the parallelism",
 )
 def few_partitions(subject: Subject) -> Iterator[Fault]:
-    """Source: Spark 4.1.1, KafkaOffsetRangeCalculator: a task for each partition. A warning where the topics together have enough."""
+    """Source: Spark 4.1.1, KafkaOffsetRangeCalculator: one task per partition. A warning if the topics together have enough."""
     for job, source in _sources(subject):
         wanted = job.plan.parallelism.value
         together = sum(one.partitions for one in {one.topic: one for one in job.sources}.values())
@@ -41,12 +41,12 @@ def few_partitions(subject: Subject) -> Iterator[Fault]:
 @rule(
     "LINT-051",
     "error",
-    "slots stay idle",
-    why="no stage has a task for them: they are paid for and do nothing",
-    fix="lower the slots or the executors, or raise parallelism and partitions",
+    "idle task slots",
+    why="no stage has enough tasks: idle slots cost money and do nothing",
+    fix="reduce slots or executors, or increase parallelism and partitions",
 )
 def idle_slots(subject: Subject) -> Iterator[Fault]:
-    """Source: Spark: a stage runs as many tasks as it has. Error where whole executors are idle, info where only the last is not full."""
+    """Source: Spark: a stage runs as many tasks as it has. An error if executors are idle, an info if only the last is partly idle."""
     for job in subject.jobs:
         executors, slots, used = job.plan.totals.executors, job.plan.pods.executor.slots or 1, job.plan.tasks_at_a_time
         idle = executors * slots - used
@@ -59,24 +59,24 @@ def idle_slots(subject: Subject) -> Iterator[Fault]:
 @rule(
     "LINT-052",
     "warning",
-    "an upgrade skips what comes in meanwhile",
-    why="stateless begins without a checkpoint, and latest begins at the newest record: what is written meanwhile is never read",
+    "upgrade skips records",
+    why="a stateless upgrade has no checkpoint, and latest starts at the newest record: records written in between are never read",
     fix="startingOffsets: committed-or-latest or earliest, or upgradeMode: last-state",
 )
 def skipped_by_upgrades(subject: Subject) -> Iterator[Fault]:
-    """Source: Spark: starting offsets hold for a query without a checkpoint only."""
+    """Source: Spark: starting offsets apply only to a query without a checkpoint."""
     for job, source in _sources(subject):
         if job.upgrade_mode == "stateless" and source.starting_offsets == "latest":
             where = job.place(f"sources.{source.name}.startingOffsets", f"sources.{source.name}")
-            yield Fault(where, "startingOffsets: latest with upgradeMode: stateless", "offsets that an upgrade keeps")
+            yield Fault(where, "startingOffsets: latest with upgradeMode: stateless", "offsets that survive an upgrade")
 
 
 @rule(
     "LINT-053",
     "warning",
-    "an idle partition holds all windows and joins back",
-    why="the watermark is the least of all partitions': one without new rows keeps it, state grows and nothing comes out",
-    fix="idleness: 2m beside outOfOrderness",
+    "idle partitions stall windows and joins",
+    why="the watermark is the minimum over all partitions: one without new records holds it back, state grows and no results are emitted",
+    fix="add idleness: 2m next to outOfOrderness",
 )
 def no_idleness(subject: Subject) -> Iterator[Fault]:
     """Source: Penstock's watermark, as Flink's per-split watermarks."""
@@ -89,9 +89,9 @@ def no_idleness(subject: Subject) -> Iterator[Fault]:
 @rule(
     "LINT-054",
     "info",
-    "a micro-batch may take all that waits",
-    why="after a stop of hours the first batch reads the whole backlog: it takes long, needs much memory, and a failure repeats it all",
-    fix="maxOffsetsPerTrigger: what the slots do in a trigger or two",
+    "unlimited micro-batch size",
+    why="after hours of downtime, the first batch reads the whole backlog: it is slow, needs much memory, and is repeated on failure",
+    fix="set maxOffsetsPerTrigger to what the slots process in one or two trigger intervals",
 )
 def unbounded_batch(subject: Subject) -> Iterator[Fault]:
     """Source: Spark: without maxOffsetsPerTrigger a batch reads up to the latest offsets."""
@@ -103,13 +103,13 @@ def unbounded_batch(subject: Subject) -> Iterator[Fault]:
 @rule(
     "LINT-055",
     "warning",
-    "the shuffle partitions don't fit the slots",
-    why="fewer leave slots idle after a shuffle; many more only make small tasks and state stores, each with files of its own in every "
-    "batch. The first run fixes the number: later only a repartition of the state changes it",
-    fix="take it out: the plan sets it to the parallelism",
+    "shuffle partitions do not match the slots",
+    why="fewer leave slots idle after a shuffle; many more create small tasks and state stores, each with its own files in every "
+    "batch. The first run fixes the number; changing it later requires repartitioning the state",
+    fix="remove it: the plan sets it to the parallelism",
 )
 def unfit_shuffle(subject: Subject) -> Iterator[Fault]:
-    """Source: Spark: the offset log pins spark.sql.shuffle.partitions; stores are partitions times operators."""
+    """Source: Spark: the offset log fixes spark.sql.shuffle.partitions; the number of stores is partitions times operators."""
     own = {conf.name: conf for conf in subject.confs}
     for job in subject.jobs:
         text = own[job.name].conf.get(SHUFFLE_PARTITIONS, "").strip() if job.name in own else ""
@@ -124,12 +124,12 @@ def unfit_shuffle(subject: Subject) -> Iterator[Fault]:
 @rule(
     "LINT-056",
     "error",
-    "the plan is not feasible",
-    why="the job can't start, or can't keep up, whatever Karpenter does",
-    fix="see penstock size",
+    "infeasible plan",
+    why="the job cannot start or cannot keep up, regardless of what Karpenter provisions",
+    fix="run penstock size",
 )
 def infeasible(subject: Subject) -> Iterator[Fault]:
-    """Source: what `penstock size` ends with exit code 3 for."""
+    """Source: the violations for which `penstock size` exits 3."""
     for job in subject.jobs:
         for found in (found for found in job.plan.violations if found.code not in _RULES_OF_THEIR_OWN):
             at = next((where.at for where in job.fields.values() if where.path == found.path), job.where.at)
@@ -140,9 +140,9 @@ def infeasible(subject: Subject) -> Iterator[Fault]:
 @rule(
     "LINT-057",
     "warning",
-    "RocksDB may outgrow the executor's overhead",
-    why="each state store has write buffers in native memory that nothing bounds: Kubernetes kills the executor when its pod is full",
-    fix=f"{BOUNDED_ROCKSDB}: true, or more memory than heap for the executor",
+    "RocksDB may exceed the executor's memory overhead",
+    why="state stores use unbounded native memory for write buffers: Kubernetes kills the executor when its pod exceeds its memory limit",
+    fix=f"{BOUNDED_ROCKSDB}: true, or more memory overhead for the executor",
 )
 def unbounded_rocksdb(subject: Subject) -> Iterator[Fault]:
     """Source: Spark 4.1.1: boundedMemoryUsage is off by default; an instance has a cache of 8 MB and two write buffers of 64 MB."""
@@ -156,8 +156,8 @@ def unbounded_rocksdb(subject: Subject) -> Iterator[Fault]:
         overhead_mib = job.plan.pods.executor.overhead_mib
         if needed.native_mib > overhead_mib:
             stores = math.ceil(shuffle * job.stateful_operators / job.plan.totals.executors)
-            given = f"{stores} stores an executor may take {needed.native_mib:,} MiB; its overhead is {overhead_mib:,} MiB"
-            yield Fault(job.place("executor.memory", "executor"), given, "bounded memory, or an overhead that has room for it")
+            given = f"{stores} stores per executor may use {needed.native_mib:,} MiB; the overhead is {overhead_mib:,} MiB"
+            yield Fault(job.place("executor.memory", "executor"), given, "bounded memory, or a sufficient overhead")
 
 
 def _sources(subject: Subject) -> Iterator[tuple[LintedJob, LintedSource]]:

@@ -17,9 +17,9 @@ ALIAS, HTTP_TOKENS = "amiSelectorTerms.alias", "metadataOptions.httpTokens"
 @rule(
     "LINT-015",
     "error",
-    "the API server drops this field",
-    why="it is no field of Karpenter 1.14's objects: kubectl apply takes the manifest, and what the field should do does not happen",
-    fix="take it out, or write it where Karpenter 1.14 has it",
+    "unknown field dropped by the API server",
+    why="Karpenter 1.14 has no such field: kubectl apply accepts the manifest, but the field has no effect",
+    fix="remove it, or move it to where Karpenter 1.14 expects it",
 )
 def unknown_field(subject: Subject) -> Iterator[Fault]:
     """Source: the CRD of Karpenter 1.14.1, which prunes unknown fields; consolidation and expiry moved between v1beta1 and v1."""
@@ -31,9 +31,9 @@ def unknown_field(subject: Subject) -> Iterator[Fault]:
 @rule(
     "LINT-016",
     "error",
-    "Kubernetes or Karpenter refuses this value",
-    why="kubectl apply fails, or Karpenter marks the object as not ready and makes no node of it",
-    fix="write a value that is allowed",
+    "value rejected by Kubernetes or Karpenter",
+    why="kubectl apply fails, or Karpenter marks the object as not ready and creates no nodes from it",
+    fix="use an allowed value",
 )
 def refused_value(subject: Subject) -> Iterator[Fault]:
     """Source: the CRDs of Karpenter 1.14.1 and its runtime validation; Kubernetes' rules for selectors, labels and tolerations."""
@@ -45,12 +45,12 @@ def refused_value(subject: Subject) -> Iterator[Fault]:
 @rule(
     "LINT-017",
     "error",
-    "Karpenter 1.14 does not serve this version of the object",
-    why="kubectl apply finds no such kind, and Karpenter does not look at objects of older versions",
+    "apiVersion not served by Karpenter 1.14",
+    why="kubectl apply reports an unknown kind, and Karpenter ignores objects of older versions",
     fix="convert it: apiVersion karpenter.sh/v1 and karpenter.k8s.aws/v1",
 )
 def old_api(subject: Subject) -> Iterator[Fault]:
-    """Source: Karpenter's upgrade guide: v1alpha5 went with 0.32, v1beta1 with 1.1."""
+    """Source: Karpenter's upgrade guide: v1alpha5 was removed in 0.32, v1beta1 in 1.1."""
     for manifest in subject.manifests:
         kind = RENAMED.get(manifest.kind, manifest.kind)
         if kind in SERVED and (manifest.kind in RENAMED or manifest.api_version != SERVED[kind]):
@@ -60,22 +60,22 @@ def old_api(subject: Subject) -> Iterator[Fault]:
 @rule(
     "LINT-018",
     "warning",
-    "the node image is the latest one",
-    why="with each new AMI all the nodes drift and are replaced, at the hour in which AWS happens to publish it",
-    fix="pin a version, as alias: al2023@v20260901, and raise it together with the job's own upgrades",
+    "unpinned node image",
+    why="whenever AWS publishes a new AMI, all nodes drift and are replaced",
+    fix="pin a version, for example alias: al2023@v20260901, and raise it together with upgrades of the jobs",
 )
 def latest_image(subject: Subject) -> Iterator[Fault]:
     """Source: Karpenter's documentation of EC2NodeClass: @latest is not for production."""
     for manifest in subject.manifests:
         if manifest.properties.get(ALIAS, "").endswith("@latest"):
-            yield Fault(manifest.place(ALIAS), f"{_name(manifest)}: {manifest.properties[ALIAS]}", "a version")
+            yield Fault(manifest.place(ALIAS), f"{_name(manifest)}: {manifest.properties[ALIAS]}", "a pinned version")
 
 
 @rule(
     "LINT-019",
     "warning",
-    "the instance metadata answers without a token",
-    why="a request that a job is tricked into reads the node's credentials",
+    "instance metadata accessible without a token",
+    why="a server-side request forgery in a job can read the node's credentials",
     fix="metadataOptions: {httpTokens: required, httpPutResponseHopLimit: 1}",
 )
 def open_metadata(subject: Subject) -> Iterator[Fault]:
@@ -87,15 +87,15 @@ def open_metadata(subject: Subject) -> Iterator[Fault]:
 
 # Source: karpenter v1.14.1's upgrade guide, from v1beta1 to v1.
 _MOVED = {
-    "spec.disruption.expireAfter": "write it as spec.template.spec.expireAfter",
-    "spec.template.spec.kubelet": "write it in the EC2NodeClass: spec.kubelet",
-    "spec.requirements": "write it as spec.template.spec.requirements",
-    "spec.taints": "write it as spec.template.spec.taints",
-    "spec.ttlSecondsAfterEmpty": "write spec.disruption: {consolidationPolicy: WhenEmpty, consolidateAfter: 30s}",
-    "spec.ttlSecondsUntilExpired": "write spec.template.spec.expireAfter: 720h",
-    "spec.consolidation": "write spec.disruption.consolidationPolicy",
-    "spec.consolidationPolicy": "write spec.disruption.consolidationPolicy",
-    "spec.nodeClassRef": "write it as spec.template.spec.nodeClassRef",
+    "spec.disruption.expireAfter": "move it to spec.template.spec.expireAfter",
+    "spec.template.spec.kubelet": "move it to the EC2NodeClass: spec.kubelet",
+    "spec.requirements": "move it to spec.template.spec.requirements",
+    "spec.taints": "move it to spec.template.spec.taints",
+    "spec.ttlSecondsAfterEmpty": "use spec.disruption: {consolidationPolicy: WhenEmpty, consolidateAfter: 30s}",
+    "spec.ttlSecondsUntilExpired": "use spec.template.spec.expireAfter: 720h",
+    "spec.consolidation": "use spec.disruption.consolidationPolicy",
+    "spec.consolidationPolicy": "use spec.disruption.consolidationPolicy",
+    "spec.nodeClassRef": "move it to spec.template.spec.nodeClassRef",
 }
 
 

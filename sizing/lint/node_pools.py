@@ -33,9 +33,9 @@ _AMD64, _ARM64 = "amd64", "arm64"
 @rule(
     "LINT-004",
     "error",
-    "requirements of a NodePool exclude each other",
-    why="no node meets them all, so Karpenter never makes one and the pods that need this pool wait for ever",
-    fix="take one of the two out, or make them meet",
+    "conflicting NodePool requirements",
+    why="no node can satisfy all of them, so Karpenter never creates one and pods that need this pool stay Pending",
+    fix="remove one of them, or make them overlap",
 )
 def exclusive_requirements(subject: Subject) -> Iterator[Fault]:
     """Source: karpenter v1.14.1, requirements on one label are intersected, those of the template's labels among them."""
@@ -43,18 +43,18 @@ def exclusive_requirements(subject: Subject) -> Iterator[Fault]:
         for label, parts in _by_label(pool.pool).items():
             if len(parts) > 1 and _is_empty(values for _, values in parts):
                 shown = " and ".join(text for text, _ in parts)
-                yield Fault(_requirement_place(pool, label), f"{pool.name}: {shown}", f"a value of {label} that all of these allow")
+                yield Fault(_requirement_place(pool, label), f"{pool.name}: {shown}", f"a value of {label} allowed by all of them")
 
 
 @rule(
     "LINT-005",
     "error",
-    "no instance type is left for a NodePool",
-    why="each requirement can be met, but no instance type meets them all, so Karpenter never makes a node of this pool",
-    fix="loosen one of them",
+    "no instance type matches a NodePool",
+    why="each requirement can be satisfied, but no instance type satisfies all, so Karpenter never creates a node of this pool",
+    fix="relax one of them",
 )
 def no_type_left(subject: Subject) -> Iterator[Fault]:
-    """Source: karpenter v1.14.1: a NodePool whose instance types are all filtered out is passed over."""
+    """Source: karpenter v1.14.1: a NodePool whose instance types are all filtered out is skipped."""
     for pool in subject.pools:
         exclusive = any(_is_empty(values for _, values in parts) for parts in _by_label(pool.pool).values())
         if not exclusive and not types_of(subject, pool.pool):
@@ -68,12 +68,12 @@ def no_type_left(subject: Subject) -> Iterator[Fault]:
 @rule(
     "LINT-006",
     "error",
-    "no instance type has this value",
-    why="a name that does not exist selects nothing (with NotIn it excludes nothing); alone it leaves pods waiting for ever",
-    fix="write a value that exists",
+    "unknown value for an instance label",
+    why="a value that does not exist selects nothing (with NotIn, it excludes nothing); on its own, it leaves pods Pending",
+    fix="use an existing value",
 )
 def unknown_values(subject: Subject) -> Iterator[Fault]:
-    """Source: the catalog of instance types. A newer generation than the catalog's is a warning: it may have come since."""
+    """Source: the catalog of instance types. A generation newer than the catalog's is a warning: it may have been released since."""
     for pool in subject.pools:
         for index, requirement in enumerate(pool.pool.spec.template.spec.requirements):
             where = pool.place(f"requirements[{index}]", "requirements")
@@ -89,8 +89,8 @@ def unknown_values(subject: Subject) -> Iterator[Fault]:
 @rule(
     "LINT-007",
     "error",
-    "minValues can't be met",
-    why="Karpenter launches nothing where the instance types have fewer different values than minValues asks for",
+    "minValues cannot be satisfied",
+    why="Karpenter launches no node if the instance types have fewer distinct values than minValues requires",
     fix="lower minValues, or allow more values",
 )
 def min_values_not_met(subject: Subject) -> Iterator[Fault]:
@@ -104,18 +104,20 @@ def min_values_not_met(subject: Subject) -> Iterator[Fault]:
             has = len(subject.market.values(types, NORMALIZED.get(one.key, one.key)))
             if one.min_values is not None and has < one.min_values:
                 where = pool.place(f"requirements[{index}]", "requirements")
-                yield Fault(where, f"{pool.name}: {_text(one)}, minValues {one.min_values}", f"at most {has}: so many are left")
+                yield Fault(
+                    where, f"{pool.name}: {_text(one)}, minValues {one.min_values}", f"at most {has}, the number of remaining values"
+                )
 
 
 @rule(
     "LINT-008",
     "warning",
-    "a spot pool has few instance types",
-    why="spot capacity of a type runs out in a zone from one minute to the next; with few types the lost executors find no new node",
+    "spot NodePool with few instance types",
+    why="spot capacity of a type can run out in a zone at any time; with few types, lost executors find no replacement node",
     fix="allow more families, sizes or zones, or on-demand as a fallback: karpenter.sh/capacity-type In [spot, on-demand]",
 )
 def few_spot_types(subject: Subject) -> Iterator[Fault]:
-    """Source: EC2 User Guide, best practices for spot. A pool that may fall back on on-demand is left alone."""
+    """Source: EC2 User Guide, best practices for spot. A pool with on-demand as a fallback is ignored."""
     for pool in subject.pools:
         types = _spot_types(subject, pool.pool)
         if 0 < types < FEW_SPOT_TYPES and is_spot_only(subject, pool.pool):
@@ -125,9 +127,9 @@ def few_spot_types(subject: Subject) -> Iterator[Fault]:
 @rule(
     "LINT-009",
     "info",
-    "spot nodes of this pool are not replaced by cheaper spot nodes",
-    why=f"spot-to-spot consolidation needs {SPOT_TO_SPOT_TYPES} cheaper instance types to choose from",
-    fix="allow more instance types, or set consolidationPolicy: WhenEmpty if none shall be replaced",
+    "no spot-to-spot consolidation",
+    why=f"spot-to-spot consolidation requires at least {SPOT_TO_SPOT_TYPES} cheaper instance types",
+    fix="allow more instance types, or set consolidationPolicy: WhenEmpty if nodes are not to be replaced",
 )
 def no_spot_to_spot(subject: Subject) -> Iterator[Fault]:
     """Source: karpenter v1.14.1, MinInstanceTypesForSpotToSpotConsolidation."""
@@ -140,9 +142,9 @@ def no_spot_to_spot(subject: Subject) -> Iterator[Fault]:
 @rule(
     "LINT-010",
     "warning",
-    "a NodePool has no limits",
-    why="a job with a wrong number, or a controller that makes pods for ever, buys nodes until the account's quota ends it",
-    fix='limits: {cpu: "512", memory: 4096Gi}, somewhat above what the jobs take',
+    "NodePool without limits",
+    why="a misconfigured job, or a controller that keeps creating pods, adds nodes up to the account's quota",
+    fix='limits: {cpu: "512", memory: 4096Gi}, somewhat above what the jobs need',
 )
 def no_limits(subject: Subject) -> Iterator[Fault]:
     """Source: karpenter v1.14.1: without limits a NodePool is unbounded."""
@@ -154,9 +156,9 @@ def no_limits(subject: Subject) -> Iterator[Fault]:
 @rule(
     "LINT-011",
     "warning",
-    "a NodePool has no disruption budget",
-    why="the default lets Karpenter take a tenth of the nodes at a time, rounded up: of up to ten nodes one, at any hour",
-    fix='disruption: {budgets: [{nodes: "1"}]}, or with a schedule and a duration for the hours in which nodes may go',
+    "NodePool without disruption budget",
+    why="by default, Karpenter may disrupt 10% of the nodes at a time, rounded up, at any hour",
+    fix='disruption: {budgets: [{nodes: "1"}]}, or add a schedule and duration to define a maintenance window',
 )
 def no_budget(subject: Subject) -> Iterator[Fault]:
     """Source: karpenter v1.14.1, the CRD's default: one budget of 10 %."""
@@ -168,10 +170,10 @@ def no_budget(subject: Subject) -> Iterator[Fault]:
 @rule(
     "LINT-012",
     "warning",
-    "consolidation evicts the pods of streaming jobs",
-    why="Karpenter moves pods off nodes that are not full as soon as it sees a cheaper way; each move of an executor repeats tasks and "
-    "loads state anew, and one of the driver restarts the query",
-    fix="consolidationPolicy: WhenEmpty, or a consolidateAfter of some minutes",
+    "consolidation evicts pods of streaming jobs",
+    why="Karpenter evicts pods from underutilized nodes as soon as there is a cheaper placement; evicting an executor repeats tasks and "
+    "reloads state, evicting the driver restarts the query",
+    fix="consolidationPolicy: WhenEmpty, or a consolidateAfter of several minutes",
 )
 def eager_consolidation(subject: Subject) -> Iterator[Fault]:
     """Source: karpenter v1.14.1: the default is WhenEmptyOrUnderutilized with consolidateAfter 0s."""
@@ -188,12 +190,12 @@ def eager_consolidation(subject: Subject) -> Iterator[Fault]:
 @rule(
     "LINT-013",
     "warning",
-    "a NodePool may give both architectures",
-    why="an image for one of them does not start on the other: exec format error; which one Karpenter takes, the prices decide",
-    fix="kubernetes.io/arch In [amd64], or build the image for both and say so: kubernetes.io/arch In [amd64, arm64]",
+    "NodePool allows both architectures",
+    why="a single-architecture image fails on the other one with exec format error; Karpenter chooses the architecture by price",
+    fix="kubernetes.io/arch In [amd64], or build a multi-architecture image and declare it: kubernetes.io/arch In [amd64, arm64]",
 )
 def any_architecture(subject: Subject) -> Iterator[Fault]:
-    """Source: karpenter-provider-aws v1.14.1: without a requirement on the architecture both are candidates."""
+    """Source: karpenter-provider-aws v1.14.1: without a requirement on the architecture, both are candidates."""
     for pool in subject.pools:
         if "kubernetes.io/arch" not in _by_label(pool.pool):
             types = types_of(subject, pool.pool)
@@ -206,11 +208,11 @@ def any_architecture(subject: Subject) -> Iterator[Fault]:
     "LINT-014",
     "warning",
     "nodes expire within a day",
-    why="an expired node is drained whatever the disruption budgets say: every executor on it moves, and a driver restarts its query",
-    fix="expireAfter: 720h, or Never where an upgrade replaces the nodes",
+    why="expired nodes are drained regardless of disruption budgets: their executors are moved, and a driver restarts its query",
+    fix="expireAfter: 720h, or Never if upgrades replace the nodes",
 )
 def early_expiry(subject: Subject) -> Iterator[Fault]:
-    """Source: karpenter v1.14.1: expiration is forceful since v1.0 and knows no budgets; its default is 720h."""
+    """Source: karpenter v1.14.1: expiration is forceful since v1.0 and ignores budgets; the default is 720h."""
     for pool in subject.pools:
         expire_after = pool.pool.spec.template.spec.expire_after or DEFAULT_EXPIRE_AFTER
         age_s = seconds(expire_after)
@@ -282,8 +284,8 @@ def _unknown(subject: Subject, where: Where, name: str, key: str, values: Sequen
     for value in values:
         if known and value not in known:
             severity: Severity | None = "warning" if _is_newer(subject, label, value) else None
-            shown = f"one of the {len(known):,} that exist" if len(known) > 12 else listed(known, 12)
-            fix = meant(value, known, "write a value that exists")
+            shown = f"one of {len(known):,} existing values" if len(known) > 12 else listed(known, 12)
+            fix = meant(value, known, "use an existing value")
             yield Fault(where, f"{name}: {key} {value}", f"{shown} ({subject.catalog.region}, {subject.catalog.date})", fix, severity)
 
 

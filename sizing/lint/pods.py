@@ -32,8 +32,8 @@ _COMMON = {"kubernetes.io/os", "kubernetes.io/arch", "beta.kubernetes.io/os", "b
     "LINT-001",
     "error",
     "no NodePool matches the node selector",
-    why="the pods stay Pending for ever: Karpenter makes nodes of its NodePools only",
-    fix="select labels that a NodePool gives, or add them to its template",
+    why="the pods stay Pending: Karpenter creates nodes only from its NodePools",
+    fix="select labels of a NodePool, or add them to its template",
 )
 def no_pool_selected(subject: Subject) -> Iterator[Fault]:
     """Source: karpenter v1.14.1: a pod's node selector and required affinity must meet the requirements and labels of a NodePool."""
@@ -47,12 +47,12 @@ def no_pool_selected(subject: Subject) -> Iterator[Fault]:
 @rule(
     "LINT-002",
     "error",
-    "the pods tolerate the taints of no NodePool",
-    why="the pods stay Pending for ever: each NodePool that they may select keeps them away with a taint",
+    "pods do not tolerate the taints of any NodePool",
+    why="the pods stay Pending: every NodePool that they select has a taint they do not tolerate",
     fix="add the toleration, or select another NodePool",
 )
 def no_pool_tolerated(subject: Subject) -> Iterator[Fault]:
-    """Source: karpenter v1.14.1: a pod must tolerate all the taints of a NodePool; startup taints and PreferNoSchedule apart."""
+    """Source: karpenter v1.14.1: a pod must tolerate all the taints of a NodePool; except startup taints and PreferNoSchedule."""
     for pods in subject.pods:
         selected = [pool for pool in subject.pools if _is_meant_for_pools(pods) and selects(subject, pods, pool.pool)]
         in_the_way = [(pool, untolerated(pods, pool.pool)) for pool in selected]
@@ -64,9 +64,9 @@ def no_pool_tolerated(subject: Subject) -> Iterator[Fault]:
 @rule(
     "LINT-003",
     "warning",
-    "no pod tolerates the taints of a NodePool",
-    why="the NodePool never gets a node from these pods: what it was made for runs somewhere else, or not at all",
-    fix="give the pods the toleration, or take the NodePool out",
+    "NodePool with taints that no pod tolerates",
+    why="the NodePool never gets a node for these pods: they run elsewhere, or not at all",
+    fix="add the toleration to the pods, or remove the NodePool",
 )
 def pool_never_used(subject: Subject) -> Iterator[Fault]:
     """Source: karpenter v1.14.1: taints of the template."""
@@ -81,12 +81,12 @@ def pool_never_used(subject: Subject) -> Iterator[Fault]:
 @rule(
     "LINT-020",
     "error",
-    "the driver may run on spot",
-    why="a lost driver ends the query: all its executors go with it, and it starts again from the checkpoint; executors alone are replaced",
-    fix="nodeSelector karpenter.sh/capacity-type: on-demand, or a NodePool of on-demand nodes with a label of its own",
+    "driver may run on spot",
+    why="losing the driver stops the query with all its executors, and it restarts from the checkpoint; lost executors are just replaced",
+    fix="nodeSelector karpenter.sh/capacity-type: on-demand, or a dedicated on-demand NodePool with its own label",
 )
 def driver_on_spot(subject: Subject) -> Iterator[Fault]:
-    """Source: Spark: the driver holds the query. A warning only where Karpenter tries an on-demand NodePool first."""
+    """Source: Spark: the driver holds the query. Only a warning if Karpenter tries an on-demand NodePool first."""
     for pods in subject.pods:
         if pods.role == "driver":
             pools = pools_for(subject, pods)
@@ -94,17 +94,15 @@ def driver_on_spot(subject: Subject) -> Iterator[Fault]:
             if any(spot):
                 names = listed({pool.name for pool, on_spot in zip(pools, spot, strict=True) if on_spot})
                 severity: Severity | None = None if spot[0] else "warning"
-                yield Fault(
-                    pods.place("nodeSelector"), f"{pods.name}: spot in {names}", "nodes of which none can be spot", severity=severity
-                )
+                yield Fault(pods.place("nodeSelector"), f"{pods.name}: spot in {names}", "on-demand nodes only", severity=severity)
 
 
 @rule(
     "LINT-021",
     "warning",
-    "nothing keeps Karpenter from moving the driver",
-    why="consolidation evicts the driver to save money, and the query restarts each time",
-    fix=f'annotate the driver\'s pod with {DO_NOT_DISRUPT}: "true", or give its NodePool consolidationPolicy: WhenEmpty',
+    "driver not protected from disruption",
+    why="consolidation may evict the driver, which restarts the query each time",
+    fix=f'annotate the driver pod with {DO_NOT_DISRUPT}: "true", or set consolidationPolicy: WhenEmpty in its NodePool',
 )
 def driver_not_protected(subject: Subject) -> Iterator[Fault]:
     """Source: karpenter v1.14.1: the annotation and a PodDisruptionBudget that allows no eviction both block consolidation."""
@@ -147,10 +145,10 @@ def _shown(pods: LintedPods, label: str) -> str:
 
 def _has(subject: Subject, label: str) -> str:
     if not label:
-        return "a NodePool that has an instance type with all of these"
+        return "a NodePool with an instance type that has all of these labels"
     values = {pool.name: pool_requirements(pool.pool).by_label.get(label) for pool in subject.pools}
     said = [f"{name} has {allowed}" for name, allowed in values.items() if allowed is not None]
-    return f"a NodePool with it: {'; '.join(said)}" if said else f"a NodePool whose nodes have the label {label}; none has it"
+    return f"a NodePool with it: {'; '.join(said)}" if said else f"a NodePool with the label {label}; none has it"
 
 
 def _likely(subject: Subject, pods: LintedPods, label: str) -> str:

@@ -38,12 +38,12 @@ _TIME_S = {"": 1.0, "us": 1e-6, "ms": 1e-3, "s": 1.0, "m": 60.0, "min": 60.0, "h
 @rule(
     "LINT-030",
     "error",
-    f"Spark {SPARK_VERSION} has no such setting",
-    why="Spark ignores a setting that it does not know without a word: what was meant does not happen",
-    fix="write the name that Spark has, or take it out",
+    f"unknown Spark {SPARK_VERSION} setting",
+    why="Spark silently ignores unknown settings: the intended effect does not happen",
+    fix="correct the name, or remove the setting",
 )
 def unknown_setting(subject: Subject) -> Iterator[Fault]:
-    """Source: the settings in Spark's own jars. Families (spark.hadoop. and the like) and those of well-known libraries are left alone."""
+    """Source: the settings in Spark's own jars. Families (spark.hadoop. and the like) and those of well-known libraries are ignored."""
     for conf, key in _own_settings(subject):
         if setting(key) is None and not key.startswith(tuple(_ELSEWHERE)):
             close = likely(key)
@@ -53,9 +53,9 @@ def unknown_setting(subject: Subject) -> Iterator[Fault]:
 @rule(
     "LINT-031",
     "error",
-    "Spark has removed this setting",
-    why="Spark ignores it, or refuses to start where it is set to something else than its last default",
-    fix="take it out, or use what replaces it",
+    "removed Spark setting",
+    why="Spark ignores it, or fails to start if it differs from its last default",
+    fix="remove it, or use its replacement",
 )
 def removed_setting(subject: Subject) -> Iterator[Fault]:
     """Source: Spark 4.3.0, SQLConf.removedSQLConfigs."""
@@ -68,26 +68,24 @@ def removed_setting(subject: Subject) -> Iterator[Fault]:
 @rule(
     "LINT-032",
     "warning",
-    "this setting is deprecated",
-    why="the next version of Spark may no longer read it, and then ignores it without a word",
-    fix="use what replaces it",
+    "deprecated Spark setting",
+    why="a later version of Spark may silently ignore it",
+    fix="use its replacement",
 )
 def deprecated_setting(subject: Subject) -> Iterator[Fault]:
     """Source: Spark 4.3.0, SparkConf.deprecatedConfigs and alternatives, SQLConf.deprecatedSQLConfigs."""
     for conf, key in _own_settings(subject):
         found = setting(key)
         if found is not None and found.kind != "removed" and found.note:
-            yield Fault(
-                conf.place(key), conf.conf[key], found.note, fix=f"write {found.note.split()[0]}" if found.kind == "renamed" else ""
-            )
+            yield Fault(conf.place(key), conf.conf[key], found.note, fix=f"use {found.note.split()[0]}" if found.kind == "renamed" else "")
 
 
 @rule(
     "LINT-033",
     "error",
-    "Spark would refuse the value of this setting",
-    why="the driver ends with an exception when it reads the setting, at the start or, worse, later",
-    fix="write a value of the right kind",
+    "invalid value of a Spark setting",
+    why="the driver fails with an exception when it reads the setting, at startup or later",
+    fix="use a value of the right type",
 )
 def wrong_value(subject: Subject) -> Iterator[Fault]:
     """Source: the types and options of the settings in Spark 4.3.0's jars."""
@@ -101,9 +99,9 @@ def wrong_value(subject: Subject) -> Iterator[Fault]:
 @rule(
     "LINT-034",
     "warning",
-    "this setting is for something else",
-    why="it has no effect on Structured Streaming on Kubernetes, and whoever reads it believes that it has",
-    fix="take it out; where it limits what is read, maxOffsetsPerTrigger of the source does so here",
+    "setting has no effect",
+    why="the setting has no effect on Structured Streaming on Kubernetes, and misleads readers",
+    fix="remove it; to limit the read rate, use maxOffsetsPerTrigger of the source",
 )
 def setting_of_something_else(subject: Subject) -> Iterator[Fault]:
     """Source: Spark's configuration pages of YARN and of DStreams; Spark 4.0's release notes for Mesos."""
@@ -111,15 +109,15 @@ def setting_of_something_else(subject: Subject) -> Iterator[Fault]:
         meant = next((what for start, what in _ELSEWHERE.items() if key.startswith(start)), "")
         renamed = setting(key)
         if meant and not (renamed is not None and renamed.note):
-            yield Fault(conf.place(key), conf.conf[key], f"a setting for Kubernetes and Structured Streaming; this is one of {meant}")
+            yield Fault(conf.place(key), conf.conf[key], f"a setting for Kubernetes or Structured Streaming; this one is for {meant}")
 
 
 @rule(
     "LINT-035",
     "warning",
-    "this setting does not begin with spark.",
-    why="spark-submit drops it with a warning, so that Hadoop, s3a and Kafka never see it",
-    fix="put spark.hadoop. before a setting of Hadoop or s3a; options of Kafka belong to the source",
+    "setting without the prefix spark.",
+    why="spark-submit ignores it with a warning, so it never reaches Hadoop, s3a or Kafka",
+    fix="prefix Hadoop and s3a settings with spark.hadoop.; set Kafka options in the source",
 )
 def not_sparks(subject: Subject) -> Iterator[Fault]:
     """Source: Spark 4.1.1, SparkSubmit: non-Spark config properties are ignored."""
@@ -127,14 +125,14 @@ def not_sparks(subject: Subject) -> Iterator[Fault]:
         for key, value in conf.conf.items():
             if not key.startswith("spark."):
                 hadoop = key.startswith(("fs.", "dfs.", "hadoop.", "mapreduce.", "hive."))
-                yield Fault(conf.place(key), value, "spark.*", f"write spark.hadoop.{key}" if hadoop else "")
+                yield Fault(conf.place(key), value, "spark.*", f"use spark.hadoop.{key}" if hadoop else "")
 
 
 @rule(
     "LINT-036",
     "warning",
-    "executors on spot leave without decommissioning",
-    why="on a spot interruption the executor just goes: its tasks fail and its shuffle files are computed again",
+    "spot executors without decommissioning",
+    why="on a spot interruption, the executor's tasks fail and its shuffle files must be recomputed",
     fix=f"{DECOMMISSION}: true, with {STORAGE_DECOMMISSION}: true for shuffle files and cached blocks",
 )
 def no_decommission(subject: Subject) -> Iterator[Fault]:
@@ -149,8 +147,8 @@ def no_decommission(subject: Subject) -> Iterator[Fault]:
 @rule(
     "LINT-037",
     "warning",
-    "an executor that drains has no time to do so",
-    why="Kubernetes kills the pod when its grace period is over, whatever the spot notice still gives: the blocks on it are lost",
+    "grace period too short for decommissioning",
+    why="Kubernetes kills the pod at the end of its grace period, even if the spot notice allows more time: its blocks are lost",
     fix=f'{GRACE}: "110s", within the two minutes of a spot notice',
 )
 def short_grace(subject: Subject) -> Iterator[Fault]:
@@ -166,12 +164,12 @@ def short_grace(subject: Subject) -> Iterator[Fault]:
 @rule(
     "LINT-038",
     "error",
-    "the checkpoint is not on s3a",
-    why="on a node's disk it is gone with the node, and s3:// has no file system here: the query starts from nothing, or not at all",
-    fix="take it out: the environment's bucket is used; or s3a://BUCKET/FOLDER",
+    "checkpoint not on s3a",
+    why="a node's disk is lost with the node, and s3:// has no file system implementation: the query starts from scratch or fails",
+    fix="remove it to use the environment's bucket, or use s3a://BUCKET/FOLDER",
 )
 def checkpoint_elsewhere(subject: Subject) -> Iterator[Fault]:
-    """Source: hadoop-aws 3.5.0 has s3a alone; a checkpoint must outlive every node."""
+    """Source: hadoop-aws 3.5.0 has only s3a; a checkpoint must outlive every node."""
     for conf in subject.confs:
         location = conf.conf.get(CHECKPOINT)
         if location is not None and not location.startswith("s3a://"):
@@ -181,9 +179,9 @@ def checkpoint_elsewhere(subject: Subject) -> Iterator[Fault]:
 @rule(
     "LINT-039",
     "warning",
-    "the checkpoint is written by renames",
-    why="S3 has no rename: each file of a checkpoint is written twice, which doubles the requests and slows every batch",
-    fix="take it out: the abortable manager of spark-hadoop-cloud is used",
+    "rename-based checkpoint manager",
+    why="S3 has no atomic rename: each checkpoint file is written twice, which doubles the requests and slows down every batch",
+    fix="remove it to use the abortable checkpoint manager of spark-hadoop-cloud",
 )
 def renaming_checkpoints(subject: Subject) -> Iterator[Fault]:
     """Source: Spark 4.3.0, CheckpointFileManager; spark-hadoop-cloud, AbortableStreamBasedCheckpointFileManager."""
@@ -196,9 +194,9 @@ def renaming_checkpoints(subject: Subject) -> Iterator[Fault]:
 @rule(
     "LINT-040",
     "error",
-    "a secret stands in the settings",
-    why="it is in the repository, in the driver's arguments and on Spark's web page",
-    fix="EKS Pod Identity for AWS, a mounted secret for others; and change the secret, it is known now",
+    "secret in plain text",
+    why="the secret is visible in the repository, the driver's arguments and the Spark UI",
+    fix="use EKS Pod Identity for AWS, mounted secrets for others; and rotate the exposed secret",
 )
 def secret_in_settings(subject: Subject) -> Iterator[Fault]:
     """Source: Spark's security page; names of secrets in Hadoop's and Spark's settings."""
@@ -211,9 +209,9 @@ def secret_in_settings(subject: Subject) -> Iterator[Fault]:
 @rule(
     "LINT-041",
     "warning",
-    "speculation is on",
-    why="a task that runs twice writes twice to what is not idempotent, and takes slots that a stream has no spare of",
-    fix="take it out",
+    "speculation enabled",
+    why="speculative tasks write twice to sinks that are not idempotent, and occupy slots that a stream needs",
+    fix="remove it",
 )
 def speculation(subject: Subject) -> Iterator[Fault]:
     """Source: Spark's configuration page, spark.speculation; s3a committers warn of the same."""

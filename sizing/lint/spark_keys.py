@@ -142,11 +142,11 @@ def expected(found: Setting, value: str) -> str:
 
 _KINDS = {
     "boolean": "true or false",
-    "int": "a whole number",
-    "long": "a whole number",
+    "int": "an integer",
+    "long": "an integer",
     "double": "a number",
-    "bytes": "a size: a whole number with k, m, g or t, or none",
-    "time": "a time: a whole number with ms, s, m, h or d, or none",
+    "bytes": "a size: an integer with k, m, g or t, or without a unit",
+    "time": "a duration: an integer with ms, s, m, h or d, or without a unit",
     "options": "",
     "Options": "",
 }

@@ -39,12 +39,12 @@ class EksVersion(BaseModel):
 @rule(
     "LINT-060",
     "error",
-    "the EKS version is past its standard support",
-    why="the cluster costs six times as much in extended support, and when that ends EKS upgrades it by itself",
+    "EKS version out of standard support",
+    why="in extended support, the cluster costs six times as much; when that ends, EKS upgrades it automatically",
     fix="upgrade, one minor version at a time",
 )
 def support_ended(subject: Subject) -> Iterator[Fault]:
-    """Source: Amazon EKS User Guide, Kubernetes versions; EKS prices. A warning where the environment says extendedSupport: true."""
+    """Source: Amazon EKS User Guide, Kubernetes versions; EKS prices. A warning if the environment sets extendedSupport: true."""
     version = _version(subject)
     if subject.versions is None or version is None or subject.today <= version.standard_until:
         return
@@ -62,8 +62,8 @@ def support_ended(subject: Subject) -> Iterator[Fault]:
 @rule(
     "LINT-061",
     "warning",
-    "the EKS version is near the end of its support",
-    why="an upgrade of the cluster takes weeks where jobs run without a pause; after the date the cluster costs six times as much",
+    "EKS version close to end of support",
+    why="a cluster upgrade takes weeks if jobs run continuously; after this date, the cluster costs six times as much",
     fix="plan the upgrade",
 )
 def support_ends_soon(subject: Subject) -> Iterator[Fault]:
@@ -81,12 +81,12 @@ def support_ends_soon(subject: Subject) -> Iterator[Fault]:
 @rule(
     "LINT-062",
     "error",
-    "the EKS version is not known",
-    why="EKS refuses a version that it does not have",
-    fix="take a version that EKS offers",
+    "unknown EKS version",
+    why="EKS rejects versions that it does not offer",
+    fix="use a version that EKS offers",
 )
 def unknown_version(subject: Subject) -> Iterator[Fault]:
-    """Source: Amazon EKS User Guide, Kubernetes versions. A version above those known here is a warning: it may have come since."""
+    """Source: Amazon EKS User Guide, Kubernetes versions. A version newer than those known is a warning: it may be a new one."""
     if subject.versions is not None and _version(subject) is None:
         known = eks_versions()
         newer = _parts(subject.versions.eks) > max(map(_parts, known))
@@ -97,8 +97,8 @@ def unknown_version(subject: Subject) -> Iterator[Fault]:
 @rule(
     "LINT-063",
     "error",
-    "Karpenter is too old for this version of Kubernetes",
-    why="an older Karpenter refuses to start, or misses nodes and pods of a newer API",
+    "Karpenter too old for this Kubernetes version",
+    why="an older Karpenter fails to start, or does not handle nodes and pods of a newer API",
     fix="upgrade Karpenter first, then the cluster",
 )
 def karpenter_too_old(subject: Subject) -> Iterator[Fault]:

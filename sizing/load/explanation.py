@@ -48,8 +48,10 @@ def _parallelism(load: Load, job: JobShape, draft: LoadPlan) -> Explanation:
     needed = needed_slots(load, job.trigger_s)
     inputs: Inputs = {"targetEventsPerS": draft.target_events_per_s, "throughput": _throughput(load)}
     if job.parallelism is not None:
-        return _of("parallelism", draft.parallelism, "fixed; the load alone would take what is needed", "fixed", needed=needed.slots)
-    rule = "the fewest slots with the target's throughput, whose bounded micro-batches drain a backlog in time"
+        return _of(
+            "parallelism", draft.parallelism, "fixed; the load alone would require the value of needed", "fixed", needed=needed.slots
+        )
+    rule = "the smallest number of slots with the target throughput whose bounded micro-batches clear a backlog in time"
     return _of("parallelism", draft.parallelism, rule, needed.binding, **inputs)
 
 
@@ -57,7 +59,7 @@ def _throughput(load: Load) -> str:
     if load.profile is None:
         return f"slots * {load.events_per_slot_per_s:g} events/s"
     origin = ", ".join(part for part in (load.profile.source, load.profile.date) if part)
-    return f"measured at {len(load.profile.points)} points{f' ({origin})' if origin else ''}, straight lines between"
+    return f"measured at {len(load.profile.points)} points{f' ({origin})' if origin else ''}, linearly interpolated"
 
 
 def _topics(load: Load, job: JobShape, draft: LoadPlan) -> Iterator[Explanation]:
@@ -66,19 +68,23 @@ def _topics(load: Load, job: JobShape, draft: LoadPlan) -> Iterator[Explanation]
     inputs |= {"partitionInMibps": load.partition_in_mibps, "partitionOutMibps": load.partition_out_mibps}
     for topic, partitions in draft.topic_partitions.items():
         if job.topics.get(topic) is not None:
-            yield _of(f"topicPartitions.{topic}", partitions, "the source's partitions, as asked", "fixed")
+            yield _of(f"topicPartitions.{topic}", partitions, "the source's partitions, as specified", "fixed")
         else:
             rule = "max(parallelism, ceil(peak / one partition's producers), ceil(peak / one partition's consumer))"
             yield _of(f"topicPartitions.{topic}", partitions, rule, fewest.binding, **inputs)
-    rule = "spark.sql.shuffle.partitions, as asked" if job.shuffle_partitions else "the parallelism; the first run of a checkpoint pins it"
+    rule = (
+        "spark.sql.shuffle.partitions, as specified"
+        if job.shuffle_partitions
+        else "the parallelism; fixed by the first run of a checkpoint"
+    )
     yield _of("shufflePartitions", draft.shuffle_partitions, rule)
 
 
 def _batches(load: Load, draft: LoadPlan) -> Iterator[Explanation]:
     if draft.trigger_s is None or draft.max_offsets_per_trigger is None:
         return
-    yield _of("triggerS", draft.trigger_s, "the trigger, as asked or 10 s")
-    rule = "capacity * (trigger - what a batch takes beside its rows): the largest batch that ends before the next"
+    yield _of("triggerS", draft.trigger_s, "the trigger, as specified or 10 s")
+    rule = "capacity * (trigger - fixed cost of a batch): the largest batch that ends before the next one"
     inputs: Inputs = {"capacityEventsPerS": draft.capacity_events_per_s, "triggerS": draft.trigger_s}
     inputs["batchOverheadS"] = load.batch_overhead_s
     yield _of("maxOffsetsPerTrigger", draft.max_offsets_per_trigger, rule, **inputs)
@@ -105,15 +111,17 @@ def _memory(load: Load, draft: LoadPlan) -> Iterator[Explanation]:
 
 def _state(load: Load, draft: LoadPlan) -> Iterator[Explanation]:
     state = draft.state
-    small = "two versions of an executor's state take at most half of what Spark leaves free of the heap"
-    rule = f"memory where joins of two streams alone have state and {small}, else rocksdb"
-    yield _of("state.backend", state.backend, rule if state.chosen else "as asked", stateBytes=state.state_bytes, executors=draft.executors)
+    small = "two versions of an executor's state use at most half of the heap that Spark leaves free"
+    rule = f"memory if only stream-stream joins have state and {small}, else rocksdb"
+    yield _of(
+        "state.backend", state.backend, rule if state.chosen else "as specified", stateBytes=state.state_bytes, executors=draft.executors
+    )
     inputs: Inputs = {"shufflePartitions": draft.shuffle_partitions, "operators": ", ".join(load.operators) or "none"}
     yield _of("state.stores", state.stores, "shuffle partitions * the operators' stores: 1, a join on the heap 4", **inputs)
     yield _of("state.stateBytes", state.state_bytes, "keys * bytes of a key", keys=load.state_keys, bytesPerKey=load.bytes_per_key)
     rule = "two versions of the state / executors, with the memory backend"
     yield _of("state.executorHeapMib", state.executor_heap_mib, rule, executors=draft.executors)
-    rule = "136 MiB a store of one executor, or 500 MiB where RocksDB's memory is bounded"
+    rule = "136 MiB per store of an executor, or 500 MiB if RocksDB's memory is bounded"
     yield _of("state.executorNativeMib", state.executor_native_mib, rule, stores=state.stores, executors=draft.executors)
 
 
@@ -125,7 +133,7 @@ def _checkpoint(draft: LoadPlan) -> Iterator[Explanation]:
     yield _of("checkpoint.objectsPerDay", traffic.objects_per_day, "objects of a batch * 86400 / trigger", triggerS=trigger)
     rule = "stores * batches of a day / 10 * files of a snapshot"
     yield _of("checkpoint.snapshotObjectsPerDay", traffic.snapshot_objects_per_day, rule, stores=stores)
-    rule = "PUT-class requests: 1 an object, for the checkpoint manager does not rename"
+    rule = "PUT-class requests: 1 per object, as the checkpoint manager does not rename"
     yield _of("checkpoint.requestsPerDay", traffic.requests_per_day, rule, objectsPerDay=traffic.objects_per_day)
 
 
@@ -136,15 +144,15 @@ def _kafka(load: Load, draft: LoadPlan) -> Iterator[Explanation]:
     yield _of("kafka.peakOutMibps", kafka.peak_out_mibps, "peak in * consumer groups", fanOut=load.fan_out)
     if kafka.serverless is not None:
         used = kafka.serverless
-        yield _of("kafka.serverless.partitions", used.partitions, "max(asked, rates / a partition's limits)", used.binding)
+        yield _of("kafka.serverless.partitions", used.partitions, "max(specified, rates / limits of a partition)", used.binding)
     if kafka.cluster is None:
         return
     cluster = kafka.cluster
     inputs = {"peakInMibps": kafka.peak_in_mibps, "peakOutMibps": kafka.peak_out_mibps, "partitions": kafka.partitions}
     inputs |= {"brokerType": cluster.broker_type, "ingressMibpsPerBroker": cluster.ingress_mibps_per_broker}
-    rule = "the most of ingress, egress, partitions and storage, each rounded up to the zones; of all types the cheapest"
+    rule = "the maximum over ingress, egress, partitions and storage, each rounded up to the zones; the cheapest of all types"
     yield _of("kafka.cluster.brokers", cluster.brokers, rule, cluster.binding, **inputs)
-    rule = "average rate * retention * replication * 2; Express: the data once"
+    rule = "average rate * retention * replication * 2; Express: one copy"
     inputs = {"averageInMibps": kafka.average_in_mibps, "retentionH": load.retention_h, "replication": load.replication}
     yield _of("kafka.cluster.storageGib", cluster.storage.ebs_gib or cluster.storage.express_gib, rule, **inputs)
 

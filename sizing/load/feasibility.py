@@ -46,7 +46,7 @@ def _parallelism(load: Load, job: JobShape, planned: LoadPlan) -> Iterator[Viola
     need = f"{needed:,.0f} events/s of throughput; {planned.parallelism:,} slots have {capacity:,.0f}, enough for {nearest:,} events/s"
     if job.parallelism is None:
         most = load.throughput(MOST_SLOTS)
-        fix = f"at most {math.floor(sustained_rate(load, most) / load.peak_factor):,} events/s, more of a slot, or several jobs"
+        fix = f"at most {math.floor(sustained_rate(load, most) / load.peak_factor):,} events/s, a higher rate per slot, or several jobs"
         yield violated(LoadOutOfReach, path="load", given=given, need=need, fix=fix)
         return
     wanted = needed_slots(load, job.trigger_s)
@@ -59,7 +59,7 @@ def _partitions(load: Load, planned: LoadPlan) -> Iterator[Violation]:
     needed = needed_rate(load)
     if planned.capacity_events_per_s >= needed or load.throughput(planned.parallelism) < needed:
         return
-    need = f"{needed:,.0f} events/s; {read:,} tasks, one a partition, process {planned.capacity_events_per_s:,.0f}"
+    need = f"{needed:,.0f} events/s; {read:,} tasks, one per partition, process {planned.capacity_events_per_s:,.0f}"
     fix = f"at least {load.slots_for(needed):,} partitions"
     yield violated(PartitionsBelowLoad, path="topics", given=f"{read:,} partitions", need=need, fix=fix)
 
@@ -70,9 +70,7 @@ def _trigger(load: Load, job: JobShape, planned: LoadPlan) -> Iterator[Violation
     if job.trigger_s > load.batch_overhead_s and planned.max_offsets_per_trigger >= drain_rate(load) * job.trigger_s:
         return
     least = least_trigger_s(load, planned.capacity_events_per_s)
-    need = (
-        f"{load.batch_overhead_s:g} s of a micro-batch are not for its rows; {drain_rate(load):,.0f} events/s have to go through the rest"
-    )
+    need = f"{load.batch_overhead_s:g} s of fixed cost per micro-batch; the rest must process {drain_rate(load):,.0f} events/s"
     fix = f"trigger: {least + 1}s or longer" if least is not None else "a longer trigger, and a longer time to catch up"
     yield violated(TriggerTooShort, path="trigger", given=f"{job.trigger_s:g} s", need=need, fix=fix)
 
@@ -80,7 +78,7 @@ def _trigger(load: Load, job: JobShape, planned: LoadPlan) -> Iterator[Violation
 def _state(job: JobShape, planned: LoadPlan) -> Iterator[Violation]:
     state = planned.state
     if job.heap_mib is not None and free_heap_mib(job.heap_mib) < state.executor_heap_mib:
-        need = f"{state.executor_heap_mib:,} MiB of the heap beside Spark's own; {job.heap_mib:,} MiB leave {free_heap_mib(job.heap_mib):,}"
+        need = f"{state.executor_heap_mib:,} MiB of heap beside Spark's; {job.heap_mib:,} MiB leave {free_heap_mib(job.heap_mib):,} MiB"
         fix = f'heap: "{heap_for_state_mib(state.executor_heap_mib)}m" or more, more executors, or state.backend: rocksdb'
         yield violated(StateDoesNotFit, path="executor.heap", given=f"{job.heap_mib}m", need=need, fix=fix)
     if job.overhead_mib is None or not state.executor_native_mib:
@@ -89,7 +87,7 @@ def _state(job: JobShape, planned: LoadPlan) -> Iterator[Violation]:
     needed_mib = jvm_mib + state.executor_native_mib
     if job.overhead_mib < needed_mib:
         need = f"{needed_mib:,} MiB of overhead: {state.executor_native_mib:,} for RocksDB, {jvm_mib:,} for the JVM"
-        fix = f'memory so that the overhead is "{needed_mib}m", more executors, or RocksDB with bounded memory'
+        fix = f'more memory, for an overhead of "{needed_mib}m", more executors, or RocksDB with bounded memory'
         yield violated(StateDoesNotFit, path="executor.memory", given=f"{job.overhead_mib}m of overhead", need=need, fix=fix)
 
 

@@ -17,23 +17,23 @@ def load_notes(load: Load, job: JobShape, draft: LoadPlan) -> tuple[str, ...]:
 def _extrapolated(load: Load, draft: LoadPlan) -> Iterator[str]:
     if load.profile is not None and draft.parallelism > load.profile.measured_slots:
         measured = load.profile.measured_slots
-        yield f"the profile ends at {measured} slots: what {draft.parallelism} process is extrapolated from its last points"
+        yield f"the profile ends at {measured} slots: the throughput of {draft.parallelism} slots is extrapolated from its last points"
 
 
 def _topics(job: JobShape, draft: LoadPlan) -> Iterator[str]:
     if len(job.topics) > 1:
-        yield "the load counts all topics together: each gets partitions for the whole of it, and maxOffsetsPerTrigger is to be shared out"
+        yield "the load is the sum over all topics: each gets partitions for all of it, and maxOffsetsPerTrigger must be divided among them"
 
 
 def _backend(load: Load, job: JobShape, draft: LoadPlan) -> Iterator[str]:
     if draft.state.stores and draft.state.chosen:
         mib = -(-draft.state.state_bytes // (1024 * 1024))
         operators = ", ".join(sorted({*load.operators, *job.app_operators}))
-        words = f"chosen for a state of {mib:,} MiB on {draft.executors} executors and the operators {operators}"
+        words = f"chosen for {mib:,} MiB of state on {draft.executors} executors and the operators {operators}"
         yield f"state backend {draft.state.backend}, {words}"
 
 
 def _provisioned(draft: LoadPlan) -> Iterator[str]:
     cluster = draft.kafka.cluster
     if cluster is not None and cluster.provisioned_mibps:
-        yield f"the brokers' volumes need {cluster.provisioned_mibps} MiB/s of provisioned throughput, above the 250 that they have"
+        yield f"the brokers' volumes need {cluster.provisioned_mibps} MiB/s of provisioned throughput, above the default of 250"

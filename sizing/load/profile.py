@@ -39,7 +39,7 @@ class Profile(_Measured):
     def _rising(self) -> Self:
         for before, after in pairwise(self.points):
             if after.slots <= before.slots:
-                need = f"points by rising slots; {after.slots} comes after {before.slots}"
+                need = f"points in ascending order of slots; {after.slots} comes after {before.slots}"
                 raise ValueError(need)
         return self
 

@@ -37,7 +37,7 @@ def market_of(scenario: Scenario, catalog: Catalog, settings: NodeSettings, zone
         raise NoSpotPrice(
             path="spotModel",
             given="catalog",
-            need=f"a catalog with spot prices; that of {catalog.region}, {catalog.date}, has none",
+            need=f"a catalog with spot prices; the catalog of {catalog.region}, {catalog.date}, has none",
             fix=f"penstock catalog refresh --region {catalog.region}, or spotModel: ratio with a spotRatio",
         )
     return market(catalog, settings, zones or default_zones(catalog.region), scenario.spot_ratio)

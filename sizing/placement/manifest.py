@@ -30,14 +30,14 @@ def label_key(text: str) -> str:
     good = len(name) <= 63 and _NAME.fullmatch(name) and (not slash or (len(domain) <= 253 and _DOMAIN.fullmatch(domain)))
     if not good:
         raise PydanticCustomError(
-            "requirement", "{need}", {"need": "a label's name: letters, digits, '-', '_', '.', with a domain and '/' before it or none"}
+            "requirement", "{need}", {"need": "a label key: letters, digits, '-', '_', '.', optionally with a DNS prefix and '/'"}
         )
     return text
 
 
 def _label_value(text: str) -> str:
     if text and (len(text) > 63 or not _NAME.fullmatch(text)):
-        raise PydanticCustomError("requirement", "{need}", {"need": "a label's value: at most 63 letters, digits, '-', '_', '.'"})
+        raise PydanticCustomError("requirement", "{need}", {"need": "a label value: at most 63 letters, digits, '-', '_', '.'"})
     return text
 
 

@@ -43,7 +43,7 @@ class NodeTemplateMetadata(Manifest):
     def _karpenter_takes_the_labels(self) -> NodeTemplateMetadata:
         for key in self.labels:
             if is_restricted(key) or key in (NODE_POOL, ZONE_ID):
-                raise requirement_fault(f"labels out of Karpenter's own domains, not {key}")
+                raise requirement_fault(f"labels outside of Karpenter's reserved domains, not {key}")
         return self
 
 

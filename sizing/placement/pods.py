@@ -159,11 +159,11 @@ def _ignored(spec: PodSpec) -> str:
     """Why Karpenter passes a pod over before it schedules."""
     for label in _asked_labels(spec):
         if is_restricted(NORMALIZED.get(label, label)):
-            return f"Karpenter ignores pods that select {label}: it lies in a domain of its own and is no label that it knows"
+            return f"Karpenter ignores pods that select {label}: an unknown label in one of its reserved domains"
     first = next(_relaxations(spec, False))
     pool = first.requirements.get(NODE_POOL)
     if not pool.complement and not pool.values:
-        return f"it asks for a node without {NODE_POOL}, which Karpenter never makes"
+        return f"it requires a node without {NODE_POOL}, which Karpenter never creates"
     return ""
 
 

@@ -21,7 +21,7 @@ _BINARY = {"Ki": 1, "Mi": 2, "Gi": 3, "Ti": 4, "Pi": 5, "Ei": 6}
 # Longer digits than any quantity has; Python refuses to convert beyond 4300.
 _MAX_LENGTH = 60
 
-_NEED = "an amount of 0 or more with n, u, m, k, M, G, T, P, E, Ki, Mi, Gi, Ti, Pi, Ei or an exponent, without a blank"
+_NEED = "a quantity of at least 0 with n, u, m, k, M, G, T, P, E, Ki, Mi, Gi, Ti, Pi, Ei or an exponent, without spaces"
 _FIX = 'for example "500m", "2", "1.5Gi"'
 
 

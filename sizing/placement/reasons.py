@@ -31,26 +31,26 @@ def _why(scheduler: Scheduler, market: Market, group: Group, pool: Pool) -> str:
     # What was asked for last, when all preferences had been given up.
     wish = group.wishes[-1]
     if not pool.types:
-        return "no instance type that is sold in these zones meets the NodePool's own requirements"
+        return "no instance type offered in these zones satisfies the NodePool's requirements"
     taint = not_tolerated(pool.taints, wish.tolerations)
     if taint is not None:
-        return f"the pods don't tolerate its taint {taint}"
+        return f"the pods do not tolerate its taint {taint}"
     label = pool.requirements.conflict(wish.requirements)
     if label is not None:
         wanted, has = wish.requirements.get(label), pool.requirements.by_label.get(label)
-        return f"the pods ask for {label}: {wanted}; it allows {'no such label' if has is None else has}"
+        return f"the pods require {label}: {wanted}; it allows {'no such label' if has is None else has}"
     merged = pool.requirements.plus(wish.requirements)
     types = pool.types & market.compatible(merged)
     if not types:
-        return f"no instance type that is sold meets its requirements and the pods' together: {_shown(wish.requirements)}"
+        return f"no offered instance type satisfies both its requirements and those of the pods: {_shown(wish.requirements)}"
     fitting = pool.fitting(market, types, group.requests)
     if not fitting:
-        return f"a pod asks for {amounts(group)}; {_largest(market, types, pool)}"
+        return f"a pod requests {amounts(group)}; {_largest(market, types, pool)}"
     if not fitting & scheduler.within_limits(pool):
-        return f"its limits: {_limits(scheduler, pool)}, and the smallest instance type that would take a pod is larger"
+        return f"its limits: {_limits(scheduler, pool)}, less than the smallest instance type that fits a pod"
     if merged.has_min_values and not enough_values(market, fitting & scheduler.within_limits(pool), merged):
-        return "fewer instance types would take a pod than minValues asks for"
-    return "no place was left when these pods came up"
+        return "fewer instance types fit a pod than minValues requires"
+    return "no capacity was left for these pods"
 
 
 def amounts(group: Group) -> str:
@@ -65,8 +65,8 @@ def _largest(market: Market, types: int, pool: Pool) -> str:
     most_memory = market.fitting[MEMORY].largest(types)
     most_cpu = market.fitting[CPU].largest(types)
     daemons = max((overhead.requests.get(MEMORY, 0) for overhead in pool.overheads if overhead.types & types), default=0)
-    beside = f", of which DaemonSets take up to {daemons / NANO / _MIB:,.0f} MiB" if daemons else ""
-    return f"the types allowed have at most {most_cpu / NANO:g} CPU and {most_memory / NANO / _MIB:,.0f} MiB allocatable{beside}"
+    beside = f", of which DaemonSets use up to {daemons / NANO / _MIB:,.0f} MiB" if daemons else ""
+    return f"the allowed types have at most {most_cpu / NANO:g} CPU and {most_memory / NANO / _MIB:,.0f} MiB allocatable{beside}"
 
 
 def _limits(scheduler: Scheduler, pool: Pool) -> str:

@@ -46,9 +46,9 @@ def _check_amounts(amounts: Mapping[str, int]) -> Mapping[str, int]:
     for name, amount in amounts.items():
         if name not in RESOURCES or name == PODS:
             known = ", ".join(resource for resource in RESOURCES if resource != PODS)
-            raise PydanticCustomError("not_modelled", "{need}", {"need": f"a resource out of {known}", "given": name})
+            raise PydanticCustomError("not_modelled", "{need}", {"need": f"one of {known}", "given": name})
         if name in DEVICES and amount % NANO:
-            raise PydanticCustomError("quantity", "{need}", {"need": f"whole pieces of {name}", "fix": "write an integer"})
+            raise PydanticCustomError("quantity", "{need}", {"need": f"a whole number of {name}", "fix": "use an integer"})
     return amounts
 
 

@@ -26,25 +26,25 @@ BATCH_MAX_S = 10.0
 BOOT_S = 45.0
 
 _NOT_MODELLED = {
-    "topologySpreadConstraints": "spread over zones or hosts",
-    "podAffinity": "affinity to other pods",
-    "podAntiAffinity": "distance from other pods",
-    "persistentVolumeClaim": "claims of volumes, which can bind a pod to a zone",
-    "ephemeral": "claims of volumes, which can bind a pod to a zone",
+    "topologySpreadConstraints": "topology spread constraints",
+    "podAffinity": "pod affinity",
+    "podAntiAffinity": "pod anti-affinity",
+    "persistentVolumeClaim": "volume claims, which can bind a pod to a zone",
+    "ephemeral": "volume claims, which can bind a pod to a zone",
     "awsElasticBlockStore": "disks, which bind a pod to a zone",
-    "csi": "volumes of a driver, of which a node takes only so many",
+    "csi": "CSI volumes, which are limited per node",
     "volumeDevices": "volumes, which can bind a pod to a zone",
-    "hostPort": "ports of the host",
-    "hostIP": "ports of the host",
-    "matchFields": "node fields, which Karpenter refuses too",
-    "matchLabelKeys": "spread over zones or hosts",
+    "hostPort": "host ports",
+    "hostIP": "host ports",
+    "matchFields": "node fields, which Karpenter also rejects",
+    "matchLabelKeys": "topology spread constraints",
     "resourceClaims": "dynamic resource allocation",
     "claims": "dynamic resource allocation",
     "replicas": "static NodePools",
-    "nodeName": "pods that are bound already: list them under existingNodes",
-    "schedulingGates": "pods that are held back",
-    "creationTimestamp": "the moment of a pod's creation: equal pods go by the order of their groups",
-    "runtimeClassName": "runtime classes: write their overhead and nodeSelector",
+    "nodeName": "pods that are already bound: list them under existingNodes",
+    "schedulingGates": "scheduling gates",
+    "creationTimestamp": "creation timestamps: equal pods are ordered by their groups",
+    "runtimeClassName": "runtime classes: specify their overhead and nodeSelector",
 }
 
 
@@ -134,7 +134,7 @@ class Scenario(Manifest):
         if self.spot_model == "ratio" and self.spot_ratio is None:
             raise PydanticCustomError("missing", "{need}", {"need": "spotRatio, the share of the on-demand price", "at": "spotRatio"})
         if self.spot_model == "catalog" and self.spot_ratio is not None:
-            raise PydanticCustomError("contradiction", "{need}", {"need": "spotModel: ratio beside a spotRatio", "at": "spotModel"})
+            raise PydanticCustomError("contradiction", "{need}", {"need": "spotModel: ratio together with spotRatio", "at": "spotModel"})
         return self
 
     def group(self, name: str) -> PodGroup | None:
@@ -193,14 +193,14 @@ def _fault(detail: ErrorDetails, path: str) -> PenstockError:
     given = str(context.get("given") or _shown(detail["input"]))
     if kind == "extra_forbidden":
         meaning = _NOT_MODELLED.get(last)
-        need = f"Penstock does not model {meaning}" if meaning else "a field that is known here; one that is not might change the placement"
-        return NotModelled(path=where, given=given, need=need, fix="take it out, and mind that the answer then holds without it")
+        need = f"Penstock does not model {meaning}" if meaning else "a known field; an unknown one could change the placement"
+        return NotModelled(path=where, given=given, need=need, fix="remove it; the result then does not take it into account")
     if kind == "not_modelled":
-        return NotModelled(path=where, given=given, need=need, fix="take it out, and mind that the answer then holds without it")
+        return NotModelled(path=where, given=given, need=need, fix="remove it; the result then does not take it into account")
     if kind == "quantity":
         return BadResource(path=where, given=given, need=need, fix=str(context.get("fix", "")))
     if kind == "requirement":
-        return BadRequirement(path=where, given=given, need=need, fix="see Karpenter's rules for requirements")
+        return BadRequirement(path=where, given=given, need=need, fix="see Karpenter's documentation of requirements")
     return BadScenario(path=where, given=given, need=need, fix="see docs/placement.md")
 
 
@@ -231,24 +231,24 @@ def _miscounted(scenario: Scenario, path: str) -> Iterator[PenstockError]:
         if arriving and "count" in group.model_fields_set and group.count != arriving:
             where = f"{_joined(path, 'pods')}[{index}].count"
             yield BadScenario(
-                path=where, given=str(group.count), need=f"{arriving}, as its arrivals say, or no count", fix="make them agree"
+                path=where, given=str(group.count), need=f"{arriving}, the sum of its arrivals, or no count", fix="use the same number"
             )
     pods = sum(group.count for group in scenario.pods) + sum(arrival.count for arrival in scenario.arrivals)
     if pods > MAX_PODS:
-        yield BadScenario(path=_joined(path, "pods"), given=f"{pods} pods", need=f"at most {MAX_PODS}", fix="check the counts")
+        yield BadScenario(path=_joined(path, "pods"), given=f"{pods} pods", need=f"at most {MAX_PODS}", fix="reduce the counts")
 
 
 def _repeated(names: Sequence[str], path: str) -> Iterator[PenstockError]:
     for index, name in enumerate(names):
         if name in names[:index]:
-            yield BadScenario(path=f"{path}[{index}]", given=name, need="a name of its own", fix="rename it, or add the counts")
+            yield BadScenario(path=f"{path}[{index}]", given=name, need="a unique name", fix="rename it, or add the counts")
 
 
 def _unknown(path: str, given: str, kind: str, known: Iterable[str]) -> UnknownName:
     return UnknownName(
         path=path,
         given=given,
-        need=f"one of the {kind} of the scenario: {', '.join(sorted(known)) or 'there is none'}",
+        need=f"one of the {kind} of the scenario: {', '.join(sorted(known)) or 'none'}",
         fix="check the name",
     )
 

@@ -69,7 +69,7 @@ class Requirement(Manifest):
         check_values(self.key, self.operator, self.values)
         key = NORMALIZED.get(self.key, self.key)
         if is_restricted(key) or key == NODE_POOL:
-            raise requirement_fault("a well-known label, or one out of Karpenter's own domains")
+            raise requirement_fault("a well-known label, or one outside of Karpenter's reserved domains")
         known = _KNOWN_VALUES.get(key)
         if self.operator == "In" and known and not known & set(self.values):
             raise requirement_fault(f"at least one of {', '.join(sorted(known))}")
@@ -86,15 +86,13 @@ class Requirement(Manifest):
 def check_values(key: str, operator: str, values: tuple[str, ...]) -> None:
     """As a validator: whether the values suit the operator, and the label is one that can be told."""
     if NORMALIZED.get(key, key) == ZONE_ID:
-        raise PydanticCustomError(
-            "not_modelled", "{need}", {"need": "the zone's name: which zone has which id differs from account to account"}
-        )
+        raise PydanticCustomError("not_modelled", "{need}", {"need": "the zone's name: zone ids map to different zones in each account"})
     if operator in ("In", "NotIn") and not values:
         raise requirement_fault(f"at least one value with {operator}")
     if operator in ("Exists", "DoesNotExist") and values:
         raise requirement_fault(f"no values with {operator}")
     if operator in _BOUNDS and not (len(values) == 1 and _INTEGER.fullmatch(values[0]) and int(values[0]) < 2**63):
-        raise requirement_fault(f"one integer of 0 or more, as text, with {operator}")
+        raise requirement_fault(f"a single integer of at least 0, as a string, with {operator}")
 
 
 class ManifestTaint(Manifest):
@@ -136,7 +134,7 @@ class ManifestToleration(Manifest):
     @model_validator(mode="after")
     def _kubernetes_takes_it(self) -> ManifestToleration:
         if not self.key and self.operator != "Exists":
-            raise requirement_fault("operator: Exists where no key is given")
+            raise requirement_fault("operator: Exists if no key is set")
         if self.operator == "Exists" and self.value:
             raise requirement_fault("no value with Exists")
         return self

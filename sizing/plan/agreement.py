@@ -55,7 +55,7 @@ def agreed_executor(targets: Targets, settings: SparkSettings) -> tuple[AgreedPo
     ]
     if task_slots(cores, settings.task_cpus) < 1:
         need = f"spark.executor.cores >= spark.task.cpus = {settings.task_cpus}"
-        fix = f"slots: {-(-settings.task_cpus // 1)}, or take spark.task.cpus out of sparkConf"
+        fix = f"slots: {-(-settings.task_cpus // 1)}, or remove spark.task.cpus from sparkConf"
         faults.append(targets.locate(NoTaskSlot(given=str(cores), need=need, fix=fix), "executor.slots"))
     return pod, faults
 
@@ -92,10 +92,10 @@ def agreed_driver(targets: Targets, settings: SparkSettings) -> tuple[AgreedPod,
 
 def plan_contradictions(targets: Targets, settings: SparkSettings, executors: int) -> list[PenstockError]:
     """SIZ-003 where sparkConf asks for another number of executors than the plan, or for one that changes."""
-    rule = f"{executors}, which follows from the parallelism and the slots"
+    rule = f"{executors}, derived from the parallelism and the slots"
     faults = _differ(targets, "spark.executor.instances", settings.executor_instances, executors, rule)
     if settings.dynamic_allocation:
-        need = "false: the plan fixes the executors, and Spark's allocation does not follow a stream's rate"
+        need = "false: the plan fixes the number of executors, and Spark's dynamic allocation does not follow a stream's rate"
         faults += _contradiction(targets, "spark.dynamicAllocation.enabled", need)
     return faults
 
@@ -111,8 +111,8 @@ def heap_contradiction(targets: Targets, kind: str, settings: PodSettings, plann
     """
     if settings.heap_mib is None or settings.heap_mib == planned_heap_mib:
         return []
-    need = f"{planned_heap_mib}m, which the pod's memory leaves for the heap"
-    fix = f"take it out, or give {kind}.heap instead of {kind}.memory"
+    need = f"{planned_heap_mib}m, the heap that fits in the pod's memory"
+    fix = f"remove it, or set {kind}.heap instead of {kind}.memory"
     return _contradiction(targets, f"spark.{kind}.memory", need, fix)
 
 
@@ -145,7 +145,7 @@ def _limit(targets: Targets, kind: str, pod: AgreedPod) -> list[PenstockError]:
     return [targets.locate(fault, f"spark_conf.{key}")]
 
 
-def _contradiction(targets: Targets, key: str, need: str, fix: str = "take it out, or change the field") -> list[PenstockError]:
+def _contradiction(targets: Targets, key: str, need: str, fix: str = "remove it, or change the field") -> list[PenstockError]:
     fault = SettingContradicts(given=targets.spark_conf.get(key, ""), need=need, fix=fix)
     return [targets.locate(fault, f"spark_conf.{key}")]
 

@@ -66,7 +66,7 @@ def broker_quota_violations(kafka: LoadKafka | None, cluster: Cluster) -> list[V
     brokers = 0 if own is None or own.kind not in ("standard", "express") else own.brokers or planned
     if quota is None or brokers <= quota:
         return []
-    need, fix = f"{brokers} brokers", f"a quota of {brokers} or more for this region, or fewer brokers of a larger type"
+    need, fix = f"{brokers} brokers", f"request a quota of at least {brokers} for this region, or use fewer brokers of a larger type"
     return [violated(QuotaBinds, path="spec.quotas.mskBrokers", given=str(quota), need=need, fix=fix)]
 
 
@@ -84,8 +84,8 @@ def _limited(group: PodGroup, missing: int, wanted: Wanted, slots: Mapping[str, 
     own = {pool.name: pool.spec.limits for pool in wanted.cluster.node_pools if pool.spec.limits}
     cpu, mib = requested(group)
     given = f"{group.count} pods of {cpu_text(cpu)} and {memory_text(mib)}"
-    need = f"room for {missing} more than the {placed} that find a node; the limits are {_limits_text(own)}"
-    fixes = [f"limits of {_limits_text(limits_that_suffice(wanted)) or 'the pools that are larger'}"]
+    need = f"capacity for {missing} more than the {placed} that are scheduled; the limits are {_limits_text(own)}"
+    fixes = [f"limits of {_limits_text(limits_that_suffice(wanted)) or 'the larger pools'}"]
     most = most_pods(wanted, group, placed) if group.name in slots else 0
     if most:
         executors = "1 executor" if most == 1 else f"{most} executors"
@@ -96,28 +96,28 @@ def _limited(group: PodGroup, missing: int, wanted: Wanted, slots: Mapping[str, 
 def _no_pool(group: PodGroup, nodes: NodesPlan, cluster: Cluster) -> Violation:
     spec = group.pod.spec
     selector = ", ".join(f"{key}={value}" for key, value in spec.node_selector.items()) or "no node selector"
-    need = nodes.one_batch.reasons.get(group.name, "a NodePool with these labels whose taints the pod tolerates")
+    need = nodes.one_batch.reasons.get(group.name, "a NodePool with these labels and only taints that the pod tolerates")
     names = ", ".join(pool.name for pool in cluster.node_pools)
-    fix = f"a node selector and tolerations that one of the pools {names} meets, or a pool for these pods"
+    fix = f"use a node selector and tolerations that match one of the pools {names}, or add a pool for these pods"
     return violated(NoPoolTakesPod, path=group.name, given=selector, need=need, fix=fix)
 
 
 def _too_large(group: PodGroup, wanted: Wanted) -> Violation:
     cpu, mib = requested(group)
-    given = f"{cpu_text(cpu)} and {memory_text(mib)} a pod"
+    given = f"{cpu_text(cpu)} and {memory_text(mib)} per pod"
     bigger = smallest_type(wanted, group)
     allow = f", or allow {bigger.name} ({bigger.vcpu} vCPUs, {memory_text(bigger.memory_mib)})" if bigger else ""
-    beside = "beside the DaemonSets of the allowed types and within the limits of their pools"
+    beside = "on the allowed types after DaemonSets and within the limits of their pools"
     most_mib = largest_memory_mib(wanted, group)
     if most_mib:
-        need = f"at most {most_mib} MiB a pod with {cpu_text(cpu)}, {beside}"
+        need = f"at most {most_mib} MiB per pod with {cpu_text(cpu)}, {beside}"
         return violated(PodFitsNoNode, path=group.name, given=given, need=need, fix=f'memory <= "{most_mib}m"{allow}')
     most_cpu = largest_cpu_millicores(wanted, group)
     if most_cpu:
-        need = f"at most {most_cpu}m of CPU a pod with {memory_text(mib)}, {beside}"
+        need = f"at most {most_cpu}m of CPU per pod with {memory_text(mib)}, {beside}"
         return violated(PodFitsNoNode, path=group.name, given=given, need=need, fix=f'cores <= "{most_cpu}m"{allow}')
-    need = "a smaller pod: neither less memory alone nor less CPU alone lets it find a node"
-    return violated(PodFitsNoNode, path=group.name, given=given, need=need, fix=f"less of both{allow}")
+    need = "a smaller pod: reducing only memory or only CPU is not enough"
+    return violated(PodFitsNoNode, path=group.name, given=given, need=need, fix=f"reduce both{allow}")
 
 
 def _drivers_on_spot(nodes: NodesPlan) -> Iterator[tuple[str, Violation]]:
@@ -125,15 +125,15 @@ def _drivers_on_spot(nodes: NodesPlan) -> Iterator[tuple[str, Violation]]:
     spot = [group for group in (*nodes.one_batch.groups, *nodes.staged.groups) if group.capacity_type == "spot"]
     pools = {pods.group: group.node_pool for group in spot for pods in group.pods if pods.group.split("/")[-1] == DRIVER}
     for driver, pool in pools.items():
-        need = "on-demand capacity: the loss of a driver's node restarts the query and all that it holds"
-        fix = "send it to a pool of karpenter.sh/capacity-type on-demand, or give it that label as a node selector"
+        need = "on-demand capacity: losing the driver's node restarts the query"
+        fix = "use a pool with karpenter.sh/capacity-type on-demand, or add that label to the driver's node selector"
         yield driver, violated(DriverOnSpot, path=driver, given=f"pool {pool}, spot", need=need, fix=fix)
 
 
 def _not_launched(groups: Iterable[NodeGroup]) -> Iterator[tuple[str, Violation]]:
     for group in groups:
         for pods in group.pods if group.error else ():
-            fix = "loosen the requirements of the pool"
+            fix = "relax the requirements of the pool"
             yield pods.group, violated(NothingToLaunch, path=pods.group, given=f"pool {group.node_pool}", need=group.error, fix=fix)
 
 
@@ -144,8 +144,8 @@ def _quotas(nodes: NodesPlan, cluster: Cluster) -> Iterator[Violation]:
         least = max(_least_vcpus(placed.groups, capacity_type, cluster) for placed in (nodes.one_batch, nodes.staged))
         if quota is not None and least > quota:
             name = "onDemandVcpus" if capacity_type == "on-demand" else "spotVcpus"
-            need = f"{least} {capacity_type} vCPUs at least, as the smallest machines that may come"
-            fix = f"a quota of {least} or more for this region, or fewer executors"
+            need = f"at least {least} {capacity_type} vCPUs, with the smallest instance types that may be launched"
+            fix = f"request a quota of at least {least} for this region, or use fewer executors"
             yield violated(QuotaBinds, path=f"spec.quotas.{name}", given=str(quota), need=need, fix=fix)
 
 

@@ -105,9 +105,9 @@ def _notes(nodes: NodesPlan, cluster: Cluster) -> tuple[str, ...]:
     found: list[str] = []
     if nodes.staged.nodes != nodes.one_batch.nodes:
         found.append(
-            f"a first start takes {nodes.staged.nodes} nodes, for Spark asks for executors bit by bit; "
-            f"all the pods at once take {nodes.one_batch.nodes}"
+            f"the first start needs {nodes.staged.nodes} nodes, as Spark requests executors in batches; "
+            f"all pods at once need {nodes.one_batch.nodes}"
         )
     if cluster.prices is None:
-        found.append(f"no prices of {cluster.region} are known, so there is no bill")
+        found.append(f"no prices for {cluster.region}, so no cost is computed")
     return tuple(found)

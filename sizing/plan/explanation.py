@@ -45,7 +45,7 @@ def _explained(targets: Targets, settings: SparkSettings, draft: Plan) -> Iterat
 
 def _totals(targets: Targets, draft: Plan) -> Iterator[Explanation]:
     totals, executor, parallelism = draft.totals, draft.pods.executor, draft.parallelism.value
-    yield _of("parallelism.value", parallelism, "PARALLELISM of the app, else the spec's", source=draft.parallelism.source)
+    yield _of("parallelism.value", parallelism, "PARALLELISM of the app, otherwise of the spec", source=draft.parallelism.source)
     rule = "max(1, ceil(parallelism / slots))"
     yield _of("totals.executors", totals.executors, rule, parallelism=parallelism, slots=executor.slots or 1)
     yield _of("totals.pods", totals.pods, "executors + 1 driver", executors=totals.executors)
@@ -69,13 +69,13 @@ def _pod(
     yield from _memory(at, kind, heap_given, own, settings, pod)
     key = f"spark.kubernetes.{kind}.request.cores"
     if asked.cpu_millicores is not None:
-        yield _of(f"{at}.requestCpuMillicores", pod.request_cpu_millicores, f"the {kind}'s cores, as asked")
+        yield _of(f"{at}.requestCpuMillicores", pod.request_cpu_millicores, f"the {kind}'s cores, as specified")
     elif own.request_cpu_millicores is not None:
-        yield _of(f"{at}.requestCpuMillicores", pod.request_cpu_millicores, f"{key}, as asked")
+        yield _of(f"{at}.requestCpuMillicores", pod.request_cpu_millicores, f"{key}, as specified")
     else:
-        rule = "one core for each of the executor's cores" if kind == "executor" else "spark.driver.cores, 1 unless given"
+        rule = "equal to the executor's cores" if kind == "executor" else "spark.driver.cores, 1 unless given"
         yield _of(f"{at}.requestCpuMillicores", pod.request_cpu_millicores, rule)
-    yield _of(f"{at}.limitCpuMillicores", pod.limit_cpu_millicores, f"spark.kubernetes.{kind}.limit.cores; without it there is none")
+    yield _of(f"{at}.limitCpuMillicores", pod.limit_cpu_millicores, f"spark.kubernetes.{kind}.limit.cores; none if not set")
 
 
 def _memory(at: str, kind: str, heap_given: bool, own: PodSettings, settings: SparkSettings, pod: PlannedPod) -> Iterator[Explanation]:
@@ -83,18 +83,18 @@ def _memory(at: str, kind: str, heap_given: bool, own: PodSettings, settings: Sp
     beside = {key: value for key, value in beside.items() if value}
     parts: Inputs = {"heapMib": pod.heap_mib, "overheadMib": pod.overhead_mib, **beside}
     if heap_given:
-        yield _of(f"{at}.memoryMib", pod.memory_mib, "heap + overhead + off-heap + Python's memory, as Spark adds them up", **parts)
-        yield _of(f"{at}.heapMib", pod.heap_mib, f"the {kind}'s heap, as asked")
+        yield _of(f"{at}.memoryMib", pod.memory_mib, "heap + overhead + off-heap + Python's memory, as computed by Spark", **parts)
+        yield _of(f"{at}.heapMib", pod.heap_mib, f"the {kind}'s heap, as specified")
         factor = spark_factor(own, settings)
     else:
-        yield _of(f"{at}.memoryMib", pod.memory_mib, f"the {kind}'s memory, as asked or by default; its parts add up to it", **parts)
-        rule = "the largest heap whose pod, with the overhead that the heap calls for and the rest, is no larger than the memory"
+        yield _of(f"{at}.memoryMib", pod.memory_mib, f"the {kind}'s memory, as specified or by default; the sum of its parts", **parts)
+        rule = "the largest heap for which the pod, including overhead and other parts, does not exceed the memory"
         yield _of(f"{at}.heapMib", pod.heap_mib, rule, memoryMib=pod.memory_mib, **beside)
         factor = planned_factor(own, settings)
     yield _overhead(at, kind, heap_given, factor, own, settings, pod)
     if kind == "executor":
-        yield _of(f"{at}.offHeapMib", pod.off_heap_mib, "spark.memory.offHeap.size where it is enabled, else 0")
-        rule = "spark.executor.pyspark.memory in cluster mode, else 0"
+        yield _of(f"{at}.offHeapMib", pod.off_heap_mib, "spark.memory.offHeap.size if enabled, otherwise 0")
+        rule = "spark.executor.pyspark.memory in cluster mode, otherwise 0"
         yield _of(f"{at}.pysparkMib", pod.pyspark_mib, rule, deployMode=settings.deploy_mode)
 
 
@@ -102,15 +102,15 @@ def _overhead(
     at: str, kind: str, heap_given: bool, factor: float, own: PodSettings, settings: SparkSettings, pod: PlannedPod
 ) -> Explanation:
     if own.overhead_mib is not None:
-        return _of(f"{at}.overheadMib", pod.overhead_mib, f"spark.{kind}.memoryOverhead, as asked")
+        return _of(f"{at}.overheadMib", pod.overhead_mib, f"spark.{kind}.memoryOverhead, as specified")
     inputs: Inputs = {"factor": factor, "heapMib": pod.heap_mib, "leastMib": own.min_overhead_mib}
-    rule = "max(int(factor * heap), least overhead)"
+    rule = "max(int(factor * heap), minimum overhead)"
     if heap_given or has_own_overhead(own, settings):
         return _of(f"{at}.overheadMib", pod.overhead_mib, rule, **inputs)
     if kind == "executor" and settings.pyspark_mib and settings.deploy_mode == "client":
         inputs["pysparkMemoryMib"] = settings.pyspark_mib
-        rule = "max(int(factor * heap), least overhead, Python's memory)"
-    return _of(f"{at}.overheadMib", pod.overhead_mib, f"{rule}, and the MiB that rounding leaves of the memory", **inputs)
+        rule = "max(int(factor * heap), minimum overhead, Python's memory)"
+    return _of(f"{at}.overheadMib", pod.overhead_mib, f"{rule}, plus the MiB left by rounding", **inputs)
 
 
 def _slots(settings: SparkSettings, draft: Plan) -> Iterator[Explanation]:
@@ -127,29 +127,31 @@ def _slots(settings: SparkSettings, draft: Plan) -> Iterator[Explanation]:
 
 
 def _stages(settings: SparkSettings, draft: Plan) -> Iterator[Explanation]:
-    shuffle = "spark.sql.shuffle.partitions, as asked" if settings.shuffle_partitions else "spark.sql.shuffle.partitions: the parallelism"
+    shuffle = (
+        "spark.sql.shuffle.partitions, as specified" if settings.shuffle_partitions else "spark.sql.shuffle.partitions: the parallelism"
+    )
     # A read's tasks are the topic's partitions, or what spec.stages.source asks for where that is more.
     partitions = {f"read {topic}": count for topic, count in draft.kafka.topics.items()}
     for index, stage in enumerate(draft.stages):
-        rule = "one task for each partition of the topic" if stage.kind == "read" else shuffle
+        rule = "one task per partition of the topic" if stage.kind == "read" else shuffle
         if stage.kind == "read" and stage.tasks > partitions.get(stage.name, stage.tasks):
-            rule = "stages.source, as asked: Spark splits the topic's partitions"
+            rule = "stages.source, as specified: Spark splits the topic's partitions"
         elif stage.name == REPARTITIONED:
-            rule = "stages.stateless, as asked"
+            rule = "stages.stateless, as specified"
         yield _of(f"stages[{index}].tasks", stage.tasks, rule, stage=stage.name)
     reads = sum(stage.tasks for stage in draft.stages if stage.kind == "read")
     after = max(stage.tasks for stage in draft.stages if stage.kind == "shuffle")
     slots = draft.totals.executors * (draft.pods.executor.slots or 1)
-    rule = "min(executors * slots, max(reads together, one stage after a shuffle)), stage after stage"
+    rule = "min(executors * slots, max(all reads, one stage after a shuffle)), stage after stage"
     yield _of("tasksAtATime", draft.tasks_at_a_time, rule, slots=slots, reads=reads, afterShuffle=after)
 
 
 def _topics(targets: Targets, draft: Plan) -> Iterator[Explanation]:
     for topic, partitions in draft.kafka.topics.items():
         if topic in targets.sink_topics:
-            yield _of(f"kafka.topics.{topic}", partitions, "the sink's partitions, as asked or 1")
+            yield _of(f"kafka.topics.{topic}", partitions, "the sink's partitions, as specified or 1")
         elif targets.source_topics.get(topic) is not None:
-            yield _of(f"kafka.topics.{topic}", partitions, "the source's partitions, as asked")
+            yield _of(f"kafka.topics.{topic}", partitions, "the source's partitions, as specified")
         elif topic in targets.stages.source:
             yield _of(f"kafka.topics.{topic}", partitions, "stages.source: one task reads one partition")
         else:
@@ -168,12 +170,12 @@ def _checkpoint(draft: Plan) -> Iterator[Explanation]:
     yield _of(f"{at}.objectsPerDay", written.objects_per_day, "objects of a batch * batches of a day")
     rule = "stores * batches of a day / 10 * files of a snapshot"
     yield _of(f"{at}.snapshotObjectsPerDay", written.snapshot_objects_per_day, rule, stores=state.stores)
-    rule = "PUT-class requests: 1 an object, for the checkpoint manager does not rename"
+    rule = "PUT-class requests: 1 per object, as the checkpoint manager does not rename"
     yield _of(f"{at}.requestsPerBatch", written.requests_per_batch, rule, objectsPerBatch=written.objects_per_batch)
-    rule = "requests of a batch * batches of a day, and those of the snapshots"
+    rule = "requests of a batch * batches of a day, plus those of the snapshots"
     yield _of(f"{at}.requestsPerDay", written.requests_per_day, rule, snapshotObjectsPerDay=written.snapshot_objects_per_day)
     yield _of(f"{at}.requestsPerMonth", written.requests_per_month, "30 days", requestsPerDay=written.requests_per_day)
-    rule = "the state and the changes of the batches that are kept, an estimate; 0 where no load says how much state there is"
+    rule = "an estimate of the state and the changelogs of the retained batches; 0 if no load specifies the state"
     yield _of(f"{at}.storageBytes", written.storage_bytes, rule)
 
 

@@ -42,13 +42,13 @@ def _too_small(agreed: AgreedPod, memory: PodMemory, pod_of: Callable[[int], Pod
     if agreed.memory_mib is None:
         return violated(HeapTooSmall, given=f"{memory.heap_mib}m", need=least, fix=f'heap: "{MIN_HEAP_MIB}m" or more')
     needed = pod_of(MIN_HEAP_MIB).total_mib
-    need = f"{least}, which with its overhead takes a pod of {needed} MiB; {agreed.memory_mib} MiB leave a heap of {memory.heap_mib} MiB"
+    need = f"{least}, which requires a pod of {needed} MiB with overhead; {agreed.memory_mib} MiB leave a heap of {memory.heap_mib} MiB"
     return violated(HeapTooSmall, given=f"{agreed.memory_mib}m", need=need, fix=f'memory: "{needed}m" or more')
 
 
 def _not_met(asked_mib: int, memory: PodMemory, pod_of: Callable[[int], PodMemory]) -> Violation:
     below, above = memory.total_mib, pod_of(memory.heap_mib + 1).total_mib
-    need = f"a pod that the factor meets to the MiB: {below} MiB (heap {memory.heap_mib}) or {above} MiB (heap {memory.heap_mib + 1})"
+    need = f"a pod size that the factor can reach exactly: {below} MiB (heap {memory.heap_mib}) or {above} MiB (heap {memory.heap_mib + 1})"
     fix = f'memory: "{below}m" or "{above}m", or an absolute memoryOverhead instead of the factor'
     return violated(PodNotMet, given=f"{asked_mib}m", need=need, fix=fix)
 
@@ -65,7 +65,7 @@ def partition_violations(targets: Targets, draft: Plan) -> list[Violation]:
     parallelism = draft.parallelism.value
     read = sum(stage.tasks for stage in draft.stages if stage.kind == "read")
     if targets.load is None and targets.source_topics and not targets.stages.source and read < parallelism:
-        need = f"as many partitions as the parallelism: {parallelism}; the topics that are read have {read} together"
+        need = f"as many partitions as the parallelism, {parallelism}; the source topics have {read} in total"
         fix = f"a parallelism of {read}, or {parallelism} partitions"
         return [targets.located(violated(TooFewPartitions, given=str(parallelism), need=need, fix=fix), "parallelism")]
     slots = draft.pods.executor.slots or 1

@@ -18,7 +18,7 @@ def explain_nodes(draft: Plan) -> tuple[Explanation, ...]:
         return ()
     return (
         *_placed("nodes.oneBatch", draft.nodes.one_batch, "all pods in one batch, by Karpenter's rules"),
-        *_placed("nodes.staged", draft.nodes.staged, "the driver first, then executors as Spark asks for them, by Karpenter's rules"),
+        *_placed("nodes.staged", draft.nodes.staged, "the driver first, then executors as Spark requests them, by Karpenter's rules"),
         *_cost(draft),
     )
 
@@ -33,7 +33,7 @@ def _placed(at: str, placed: PlacedPods, rule: str) -> Iterator[Explanation]:
 def _group(at: str, group: NodeGroup) -> Explanation:
     pods = ", ".join(f"{pods.count} {pods.group}" for pods in group.pods)
     inputs: Inputs = {"pool": group.node_pool, "podsOnEach": pods, "types": group.may_become, "sentToEc2": len(group.launch_types)}
-    rule = "a claim takes pods until no type of its pool would fit; it is launched as one of the 60 cheapest that are left"
+    rule = "pods are added to a claim until no instance type of its pool fits; one of the 60 cheapest remaining types is launched"
     return Explanation(number=f"{at}.count", value=group.count, rule=rule, inputs=inputs, binding=_binding(group))
 
 
@@ -57,7 +57,7 @@ def _cost(draft: Plan) -> Iterator[Explanation]:
         yield Explanation(
             number=f"cost.lines[{line.service}: {line.item}].usdPerMonth",
             value=None if month is None else round(month.high, 2),
-            rule="quantity * price, the dearer end; an hour is a 730th of a month",
+            rule="quantity * price, upper bound; an hour is 1/730 of a month",
             inputs=inputs,
         )
 

@@ -25,23 +25,23 @@ def plan_notes(targets: Targets, settings: SparkSettings, draft: Plan) -> tuple[
 def _default_driver(targets: Targets, settings: SparkSettings, draft: Plan) -> Iterator[str]:
     asked = targets.driver
     if asked.memory_mib is None and asked.heap_mib is None and settings.driver.heap_mib is None:
-        yield f"no memory is given for the driver: its pod gets {draft.pods.driver.memory_mib} MiB"
+        yield f"the driver's memory is not set: its pod gets {draft.pods.driver.memory_mib} MiB"
 
 
 def _slots(draft: Plan) -> Iterator[str]:
     total = draft.totals.executors * (draft.pods.executor.slots or 1)
     if draft.tasks_at_a_time < total:
-        yield f"{total} slots, {draft.tasks_at_a_time} used: the others stay idle"
+        yield f"{total} slots, {draft.tasks_at_a_time} used: the others are idle"
     wide = [stage for stage in draft.stages if stage.tasks > total]
     for stage in wide:
-        yield f"{stage.name}: {stage.tasks} tasks take turns on {total} slots"
+        yield f"{stage.name}: {stage.tasks} tasks run in several waves on {total} slots"
 
 
 def _few_partitions(targets: Targets, draft: Plan) -> Iterator[str]:
     for stage in draft.stages:
         topic = stage.name.removeprefix("read ")
         if stage.kind == "read" and topic not in targets.stages.source and stage.tasks < draft.parallelism.value:
-            yield f"topic {topic} has {stage.tasks} partitions, so no more than {stage.tasks} of {draft.parallelism.value} tasks read it"
+            yield f"topic {topic} has {stage.tasks} partitions, so only {stage.tasks} of {draft.parallelism.value} tasks read it"
 
 
 def _python_memory(settings: SparkSettings, draft: Plan) -> Iterator[str]:
@@ -49,17 +49,17 @@ def _python_memory(settings: SparkSettings, draft: Plan) -> Iterator[str]:
         return
     executor = draft.pods.executor
     yield (
-        f"spark.executor.pyspark.memory is part of the overhead, as Spark adds it in cluster mode only; "
-        f"there the same settings would make a pod of {executor.memory_mib + settings.pyspark_mib} MiB"
+        f"spark.executor.pyspark.memory is part of the overhead, as Spark adds it only in cluster mode; "
+        f"there, the pod would have {executor.memory_mib + settings.pyspark_mib} MiB"
     )
     if settings.pyspark_mib > executor.overhead_mib:
-        yield f"the Python workers may take {settings.pyspark_mib} MiB, the overhead that they live in has {executor.overhead_mib} MiB"
+        yield f"the Python workers may use {settings.pyspark_mib} MiB, but the overhead that contains them has {executor.overhead_mib} MiB"
 
 
 def _small_heap(draft: Plan) -> Iterator[str]:
     for kind, pod in (("executor", draft.pods.executor), ("driver", draft.pods.driver)):
         if draft.feasible and pod.heap_mib < SAFE_HEAP_MIB:
             yield (
-                f"the {kind}'s heap of {pod.heap_mib} MiB suffices with -XX:+UseG1GC only: with another collector the JVM reports less, "
-                f"and Spark does not start; {SAFE_HEAP_MIB} MiB suffice with any"
+                f"the {kind}'s heap of {pod.heap_mib} MiB suffices only with -XX:+UseG1GC: with other collectors, the JVM reports less, "
+                f"and Spark does not start; {SAFE_HEAP_MIB} MiB suffice with any collector"
             )

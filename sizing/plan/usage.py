@@ -62,14 +62,14 @@ def assumptions_of(nodes: PlacedPods, kafka: Sequence[LoadKafka], cluster: Clust
         bounded: whether a job ends by itself.
     """
     found = [
-        "nodes as after a first start; the control plane and the NAT gateways are paid for once, whatever the number of jobs",
-        "left out: what the jobs write to S3 and to Kafka, shuffles between zones, traffic through the NAT gateways, logs",
+        "nodes as after a first start; the control plane and NAT gateways are charged once, regardless of the number of jobs",
+        "not included: the jobs' writes to S3 and Kafka, cross-zone shuffles, NAT gateway traffic, logs",
     ]
     if bounded:
-        found.append("a bounded run: its nodes are counted as if they ran all the time; they are paid for only while it runs")
+        found.append("a bounded run: its nodes are counted as running all the time, but are charged only while it runs")
     waiting = sum(nodes.unschedulable.values())
     if waiting:
-        found.append(f"{waiting} {'pod that finds' if waiting == 1 else 'pods that find'} no node: not on this bill")
+        found.append(f"{waiting} {'pod that finds' if waiting == 1 else 'pods that find'} no node: not included in the cost")
     return (*found, *_of_kafka(kafka, cluster.kafka))
 
 
@@ -77,16 +77,16 @@ def _of_kafka(jobs: Sequence[LoadKafka], brokers: KafkaCluster | None) -> Iterat
     if brokers is None:
         return
     if brokers.kind == "external":
-        yield "Kafka is outside of the environment and not on this bill"
+        yield "Kafka is outside of the environment and not included in the cost"
     elif brokers.kind == "serverless":
         if not jobs:
-            yield "Kafka without storage and traffic: no load is given"
+            yield "Kafka without storage and traffic: no load is specified"
     elif not jobs and not (brokers.broker_type and brokers.brokers):
-        yield "Kafka's brokers are not on this bill: no load is given, and the environment does not fix them"
+        yield "Kafka brokers are not included in the cost: no load is specified, and the environment does not specify them"
     elif not jobs:
-        yield "Kafka without storage and traffic: no load is given"
+        yield "Kafka without storage and traffic: no load is specified"
     elif not any(job.cluster for job in jobs):
-        yield "Kafka's brokers are not on this bill: no cluster of that kind carries the load"
+        yield "Kafka brokers are not included in the cost: no cluster of that kind carries the load"
 
 
 def _nodes(groups: Iterable[NodeGroup], cluster: Cluster) -> Iterator[NodeUsage]:

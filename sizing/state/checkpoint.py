@@ -127,7 +127,7 @@ def checkpoint_violations(traffic: CheckpointTraffic, trigger_s: float, puts_per
     least_s = traffic.requests_per_batch / puts_per_s
     if least_s <= trigger_s:
         return []
-    need = f"{traffic.requests_per_batch:,} requests a micro-batch at {puts_per_s:,.0f} a second take {least_s:.1f} s"
+    need = f"{traffic.requests_per_batch:,} requests per micro-batch at {puts_per_s:,.0f} per second take {least_s:.1f} s"
     fix = f"trigger: {int(least_s) + 1}s or longer, or fewer shuffle partitions"
     return [violated(CheckpointTooBusy, path="trigger", given=f"{trigger_s:g} s", need=need, fix=fix)]
 

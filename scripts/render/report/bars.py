@@ -24,7 +24,7 @@ _COLUMNS = (
     Column("USD an hour", numeric=True),
     Column("USD a month", numeric=True),
     Column("price", whole=True),
-    Column("price's date", whole=True),
+    Column("price date", whole=True),
     Column("source", numeric=True),
 )
 
@@ -42,7 +42,7 @@ def section(bill: Bill) -> Markup:
         [
             element("p", f"{known}{usd(total.usd_per_month)} USD a month, {sums[0]} an hour, in {bill.region}.", class_="lead"),
             element("div", *_services(bill, dearest), class_="bars"),
-            element("p", "Full: the lowest price. Pale: up to the highest, where the price is a range.", class_="aside"),
+            element("p", "Dark: lowest price. Pale: up to the highest price, if it is a range.", class_="aside"),
             table(_COLUMNS, rows, total=["total", "", "", *sums, "", "", ""], caption="Cost by line"),
             element("p", "Sources of the prices:", class_="aside"),
             element("ol", *(element("li", source) for source in sources), class_="aside"),
@@ -79,7 +79,7 @@ def _services(bill: Bill, dearest: float) -> Iterator[Markup]:
 
 def _bar_row(line: Line, dearest: float) -> Markup:
     if line.usd_per_month is None:
-        drawn, text = element("span", "no price is known", class_="aside"), "unknown"
+        drawn, text = element("span", "unknown price", class_="aside"), "unknown"
     else:
         drawn, text = bar(line.usd_per_month, dearest), usd(line.usd_per_month)
     return element("div", element("span", line.item), drawn, element("span", text, class_="n"), class_="bar")

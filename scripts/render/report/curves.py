@@ -37,8 +37,8 @@ def section(plan: Plan, load: Load) -> Markup:
     ]
     rows = [_row(point, slots, load, planned) for point in points]
     footnote = (
-        f"The curves count {counted(slots, 'slot')} an executor, each with a partition to read, and micro-batches without a limit. "
-        "The plan's own numbers count its tasks and maxOffsetsPerTrigger, so they may lie a little below."
+        f"The curves assume {counted(slots, 'slot')} per executor, one partition per slot, and unlimited micro-batches. "
+        "The plan accounts for its actual tasks and maxOffsetsPerTrigger, so its numbers may be slightly lower."
     )
     return joined(
         [
@@ -121,7 +121,7 @@ def short(value: float) -> str:
 
 def _row(point: CurvePoint, slots: int, load: Load, planned: int) -> list[str]:
     in_time = point.catch_up_s is not None and point.catch_up_s <= load.catch_up_s
-    meets = "yes" if point.capacity_events_per_s >= needed_rate(load) else "in time, too little spare" if in_time else "no"
+    meets = "yes" if point.capacity_events_per_s >= needed_rate(load) else "meets the load without headroom" if in_time else "no"
     return [
         f"{point.executors:,}{' (plan)' if point.executors == planned else ''}",
         f"{point.executors * slots:,}",

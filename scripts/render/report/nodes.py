@@ -27,9 +27,9 @@ _LINE = 15.0
 _COLUMNS = (
     Column("nodes"),
     Column("pool"),
-    Column("bought as", whole=True),
+    Column("capacity type", whole=True),
     Column("types", numeric=True),
-    Column("pods on each", wide=True),
+    Column("pods per node", wide=True),
     Column("cpu", numeric=True),
     Column("cpu used", numeric=True),
     Column("cpu free", numeric=True),
@@ -60,11 +60,11 @@ def section(nodes: NodesPlan) -> Markup:
     """The nodes of the plan in both orders, drawn and in numbers."""
     scale = scale_of(nodes)
     rest = (
-        element("p", "If the driver comes first and executors as Spark asks for them, the same nodes come.", class_="aside")
+        element("p", "The same nodes are created if the driver starts first and executors follow as Spark requests them.", class_="aside")
         if same_nodes(nodes.one_batch, nodes.staged)
         else joined(
             [
-                element("h3", f"The driver first, executors as Spark asks for them: {counted(nodes.staged.nodes, 'node')}"),
+                element("h3", f"The driver first, executors as Spark requests them: {counted(nodes.staged.nodes, 'node')}"),
                 _placed(nodes.staged, scale, "Nodes, the driver first"),
             ]
         )
@@ -213,6 +213,6 @@ def _css(kind: Kind) -> str:
 
 def _how_to_read() -> str:
     return (
-        "All nodes have one scale: a node's width is its cpu, its height its memory. A pod takes of both, so pods stand corner to corner. "
-        "The dashed rectangle is free: what another pod could still get. Each node is drawn as the cheapest of the types that may come."
+        "All nodes are drawn to the same scale: width is CPU, height is memory. Each pod uses both, so pods are drawn corner to corner. "
+        "The dashed rectangle is free capacity. Each node is drawn as the cheapest instance type that may be launched."
     )

@@ -13,11 +13,11 @@ from penstock.sizing.planned import SpotPlan, ThroughputPlan
 _COLUMNS = (
     Column("nodes lost", numeric=True),
     Column("executors lost", numeric=True),
-    Column("left, events/s", numeric=True),
-    Column("stalls for", numeric=True),
+    Column("remaining, events/s", numeric=True),
+    Column("stalled for", numeric=True),
     Column("new executors after", numeric=True),
-    Column("events that wait", numeric=True),
-    Column("oldest of them", numeric=True),
+    Column("backlog, events", numeric=True),
+    Column("oldest event", numeric=True),
     Column("caught up after", numeric=True),
 )
 
@@ -25,7 +25,7 @@ _COLUMNS = (
 def capability_section(throughput: ThroughputPlan) -> Markup:
     """What the plan sustains and how fast it catches up."""
     capability = throughput.capability
-    bounded = " (maxOffsetsPerTrigger holds it back)" if capability.binding == "batch limit" else ""
+    bounded = " (limited by maxOffsetsPerTrigger)" if capability.binding == "batch limit" else ""
     return facts(
         [
             ("needed", f"{throughput.target_events_per_s:,} events/s for a peak of {throughput.peak_events_per_s:,.0f}"),
@@ -34,7 +34,7 @@ def capability_section(throughput: ThroughputPlan) -> Markup:
                 f"{capability.capacity_events_per_s:,.0f} events/s at most, {capability.drain_events_per_s:,.0f} while it catches up",
             ),
             ("sustains", f"a peak of {capability.sustained_peak_events_per_s:,.0f} events/s{bounded}, {_average(throughput)} on average"),
-            ("restart", f"{capability.backlog_events:,.0f} events wait; caught up after {duration(capability.catch_up_s)}"),
+            ("restart", f"{capability.backlog_events:,.0f} events of backlog; caught up after {duration(capability.catch_up_s)}"),
         ]
     )
 
@@ -44,7 +44,7 @@ def spot_section(spot: SpotPlan) -> Markup:
     rows = [_row(one) for one in spot.losses]
     return joined(
         [
-            element("h3", f"When spot nodes are lost: executors run on {spot.nodes:,} of them"),
+            element("h3", f"Loss of spot nodes: executors run on {spot.nodes:,} of them"),
             *([element("p", _drained(spot.drain), class_="aside")] if spot.drain is not None else []),
             *([table(_COLUMNS, rows, caption="Loss of spot nodes at the load's peak")] if rows else []),
         ]
@@ -71,9 +71,9 @@ def _row(outcome: LossOutcome) -> Sequence[str]:
 def _drained(drain: DrainOutcome) -> str:
     needed, available = duration(drain.needed_s), duration(drain.available_s)
     if drain.fits:
-        return f"A drain fits: an executor's tasks end within {needed}, and it has {available}."
+        return f"Executors drain in time: their tasks finish within {needed}, and {available} are available."
     if not drain.available_s:
-        start = f"Executors end at once, without spark.decommission.enabled: tasks of up to {needed} run again elsewhere."
+        start = f"Executors terminate immediately without spark.decommission.enabled: tasks of up to {needed} are repeated elsewhere."
     else:
-        start = f"A drain does not fit: tasks take up to {needed}, and an executor has {available}."
-    return start + (f" A grace period of {drain.grace_s} s would let them end." if drain.grace_s is not None else "")
+        start = f"Executors do not drain in time: tasks take up to {needed}, and {available} are available."
+    return start + (f" A grace period of {drain.grace_s} s would be sufficient." if drain.grace_s is not None else "")

@@ -43,7 +43,7 @@ def _kafka(plan: Plan) -> Iterator[tuple[str, str]]:
         return
     rates = f"{load.peak_in_mibps:,.1f} MiB/s in and {load.peak_out_mibps:,.1f} MiB/s out at the peak"
     if load.cluster is not None:
-        yield "Kafka", f"{load.cluster.brokers:,} x {load.cluster.broker_type} for {rates}; {load.cluster.binding} decides"
+        yield "Kafka", f"{load.cluster.brokers:,} x {load.cluster.broker_type} for {rates}; bound by {load.cluster.binding}"
     elif load.serverless is not None:
         yield "Kafka", f"serverless, {counted(load.serverless.partitions, 'partition')} for {rates}"
     else:

@@ -76,7 +76,7 @@ def test_a_process_that_is_too_small_for_spark_is_printed_with_the_line_of_the_d
     assert run(small, "table") == 3
     printed = capsys.readouterr()
     assert "driver: {cores: 1, memory: 700m}" in printed.out
-    assert printed.err.startswith("error[SIZ-004]: the heap is too small for Spark\n")
+    assert printed.err.startswith("error[SIZ-004]: heap too small for Spark\n")
     assert f'{small}:23  spec.jobManager.resource.memory = "700m"' in printed.err
     assert run(small, "json") == 3
     document = json.loads(capsys.readouterr().out)

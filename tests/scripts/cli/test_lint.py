@@ -139,12 +139,11 @@ def test_findings_stand_by_file_with_line_reason_and_fix(spec: Path) -> None:
     assert (done.returncode, done.stderr) == (1, "")
     assert done.stdout == (
         f"{spec}\n"
-        "   14  error[LINT-030]: Spark 4.3.0 has no such setting\n"
+        "   14  error[LINT-030]: unknown Spark 4.3.0 setting\n"
         "       at    spec.sparkConf.spark.executor.decommission.enabled\n"
         "       is    true\n"
         "       need  a setting of Spark 4.3.0\n"
-        "       why   Spark ignores a setting that it does not know without a word: what was meant does not\n"
-        "             happen\n"
+        "       why   Spark silently ignores unknown settings: the intended effect does not happen\n"
         "       fix   did you mean spark.decommission.enabled?\n"
         "\n"
         f"1 error in {spec}, environment production\n"

@@ -75,7 +75,7 @@ def test_the_table_shows_claims_prices_and_why_pods_stay(small: str) -> None:
     assert "small: 1 new node, from 0.1920 USD/h with the cheapest types; 1 pod unschedulable" in done.stdout
     assert "p          2 g" in done.stdout
     assert "m6i.xlarge" in done.stdout
-    assert "p: a pod asks for 999 CPU, 1,024 MiB; the types allowed have at most" in done.stdout
+    assert "p: a pod requests 999 CPU, 1,024 MiB; the allowed types have at most" in done.stdout
 
 
 def test_explain_adds_the_reasons_to_json(small: str) -> None:

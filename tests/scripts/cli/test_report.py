@@ -68,7 +68,7 @@ def test_an_infeasible_plan_has_a_page_too(tmp_path: Path, capsys: pytest.Captur
     assert run(str(tmp_path / "whale.yaml"), "--out", str(out)) == 3
     assert "error[SIZ-" in capsys.readouterr().err
     text = out.read_text()
-    for word in ("not feasible", "at least ", "Pods without a node are not in this bill.", "1 executor without a node"):
+    for word in ("not feasible", "at least ", "Pods without a node are not included in the cost.", "1 executor without a node"):
         assert word in text
 
 

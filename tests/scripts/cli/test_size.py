@@ -175,7 +175,7 @@ def test_a_plan_that_is_not_feasible_is_printed_too(spec: Path) -> None:
     done = size(str(spec))
     assert done.returncode == 3
     assert done.stdout.startswith("clicks: NOT FEASIBLE: 7 executors x 13 slots")
-    assert done.stderr.startswith(f'error[SIZ-004]: the heap is too small for Spark\n  at   {spec}:7  spec.executor.memory = "512m"\n')
+    assert done.stderr.startswith(f'error[SIZ-004]: heap too small for Spark\n  at   {spec}:7  spec.executor.memory = "512m"\n')
     as_document = size(str(spec), "-o", "json")
     document = json.loads(as_document.stdout)
     assert (as_document.returncode, as_document.stderr) == (3, "")
@@ -258,9 +258,7 @@ def test_a_cluster_that_can_not_carry_seven_executors_is_exit_3_with_what_binds_
     assert done.returncode == 3
     assert done.stdout.startswith("seven: NOT FEASIBLE")
     told = done.stderr
-    assert told.startswith(
-        f"error[SIZ-010]: the limit of a NodePool leaves pods without a node\n  at   {seven}:7  executor = 7 pods of 1 core"
-    )
+    assert told.startswith(f"error[SIZ-010]: NodePool limits exceeded\n  at   {seven}:7  executor = 7 pods of 1 core")
     assert "executors: cpu 6, memory 12Gi" in told
     assert "fix  a parallelism of at most " in told
     assert "Traceback" not in told

@@ -78,7 +78,7 @@ def test_the_picture_in_full() -> None:
         "            2 executors of 4 cores, 16 GiB; DaemonSets 0.28 cores, 232 MiB;\n"
         "            system reserve 0.11 cores, 7.7 GiB\n"
         "\n"
-        "The driver first, executors as Spark asks for them: the same nodes, the last asked for\n"
+        "The driver first, executors as Spark requests them: the same nodes, the last asked for\n"
         "after 12 s.\n"
         "\n"
         "  ▓ system reserve   ▒ DaemonSets   █E▊ executor   · free\n"

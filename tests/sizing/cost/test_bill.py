@@ -85,7 +85,7 @@ def test_on_demand_nodes_cost_from_the_cheapest_to_the_dearest_type() -> None:
     assert line.usd_per_h == UsdRange(low=0.2, high=0.8)
     assert line.usd_per_month is not None and line.usd_per_month.low == pytest.approx(146)
     assert (line.price_source, line.price_date, line.basis, line.complete) == ("a catalog for tests", "2026-11-20", "listed", True)
-    assert line.note == "3 instance types; EC2 is asked for the cheapest that it has"
+    assert line.note == "3 instance types; EC2 is asked for the cheapest one available"
 
 
 def test_spot_nodes_cost_from_the_lowest_to_the_highest_price_of_their_types_and_zones() -> None:
@@ -100,14 +100,14 @@ def test_without_a_spot_price_a_ratio_is_assumed_and_on_demand_is_the_most() -> 
     line = only_line(nodes("m1.cheap", "m1.quoted", spot=True), spot_ratio=0.4)
     assert line.unit_price_usd == UsdRange(low=0.1 * 0.4, high=0.1)
     assert line.basis == "assumed"
-    assert "no spot price is known of 1 instance type: assumed from 40% of the on-demand price up to the whole" in line.note
+    assert "no spot price for 1 instance type: assumed from 40% of the on-demand price up to the whole" in line.note
     assert any("assumed" in text for text in of(nodes("m1.cheap", spot=True), 0.4).assumptions)
 
 
 def test_beside_on_demand_spot_is_never_dearer_than_the_cheapest_on_demand_type() -> None:
     line = only_line(nodes("m1.cheap", "m1.dear", spot=True, or_on_demand=True), spot_ratio=0.2)
     assert line.unit_price_usd == UsdRange(low=0.1 * 0.2, high=0.1)
-    assert line.note.endswith("up to that of the cheapest on-demand type, above which Karpenter takes none")
+    assert line.note.endswith("up to the price of the cheapest on-demand type, above which Karpenter selects none")
     alone = only_line(nodes("m1.cheap", "m1.dear", spot=True), spot_ratio=0.2)
     assert alone.unit_price_usd == UsdRange(low=0.1 * 0.2, high=0.4)
 
@@ -117,7 +117,7 @@ def test_where_spot_is_dearer_than_on_demand_on_demand_counts() -> None:
     dear = CATALOG.model_copy(update={"spot": quotes})
     (line, _) = bill(nodes("m1.cheap", spot=True, or_on_demand=True), shipped(), dear).lines
     assert line.unit_price_usd == UsdRange.exactly(0.1)
-    assert line.note == "spot is dearer than the cheapest on-demand type, which counts"
+    assert line.note == "spot is more expensive than the cheapest on-demand type, whose price is used"
 
 
 def test_a_ratio_above_1_counts_as_on_demand() -> None:
@@ -127,7 +127,7 @@ def test_a_ratio_above_1_counts_as_on_demand() -> None:
 def test_without_a_ratio_too_spot_counts_as_on_demand() -> None:
     line = only_line(nodes("m1.cheap", spot=True))
     assert line.unit_price_usd == UsdRange.exactly(0.1)
-    assert line.note == "no spot price is known: the on-demand price counts, which spot does not exceed"
+    assert line.note == "no spot price: the on-demand price is used, which spot does not exceed"
 
 
 @pytest.mark.parametrize("spot", [True, False])
@@ -150,7 +150,7 @@ def test_a_type_without_a_price_beside_others_is_left_out_and_said() -> None:
 def test_a_broker_without_a_price_is_unknown_and_names_the_price() -> None:
     made = of(Usage(kafka=(StandardKafka(broker_type="kafka.m9.large", brokers=3, storage_gib=100),)))
     brokers, volumes = made.lines
-    assert brokers.usd_per_month is None and brokers.note == "no price is known: msk_broker_usd_per_h.kafka.m9.large"
+    assert brokers.usd_per_month is None and brokers.note == "unknown price: msk_broker_usd_per_h.kafka.m9.large"
     assert volumes.usd_per_month == UsdRange.exactly(10.0)
     assert made.total.usd_per_month == UsdRange.exactly(10.0) and not made.total.complete
 

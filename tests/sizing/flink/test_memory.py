@@ -104,7 +104,7 @@ def test_parts_that_exceed_the_process_say_the_least_that_is_enough() -> None:
 def test_shares_that_leave_nothing_at_any_size_are_told_so() -> None:
     with pytest.raises(FlinkMemoryContradicts) as error:
         task_manager(flink_size="4g", managed_fraction="0.8", network_fraction="0.3")
-    assert error.value.fix == "give the managed memory and the network smaller shares"
+    assert error.value.fix == "reduce the fractions of managed and network memory"
 
 
 def test_a_value_that_flink_cannot_read_names_its_own_key() -> None:

@@ -119,7 +119,7 @@ def test_a_load_above_every_cluster_is_refused_with_what_binds_and_the_nearest(
     with pytest.raises(KafkaOutOfReach) as error:
         cheapest(STANDARD.model_copy(update=change), "standard")
     assert error.value.code == "SIZ-040" and error.value.exit_code == 3
-    assert f"{binding} binds" in error.value.need
+    assert f"limited by {binding}" in error.value.need
     assert error.value.fix.startswith(nearest)
 
 
@@ -132,7 +132,7 @@ def test_a_cluster_that_is_too_small_is_told_what_it_needs() -> None:
     assert cluster_violations(STANDARD, "kafka.m7g.large", 18) == []
     (found,) = cluster_violations(STANDARD, "kafka.m7g.large", 3)
     assert (found.code, found.given) == ("SIZ-041", "3")
-    assert found.need == "18 brokers of kafka.m7g.large, for ingress binds: 100.0 MiB/s in"
+    assert found.need == "18 brokers of kafka.m7g.large, limited by ingress: 100.0 MiB/s in"
     assert found.fix == "brokers: 18, or fewer of a larger type: 9 of kafka.m7g.xlarge"
 
 
@@ -155,7 +155,7 @@ def test_serverless_takes_the_partitions_that_its_limits_ask_for() -> None:
 def test_serverless_limits_are_errors_with_the_limit(change: dict[str, float], binding: str) -> None:
     with pytest.raises(KafkaOutOfReach) as error:
         serverless_use(STANDARD.model_copy(update=change))
-    assert f"{binding} binds" in error.value.need
+    assert f"for {binding}" in error.value.need
 
 
 RATES = st.floats(0, 1e6)

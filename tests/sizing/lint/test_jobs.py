@@ -73,7 +73,7 @@ def test_shuffle_partitions_that_do_not_fit_the_slots_are_found(partitions: str 
 
 def test_a_plan_that_is_not_feasible_is_found_with_its_code() -> None:
     (given,) = of("LINT-056", job(source(), memory_mib=512))
-    assert given.startswith("SIZ-004: the heap is too small for Spark")
+    assert given.startswith("SIZ-004: heap too small for Spark")
     assert of("LINT-056", job(source())) == []
 
 

@@ -15,9 +15,9 @@ def written(kind: str = "NodePool", api_version: str = "karpenter.sh/v1", **more
 
 def test_a_field_that_the_api_server_drops_is_found_with_where_it_went() -> None:
     (finding,) = found("LINT-015", written(unknown=("spec.disruption.expireAfter",)))
-    assert (finding.severity, finding.fix) == ("error", "write it as spec.template.spec.expireAfter")
+    assert (finding.severity, finding.fix) == ("error", "move it to spec.template.spec.expireAfter")
     (finding,) = found("LINT-015", written(unknown=("spec.anything",)))
-    assert finding.fix == "take it out, or write it where Karpenter 1.14 has it"
+    assert finding.fix == "remove it, or move it to where Karpenter 1.14 expects it"
     assert found("LINT-015", written()) == []
 
 

@@ -88,7 +88,7 @@ def test_where_no_single_requirement_decides_all_of_them_are_named() -> None:
         (TYPE, "m5.3xlarge", "did you mean m5.xlarge?"),
         (TYPE, "m6gd.8xlarg", "did you mean m6gd.8xlarge?"),
         (CATEGORY, "mm", "did you mean m?"),
-        (ARCH, "x86_64", "write a value that exists"),
+        (ARCH, "x86_64", "use an existing value"),
         (ARCH, "amd", "did you mean amd64?"),
         ("karpenter.k8s.aws/instance-size", "xlarg", "did you mean xlarge?"),
         (ZONE, "us-east-1z", "did you mean us-east-1c?"),

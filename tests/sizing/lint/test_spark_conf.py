@@ -21,7 +21,7 @@ GRACE = "spark.kubernetes.executor.terminationGracePeriodSeconds"
         ("spark.kubernetes.executor.cores", "did you mean spark.kubernetes.executor.request.cores?"),
         ("spark.sql.streaming.stateStore.rocksdb.boundedMemory", "did you mean"),
         ("spark.kubernetes.executor.tolerations", "did you mean the tolerations of the environment"),
-        ("spark.nothing.of.the.kind", "write the name that Spark has, or take it out"),
+        ("spark.nothing.of.the.kind", "correct the name, or remove the setting"),
     ],
 )
 def test_a_setting_that_spark_does_not_have_is_found_with_the_one_that_was_meant(key: str, fix: str) -> None:
@@ -75,7 +75,7 @@ def test_a_removed_setting_is_found_with_what_spark_says_of_it() -> None:
 
 def test_a_renamed_setting_is_found_with_its_new_name() -> None:
     (finding,) = found("LINT-032", setting("spark.yarn.executor.memoryOverhead", "1g"))
-    assert (finding.severity, finding.fix) == ("warning", "write spark.executor.memoryOverhead")
+    assert (finding.severity, finding.fix) == ("warning", "use spark.executor.memoryOverhead")
     assert found("LINT-034", setting("spark.yarn.executor.memoryOverhead", "1g")) == [], "one finding for one fault"
 
 
@@ -135,7 +135,7 @@ def test_a_setting_of_another_engine_is_found(key: str) -> None:
 
 def test_a_setting_without_sparks_beginning_is_found() -> None:
     (finding,) = found("LINT-035", setting("fs.s3a.endpoint", "x"))
-    assert finding.fix == "write spark.hadoop.fs.s3a.endpoint"
+    assert finding.fix == "use spark.hadoop.fs.s3a.endpoint"
     assert found("LINT-035", setting("spark.hadoop.fs.s3a.endpoint", "x")) == []
 
 

@@ -34,7 +34,7 @@ def test_extended_support_that_is_wanted_is_a_warning_until_it_ends() -> None:
 
 def test_a_version_that_eks_does_not_have_is_found() -> None:
     assert severities("LINT-062", versions("1.9")) == ["error"]
-    assert severities("LINT-062", versions("1.99")) == ["warning"], "it may have come since"
+    assert severities("LINT-062", versions("1.99")) == ["warning"], "it may be a new one"
     assert severities("LINT-062", versions("1.35")) == []
 
 

@@ -99,7 +99,7 @@ def test_a_small_state_is_kept_on_the_heap_where_joins_alone_have_any(
 def test_a_large_state_of_a_join_goes_to_rocksdb() -> None:
     found, _ = planned({"state_keys": 10**8, "bytes_per_key": 200, "stateful_operators": ("join",)})
     assert found.state.backend == "rocksdb"
-    assert "state backend rocksdb, chosen for a state of 19,074 MiB on 4 executors and the operators join" in found.notes
+    assert "state backend rocksdb, chosen for 19,074 MiB of state on 4 executors and the operators join" in found.notes
 
 
 def test_state_that_does_not_fit_the_pod_is_a_violation_with_what_fits() -> None:

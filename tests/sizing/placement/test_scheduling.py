@@ -280,12 +280,12 @@ def test_no_pods_make_no_claims() -> None:
     [
         ([pool("p", EIGHT, taints=[taint("t", "x")])], pods("g", 1), "taint t=x:NoSchedule"),
         ([pool("p", EIGHT)], pods("g", 1, nodeSelector={"team": "x"}), "team: x; it allows no such label"),
-        ([pool("p", EIGHT)], pods("g", 1, nodeSelector={"kubernetes.io/arch": "arm64"}), "no instance type that is sold meets"),
-        ([pool("p", EIGHT)], pods("g", 1, cpu="9"), "a pod asks for 9 CPU, 1,024 MiB; the types allowed have at most 7.91 CPU"),
+        ([pool("p", EIGHT)], pods("g", 1, nodeSelector={"kubernetes.io/arch": "arm64"}), "no offered instance type satisfies"),
+        ([pool("p", EIGHT)], pods("g", 1, cpu="9"), "a pod requests 9 CPU, 1,024 MiB; the allowed types have at most 7.91 CPU"),
         ([pool("p", EIGHT, limits={"cpu": "4"})], pods("g", 1), "4 of 4 cpu is left"),
         ([pool("p", EIGHT, limits={"memory": "16Gi"})], pods("g", 1), "16 GiB of 16 GiB memory is left"),
-        ([pool("p", needs(FAMILY, "In", "m99"))], pods("g", 1), "no instance type that is sold in these zones"),
-        ([pool("p", needs(FAMILY, "Exists", min_values=2), EIGHT)], pods("g", 1), "no instance type that is sold in these zones"),
+        ([pool("p", needs(FAMILY, "In", "m99"))], pods("g", 1), "no instance type offered in these zones"),
+        ([pool("p", needs(FAMILY, "Exists", min_values=2), EIGHT)], pods("g", 1), "no instance type offered in these zones"),
     ],
 )
 def test_what_stays_unschedulable_says_why(pools: list[dict[str, object]], group: dict[str, object], why: str) -> None:

@@ -56,7 +56,7 @@ def test_a_limit_names_the_most_parallelism_and_the_least_limit_that_are_feasibl
 def test_where_not_even_one_executor_finds_a_node_only_a_limit_is_proposed() -> None:
     found = violation(targets(), with_pool("executors", limits={"cpu": "3"}), "SIZ-010")
     assert found.fix == "limits of executors: cpu 8"
-    assert found.need.startswith("room for 7 more than the 0 that find a node; the limits are ")
+    assert found.need.startswith("capacity for 7 more than the 0 that are scheduled; the limits are ")
 
 
 def test_limits_of_two_pools_that_bind_are_proposed_together() -> None:
@@ -83,7 +83,7 @@ def test_limits_of_many_pods_suffice_though_they_are_not_searched_for() -> None:
 @pytest.mark.parametrize(("quota", "type_"), [("spot_vcpus", "spot"), ("on_demand_vcpus", "on-demand")])
 def test_a_quota_names_the_least_that_suffices(quota: str, type_: str) -> None:
     found = violation(targets(), with_quotas(**{quota: 0}), "SIZ-011")
-    least = proposed(found.fix, r"a quota of ([0-9]+) or more")
+    least = proposed(found.fix, r"a quota of at least ([0-9]+)")
     assert f"{type_} vCPUs" in found.need
     assert plan(targets(), with_quotas(**{quota: least})).feasible
     assert codes(plan(targets(), with_quotas(**{quota: least - 1}))) == ["SIZ-011"]
@@ -130,7 +130,7 @@ def test_a_pod_with_too_many_cores_names_the_most_that_are_feasible() -> None:
 
 def test_a_type_that_would_carry_the_pod_does_where_it_is_allowed() -> None:
     found = violation(targets(executor={"memory_mib": 300_000, "cpu_millicores": 60_000}), PRODUCTION, "SIZ-012")
-    assert found.fix.startswith("less of both, or allow ")
+    assert found.fix.startswith("reduce both, or allow ")
     name = found.fix.split("or allow ")[1].split(" ")[0]
     allowed = with_pool("executors", requirements={CPU: None, "node.kubernetes.io/instance-type": [name]})
     assert feasible(91, allowed, executor={"memory_mib": 300_000, "cpu_millicores": 60_000})
@@ -140,14 +140,14 @@ def test_a_selector_that_no_pool_meets_is_told_from_a_pod_that_is_too_large() ->
     conf = {"spark.kubernetes.executor.node.selector.disk": "ssd"}
     found = violation(targets(spark_conf=conf), PRODUCTION, "SIZ-013")
     assert found.given == "penstock.dev/role=executor, disk=ssd"
-    assert "the pods ask for disk: ssd" in found.need
+    assert "the pods require disk: ssd" in found.need
     zone = {"spark.kubernetes.executor.node.selector.topology.kubernetes.io/zone": "us-east-1a"}
     assert plan(targets(spark_conf=zone), PRODUCTION).feasible
 
 
 def test_pods_that_tolerate_no_taint_find_no_pool() -> None:
     strict = PRODUCTION.model_copy(update={"executor": PRODUCTION.executor.model_copy(update={"tolerations": ()})})
-    assert "don't tolerate its taint penstock.dev/role=executor" in violation(targets(), strict, "SIZ-013").need
+    assert "do not tolerate its taint penstock.dev/role=executor" in violation(targets(), strict, "SIZ-013").need
 
 
 def test_a_driver_on_spot_is_not_feasible_and_the_selector_that_is_proposed_mends_it() -> None:

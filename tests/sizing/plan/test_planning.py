@@ -91,19 +91,19 @@ def test_shuffle_partitions_of_the_users_stay() -> None:
     planned = plan(targets(spark_conf={"spark.sql.shuffle.partitions": "200"}))
     assert planned.spark_conf["spark.sql.shuffle.partitions"] == "200"
     assert (planned.stages[-1].tasks, planned.tasks_at_a_time) == (200, 10)
-    assert "each stage after a shuffle: 200 tasks take turns on 10 slots" in planned.notes
+    assert "each stage after a shuffle: 200 tasks run in several waves on 10 slots" in planned.notes
 
 
 def test_a_topic_without_partitions_gets_the_parallelism() -> None:
     planned = plan(targets(source_topics={"a": None, "b": 3}, sink_topics={"out": 1}))
     assert planned.kafka.topics == {"a": 10, "b": 3, "out": 1}
     assert [stage.tasks for stage in planned.stages] == [10, 3, 10]
-    assert "topic b has 3 partitions, so no more than 3 of 10 tasks read it" in planned.notes
+    assert "topic b has 3 partitions, so only 3 of 10 tasks read it" in planned.notes
 
 
 def test_idle_slots_are_said() -> None:
     planned = plan(targets(7, executor=ExecutorTarget(slots=13, memory_mib=16384)))
-    assert "13 slots, 7 used: the others stay idle" in planned.notes
+    assert "13 slots, 7 used: the others are idle" in planned.notes
 
 
 def test_a_task_of_two_cores_halves_the_slots() -> None:
@@ -132,7 +132,7 @@ def test_slots_and_cores_follow_from_one_another(executor: dict[str, int], conf:
 def test_a_driver_nobody_describes_is_small_and_said() -> None:
     planned = plan(targets())
     assert (planned.pods.driver.memory_mib, planned.pods.driver.request_cpu_millicores) == (2048, 1000)
-    assert "no memory is given for the driver: its pod gets 2048 MiB" in planned.notes
+    assert "the driver's memory is not set: its pod gets 2048 MiB" in planned.notes
 
 
 def test_a_driver_may_be_described_by_settings_alone() -> None:
@@ -248,7 +248,7 @@ def test_a_factor_that_rounds_past_the_pod_is_infeasible_with_its_neighbours() -
 
 def test_a_small_heap_says_which_collector_it_needs() -> None:
     notes = " ".join(plan(targets(executor=ExecutorTarget(memory_mib=840))).notes)
-    assert "the executor's heap of 456 MiB suffices with -XX:+UseG1GC only" in notes
+    assert "the executor's heap of 456 MiB suffices only with -XX:+UseG1GC" in notes
 
 
 def test_pythons_memory_says_what_cluster_mode_would_make_of_it() -> None:

@@ -49,7 +49,7 @@ def test_nodes_are_counted_as_after_a_first_start() -> None:
 
 def test_pods_without_a_node_are_said_not_to_be_on_the_bill() -> None:
     tight = with_pool("executors", limits={"cpu": "4"})
-    assert "4 pods that find no node: not on this bill" in bill_of(tight).assumptions
+    assert "4 pods that find no node: not included in the cost" in bill_of(tight).assumptions
     assert not any("no node" in one for one in bill_of().assumptions)
     none = with_pool("executors", limits={"cpu": "1"})
     assert line(bill_of(none), "EC2: executors") is None
@@ -95,11 +95,11 @@ def test_provisioned_throughput_of_the_volumes_is_on_the_bill() -> None:
 @pytest.mark.parametrize(
     ("kafka", "load", "said"),
     [
-        ({"kind": "external"}, False, "Kafka is outside of the environment and not on this bill"),
-        ({"kind": "external"}, True, "Kafka is outside of the environment and not on this bill"),
-        ({}, False, "Kafka's brokers are not on this bill: no load is given, and the environment does not fix them"),
-        ({"broker_type": "kafka.m7g.large", "brokers": 3}, False, "Kafka without storage and traffic: no load is given"),
-        ({"kind": "serverless"}, False, "Kafka without storage and traffic: no load is given"),
+        ({"kind": "external"}, False, "Kafka is outside of the environment and not included in the cost"),
+        ({"kind": "external"}, True, "Kafka is outside of the environment and not included in the cost"),
+        ({}, False, "Kafka brokers are not included in the cost: no load is specified, and the environment does not specify them"),
+        ({"broker_type": "kafka.m7g.large", "brokers": 3}, False, "Kafka without storage and traffic: no load is specified"),
+        ({"kind": "serverless"}, False, "Kafka without storage and traffic: no load is specified"),
         ({}, True, None),
         ({"kind": "serverless"}, True, None),
     ],
@@ -107,7 +107,7 @@ def test_provisioned_throughput_of_the_volumes_is_on_the_bill() -> None:
 def test_what_the_bill_leaves_out_of_kafka_is_said(kafka: dict[str, Any], load: bool, said: str | None) -> None:
     changes: dict[str, Any] = WITH_LOAD if load else {"source_topics": {"a": None}}
     made = bill_of(with_kafka(**kafka), **changes)
-    assert [one for one in made.assumptions if "Kafka" in one and not one.startswith("left out")] == ([] if said is None else [said])
+    assert [one for one in made.assumptions if "Kafka" in one and not one.startswith("not included")] == ([] if said is None else [said])
     is_there = kafka.get("kind") != "external" and (load or kafka.get("kind") == "serverless" or "brokers" in kafka)
     assert ("MSK" in made.services) == is_there
     assert ("Data transfer" in made.services) == (load and kafka.get("kind") != "external")
@@ -116,7 +116,7 @@ def test_what_the_bill_leaves_out_of_kafka_is_said(kafka: dict[str, Any], load: 
 def test_a_load_that_no_cluster_carries_says_that_the_brokers_are_missing() -> None:
     vast = LOAD.model_copy(update={"events_per_s": 1e8, "events_per_slot_per_s": 1e7})
     made = bill_of(load=vast, source_topics={"a": 91})
-    assert "Kafka's brokers are not on this bill: no cluster of that kind carries the load" in made.assumptions
+    assert "Kafka brokers are not included in the cost: no cluster of that kind carries the load" in made.assumptions
 
 
 def test_an_environment_without_kafka_says_nothing_of_it() -> None:
@@ -128,7 +128,7 @@ def test_an_environment_without_kafka_says_nothing_of_it() -> None:
 def test_without_prices_there_is_no_bill_and_a_note_says_so() -> None:
     made = plan(targets(), PRODUCTION.model_copy(update={"prices": None}))
     assert made.cost is None
-    assert "no prices of us-east-1 are known, so there is no bill" in made.notes
+    assert "no prices for us-east-1, so no cost is computed" in made.notes
     assert made.nodes is not None
 
 
