@@ -1,4 +1,4 @@
-"""Infra: what a job stands on, as cdktf stacks. It knows the job spec and the plan, never Spark."""
+"""The infrastructure of jobs as cdktf stacks. Depends on the job spec and the plan, never on Spark."""
 
 if __name__ != "penstock.infra":
     raise ImportError(f"{__name__} is a part of Penstock here, not a package of its own: import penstock.infra")
@@ -6,5 +6,5 @@ if __name__ != "penstock.infra":
 
 import os
 
-# jsii fills the screen about each Node.js past its end of life, as soon as it is imported; 20 is one that cdktf 0.21 was made for.
+# On import, jsii prints a long warning for each Node.js version past its end of life; cdktf 0.21 was built for version 20.
 os.environ.setdefault("JSII_SILENCE_WARNING_END_OF_LIFE_NODE_VERSION", "20")

@@ -1,7 +1,8 @@
 """The cdktf app: ``python -m penstock.infra``, which ``cdktf`` runs.
 
-It synthesizes the stacks of the environment that PENSTOCK_ENVIRONMENT names, or those of them that PENSTOCK_STACKS names, with commas. A
-command of Penstock that has planned the environment hands it on instead, as the file that PENSTOCK_SYNTH_REQUEST names.
+Synthesizes the stacks of the environment in PENSTOCK_ENVIRONMENT, or only those in PENSTOCK_STACKS (comma-separated). A Penstock command
+that
+has already planned the environment passes it in the file PENSTOCK_SYNTH_REQUEST.
 """
 
 from __future__ import annotations
@@ -22,15 +23,15 @@ from penstock.sizing.errors import PenstockError
 
 STACKS_VARIABLE = "PENSTOCK_STACKS"
 REQUEST_VARIABLE = "PENSTOCK_SYNTH_REQUEST"
-# A file for the answer, a `SynthReport`, for a program that reads it.
+# Output file for a `SynthReport`, read by the calling program.
 REPORT_VARIABLE = "PENSTOCK_SYNTH_REPORT"
 
 
 def main() -> int:
-    """Synthesizes to CDKTF_OUTDIR, by default cdktf.out; what people read goes to stderr.
+    """Synthesizes to CDKTF_OUTDIR, by default cdktf.out. Messages for people go to stderr.
 
     Returns:
-        The exit code, 0 or an error's.
+        The exit code: 0, or that of an error.
     """
     try:
         asked = _asked()
@@ -50,7 +51,7 @@ def main() -> int:
 
 
 def _asked() -> SynthRequest:
-    """What a command hands on; without one the environment is planned here."""
+    """The request of the calling command; without one, the environment is planned here."""
     handed_on = os.environ.get(REQUEST_VARIABLE)
     if handed_on:
         return read(Path(handed_on))
@@ -60,15 +61,15 @@ def _asked() -> SynthRequest:
 
 
 def _answer(make: Callable[[], SynthReport]) -> None:
-    """Writes the answer where a program asks for one."""
+    """Writes the report if the caller requested one."""
     file = os.environ.get(REPORT_VARIABLE)
     if file:
         Path(file).write_text(make().model_dump_json(), encoding="utf-8")
 
 
 def _synthesize(asked: SynthRequest) -> Path:
-    """Synthesizes, and says to which folder."""
-    # Here, for a wrong environment is told at once, and cdktf takes a second to import.
+    """Synthesizes and reports the output folder."""
+    # Imported here because cdktf takes a second to import, and an invalid environment should be reported at once.
     from cdktf import App
 
     from penstock.infra.app import add_stacks

@@ -1,4 +1,4 @@
-"""How a VPC's addresses are shared among its subnets."""
+"""Division of a VPC's addresses into subnets."""
 
 from __future__ import annotations
 
@@ -6,24 +6,25 @@ from collections.abc import Iterable, Sequence
 from ipaddress import IPv4Network
 from typing import NamedTuple
 
-# Eight equal shares: one for the private subnet of each of up to six zones, one that stays free, and the last for all public subnets.
-# A zone that is added at the end moves no subnet that is there.
+# Eight equal shares: one per zone for the private subnets of up to six zones, one free, and the last for all public subnets. Appending a
+# zone does not move existing subnets.
 SHARES = 8
 MAX_ZONES = 6
 # Source: Amazon VPC User Guide, "VPC CIDR blocks" and "Subnet CIDR blocks".
 MAX_PREFIX = 28
 MIN_PREFIX = 16
-# The VPC CNI plugin gives every pod an address of the subnet and keeps some spare on each node: 251 addresses are four nodes of 16 vCPUs
-# with their defaults, below which pods wait for addresses sooner than for nodes.
+# The VPC CNI plugin assigns each pod an address of the subnet and keeps spare addresses on each node: with its defaults, 251 addresses
+# suffice
+# for four nodes of 16 vCPUs. In smaller subnets, pods run out of addresses before they run out of nodes.
 MAX_PRIVATE_PREFIX = 24
-# The largest prefix of a VPC whose shares are private subnets of that size.
+# The longest VPC prefix whose shares are private subnets of that size.
 MAX_VPC_PREFIX = 21
 # Source: RFC 1918; RFC 6598 for 100.64.0.0/10.
 PRIVATE_RANGES = tuple(map(IPv4Network, ("10.0.0.0/8", "172.16.0.0/12", "192.168.0.0/16", "100.64.0.0/10")))
 
 
 class AddressPlan(NamedTuple):
-    """The subnets of a VPC, one a zone each.
+    """The subnets of a VPC, one per zone.
 
     Args:
         private: CIDRs.
@@ -35,11 +36,11 @@ class AddressPlan(NamedTuple):
 
 
 def address_plan(cidr: str, zones: int) -> AddressPlan:
-    """The subnets that a VPC gets where none are given.
+    """The default subnets of a VPC.
 
     Args:
         cidr: of the VPC, a /16 to a /21.
-        zones: how many, 1 to 6.
+        zones: number of zones, 1 to 6.
 
     Returns:
         Private subnets of an eighth of the VPC each, public ones of a sixty-fourth.
@@ -50,13 +51,13 @@ def address_plan(cidr: str, zones: int) -> AddressPlan:
 
 
 def network(cidr: str) -> IPv4Network:
-    """A CIDR.
+    """Parses a CIDR.
 
     Args:
-        cidr: as ``10.0.0.0/16``.
+        cidr: such as ``10.0.0.0/16``.
 
     Raises:
-        ValueError: it is none, or has bits beyond its prefix; in the caller's terms.
+        ValueError: not a CIDR, or bits are set beyond the prefix; worded for the user.
     """
     try:
         return IPv4Network(cidr)
@@ -70,12 +71,12 @@ def network(cidr: str) -> IPv4Network:
 
 
 def subnet_faults(subnets: Sequence[str], *, within: str | None, max_prefix: int, taken: Iterable[str] = ()) -> list[str]:
-    """What is wrong with subnets that were given by hand, in words.
+    """Describes the faults of configured subnets.
 
     Args:
         subnets: CIDRs.
-        within: the VPC's CIDR; None: not known, for it is itself wrong.
-        max_prefix: of the smallest subnet that will do.
+        within: the VPC's CIDR; None if unknown because it is itself invalid.
+        max_prefix: longest prefix that is large enough.
         taken: CIDRs of other subnets of the VPC.
     """
     faults: list[str] = []

@@ -1,4 +1,4 @@
-"""All the stacks of an environment, each with what it takes of the others."""
+"""All stacks of an environment, each with the outputs of other stacks that it uses."""
 
 from __future__ import annotations
 
@@ -25,20 +25,20 @@ if TYPE_CHECKING:
     from penstock.infra.stacks.observability_charts import ObservabilityChartsStack
     from penstock.infra.stacks.registry import RegistryStack
 
-# In the order in which they can be applied, one after another.
+# In an order in which they can be applied one after another.
 AWS = ("network", "checkpoints", "kafka", "cluster", "karpenter", "registry", "jobs", "observability")
 CHARTS = ("karpenter-charts", "jobs-charts", "observability-charts")
-# What needs no cluster.
+# The stacks that do not need a cluster.
 _WITHOUT_CLUSTER = ("checkpoints",)
 
 
 def stack_names(environment: Environment) -> tuple[str, ...]:
-    """The stacks that an environment has, in the order in which they can be applied.
+    """The stacks of an environment, in an order in which they can be applied.
 
-    An emulated cluster has no Kubernetes API, so there are no charts to be released on it.
+    An emulated cluster has no Kubernetes API, so its environment has no chart stacks.
 
     Args:
-        environment: whose stacks they are.
+        environment: the environment.
     """
     if environment.spec.eks is None:
         return _WITHOUT_CLUSTER
@@ -46,13 +46,13 @@ def stack_names(environment: Environment) -> tuple[str, ...]:
 
 
 def add_stacks(app: Construct, environment: Environment, plans: EnvironmentPlans, only: Sequence[str] = ()) -> None:
-    """Adds the stacks to an app. What one takes of another decides the order in which they are applied.
+    """Adds the stacks to an app. References between stacks determine the order in which they are applied.
 
     Args:
         app: the cdktf app.
-        environment: whose stacks they are.
+        environment: the environment of the stacks.
         plans: of its jobs.
-        only: the names of those that are wanted; what they take of others brings these along. None named: all of them.
+        only: names of the requested stacks, whose dependencies are included; empty: all stacks.
 
     Raises:
         UnknownStack: INF-007.
@@ -67,11 +67,11 @@ def add_stacks(app: Construct, environment: Environment, plans: EnvironmentPlans
 
 
 class Stacks:
-    """The stacks by name; one comes into being, with those that it takes something of, when it is first asked for.
+    """The stacks by name; each is created, with its dependencies, on first use.
 
     Args:
         app: the cdktf app.
-        environment: whose stacks they are.
+        environment: the environment of the stacks.
         plans: of its jobs.
     """
 
@@ -80,7 +80,7 @@ class Stacks:
         self._environment = environment
         self._plans = plans
 
-    # The modules are imported where they are used: each loads bindings, and a run on this machine needs but one stack.
+    # Modules are imported where they are used: each loads bindings, and a local run needs only one stack.
 
     @cached_property
     def checkpoints(self) -> CheckpointsStack:
@@ -119,14 +119,14 @@ class Stacks:
 
     @cached_property
     def karpenter(self) -> KarpenterStack:
-        """What Karpenter needs of AWS."""
+        """The AWS resources that Karpenter requires."""
         from penstock.infra.stacks.karpenter import KarpenterStack
 
         return KarpenterStack(self._app, self._environment, self.cluster.outputs)
 
     @cached_property
     def jobs(self) -> JobsStack:
-        """What the jobs may do on AWS."""
+        """The permissions of the jobs on AWS."""
         from penstock.infra.stacks.jobs import JobsStack
 
         return JobsStack(self._app, self._environment, self._plans, self.checkpoints.outputs, self.kafka.outputs, self.cluster.outputs)
@@ -142,14 +142,14 @@ class Stacks:
 
     @cached_property
     def karpenter_charts(self) -> KarpenterChartsStack:
-        """Karpenter itself, its NodePools and node classes."""
+        """Karpenter, its NodePools and its EC2NodeClass."""
         from penstock.infra.stacks.karpenter_charts import KarpenterChartsStack
 
         return KarpenterChartsStack(self._app, self._environment, self._plans, self.cluster.outputs, self.karpenter.outputs)
 
     @cached_property
     def jobs_charts(self) -> JobsChartsStack:
-        """The jobs. Their pods need nodes, so the node pools go first."""
+        """The jobs. Their pods need nodes, so the NodePools are applied first."""
         from penstock.infra.stacks.jobs_charts import JobsChartsStack
 
         stack = JobsChartsStack(
@@ -167,7 +167,7 @@ class Stacks:
 
     @cached_property
     def observability_charts(self) -> ObservabilityChartsStack:
-        """What carries logs and metrics away."""
+        """Collection of logs and metrics."""
         from penstock.infra.stacks.observability_charts import ObservabilityChartsStack
 
         stack = ObservabilityChartsStack(self._app, self._environment, self._plans, self.cluster.outputs, self.observability.outputs)

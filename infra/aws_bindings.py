@@ -1,7 +1,7 @@
-"""cdktf's bindings of the AWS provider, a service at a time.
+"""cdktf's bindings of the AWS provider, loaded per service.
 
-The package's own ``__init__`` imports each of its 2,000 modules, which takes 14 s of CPU. So a package without content stands in its
-place, and a module is loaded when a stack first names it: ``aws.s3_bucket.S3Bucket(...)``. Nothing else imports the bindings.
+The package's own ``__init__`` imports each of its 2,000 modules, which takes 14 s of CPU. An empty package replaces it, and a module is
+loaded on first access: ``aws.s3_bucket.S3Bucket(...)``. No other module imports the bindings.
 """
 
 from __future__ import annotations
@@ -32,5 +32,5 @@ def _lazy_package() -> ModuleType:
     return package
 
 
-# The modules are typed as Any: mypy would read all 2,000 of them.
+# The modules are typed as Any: otherwise mypy would read all 2,000 of them.
 aws: Any = sys.modules.setdefault(PACKAGE, _lazy_package())

@@ -1,4 +1,4 @@
-"""Which brokers the Kafka stack makes: those of the plans, or the least where no job gives a load."""
+"""The brokers of the Kafka stack: those of the plans, or the minimum if no job has a load."""
 
 from __future__ import annotations
 
@@ -19,12 +19,12 @@ from penstock.sizing.kafka.partitions import most_partitions
 
 # Source: Amazon MSK Developer Guide, "Create a provisioned cluster": subnets in two or three zones, for Express in three.
 MOST_ZONES = 3
-# Three copies of a record need three brokers, and two of them must go on while the third is patched.
+# Three replicas need three brokers, two of which stay available while the third is patched.
 LEAST_BROKERS = 3
-# Volumes grow and never shrink, so the start is small; 100 GiB take the quarantine of a bad day without the pause of six hours that MSK
-# makes between two steps.
+# Volumes grow and never shrink, so they start small; 100 GiB hold the quarantine of a bad day without the six hours that MSK waits between
+# two expansions.
 LEAST_STORAGE_GIB = 100
-# What a volume may grow to by itself, over its start, unless the environment says.
+# Default maximum of a volume after automatic expansion, as a multiple of its initial size.
 GROWTH = 4
 
 
@@ -33,12 +33,12 @@ class BrokerPlan:
     """The brokers of a provisioned cluster.
 
     Args:
-        broker_type: as MSK calls it.
-        brokers: how many, a multiple of the zones.
-        zones: in how many zones they lie, 2 or 3.
-        storage_gib: of each broker at the start; None: Express, which manages its storage itself.
-        max_storage_gib: up to which it grows by itself.
-        provisioned_mibps: storage throughput of each broker above a volume's own; 0: none.
+        broker_type: MSK's instance type.
+        brokers: number of brokers, a multiple of the zones.
+        zones: number of zones, 2 or 3.
+        storage_gib: initial storage per broker; None for Express, which manages its own storage.
+        max_storage_gib: limit of automatic storage expansion.
+        provisioned_mibps: provisioned storage throughput per broker above the volume's baseline; 0: none.
     """
 
     broker_type: str
@@ -53,12 +53,12 @@ def broker_plan(environment: Environment, kafka: Kafka, plans: EnvironmentPlans)
     """The brokers of an environment with standard or Express brokers.
 
     Args:
-        environment: whose they are.
+        environment: the environment.
         kafka: its Kafka.
-        plans: of its jobs; without a load among them the partitions alone count.
+        plans: of its jobs; if none has a load, only their partitions count.
 
     Raises:
-        PenstockError: INF-040, INF-041; SIZ-040 or SIZ-042 where no cluster of this kind, or none of this type, is known.
+        PenstockError: INF-040, INF-041; SIZ-040 or SIZ-042 if no cluster of this kind, or none of this type, is known.
     """
     zones = _zones(environment, kafka)
     option = _option(kafka, plans, zones)
@@ -77,11 +77,11 @@ def broker_plan(environment: Environment, kafka: Kafka, plans: EnvironmentPlans)
 
 
 def refuse_fewer_brokers(applied: int, wanted: int) -> None:
-    """Nothing where a cluster keeps its brokers or gets more.
+    """Rejects a change that decreases the number of brokers of a cluster.
 
     Args:
-        applied: brokers that it has.
-        wanted: brokers that it would have.
+        applied: current number of brokers.
+        wanted: planned number of brokers.
 
     Raises:
         FewerBrokers: INF-042.
@@ -93,10 +93,10 @@ def refuse_fewer_brokers(applied: int, wanted: int) -> None:
 
 
 def fewer_brokers(plan: Mapping[str, Any]) -> list[PenstockError]:
-    """INF-042 for each cluster that would get fewer brokers.
+    """INF-042 for each cluster whose number of brokers would decrease.
 
     Args:
-        plan: what ``terraform show -json`` says of a plan.
+        plan: output of ``terraform show -json`` for a plan.
     """
     faults: list[PenstockError] = []
     for resource in plan.get("resource_changes", []):
@@ -119,7 +119,7 @@ def _zones(environment: Environment, kafka: Kafka) -> int:
 
 
 def _option(kafka: Kafka, plans: EnvironmentPlans, zones: int) -> KafkaOption | None:
-    """The cluster that the loads ask for; without a load the least that takes the partitions; None for a type without known limits."""
+    """The cluster required by the loads; without a load, the smallest that holds the partitions; None for a type without known limits."""
     together = plans.together
     if together is not None and together.kafka is not None and together.kafka.cluster is not None:
         return together.kafka.cluster

@@ -1,4 +1,4 @@
-"""From an environment to what sizing knows of it."""
+"""Conversion of an environment to the cluster model of sizing."""
 
 from __future__ import annotations
 
@@ -30,19 +30,19 @@ _GIB_OF_MIB = 1024
 
 
 def cluster(environment: Environment, catalog: Catalog | None = None, prices: Prices | None = None) -> sized.Cluster | None:
-    """What sizing knows of an environment.
+    """The cluster of an environment, as sizing models it.
 
     Args:
         environment: the environment.
-        catalog: instance types and their prices in place of the environment's own.
-        prices: of everything else, likewise.
+        catalog: instance types and their prices instead of the environment's own.
+        prices: all other prices instead of the environment's own.
 
     Returns:
-        None where the environment has no cluster, as the embedded default.
+        None if the environment has no cluster, like the embedded default.
 
     Raises:
-        PenstockError: INF-004 for a pool that Karpenter would refuse, INF-005, SIZ-030, SIZ-031, SIZ-051 or SIZ-052 for the catalog and
-            the prices; several come as `Faults`.
+        PenstockError: INF-004 for a pool that Karpenter would reject, INF-005, SIZ-030, SIZ-031, SIZ-051 or SIZ-052 for the catalog and
+            the prices; several are raised as `Faults`.
     """
     spec = environment.spec
     if spec.network is None or spec.eks is None or spec.nodes is None:
@@ -71,7 +71,7 @@ def cluster(environment: Environment, catalog: Catalog | None = None, prices: Pr
 
 
 def node_settings(nodes: Nodes) -> NodeSettings:
-    """What bears on the allocatable of an environment's nodes."""
+    """The settings that affect the allocatable resources of an environment's nodes."""
     return NodeSettings(
         ami_family=nodes.ami_family,
         max_pods=nodes.max_pods,
@@ -83,7 +83,7 @@ def node_settings(nodes: Nodes) -> NodeSettings:
 
 
 def _node_pools(environment: Environment, nodes: Nodes) -> tuple[NodePool, ...]:
-    """Every pool as Karpenter reads it, or what it would refuse of them all."""
+    """All pools as Karpenter reads them; raises the faults of all of them together."""
     adapter = TypeAdapter(NodePool)
     found: list[NodePool] = []
     faults: list[PenstockError] = []
@@ -147,7 +147,7 @@ def _of_region(catalog: Catalog, region: str) -> Catalog:
 
 
 def _prices(environment: Environment, catalog_date: str) -> Prices:
-    """The environment's own prices, or the shipped ones of its region; where there are none, nothing but the machines has a price."""
+    """The environment's own prices, or the shipped ones of its region; if neither exists, only instances have prices."""
     spec = environment.spec
     if spec.prices is not None:
         fix = "use the format of sizing/data/prices.us-east-1.json"

@@ -1,7 +1,8 @@
-"""What an environment has to have before anything of it is deployed, beyond what its plans need.
+"""Requirements of an environment before it is deployed, in addition to those of its plans.
 
-These depend on the date or on the region's catalog, so that the document alone can't tell: a version of EKS may be out of support today
-that was not yesterday. An environment that is only used for sizing may be without them.
+They depend on the date or on the region's catalog, so the document alone cannot be checked for them: an EKS version may be out of
+support
+today that was supported yesterday. An environment that is only used for sizing need not meet them.
 """
 
 from __future__ import annotations
@@ -20,10 +21,10 @@ from penstock.sizing.lint.versions import EksVersion, eks_versions
 
 
 def deployable_plans(environment: Environment) -> EnvironmentPlans:
-    """The plans of an environment's jobs, if it could be deployed today.
+    """The plans of an environment's jobs, if it can be deployed today.
 
     Args:
-        environment: that is to be deployed.
+        environment: to be deployed.
 
     Raises:
         PenstockError: as `plans` and `refuse_undeployable`.
@@ -35,15 +36,15 @@ def deployable_plans(environment: Environment) -> EnvironmentPlans:
 
 
 def refuse_undeployable(environment: Environment, cluster: Cluster | None, *, today: str) -> None:
-    """Raises what stands against a deploy of an environment, all of it together.
+    """Raises all faults that prevent a deploy of an environment together.
 
     Args:
-        environment: that is to be deployed.
-        cluster: what sizing knows of it; None: it has no cluster, and nothing is checked.
-        today: ISO text, as ``2026-11-21``.
+        environment: to be deployed.
+        cluster: its cluster; None: it has no cluster, and nothing is checked.
+        today: ISO date, such as ``2026-11-21``.
 
     Raises:
-        PenstockError: INF-020 to INF-023; several come as `Faults`.
+        PenstockError: INF-020 to INF-023; several are raised as `Faults`.
     """
     if environment.spec.eks is None or cluster is None:
         return
@@ -52,7 +53,7 @@ def refuse_undeployable(environment: Environment, cluster: Cluster | None, *, to
 
 
 def _versions(eks: Eks, today: str) -> Iterator[tuple[Path_, PenstockError]]:
-    """Source: Amazon EKS User Guide, Kubernetes versions. A version above all that are known here may have come since."""
+    """Source: Amazon EKS User Guide, Kubernetes versions. A version above all known ones may have been released since."""
     path: Path_ = ("spec", "eks", "version")
     known = eks_versions()
     dates = known.get(eks.version)
@@ -80,7 +81,7 @@ def _minor(version: str) -> int:
 
 
 def _administrators(environment: Environment) -> Iterator[tuple[Path_, PenstockError]]:
-    """An emulated cluster has no Kubernetes that someone could be let into."""
+    """An emulated cluster has no Kubernetes API to grant access to."""
     spec = environment.spec
     if spec.eks is not None and not spec.eks.admins and spec.endpoints is None:
         need = "at least the role that deploys: creating the cluster does not grant access to it"

@@ -1,7 +1,8 @@
-"""Whether Karpenter leaves the nodes of drivers alone.
+"""Protection of drivers' nodes from disruption by Karpenter.
 
-A driver that loses its node restarts its query: state is loaded anew, and what the batch had done is done again. An executor that goes is
-one of many. So nothing but a lost machine may move a driver, unless the environment has said when.
+A driver that loses its node restarts its query: state is reloaded, and the work of the current micro-batch is repeated. An executor is
+one of
+many. So only the loss of a machine may move a driver, unless the environment sets a time for disruptions.
 """
 
 from __future__ import annotations
@@ -26,14 +27,14 @@ _FIX = (
 
 
 def leave_drivers_alone(environment: Environment, nodes: NodesPlan) -> None:
-    """Refuses pools that drivers go to and whose nodes Karpenter may take away while they run.
+    """Rejects pools of drivers whose nodes Karpenter may disrupt while drivers run on them.
 
     Args:
-        environment: whose pools they are.
+        environment: the environment of the pools.
         nodes: of all its jobs.
 
     Raises:
-        DriversDisturbed: INF-031; several come as `Faults`.
+        DriversDisturbed: INF-031; several are raised as `Faults`.
     """
     placed = (*nodes.one_batch.groups, *nodes.staged.groups)
     used = {group.node_pool for group in placed if any(pods.group.split("/")[-1] == DRIVER for pods in group.pods)}
@@ -60,7 +61,7 @@ def _faults(index: int, pool: Pool) -> Iterator[DriversDisturbed]:
 
 
 def _allowed(disruption: Disruption) -> list[str]:
-    """For what reasons nodes with pods on them may go. A budget with a schedule leaves the rest of the time, as it was written to."""
+    """The reasons for which nodes with pods may be disrupted. A budget with a schedule leaves the rest of the time open, deliberately."""
     consolidates = disruption.consolidation_policy != "WhenEmpty" and disruption.consolidate_after != _NEVER
     held = [budget for budget in disruption.budgets if budget.nodes in _NONE_AT_A_TIME]
     reasons = (*((_UNDERUTILIZED,) if consolidates else ()), _DRIFTED)

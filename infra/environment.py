@@ -1,7 +1,7 @@
-"""The environment: where the stacks of a platform team go, as one YAML document.
+"""The environment: the target of the stacks of a platform team, as one YAML document.
 
-Strict and frozen, as the job spec is: all the faults of a document come at once, each with its line. Fields are camelCase in YAML and
-snake_case here. `penstock.infra.environment_file` finds and reads it.
+Strict and frozen, like the job spec: all faults of a document are reported at once, each with its line. Fields are camelCase in YAML and
+snake_case here. `penstock.infra.environment_file` locates and reads it.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ from penstock.sizing.errors import PenstockError
 
 Error = TypeVar("Error", bound=PenstockError)
 
-# It is part of names of resources, of which the shortest limit is an IAM role's 64 characters.
+# Part of resource names, the shortest limit of which is an IAM role's 64 characters.
 NAME_PATTERN = r"^[a-z]([a-z0-9-]{0,30}[a-z0-9])?$"
 # Source: the region patterns of AWS's partitions (botocore/data/partitions.json).
 REGION_PATTERN = r"^(af|ap|ca|cn|eu|eusc|il|me|mx|sa|us)(-gov|-iso[a-z]?)?-[a-z]+-[1-9][0-9]?$"
@@ -38,7 +38,7 @@ IMAGE_TAG_PATTERN = r"^[A-Za-z0-9_][A-Za-z0-9._-]{0,127}$"
 # Source: Amazon S3 User Guide, "General purpose bucket naming rules".
 RESERVED_BUCKET_PREFIXES = ("xn--", "sthree-", "amzn-s3-demo-")
 RESERVED_BUCKET_SUFFIXES = ("-s3alias", "--ol-s3", "--x-s3", "--table-s3", "-an")
-# Source: AWS Tagging Best Practices, "Tag naming limits and requirements"; the stacks add up to 10 of their own to a resource's 50.
+# Source: AWS Tagging Best Practices, "Tag naming limits and requirements"; the stacks add up to 10 tags, and a resource has at most 50.
 TAG_KEY_PATTERN = re.compile(r"[\w .:/=+\-@]{1,128}")
 TAG_VALUE_PATTERN = re.compile(r"[\w .:/=+\-@]{0,256}")
 TAG_CHARACTERS = "letters, digits, spaces and . : / = + - @ _"
@@ -46,7 +46,7 @@ MAX_TAGS = 40
 
 
 def _bucket(name: str) -> str:
-    """A bucket name by S3's rules, less the dots: the certificate of S3's endpoint does not cover a name with one."""
+    """A bucket name by S3's rules, but without dots: the certificate of S3's endpoint does not cover names with dots."""
     if not 3 <= len(name) <= 63:
         raise ValueError(f"a bucket name of 3 to 63 characters; this one has {len(name)}")
     if not re.fullmatch(r"[a-z0-9][a-z0-9-]*[a-z0-9]", name):
@@ -60,7 +60,7 @@ def _bucket(name: str) -> str:
 def _account(value: object) -> object:
     """YAML reads digits as a number, and drops or misreads leading zeros."""
     if isinstance(value, int):
-        # A ValueError, for pydantic takes no other: it becomes SPEC-006 with its line.
+        # A ValueError, because pydantic handles no other type: it becomes SPEC-006 with its line.
         raise ValueError('12 digits in quotes, such as "012345678901"')
     return value
 
@@ -93,11 +93,11 @@ class Metadata(Part):
 
 
 class Buckets(Part):
-    """The buckets that the stacks make; their names are AWS-wide.
+    """The buckets that the stacks create; bucket names are unique in all of AWS.
 
     Args:
         checkpoints: for checkpoints and savepoints.
-        output: for what the jobs write.
+        output: for the jobs' output.
         access_logs: for the access logs of the other two; None: a name made of the account, the region and the environment.
     """
 
@@ -115,10 +115,10 @@ class Buckets(Part):
 
 
 class State(Part):
-    """Where Terraform keeps what it has made.
+    """The location of Terraform's state.
 
     Args:
-        bucket: of the states, one object a stack, with a lock beside it while a command works; `penstock bootstrap` makes it.
+        bucket: of the states, one object per stack, with a lock object next to it while a command runs; `penstock bootstrap` creates it.
     """
 
     bucket: BucketName
@@ -128,8 +128,8 @@ class Registry(Part):
     """The registry of the jobs' image.
 
     Args:
-        keep_images: how many of the newest are kept.
-        image_tag: of the image that the jobs run; PENSTOCK_IMAGE_TAG wins over it, where a pipeline has just built one.
+        keep_images: number of the newest images to keep.
+        image_tag: of the image that the jobs run; PENSTOCK_IMAGE_TAG overrides it, for a pipeline that has just built one.
     """
 
     keep_images: Annotated[int, Field(ge=1, le=1000)] = 30
@@ -137,30 +137,32 @@ class Registry(Part):
 
 
 class EnvironmentSpec(Part):
-    """What the stacks take from the environment.
+    """The settings of the stacks.
 
     Args:
-        account: the AWS account's 12 digits; a deploy with credentials of another account is refused.
+        account: the AWS account's 12 digits; a deploy with credentials of another account is rejected.
         region: the AWS region.
-        protect: whether buckets and keys are kept when a stack is destroyed or a bucket renamed: Terraform refuses then.
+        protect: whether Terraform refuses to destroy buckets and keys when a stack is destroyed or a bucket renamed.
         buckets: the buckets' names.
-        state: Terraform's state in S3; None: in files on this machine, for one person alone.
-        endpoints: an emulated AWS; None is AWS itself.
+        state: Terraform's state in S3; None: in local files, for a single user.
+        endpoints: of an emulated AWS; None: AWS itself.
         tags: on every resource.
-        network: the VPC; None where the environment has no cluster.
+        network: the VPC; None if the environment has no cluster.
         eks: the Kubernetes cluster; None: the jobs run on one machine.
-        nodes: what Karpenter may start there.
-        kafka: the brokers; None where they are no part of the environment.
-        connections: name -> database or endpoint, as the jobs' specs name them; a job gets those that its spec names.
+        nodes: that Karpenter may start.
+        kafka: the brokers; None if they are not part of the environment.
+        connections: name -> database or endpoint, as the jobs' specs refer to them; a job gets those that its spec names.
         registry: of the jobs' image.
-        jobs: the job specs that run here, as paths beside the environment file; the stacks are sized for them.
-        observability: what is watched.
-        budget: of AWS costs a month; None: there is none.
+        jobs: the job specs that run here, as paths relative to the environment file; the stacks are sized for them.
+        observability: logs, metrics and alarms.
+        budget: monthly AWS costs; None: no budget.
         quotas: of the account.
-        catalog: a snapshot of instance types and prices that `penstock catalog refresh` wrote, beside the environment file; None takes
-            the shipped one of the region.
-        prices: a file of the region's other prices, beside the environment file, in the form of the shipped ones; None takes the shipped
-            ones of the region, and where there are none a bill has the machines alone.
+        catalog: a snapshot of instance types and prices written by `penstock catalog refresh`, relative to the environment file; None:
+            the
+            shipped one of the region.
+        prices: a file of the region's other prices, relative to the environment file, in the format of the shipped ones; None: the
+            shipped
+            ones of the region, or, if there are none, a bill of the instances alone.
     """
 
     account: Annotated[str, BeforeValidator(_account), Field(pattern=r"^[0-9]{12}$")]
@@ -194,7 +196,7 @@ class EnvironmentSpec(Part):
     @field_validator("network")
     @classmethod
     def _zones_of_the_region(cls, network: Network | None, info: ValidationInfo) -> Network | None:
-        """A zone is its region and one letter; a Local Zone has more, and no EKS control plane."""
+        """A zone is its region and one letter; a Local Zone has a longer name, and no EKS control plane."""
         region = info.data.get("region")
         strange = [zone for zone in (network.zones if network and region else []) if zone[:-1] != region]
         if strange:
@@ -253,15 +255,15 @@ class Environment(Part):
 
     @property
     def prefix(self) -> str:
-        """What the names of its resources begin with; it is also the name of its EKS cluster."""
+        """Prefix of its resource names, and name of its EKS cluster."""
         return f"penstock-{self.name}"
 
     def at(self, endpoint: str, services: Mapping[str, str] | None = None) -> Environment:
-        """This environment with every service at an emulated AWS.
+        """A copy of this environment with all services at an emulated AWS.
 
         Args:
-            endpoint: a URL, as ``http://127.0.0.1:4566``.
-            services: service -> URL, of those that are emulated elsewhere.
+            endpoint: a URL, such as ``http://127.0.0.1:4566``.
+            services: service -> URL, for services emulated elsewhere.
         """
         data = self.model_dump(by_alias=True, exclude_none=True)
         data["spec"]["endpoints"] = {"aws": endpoint, "services": dict(services or {})}

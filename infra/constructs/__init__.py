@@ -1,1 +1,1 @@
-"""Constructs: what several resources make together, used by the stacks."""
+"""Constructs: groups of resources that the stacks share."""

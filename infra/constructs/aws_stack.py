@@ -1,4 +1,4 @@
-"""A stack whose side is AWS."""
+"""A stack of AWS resources."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ from penstock.infra.state import keep_state
 
 
 class AwsStack(TerraformStack):
-    """A stack with a state of its own and the AWS provider.
+    """A stack with its own state and the AWS provider.
 
     Args:
         scope: the app.
         id: of the stack.
-        environment: whose it is.
+        environment: the environment of the stack.
     """
 
     def __init__(self, scope: Construct, id: str, environment: Environment) -> None:
@@ -29,10 +29,10 @@ class AwsStack(TerraformStack):
         provider(self, environment)
 
     def export(self, outputs: Any) -> None:
-        """Makes each field of an outputs dataclass an output of the stack; what is None is left out.
+        """Adds each field of an outputs dataclass as an output of the stack, except those that are None.
 
         Args:
-            outputs: of strings, tuples and mappings of strings.
+            outputs: strings, tuples and mappings of strings.
         """
         for field in fields(outputs):
             value = getattr(outputs, field.name)

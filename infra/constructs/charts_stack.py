@@ -1,4 +1,4 @@
-"""A stack of Helm releases: the side of Kubernetes."""
+"""A stack of Helm releases on Kubernetes."""
 
 from __future__ import annotations
 
@@ -11,16 +11,16 @@ from penstock.infra.environment import Environment
 from penstock.infra.helm_bindings import helm
 from penstock.infra.state import keep_state
 
-# Where Helm notes our releases: a namespace that is there before any of ours, and outlives them all.
+# The namespace of Helm's release records: it exists before and after all of Penstock's own.
 RELEASES_NAMESPACE = "kube-system"
 
 
 class Cluster(Protocol):
-    """What of the cluster stack's outputs its clients need."""
+    """The outputs of the cluster stack that its clients use."""
 
     @property
     def cluster_name(self) -> str:
-        """Of the EKS cluster."""
+        """Name of the EKS cluster."""
 
     @property
     def cluster_endpoint(self) -> str:
@@ -32,20 +32,21 @@ class Cluster(Protocol):
 
 
 class ChartsStack(TerraformStack):
-    """A stack with the Helm provider alone, for the environment's cluster; what it needs of AWS comes from other stacks' outputs.
+    """A stack with only the Helm provider, for the environment's cluster. AWS resources come from the outputs of other stacks.
 
     Args:
         scope: the app.
         id: the stack's id.
-        environment: whose stack it is.
-        cluster: where the releases go.
+        environment: the environment of the stack.
+        cluster: target of the releases.
     """
 
     def __init__(self, scope: Construct, id: str, environment: Environment, cluster: Cluster) -> None:
         super().__init__(scope, id)
         self.environment = environment
         keep_state(self, environment)
-        # A token of the caller's own AWS credentials, made when Terraform runs: nothing that opens the cluster is in a state or a plan.
+        # A token derived from the caller's AWS credentials when Terraform runs: neither states nor plans contain credentials of the
+        # cluster.
         command = ["eks", "get-token", "--cluster-name", cluster.cluster_name, "--region", environment.spec.region, "--output", "json"]
         get_token = helm.provider.HelmProviderKubernetesExec(
             api_version="client.authentication.k8s.io/v1beta1", command="aws", args=command

@@ -1,4 +1,4 @@
-"""A KMS key of a stack's own."""
+"""The KMS key of a stack."""
 
 from __future__ import annotations
 
@@ -11,24 +11,24 @@ from penstock.infra.aws_bindings import aws
 from penstock.infra.environment import Environment
 from penstock.infra.policies import Condition, Statement, allow_service, document
 
-# KMS's longest: what a deleted key has encrypted is lost for good. Source: KMS API reference, ScheduleKeyDeletion, 7 to 30 days.
+# KMS's maximum: data encrypted with a deleted key is lost. Source: KMS API reference, ScheduleKeyDeletion, 7 to 30 days.
 DELETION_WINDOW_DAYS = 30
 UNPROTECTED_DELETION_WINDOW_DAYS = 7
-# What a service does with a key that encrypts what it keeps. Source: CloudWatch Logs User Guide, "Encrypt log data using KMS".
+# The actions of a service on the key that encrypts its data. Source: CloudWatch Logs User Guide, "Encrypt log data using KMS".
 _USE = ("kms:Encrypt*", "kms:Decrypt*", "kms:ReEncrypt*", "kms:GenerateDataKey*", "kms:Describe*")
 
 
 class EncryptionKey(Construct):
-    """A key that is rotated each year and kept as long as KMS can after its deletion.
+    """A key with yearly rotation and KMS's longest deletion period.
 
-    Who may use it is said by IAM policies, which its own policy leaves to the account; services that act by themselves are named.
+    IAM policies decide who may use it: its key policy delegates to the account. Services that act on their own behalf are named in it.
 
     Args:
         scope: the stack.
         id: the construct's id and the key's logical id.
-        environment: whose it is.
+        environment: the environment of the stack.
         description: for people.
-        services: service principal and the condition on which it may use the key.
+        services: service principal -> condition under which it may use the key.
     """
 
     def __init__(
@@ -53,7 +53,7 @@ class EncryptionKey(Construct):
 
 
 def _statements(partition: str, account: str, services: Sequence[tuple[str, Condition]]) -> list[Statement]:
-    """A key's policy names the key itself by ``*``."""
+    """In a key policy, ``*`` is the key itself."""
     root = f"arn:{partition}:iam::{account}:root"
     own = {"Sid": "AccountDecides", "Effect": "Allow", "Principal": {"AWS": root}, "Action": "kms:*", "Resource": "*"}
     return [own, *(allow_service(f"Service{n}", service, _USE, ["*"], condition) for n, (service, condition) in enumerate(services, 1))]

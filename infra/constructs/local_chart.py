@@ -1,4 +1,4 @@
-"""A Helm release of the one local chart, which applies the manifests that it is given."""
+"""A Helm release of the local chart, which applies the given manifests."""
 
 from __future__ import annotations
 
@@ -15,25 +15,25 @@ from constructs import Construct, IDependable
 from penstock.infra.helm_bindings import helm
 
 CHART = Path(__file__).parent.parent / "charts/manifests"
-# A new node has to boot and to pull the image before a pod of the release is ready.
+# A new node has to boot and pull the image before a pod of the release is ready.
 DEFAULT_TIMEOUT_S = 600
 _ASSET = "manifests-chart"
-# What Terraform would take for an expression in a text; cdktf's own tokens are meant as such.
+# Text that Terraform would parse as an expression; cdktf's own tokens are excluded.
 _EXPRESSION = re.compile(r"\$\{(?!TfToken\[)|%\{")
 
 
 class LocalChart(Construct):
-    """The release: its chart lies in the stack's folder, its values hold the manifests.
+    """The release: its chart is in the stack's folder, its values contain the manifests.
 
     Args:
         scope: the stack, or a construct in it.
-        id: the release's logical id, which no other release of the stack has.
-        name: of the release; its namespace has no other of that name.
-        namespace: where Helm notes the release; it must be there already. Each manifest names its own.
-        manifests: what the release consists of. Values of other stacks may stand in their texts.
-        wait: whether the release is done only when all that it starts is ready.
-        timeout_s: for how long that may take, in seconds.
-        depends_on: what has to be there before.
+        id: the release's logical id, unique in the stack.
+        name: of the release, unique in its namespace.
+        namespace: of Helm's release record; must exist. Each manifest has its own namespace.
+        manifests: contents of the release. May contain tokens of other stacks' values.
+        wait: whether the release waits until all its resources are ready.
+        timeout_s: timeout of that, in seconds.
+        depends_on: resources that must exist first.
     """
 
     def __init__(
@@ -57,7 +57,7 @@ class LocalChart(Construct):
             chart=_chart(TerraformStack.of(self)),
             values=[values(manifests)],
             create_namespace=False,
-            # A first release that failed is taken away, a later one goes back to what was there: no half of one stays.
+            # A failed first release is removed, a failed upgrade is rolled back: no release stays half applied.
             atomic=wait,
             wait=wait,
             timeout=timeout_s,
@@ -69,23 +69,23 @@ class LocalChart(Construct):
 
 
 def values(manifests: Sequence[Mapping[str, Any]]) -> str:
-    """The chart's values as JSON, which is YAML too; what would read as an expression of Terraform's stays text.
+    """The chart's values as JSON, which is valid YAML. Text that looks like a Terraform expression is escaped.
 
     Args:
-        manifests: as the Kubernetes API takes them.
+        manifests: in the form of the Kubernetes API.
     """
     text = json.dumps({"manifests": list(manifests)}, ensure_ascii=False)
     return _EXPRESSION.sub(lambda found: found.group()[0] + found.group(), text)
 
 
 def _chart(stack: TerraformStack) -> str:
-    """The chart's path as seen from the stack's folder, into which it is copied once."""
+    """The chart's path relative to the stack's folder, into which it is copied once."""
     found = stack.node.try_find_child(_ASSET)
     if found is None:
-        # A hash of our own: cdktf's depends on the folder that the checkout lies in.
+        # Computed here because cdktf's hash depends on the folder of the checkout.
         found = TerraformAsset(stack, _ASSET, path=str(CHART), type=AssetType.DIRECTORY, asset_hash=_content_hash(CHART))
     path: str = found.path  # type: ignore[attr-defined]
-    # Helm would look for a bare name in a repository.
+    # Helm would search a repository for a bare name.
     return f"./{path}"
 
 

@@ -1,4 +1,4 @@
-"""An OpenSearch domain for the jobs' logs, within the VPC."""
+"""An OpenSearch domain in the VPC for the jobs' logs."""
 
 from __future__ import annotations
 
@@ -21,30 +21,32 @@ MAX_NAME = 28
 # TLS 1.2 and newer with perfect forward secrecy. Source: OpenSearch Service API reference, DomainEndpointOptions.
 TLS_POLICY = "Policy-Min-TLS-1-2-PFS-2023-10"
 LOGS_SERVICE = "es.amazonaws.com"
-# Nodes that keep the cluster's state and hold no logs; three of them outvote a lost one. Source: OpenSearch Service Developer Guide,
+# Nodes that keep the cluster state and hold no data; a quorum of three survives the loss of one. Source: OpenSearch Service Developer
+# Guide,
 # "Dedicated master nodes".
 MASTERS, MASTER_TYPE = 3, "m7g.medium.search"
 MOST_ZONES = 3
-# Source: Amazon OpenSearch Service Developer Guide, "Configuring a multi-AZ domain": two zones want an even number of data nodes.
+# Source: Amazon OpenSearch Service Developer Guide, "Configuring a multi-AZ domain": two zones require an even number of data nodes.
 EVEN_ZONES = 2
-# Source: the same, "Using service-linked roles to create VPC domains".
+# Source: Amazon OpenSearch Service Developer Guide, "Using service-linked roles to create VPC domains".
 SERVICE_ROLE = "opensearchservice.amazonaws.com"
 
 
 class LogSearch(Construct):
-    """The domain, its security group and its own log.
+    """The domain, its security group and its own log group.
 
-    Who may use it is said by IAM policies alone: its policy leaves that to the account, and its security group lets the cluster's nodes in.
+    IAM policies alone decide who may use it: its access policy delegates to the account, and its security group admits the cluster's
+    nodes.
 
     Args:
         scope: the stack.
         id: the logical id of its resources.
-        environment: whose domain it is.
+        environment: the environment of the stack.
         domain: its size.
         key_arn: the KMS key's ARN.
-        vpc_id: where it is.
-        subnet_ids: one a zone; as many as the domain has use for are taken.
-        client_security_group_id: of what writes to it.
+        vpc_id: the VPC.
+        subnet_ids: one per zone; the domain uses as many as it needs.
+        client_security_group_id: security group of the clients that write to it.
 
     Raises:
         NameTooLong: INF-060.
@@ -119,7 +121,7 @@ class LogSearch(Construct):
         return identity
 
     def _service_role(self, domain: OpenSearchDomain) -> list[Any]:
-        """The role by which OpenSearch gets into the VPC. An account has one at the most."""
+        """The service-linked role through which OpenSearch accesses the VPC. An account has at most one."""
         if domain.service_role == "existing":
             return []
         role = aws.iam_service_linked_role.IamServiceLinkedRole(self, "service-role", aws_service_name=SERVICE_ROLE)
@@ -127,7 +129,7 @@ class LogSearch(Construct):
         return [role]
 
     def _log_group(self, environment: Environment, key_arn: str) -> tuple[str, Any]:
-        """The domain's own log, and the leave to write it: OpenSearch checks for it before it makes the domain."""
+        """The domain's own log group and the permission to write to it, which OpenSearch checks before it creates the domain."""
         group = aws.cloudwatch_log_group.CloudwatchLogGroup(
             self,
             "log",
@@ -152,7 +154,7 @@ class LogSearch(Construct):
         return made, policy
 
     def _leave_to_iam(self, environment: Environment, domain: Any, id: str) -> None:
-        """Without a policy of its own a domain lets nobody in; with this one, whom the account's own policies let."""
+        """Without an access policy a domain denies all requests; this one admits the principals that the account's own policies allow."""
         partition = aws.data_aws_partition.DataAwsPartition(self, "account-partition")
         partition.override_logical_id(f"{id}-account-partition")
         root = f"arn:{partition.partition}:iam::{environment.spec.account}:root"

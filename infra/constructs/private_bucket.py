@@ -1,4 +1,4 @@
-"""A bucket that is private by every means that S3 has."""
+"""A private S3 bucket."""
 
 from __future__ import annotations
 
@@ -11,26 +11,26 @@ from constructs import Construct
 from penstock.infra.aws_bindings import aws
 from penstock.infra.policies import Statement, document, tls_only
 
-# An upload that no writer has finished for so long has no writer; its parts cost as objects do. Longer than any restart takes.
+# An upload unfinished after this time has lost its writer, and its parts are billed like objects. Longer than any restart takes.
 ABORT_UPLOADS_AFTER_DAYS = 7
 
 
 class PrivateBucket(Construct):
-    """A bucket: versioned, encrypted with a key of ours, without ACLs and public access, for TLS only.
+    """A bucket: versioned, encrypted with a customer managed key, without ACLs and public access, TLS only.
 
-    Each of its resources has the construct's id as its logical id, so that an address says what it is: ``aws_s3_bucket.checkpoints``.
+    Each of its resources has the construct's id as its logical id, so that addresses are readable: ``aws_s3_bucket.checkpoints``.
 
     Args:
         scope: the stack.
-        id: the construct's id, which no other bucket of the stack has.
+        id: the construct's id, unique among the buckets of the stack.
         name: the bucket's name.
         key_arn: the KMS key's ARN; None: S3's own key, the only one that S3 delivers access logs with.
-        protect: whether Terraform refuses to destroy it; otherwise it is destroyed with what it holds.
-        expire_old_versions_after_days: days, 1 or more, after which an object that was overwritten or deleted is gone for good; None
+        protect: whether Terraform refuses to destroy it; otherwise it is destroyed with its contents.
+        expire_old_versions_after_days: days, 1 or more, after which an overwritten or deleted object is removed permanently; None
             keeps it.
-        expire_after_days: days after which an object is gone, however new its version is; None keeps it.
-        log_to: the bucket that gets the access logs; None: they are not kept.
-        statements: of its policy, beside the one that refuses what comes without TLS.
+        expire_after_days: days after which an object is deleted, including its current version; None keeps it.
+        log_to: the bucket that receives the access logs; None: no access logs.
+        statements: of its policy, in addition to the one that denies requests without TLS.
     """
 
     def __init__(
@@ -54,7 +54,7 @@ class PrivateBucket(Construct):
         self.name: str = bucket.bucket
         self.arn: str = bucket.arn
         self._encrypt(key_arn)
-        # S3 refuses a change of a bucket's access while another one is under way, and rules on versions before there are any.
+        # S3 rejects concurrent changes of a bucket's access settings, and lifecycle rules on versions before versioning is enabled.
         access = self._block_public_access()
         ownership = self._disable_acls(after=access)
         self.policy = self._allow_tls_only(statements, after=ownership)
@@ -87,7 +87,7 @@ class PrivateBucket(Construct):
         return self._named(aws.s3_bucket_policy.S3BucketPolicy(self, "policy", bucket=self._bucket, policy=policy, depends_on=[after]))
 
     def _log(self, to: PrivateBucket) -> None:
-        """S3 refuses to log to a bucket before its policy lets S3 write there."""
+        """S3 rejects a log target bucket whose policy does not yet allow S3 to write."""
         module = aws.s3_bucket_logging
         prefix = f"{self._id}/"
         self._named(
@@ -100,7 +100,7 @@ class PrivateBucket(Construct):
         module = aws.s3_bucket_server_side_encryption_configuration
         how = {"sse_algorithm": "AES256"} if key_arn is None else {"sse_algorithm": "aws:kms", "kms_master_key_id": key_arn}
         default = module.S3BucketServerSideEncryptionConfigurationRuleApplyServerSideEncryptionByDefaultA(**how)
-        # A bucket key asks KMS once for many objects: a checkpoint writes thousands of small ones.
+        # With a bucket key, S3 calls KMS once for many objects: a checkpoint writes thousands of small ones.
         rule = module.S3BucketServerSideEncryptionConfigurationRuleA(
             apply_server_side_encryption_by_default=default, bucket_key_enabled=key_arn is not None
         )
@@ -121,7 +121,7 @@ class PrivateBucket(Construct):
         self._named(module.S3BucketLifecycleConfiguration(self, "lifecycle", bucket=self._bucket, rule=rules, depends_on=[after]))
 
     def _named(self, resource: Any) -> Any:
-        # At once: a reference to the resource would keep the id that it had until then.
+        # Set immediately: a reference to the resource would keep the id that it had before.
         resource.override_logical_id(self._id)
         return resource
 
@@ -135,7 +135,7 @@ def _abort_uploads() -> Any:
 def _expire_old_versions(after_days: int) -> list[Any]:
     module = aws.s3_bucket_lifecycle_configuration
     old = module.S3BucketLifecycleConfigurationRuleNoncurrentVersionExpiration(noncurrent_days=after_days)
-    # A delete marker with no version left behind it does nothing but slow listings down.
+    # A delete marker without versions only slows down listings.
     marker = module.S3BucketLifecycleConfigurationRuleExpiration(expired_object_delete_marker=True)
     return [_rule("expire-old-versions", noncurrent_version_expiration=[old]), _rule("expire-delete-markers", expiration=[marker])]
 

@@ -10,8 +10,8 @@ from penstock.infra.aws_bindings import aws
 from penstock.infra.environment import Environment
 from penstock.infra.parts.endpoints import Endpoints
 
-# Every service that a stack asks something of. One that is missing here would be asked on AWS itself in an emulated environment; a test
-# holds this against the stacks' resources.
+# All services that the stacks use. In an emulated environment, requests to a service that is missing here would go to AWS; a test compares
+# this list with the stacks' resources.
 SERVICES = (
     "amp",
     "appautoscaling",
@@ -34,11 +34,11 @@ SERVICES = (
 
 
 def provider(scope: Construct, environment: Environment) -> None:
-    """Adds the provider to a stack. Credentials come from where the AWS SDK looks for them, never from the stack.
+    """Adds the provider to a stack. Credentials come from the AWS SDK's default chain, never from the stack.
 
     Args:
         scope: the stack.
-        environment: whose account, region, endpoints and tags it takes.
+        environment: source of account, region, endpoints and tags.
     """
     spec = environment.spec
     aws.provider.AwsProvider(
@@ -52,7 +52,7 @@ def provider(scope: Construct, environment: Environment) -> None:
 
 
 def _emulated(endpoints: Endpoints) -> dict[str, Any]:
-    """What an emulated AWS needs: it knows no real keys, no host name for each bucket, and no instance metadata."""
+    """Settings for an emulated AWS, which has no real keys, no host name per bucket and no instance metadata."""
     return {
         "endpoints": [aws.provider.AwsProviderEndpoints(**{service: endpoints.of(service) for service in SERVICES})],
         "skip_credentials_validation": True,

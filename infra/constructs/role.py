@@ -1,4 +1,4 @@
-"""An IAM role with what it may do."""
+"""An IAM role with its policies."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from constructs import Construct
 from penstock.infra.aws_bindings import aws
 from penstock.infra.policies import Statement, document, trust
 
-# What a pod of the cluster takes a role through. Source: Amazon EKS User Guide, "EKS Pod Identity role".
+# The service through which pods of the cluster assume roles. Source: Amazon EKS User Guide, "EKS Pod Identity role".
 POD_IDENTITY_SERVICE = "pods.eks.amazonaws.com"
 POD_IDENTITY_ACTIONS = ("sts:AssumeRole", "sts:TagSession")
 # Source: IAM User Guide, "IAM and AWS STS quotas".
@@ -18,17 +18,18 @@ MAX_NAME = 64
 
 
 class Role(Construct):
-    """A role, its own policy and the managed ones.
+    """A role with an inline policy and managed policies.
 
     Args:
         scope: the stack.
         id: the construct's id and the logical id of its resources.
         name: of the role, at most 64 characters.
-        trusted: who may take it, a statement of `penstock.infra.policies.trust`.
-        statements: what it may do; none: only what the managed policies say.
-        managed: ARNs of managed policies, by the id that each attachment gets.
+        trusted: who may assume it, a statement of `penstock.infra.policies.trust`.
+        statements: of the inline policy; empty: only the managed policies apply.
+        managed: ARNs of managed policies, by the id of the attachment.
 
-    `policies` are the resources that give the role its permissions: what uses the role depends on them, to come after and go before.
+    `policies` are the resources that grant the role its permissions: users of the role depend on them, to be created after and destroyed
+    before them.
     """
 
     def __init__(
@@ -53,7 +54,7 @@ class Role(Construct):
 
 
 def pod_identity_trust(account: str) -> Statement:
-    """Lets EKS Pod Identity take a role, for pods of clusters of one account.
+    """Allows EKS Pod Identity to assume a role, for pods of the clusters of one account.
 
     Args:
         account: its 12 digits.

@@ -1,4 +1,4 @@
-"""The nodes of the system's own pods: a managed node group, always on demand."""
+"""The nodes of the system pods: a managed node group, always on demand."""
 
 from __future__ import annotations
 
@@ -15,19 +15,21 @@ from penstock.infra.parts.eks import SystemNodes as Asked
 from penstock.infra.parts.eks import arm
 from penstock.infra.policies import trust
 
-# What a node does before any pod of ours runs on it: join the cluster, pull images, be reached by SSM instead of SSH. The VPC CNI plugin
-# has a role of its own, so that no other pod of a node can change addresses.
+# Permissions of a node itself: join the cluster, pull images, be reached by SSM instead of SSH. The VPC CNI plugin has its own role, so
+# that
+# no other pod of a node can change addresses.
 NODE_POLICIES = ("AmazonEKSWorkerNodePolicy", "AmazonEC2ContainerRegistryPullOnly", "AmazonSSMManagedInstanceCore")
-# The label and the taint keep other pods off: a node full of executors would have no room for Karpenter, which makes room. CoreDNS, the EBS
-# driver and Karpenter's chart tolerate this taint by default.
+# The label and the taint keep other pods off: a node full of executors would have no room for Karpenter, which provisions nodes. CoreDNS,
+# the
+# EBS driver and Karpenter's chart tolerate this taint by default.
 ROLE_LABEL = "penstock.dev/role"
 SYSTEM_ROLE = "system"
 TAINT = "CriticalAddonsOnly"
-# EKS's own default, enough for the images of the system's pods. Source: Amazon EKS API reference, CreateNodegroup, diskSize.
+# EKS's default, enough for the images of the system pods. Source: Amazon EKS API reference, CreateNodegroup, diskSize.
 VOLUME_GIB = 20
-# Bottlerocket's system has a volume of its own, which stays small. Source: Bottlerocket's documentation, "Default Volumes".
+# Bottlerocket has a separate volume for its system, which stays small. Source: Bottlerocket's documentation, "Default Volumes".
 BOTTLEROCKET_SYSTEM_GIB = 4
-# EKS's names of the images. Source: Amazon EKS API reference, Nodegroup, amiType.
+# EKS's names of the AMI types. Source: Amazon EKS API reference, Nodegroup, amiType.
 _IMAGES = {
     ("AL2023", False): "AL2023_x86_64_STANDARD",
     ("AL2023", True): "AL2023_ARM_64_STANDARD",
@@ -42,12 +44,12 @@ class SystemNodes(Construct):
     Args:
         scope: the stack.
         id: the construct's id.
-        environment: whose nodes they are.
-        cluster: that they join, with whose version they go along.
-        subnet_ids: private ones, one a zone.
+        environment: the environment of the stack.
+        cluster: that the nodes join; they have its Kubernetes version.
+        subnet_ids: private ones, one per zone.
         partition: of AWS.
         dns_suffix: of the partition.
-        after: what a node needs of the cluster before it is ready.
+        after: resources of the cluster that a node needs to become ready.
     """
 
     def __init__(
@@ -75,7 +77,7 @@ class SystemNodes(Construct):
         self.group.override_logical_id(id)
 
     def _group(self, asked: Asked, cluster: Any, subnet_ids: Sequence[str], after: Sequence[Any]) -> Any:
-        """Made anew before the old one goes where EKS can't change it, as for other instance types: hence a prefix for its name."""
+        """Replaced, new group first, where EKS cannot change it in place, such as for other instance types: hence a name prefix."""
         module = aws.eks_node_group
         template = self._template()
         return module.EksNodeGroup(
@@ -94,14 +96,14 @@ class SystemNodes(Construct):
             update_config=module.EksNodeGroupUpdateConfig(max_unavailable=1),
             labels={ROLE_LABEL: SYSTEM_ROLE},
             taint=[module.EksNodeGroupTaint(key=TAINT, value="true", effect="NO_SCHEDULE")],
-            # A node without the policies of its role never joins.
+            # A node never joins without the policies of its role.
             depends_on=[*after, *self._role.policies],
-            # Nodes that somebody added by hand stay.
+            # Nodes added manually are kept.
             lifecycle=TerraformResourceLifecycle(create_before_destroy=True, ignore_changes=["scaling_config[0].desired_size"]),
         )
 
     def _template(self) -> Any:
-        """Pods of these nodes can't ask for the node's own credentials: their request is one hop too far."""
+        """Pods of these nodes cannot get the node's credentials: their request exceeds the hop limit."""
         module = aws.launch_template
         template = module.LaunchTemplate(
             self,
@@ -125,12 +127,12 @@ def _volumes(family: str) -> list[tuple[str, int]]:
 
 
 def _volume(device: str, gib: int) -> Any:
-    """Encrypted with the account's own key for EBS: nothing of a job's is on these nodes."""
+    """Encrypted with the account's default EBS key: these nodes hold no data of jobs."""
     module = aws.launch_template
     ebs = module.LaunchTemplateBlockDeviceMappingsEbs(volume_size=gib, volume_type="gp3", encrypted="true", delete_on_termination="true")
     return module.LaunchTemplateBlockDeviceMappings(device_name=device, ebs=ebs)
 
 
 def _tagged(kind: str, tags: Mapping[str, str]) -> Any:
-    """A template's instances don't get the provider's default tags."""
+    """Instances of a launch template do not get the provider's default tags."""
     return aws.launch_template.LaunchTemplateTagSpecifications(resource_type=kind, tags=dict(tags))

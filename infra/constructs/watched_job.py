@@ -1,4 +1,4 @@
-"""A job as CloudWatch sees it: its log group, the metrics that are read from it, and its alarms."""
+"""A job in CloudWatch: its log group, the metrics extracted from it, and its alarms."""
 
 from __future__ import annotations
 
@@ -17,11 +17,11 @@ class WatchedJob(Construct):
     Args:
         scope: the stack.
         id: the job's name.
-        environment: where it runs.
+        environment: the environment of the stack.
         log_group: the group's name.
         key_arn: the KMS key's ARN.
         alarms: of the job.
-        topic_arn: of SNS, where alarms go.
+        topic_arn: SNS topic of the alarms.
     """
 
     def __init__(
@@ -35,7 +35,8 @@ class WatchedJob(Construct):
             "logs",
             name=log_group,
             retention_in_days=environment.spec.observability.log_retention_days,
-            # Not protected: its records pass with their retention in any case, and a job that the environment drops must not stop a deploy.
+            # Not protected: its records expire with their retention in any case, and a job removed from the environment must not block a
+            # deploy.
             kms_key_id=key_arn,
         )
         group.override_logical_id(id)
@@ -48,7 +49,7 @@ class WatchedJob(Construct):
         module = aws.cloudwatch_log_metric_filter
         for metric in METRICS:
             id = f"{self._job}-{metric.name}"
-            # With a dimension there can be no default value: a record that does not match counts for nothing.
+            # A metric filter with a dimension cannot have a default value: records that do not match are ignored.
             transformation = module.CloudwatchLogMetricFilterMetricTransformation(
                 name=metric.name, namespace=self._namespace, value=metric.value, dimensions={JOB_DIMENSION: f"$.{JOB_FIELD}"}
             )
