@@ -61,6 +61,13 @@ class Contradiction(DocumentError):
     title = "conflicting fields"
 
 
+class PackageShadowed(DocumentError):
+    """A folder that goes to Spark's Python workers has a module or package named `penstock`, which hides Penstock itself."""
+
+    code = "SPEC-046"
+    title = "name taken by Penstock"
+
+
 class AppNotFound(DocumentError):
     """None of the searched folders contains a module with the app's name."""
 

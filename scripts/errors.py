@@ -237,6 +237,18 @@ class PackageMissing(ToolMissing):
     title = "missing Python package"
 
 
+def package_missing(command: str, error: ModuleNotFoundError, extra: str) -> PackageMissing:
+    """The error for a command whose packages are not installed.
+
+    Args:
+        command: as the user calls it.
+        error: of the import.
+        extra: the distribution's extra that has them; empty for the distribution itself.
+    """
+    fix = f'pip install "penstock-kit{f"[{extra}]" if extra else ""}"; in a checkout ./scripts/setup, and .venv/bin/penstock'
+    return PackageMissing(path=command, given=error.name or "", need="a missing package", fix=fix)
+
+
 class AwsRefused(RunFailed):
     """AWS rejected a request: missing permissions, expired credentials, or a region not enabled for the account."""
 

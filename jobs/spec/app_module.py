@@ -17,7 +17,7 @@ from typing import Literal, cast
 
 from pydantic import BaseModel, ConfigDict
 
-from penstock.jobs.errors import AppLiteral, AppNotFound, AppSyntax
+from penstock.jobs.errors import AppLiteral, AppNotFound, AppSyntax, PackageShadowed
 from penstock.sizing.errors import PenstockError, Place, raise_all
 from penstock.sizing.targets import MAX_PARALLELISM
 
@@ -41,6 +41,7 @@ STATEFUL_BLOCKS: Mapping[str, tuple[StatefulOperator, ...]] = {
 }
 
 MAX_OPERATORS = 10_000
+_OWN = "penstock"
 # A module is a page or ten; what is larger was generated, and its syntax tree would take the second that sizing has.
 MAX_BYTES = 1_000_000
 
@@ -98,7 +99,10 @@ def find(app: str, beside: Path, app_path: Sequence[Path] = ()) -> Path:
 
     Raises:
         AppNotFound: SPEC-009, with the places searched and names that are close.
+        PackageShadowed: SPEC-046, one of the folders has a package with Penstock's own name.
     """
+    for folder in (beside, *app_path):
+        _refuse_shadow(folder)
     if is_sql(app):
         return _sql_file(app, [beside, *app_path])
     roots = _roots(beside, app_path)
@@ -162,8 +166,17 @@ def _sql_file(app: str, folders: Sequence[Path]) -> Path:
     raise AppNotFound(need=need, fix=f"did you mean {' or '.join(close)}?" if close else "create the file beside the spec")
 
 
+def _refuse_shadow(folder: Path) -> None:
+    """The folders of an app come first on the path of Spark's Python workers, before Penstock."""
+    own = Path(str(files(_OWN))).resolve()
+    for shadow in (folder / _OWN, folder / f"{_OWN}.py"):
+        if shadow.exists() and shadow.resolve() != own:
+            fix = f"rename it, for example to {_OWN}_jobs"
+            raise PackageShadowed(path=str(shadow), need=f"no module or package named {_OWN} beside a spec or on --app-path", fix=fix)
+
+
 def _roots(beside: Path, app_path: Sequence[Path]) -> list[Path]:
-    roots = [beside, *app_path, Path(str(files("penstock"))).parent, Path.cwd()]
+    roots = [beside, *app_path, Path(str(files(_OWN))).parent, Path.cwd()]
     seen: dict[Path, Path] = {}
     for root in roots:
         seen.setdefault(root.resolve(), root)

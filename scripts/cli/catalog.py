@@ -15,7 +15,7 @@ from typing import TextIO
 
 from penstock.infra.environment import REGION_PATTERN
 from penstock.scripts.cli.output import add_output_argument, as_text
-from penstock.scripts.errors import PackageMissing, SnapshotNotWritten, WrongUsage
+from penstock.scripts.errors import SnapshotNotWritten, WrongUsage, package_missing
 from penstock.scripts.planning.price_files import catalog_file
 from penstock.scripts.render import catalog_table
 from penstock.scripts.render.screen import screen_of
@@ -81,8 +81,7 @@ def _refresh(arguments: argparse.Namespace) -> None:
         from penstock.scripts.planning.aws_catalog import fetch  # boto3 takes half a second, and only this needs it
         from penstock.scripts.progress import Steps
     except ModuleNotFoundError as error:
-        fix = "./scripts/setup, and .venv/bin/penstock"
-        raise PackageMissing(path="catalog refresh", given=error.name or "", need="a missing package", fix=fix) from None
+        raise package_missing("penstock catalog refresh", error, "deploy") from None
     now = datetime.now(UTC)
     out = arguments.out or Path(f"catalog.{arguments.region}.{now.date().isoformat()}.json")
     with _whole_file(out) as file:

@@ -22,7 +22,7 @@ from pathlib import Path
 from typing import Any, NamedTuple, NoReturn
 
 from penstock.scripts.cli.output import as_text, errors_document, wants_json
-from penstock.scripts.errors import PackageMissing, WrongUsage
+from penstock.scripts.errors import WrongUsage, package_missing
 from penstock.sizing.errors import PenstockError
 
 _OWN = {"penstock"}
@@ -35,10 +35,17 @@ GRAVEST_FIRST = (2, 5, 4, 3, 1)
 
 
 class Verb(NamedTuple):
-    """A verb of the command: its module, and a one-line description."""
+    """A verb of the command.
+
+    Args:
+        module: the module that does it.
+        help: what it does, in a line.
+        extra: of the distribution, with the packages that it needs; none where those of the distribution itself are enough.
+    """
 
     module: str
     help: str
+    extra: str = ""
 
 
 VERBS = {
@@ -49,14 +56,14 @@ VERBS = {
     "lint": Verb("penstock.scripts.cli.lint", "find valid but risky configuration in specs and manifests"),
     "catalog": Verb("penstock.scripts.cli.catalog", "show instance types and prices, or fetch a region's from AWS"),
     "report": Verb("penstock.scripts.cli.report", "write a plan as a single HTML page: nodes, cost, throughput, recovery"),
-    "scan": Verb("penstock.scripts.cli.scan", "check an environment's resources against security rules, offline"),
-    "doctor": Verb("penstock.scripts.cli.doctor", "report missing prerequisites on this machine and on AWS"),
-    "bootstrap": Verb("penstock.scripts.cli.bootstrap", "create the S3 bucket for an environment's Terraform state"),
-    "synth": Verb("penstock.scripts.cli.synth", "synthesize an environment's stacks for Terraform"),
-    "deploy": Verb("penstock.scripts.cli.deploy", "plan an environment's stacks and apply them in order"),
-    "topics": Verb("penstock.scripts.cli.topics", "plan and apply the topics of an environment's jobs"),
-    "destroy": Verb("penstock.scripts.cli.destroy", "stop an environment's jobs and tear down its stacks in order"),
-    "up": Verb("penstock.scripts.cli.up", "run jobs end to end locally: emulated AWS, a real Kafka broker, Spark"),
+    "scan": Verb("penstock.scripts.cli.scan", "check an environment's resources against security rules, offline", "scan"),
+    "doctor": Verb("penstock.scripts.cli.doctor", "report missing prerequisites on this machine and on AWS", "deploy"),
+    "bootstrap": Verb("penstock.scripts.cli.bootstrap", "create the S3 bucket for an environment's Terraform state", "deploy"),
+    "synth": Verb("penstock.scripts.cli.synth", "synthesize an environment's stacks for Terraform", "infra"),
+    "deploy": Verb("penstock.scripts.cli.deploy", "plan an environment's stacks and apply them in order", "deploy"),
+    "topics": Verb("penstock.scripts.cli.topics", "plan and apply the topics of an environment's jobs", "deploy"),
+    "destroy": Verb("penstock.scripts.cli.destroy", "stop an environment's jobs and tear down its stacks in order", "deploy"),
+    "up": Verb("penstock.scripts.cli.up", "run jobs end to end locally: emulated AWS, a real Kafka broker, Spark", "local"),
 }
 
 
@@ -133,8 +140,7 @@ def _verb(name: str) -> Any:
     except ModuleNotFoundError as error:
         if (error.name or "").split(".")[0] in _OWN:
             raise
-        fix = "./scripts/setup, and .venv/bin/penstock"
-        raise PackageMissing(path=f"penstock {name}", given=error.name or "", need="a missing package", fix=fix) from None
+        raise package_missing(f"penstock {name}", error, VERBS[name].extra) from None
 
 
 def _top_parser() -> argparse.ArgumentParser:
