@@ -50,7 +50,7 @@ def session(aws: EmulatedAws, s3: S3Client, tmp_path_factory: pytest.TempPathFac
     folder = tmp_path_factory.mktemp("spark")
     with pytest.MonkeyPatch.context() as patch:
         # Spark's Python workers import the jobs package, and the apps that tests write, from here.
-        patch.setenv("PYTHONPATH", os.pathsep.join([str(layout.ROOT), str(Path(__file__).parent)]))
+        patch.setenv("PYTHONPATH", os.pathsep.join([str(Path(__file__).parent), str(layout.ROOT)]))
         session = spark_session.build("tests", "local[2]", {**spark_session.state_conf(State()), **_conf(aws, folder)})
         session.sparkContext.setLogLevel("ERROR")
         yield session

@@ -181,4 +181,5 @@ def test_a_verb_whose_packages_are_not_installed_says_what_is_missing() -> None:
     assert ran.returncode == 4, ran.stderr
     assert "error[TOOL-023]" in ran.stderr
     assert "./scripts/setup" in ran.stderr
+    assert 'pip install "penstock-kit[local]"' in ran.stderr
     assert "Traceback" not in ran.stderr
