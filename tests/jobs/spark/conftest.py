@@ -51,6 +51,8 @@ def session(aws: EmulatedAws, s3: S3Client, tmp_path_factory: pytest.TempPathFac
     with pytest.MonkeyPatch.context() as patch:
         # Spark's Python workers import the jobs package, and the apps that tests write, from here.
         patch.setenv("PYTHONPATH", os.pathsep.join([str(Path(__file__).parent), str(layout.ROOT)]))
+        # Without it the folder that the JVM was started in, the checkout, goes before all others: it has a folder called jobs.
+        patch.setenv("PYTHONSAFEPATH", "1")
         session = spark_session.build("tests", "local[2]", {**spark_session.state_conf(State()), **_conf(aws, folder)})
         session.sparkContext.setLogLevel("ERROR")
         yield session
