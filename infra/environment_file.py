@@ -16,7 +16,7 @@ from penstock.infra.environment import NAME_PATTERN, Environment
 from penstock.infra.errors import NoEnvironment, UnknownEnvironment
 from penstock.jobs.document import read
 
-# The folder itself, where the package is reached through a link: errors and findings name its files.
+# The real folder, if the package is reached through a link: errors and findings name its files.
 FOLDER = Path(__file__).resolve().parent / "environments"
 # For commands that do not call AWS, where a forgotten name does no harm.
 DEFAULT_ENVIRONMENT = "production"
@@ -52,11 +52,11 @@ def load(name_or_path: str | Path) -> Environment:
         name_or_path: the name of a shipped one, or the path of a YAML file.
 
     Returns:
-        The environment with its document. The files that it names are absolute paths.
+        The environment with its document. Paths of files in it are absolute.
 
     Raises:
         UnknownEnvironment: INF-001.
-        PenstockError: SPEC-001 to SPEC-006 and SPEC-011, for what is wrong in the document.
+        PenstockError: SPEC-001 to SPEC-006 and SPEC-011, for faults of the document.
     """
     file = file_of(name_or_path)
     document = read(file)
@@ -86,7 +86,7 @@ def _one_of_them() -> str:
 
 
 def _shown(file: Path) -> Path:
-    """A shipped file as a person in the current folder would name it: errors and findings say it."""
+    """The path of a shipped file relative to the current folder, as errors and findings show it."""
     here = Path.cwd()
     return file.relative_to(here) if file.is_relative_to(here) else file
 

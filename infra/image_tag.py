@@ -1,4 +1,4 @@
-"""Which image the jobs run."""
+"""The tag of the image that the jobs run."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import re
 from penstock.infra.environment import IMAGE_TAG_PATTERN, Environment
 from penstock.infra.errors import BadImageTag
 
-# A pipeline says by it what it has just built; tags in the registry never change, so that each build has its own.
+# Set by a pipeline to the tag that it has just built; tags in the registry are immutable, so each build has its own.
 VARIABLE = "PENSTOCK_IMAGE_TAG"
 
 
@@ -16,7 +16,7 @@ def image_tag(environment: Environment) -> str:
     """The tag: PENSTOCK_IMAGE_TAG, or the environment's own.
 
     Args:
-        environment: whose jobs they are.
+        environment: the environment of the jobs.
 
     Raises:
         BadImageTag: INF-050.

@@ -1,7 +1,8 @@
-"""Which of AWS's events tell Karpenter that a machine goes away.
+"""The AWS events that notify Karpenter of interruptions of instances.
 
-Source: the rules of the CloudFormation template of karpenter-provider-aws v1.14.1, with their patterns unchanged. They take the events of
-the whole account and region: which machine is a node of this cluster only Karpenter knows, and it drops the others.
+Source: the rules of the CloudFormation template of karpenter-provider-aws v1.14.1, with their patterns unchanged. They match the events
+of
+the whole account and region: only Karpenter knows which instances are nodes of its cluster, and it drops the others.
 """
 
 from __future__ import annotations

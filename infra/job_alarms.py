@@ -1,7 +1,8 @@
-"""What is measured of a job in CloudWatch, and when somebody is told.
+"""Metrics and alarms of a job in CloudWatch.
 
-The measures come from the driver's own events (`penstock.jobs.driver.runtime`), which Fluent Bit brings into the job's log group as JSON
-with the job's name in the field ``job``.
+The metrics come from the driver's events (`penstock.jobs.driver.runtime`), which Fluent Bit sends to the job's log group as JSON with
+the
+job's name in the field ``job``.
 """
 
 from __future__ import annotations
@@ -14,7 +15,7 @@ from penstock.infra.parts.observability import Alarms
 # The field of each log record, and the dimension of each metric, that names the job.
 JOB_FIELD = "job"
 JOB_DIMENSION = "Job"
-# A driver whose query is idle tells so every 10 s (spark.sql.streaming.noDataProgressEventInterval); one that works, after each trigger.
+# A driver with an idle query emits an event every 10 s (spark.sql.streaming.noDataProgressEventInterval), an active one after each trigger.
 TRIGGERS_OF_SILENCE = 3
 _MINUTE_S, _FIVE_MINUTES_S, _HOUR_S, _DAY_S = 60, 300, 3600, 86_400
 
@@ -23,12 +24,12 @@ Missing = Literal["breaching", "notBreaching", "ignore"]
 
 @dataclass(frozen=True)
 class Metric:
-    """A metric that is read from log records.
+    """A metric extracted from log records.
 
     Args:
         name: of the metric.
-        pattern: a filter pattern of CloudWatch Logs: which records count.
-        value: what a record counts for: a number or a field.
+        pattern: a filter pattern of CloudWatch Logs that selects records.
+        value: contribution of a record: a number or a field.
     """
 
     name: str
@@ -41,15 +42,15 @@ class Alarm:
     """An alarm of a job.
 
     Args:
-        kind: of which a job has one each.
-        description: what has happened, for whoever is told.
-        metric: what is watched.
+        kind: unique per job.
+        description: what has happened, for the recipient of the alarm.
+        metric: the metric to watch.
         statistic: over a period.
         period_s: seconds.
-        periods: how many in a row must be beyond the threshold.
+        periods: number of consecutive periods that must breach the threshold.
         comparison: CloudWatch's operator.
         threshold: in the metric's unit.
-        missing: what a period without a record means.
+        missing: treatment of a period without data.
     """
 
     kind: str
@@ -82,7 +83,7 @@ def job_alarms(trigger: int | Literal["availableNow"], limits: Alarms) -> tuple[
     """The alarms of a job.
 
     Args:
-        trigger: of its spec, in ms; a bounded run is silent between its runs, and has no alarm for that.
+        trigger: of its spec, in ms; a bounded run is silent between its runs and has no alarm for silence.
         limits: of the environment.
     """
     always = (_lag(limits), _failed(limits), _restarts(limits))
@@ -90,21 +91,22 @@ def job_alarms(trigger: int | Literal["availableNow"], limits: Alarms) -> tuple[
 
 
 def _lag(limits: Alarms) -> Alarm:
-    # The least of each five minutes: a burst that the next micro-batch takes in is no lag. A silent driver says nothing of it, so that
-    # silence neither raises this alarm nor ends it; there is one for silence itself.
+    # The minimum over five minutes: a burst that the next micro-batch reads is not lag. A silent driver reports no lag, so silence neither
+    # raises
+    # nor clears this alarm; silence has its own.
     description = f"more than {limits.lag_records} records behind for 15 minutes"
     return Alarm("lag", description, LAG, "Minimum", _FIVE_MINUTES_S, 3, "GreaterThanThreshold", limits.lag_records, "ignore")
 
 
 def _failed(limits: Alarms) -> Alarm:
-    # No record is no failure.
+    # No data means no failure.
     description = f"{limits.failed_batches} or more micro-batches have failed within 5 minutes"
     comparison: Literal["GreaterThanOrEqualToThreshold"] = "GreaterThanOrEqualToThreshold"
     return Alarm("failed", description, FAILED, "Sum", _FIVE_MINUTES_S, 1, comparison, limits.failed_batches, "notBreaching")
 
 
 def _restarts(limits: Alarms) -> Alarm:
-    # Of a driver's starts within an hour the first is none again, where it was deployed in that hour.
+    # The first of a driver's starts within an hour is not a restart if it was deployed in that hour.
     description = f"the driver has begun more than {limits.restarts} times within an hour"
     return Alarm("restarts", description, STARTS, "Sum", _HOUR_S, 1, "GreaterThanThreshold", limits.restarts, "notBreaching")
 

@@ -1,4 +1,4 @@
-"""The connections that a job gets of its environment: those that its spec names, and no others."""
+"""The connections that a job gets from its environment: those that its spec names, and no others."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from penstock.sizing.errors import PenstockError, raise_all
 
 
 def connections_of(job: SpecFile, environment: Environment) -> dict[str, Connection]:
-    """Name -> connection of a job whose names are all known.
+    """Name -> connection of a job whose names all exist in the environment.
 
     Args:
         job: its spec.
@@ -24,25 +24,25 @@ def connections_of(job: SpecFile, environment: Environment) -> dict[str, Connect
 
 
 def urls(connections: Mapping[str, Connection]) -> dict[str, str]:
-    """Name -> URL, of those that have one outside of their secret."""
+    """Name -> URL, for connections whose URL is not part of their secret."""
     return {name: one.url for name, one in connections.items() if one.url is not None}
 
 
 def secrets(connections: Mapping[str, Connection]) -> dict[str, str]:
-    """Name -> ARN of its secret, of those that have one."""
+    """Name -> ARN of its secret, for connections with a secret."""
     return {name: one.secret for name, one in connections.items() if one.secret is not None}
 
 
 def ports(connections: Mapping[str, Connection]) -> tuple[int, ...]:
-    """The ports that they are reached by, each once, sorted."""
+    """The distinct ports of the connections, sorted."""
     return tuple(sorted({one.port for one in connections.values()}))
 
 
 def refuse_unknown_connections(jobs: Iterable[JobPlan], environment: Environment) -> None:
-    """Refuses jobs that name connections which the environment does not have, or has as something else.
+    """Rejects jobs that name connections which the environment does not define, or defines as another type.
 
     Raises:
-        PenstockError: INF-070 and INF-071 with their lines; several come as `Faults`.
+        PenstockError: INF-070 and INF-071 with their lines; several are raised as `Faults`.
     """
     known = environment.spec.connections
     raise_all(

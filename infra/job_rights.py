@@ -1,4 +1,4 @@
-"""What a job may do on AWS: read and write below its own folders, and use its own topics and consumer groups. Nothing else.
+"""The permissions of a job on AWS: read and write in its own folders, and use its own topics and consumer groups. Nothing else.
 
 Source: AWS Service Authorization Reference for Amazon S3, AWS KMS and Apache Kafka APIs for Amazon MSK clusters.
 """
@@ -17,19 +17,19 @@ from penstock.jobs.document import dotted
 from penstock.jobs.spec import SpecFile
 from penstock.sizing.errors import PenstockError, raise_all
 
-# The signs of a regular expression; before the first of them a pattern of topics is plain text.
+# Metacharacters of a regular expression: up to the first of them, a topic pattern is plain text.
 _SIGNS = re.compile(r"[\\.^$*+?{}\[\]|()]")
 
 
 @dataclass(frozen=True)
 class Buckets:
-    """Where jobs keep and write.
+    """The buckets of the jobs.
 
     Args:
         checkpoints_arn: of the bucket of the checkpoints.
         output_arn: of the bucket of the output.
         key_arn: of the KMS key of both.
-        service: S3 in this region as KMS knows it, ``s3.us-east-1.amazonaws.com``.
+        service: S3 in this region as KMS names it, ``s3.us-east-1.amazonaws.com``.
     """
 
     checkpoints_arn: str
@@ -40,13 +40,13 @@ class Buckets:
 
 @dataclass(frozen=True)
 class Brokers:
-    """A cluster that knows its clients by IAM.
+    """A cluster that authenticates its clients by IAM.
 
     Args:
         cluster_arn: of the cluster.
-        topics_arn: what an ARN of a topic of it begins with.
-        groups_arn: likewise of a consumer group.
-        transactions_arn: likewise of a transactional id.
+        topics_arn: prefix of the ARNs of its topics.
+        groups_arn: prefix of the ARNs of its consumer groups.
+        transactions_arn: prefix of the ARNs of its transactional ids.
     """
 
     cluster_arn: str
@@ -58,13 +58,13 @@ class Brokers:
 def statements(
     job: SpecFile, buckets: Buckets, brokers: Brokers | None, connections: Mapping[str, Connection] | None = None
 ) -> list[Statement]:
-    """What the role of a job allows.
+    """The statements of a job's role.
 
     Args:
         job: its spec.
-        buckets: where it keeps and writes.
-        brokers: None where they don't ask IAM.
-        connections: name -> those that the job names; None: it names none.
+        buckets: where it stores checkpoints and output.
+        brokers: None if they do not use IAM.
+        connections: name -> connection, for those that the job names; None: it names none.
     """
     kept = [*_checkpoints(job, buckets), *_input(job, buckets), *_output(job, buckets), _key(job, buckets)]
     return [*kept, *(_kafka(job, brokers) if brokers else ()), *_secrets(connections or {})]
@@ -76,7 +76,7 @@ def output_folders(job: SpecFile) -> list[str]:
 
 
 def refuse_shared_folders(jobs: Sequence[JobPlan]) -> None:
-    """Refuses two jobs that could write over each other.
+    """Rejects two jobs that could overwrite each other's files.
 
     Raises:
         PenstockError: INF-051 for each such sink.
@@ -109,7 +109,7 @@ def _checkpoints(job: SpecFile, buckets: Buckets) -> list[Statement]:
     folder = job.job.metadata.name
     return [
         _list("ListOwnCheckpoints", buckets.checkpoints_arn, [folder]),
-        # Checkpoints, savepoints and Penstock's own records. Spark and s3a delete and replace what they have written.
+        # Checkpoints, savepoints and Penstock's own records. Spark and s3a delete and replace files that they have written.
         allow(
             "UseOwnCheckpoints",
             ["s3:GetObject", "s3:PutObject", "s3:DeleteObject", "s3:AbortMultipartUpload"],
@@ -119,7 +119,7 @@ def _checkpoints(job: SpecFile, buckets: Buckets) -> list[Statement]:
 
 
 def _input(job: SpecFile, buckets: Buckets) -> list[Statement]:
-    """Files that the job reads. In a bucket of another key, that key has to let the job's role use it."""
+    """Files that the job reads. For a bucket with another key, that key's policy must allow the job's role."""
     folders: dict[str, list[str]] = {}
     for source in job.job.spec.file_sources.values():
         folders.setdefault(_bucket_arn(source.bucket, buckets), []).append(source.path)
@@ -140,9 +140,9 @@ def _output(job: SpecFile, buckets: Buckets) -> list[Statement]:
         return []
     return [
         _list("ListOwnOutput", buckets.output_arn, folders),
-        # It knows no condition on a folder. It tells the names of what others write just now, and gives no right on it.
+        # This action has no condition on a folder. It lists the names of others' uploads in progress, and grants no access to them.
         allow("ListUnfinishedUploads", ["s3:ListBucketMultipartUploads"], [buckets.output_arn]),
-        # No DeleteObject: what is published stays.
+        # No DeleteObject: published files are permanent.
         allow(
             "WriteOwnOutput",
             ["s3:GetObject", "s3:PutObject", "s3:AbortMultipartUpload"],
@@ -156,7 +156,7 @@ def _list(sid: str, bucket_arn: str, folders: Sequence[str]) -> Statement:
 
 
 def _key(job: SpecFile, buckets: Buckets) -> Statement:
-    """By way of S3 and for these buckets alone. S3 gives the bucket's ARN as the context where it has a bucket key, else the object's."""
+    """Only through S3 and for these buckets. The encryption context is the bucket's ARN if it has a bucket key, else the object's."""
     read = any(source.bucket is None for source in job.job.spec.file_sources.values())
     arns = [buckets.checkpoints_arn, *([buckets.output_arn] if output_folders(job) or read else [])]
     condition: Condition = {
@@ -172,7 +172,7 @@ def _kafka(job: SpecFile, brokers: Brokers) -> list[Statement]:
     kafka = list(spec.kafka_sources.values())
     patterns = {f"{_SIGNS.split(source.pattern)[0]}*" for source in kafka if source.pattern is not None}
     read = sorted({*job.job.read_topics(), *patterns})
-    # Spark's readers: named by this and something random, they commit nothing. The default lies below the job's own.
+    # Consumer groups of Spark's readers, this prefix and a random suffix; they commit nothing. The default is below the job's own name.
     readers = sorted({f"{source.group_id_prefix}-*" for source in kafka if source.group_id_prefix is not None})
     written = sorted({sink.topic for sink in spec.kafka_sinks.values()})
     connect = ["kafka-cluster:Connect", *(["kafka-cluster:WriteDataIdempotently"] if written else [])]
@@ -181,13 +181,13 @@ def _kafka(job: SpecFile, brokers: Brokers) -> list[Statement]:
         found += [
             allow("ReadOwnTopics", ["kafka-cluster:DescribeTopic", "kafka-cluster:ReadData"], _of(brokers.topics_arn, read)),
         ]
-    # What a transaction has written is marked by a group's offsets.
+    # A transaction's commit is marked by a group's offsets.
     if read or any(sink.guarantee == "exactly-once" for sink in spec.kafka_sinks.values()):
         found += [
             allow(
                 "UseOwnGroups",
                 ["kafka-cluster:DescribeGroup", "kafka-cluster:AlterGroup"],
-                # A job's name has no dot, so that no other job's groups begin with it and one.
+                # A job's name has no dot, so no other job's groups begin with this name and a dot.
                 _of(brokers.groups_arn, [own, f"{own}.*", *readers]),
             ),
         ]
@@ -201,7 +201,7 @@ def _kafka(job: SpecFile, brokers: Brokers) -> list[Statement]:
 
 
 def _secrets(connections: Mapping[str, Connection]) -> list[Statement]:
-    """By way of Secrets Manager, and for these secrets alone."""
+    """Only through Secrets Manager, and for these secrets."""
     secrets = {one.secret: one.key for one in connections.values() if one.secret is not None}
     if not secrets:
         return []

@@ -1,7 +1,7 @@
-"""What Karpenter's controller may do on AWS, and who may write to its queue.
+"""The permissions of Karpenter's controller on AWS, and of the senders to its queue.
 
 Source: the CloudFormation template of karpenter-provider-aws v1.14.1 (``website/content/en/v1.14/getting-started``), statement by
-statement under its own names, less what the template allows SQS itself on the queue: nothing is sent there in that name.
+statement under its own names, except the template's permission for SQS itself on the queue: nothing is sent there by SQS.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from typing import NamedTuple
 from penstock.infra.policies import Condition, Statement, allow, allow_service, tls_only
 
 EVENTS_SERVICE = "events.amazonaws.com"
-# China has a service principal of its own.
+# China has its own service principal.
 _EC2_SERVICES = ["ec2.amazonaws.com", "ec2.amazonaws.com.cn"]
 _CREATED = ("fleet", "instance", "volume", "network-interface", "launch-template", "spot-instances-request")
 _READ = (
@@ -35,10 +35,10 @@ _REGION = "topology.kubernetes.io/region"
 
 
 class Home(NamedTuple):
-    """The cluster that a controller works for.
+    """The cluster of a controller.
 
     Args:
-        partition: of AWS, as ``aws``.
+        partition: of AWS, such as ``aws``.
         region: of the cluster.
         account: its 12 digits.
         cluster: the cluster's name.
@@ -50,11 +50,11 @@ class Home(NamedTuple):
     cluster: str
 
     def ec2(self, kind: str, account: str = "*") -> str:
-        """ARN of all resources of EC2 of a kind in this region.
+        """ARN of all EC2 resources of a kind in this region.
 
         Args:
-            kind: as ``subnet``.
-            account: by default any, for subnets may be shared; images and snapshots have none.
+            kind: such as ``subnet``.
+            account: by default any, because subnets may be shared; images and snapshots have none.
         """
         return f"arn:{self.partition}:ec2:{self.region}:{account}:{kind}/*"
 
@@ -70,23 +70,23 @@ class Home(NamedTuple):
 
     @property
     def owned(self) -> str:
-        """The tag that says whose a resource is."""
+        """The tag that identifies the cluster of a resource."""
         return f"kubernetes.io/cluster/{self.cluster}"
 
 
 def controller_statements(home: Home, node_role_arn: str, queue_arn: str) -> list[Statement]:
-    """What the controller may do.
+    """The permissions of the controller.
 
     Args:
         home: its cluster.
-        node_role_arn: the one role that its nodes may have.
-        queue_arn: the one queue that it reads.
+        node_role_arn: the only role that its nodes may have.
+        queue_arn: the only queue that it reads.
     """
     return [*_launching(home), *_of_instance_profiles(home, node_role_arn), *_of_its_cluster(home, queue_arn), *_reading(home)]
 
 
 def queue_statements(home: Home, queue_arn: str, rules: Sequence[str]) -> list[Statement]:
-    """Who may write to the interruption queue: EventBridge for these rules of this account, and nobody without TLS.
+    """The policy of the interruption queue: EventBridge may send for these rules of this account, and requests without TLS are denied.
 
     Args:
         home: the cluster.
@@ -99,7 +99,7 @@ def queue_statements(home: Home, queue_arn: str, rules: Sequence[str]) -> list[S
 
 
 def _launching(home: Home) -> list[Statement]:
-    """Machines may be made only with the tags of this cluster, and only what has these tags may be changed or ended."""
+    """Instances may only be created with the tags of this cluster, and only resources with these tags may be changed or terminated."""
     new = [home.ec2(kind) for kind in _CREATED]
     instances, templates = home.ec2("instance"), home.ec2("launch-template")
     mine = _tagged(home, "ResourceTag")
@@ -125,13 +125,13 @@ def _launching(home: Home) -> list[Statement]:
 
 
 def _used(home: Home) -> Sequence[str]:
-    """What a machine is made with."""
+    """The resources that an instance is launched with."""
     of_accounts = ("security-group", "subnet", "capacity-reservation", "placement-group")
     return [*(home.ec2(kind, account="") for kind in ("image", "snapshot")), *(home.ec2(kind) for kind in of_accounts)]
 
 
 def _of_instance_profiles(home: Home, node_role_arn: str) -> list[Statement]:
-    """Instance profiles of this cluster and region, and none but the nodes' role in them."""
+    """Instance profiles of this cluster and region, with no other role than the nodes'."""
     mine = _profile_tags(home, "ResourceTag")
     asked = _profile_tags(home, "RequestTag", {f"aws:RequestTag/{_CLUSTER_NAME}": home.cluster})
     both = {operator: {**mine[operator], **asked[operator]} for operator in mine}
@@ -155,7 +155,9 @@ def _of_its_cluster(home: Home, queue_arn: str) -> list[Statement]:
 
 
 def _reading(home: Home) -> list[Statement]:
-    """What can't be limited to resources: EC2's lists are limited to the region, those of prices and profiles to nothing."""
+    """Actions that cannot be limited to resources: EC2's describe actions are limited to the region, those of prices and profiles are
+    not limited.
+    """
     images = f"arn:{home.partition}:ssm:{home.region}::parameter/aws/service/*"
     return [
         allow("AllowRegionalReadActions", _READ, ["*"], {"StringEquals": {"aws:RequestedRegion": home.region}}),
@@ -173,6 +175,6 @@ def _tagged(home: Home, tags: str, more: Mapping[str, object] | None = None) -> 
 
 
 def _profile_tags(home: Home, tags: str, more: Mapping[str, object] | None = None) -> Condition:
-    """The tags of this cluster's instance profiles: they are the account's, so that they name the region too."""
+    """The tags of this cluster's instance profiles. Profiles are global in an account, so the tags include the region."""
     equal = {f"aws:{tags}/{home.owned}": "owned", f"aws:{tags}/{_REGION}": home.region, **(more or {})}
     return {"StringEquals": equal, "StringLike": {f"aws:{tags}/{_NODE_CLASS}": "*"}}

@@ -1,4 +1,4 @@
-"""The values of Karpenter's own chart: what the sizing takes Karpenter to do, said to Karpenter.
+"""The values of Karpenter's chart, matching what sizing assumes about Karpenter.
 
 Source: the chart of Karpenter 1.14.1 and its settings page.
 """
@@ -12,12 +12,12 @@ from penstock.infra.parts.eks import Eks
 from penstock.infra.parts.nodes import Nodes
 from penstock.sizing.placement.scenario import BATCH_IDLE_S, BATCH_MAX_S
 
-# One leads, the other takes over.
+# A leader and a standby.
 REPLICAS = 2
-# Source: Karpenter's getting-started guide, for up to some hundred nodes. Without a limit of its memory Go's collector knows no bound.
+# Source: Karpenter's getting-started guide, for up to some hundred nodes. Without a memory limit, Go's garbage collector has no bound.
 CONTROLLER_RESOURCES = {"cpu": "1", "memory": "1Gi"}
-# Source: Karpenter 1.14.1, the defaults of its gates, each of them written: the placement is that with these, and a chart that leaves one
-# empty has a controller that does not start.
+# Source: Karpenter 1.14.1, the defaults of its feature gates, all set explicitly: sizing simulates placement with these values, and a chart
+# with an empty gate yields a controller that does not start.
 FEATURE_GATES = {
     "nodeRepair": False,
     "nodeOverlay": False,
@@ -29,14 +29,14 @@ FEATURE_GATES = {
 
 
 class Place(NamedTuple):
-    """Where a controller runs, and for whom.
+    """Where a controller runs, and its cluster.
 
     Args:
         region: of the cluster.
         cluster_name: of the EKS cluster.
         interruption_queue: name of the queue that it reads.
         node_selector: labels of the nodes that its pods run on.
-        isolated: whether it reaches nothing of AWS but what has an endpoint in the VPC.
+        isolated: whether it only reaches AWS services with an endpoint in the VPC.
     """
 
     region: str
@@ -49,7 +49,7 @@ class Place(NamedTuple):
 def controller_values(nodes: Nodes, eks: Eks, place: Place) -> dict[str, Any]:
     """The values of the chart ``karpenter``.
 
-    The chart's own affinity spreads the replicas over nodes, none of them Karpenter's, and it tolerates the taint of the system nodes.
+    The chart's own affinity spreads the replicas over nodes not managed by Karpenter, and it tolerates the taint of the system nodes.
 
     Args:
         nodes: of the environment.
@@ -61,7 +61,7 @@ def controller_values(nodes: Nodes, eks: Eks, place: Place) -> dict[str, Any]:
         "nodeSelector": dict(place.node_selector),
         "controller": {
             "resources": {"requests": CONTROLLER_RESOURCES, "limits": CONTROLLER_RESOURCES},
-            # It would ask the metadata service of its node, which is one hop too far from a pod.
+            # Otherwise it queries its node's metadata service, which the hop limit denies to pods.
             "env": [{"name": "AWS_REGION", "value": place.region}],
         },
         "settings": {
@@ -71,7 +71,7 @@ def controller_values(nodes: Nodes, eks: Eks, place: Place) -> dict[str, Any]:
             "batchIdleDuration": f"{BATCH_IDLE_S:g}s",
             "batchMaxDuration": f"{BATCH_MAX_S:g}s",
             "vmMemoryOverheadPercent": nodes.vm_memory_overhead_percent,
-            # Text: the chart quotes it.
+            # A string, because the chart quotes it.
             "reservedENIs": str(nodes.reserved_enis),
             "preferencePolicy": "Respect",
             "minValuesPolicy": "Strict",

@@ -1,4 +1,4 @@
-"""What CloudWatch Logs needs of a KMS key that it encrypts a log group with."""
+"""Access of CloudWatch Logs to a KMS key that encrypts log groups."""
 
 from __future__ import annotations
 
@@ -7,24 +7,24 @@ from penstock.infra.policies import Condition
 
 
 def log_group_arn(environment: Environment, partition: str, name: str) -> str:
-    """The ARN of a log group, known before it is made: its key's policy names it.
+    """The ARN of a log group, computed before it is created because its key's policy names it.
 
     Args:
-        environment: in whose account and region it is.
-        partition: of AWS, as ``aws``.
+        environment: source of account and region.
+        partition: of AWS, such as ``aws``.
         name: of the log group.
     """
     return f"arn:{partition}:logs:{environment.spec.region}:{environment.spec.account}:log-group:{name}"
 
 
 def logs_service(environment: Environment, dns_suffix: str, *arns: str) -> tuple[str, Condition]:
-    """The principal that encrypts log groups, and the condition on which it may use a key: for certain groups alone.
+    """The principal that encrypts log groups, and the condition under which it may use a key: for certain groups alone.
 
     Source: Amazon CloudWatch Logs User Guide, "Encrypt log data in CloudWatch Logs using AWS Key Management Service".
 
     Args:
-        environment: in whose region the groups are.
-        dns_suffix: of the partition, as ``amazonaws.com``.
+        environment: source of the region.
+        dns_suffix: of the partition, such as ``amazonaws.com``.
         arns: of the log groups.
     """
     return f"logs.{environment.spec.region}.{dns_suffix}", {"ArnEquals": {"kms:EncryptionContext:aws:logs:arn": list(arns)}}

@@ -1,4 +1,4 @@
-"""The driver's program as a file, for ``spark-submit`` and the Apache operator, which start files and not modules."""
+"""The driver's program as a file, for ``spark-submit`` and the Apache operator, which start files, not modules."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
-"""Spark's settings of client mode inside a pod: what the deployment adds to a plan's.
+"""Spark settings of client mode in a pod, which the deployment adds to a plan's.
 
-Source: Spark's documentation, "Running Spark on Kubernetes", client mode, and deploy/k8s/Config.scala of 4.3.0's own jar.
+Source: Spark's documentation, "Running Spark on Kubernetes", client mode, and deploy/k8s/Config.scala of 4.3.0's jar.
 """
 
 from __future__ import annotations
@@ -11,40 +11,40 @@ from penstock.infra.manifests.deployed_job import BLOCK_MANAGER_PORT, DRIVER_POR
 from penstock.infra.manifests.pod_security import LOCAL_DIRS, TEMPORARY
 
 MASTER = "k8s://https://kubernetes.default.svc"
-# The folder of the job's ConfigMap in the driver's pod.
+# Mount path of the job's ConfigMap in the driver's pod.
 CONFIGURATION_FOLDER = "/etc/penstock"
 EXECUTOR_TEMPLATE = "executor.yaml"
 EXECUTOR_CONTAINER = "spark-kubernetes-executor"
 _VOLUME_CLAIMS = "spark.kubernetes.executor.volumes.persistentVolumeClaim."
 
-# Better than Spark's own where a spec does not say otherwise.
+# Defaults that replace Spark's own unless the spec sets them.
 DEFAULTS = {
-    # An executor whose node is about to go ends its tasks and hands on its blocks instead of just stopping.
+    # An executor whose node is about to be removed finishes its tasks and migrates its blocks instead of just stopping.
     "spark.decommission.enabled": "true",
     "spark.storage.decommission.enabled": "true",
-    # A JVM without memory that limps on is worse than one that is started again.
+    # A JVM out of memory is restarted rather than left in an unknown state.
     "spark.driver.extraJavaOptions": "-XX:+ExitOnOutOfMemoryError",
     "spark.executor.extraJavaOptions": "-XX:+ExitOnOutOfMemoryError",
 }
 
 
 def client_mode_conf(job: DeployedJob) -> dict[str, str]:
-    """All settings that the driver is started with: the plan's, and the deployment's, which win."""
+    """All settings that the driver is started with: the plan's, overridden by the deployment's."""
     return {**DEFAULTS, **job.plan.spark_conf, **owned_conf(job)}
 
 
 def owned_conf(job: DeployedJob) -> dict[str, str]:
-    """The settings that are the deployment's alone: a spec that says otherwise would run somewhere else than it was planned for."""
+    """The settings reserved to the deployment: other values in a spec would run the job elsewhere than it was planned for."""
     return {**deployment_conf(job), **_client_mode(job)}
 
 
 def deployment_conf(job: DeployedJob) -> dict[str, str]:
-    """What of it holds in Spark's cluster mode as well."""
+    """Those that apply to Spark's cluster mode as well."""
     return {**_kubernetes(job), **_network(), **_storage(job), **_unneeded_rights(job)}
 
 
 def claims_volumes(conf: Mapping[str, str]) -> bool:
-    """Whether executors ask for persistent volumes, which the driver claims for them."""
+    """Whether executors use persistent volumes, whose claims the driver creates."""
     return any(key.startswith(_VOLUME_CLAIMS) for key in conf)
 
 
@@ -59,12 +59,12 @@ def _kubernetes(job: DeployedJob) -> dict[str, str]:
 
 
 def _client_mode(job: DeployedJob) -> dict[str, str]:
-    """What in cluster mode is Spark's own to say, or its submitter's."""
+    """Settings that Spark or its submitter sets in cluster mode."""
     return {
         "spark.submit.deployMode": "client",
         "spark.driver.host": job.driver_address,
         "spark.driver.bindAddress": "0.0.0.0",
-        # Executors would else be told the address that the driver binds to. Source: spark-kubernetes 4.3.0, whose default is true.
+        # Otherwise executors would get the address that the driver binds to. Source: spark-kubernetes 4.3.0, whose default is true.
         "spark.kubernetes.executor.useDriverPodIP": "false",
         "spark.kubernetes.executor.podTemplateFile": f"{CONFIGURATION_FOLDER}/{EXECUTOR_TEMPLATE}",
     }
@@ -73,11 +73,11 @@ def _client_mode(job: DeployedJob) -> dict[str, str]:
 def _network() -> dict[str, str]:
     return {
         "spark.driver.port": str(DRIVER_PORT),
-        # Of the driver and of the executors.
+        # Of the driver and the executors.
         "spark.blockManager.port": str(BLOCK_MANAGER_PORT),
         "spark.driver.blockManager.port": str(BLOCK_MANAGER_PORT),
         "spark.ui.port": str(UI_PORT),
-        # The network policy knows these ports and no others, so that the next one would be found open and never be reached.
+        # The network policy allows only these ports: Spark would bind the next free port, but it could not be reached.
         "spark.port.maxRetries": "0",
         "spark.ui.killEnabled": "false",
     }
@@ -95,7 +95,10 @@ def _storage(job: DeployedJob) -> dict[str, str]:
 
 
 def _unneeded_rights(job: DeployedJob) -> dict[str, str]:
-    """What Spark would ask of the API, and needs not: executors get their settings from the driver, and the service is the chart's."""
+    """Resources that Spark would create through the API but does not need: the driver passes settings to the executors, and the chart has
+    the
+    service.
+    """
     spared = {
         "spark.kubernetes.executor.disableConfigMap": "true",
         "spark.kubernetes.driver.service.deleteOnTermination": "false",

@@ -1,4 +1,4 @@
-"""What a driver reads when it starts: the spec, its configuration and the template of its executors' pods."""
+"""The files that a driver reads when it starts: the spec, its configuration and the template of its executors' pods."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from penstock.jobs.configuration.runtime import RuntimeConfiguration
 
 SPEC = "job.yaml"
 RUNTIME = "runtime.json"
-# Where a team's own image has its apps, beside Penstock's.
+# The folder of a team's apps in its own image.
 APPS = "/opt/penstock/app"
 
 
@@ -28,7 +28,7 @@ def config_map(job: DeployedJob) -> dict[str, Any]:
 
 
 def runtime_configuration(job: DeployedJob) -> RuntimeConfiguration:
-    """What `python -m penstock.jobs.driver.runtime` is started with."""
+    """The configuration of `python -m penstock.jobs.driver.runtime`."""
     return RuntimeConfiguration(
         spec=f"{CONFIGURATION_FOLDER}/{SPEC}",
         app_path=(APPS,),
@@ -45,7 +45,7 @@ def runtime_configuration(job: DeployedJob) -> RuntimeConfiguration:
 
 
 def fingerprint(job: DeployedJob) -> str:
-    """Changes when what the driver reads changes, less what only Terraform knows.
+    """A hash of what the driver reads, without values that only Terraform knows.
 
     Returns:
         16 hexadecimal digits.
@@ -57,12 +57,12 @@ def fingerprint(job: DeployedJob) -> str:
 
 
 def outside_values(job: DeployedJob) -> dict[str, str]:
-    """What of its configuration the driver takes from other stacks, by a name of each."""
+    """Placeholders for the parts of the configuration that come from other stacks."""
     return {"brokers": job.brokers, "checkpoint": job.checkpoint, "output-bucket": job.output_bucket}
 
 
 def _files(job: DeployedJob) -> dict[str, str]:
-    # JSON is YAML, and its writer adds nothing to what is written.
+    # JSON is valid YAML, and its writer does not alter values.
     template = json.dumps(executor_pod_template(job), indent=2)
     runtime = runtime_configuration(job).model_dump_json(by_alias=True, indent=2)
     return {**job.schemas, SPEC: job.spec_text, RUNTIME: runtime, EXECUTOR_TEMPLATE: template}

@@ -1,4 +1,4 @@
-"""A DaemonSet as a node sees it: what its pod asks for. Penstock sizes with it, and does not deploy it."""
+"""A DaemonSet reduced to its pod's requests, for sizing. Penstock does not deploy it."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from penstock.infra.parts.nodes import DaemonSetRequest
 
 
 def daemon_set(request: DaemonSetRequest) -> dict[str, Any]:
-    """The manifest with its requests; image and selector are of no account for the size of a node."""
+    """The manifest with its requests; image and selector do not affect the size of a node."""
     requests = {"cpu": f"{request.cpu}m", "memory": f"{request.memory}Mi"}
     pod: dict[str, Any] = {
         "containers": [{"name": request.name, "image": request.name, "resources": {"requests": requests}}],

@@ -1,4 +1,4 @@
-"""A job as it is put into a cluster, and the names that everything of it bears."""
+"""A job as it is deployed to a cluster, and the names of its objects."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from penstock.sizing.planned import Plan
 
 Component = Literal["driver", "executor"]
 
-# Ports are the same in every pod, so that a network policy can name them. Source: Spark, the defaults of the driver's service in cluster
+# The same ports in every pod, so that a network policy can name them. Source: Spark, the defaults of the driver's service in cluster
 # mode (7078, 7079) and of spark.ui.port.
 DRIVER_PORT = 7078
 BLOCK_MANAGER_PORT = 7079
@@ -25,27 +25,27 @@ OBSERVABILITY_NAMESPACE = "observability"
 
 @dataclass(frozen=True, kw_only=True)
 class DeployedJob:
-    """A job, its plan, and where it runs. Texts may be another stack's values, which nobody knows before Terraform runs.
+    """A job, its plan, and where it runs. Strings may be tokens of other stacks' values, known only when Terraform runs.
 
     Args:
         name: of the job, a spec's ``metadata.name``.
-        spec_text: the spec as it was written.
-        plan: what it needs.
+        spec_text: the text of the spec file.
+        plan: of the job.
         image: of driver and executors, with its tag.
-        brokers: ``host:port``, several with commas.
-        kafka_security: how clients talk to them.
-        broker_ports: all of their ports, sorted.
+        brokers: ``host:port``, comma-separated.
+        kafka_security: protocol of the Kafka clients.
+        broker_ports: all ports of the brokers, sorted.
         checkpoint: ``s3a://bucket/folder`` of this generation of the job.
-        output_bucket: where its file sinks write.
-        region: AWS region of all of that.
-        trigger_s: from one micro-batch to the next; None: a bounded run, which ends by itself when it has read what there is.
-        driver: where its pod goes.
-        executor: where theirs go.
+        output_bucket: for its file sinks.
+        region: AWS region of all of these.
+        trigger_s: interval between micro-batches; None: a bounded run, which ends when it has read all available input.
+        driver: placement of the driver's pod.
+        executor: placement of the executors' pods.
         role_arn: the IAM role of its pods; None: they have none.
-        schemas: name -> text of the files that lie beside the spec: Avro schemas, and an app in SQL.
+        schemas: name -> text of the files next to the spec: Avro schemas, and a SQL app.
         connections: name -> URL without credentials.
         secrets: name of a connection -> ARN of the secret with its credentials.
-        connection_ports: that they are reached by, sorted.
+        connection_ports: ports of the connections, sorted.
     """
 
     name: str
@@ -69,27 +69,27 @@ class DeployedJob:
 
     @property
     def bounded(self) -> bool:
-        """Whether it ends by itself."""
+        """Whether it ends on its own."""
         return self.trigger_s is None
 
     @property
     def namespace(self) -> str:
-        """The job's own."""
+        """The job's own namespace."""
         return namespace(self.name)
 
     @property
     def driver_name(self) -> str:
-        """Of the driver's controller and of its headless service."""
+        """Name of the driver's controller and of its headless service."""
         return f"{self.name}-driver"
 
     @property
     def driver_host_name(self) -> str:
-        """Of the driver's pod in that service: what a StatefulSet calls its first pod."""
+        """Name of the driver's pod in that service: a StatefulSet's name for its first pod."""
         return f"{self.driver_name}-0"
 
     @property
     def driver_address(self) -> str:
-        """Where executors find the driver, whatever its pod's IP is this time."""
+        """The address of the driver for executors, independent of its pod's current IP."""
         return f"{self.driver_host_name}.{self.driver_name}.{self.namespace}.svc"
 
     def service_account(self, component: Component) -> str:
@@ -97,10 +97,10 @@ class DeployedJob:
         return service_account(self.name, component)
 
     def labels(self, component: Component | None = None) -> dict[str, str]:
-        """What every object of the job is marked with.
+        """The labels of every object of the job.
 
         Args:
-            component: whose the object is; None: the whole job's.
+            component: the component of the object; None: the whole job.
         """
         labels = {
             "app.kubernetes.io/name": "penstock-job",
@@ -111,15 +111,15 @@ class DeployedJob:
         return labels if component is None else {**labels, COMPONENT_LABEL: component}
 
     def selector(self, component: Component) -> dict[str, str]:
-        """Labels that tell the pods of the driver, or of the executors, from all others of the namespace."""
+        """Labels that select the pods of the driver, or of the executors, among all pods of the namespace."""
         return {JOB_LABEL: self.name, COMPONENT_LABEL: component}
 
 
 def namespace(job: str) -> str:
-    """The namespace of a job; the prefix keeps a job called ``default`` or ``kube-system`` out of those.
+    """The namespace of a job; its prefix keeps a job called ``default`` or ``kube-system`` out of those namespaces.
 
     Args:
-        job: its name, at most 45 characters, so that this has at most the 63 of a label.
+        job: its name, at most 45 characters, so that the namespace fits the 63 of a label.
     """
     return f"job-{job}"
 
@@ -129,6 +129,6 @@ def service_account(job: str, component: Component) -> str:
 
     Args:
         job: its name.
-        component: which of the two.
+        component: driver or executor.
     """
     return f"{job}-{component}"

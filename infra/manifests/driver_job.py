@@ -1,4 +1,4 @@
-"""The Job of a bounded run's driver."""
+"""The Kubernetes Job of a bounded run's driver."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ RETRIES = 3
 
 
 def driver_job(job: DeployedJob) -> dict[str, Any]:
-    """The Job. Its template can't be changed, so that a changed one has another name."""
+    """The Job. Its template is immutable, so a changed template gets another name."""
     return {
         "apiVersion": "batch/v1",
         "kind": "Job",
@@ -21,7 +21,7 @@ def driver_job(job: DeployedJob) -> dict[str, Any]:
             "completions": 1,
             "parallelism": 1,
             "backoffLimit": RETRIES,
-            # The next pod waits for the end of the one before: two drivers never write one checkpoint.
+            # The next pod waits until the previous one has ended: two drivers never write one checkpoint.
             "podReplacementPolicy": "Failed",
             "template": driver_pod(job, "Never"),
         },

@@ -1,4 +1,4 @@
-"""The pod of a driver: one container with Python and, started by it, Spark's JVM."""
+"""The pod of a driver: one container with Python and the JVM of Spark that it starts."""
 
 from __future__ import annotations
 
@@ -16,13 +16,13 @@ from penstock.sizing.planned import PlannedPod
 
 CONTAINER = "driver"
 PYTHON = "/opt/venv/bin/python"
-# The runtime makes this file when its query reads, and takes it away when the query ends.
+# The runtime creates this file when its query reads, and deletes it when the query ends.
 READY_FILE = f"{TEMPORARY}/reading"
-# Beside two triggers: the micro-batch that runs is let to its end, and Spark's own stop takes seconds.
+# In addition to two triggers: the current micro-batch is completed, and stopping Spark takes seconds.
 STOP_S = 120
-# A bounded run has no trigger to tell how long its micro-batches are.
+# A bounded run has no trigger from which the length of its micro-batches could be derived.
 BOUNDED_STOP_S = 600
-# Brokers and a bucket are asked, a JVM starts; an image of a gigabyte is pulled before that clock starts.
+# Time to reach brokers and bucket and to start a JVM; the image of a gigabyte is pulled before this time starts.
 STARTUP_S = 300
 _PERIOD_S = 5
 
@@ -31,7 +31,7 @@ def driver_pod(job: DeployedJob, restart_policy: str) -> dict[str, Any]:
     """The pod's template.
 
     Args:
-        job: whose driver it is.
+        job: the job.
         restart_policy: ``Always`` in a StatefulSet, ``Never`` in a Job.
     """
     volumes, mounts = writable({"tmp": TEMPORARY, "work": WORK, "spark-local-dir-1": LOCAL_DIRS})
@@ -53,12 +53,12 @@ def driver_pod(job: DeployedJob, restart_policy: str) -> dict[str, Any]:
 
 
 def stop_s(job: DeployedJob) -> int:
-    """How long a driver that is told to stop may take, in seconds."""
+    """Time that a driver gets to stop, in seconds."""
     return BOUNDED_STOP_S if job.trigger_s is None else STOP_S + math.ceil(2 * job.trigger_s)
 
 
 def resources(pod: PlannedPod) -> dict[str, dict[str, str]]:
-    """Requests and limits of a planned pod: its memory is both, and its CPU has a limit only if the plan has one."""
+    """Requests and limits of a planned pod: memory is both, CPU has a limit only if the plan has one."""
     memory = f"{pod.memory_mib}Mi"
     limits = {"memory": memory}
     if pod.limit_cpu_millicores is not None:
@@ -67,8 +67,8 @@ def resources(pod: PlannedPod) -> dict[str, dict[str, str]]:
 
 
 def driver_annotations(job: DeployedJob) -> dict[str, str]:
-    """A change of any of them starts the driver anew: it reads its configuration once."""
-    # MSK names three of its brokers, other ones from time to time: that is no reason for a restart.
+    """A change of any of these restarts the driver, which reads its configuration once."""
+    # MSK returns three of its brokers, not always the same ones: that does not justify a restart.
     outside = {f"penstock.dev/{name}": value for name, value in outside_values(job).items() if name != "brokers"}
     return {"karpenter.sh/do-not-disrupt": "true", "penstock.dev/configuration": fingerprint(job), **outside}
 
@@ -78,7 +78,7 @@ def _container(job: DeployedJob, mounts: list[dict[str, Any]]) -> dict[str, Any]
         "name": CONTAINER,
         "image": job.image,
         "imagePullPolicy": "IfNotPresent",
-        # tini hands signals on and reaps what the JVM leaves.
+        # tini forwards signals and reaps orphaned processes of the JVM.
         "command": ["/usr/bin/tini", "--", PYTHON, "-m", "penstock.jobs.driver.runtime", f"{CONFIGURATION_FOLDER}/{RUNTIME}"],
         "env": [_pod_name(), *driver_environment(job)],
         "ports": [{"name": name, "containerPort": port, "protocol": "TCP"} for name, port in PORTS.items()],
@@ -90,7 +90,7 @@ def _container(job: DeployedJob, mounts: list[dict[str, Any]]) -> dict[str, Any]
 
 
 def driver_environment(job: DeployedJob) -> list[dict[str, Any]]:
-    """Variables of the driver's container."""
+    """Environment variables of the driver's container."""
     values = {
         "AWS_REGION": job.region,
         "AWS_DEFAULT_REGION": job.region,
@@ -107,7 +107,7 @@ def configuration_volume(job: DeployedJob) -> tuple[dict[str, Any], dict[str, An
 
 
 def _pod_name() -> dict[str, Any]:
-    """Executors go with the pod of this name: it owns theirs."""
+    """The pod of this name owns the executors' pods, which are deleted with it."""
     return {"name": POD_NAME_VARIABLE, "valueFrom": {"fieldRef": {"apiVersion": "v1", "fieldPath": "metadata.name"}}}
 
 
@@ -115,8 +115,8 @@ def _probes() -> dict[str, Any]:
     answers = {"httpGet": {"path": "/api/v1/version", "port": UI_PORT}, "timeoutSeconds": 5}
     return {
         "startupProbe": {**answers, "periodSeconds": _PERIOD_S, "failureThreshold": STARTUP_S // _PERIOD_S},
-        # Two minutes without an answer of the JVM: a long collection is not the end of it, a deadlock is.
+        # Two minutes without a response of the JVM: a long garbage collection is tolerated, a deadlock is not.
         "livenessProbe": {**answers, "periodSeconds": 20, "failureThreshold": 6},
-        # A release is done when its query reads.
+        # A release is complete when its query reads.
         "readinessProbe": {"exec": {"command": ["test", "-e", READY_FILE]}, "periodSeconds": _PERIOD_S, "failureThreshold": 1},
     }

@@ -1,4 +1,4 @@
-"""The StatefulSet of a job's driver: Kubernetes lets at most one pod of it run, which is what a checkpoint needs."""
+"""The StatefulSet of a job's driver: Kubernetes runs at most one pod of it, as a checkpoint requires."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ def driver_stateful_set(job: DeployedJob) -> dict[str, Any]:
             "replicas": 1,
             "serviceName": job.driver_name,
             "selector": {"matchLabels": job.selector("driver")},
-            # OrderedReady would wait for a pod that never becomes ready before it takes a corrected template.
+            # OrderedReady would wait for a pod that never becomes ready before it applies a corrected template.
             "podManagementPolicy": "Parallel",
             "updateStrategy": {"type": "RollingUpdate"},
             "revisionHistoryLimit": 5,

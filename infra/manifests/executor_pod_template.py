@@ -1,4 +1,4 @@
-"""The template of executor pods: what Spark has no settings for. Sizes, image and names are Spark's to fill in."""
+"""The template of executor pods: what Spark has no settings for. Spark fills in sizes, image and names."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from penstock.infra.manifests.pod_security import TEMPORARY, WORK, container_sec
 
 
 def executor_pod_template(job: DeployedJob) -> dict[str, Any]:
-    """The template, a Pod. Spark adds its scratch folder, a volume of its own, at spark.local.dir."""
+    """The template, a Pod. Spark adds its scratch folder, a separate volume, at spark.local.dir."""
     volumes, mounts = writable({"tmp": TEMPORARY, "work": WORK})
     container = {"name": EXECUTOR_CONTAINER, "securityContext": container_security_context(), "volumeMounts": mounts}
     pod: dict[str, Any] = {

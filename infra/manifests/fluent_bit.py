@@ -1,7 +1,8 @@
-"""Fluent Bit on every node: it brings the jobs' logs into their log groups in CloudWatch, and into their indexes in OpenSearch.
+"""Fluent Bit on every node: it sends the jobs' logs to their log groups in CloudWatch and to their indexes in OpenSearch.
 
-Each job has a pipeline of its own, so that one that says much does not keep the others' logs back, and what may be written is known
-before anything runs. Pod and container are read from the file's name: nothing is asked of the Kubernetes API.
+Each job has its own pipeline, so that a job with many records does not delay the others, and all destinations are known before anything
+runs.
+Pod and container are parsed from the file name, without calls to the Kubernetes API.
 
 Source: Fluent Bit's manual, 4.2: YAML configuration, "Tail", "Kubernetes", "Record Modifier", "Amazon CloudWatch", "OpenSearch".
 """
@@ -21,28 +22,29 @@ from penstock.infra.manifests.deployed_job import namespace as job_namespace
 from penstock.infra.manifests.pod import tolerations
 from penstock.infra.parts.nodes import DaemonSetRequest
 
-# The entry of the environment's daemonSets that this is.
+# Its entry among the environment's daemonSets.
 DAEMON_SET = "fluent-bit"
 NAMESPACE = "logging"
 SERVICE_ACCOUNT = DAEMON_SET
-# From 4.0 on it takes EKS Pod Identity's credentials. The image is for amd64 and arm64.
+# Supports credentials of EKS Pod Identity since 4.0. The image is for amd64 and arm64.
 IMAGE = "cr.fluentbit.io/fluent/fluent-bit:4.2.3"
 PORT = 2020
 CONFIGURATION = "fluent-bit.yaml"
-# The offsets up to which the log files are read: they outlive the pod, so that an update of Fluent Bit loses and repeats nothing.
+# The offsets in the log files outlive the pod, so that an update of Fluent Bit neither loses nor repeats records.
 STATE_FOLDER = "/var/lib/penstock-fluent-bit"
 LOG_FOLDER = "/var/log"
-# What Fluent Bit takes beside its buffers, and what a buffer of a job should have. Below the least a single long line would stop it.
+# Memory of Fluent Bit besides its buffers, and the desired buffer per job. Below the minimum, a single long line would block it.
 BASE_MIB, MOST_BUFFER_MIB, LEAST_BUFFER_MIB = 48, 16, 2
-# Fields of a record, beside those that are added here. A driver's events have others, some with a name for each topic and partition:
-# in OpenSearch each would be a field of the mapping, of which an index takes 1,000. They stay in `log`, the line as it was written.
+# Fields of a record, in addition to those added here. A driver's events have others, some with a name per topic and partition: in
+# OpenSearch
+# each would be a field of the mapping, which is limited to 1,000 per index. They stay in `log`, the original line.
 FIELDS = ("time", "stream", "log", "kubernetes", "event", "batch", "rows", "durationMs", "lagRecords")
 RETRIES = 10
 
 
 @dataclass(frozen=True)
 class Search:
-    """Where the logs are searched.
+    """The OpenSearch endpoint of the logs.
 
     Args:
         host: of the OpenSearch domain.
@@ -57,15 +59,15 @@ class Search:
 
 @dataclass(frozen=True)
 class Logging:
-    """What Fluent Bit is to do.
+    """The settings of Fluent Bit.
 
     Args:
         environment: its name.
         region: AWS region of the log groups and of the domain.
         jobs: their names.
-        log_group: what the names of their log groups begin with.
+        log_group: prefix of the names of their log groups.
         search: None: the logs go to CloudWatch alone.
-        request: what its pod asks of each node, and of which nodes: what the plans have taken off every node.
+        request: its pod's requests and nodes, as the plans have subtracted them from every node.
     """
 
     environment: str
@@ -77,7 +79,7 @@ class Logging:
 
 
 def fluent_bit(logging: Logging) -> list[dict[str, Any]]:
-    """Every object of it, in an order in which they can be applied.
+    """All its objects, in an order in which they can be applied.
 
     Raises:
         LogsTooSmall: INF-062.
@@ -86,7 +88,7 @@ def fluent_bit(logging: Logging) -> list[dict[str, Any]]:
     return [
         _namespace(),
         {"apiVersion": "v1", "kind": "ServiceAccount", "metadata": _metadata(SERVICE_ACCOUNT), "automountServiceAccountToken": False},
-        # JSON is YAML too.
+        # JSON is valid YAML.
         {"apiVersion": "v1", "kind": "ConfigMap", "metadata": _metadata(DAEMON_SET), "data": {CONFIGURATION: text}},
         _service(),
         _network_policy(logging),
@@ -116,7 +118,7 @@ def configuration(logging: Logging) -> dict[str, Any]:
 
 
 def buffer_mib(logging: Logging) -> int:
-    """What a job's records may take while they wait to be sent, in MiB; when it is full the file is read no further until it is not.
+    """The buffer of a job's records that wait to be sent, in MiB; while it is full, the file is not read.
 
     Raises:
         LogsTooSmall: INF-062.
@@ -167,7 +169,7 @@ def _input(job: str, tag: str, buffer: int) -> dict[str, Any]:
         "name": "tail",
         "alias": f"{job}-files",
         "tag": tag,
-        # The pod's name, its namespace and the container's; none of them has an underscore.
+        # The names of the pod, its namespace and the container; none of them contains an underscore.
         "path": f"{LOG_FOLDER}/containers/*_{job_namespace(job)}_*.log",
         "multiline.parser": "cri",
         "db": f"{STATE_FOLDER}/{job}.db",
@@ -188,9 +190,9 @@ def _to_cloudwatch(logging: Logging, job: str, match: str) -> dict[str, Any]:
         "region": logging.region,
         "log_group_name": f"{logging.log_group}/{job}",
         "log_stream_template": "$kubernetes['pod_name'].$kubernetes['container_name']",
-        # Where the pod's name can't be read from the file's.
+        # Used if the pod's name cannot be parsed from the file name.
         "log_stream_prefix": "file-",
-        # It is the observability stack's, with its key and its retention; one that is missing is a fault to be seen.
+        # The observability stack creates the group with its key and retention; a missing one is an error that should be visible.
         "auto_create_group": "false",
         "retry_limit": RETRIES,
     }
@@ -207,11 +209,11 @@ def _to_open_search(logging: Logging, search: Search, job: str, match: str) -> d
         "tls": "on",
         "tls.verify": "on",
         **signed,
-        # An index a day: old logs go by whole indexes.
+        # One index per day: old logs are deleted as whole indexes.
         "logstash_format": "on",
         "logstash_prefix": f"penstock-{job}",
         "logstash_dateformat": "%Y.%m.%d",
-        # A record that is sent again after a lost answer is the same document.
+        # A record that is resent after a lost response is the same document.
         "generate_id": "on",
         "replace_dots": "on",
         "suppress_type_name": "on",
@@ -221,13 +223,13 @@ def _to_open_search(logging: Logging, search: Search, job: str, match: str) -> d
 
 
 def _namespace() -> dict[str, Any]:
-    """Host paths are what the restricted and the baseline Pod Security Standards refuse: so it is a namespace of its own."""
+    """The restricted and the baseline Pod Security Standards reject host paths: hence a separate namespace."""
     labels = {**_labels(), "pod-security.kubernetes.io/enforce": "privileged"}
     return {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": NAMESPACE, "labels": labels}}
 
 
 def _service() -> dict[str, Any]:
-    """Headless: DNS tells Prometheus each of its pods, those that are not well too."""
+    """Headless: through DNS, Prometheus finds each of its pods, including those that are not ready."""
     ports = [{"name": "http", "port": PORT, "targetPort": PORT, "protocol": "TCP"}]
     return {
         "apiVersion": "v1",
@@ -238,7 +240,7 @@ def _service() -> dict[str, Any]:
 
 
 def _network_policy(logging: Logging) -> dict[str, Any]:
-    """Prometheus may ask for its metrics; it talks to DNS, to AWS over HTTPS, and to the agent that hands out its role."""
+    """Prometheus may scrape it; it connects to DNS, to AWS over HTTPS, and to the EKS Pod Identity agent."""
     scrapers = {"namespaceSelector": {"matchLabels": {"kubernetes.io/metadata.name": OBSERVABILITY_NAMESPACE}}}
     kube_system = {"namespaceSelector": {"matchLabels": {"kubernetes.io/metadata.name": "kube-system"}}}
     search = [] if logging.search is None or logging.search.port == 443 else [{"protocol": "TCP", "port": logging.search.port}]
@@ -275,7 +277,7 @@ def _daemon_set(logging: Logging, text: str) -> dict[str, Any]:
     }
     if request.node_selector:
         pod["nodeSelector"] = dict(request.node_selector)
-    # It reads its configuration once: another one is another pod. The domain's host is known to Terraform alone, and stands for itself.
+    # It reads its configuration once: a changed one needs a new pod. The domain's host is known only to Terraform and is used as is.
     host = logging.search.host if logging.search is not None else None
     fingerprint = hashlib.sha256(text.replace(host or "\0", "").encode()).hexdigest()[:16]
     annotations = {"penstock.dev/configuration": fingerprint, **({"penstock.dev/search": host} if host is not None else {})}
@@ -301,7 +303,7 @@ def _container(request: DaemonSetRequest) -> dict[str, Any]:
         "command": ["/fluent-bit/bin/fluent-bit", f"--config=/etc/penstock/{CONFIGURATION}"],
         "ports": [{"name": "http", "containerPort": PORT, "protocol": "TCP"}],
         "resources": {"requests": requests, "limits": {"memory": memory}},
-        # The log files are root's alone to read. Root without any capability has no other right than that of their owner.
+        # Only root can read the log files. Without capabilities, root has no rights beyond those of the files' owner.
         "securityContext": {
             "runAsUser": 0,
             "runAsGroup": 0,
@@ -310,7 +312,7 @@ def _container(request: DaemonSetRequest) -> dict[str, Any]:
             "readOnlyRootFilesystem": True,
             "capabilities": {"drop": ["ALL"]},
         },
-        # Whether it answers, and whether its outputs get through: the latter is not mended by a restart.
+        # Whether it responds, and whether its outputs succeed: the latter is not fixed by a restart.
         "livenessProbe": {"httpGet": {"path": "/", "port": PORT}, "timeoutSeconds": 5, "periodSeconds": 30},
         "readinessProbe": {"httpGet": {"path": "/api/v1/health", "port": PORT}, "timeoutSeconds": 5, "periodSeconds": 10},
         "volumeMounts": [

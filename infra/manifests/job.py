@@ -1,4 +1,4 @@
-"""A job in a cluster: every object of it."""
+"""All objects of a job in a cluster."""
 
 from __future__ import annotations
 
@@ -19,22 +19,23 @@ from penstock.infra.manifests.service_account import service_account
 def job_manifests(job: DeployedJob) -> list[dict[str, Any]]:
     """The objects of a job that runs without an operator, in an order in which they can be applied one by one.
 
-    Everything lies in the job's own namespace, which is the first. A pure function: what it is given decides what comes out, to the byte.
+    All are in the job's own namespace, which is the first. A pure function: equal input gives equal output, to the byte.
 
     Args:
-        job: the job; see `DeployedJob` for its fields. ``plan`` is what `penstock.sizing.plan.plan` makes of a spec, ``trigger_s=None``
-            makes a bounded run: a Job in place of the StatefulSet.
+        job: the job; see `DeployedJob` for its fields. ``plan`` is the result of `penstock.sizing.plan.plan` for a spec;
+            ``trigger_s=None``
+            makes a bounded run: a Job instead of the StatefulSet.
 
     Returns:
         Namespace, quota, limits, service accounts, RBAC, network policies, ConfigMap, headless Service, and the driver's StatefulSet or
-        Job, each as the Kubernetes API takes it.
+        Job, each in the form of the Kubernetes API.
     """
     driver = driver_job(job) if job.bounded else driver_stateful_set(job)
     return [*foundation(job), role(job), role_binding(job), config_map(job), driver_service(job), driver]
 
 
 def foundation(job: DeployedJob) -> list[dict[str, Any]]:
-    """What a job needs whoever starts its driver: namespace, quota, service accounts and network policies."""
+    """The objects that a job needs with any launcher of its driver: namespace, quota, service accounts and network policies."""
     return [
         namespace(job),
         resource_quota(job),

@@ -11,7 +11,7 @@ RESTRICTED = {f"pod-security.kubernetes.io/{mode}": "restricted" for mode in ("e
 
 
 def namespace(job: DeployedJob) -> dict[str, Any]:
-    """It refuses a pod that asks for more rights than a job's need."""
+    """Rejects pods with more rights than a job's pods need."""
     return {
         "apiVersion": "v1",
         "kind": "Namespace",

@@ -1,5 +1,5 @@
-"""Whom the pods of a job may talk to: each other, DNS, the brokers, its connections, AWS and the Kubernetes API by HTTPS; who may talk to
-them: Prometheus.
+"""Network policies of a job. Its pods may connect to each other, DNS, the brokers, the job's connections, and AWS and the Kubernetes API by
+HTTPS; Prometheus may connect to them.
 
 Source: Kubernetes, "Network Policies"; Amazon EKS User Guide, "EKS Pod Identity agent" (169.254.170.23, port 80).
 """
@@ -20,16 +20,16 @@ from penstock.infra.manifests.deployed_job import (
 
 _HTTPS = 443
 _DNS = 53
-# IPv4 alone, as the network and the cluster are.
+# IPv4 only, like the network and the cluster.
 _POD_IDENTITY_AGENT = "169.254.170.23/32"
 _POD_IDENTITY_PORT = 80
 _ANYWHERE = "0.0.0.0/0"
-# The metadata service of the node: what it says of the node's own role is no pod's business.
+# The metadata service of the node: pods must not get the node's own role.
 _METADATA = "169.254.169.254/32"
 
 
 def network_policies(job: DeployedJob) -> list[dict[str, Any]]:
-    """Nothing is allowed but what these say."""
+    """Denies everything that the other policies do not allow."""
     return [_deny(job), _driver(job), _executors(job), _outside(job)]
 
 
@@ -59,7 +59,7 @@ def _executors(job: DeployedJob) -> dict[str, Any]:
 
 
 def _outside(job: DeployedJob) -> dict[str, Any]:
-    """What driver and executors need of the world. S3 and the API server have no addresses that a policy could know beforehand."""
+    """External connections of driver and executors. S3 and the API server have no addresses known in advance to a policy."""
     anywhere = [{"ipBlock": {"cidr": _ANYWHERE, "except": [_METADATA]}}]
     dns = {
         "namespaceSelector": {"matchLabels": {"kubernetes.io/metadata.name": "kube-system"}},

@@ -1,4 +1,4 @@
-"""Karpenter's EC2NodeClass: what all the machines of an environment have in common.
+"""Karpenter's EC2NodeClass: settings common to all nodes of an environment.
 
 Source: the CRD karpenter.k8s.aws_ec2nodeclasses of Karpenter 1.14.1.
 """
@@ -12,28 +12,28 @@ from penstock.infra.manifests.node_pool import NODE_CLASS
 from penstock.infra.parts.nodes import Nodes
 
 API_VERSION = "karpenter.k8s.aws/v1"
-# The tag by which Karpenter finds the subnets and the security group of a cluster; its value is the cluster's name.
+# The tag by which Karpenter discovers the subnets and the security group of a cluster; its value is the cluster's name.
 DISCOVERY_TAG = "karpenter.sh/discovery"
-# A pod is one hop farther from the metadata service than its node: with one hop no pod can take the node's own role.
+# A pod is one hop farther from the metadata service than its node: with a hop limit of one, no pod can get the node's role.
 METADATA_HOPS = 1
 _MIB_OF_GIB = 1024
-# Source: karpenter-provider-aws v1.14.1, the default block devices of the families. Bottlerocket has its system on a volume of its own.
+# Source: karpenter-provider-aws v1.14.1, the default block devices of the families. Bottlerocket has a separate volume for its system.
 _ROOT, _BOTTLEROCKET_DATA = "/dev/xvda", "/dev/xvdb"
 _BOTTLEROCKET_SYSTEM_GIB = 4
 
 
 def node_class(nodes: Nodes, *, cluster_name: str, role: str, tags: Mapping[str, str], isolated: bool = False) -> dict[str, Any]:
-    """The manifest of the environment's one EC2NodeClass.
+    """The manifest of the environment's only EC2NodeClass.
 
     Args:
         nodes: of the environment.
-        cluster_name: that the machines join.
+        cluster_name: cluster that the nodes join.
         role: name of their IAM role.
-        tags: of the machines and their volumes, beside Karpenter's own.
-        isolated: whether Karpenter can't reach IAM: then there is an instance profile of the role's name, which it takes as it is.
+        tags: of the instances and their volumes, in addition to Karpenter's own.
+        isolated: whether Karpenter can't reach IAM: then it uses an existing instance profile of the role's name.
 
     Returns:
-        A mapping as the Kubernetes API takes it.
+        A mapping in the form of the Kubernetes API.
     """
     discovered = [{"tags": {DISCOVERY_TAG: cluster_name}}]
     spec: dict[str, Any] = {
