@@ -1,4 +1,4 @@
-"""Sizing: what a streaming job needs, from its targets alone.
+"""Sizing: the resources that a streaming job needs, computed from its targets alone.
 
 Pure: pydantic and the standard library; no clock, network, environment variable, Spark or cdktf.
 """

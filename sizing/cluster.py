@@ -1,4 +1,4 @@
-"""The cluster: all that sizing knows of an environment."""
+"""The cluster: the part of an environment that sizing uses."""
 
 from __future__ import annotations
 
@@ -21,11 +21,11 @@ class _Known(BaseModel):
 
 
 class PodPlace(_Known):
-    """Where the pods of one kind go.
+    """Scheduling constraints of one kind of pods.
 
     Args:
-        node_selector: labels that their node must have.
-        tolerations: of taints, in Kubernetes' own words.
+        node_selector: labels that the node must have.
+        tolerations: tolerated taints, in Kubernetes syntax.
     """
 
     node_selector: dict[str, str] = {}
@@ -36,13 +36,13 @@ class KafkaCluster(_Known):
     """The environment's Kafka.
 
     Args:
-        kind: MSK's kinds; ``external`` is none of the bill's and none of the plan's.
-        broker_type: fixed; None: the cheapest that carries the jobs.
-        brokers: fixed; None: as many as the jobs take.
-        replication: copies of each partition.
-        retention_h: of the topics.
-        rack_aware: whether consumers read from the copy in their own zone.
-        tiered_storage: whether old segments lie in the low-cost tier; without effect on the plan and the bill so far.
+        kind: one of MSK's kinds, or ``external``, which is not part of the bill or the plan.
+        broker_type: fixed broker type; None: the cheapest that carries the jobs.
+        brokers: fixed number of brokers; None: as many as the jobs require.
+        replication: replicas of each partition.
+        retention_h: retention of the topics.
+        rack_aware: whether consumers fetch from the replica in their own zone.
+        tiered_storage: whether old segments move to low-cost storage; currently ignored by the plan and the bill.
     """
 
     kind: Literal["standard", "express", "serverless", "external"] = "standard"
@@ -55,12 +55,12 @@ class KafkaCluster(_Known):
 
 
 class Quotas(_Known):
-    """Service quotas of the account; None: not known, and not held against the plan.
+    """Service quotas of the account; None: unknown and not checked.
 
     Args:
-        on_demand_vcpus: of running on-demand standard instances.
-        spot_vcpus: of standard spot instances.
-        msk_brokers: of the account.
+        on_demand_vcpus: vCPUs of running on-demand standard instances.
+        spot_vcpus: vCPUs of standard spot instances.
+        msk_brokers: brokers of the account.
     """
 
     on_demand_vcpus: int | None = None
@@ -69,27 +69,27 @@ class Quotas(_Known):
 
 
 class Cluster(_Known):
-    """An environment as sizing sees it.
+    """An environment, as far as sizing uses it.
 
     Args:
-        name: of the environment.
+        name: name of the environment.
         region: AWS region.
-        eks_version: of Kubernetes, as ``1.35``.
+        eks_version: Kubernetes version, such as ``1.35``.
         extended_support: whether that version may be past its standard support.
-        karpenter_version: as ``1.14.1``.
-        zones: with a subnet each.
-        nat_gateways: how many.
-        node_settings: what bears on the allocatable of nodes.
-        node_pools: Karpenter's.
-        daemon_sets: what runs on the nodes.
-        driver: where drivers go.
-        executor: where executors go.
-        kafka: None: there is none.
-        quotas: of the account.
-        spot_ratio: spot price over on-demand price, where the catalog knows no spot price.
-        boot_s: from a node claim to a node that takes pods.
+        karpenter_version: for example ``1.14.1``.
+        zones: availability zones, with a subnet each.
+        nat_gateways: number of NAT gateways.
+        node_settings: settings that affect the allocatable of nodes.
+        node_pools: Karpenter's NodePools.
+        daemon_sets: DaemonSets that run on the nodes.
+        driver: scheduling constraints of drivers.
+        executor: scheduling constraints of executors.
+        kafka: None: no Kafka.
+        quotas: service quotas of the account.
+        spot_ratio: spot price over on-demand price, for types without a spot price in the catalog.
+        boot_s: time from a node claim to a ready node.
         catalog: instance types and their prices.
-        prices: of everything else; None: unknown, and no bill is made.
+        prices: prices of everything else; None: unknown, and no bill is computed.
     """
 
     name: str

@@ -1,7 +1,7 @@
-"""The shape of every error of Penstock, and the errors of sizing.
+"""The base classes of Penstock's errors, and the errors of sizing.
 
-An error is a class with a stable code, so that a program can tell errors apart and a person can look one up. It says what is wrong
-(the title), where, what was given, what is needed, and how to fix it::
+An error is a class with a stable code, so that programs can distinguish errors and users can look them up. It has a title, a place, the
+given value, the requirement and a fix::
 
     error[SIZ-001]: executor has no task slot
       at   jobs/specs/clicks.yaml:14  spec.executor.slots = 1
@@ -12,11 +12,11 @@ The tree (a class's exit code is the process's)::
 
     PenstockError
     |-- CheckFailed        1   a check ran and failed
-    |-- DocumentError      2   a bad document or a bad call
-    |-- Infeasible         3   no plan can meet the targets
+    |-- DocumentError      2   an invalid document or invalid arguments
+    |-- Infeasible         3   no plan meets the targets
     |-- ToolMissing        4   a tool, a file or a credential is missing on this machine
     |-- RunFailed          5   the run, or a system outside of Penstock, failed
-    `-- Faults                 several of these, found in one go
+    `-- Faults                 several of these, reported together
 
 Every package that raises has an ``errors`` module with its own codes; ``docs/errors.md`` lists them all.
 """
@@ -30,11 +30,11 @@ from pydantic import BaseModel, ConfigDict
 
 
 class Place(BaseModel):
-    """Where in a document something stands.
+    """A position in a document.
 
     Args:
-        file: path of the document as the user named it.
-        line: counted from 1; None where the place is the whole file.
+        file: path of the document as the user gave it.
+        line: counted from 1; None for the whole file.
         column: counted from 1.
     """
 
@@ -49,14 +49,14 @@ class Place(BaseModel):
 
 
 class PenstockError(Exception):
-    """One fault, in the terms of the person who has to mend it.
+    """One fault, in the user's terms.
 
     Args:
-        path: the field, as a dotted path in the document (``spec.executor.memory``), or the name of what is at fault.
-        given: what stands there, as the user wrote it.
-        need: what is allowed or required, with the value given where that helps.
-        fix: what to do.
-        at: file and line, where there is one.
+        path: the field as a dotted path in the document (``spec.executor.memory``), or the name of the faulty item.
+        given: the value as the user wrote it.
+        need: the allowed or required value, with the given value where that helps.
+        fix: how to fix it.
+        at: file and line, if known.
     """
 
     code: ClassVar[str]
@@ -73,11 +73,11 @@ class PenstockError(Exception):
 
     @property
     def errors(self) -> tuple[PenstockError, ...]:
-        """The faults in this error: itself alone, or all of them for `Faults`."""
+        """The errors that this error consists of: itself, or all of them for `Faults`."""
         return (self,)
 
     def render(self) -> str:
-        """The error as a person reads it: a headline and up to three lines below it."""
+        """The error as text: a headline and up to three lines below it."""
         what = f"{self.path} = {self.given}" if self.path and self.given else self.path or self.given
         where = "  ".join(part for part in (str(self.at) if self.at else "", what) if part)
         rows = (("at", where), ("need", self.need), ("fix", self.fix))
@@ -85,7 +85,7 @@ class PenstockError(Exception):
         return "\n".join([f"error[{self.code}]: {self.title}", *body])
 
     def as_json(self) -> dict[str, str | int | None]:
-        """The error as programs read it; keys as in the command's ``-o json``."""
+        """The error as a JSON object, with the keys of the command's ``-o json``."""
         return {
             "code": self.code,
             "title": self.title,
@@ -100,25 +100,25 @@ class PenstockError(Exception):
 
 
 class CheckFailed(PenstockError):
-    """A check ran to its end and what it looked at is wrong."""
+    """A check completed and reported a failure."""
 
     exit_code = 1
 
 
 class DocumentError(PenstockError):
-    """A document or a call that can't be taken as it stands."""
+    """An invalid document or invalid arguments."""
 
     exit_code = 2
 
 
 class Infeasible(PenstockError):
-    """No plan can meet what is asked."""
+    """No plan meets the targets."""
 
     exit_code = 3
 
 
 class ToolMissing(PenstockError):
-    """Something that the user has to install or provide is not there."""
+    """A prerequisite that the user installs or provides is missing."""
 
     exit_code = 4
 
@@ -130,7 +130,7 @@ class RunFailed(PenstockError):
 
 
 class Faults(PenstockError):
-    """Several faults found in one go, in the order of the document; the gravest exit code wins, a bad document first."""
+    """Several faults reported together, in the order of the document; the most severe exit code wins, an invalid document first."""
 
     code = "FAULTS"
     title = "several faults"
@@ -142,16 +142,16 @@ class Faults(PenstockError):
 
     @property
     def errors(self) -> tuple[PenstockError, ...]:
-        """All the faults, in the order of the document."""
+        """All faults, in the order of the document."""
         return self._errors
 
     def render(self) -> str:
-        """All the faults as a person reads them, one below the other."""
+        """All faults as text, one below the other."""
         return "\n".join(error.render() for error in self._errors)
 
 
 def raise_all(errors: Iterable[PenstockError]) -> None:
-    """Raises what was collected: nothing, the one error, or all of them together.
+    """Raises the collected errors: nothing, a single error, or all of them together.
 
     Raises:
         PenstockError: the only fault.
@@ -266,13 +266,13 @@ Told = TypeVar("Told", bound=PenstockError)
 
 
 def told(document: Mapping[str, str | int | None]) -> PenstockError | None:
-    """An error that another process has told of as JSON.
+    """Restores an error that another process wrote as JSON.
 
     Args:
-        document: as `PenstockError.as_json` gives it.
+        document: the output of `PenstockError.as_json`.
 
     Returns:
-        The error; None where no class that is loaded has its code.
+        The error; None if no loaded class has its code.
     """
     kinds = {kind.code: kind for kind in _kinds(PenstockError) if hasattr(kind, "code")}
     kind = kinds.get(str(document["code"]))

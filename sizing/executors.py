@@ -1,4 +1,4 @@
-"""How many executors a parallelism takes, and how the work is counted: by Flink in subtasks, by Spark in the tasks of its stages."""
+"""The number of executors for a parallelism, and how work is counted: in subtasks by Flink, in tasks of its stages by Spark."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ from pydantic.alias_generators import to_camel
 
 
 class Stage(BaseModel):
-    """A stage of one micro-batch as Spark runs it.
+    """A stage of one Spark micro-batch.
 
     Args:
-        name: in words.
-        kind: ``read`` for a topic's read, ``shuffle`` for what comes after a shuffle.
-        tasks: one a topic partition or more, or one a shuffle partition.
+        name: description.
+        kind: ``read`` for reading a topic, ``shuffle`` for a stage after a shuffle.
+        tasks: one or more per topic partition, or one per shuffle partition.
     """
 
     model_config = ConfigDict(frozen=True, strict=True, extra="forbid", alias_generator=to_camel, validate_by_name=True)
@@ -27,22 +27,22 @@ class Stage(BaseModel):
 
 
 def task_slots(executor_cores: int, task_cpus: Decimal) -> int:
-    """Tasks that an executor runs at the same time; CPU requests have no part in it.
+    """Tasks that an executor runs at the same time, regardless of CPU requests.
 
     Args:
         executor_cores: ``spark.executor.cores``.
         task_cpus: ``spark.task.cpus``, above 0.
 
     Returns:
-        Whole slots; 0 where one task takes more cores than the executor has, which Spark refuses.
+        Whole slots; 0 if one task needs more cores than the executor has, which Spark rejects.
 
-    Source: Spark 4.1.1, ResourceProfile.calculateTasksAndLimitingResource; 4.3.0 takes a fraction for the task's CPUs.
+    Source: Spark 4.1.1, ResourceProfile.calculateTasksAndLimitingResource; 4.3.0 accepts a fraction for the task's CPUs.
     """
     return int(Decimal(executor_cores) // task_cpus)
 
 
 def executor_count(parallelism: int, slots: int) -> int:
-    """Executors for a parallelism, by the rule that Flink has for its TaskManagers: max(1, ceil(parallelism / slots)).
+    """Executors for a parallelism, by Flink's rule for TaskManagers: max(1, ceil(parallelism / slots)).
 
     Args:
         parallelism: 1 or more.
@@ -52,11 +52,11 @@ def executor_count(parallelism: int, slots: int) -> int:
 
 
 def subtasks(operators: int, parallelism: int) -> int:
-    """Subtasks as Flink counts them: every operator runs once for each unit of the parallelism."""
+    """Subtasks as Flink counts them: each operator runs once per unit of parallelism."""
     return operators * parallelism
 
 
-# What comes after the rows were dealt out anew.
+# The stages after rows are repartitioned.
 REPARTITIONED = "rows before the state"
 
 
@@ -67,13 +67,13 @@ def stages(
     readers: Mapping[str, int] | None = None,
     stateless: int | None = None,
 ) -> tuple[Stage, ...]:
-    """The stages of a micro-batch: one read a topic, and any number of stages of the same size after a shuffle.
+    """The stages of a micro-batch: one read stage per topic, and any number of equal stages after a shuffle.
 
     Args:
         read_partitions: topic -> partitions.
         shuffle_partitions: ``spark.sql.shuffle.partitions``.
-        readers: topic -> least tasks that read it: Spark splits partitions for them (``minPartitions``).
-        stateless: tasks that the rows are dealt out to before the first state; None: they are not.
+        readers: topic -> minimum number of read tasks, for which Spark splits partitions (``minPartitions``).
+        stateless: tasks that rows are repartitioned to before the first stateful operator; None: no repartition.
     """
     reads = [
         Stage(name=f"read {topic}", kind="read", tasks=max(count, (readers or {}).get(topic, 1)))
@@ -84,12 +84,12 @@ def stages(
 
 
 def tasks_at_a_time(total_slots: int, planned: tuple[Stage, ...]) -> int:
-    """The most tasks that run at the same time: as many as there are slots, or as there are tasks.
+    """The maximum number of concurrent tasks: the number of slots or of tasks, whichever is lower.
 
-    Spark runs stage after stage; only the reads of several topics don't wait for one another.
+    Spark runs one stage after another; only the reads of several topics run concurrently.
 
     Args:
-        total_slots: of all executors.
+        total_slots: slots of all executors.
         planned: the stages of a micro-batch.
     """
     reads = sum(stage.tasks for stage in planned if stage.kind == "read")

@@ -1,4 +1,4 @@
-"""Why a number of a plan is what it is."""
+"""Explanation of a number of a plan."""
 
 from __future__ import annotations
 
@@ -7,14 +7,14 @@ from pydantic.alias_generators import to_camel
 
 
 class Explanation(BaseModel):
-    """Why a number of the plan is what it is.
+    """Explanation of a number of a plan.
 
     Args:
-        number: its path in the plan's JSON.
-        value: the number; None where the plan has none.
+        number: path of the number in the plan's JSON.
+        value: the number; None if the plan has none.
         rule: how it follows from the inputs.
-        inputs: what it follows from.
-        binding: the input that decides, where one of several does.
+        inputs: inputs of the rule.
+        binding: the input that determines the number, if several could.
     """
 
     model_config = ConfigDict(frozen=True, strict=True, extra="forbid", alias_generator=to_camel, validate_by_name=True)

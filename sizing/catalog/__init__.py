@@ -1,1 +1,1 @@
-"""The instance types of EC2: what they have, what Kubernetes can allocate of it, and what they cost."""
+"""EC2 instance types: resources, Kubernetes allocatable and prices."""

@@ -1,4 +1,4 @@
-"""The instance types of one region at one date, with their prices: the shipped catalog, and snapshots of others."""
+"""The instance types of one region at one date, with their prices: the shipped catalog and snapshots of other regions."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ class SpotPrice(BaseModel):
 
     Args:
         zone: availability zone.
-        usd_per_h: above 0 as a rule.
+        usd_per_h: USD per hour, usually above 0.
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid")
@@ -40,10 +40,10 @@ class Catalog(BaseModel):
 
     Args:
         region: AWS region.
-        date: ISO text, a month or a day: ``2026-07``, ``2026-11-21``.
-        source: where the prices come from, for people.
-        types: all the instance types, by name.
-        spot: spot prices by instance type; a type that is missing has no known spot price.
+        date: ISO date, a month or a day: ``2026-07``, ``2026-11-21``.
+        source: source of the prices, for display.
+        types: all instance types, by name.
+        spot: spot prices by instance type; a missing type has no known spot price.
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid")
@@ -59,18 +59,18 @@ class Catalog(BaseModel):
         return {instance.name: instance for instance in self.types}
 
     def get(self, name: str) -> InstanceType | None:
-        """The instance type of this name; None where the catalog has none."""
+        """The instance type of this name, or None if the catalog does not contain it."""
         return self._by_name.get(name)
 
     @cached_property
     def families(self) -> frozenset[str]:
-        """All the families: ``m7g``, ``r6i`` ..."""
+        """All instance families: ``m7g``, ``r6i`` ..."""
         return frozenset(instance.family for instance in self.types)
 
 
 @cache
 def shipped(region: str = SHIPPED_REGION) -> Catalog:
-    """The catalog that comes with Penstock, read once.
+    """The shipped catalog, loaded once.
 
     Raises:
         NoShippedCatalog: SIZ-030, for a region other than us-east-1.
@@ -82,17 +82,18 @@ def shipped(region: str = SHIPPED_REGION) -> Catalog:
             need=f"{SHIPPED_REGION}, the only shipped region",
             fix=f"penstock catalog refresh --region {region}",
         )
-    # The file is the project's own and a test holds the validated reading equal: validating it on each start would take most of the time
-    # that `penstock size` has.
+    # The file is shipped with Penstock, and a test compares this result with a validated load: validating it on each start would take most
+    # of
+    # the time of `penstock size`.
     types = tuple(InstanceType.model_construct(**row) for row in _rows((_DATA / f"instance-types.{region}.csv").read_text("utf-8")))
     return Catalog.model_construct(region=region, date=SHIPPED_DATE, source=SHIPPED_SOURCE, types=types, spot={})
 
 
 def read(text: str) -> Catalog:
-    """A snapshot as ``penstock catalog refresh`` writes it: a `Catalog` as JSON.
+    """Loads a snapshot as written by ``penstock catalog refresh``: a `Catalog` as JSON.
 
     Raises:
-        BadCatalog: SIZ-031, with the first thing that is wrong.
+        BadCatalog: SIZ-031, with the first fault.
     """
     try:
         return Catalog.model_validate_json(text)

@@ -1,4 +1,4 @@
-"""The errors of the catalog of instance types."""
+"""Errors of the instance type catalog."""
 
 from __future__ import annotations
 

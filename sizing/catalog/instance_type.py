@@ -1,4 +1,4 @@
-"""One instance type of EC2, as its data sheet has it."""
+"""One EC2 instance type, as in its data sheet."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Annotated, Literal
 
 from pydantic import BaseModel, ConfigDict, Field
 
-# Source: karpenter-provider-aws v1.14.1, the scheme by which it reads a category and a generation out of a name.
+# Source: karpenter-provider-aws v1.14.1, the pattern that extracts category and generation from a name.
 _NAME = re.compile(r"^([a-z]+)(-[0-9]+tb)?([0-9]+).*\.")
 
 _Amount = Annotated[int, Field(ge=0)]
@@ -19,25 +19,25 @@ class InstanceType(BaseModel):
     """One instance type in one region.
 
     Args:
-        name: ``m7g.xlarge``.
+        name: for example ``m7g.xlarge``.
         vcpu: virtual CPUs.
-        memory_mib: memory of the data sheet, before what the hypervisor takes.
-        arch: as Kubernetes names it.
+        memory_mib: memory in the data sheet, before the hypervisor's overhead.
+        arch: architecture, by its Kubernetes name.
         hypervisor: ``nitro``, ``xen``, or empty for bare metal.
-        bare_metal: no hypervisor at all.
-        burstable: CPU by credits, the T families.
-        current_generation: AWS's own word for it.
-        gpus: GPUs.
-        accelerators: other accelerators: Inferentia, Trainium, Qualcomm, Habana.
-        local_nvme_gib: NVMe disks of the machine, in all.
+        bare_metal: whether it has no hypervisor.
+        burstable: whether CPU is limited by credits (the T families).
+        current_generation: whether AWS lists it as current generation.
+        gpus: number of GPUs.
+        accelerators: number of other accelerators: Inferentia, Trainium, Qualcomm, Habana.
+        local_nvme_gib: total size of the instance store NVMe disks.
         enis: network interfaces of the default network card.
-        ipv4_per_eni: IPv4 addresses of an interface, its own included.
-        network_baseline_gbps: Gbit/s that it may always use.
-        network_peak_gbps: Gbit/s of a burst.
-        ebs_baseline_mbps: Mbit/s to EBS that it may always use; None: unknown.
-        spot: whether it is sold as spot.
-        on_demand_usd_per_h: None: unknown.
-        zones: where it is offered; none: unknown, and then it can't be launched.
+        ipv4_per_eni: IPv4 addresses per interface, including its primary address.
+        network_baseline_gbps: baseline bandwidth in Gbit/s.
+        network_peak_gbps: burst bandwidth in Gbit/s.
+        ebs_baseline_mbps: baseline EBS bandwidth in Mbit/s; None: unknown.
+        spot: whether it is available as spot.
+        on_demand_usd_per_h: on-demand price per hour; None: unknown.
+        zones: zones that offer it; empty: unknown, and it cannot be launched.
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid")
@@ -64,22 +64,22 @@ class InstanceType(BaseModel):
 
     @cached_property
     def family(self) -> str:
-        """What stands before the dot: ``m7g``."""
+        """The part of the name before the dot: ``m7g``."""
         return self.name.partition(".")[0]
 
     @cached_property
     def size(self) -> str:
-        """What stands after the dot: ``xlarge``."""
+        """The part of the name after the dot: ``xlarge``."""
         return self.name.partition(".")[2]
 
     @cached_property
     def category(self) -> str | None:
-        """The leading letters of the family, ``m``; None for a name out of the scheme."""
+        """The leading letters of the family, ``m``; None if the name does not match the pattern."""
         match = _NAME.match(self.name)
         return match.group(1) if match else None
 
     @cached_property
     def generation(self) -> int | None:
-        """The number after the category, 7; None for a name out of the scheme."""
+        """The number after the category, 7; None if the name does not match the pattern."""
         match = _NAME.match(self.name)
         return int(match.group(3)) if match else None

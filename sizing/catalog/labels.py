@@ -1,8 +1,9 @@
-"""The labels by which Karpenter knows an instance type, and the resources that only some types have.
+"""The labels that Karpenter sets for an instance type, and the resources that only some types have.
 
-Source: karpenter-provider-aws v1.14.1 (``pkg/providers/instancetype/types.go``, ``pkg/apis/v1/labels.go``). What the data sheet of
-`InstanceType` has not (the maker of the processor, GPUs by name ...) lies in ``data/instance-labels.csv``: EC2's DescribeInstanceTypes as
-moto 5.2.5 carries it, and the network bandwidths of karpenter-provider-aws v1.14.1; both are the same in every region.
+Source: karpenter-provider-aws v1.14.1 (``pkg/providers/instancetype/types.go``, ``pkg/apis/v1/labels.go``). Values that the data sheet
+of
+`InstanceType` lacks (CPU manufacturer, GPU names ...) are in ``data/instance-labels.csv``: EC2's DescribeInstanceTypes as shipped with
+moto 5.2.5, and the network bandwidths of karpenter-provider-aws v1.14.1; both are the same in every region.
 """
 
 from __future__ import annotations
@@ -33,7 +34,7 @@ SPOT = "spot"
 ON_DEMAND = "on-demand"
 RESERVED = "reserved"
 
-# Labels of capacity reservations, which no node has that this catalog knows.
+# Labels of capacity reservations; no node of this catalog has them.
 RESERVATION = (f"{AWS}capacity-reservation-id", f"{AWS}capacity-reservation-type", f"{AWS}capacity-reservation-interruptible")
 
 _OF_A_TYPE = (
@@ -63,7 +64,7 @@ _OF_A_TYPE = (
     "placement-group-partition",
 )
 
-# The labels that Karpenter knows the values of: a pod may ask for them though no NodePool names them.
+# Labels whose values Karpenter knows: a pod may require them even if no NodePool defines them.
 WELL_KNOWN = frozenset(
     {
         NODE_POOL,
@@ -80,7 +81,7 @@ WELL_KNOWN = frozenset(
     }
 )
 
-# Old names, which Karpenter reads as the new ones.
+# Deprecated names, which Karpenter maps to the current ones.
 NORMALIZED = {
     "failure-domain.beta.kubernetes.io/zone": ZONE,
     "failure-domain.beta.kubernetes.io/region": REGION,
@@ -89,28 +90,28 @@ NORMALIZED = {
     "beta.kubernetes.io/instance-type": INSTANCE_TYPE,
 }
 
-# Domains in which only well-known labels may be used.
+# Domains that allow only well-known labels.
 RESTRICTED_DOMAINS = ("karpenter.sh", "karpenter.k8s.aws")
 
 _DATA = Path(__file__).parent.parent / "data" / "instance-labels.csv"
 
 
 class Extras(NamedTuple):
-    """What Karpenter knows of a type beyond its data sheet; texts are empty where the label does not exist.
+    """Labels and resources of a type that its data sheet lacks; texts are empty where the label does not exist.
 
     Args:
         cpu_manufacturer: ``intel``, ``amd``, ``aws``.
-        cpu_mhz: sustained clock speed.
+        cpu_mhz: sustained clock speed in MHz.
         encryption_in_transit: ``true`` or ``false``.
-        ebs_peak_mbps: Mbit/s to EBS at most; only for types that are EBS-optimized by default.
-        network_mbps: Mbit/s.
-        gpu_name: as a label, like the five that follow.
-        gpu_manufacturer: maker.
-        gpu_count: GPUs; 0 for types that have a part of one.
-        gpu_memory_mib: of one GPU.
-        accelerator_name: Inferentia, Trainium and the like.
-        accelerator_manufacturer: maker.
-        accelerator_count: accelerators.
+        ebs_peak_mbps: maximum EBS bandwidth in Mbit/s; only for types that are EBS-optimized by default.
+        network_mbps: network bandwidth in Mbit/s.
+        gpu_name: label value, as the five that follow.
+        gpu_manufacturer: manufacturer.
+        gpu_count: number of GPUs; 0 for types with a fractional GPU.
+        gpu_memory_mib: memory of one GPU.
+        accelerator_name: name of the accelerator, such as Inferentia or Trainium.
+        accelerator_manufacturer: manufacturer.
+        accelerator_count: number of accelerators.
         nvidia_gpus: the resource ``nvidia.com/gpu``.
         amd_gpus: the resource ``amd.com/gpu``.
         gaudis: the resource ``habana.ai/gaudi``.
@@ -138,7 +139,7 @@ class Extras(NamedTuple):
 
 
 def is_restricted(label: str) -> bool:
-    """Whether Karpenter refuses a label in a NodePool or ignores a pod that asks for it."""
+    """Whether Karpenter rejects a label in a NodePool, or ignores a pod that requires it."""
     if label in WELL_KNOWN:
         return False
     domain, slash, _ = label.partition("/")
@@ -147,12 +148,12 @@ def is_restricted(label: str) -> bool:
 
 
 def extras(instance: InstanceType) -> Extras:
-    """What is known of a type beyond its data sheet; for a type that came out later, what the data sheet tells of it."""
+    """Labels and resources of a type; derived from the data sheet for a type that is newer than the shipped data."""
     return _extras().get(instance.name) or _guessed(instance)
 
 
 def is_exotic(instance: InstanceType) -> bool:
-    """Whether Karpenter launches this type only if no plain one will do: bare metal, GPUs, Neuron devices, Gaudi.
+    """Whether Karpenter launches this type only if no other type fits: bare metal, GPUs, Neuron devices, Gaudi.
 
     Source: karpenter-provider-aws v1.14.1, ``ExoticInstanceTypeFilter``.
     """
@@ -161,7 +162,7 @@ def is_exotic(instance: InstanceType) -> bool:
 
 
 def label_values(label: str, instance: InstanceType, region: str, zones: Sequence[str]) -> tuple[str, ...]:
-    """The values that nodes of this type may have for one label; none: the label does not exist on them."""
+    """Possible values of one label on nodes of this type; empty: the label does not exist on them."""
     if label == REGION:
         return (region,)
     if label == ZONE:
@@ -176,12 +177,12 @@ def label_values(label: str, instance: InstanceType, region: str, zones: Sequenc
 
 
 def labels(instance: InstanceType, region: str, zones: Sequence[str]) -> dict[str, tuple[str, ...]]:
-    """The values that nodes of this type may have for each label; a label that is missing does not exist on them.
+    """Possible values of each label on nodes of this type; a missing label does not exist on them.
 
     Args:
         instance: the type.
         region: its region.
-        zones: those that the NodeClass has subnets in.
+        zones: zones with a subnet of the NodeClass.
     """
     known = (REGION, ZONE, CAPACITY_TYPE, TENANCY, *_OF_THE_TYPE, *_OF_THE_EXTRAS)
     found = {label: label_values(label, instance, region, zones) for label in known}

@@ -1,1 +1,1 @@
-"""What a job's part of AWS costs: prices with their date and source, a bill of what is used, and the difference between two bills."""
+"""Cost of a job on AWS: prices with date and source, a bill for a usage, and the difference between two bills."""

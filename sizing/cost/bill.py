@@ -1,6 +1,6 @@
-"""The bill: every amount of a usage with its price, an hour and a month of it.
+"""The bill: a price for every quantity of a usage, per hour and per month.
 
-A price that nobody knows makes its line unknown and the total an "at least"; it never counts as 0.
+A line without a known price is unknown and makes the total a lower bound; it never counts as 0.
 """
 
 from __future__ import annotations
@@ -31,12 +31,12 @@ from penstock.sizing.cost.usage import (
 )
 from penstock.sizing.cost.usd import UsdRange
 
-# Source: Amazon S3's price list: the first 50 TB have the price that is counted here; what is above is cheaper.
+# Source: Amazon S3's price list: the price here applies to the first 50 TB; storage above it is cheaper.
 S3_FIRST_TIER_GIB = 50 * 1024
 
 
 class _Amount(NamedTuple):
-    """What one line is made of: how much of what, at which price."""
+    """The input of one line: quantity, item and price."""
 
     service: Service
     item: str
@@ -51,10 +51,10 @@ def bill(usage: Usage, prices: Prices, catalog: Catalog, spot_ratio: float | Non
     """Prices a usage.
 
     Args:
-        usage: what runs and flows.
-        prices: of the region.
+        usage: quantities to price.
+        prices: prices of the region.
         catalog: instance types of the same region, with their prices.
-        spot_ratio: the assumed spot price as a share of the on-demand price, 0 to 1, where the catalog has no spot price.
+        spot_ratio: assumed spot price as a share of the on-demand price, 0 to 1, for types without a spot price in the catalog.
 
     Raises:
         RegionsDiffer: SIZ-052.

@@ -1,4 +1,4 @@
-"""The shapes that a bill consists of; `penstock.sizing.cost.bill` fills them."""
+"""The models that make up a bill; computed by `penstock.sizing.cost.bill`."""
 
 from __future__ import annotations
 
@@ -23,19 +23,19 @@ class Line(_Billed):
     """One line of a bill.
 
     Args:
-        service: of AWS.
-        item: what is paid for; with the service it tells a line from another.
-        quantity: how much of `unit`.
+        service: AWS service.
+        item: billed item; service and item identify the line.
+        quantity: number of units.
         unit: ``node``, ``GiB``, ``1,000 requests``.
-        unit_price_usd: of one unit for `per`; None: unknown.
-        per: the time that the price is for.
-        usd_per_h: None: unknown.
-        usd_per_month: of 730 hours; None: unknown.
+        unit_price_usd: price of one unit for `per`; None: unknown.
+        per: period that the unit price covers.
+        usd_per_h: amount per hour; None: unknown.
+        usd_per_month: amount per month of 730 hours; None: unknown.
         basis: ``listed`` in AWS's own data, ``secondary`` from a document, ``assumed`` or ``unknown``.
-        complete: whether nothing is missing in the amounts.
-        price_source: where the price comes from.
-        price_date: ISO text of when it was read.
-        note: what a reader should know.
+        complete: whether the amounts include everything.
+        price_source: source of the price.
+        price_date: ISO date of retrieval.
+        note: remark for the reader.
     """
 
     service: Service
@@ -54,13 +54,13 @@ class Line(_Billed):
 
 
 class Sum(_Billed):
-    """Several lines together.
+    """The sum of several lines.
 
     Args:
-        usd_per_h: of the lines whose price is known.
+        usd_per_h: sum over the lines with a known price.
         usd_per_month: the same for 730 hours.
-        complete: whether every price is known; else the sum is an "at least".
-        unknown: the lines that miss a price, ``service: item``.
+        complete: whether every price is known; otherwise the sum is a lower bound.
+        unknown: lines without a price, as ``service: item``.
     """
 
     usd_per_h: UsdRange
@@ -70,15 +70,15 @@ class Sum(_Billed):
 
 
 class Bill(_Billed):
-    """What a usage costs, before tax and without discounts.
+    """The cost of a usage, before tax and without discounts.
 
     Args:
         region: AWS region.
-        hours_per_month: that a month counts.
+        hours_per_month: hours in a billed month.
         lines: in the order of the services.
-        services: the sum of each service that is used, in the same order.
-        total: the sum of all the lines.
-        assumptions: what the amounts rest on beside prices and usage, in sentences.
+        services: subtotal of each service in use, in the same order.
+        total: sum of all lines.
+        assumptions: assumptions behind the amounts besides prices and usage, as sentences.
     """
 
     region: str
@@ -90,7 +90,7 @@ class Bill(_Billed):
 
 
 def sum_of(lines: Sequence[Line]) -> Sum:
-    """The sum of lines, over what is known of them."""
+    """Sums lines, ignoring unknown prices."""
     return Sum(
         usd_per_h=total(line.usd_per_h for line in lines if line.usd_per_h is not None),
         usd_per_month=total(line.usd_per_month for line in lines if line.usd_per_month is not None),

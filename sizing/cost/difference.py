@@ -17,11 +17,11 @@ class _Compared(BaseModel):
 
 
 class UsdChange(_Compared):
-    """After less before, bound by bound: what changes if EC2 chooses alike both times.
+    """After minus before, bound by bound: the change if EC2 picks the same instance types both times.
 
     Args:
-        low: USD, of the low bounds; below 0 where it gets cheaper.
-        high: USD, of the high bounds; it may lie below `low` where the bounds come closer together.
+        low: USD, difference of the low bounds; negative where the cost decreases.
+        high: USD, difference of the high bounds; below `low` where the bounds move closer together.
     """
 
     low: float
@@ -29,11 +29,11 @@ class UsdChange(_Compared):
 
 
 class Percent(_Compared):
-    """The change as a share of before, bound by bound.
+    """The change as a percentage of before, bound by bound.
 
     Args:
-        low: per cent of the low bound; None: it was 0.
-        high: per cent of the high bound; None: it was 0.
+        low: per cent of the low bound; None if it was 0.
+        high: per cent of the high bound; None if it was 0.
     """
 
     low: float | None
@@ -41,14 +41,14 @@ class Percent(_Compared):
 
 
 class Side(_Compared):
-    """One item on one bill; lines of the same service and item are one.
+    """One item on one bill; lines of the same service and item are merged.
 
     Args:
-        quantity: of `unit`.
-        unit: of the first line.
+        quantity: number of units.
+        unit: unit of the first line.
         usd_per_h: None: unknown.
         usd_per_month: None: unknown.
-        complete: whether nothing is missing in the amounts.
+        complete: whether the amounts include everything.
     """
 
     quantity: float
@@ -59,17 +59,17 @@ class Side(_Compared):
 
 
 class Change(_Compared):
-    """One item on both bills.
+    """The change of one item between two bills.
 
     Args:
-        service: of AWS.
-        item: what is paid for.
-        kind: ``changed`` where the amount of money or the quantity differs.
-        before: None where the item was added.
-        after: None where the item was removed.
-        usd_per_h: after less before; None: unknown.
-        usd_per_month: after less before; None: unknown.
-        percent: of the month; None: unknown, or there was nothing before.
+        service: AWS service.
+        item: billed item.
+        kind: ``changed`` if the amount or the quantity differs.
+        before: None if the item was added.
+        after: None if the item was removed.
+        usd_per_h: after minus before; None: unknown.
+        usd_per_month: after minus before; None: unknown.
+        percent: change per month; None: unknown, or the item was free before.
     """
 
     service: Service
@@ -83,16 +83,16 @@ class Change(_Compared):
 
 
 class Difference(_Compared):
-    """Two bills and what lies between them.
+    """Two bills and their differences.
 
     Args:
         before: the first bill.
         after: the second bill.
-        changes: the items of both by service; in each those of the second bill first and in its order, then those that were removed.
-        usd_per_h: total after less total before.
-        usd_per_month: total after less total before.
-        percent: of the month's total before.
-        complete: whether every price on both bills is known; else the difference leaves something out.
+        changes: items of both bills by service; within a service the items of the second bill in its order, then removed items.
+        usd_per_h: total after minus total before.
+        usd_per_month: total after minus total before.
+        percent: change relative to the total per month before.
+        complete: whether every price on both bills is known; otherwise the difference is partial.
     """
 
     before: Bill
@@ -105,7 +105,7 @@ class Difference(_Compared):
 
 
 def difference(before: Bill, after: Bill) -> Difference:
-    """Compares two bills; they may be of two regions."""
+    """Compares two bills, which may be of different regions."""
     old, new = _sides(before), _sides(after)
     usd_per_month = _change(before.total.usd_per_month, after.total.usd_per_month)
     return Difference(
@@ -172,7 +172,7 @@ def _kind(before: Side | None, after: Side | None) -> Literal["same", "changed",
 
 
 def _usd(side: Side | None, field: Literal["usd_per_h", "usd_per_month"]) -> UsdRange | None:
-    """The amount of one side; 0 where the item is not on the bill."""
+    """The amount on one bill; 0 if the item is not on it."""
     return _NOTHING if side is None else side.usd_per_h if field == "usd_per_h" else side.usd_per_month
 
 

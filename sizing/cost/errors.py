@@ -1,4 +1,4 @@
-"""The errors of the cost."""
+"""Errors of cost estimation."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What an hour of a node costs that may become any of several instance types."""
+"""The price of a node-hour when Karpenter can pick any of several instance types."""
 
 from __future__ import annotations
 
@@ -17,9 +17,9 @@ class NodePrice(NamedTuple):
 
     Args:
         usd_per_h: None: unknown.
-        basis: what it rests on.
-        complete: whether every instance type has a price in the range.
-        note: what a reader should know of it.
+        basis: basis of the price.
+        complete: whether the range includes the price of every instance type.
+        note: remark for the reader.
     """
 
     usd_per_h: UsdRange | None
@@ -29,13 +29,14 @@ class NodePrice(NamedTuple):
 
 
 def node_price(nodes: NodeUsage, catalog: Catalog, spot_ratio: float | None) -> NodePrice:
-    """The lowest and the highest price of a node-hour over the instance types that it may become.
+    """The lowest and the highest price of a node-hour over the eligible instance types.
 
     Args:
-        nodes: the nodes.
-        catalog: of their region.
-        spot_ratio: the assumed spot price as a share of the on-demand price, for types without a spot price in the catalog; None: none is
-            assumed, and the on-demand price counts, which is the most that spot costs.
+        nodes: nodes with their eligible instance types.
+        catalog: catalog of their region.
+        spot_ratio: assumed spot price as a share of the on-demand price, for types without a spot price in the catalog; None: the
+            on-demand
+            price is used instead, the upper bound of the spot price.
     """
     return _spot(nodes, catalog, spot_ratio) if nodes.capacity_type == "spot" else _on_demand(nodes, catalog)
 
@@ -80,9 +81,9 @@ def _spot(nodes: NodeUsage, catalog: Catalog, spot_ratio: float | None) -> NodeP
 
 
 def _ceiling(nodes: NodeUsage, catalog: Catalog) -> float:
-    """The dearest spot price that Karpenter takes.
+    """The highest spot price that Karpenter accepts.
 
-    Source: karpenter v1.14.1: a spot offering dearer than the cheapest on-demand one is not launched where both are allowed.
+    Source: karpenter v1.14.1: if both capacity types are allowed, a spot offering above the cheapest on-demand price is not launched.
     """
     on_demand = [price for name in nodes.instance_types if (price := _on_demand_usd(catalog, name)) is not None]
     return min(on_demand) if nodes.or_on_demand and on_demand else math.inf

@@ -1,4 +1,4 @@
-"""What AWS's services cost in one region at one date, but for the machines, whose prices are in the catalog of instance types."""
+"""Prices of AWS services in one region at one date, except EC2 instances, whose prices are in the catalog of instance types."""
 
 from __future__ import annotations
 
@@ -16,21 +16,22 @@ SHIPPED = f"sizing/data/prices.{SHIPPED_REGION}.json"
 
 _ROOT = Path(__file__).parent.parent.parent
 
-# In USD; None: unknown, which makes a bill that needs it an "at least".
+# In USD; None: unknown, and a bill that needs it is a lower bound.
 Usd = Annotated[float, Field(ge=0, allow_inf_nan=False)] | None
 
 
 class Prices(BaseModel):
-    """The prices of one region, before tax and without discounts; a field that is left out is unknown.
+    """The prices of one region, before tax and without discounts; omitted fields are unknown.
 
-    A GiB is 2^30 bytes, which is what AWS's price lists call a GB (source: Amazon S3's FAQ, "How much does S3 cost?"; taken to hold for
-    the other services too).
+    A GiB is 2^30 bytes, which AWS's price lists call a GB (source: Amazon S3's FAQ, "How much does S3 cost?"; assumed to apply to the
+    other
+    services too).
 
     Args:
         region: AWS region.
-        date: ISO text of the day on which the prices were read: ``2026-11-21``.
-        source: where they come from, for people.
-        secondary: names of the fields that come from a document and not from AWS's own data.
+        date: ISO date of retrieval: ``2026-11-21``.
+        source: source of the prices, for display.
+        secondary: names of the fields that come from a document instead of AWS's own data.
         eks_standard_usd_per_h: USD per cluster-hour with a Kubernetes version in standard support.
         eks_extended_usd_per_h: USD per cluster-hour with a version in extended support.
         nat_gateway_usd_per_h: USD per gateway-hour.
@@ -41,12 +42,12 @@ class Prices(BaseModel):
         s3_put_usd_per_1000: USD per 1,000 PUT, COPY, POST or LIST requests.
         s3_get_usd_per_1000: USD per 1,000 GET and other requests.
         s3_standard_usd_per_gib_month: USD per GiB-month of the first 50 TB.
-        zone_crossing_usd_per_gib_each_direction: USD per GiB from one zone to another; charged once as it leaves and once as it arrives.
+        zone_crossing_usd_per_gib_each_direction: USD per GiB from one zone to another; charged once for egress and once for ingress.
         msk_broker_usd_per_h: USD per broker-hour by broker type: ``kafka.m7g.large``, ``express.m7g.large``.
         msk_storage_usd_per_gib_month: USD per GiB-month of a standard broker's volume.
         msk_tiered_usd_per_gib_month: USD per GiB-month of tiered storage.
         msk_throughput_usd_per_mibps_month: USD per MiB/s-month of provisioned storage throughput.
-        msk_express_storage_usd_per_gib_month: USD per GiB-month that Express brokers keep.
+        msk_express_storage_usd_per_gib_month: USD per GiB-month stored by Express brokers.
         msk_express_in_usd_per_gib: USD per GiB written to Express brokers.
         msk_serverless_cluster_usd_per_h: USD per cluster-hour.
         msk_serverless_partition_usd_per_h: USD per partition-hour.
@@ -85,15 +86,15 @@ class Prices(BaseModel):
     msk_serverless_storage_usd_per_gib_month: Usd = None
 
     def price(self, name: str) -> Price:
-        """A price by the name of its field, with what is known of it.
+        """Looks up a price by the name of its field, with its basis.
 
         Args:
-            name: of a field above that holds one price.
+            name: name of a field above that holds a single price.
         """
         return Price(name=name, usd=getattr(self, name), secondary=name in self.secondary)
 
     def broker(self, broker_type: str) -> Price:
-        """The price of a broker-hour; unknown for a type that the prices don't name."""
+        """The price of a broker-hour; unknown for a broker type without a price."""
         name = "msk_broker_usd_per_h"
         return Price(name=f"{name}.{broker_type}", usd=self.msk_broker_usd_per_h.get(broker_type), secondary=name in self.secondary)
 
@@ -102,9 +103,9 @@ class Price(BaseModel):
     """One price.
 
     Args:
-        name: its field in `Prices`, which names the unit.
+        name: field in `Prices`, whose name includes the unit.
         usd: None: unknown.
-        secondary: whether it comes from a document and not from AWS's own data.
+        secondary: whether it comes from a document instead of AWS's own data.
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid")
@@ -116,7 +117,7 @@ class Price(BaseModel):
 
 @cache
 def shipped(region: str = SHIPPED_REGION) -> Prices:
-    """The prices that come with Penstock, read once.
+    """The shipped prices, loaded once.
 
     Raises:
         NoShippedPrices: SIZ-050, for a region other than us-east-1.
@@ -131,10 +132,10 @@ def shipped(region: str = SHIPPED_REGION) -> Prices:
 
 
 def read(text: str) -> Prices:
-    """Prices as JSON.
+    """Loads prices from JSON.
 
     Raises:
-        BadPrices: SIZ-051, with the first thing that is wrong.
+        BadPrices: SIZ-051, with the first fault.
     """
     try:
         prices = Prices.model_validate_json(text)

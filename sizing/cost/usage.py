@@ -1,4 +1,4 @@
-"""What a bill is made of: amounts of AWS's services, before any price."""
+"""The input of a bill: quantities of AWS services, without prices."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ _Name = Annotated[str, Field(min_length=1)]
 _Count = Annotated[int, Field(ge=0)]
 _Amount = Annotated[float, Field(ge=0, allow_inf_nan=False)]
 
-# Source: Amazon EBS User Guide, "General Purpose SSD volumes": what every gp3 volume has at no extra charge.
+# Source: Amazon EBS User Guide, "General Purpose SSD volumes": included with every gp3 volume at no extra charge.
 GP3_FREE_IOPS = 3_000
 GP3_FREE_MIBPS = 125
 
@@ -22,11 +22,11 @@ class _Usage(BaseModel):
 
 
 class RootVolume(_Usage):
-    """The gp3 volume that a node starts from.
+    """The gp3 root volume of a node.
 
     Args:
-        gib: size; Karpenter's default of AL2023 is 20 GiB.
-        iops: provisioned, 3,000 or more.
+        gib: size; Karpenter's default for AL2023 is 20 GiB.
+        iops: provisioned IOPS, 3,000 or more.
         mibps: provisioned throughput in MiB/s, 125 or more.
     """
 
@@ -36,17 +36,18 @@ class RootVolume(_Usage):
 
 
 class NodeUsage(_Usage):
-    """Nodes that run all the time and may become any of the same instance types.
+    """Nodes that run all the time and share a set of eligible instance types.
 
     Args:
-        label: what they are for: ``executors``, ``driver``.
-        instance_types: the types that Karpenter would launch; which of them a node becomes is not known before.
+        label: purpose: ``executors``, ``driver``.
+        instance_types: types that Karpenter may launch; the one that it picks is not known in advance.
         capacity_type: ``spot`` or ``on-demand``.
-        count: of nodes.
-        zones: where they may run; empty: in any zone of the region.
-        or_on_demand: for spot, whether their NodePool allows on-demand too: Karpenter then takes no spot offering that is dearer than the
-            cheapest on-demand one (unless a requirement has minValues).
-        root_volume: of each node.
+        count: number of nodes.
+        zones: allowed zones; empty: any zone of the region.
+        or_on_demand: for spot, whether their NodePool also allows on-demand: Karpenter then skips spot offerings above the cheapest
+            on-demand
+            price (unless a requirement has minValues).
+        root_volume: root volume of each node.
     """
 
     label: _Name
@@ -62,9 +63,9 @@ class ClusterUsage(_Usage):
     """EKS control planes.
 
     Args:
-        label: the cluster's name.
-        support: of its Kubernetes version.
-        count: of clusters.
+        label: cluster name.
+        support: support phase of the Kubernetes version.
+        count: number of clusters.
     """
 
     label: _Name
@@ -76,12 +77,12 @@ class StandardKafka(_Usage):
     """An MSK cluster of standard brokers.
 
     Args:
-        broker_type: ``kafka.m7g.large``.
-        brokers: how many.
-        storage_gib: volumes of all the brokers together.
-        tiered_gib: in tiered storage.
-        throughput_mibps: storage throughput in MiB/s that is provisioned and charged, of all the brokers together.
-        label: the cluster's name.
+        broker_type: for example ``kafka.m7g.large``.
+        brokers: number of brokers.
+        storage_gib: total size of the brokers' volumes.
+        tiered_gib: data in tiered storage.
+        throughput_mibps: total provisioned, billed storage throughput of the brokers in MiB/s.
+        label: cluster name.
     """
 
     kind: Literal["standard"] = "standard"
@@ -97,11 +98,11 @@ class ExpressKafka(_Usage):
     """An MSK cluster of Express brokers.
 
     Args:
-        broker_type: ``express.m7g.large``.
-        brokers: how many.
-        storage_gib: what the cluster keeps, as AWS counts it.
-        in_gib_per_month: written by producers.
-        label: the cluster's name.
+        broker_type: for example ``express.m7g.large``.
+        brokers: number of brokers.
+        storage_gib: stored data, as AWS counts it.
+        in_gib_per_month: data written by producers.
+        label: cluster name.
     """
 
     kind: Literal["express"] = "express"
@@ -116,11 +117,11 @@ class ServerlessKafka(_Usage):
     """A serverless MSK cluster.
 
     Args:
-        partitions: of all the topics, without replicas.
-        storage_gib: what the cluster keeps, as AWS counts it.
-        in_gib_per_month: written by producers.
-        out_gib_per_month: read by consumers.
-        label: the cluster's name.
+        partitions: partitions of all topics, without replicas.
+        storage_gib: stored data, as AWS counts it.
+        in_gib_per_month: data written by producers.
+        out_gib_per_month: data read by consumers.
+        label: cluster name.
     """
 
     kind: Literal["serverless"] = "serverless"
@@ -135,13 +136,13 @@ KafkaUsage = Annotated[StandardKafka | ExpressKafka | ServerlessKafka, Field(dis
 
 
 class BucketUsage(_Usage):
-    """What lies in S3 and is asked of it.
+    """Data stored in S3 and requests to it.
 
     Args:
-        label: what for: ``checkpoints``, ``output``.
-        stored_gib: on average, in S3 Standard.
-        put_requests_per_month: PUT, COPY, POST and LIST.
-        get_requests_per_month: GET and the others.
+        label: purpose: ``checkpoints``, ``output``.
+        stored_gib: average size, in S3 Standard.
+        put_requests_per_month: PUT, COPY, POST and LIST requests.
+        get_requests_per_month: GET and other requests.
     """
 
     label: _Name
@@ -154,8 +155,8 @@ class NatUsage(_Usage):
     """NAT gateways.
 
     Args:
-        gateways: how many run all the time.
-        gib_per_month: through them, both directions together.
+        gateways: number of gateways that run all the time.
+        gib_per_month: traffic through them, both directions together.
     """
 
     gateways: _Count
@@ -166,8 +167,8 @@ class ZoneTraffic(_Usage):
     """Traffic from one zone to another.
 
     Args:
-        label: what it is: ``reads from Kafka``, ``shuffle``.
-        gib_per_month: what crosses, each GiB counted once; AWS charges it as it leaves and as it arrives.
+        label: purpose: ``reads from Kafka``, ``shuffle``.
+        gib_per_month: cross-zone traffic, each GiB counted once; AWS charges it for egress and for ingress.
     """
 
     label: _Name
@@ -175,15 +176,15 @@ class ZoneTraffic(_Usage):
 
 
 class Usage(_Usage):
-    """All that is used, in one region.
+    """All usage in one region.
 
     Args:
-        nodes: machines by what they are for.
-        clusters: EKS.
-        kafka: MSK.
-        buckets: S3.
+        nodes: nodes by purpose.
+        clusters: EKS clusters.
+        kafka: MSK clusters.
+        buckets: S3 usage.
         nat: NAT gateways; None: none.
-        traffic: between zones.
+        traffic: cross-zone traffic.
     """
 
     nodes: tuple[NodeUsage, ...] = ()
@@ -195,12 +196,13 @@ class Usage(_Usage):
 
 
 def crossing_share(zones: int, *, rack_aware: bool = False) -> float:
-    """The share of the traffic between clients and brokers that goes to another zone, both spread evenly over the zones.
+    """The share of the traffic between clients and brokers that crosses zones, with both spread evenly over the zones.
 
     Args:
         zones: 1 or more, the same for the clients and the brokers.
-        rack_aware: whether consumers fetch from the replica of their own zone (``client.rack``, with brokers that choose the replica by
-            rack and a replica in each zone). It holds for reads only: a write goes to the partition's leader.
+        rack_aware: whether consumers fetch from the replica in their zone (``client.rack``, with brokers that select replicas by rack,
+            and a
+            replica in each zone). Applies to reads only: writes go to the partition's leader.
 
     Returns:
         0 to 1.
@@ -211,14 +213,14 @@ def crossing_share(zones: int, *, rack_aware: bool = False) -> float:
 
 
 def crossing_gib_per_month(mib_per_s: float, zones: int, *, rack_aware: bool = False) -> float:
-    """What steady traffic between clients and brokers carries to another zone.
+    """Cross-zone traffic of a steady load between clients and brokers.
 
     Args:
-        mib_per_s: of all the clients together, 0 or more.
-        zones: as for `crossing_share`.
-        rack_aware: as for `crossing_share`.
+        mib_per_s: total rate of all clients, 0 or more.
+        zones: see `crossing_share`.
+        rack_aware: see `crossing_share`.
 
     Returns:
-        GiB a month, each GiB counted once.
+        GiB per month, each GiB counted once.
     """
     return gib_per_month(mib_per_s) * crossing_share(zones, rack_aware=rack_aware)

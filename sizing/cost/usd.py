@@ -1,4 +1,4 @@
-"""An amount of money that is known within bounds."""
+"""An amount of money with a lower and an upper bound."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ _Usd = Annotated[float, Field(ge=0, allow_inf_nan=False)]
 
 
 class UsdRange(BaseModel):
-    """USD from `low` to `high`; both the same where the amount is exact.
+    """USD from `low` to `high`; equal if the amount is exact.
 
     Args:
         low: 0 or more.
@@ -31,20 +31,20 @@ class UsdRange(BaseModel):
 
     @classmethod
     def exactly(cls, usd: float) -> Self:
-        """One amount."""
+        """An exact amount."""
         return cls(low=usd, high=usd)
 
     @property
     def exact(self) -> bool:
-        """Whether the bounds are the same."""
+        """Whether the bounds are equal."""
         return self.low == self.high
 
     def times(self, factor: float) -> UsdRange:
-        """Both bounds times a factor of 0 or more."""
+        """Multiplies both bounds by a factor of 0 or more."""
         return UsdRange(low=self.low * factor, high=self.high * factor)
 
 
 def total(ranges: Iterable[UsdRange]) -> UsdRange:
-    """The sum, bound by bound; 0 of nothing."""
+    """The sum, bound by bound; 0 if empty."""
     summands = tuple(ranges)
     return UsdRange(low=sum(part.low for part in summands), high=sum(part.high for part in summands))

@@ -1,4 +1,4 @@
-"""Flink's own sizing: its memory model, its TaskManagers and subtasks, and both held against Spark's.
+"""Flink's sizing: its memory model, TaskManagers and subtasks, and a comparison with Spark.
 
-For those who move from Flink: `penstock size --from-flink` shows what a deployment has today beside what replaces it.
+For migrations from Flink: `penstock size --from-flink` shows a deployment next to the plan that replaces it.
 """

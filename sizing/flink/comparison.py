@@ -1,7 +1,7 @@
 """Flink's sizing of a job and the plan that replaces it, row by row.
 
-A row sets what does the same work side by side. The two engines cut their memory differently, so a row's note says what the other side has
-instead; no row is a promise that equal numbers do equal work.
+A row compares resources with the same purpose. The two engines divide their memory differently, so the row's note names the counterpart;
+equal numbers do not mean equal performance.
 """
 
 from __future__ import annotations
@@ -19,15 +19,15 @@ Unit = Literal["bytes", "millicores", "count", "ms"]
 
 
 class Row(BaseModel):
-    """One thing that both engines have, or that one has and the other lacks.
+    """A resource of both engines, or of one of them.
 
     Args:
-        of: what the row belongs to: ``job``, ``task`` (TaskManager and executor) or ``control`` (JobManager and driver).
-        name: of the row.
-        flink: on Flink's side; None where it has none.
-        spark: on Spark's side; None where it has none.
-        unit: of both numbers.
-        note: what differs, in words.
+        of: group of the row: ``job``, ``task`` (TaskManager and executor) or ``control`` (JobManager and driver).
+        name: name of the row.
+        flink: Flink's value; None if it has none.
+        spark: Spark's value; None if it has none.
+        unit: unit of both numbers.
+        note: the difference, in words.
     """
 
     model_config = ConfigDict(frozen=True, strict=True, extra="forbid")
@@ -41,12 +41,12 @@ class Row(BaseModel):
 
 
 def compare(flink: FlinkJob, plan: Plan, trigger_ms: int | None) -> tuple[Row, ...]:
-    """The rows, the job's first.
+    """The rows of the comparison, starting with the job.
 
     Args:
-        flink: the job as its deployment has it.
-        plan: what replaces it, made from the same parallelism, slots, memory and CPU.
-        trigger_ms: of the spec; None for a bounded run.
+        flink: the job as deployed.
+        plan: the plan that replaces it, from the same parallelism, slots, memory and CPU.
+        trigger_ms: trigger of the spec; None for a bounded run.
     """
     return (*_job(flink, plan, trigger_ms), *_task(flink, plan), *_control(flink, plan))
 
@@ -180,7 +180,7 @@ def _unified(heap: int) -> str:
 
 
 def _state(flink: FlinkJob, plan: Plan) -> Row:
-    """Where the state of joins and windows has its memory; on the heap it has no row's worth of its own."""
+    """Where the state of joins and windows is stored; state on the heap has no separate row."""
     managed, name = flink.task_manager.managed_bytes, "state store"
     if flink.state_backend == "hashmap":
         words = f"on the heap in both; Flink's managed memory of {_mib(managed)} is used only for sorting and Python"
@@ -193,7 +193,7 @@ def _state(flink: FlinkJob, plan: Plan) -> Row:
 
 
 def _shuffle(plan: Plan) -> int:
-    """Tasks of a stage after a shuffle, which is how many stores a stateful operator has."""
+    """Tasks of a stage after a shuffle: the number of state stores per stateful operator."""
     return next((stage.tasks for stage in plan.stages if stage.kind == "shuffle"), plan.parallelism.value)
 
 

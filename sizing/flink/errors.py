@@ -1,4 +1,4 @@
-"""Errors of sizing what runs on Flink (SIZ-055 to SIZ-059). The path of each is Flink's key, until the caller gives it a place."""
+"""Errors of sizing Flink deployments (SIZ-055 to SIZ-059). The path of each is Flink's key, until the caller adds a place."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A Flink job as its deployment sizes it: the side that a plan is compared with."""
+"""A Flink job as deployed: the baseline of a comparison."""
 
 from __future__ import annotations
 
@@ -12,23 +12,23 @@ Count = Annotated[int, Field(ge=1)]
 
 
 class FlinkJob(BaseModel):
-    """What Flink starts for a job.
+    """The processes and settings of a deployed Flink job.
 
     Args:
-        name: of the deployment.
-        parallelism: of the job, as far as the deployment says it; one in code wins.
-        slots: of one TaskManager.
-        task_managers: pods that run tasks.
-        task_manager: memory of one of them.
-        task_manager_cpu_millicores: CPU request of one of them.
-        task_manager_cpu_limit_millicores: CPU limit of one of them.
-        job_managers: pods that coordinate; more than one where some stand by.
-        job_manager: memory of one of them.
-        job_manager_cpu_millicores: CPU request of one of them.
-        job_manager_cpu_limit_millicores: CPU limit of one of them.
+        name: name of the deployment.
+        parallelism: parallelism of the job in the deployment; a value set in code takes precedence.
+        slots: slots of one TaskManager.
+        task_managers: number of TaskManager pods.
+        task_manager: memory of one TaskManager.
+        task_manager_cpu_millicores: CPU request of one TaskManager.
+        task_manager_cpu_limit_millicores: CPU limit of one TaskManager.
+        job_managers: number of JobManager pods; more than one with standbys.
+        job_manager: memory of one JobManager.
+        job_manager_cpu_millicores: CPU request of one JobManager.
+        job_manager_cpu_limit_millicores: CPU limit of one JobManager.
         state_backend: ``rocksdb`` (in managed memory), ``hashmap`` (on the heap) or ``other``.
-        checkpoint_interval_ms: None where the deployment gives none.
-        max_parallelism: how wide the job's keyed state can be spread.
+        checkpoint_interval_ms: None if the deployment sets none.
+        max_parallelism: maximum parallelism of keyed state.
     """
 
     model_config = ConfigDict(frozen=True, strict=True, extra="forbid")

@@ -1,11 +1,12 @@
 """The memory model of a Flink process, to the byte.
 
-Each process has a total, JVM overhead and metaspace come off it, and what is left ("Flink memory") is shared out. A user gives the total of
-the process, the Flink memory, or the parts themselves; `task_manager_memory` and `job_manager_memory` derive the rest in Flink's order and
-refuse what Flink refuses.
+JVM overhead and metaspace are subtracted from the total process memory, and the rest ("Flink memory") is divided. A user sets the total
+process memory, the Flink memory, or the components; `task_manager_memory` and `job_manager_memory` derive the others in Flink's order
+and
+reject the same settings as Flink.
 
-Source: Flink 1.20.3 and 2.1.0, ``ProcessMemoryUtils``, ``TaskExecutorFlinkMemoryUtils`` and ``JobManagerFlinkMemoryUtils``; the tests hold
-answers of both releases' jars.
+Source: Flink 1.20.3 and 2.1.0, ``ProcessMemoryUtils``, ``TaskExecutorFlinkMemoryUtils`` and ``JobManagerFlinkMemoryUtils``; the tests
+contain results of both releases' jars.
 """
 
 from __future__ import annotations
@@ -50,7 +51,7 @@ _TASK_PARTS = (
     "framework.heap.size", "framework.off-heap.size", "task.heap.size", "task.off-heap.size",
     "managed.size", "managed.fraction", "network.min", "network.max", "network.fraction",
 )  # fmt: skip
-# Every key that the model takes.
+# All keys of the model.
 MEMORY_KEYS = frozenset(
     [
         *(f"{TASK_MANAGER}.{name}" for name in (*_PROCESS, *_TASK_PARTS)),
@@ -63,7 +64,7 @@ Value = TypeVar("Value")
 
 
 class _Memory(BaseModel, ABC):
-    """What the two kinds of processes have in common."""
+    """Components common to both kinds of processes."""
 
     model_config = ConfigDict(frozen=True, strict=True, extra="forbid")
 
@@ -73,31 +74,31 @@ class _Memory(BaseModel, ABC):
     @property
     @abstractmethod
     def flink_bytes(self) -> int:
-        """The process less metaspace and overhead."""
+        """Process memory less metaspace and overhead."""
 
     @property
     def process_bytes(self) -> int:
-        """All of it."""
+        """Total process memory."""
         return self.flink_bytes + self.metaspace_bytes + self.overhead_bytes
 
     @property
     def pod_mib(self) -> int:
-        """Memory that the pod asks for: the process in whole MiB, rounded down as Flink does."""
+        """Memory request of the pod: the process memory in whole MiB, rounded down as Flink does."""
         return self.process_bytes // MIB
 
 
 class TaskManagerMemory(_Memory):
-    """A TaskManager's memory in bytes; the eight parts add up to the process.
+    """A TaskManager's memory in bytes; the eight components add up to the process memory.
 
     Args:
-        framework_heap_bytes: of the JVM's heap, for Flink itself.
-        task_heap_bytes: of the JVM's heap, for operators and state on the heap.
+        framework_heap_bytes: JVM heap of Flink itself.
+        task_heap_bytes: JVM heap of operators and heap state.
         framework_off_heap_bytes: direct and native memory of Flink itself.
-        task_off_heap_bytes: direct and native memory of the operators.
-        network_bytes: direct memory of the buffers between tasks.
-        managed_bytes: native memory that RocksDB, sorting and Python's workers share, a slot's share each.
-        metaspace_bytes: classes.
-        overhead_bytes: the JVM's own: threads, code cache, the collector.
+        task_off_heap_bytes: direct and native memory of operators.
+        network_bytes: direct memory of the network buffers between tasks.
+        managed_bytes: native memory of RocksDB, sorting and Python workers, divided equally among slots.
+        metaspace_bytes: JVM metaspace.
+        overhead_bytes: JVM overhead: threads, code cache, garbage collector.
     """
 
     framework_heap_bytes: int
@@ -109,50 +110,51 @@ class TaskManagerMemory(_Memory):
 
     @property
     def heap_bytes(self) -> int:
-        """The JVM's -Xmx."""
+        """The JVM's ``-Xmx``."""
         return self.framework_heap_bytes + self.task_heap_bytes
 
     @property
     def flink_bytes(self) -> int:
-        """The process less metaspace and overhead."""
+        """Process memory less metaspace and overhead."""
         off_heap = self.framework_off_heap_bytes + self.task_off_heap_bytes
         return self.heap_bytes + off_heap + self.network_bytes + self.managed_bytes
 
 
 class JobManagerMemory(_Memory):
-    """A JobManager's memory in bytes; the four parts add up to the process."""
+    """A JobManager's memory in bytes; the four components add up to the process memory."""
 
     heap_bytes: int
     off_heap_bytes: int
 
     @property
     def flink_bytes(self) -> int:
-        """The process less metaspace and overhead."""
+        """Process memory less metaspace and overhead."""
         return self.heap_bytes + self.off_heap_bytes
 
 
 class _Share(NamedTuple):
-    """A fraction of something larger, kept between two bounds."""
+    """A fraction of a base, clamped to a minimum and a maximum."""
 
     fraction: float
     least: int
     most: int
 
     def of(self, base: int) -> int:
-        """The share of a base that contains it."""
+        """The fraction of a base that includes it."""
         return min(max(_times(base, self.fraction), self.least), self.most)
 
     def beside(self, rest: int) -> int:
-        """The share of a base of which only the rest is known."""
+        """The fraction of a base of which only the remainder is known."""
         return min(max(_times(rest, self.fraction / (1 - self.fraction)), self.least), self.most)
 
 
 def task_manager_memory(settings: Mapping[str, str]) -> TaskManagerMemory:
-    """A TaskManager's memory.
+    """Derives a TaskManager's memory.
 
     Args:
-        settings: Flink's keys and values, the memory of the pod as ``taskmanager.memory.process.size``; others than `MEMORY_KEYS` are left
-            alone.
+        settings: Flink's keys and values, with the pod's memory as ``taskmanager.memory.process.size``; keys other than `MEMORY_KEYS`
+            are
+            ignored.
 
     Raises:
         BadFlinkSetting: SIZ-055.
@@ -174,7 +176,7 @@ def task_manager_memory(settings: Mapping[str, str]) -> TaskManagerMemory:
 
 
 def job_manager_memory(settings: Mapping[str, str]) -> JobManagerMemory:
-    """A JobManager's memory; arguments and errors as `task_manager_memory`, with ``jobmanager.memory`` before the keys."""
+    """Derives a JobManager's memory; arguments and errors as in `task_manager_memory`, with keys that start with ``jobmanager.memory``."""
     read = _Settings(settings, JOB_MANAGER)
     off_heap = read.memory("off-heap.size", JOB_MANAGER_OFF_HEAP_BYTES)
     if read.has("heap.size"):
@@ -191,14 +193,14 @@ def job_manager_memory(settings: Mapping[str, str]) -> JobManagerMemory:
 
 
 class _Settings:
-    """The settings of one kind of process, read when they are asked for."""
+    """The settings of one kind of process, parsed on access."""
 
     def __init__(self, settings: Mapping[str, str], prefix: str) -> None:
         self._settings = settings
         self._prefix = prefix
 
     def key(self, name: str) -> str:
-        """The key as the user wrote it: today's, or the older one where only that is given."""
+        """The key as the user wrote it: the current one, or the deprecated one if only that is set."""
         key = f"{self._prefix}.{name}"
         older = OLDER_KEYS.get(key, key)
         return older if key not in self._settings and older in self._settings else key
@@ -210,7 +212,7 @@ class _Settings:
         return self._read(name, memory_bytes, default)
 
     def share(self, name: str, default: str, least: int, most: int) -> _Share:
-        """The three settings of a share; Flink refuses a least above the most."""
+        """The three settings of a fraction; Flink rejects a minimum above the maximum."""
         found = _Share(
             fraction=self._read(f"{name}.fraction", fraction, fraction(default)),
             least=self.memory(f"{name}.min", least),
@@ -222,7 +224,7 @@ class _Settings:
         return found
 
     def contradiction(self, name: str, need: str, fix: str) -> NoReturn:
-        """Raises SIZ-057 at one of the settings, or at the total where that one is not given."""
+        """Raises SIZ-057 at one of the settings, or at the total if that one is not set."""
         key = self.key(name)
         raise FlinkMemoryContradicts(path=key, given=self._settings.get(key, ""), need=need, fix=fix)
 
@@ -241,7 +243,7 @@ class _Settings:
 
 
 def _from_task_parts(read: _Settings) -> dict[str, int]:
-    """Task heap and managed memory are given: the network is a share beside them, or what the Flink memory leaves."""
+    """Task heap and managed memory are set: network memory is a fraction in addition to them, or the rest of the Flink memory."""
     parts = _given_parts(read)
     parts |= {"task_heap_bytes": read.memory("task.heap.size", 0), "managed_bytes": read.memory("managed.size", 0)}
     if read.has("flink.size"):
@@ -250,7 +252,7 @@ def _from_task_parts(read: _Settings) -> dict[str, int]:
 
 
 def _from_flink_memory(read: _Settings, flink_bytes: int, total: str) -> dict[str, int]:
-    """The Flink memory is known: the task heap is what is left, or, where that is given, the network is."""
+    """The Flink memory is known: the task heap is the rest, or, if that is set, network memory is."""
     parts = {**_given_parts(read), "managed_bytes": _managed(read, flink_bytes)}
     if read.has("task.heap.size"):
         parts["task_heap_bytes"] = read.memory("task.heap.size", 0)
@@ -269,7 +271,7 @@ def _managed(read: _Settings, flink_bytes: int) -> int:
 
 
 def _least(read: _Settings, total: str) -> str:
-    """The least total that leaves anything to the task heap, as a fix: shares grow with it, so what is lacking would not be enough."""
+    """The minimum total that leaves memory for the task heap, as a fix: fractions grow with it, so adding the deficit is not enough."""
     given, share, overhead = sum(_given_parts(read).values()), _network(read), _overhead(read)
     metaspace = read.memory("jvm-metaspace.size", METASPACE_BYTES)
 
@@ -294,7 +296,7 @@ def _network(read: _Settings) -> _Share:
 
 
 def _network_rest(read: _Settings, flink_bytes: int, parts: Mapping[str, int], total: str) -> int:
-    """What the other parts leave to the network, within its own bounds."""
+    """The rest for network memory, checked against its bounds."""
     rest = flink_bytes - sum(parts.values())
     if rest < 0:
         read.contradiction(total, f"{_sum(parts)} <= the Flink memory of {_shown(flink_bytes)}", f"increase it by at least {_shown(-rest)}")
@@ -306,7 +308,7 @@ def _network_rest(read: _Settings, flink_bytes: int, parts: Mapping[str, int], t
 
 
 def _jvm_within(read: _Settings, parts: str) -> dict[str, int]:
-    """Metaspace and overhead of a process whose total is given."""
+    """Metaspace and overhead of a process whose total memory is set."""
     if not read.has("process.size"):
         read.missing(parts)
     process = read.memory("process.size", 0)
@@ -319,7 +321,7 @@ def _jvm_within(read: _Settings, parts: str) -> dict[str, int]:
 
 
 def _jvm_beside(read: _Settings, flink_bytes: int) -> dict[str, int]:
-    """Metaspace and overhead of a process whose Flink memory is given."""
+    """Metaspace and overhead of a process whose Flink memory is set."""
     metaspace = read.memory("jvm-metaspace.size", METASPACE_BYTES)
     share = _overhead(read)
     if not read.has("process.size"):
@@ -339,7 +341,7 @@ def _overhead(read: _Settings) -> _Share:
 
 
 def _job_manager_off_heap(read: _Settings, heap: int, off_heap: int) -> int:
-    """The off-heap memory beside a given heap: what the Flink memory leaves, where that is given too."""
+    """Off-heap memory for a given heap: the rest of the Flink memory, if that is set too."""
     if not read.has("flink.size"):
         return off_heap
     rest = read.memory("flink.size", 0) - heap
@@ -350,7 +352,7 @@ def _job_manager_off_heap(read: _Settings, heap: int, off_heap: int) -> int:
 
 
 def _rest(read: _Settings, flink_bytes: int, off_heap: int, total: str) -> int:
-    """The JobManager's heap: what the off-heap memory leaves, which must be something."""
+    """The JobManager's heap: the Flink memory less the off-heap memory, which must be above 0."""
     if flink_bytes <= off_heap:
         need = f"a Flink memory, {_shown(flink_bytes)}, greater than the off-heap memory, {_shown(off_heap)}"
         read.contradiction(total, need, f"increase it by at least {_shown(off_heap - flink_bytes + MIB)}")
@@ -358,7 +360,7 @@ def _rest(read: _Settings, flink_bytes: int, off_heap: int, total: str) -> int:
 
 
 def _bounded(read: _Settings, parts: dict[str, int]) -> dict[str, int]:
-    """The parts, where a machine could have them at all."""
+    """The components, if a machine could have that much memory."""
     total = sum(parts.values())
     if not MIB <= total <= MAX_MEMORY_BYTES:
         read.contradiction("process.size", f"a process size from 1 MiB to 1024 TiB; this one has {_shown(total)}", "check the units")
@@ -366,7 +368,7 @@ def _bounded(read: _Settings, parts: dict[str, int]) -> dict[str, int]:
 
 
 def _times(size: int, factor: float) -> int:
-    """MemorySize.multiply: exact on the shortest decimal of the double, rounded down."""
+    """MemorySize.multiply: exact on the shortest decimal representation of the double, rounded down."""
     return int(size * Fraction(repr(factor)))
 
 
@@ -376,5 +378,5 @@ def _sum(parts: Mapping[str, int]) -> str:
 
 
 def _shown(size: int) -> str:
-    """Bytes in words: MiB where that is exact."""
+    """Formats bytes: in MiB where that is exact."""
     return f"{size // MIB:,} MiB" if size % MIB == 0 else f"{size / MIB:,.3f} MiB"

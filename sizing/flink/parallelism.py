@@ -1,4 +1,4 @@
-"""How Flink counts: TaskManagers, subtasks, and the bound of a later rescaling."""
+"""Flink's counts: TaskManagers, subtasks and the maximum parallelism."""
 
 from __future__ import annotations
 
@@ -11,14 +11,14 @@ def task_managers(parallelism: int, slots: int) -> int:
     """TaskManagers for a parallelism: max(1, ceil(parallelism / slots)).
 
     Args:
-        parallelism: of the job, 1 or more; one set in code wins over the configuration.
+        parallelism: parallelism of the job, 1 or more; a value set in code takes precedence over the configuration.
         slots: ``taskmanager.numberOfTaskSlots``, 1 or more.
     """
     return max(1, -(-parallelism // slots))
 
 
 def max_parallelism(parallelism: int) -> int:
-    """Key groups that a job gets where it names none: its state can't be spread wider later.
+    """Default number of key groups of a job: the maximum parallelism that its state can be rescaled to.
 
     Args:
         parallelism: of the operator when its state was first written, 1 to `MOST_MAX_PARALLELISM`.

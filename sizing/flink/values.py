@@ -1,7 +1,8 @@
-"""Values as Flink reads them: memory sizes, fractions, durations, whole numbers.
+"""Flink's value formats: memory sizes, fractions, durations, integers.
 
-Source: Flink 1.20.3 and 2.1.0, ``MemorySize.parseBytes``, ``ConfigurationUtils`` and ``TimeUtils.parseDuration``; the tests hold answers of
-their jars. The operator's second try for memory: flink-kubernetes-operator, ``parseResourceMemoryString``.
+Source: Flink 1.20.3 and 2.1.0, ``MemorySize.parseBytes``, ``ConfigurationUtils`` and ``TimeUtils.parseDuration``; the tests contain
+results
+of their jars. The operator's fallback for memory: flink-kubernetes-operator, ``parseResourceMemoryString``.
 """
 
 from __future__ import annotations
@@ -19,7 +20,7 @@ _MEMORY_UNITS = {
     "": 0, "b": 0, "bytes": 0, "k": 1, "kb": 1, "kibibytes": 1, "m": 2, "mb": 2, "mebibytes": 2,
     "g": 3, "gb": 3, "gibibytes": 3, "t": 4, "tb": 4, "tebibytes": 4,
 }  # fmt: skip
-# Kubernetes' own units, for what MemorySize can't read; a unit without i counts in thousands.
+# Kubernetes units, for values that MemorySize cannot parse; a unit without i is decimal.
 _KUBERNETES_UNITS = {"": 1, **{unit: 1000**power for power, unit in enumerate("KMGTPE", start=1)}}
 _KUBERNETES_UNITS |= {f"{unit}i": 1024**power for power, unit in enumerate("KMGTPE", start=1)}
 _NANOSECONDS = {"ns": 1, "micros": 1_000, "ms": 10**6, "s": 10**9, "min": 60 * 10**9, "h": 3_600 * 10**9, "d": 86_400 * 10**9}
@@ -33,18 +34,18 @@ _DURATION_WORDS = {
 }  # fmt: skip
 _ISO_DURATION = r"P(?=[0-9T])(?:([0-9]{1,9})D)?(?:T(?=[0-9])(?:([0-9]{1,9})H)?(?:([0-9]{1,9})M)?(?:([0-9]{1,9})(?:\.([0-9]{1,9}))?S)?)?"
 _NUMBER = r"\s*\+?([0-9]{1,20}\.?[0-9]{0,20}|\.[0-9]{1,20})([eE][+-]?[0-9]{1,2})?\s*"
-# No value that means anything is longer; Python itself refuses to convert numbers of more than 4300 digits.
+# No meaningful value is longer; Python refuses to convert numbers of more than 4300 digits.
 _MAX_LENGTH = 60
 
 
 def memory_bytes(text: str) -> int:
-    """A memory size: a whole number and a unit, binary whatever its case; without a unit it is bytes.
+    """Parses a memory size: an integer and a binary, case-insensitive unit; bytes if the unit is omitted.
 
     Returns:
         Bytes, 0 to `MAX_LONG`.
 
     Raises:
-        NotAQuantity: fractions, signs, other units (``Gi`` among them), and more than 63 bits.
+        NotAQuantity: fractions, signs, other units (including ``Gi``), and more than 63 bits.
     """
     match = re.fullmatch(r"([0-9]+)\s*([a-z]*)", text.strip().lower(), re.ASCII) if len(text) <= _MAX_LENGTH else None
     if match is None or match.group(2) not in _MEMORY_UNITS:
@@ -57,15 +58,15 @@ def memory_bytes(text: str) -> int:
 
 
 def resource_memory_bytes(text: str) -> int:
-    """The memory of a FlinkDeployment's ``resource``: as Flink reads it, and only what it can't read as Kubernetes would.
+    """Parses the memory of a FlinkDeployment's ``resource``: as a Flink memory size, and only if that fails as a Kubernetes quantity.
 
-    So ``2g`` and ``2G`` are 2 GiB, ``2Gi`` is too, but ``2.5G`` is 2,500,000,000 bytes.
+    So ``2g``, ``2G`` and ``2Gi`` are 2 GiB, but ``2.5G`` is 2,500,000,000 bytes.
 
     Returns:
         Bytes, above 0.
 
     Raises:
-        NotAQuantity: neither of the two, not a whole number of bytes, nothing, or more than 1024 TiB.
+        NotAQuantity: neither format, not a whole number of bytes, zero, or more than 1024 TiB.
     """
     try:
         size: Fraction | int = memory_bytes(text)
@@ -77,12 +78,12 @@ def resource_memory_bytes(text: str) -> int:
 
 
 def fraction(text: str) -> float:
-    """A fraction as Flink has it: a float of 32 bits, widened to 64.
+    """Parses a fraction as Flink does: a 32-bit float, widened to 64 bits.
 
-    The widening is what makes 0.1 of 1280 MiB 134217730 bytes and not 134217728.
+    Because of the widening 0.1 of 1280 MiB is 134217730 bytes instead of 134217728.
 
     Raises:
-        NotAQuantity: no number, or one outside of [0, 1).
+        NotAQuantity: not a number, or outside of [0, 1).
     """
     number = float(text) if re.fullmatch(_NUMBER, text, re.ASCII) else -1.0
     if 0 <= number < 2:
@@ -93,7 +94,7 @@ def fraction(text: str) -> float:
 
 
 def whole_number(text: str) -> int:
-    """A whole number above 0, as Flink's counts of slots are."""
+    """Parses an integer above 0, such as Flink's number of slots."""
     digits = text.strip()
     if not re.fullmatch(r"[0-9]{1,9}", digits, re.ASCII) or int(digits) < 1:
         raise NotAQuantity("an integer greater than 0", "for example 4")
@@ -101,7 +102,7 @@ def whole_number(text: str) -> int:
 
 
 def cores(text: str) -> float:
-    """A number of CPU cores above 0, at most 1000."""
+    """Parses a number of CPU cores above 0, at most 1000."""
     number = float(text) if re.fullmatch(r"\s*[0-9]{1,6}(\.[0-9]{1,20})?\s*", text, re.ASCII) else 0.0
     if not 0 < number <= 1_000:
         raise NotAQuantity("a number of cores greater than 0 and at most 1000", "for example 1 or 0.5")
@@ -109,7 +110,7 @@ def cores(text: str) -> float:
 
 
 def boolean(text: str) -> bool:
-    """``true`` or ``false`` in any case."""
+    """Parses ``true`` or ``false``, case-insensitive."""
     word = text.strip().lower()
     if word not in ("true", "false"):
         raise NotAQuantity("true or false", "use true or false")
@@ -117,10 +118,10 @@ def boolean(text: str) -> bool:
 
 
 def duration_ms(text: str) -> int:
-    """A duration: ``60s``, ``1 min``, and ``PT1M``, which only Flink 2 takes; a bare number is milliseconds.
+    """Parses a duration: ``60s``, ``1 min``, and ``PT1M``, which only Flink 2 accepts; a number without a unit is in milliseconds.
 
     Returns:
-        Milliseconds, 0 or more; what is finer is rounded down.
+        Milliseconds, 0 or more; finer values are rounded down.
 
     Raises:
         NotAQuantity: anything else, and more than 3650 days.
@@ -148,7 +149,7 @@ def _iso_nanoseconds(text: str) -> int | None:
 
 
 def _kubernetes_bytes(text: str) -> Fraction:
-    """What the operator makes of a text that MemorySize refuses: upper case, without blanks and a last B, an i small again."""
+    """The operator's normalization of a text that MemorySize rejects: upper case, without blanks and a trailing B, with a lower-case i."""
     compact = re.sub(r"\s", "", text).upper().removesuffix("B") if len(text) <= _MAX_LENGTH else ""
     match = re.fullmatch(r"([0-9]{1,20}(?:\.[0-9]{1,20})?)([KMGTPE]?I?)", compact, re.ASCII)
     unit = match.group(2).replace("I", "i") if match else "none"

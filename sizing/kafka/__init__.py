@@ -1,1 +1,1 @@
-"""Kafka on MSK: partitions of topics, brokers for a load, and what a micro-batch reads of a backlog."""
+"""Kafka on MSK: partitions of topics, brokers for a load, and how a micro-batch reads a backlog."""

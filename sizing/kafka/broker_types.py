@@ -1,6 +1,7 @@
-"""MSK's broker types in us-east-1: what one broker carries and costs.
+"""MSK's broker types in us-east-1: capacity and price of one broker.
 
-Source: ``sizing/data/msk-brokers.us-east-1.json``, from AWS's own MSK sizing script (agent-toolkit-for-aws d6ad2e4), collected 2026-11-21.
+Source: ``sizing/data/msk-brokers.us-east-1.json``, from AWS's own MSK sizing script (agent-toolkit-for-aws d6ad2e4), collected
+2026-11-21.
 """
 
 from __future__ import annotations
@@ -16,8 +17,8 @@ REGION = "us-east-1"
 _DATA = Path(__file__).parent.parent / "data" / f"msk-brokers.{REGION}.json"
 _EXPRESS = " (Express)"
 
-# What standard brokers may have provisioned storage throughput; without it a volume gives 250 MiB/s at most.
-# Source: Amazon MSK Developer Guide, "Manage storage throughput for Standard brokers" (AWS's script leaves m7g.2xlarge out).
+# Standard broker types with provisioned storage throughput; without it a volume provides at most 250 MiB/s.
+# Source: Amazon MSK Developer Guide, "Manage storage throughput for Standard brokers" (AWS's script omits m7g.2xlarge).
 DEFAULT_VOLUME_MIBPS = 250.0
 _PROVISIONABLE = frozenset(
     {
@@ -25,7 +26,7 @@ _PROVISIONABLE = frozenset(
         *(f"kafka.m7g.{size}xlarge" for size in (2, 4, 8, 12, 16)),
     }
 )
-# Of t3.small the price alone is known (infracost 95ba4f4), no limit: it is for trying things out and is never chosen for a load.
+# Only the price of t3.small is known (infracost 95ba4f4), not its limits: it is meant for evaluation and never chosen for a load.
 UNMEASURED = {"kafka.t3.small": 0.0456}
 
 
@@ -33,14 +34,14 @@ class BrokerType(BaseModel):
     """One broker type.
 
     Args:
-        name: as MSK calls it: ``kafka.m7g.large``, ``express.m7g.large``.
-        kind: ``standard``, with EBS volumes, or ``express``, with storage that MSK manages.
-        ebs_mibps: what its volumes take in MiB/s; standard only.
-        network_mibps: what its network gives in MiB/s; standard only.
-        ingress_mibps: what producers may send to one broker in MiB/s; express only.
-        recommended_partitions: of one broker, replicas included.
-        max_partitions: of one broker, replicas included: the hard limit.
-        usd_per_h: of one broker.
+        name: MSK's name: ``kafka.m7g.large``, ``express.m7g.large``.
+        kind: ``standard``, with EBS volumes, or ``express``, with storage managed by MSK.
+        ebs_mibps: throughput of its volumes in MiB/s; standard only.
+        network_mibps: network throughput in MiB/s; standard only.
+        ingress_mibps: maximum ingress of one broker in MiB/s; express only.
+        recommended_partitions: recommended partitions per broker, replicas included.
+        max_partitions: hard limit of partitions per broker, replicas included.
+        usd_per_h: price of one broker.
     """
 
     model_config = ConfigDict(frozen=True, strict=True, extra="forbid")
@@ -56,19 +57,19 @@ class BrokerType(BaseModel):
 
     @property
     def provisionable(self) -> bool:
-        """Whether its volumes can have provisioned throughput."""
+        """Whether its volumes support provisioned throughput."""
         return self.name in _PROVISIONABLE
 
 
 @cache
 def broker_types() -> tuple[BrokerType, ...]:
-    """All types whose limits are known, standard first, each kind in the order of the data."""
+    """All types with known limits, standard first, each kind in the order of the data."""
     data: dict[str, dict[str, float]] = json.loads(_DATA.read_text(encoding="utf-8"))
     return tuple(_broker_type(name, row) for name, row in data.items())
 
 
 def broker_type(name: str) -> BrokerType | None:
-    """The type of this name; None where its limits are not known."""
+    """The type of this name, or None if its limits are unknown."""
     return next((found for found in broker_types() if found.name == name), None)
 
 

@@ -1,8 +1,8 @@
-"""How many brokers of which type carry a load, by MSK's own rules.
+"""The broker type and the number of brokers for a load, by MSK's own rules.
 
-Source: AWS's MSK sizing script (agent-toolkit-for-aws d6ad2e4), less three faults of it: m7g.2xlarge may have provisioned throughput,
-Express sends twice what it takes (not 2.5 times), and of options of one price the one with the fewest brokers is taken. Its rule for
-standard brokers assumes three replicas; it is kept for fewer too, where it is on the safe side.
+Source: AWS's MSK sizing script (agent-toolkit-for-aws d6ad2e4), with three corrections: m7g.2xlarge supports provisioned throughput,
+Express egress is twice the ingress (not 2.5 times), and among options with the same price the one with the fewest brokers is chosen. Its
+rule for standard brokers assumes three replicas; it is also used for fewer, where it is conservative.
 """
 
 from __future__ import annotations
@@ -30,13 +30,13 @@ from penstock.sizing.violation import Violation, violated
 Kind = Literal["standard", "express"]
 Binding = Literal["ingress", "egress", "partitions", "storage", "zones"]
 
-# Source: as the module. A MiB from a producer costs this much of the volumes' throughput, and of the network beside what consumers read.
+# Source: see the module. A MiB from a producer uses this much volume throughput, and network throughput in addition to consumer reads.
 EBS_PER_INGRESS, NETWORK_PER_INGRESS = 6.5, 5.7
 TIERED_EBS_PER_INGRESS, TIERED_NETWORK_PER_INGRESS = 8.0, 7.2
 NETWORK_PER_EGRESS = 1.5
 # Source: Amazon MSK Developer Guide, "MSK Express broker quota": sustained egress is twice the ingress.
 EXPRESS_EGRESS_PER_INGRESS = 2.0
-# What division leaves over in doubles is no reason for three more brokers.
+# The remainder of a floating-point division must not add three brokers.
 _TOLERANCE = 1e-9
 
 
@@ -44,15 +44,15 @@ class KafkaOption(BaseModel):
     """A cluster that carries the load.
 
     Args:
-        kind: of its brokers.
-        broker_type: as MSK calls it.
-        brokers: a multiple of the zones.
-        binding: what the number of brokers follows from; ``zones``: one broker a zone suffices.
-        ingress_mibps_per_broker: what one broker takes from producers at this fan-out, all of it.
-        usable_ingress_mibps: what the cluster takes at the utilisation planned with.
-        storage: of the cluster.
-        provisioned_mibps: storage throughput that a broker needs at this load above the 250 MiB/s that a volume has; 0: none.
-        broker_usd_per_month: of all brokers, without storage and traffic.
+        kind: kind of its brokers.
+        broker_type: MSK's name of the broker type.
+        brokers: number of brokers, a multiple of the zones.
+        binding: binding constraint of the number of brokers; ``zones``: one broker per zone suffices.
+        ingress_mibps_per_broker: maximum ingress of one broker at this fan-out.
+        usable_ingress_mibps: ingress of the cluster at the target utilisation.
+        storage: storage of the cluster.
+        provisioned_mibps: provisioned storage throughput that a broker needs at this load, above a volume's 250 MiB/s; 0: none.
+        broker_usd_per_month: cost of all brokers, without storage and traffic.
     """
 
     model_config = ConfigDict(frozen=True, strict=True, extra="forbid", alias_generator=to_camel, validate_by_name=True)
@@ -69,17 +69,17 @@ class KafkaOption(BaseModel):
 
 
 def ingress_mibps_per_broker(kind: BrokerType, demand: KafkaDemand) -> float:
-    """What one broker takes from producers while consumers read it `demand.fan_out` times, in MiB/s, without any headroom."""
+    """Maximum ingress of one broker in MiB/s while consumers read it `demand.fan_out` times, without headroom."""
     if kind.kind == "express":
         return min(kind.ingress_mibps, kind.ingress_mibps * EXPRESS_EGRESS_PER_INGRESS / max(demand.fan_out, _TOLERANCE))
     return min(_by_storage(kind, demand), _by_network(kind, demand, demand.fan_out))
 
 
 def options(demand: KafkaDemand, kind: Kind) -> tuple[KafkaOption, ...]:
-    """For each broker type of a kind the cluster that carries the load, cheapest first, then by the fewest brokers.
+    """The cluster that carries the load, for each broker type of a kind, by price, then by the number of brokers.
 
     Returns:
-        Without the types of which more brokers would be needed than the quota allows.
+        Clusters within the broker quota.
     """
     found = [_option(found, demand) for found in broker_types() if found.kind == kind]
     fitting = [option for option in found if option.brokers <= demand.broker_quota]
@@ -87,10 +87,10 @@ def options(demand: KafkaDemand, kind: Kind) -> tuple[KafkaOption, ...]:
 
 
 def cheapest(demand: KafkaDemand, kind: Kind) -> KafkaOption:
-    """The cheapest cluster of a kind, on ties that with the fewest brokers.
+    """The cheapest cluster of a kind; on ties the one with the fewest brokers.
 
     Raises:
-        KafkaOutOfReach: SIZ-040, with what binds and the nearest load that a cluster carries.
+        KafkaOutOfReach: SIZ-040, with the binding constraint and the nearest feasible load.
     """
     found = options(demand, kind)
     if not found:
@@ -99,7 +99,7 @@ def cheapest(demand: KafkaDemand, kind: Kind) -> KafkaOption:
 
 
 def option_of(demand: KafkaDemand, name: str) -> KafkaOption:
-    """The cluster of one broker type that carries the load, whatever the quota says.
+    """The cluster of one broker type that carries the load, regardless of the quota.
 
     Raises:
         UnknownBrokerType: SIZ-042, also for t3.small, of which only the price is known.
@@ -113,7 +113,7 @@ def option_of(demand: KafkaDemand, name: str) -> KafkaOption:
 
 
 def cluster_violations(demand: KafkaDemand, name: str, brokers: int) -> list[Violation]:
-    """SIZ-041 where a cluster of this many brokers of this type does not carry the load.
+    """Returns SIZ-041 if a cluster of this many brokers of this type does not carry the load.
 
     Raises:
         UnknownBrokerType: SIZ-042.
@@ -147,7 +147,7 @@ def _by_network(found: BrokerType, demand: KafkaDemand, fan_out: float) -> float
 
 
 def _brokers_by(found: BrokerType, demand: KafkaDemand) -> dict[Binding, float]:
-    """For each constraint the brokers that it asks for, not rounded."""
+    """The number of brokers required by each constraint, not rounded."""
     utilisation = _utilisation(demand, found.kind)
     per_broker = found.max_partitions if demand.use_max_partitions else found.recommended_partitions
     partitions = demand.partitions_with_replicas(found.kind) / per_broker
@@ -156,7 +156,7 @@ def _brokers_by(found: BrokerType, demand: KafkaDemand) -> dict[Binding, float]:
         egress = demand.peak_out_mibps / (found.ingress_mibps * EXPRESS_EGRESS_PER_INGRESS * utilisation)
         return {"ingress": ingress, "egress": egress, "partitions": partitions}
     alone = min(_by_storage(found, demand), _by_network(found, demand, 0))
-    # Consumers without a producer's share: what is left to read of an idle cluster.
+    # Consumers without a producer: reading the remaining data of an idle cluster.
     read_only = demand.peak_out_mibps * NETWORK_PER_EGRESS / found.network_mibps if not demand.peak_in_mibps else 0.0
     return {
         "ingress": demand.peak_in_mibps / (alone * utilisation),
@@ -187,7 +187,7 @@ def _option(found: BrokerType, demand: KafkaDemand) -> KafkaOption:
 
 
 def _provisioned_mibps(found: BrokerType, demand: KafkaDemand, brokers: int) -> int:
-    """Whole MiB/s that a broker's volumes have to take at the peak, headroom included, where a volume does not have them anyway."""
+    """Volume throughput in whole MiB/s that a broker needs at the peak, headroom included, if it exceeds a volume's default."""
     per_ingress = TIERED_EBS_PER_INGRESS if demand.tiered else EBS_PER_INGRESS
     needed = demand.peak_in_mibps / brokers * per_ingress / _utilisation(demand, found.kind)
     if not found.provisionable or needed <= DEFAULT_VOLUME_MIBPS:
@@ -222,7 +222,7 @@ def _asked(demand: KafkaDemand, kind: Kind, binding: Binding) -> str:
 
 
 def _nearest(demand: KafkaDemand, kind: Kind, binding: Binding, share: float) -> str:
-    """The load that is carried, in the terms of what binds; rounded down, so that it is."""
+    """The feasible load in terms of the binding constraint, rounded down so that it stays feasible."""
     if binding == "partitions":
         replication = EXPRESS_REPLICATION if kind == "express" else demand.replication
         return f"at most {math.floor(demand.partitions * share + _TOLERANCE):,} partitions of {replication} replicas"

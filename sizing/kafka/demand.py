@@ -1,4 +1,4 @@
-"""What a load asks of a Kafka cluster, and the storage that it fills."""
+"""The demand of a load on a Kafka cluster, and its storage."""
 
 from __future__ import annotations
 
@@ -7,19 +7,20 @@ from typing import Annotated, Literal
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field
 from pydantic.alias_generators import to_camel
 
-# Source: AWS's MSK sizing script (agent-toolkit-for-aws d6ad2e4): the share of what a broker carries to plan with, so that a zone may fail.
+# Source: AWS's MSK sizing script (agent-toolkit-for-aws d6ad2e4): the share of a broker's capacity to plan with, to tolerate the loss of a
+# zone.
 STANDARD_UTILISATION = 0.5
 EXPRESS_UTILISATION = 0.75
-# Source: the same; EBS volumes are made twice as large as the data, for they can grow but not shrink.
+# Source: the same; EBS volumes are twice as large as the data because they can grow but not shrink.
 STORAGE_HEADROOM = 2
-# Source: Amazon MSK Developer Guide, "Amazon MSK quota": 60 brokers in a KRaft cluster, 30 in a ZooKeeper one; it can be raised on request.
+# Source: Amazon MSK Developer Guide, "Amazon MSK quota": 60 brokers in a KRaft cluster, 30 in a ZooKeeper one; can be raised on request.
 BROKER_QUOTA = 60
-# Source: the same, the most storage of one standard broker.
+# Source: the same, maximum storage of one standard broker.
 MAX_STORAGE_GIB_PER_BROKER = 16_384
-# Express keeps three copies, whatever a topic asks for. Source: the same, "MSK Express brokers".
+# Express keeps three replicas regardless of a topic's setting. Source: the same, "MSK Express brokers".
 EXPRESS_REPLICATION = 3
 
-# A byte in a quarter of an hour: less is nothing, and what is left of it after a division is noise.
+# A byte in a quarter of an hour: anything less is division noise.
 _LEAST_MIBPS = 1e-9
 
 
@@ -31,21 +32,21 @@ _Rate = Annotated[float, Field(ge=0, allow_inf_nan=False), AfterValidator(_nothi
 
 
 class KafkaDemand(BaseModel):
-    """What all the topics of a cluster ask for together; rates in MiB/s.
+    """The combined demand of all topics of a cluster; rates in MiB/s.
 
     Args:
-        peak_in_mibps: from producers at the peak, before replication.
-        peak_out_mibps: to consumers at the peak, all consumer groups together.
-        average_in_mibps: from producers over a day; it fills the storage. None: as the peak.
-        partitions: of all topics, replicas not counted.
-        replication: copies of a partition; Express always keeps three.
-        retention_h: how long records stay.
-        primary_retention_h: how long they stay on the brokers' volumes; a longer `retention_h` is tiered storage. None: no tiered storage.
-        zones: the brokers are a multiple of these, 2 or 3; Express takes three.
+        peak_in_mibps: peak ingress from producers, before replication.
+        peak_out_mibps: peak egress to consumers, all consumer groups together.
+        average_in_mibps: average ingress over a day, which determines the storage. None: same as the peak.
+        partitions: partitions of all topics, without replicas.
+        replication: replicas of a partition; Express always keeps three.
+        retention_h: retention of records.
+        primary_retention_h: retention on the brokers' volumes; a longer `retention_h` uses tiered storage. None: no tiered storage.
+        zones: the number of brokers is a multiple of these, 2 or 3; Express requires three.
         utilisation: share of a broker's ingress to plan with; None: 0.5, Express 0.75.
-        broker_quota: brokers of one cluster at most.
+        broker_quota: maximum number of brokers of one cluster.
         use_max_partitions: plan with the brokers' hard limit of partitions instead of the recommended number.
-        provisioned_mibps: storage throughput to provision at brokers that can have it; None: as much as the type's volumes take.
+        provisioned_mibps: provisioned storage throughput of brokers that support it; None: the maximum of the type's volumes.
     """
 
     model_config = ConfigDict(frozen=True, strict=True, extra="forbid")
@@ -65,7 +66,7 @@ class KafkaDemand(BaseModel):
 
     @property
     def tiered(self) -> bool:
-        """Whether records move on to tiered storage."""
+        """Whether records move to tiered storage."""
         return self.primary_retention_h is not None and self.primary_retention_h < self.retention_h
 
     @property
@@ -74,7 +75,7 @@ class KafkaDemand(BaseModel):
         return self.peak_out_mibps / self.peak_in_mibps if self.peak_in_mibps else 0.0
 
     def partitions_with_replicas(self, kind: Literal["standard", "express"]) -> int:
-        """Partitions as brokers count them."""
+        """Partitions as brokers count them, replicas included."""
         return self.partitions * (EXPRESS_REPLICATION if kind == "express" else self.replication)
 
 
@@ -83,8 +84,8 @@ class KafkaStorage(BaseModel):
 
     Args:
         ebs_gib: volumes of standard brokers: average rate * retention * replication * 2.
-        express_gib: what Express bills: the data once, as retained.
-        tiered_gib: in tiered storage: the data once, for the whole retention.
+        express_gib: size billed by Express: the retained data once.
+        tiered_gib: tiered storage: the data once, for the whole retention.
     """
 
     model_config = ConfigDict(frozen=True, strict=True, extra="forbid", alias_generator=to_camel, validate_by_name=True)
@@ -95,9 +96,10 @@ class KafkaStorage(BaseModel):
 
 
 def storage(demand: KafkaDemand, kind: Literal["standard", "express"]) -> KafkaStorage:
-    """The storage that a demand fills.
+    """The storage required by a demand.
 
-    Source: AWS's MSK sizing script for standard brokers (rate * retention * replication * 2). That Express bills the data once is MSK's
+    Source: AWS's MSK sizing script for standard brokers (rate * retention * replication * 2). That Express bills the data once is from
+    MSK's
     price page (secondary).
     """
     rate_mibps = demand.peak_in_mibps if demand.average_in_mibps is None else demand.average_in_mibps

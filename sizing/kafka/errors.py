@@ -1,4 +1,4 @@
-"""The errors of Kafka's sizing."""
+"""Errors of Kafka sizing."""
 
 from __future__ import annotations
 

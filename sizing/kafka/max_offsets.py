@@ -1,4 +1,4 @@
-"""How ``maxOffsetsPerTrigger`` is shared out over a topic's partitions."""
+"""How Spark divides ``maxOffsetsPerTrigger`` among a topic's partitions."""
 
 from __future__ import annotations
 
@@ -7,17 +7,18 @@ from collections.abc import Sequence
 
 
 def prorated(limit: int, backlogs: Sequence[int]) -> tuple[int, ...]:
-    """Records that a micro-batch takes of each partition.
+    """Records that a micro-batch reads from each partition.
 
     Args:
         limit: ``maxOffsetsPerTrigger``, 1 or more.
-        backlogs: records that wait in each partition.
+        backlogs: backlog of each partition in records.
 
     Returns:
-        For each partition its share by size, rounded down, but never none of a partition where something waits. Together they may be a few
-        more or fewer than the limit.
+        For each partition its share by backlog, rounded down, but at least one record where the backlog is above 0. The sum can be
+        slightly
+        above or below the limit.
 
-    Source: Spark 4.1.1, KafkaMicroBatchStream.rateLimit; it computes in doubles, as this does.
+    Source: Spark 4.1.1, KafkaMicroBatchStream.rateLimit; it uses doubles, as here.
     """
     total = float(sum(backlogs))
     if not total:

@@ -1,4 +1,4 @@
-"""How many partitions topics have that several jobs share."""
+"""Partitions of topics that several jobs share."""
 
 from __future__ import annotations
 
@@ -6,10 +6,10 @@ from collections.abc import Iterable, Mapping
 
 
 def most_partitions(plans: Iterable[Mapping[str, int]]) -> dict[str, int]:
-    """Topic -> partitions, where several jobs share topics: the most that any of them asks for.
+    """Topic -> partitions for topics shared by several jobs: the maximum that any of them requires.
 
     Args:
-        plans: of each job, topic -> partitions.
+        plans: for each job, topic -> partitions.
     """
     found: dict[str, int] = {}
     for topics in plans:

@@ -1,7 +1,8 @@
-"""MSK Serverless: no brokers to choose, but limits, and a price by what flows.
+"""MSK Serverless: no broker choice, but limits, and a price by usage.
 
-The limits are AWS's documented quotas (secondary: the Amazon MSK Developer Guide, "MSK Serverless quota", as others quote it, 2026-11), and
-therefore inputs.
+The limits are AWS's documented quotas (secondary: the Amazon MSK Developer Guide, "MSK Serverless quota", as quoted elsewhere, 2026-11),
+and
+are therefore inputs.
 """
 
 from __future__ import annotations
@@ -15,7 +16,7 @@ from pydantic.alias_generators import to_camel
 from penstock.sizing.kafka.demand import KafkaDemand
 from penstock.sizing.kafka.errors import KafkaOutOfReach
 
-# AWS writes MBps; taken as decimal megabytes, which is the smaller reading.
+# AWS writes MBps; interpreted as decimal megabytes, the lower value.
 _MIB_PER_MB = 1_000_000 / (1024 * 1024)
 _GIB_PER_GB = 1_000_000_000 / 1024**3
 
@@ -23,15 +24,15 @@ _Limit = Annotated[float, Field(gt=0, allow_inf_nan=False)]
 
 
 class ServerlessLimits(BaseModel):
-    """What one serverless cluster carries (secondary; see the module).
+    """Limits of one serverless cluster (secondary; see the module).
 
     Args:
-        ingress_mb_per_s: of the cluster, 10^6 bytes a second.
-        egress_mb_per_s: of the cluster.
-        partitions: of the cluster, replicas not counted, topics without compaction.
-        partition_ingress_mb_per_s: of one partition.
-        partition_egress_mb_per_s: of one partition.
-        partition_gb: of one partition's records; None: no limit.
+        ingress_mb_per_s: ingress of the cluster, 10^6 bytes per second.
+        egress_mb_per_s: egress of the cluster.
+        partitions: partitions of the cluster, without replicas, topics without compaction.
+        partition_ingress_mb_per_s: ingress of one partition.
+        partition_egress_mb_per_s: egress of one partition.
+        partition_gb: size of one partition; None: no limit.
     """
 
     model_config = ConfigDict(frozen=True, strict=True, extra="forbid")
@@ -45,14 +46,14 @@ class ServerlessLimits(BaseModel):
 
 
 class ServerlessUse(BaseModel):
-    """What a load uses of a serverless cluster; its price follows from these.
+    """The usage of a serverless cluster by a load, which determines its price.
 
     Args:
-        partitions: at least as many as the limits of one partition ask for.
-        average_in_mibps: from producers.
-        peak_out_mibps: to consumers at the peak.
+        partitions: number of partitions, at least as many as the limits of one partition require.
+        average_in_mibps: average ingress from producers.
+        peak_out_mibps: peak egress to consumers.
         storage_gib: the data once, for the retention.
-        binding: what the number of partitions follows from: ``asked``, ``ingress``, ``egress`` or ``storage`` of one partition.
+        binding: binding constraint of the number of partitions: ``asked``, ``ingress``, ``egress`` or ``storage`` of one partition.
     """
 
     model_config = ConfigDict(frozen=True, strict=True, extra="forbid", alias_generator=to_camel, validate_by_name=True)
@@ -65,10 +66,10 @@ class ServerlessUse(BaseModel):
 
 
 def serverless_use(demand: KafkaDemand, limits: ServerlessLimits | None = None) -> ServerlessUse:
-    """What a load uses.
+    """The usage of a serverless cluster by a load.
 
     Raises:
-        KafkaOutOfReach: SIZ-040, with the limit that binds.
+        KafkaOutOfReach: SIZ-040, with the binding limit.
     """
     limits = limits or ServerlessLimits()
     average_mibps = demand.peak_in_mibps if demand.average_in_mibps is None else demand.average_in_mibps
