@@ -1,6 +1,8 @@
-"""Lint: what is allowed and still a mistake, found before the rollout.
+"""Lint: detects valid but risky configuration before the rollout.
 
-`subject` is what is looked at, a `rule` says what is wrong with it, why and what to do, and `lint` runs all the rules. The rules of one
-kind share a module: `node_pools`, `pods`, `manifests`, `spark_conf`, `jobs` and `versions`. Nothing here reads a clock: today is an
-argument.
+`subject` models the configuration, a `rule` describes a problem, its consequence and its fix, and `lint` runs all rules. The rules of
+one
+kind share a module: `node_pools`, `pods`, `manifests`, `spark_conf`, `jobs` and `versions`. No module reads the clock: the current date
+is
+an argument.
 """

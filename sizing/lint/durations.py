@@ -1,4 +1,4 @@
-"""Durations as Kubernetes writes them, and days between dates, without a clock."""
+"""Kubernetes durations, and days between dates, without a clock."""
 
 from __future__ import annotations
 
@@ -9,10 +9,10 @@ NEVER = "Never"
 
 
 def seconds(text: str) -> int | None:
-    """A duration of Karpenter's, as ``720h`` or ``1h30m``.
+    """Parses a Karpenter duration, such as ``720h`` or ``1h30m``.
 
     Returns:
-        Seconds; None for ``Never`` and for what is no duration.
+        Seconds; None for ``Never`` and for an invalid duration.
     """
     if not re.fullmatch(r"([0-9]+[smh])+", text):
         return None
@@ -20,9 +20,9 @@ def seconds(text: str) -> int | None:
 
 
 def day_number(date: str) -> int:
-    """The days of a date, ``2026-11-21``, counted from some day long ago: a difference of two is a number of days.
+    """The day number of a date, ``2026-11-21``, from an arbitrary epoch: the difference of two is a number of days.
 
-    Source: the Gregorian calendar; years begin in March, so that the leap day is a year's last.
+    Source: the Gregorian calendar; years start in March, so that the leap day is the last day of a year.
     """
     year, month, day = (int(part) for part in date.split("-"))
     year, month = (year, month - 3) if month > 2 else (year - 1, month + 9)

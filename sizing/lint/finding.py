@@ -1,4 +1,4 @@
-"""A finding: one thing that a rule has found, in the terms of the person who has to mend it."""
+"""A finding: one problem reported by a rule, in the user's terms."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from pydantic import BaseModel, ConfigDict
 
 from penstock.sizing.errors import Place
 
-# error: it will not work, or harm; warning: it works and will hurt; info: good to know.
+# error: does not work, or causes harm; warning: works, but causes problems; info: good to know.
 Severity = Literal["error", "warning", "info"]
 SEVERITIES: tuple[Severity, ...] = ("error", "warning", "info")
 
@@ -18,14 +18,14 @@ class Finding(BaseModel):
 
     Args:
         rule: the rule's id, ``LINT-001``.
-        severity: how bad it is; a rule may be milder in some cases.
-        title: what is wrong, as the rule says it.
-        why: what comes of it.
-        given: what stands there.
-        need: what is allowed or required.
-        fix: what to do.
+        severity: severity; a rule may lower it in some cases.
+        title: the rule's description of the problem.
+        why: the consequence.
+        given: the current value.
+        need: the allowed or required value.
+        fix: how to fix it.
         path: the field, as a dotted path in its document.
-        at: file and line, where there is one.
+        at: file and line, if known.
     """
 
     model_config = ConfigDict(frozen=True)
@@ -41,7 +41,7 @@ class Finding(BaseModel):
     at: Place | None = None
 
     def as_json(self) -> dict[str, str | int | None]:
-        """The finding as programs read it; the keys of an error's JSON, with the rule's beside them."""
+        """The finding as a JSON object: the keys of an error's JSON and those of the rule."""
         return {
             "rule": self.rule,
             "severity": self.severity,

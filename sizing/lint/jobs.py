@@ -12,9 +12,9 @@ from penstock.sizing.state.memory import state_memory
 
 SHUFFLE_PARTITIONS = "spark.sql.shuffle.partitions"
 BOUNDED_ROCKSDB = "spark.sql.streaming.stateStore.rocksdb.boundedMemoryUsage"
-# More partitions than this for a slot are only more state stores: each has files of its own in every batch.
+# More partitions per slot than this only add state stores: each writes its own files in every batch.
 PARTITIONS_A_SLOT = 4
-# What the plan finds too: no NodePool takes a pod, driver on spot, partitions below parallelism, idle executors.
+# Also detected by the plan: no NodePool accepts a pod, driver on spot, partitions below parallelism, idle executors.
 _RULES_OF_THEIR_OWN = {"SIZ-013", "SIZ-014", "SIZ-015", "SIZ-016"}
 
 

@@ -1,4 +1,4 @@
-"""All the rules, and what they find."""
+"""Runs all rules."""
 
 from __future__ import annotations
 
@@ -10,19 +10,19 @@ from penstock.sizing.lint.rule import Rule, rules_of
 from penstock.sizing.lint.subject import Subject
 
 _FOUND = [found for module in (node_pools, pods, manifests, spark_conf, jobs, versions) for found in rules_of(module)]
-# By their ids.
+# All rules, by id.
 RULES: dict[str, Rule] = {found.id: found for found in sorted(_FOUND, key=lambda found: found.id)}
 
 
 def lint(subject: Subject, ignore: Collection[str] = ()) -> tuple[Finding, ...]:
-    """What the rules find.
+    """Runs the rules.
 
     Args:
-        subject: what is linted.
-        ignore: ids of rules that are left out.
+        subject: the configuration to lint.
+        ignore: ids of rules to skip.
 
     Returns:
-        In the order of files and lines, the gravest of a line first.
+        Findings by file and line, the most severe of a line first.
     """
     found = [finding for rule in RULES.values() if rule.id not in ignore for finding in rule.findings(subject)]
     return tuple(sorted(dict.fromkeys(found), key=_order))

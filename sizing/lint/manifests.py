@@ -1,4 +1,4 @@
-"""Rules on Kubernetes objects as they are written: what the API server drops, and what Karpenter refuses."""
+"""Rules on Kubernetes objects as written: fields that the API server drops, and values that Karpenter rejects."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Rules on NodePools: what makes them empty, and what takes their nodes away."""
+"""Rules on NodePools: configuration that leaves them empty, or that removes their nodes."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from penstock.sizing.placement.pools import enough_values, pool_requirements
 from penstock.sizing.placement.requirements import Allowed, Requirements, one_of, requirements
 from penstock.sizing.placement.selection import NodeSelectorRequirement, Requirement
 
-# Source: EC2 User Guide, "Best practices for Amazon EC2 Spot": be flexible over types; with few of them capacity is soon gone.
+# Source: EC2 User Guide, "Best practices for Amazon EC2 Spot": be flexible about instance types; with few types capacity runs out quickly.
 FEW_SPOT_TYPES = 5
 # Source: karpenter v1.14.1, MinInstanceTypesForSpotToSpotConsolidation.
 SPOT_TO_SPOT_TYPES = 15
@@ -80,7 +80,7 @@ def unknown_values(subject: Subject) -> Iterator[Fault]:
             yield from _unknown(subject, where, pool.name, requirement.key, _compared(requirement))
     for pods in subject.pods:
         for label, value in pods.node_selector.items():
-            # Out of the settings of a SparkApplication it may be no label at all: that is not for this rule to say.
+            # In the settings of a SparkApplication it may not be a label at all, which this rule cannot decide.
             yield from _unknown(subject, pods.place(f"nodeSelector.{label}", "nodeSelector"), pods.name, label, [value])
         for one in (one for term in pods.terms for one in term.match_expressions):
             yield from _unknown(subject, pods.place("affinity"), pods.name, one.key, _compared(one))
@@ -221,7 +221,7 @@ def early_expiry(subject: Subject) -> Iterator[Fault]:
 
 
 def consolidates(pool: NodePool) -> bool:
-    """Whether Karpenter moves pods of a pool's nodes to save money, and not only takes empty nodes away."""
+    """Whether Karpenter moves pods of a pool's nodes to reduce cost, in addition to removing empty nodes."""
     never = _disruption(pool, "consolidateAfter", DEFAULT_CONSOLIDATE_AFTER) == NEVER
     return _disruption(pool, "consolidationPolicy", DEFAULT_POLICY) != "WhenEmpty" and not never
 
@@ -235,7 +235,7 @@ def _streaming(subject: Subject) -> list[LintedPods]:
 
 
 def _pods_choose(subject: Subject, pool: LintedPool) -> bool:
-    """Whether all the pods that may go to a pool name their architecture themselves."""
+    """Whether all pods that fit a pool require their own architecture."""
     there = [pods for pods in subject.pods if pool in pools_for(subject, pods)]
     return bool(there) and all("kubernetes.io/arch" in asked_labels(pods) for pods in there)
 
@@ -246,7 +246,7 @@ def asked_labels(pods: LintedPods) -> set[str]:
 
 
 def _by_label(pool: NodePool) -> dict[str, list[tuple[str, Allowed]]]:
-    """What a pool says of each label, in words and as a set: its requirements and its nodes' own labels."""
+    """A pool's requirements by label, as text and as a set, including its nodes' own labels."""
     found: dict[str, list[tuple[str, Allowed]]] = {}
     for one in pool.spec.template.spec.requirements:
         found.setdefault(NORMALIZED.get(one.key, one.key), []).append((_text(one), one.allowed))
@@ -256,14 +256,14 @@ def _by_label(pool: NodePool) -> dict[str, list[tuple[str, Allowed]]]:
 
 
 def _is_empty(parts: Iterable[Allowed]) -> bool:
-    """Whether no value is left, though one of the parts asks for one."""
+    """Whether the intersection is empty, although a requirement needs a value."""
     all_of_them = list(parts)
     left = requirements(("label", values) for values in all_of_them).get("label")
     return not left.complement and not left.values and not all(values.is_negative for values in all_of_them)
 
 
 def _binding(subject: Subject, pool: NodePool) -> list[int]:
-    """The requirements without which something would be left; all of them where no single one decides."""
+    """The requirements whose removal would leave a value; all of them if no single one is decisive."""
     ones = pool.spec.template.spec.requirements
     deciding = [index for index in range(len(ones)) if subject.market.compatible(_without(ones, index))]
     return deciding or list(range(len(ones)))
@@ -274,7 +274,7 @@ def _without(ones: tuple[Requirement, ...], left_out: int) -> Requirements:
 
 
 def _compared(one: Requirement | NodeSelectorRequirement) -> Sequence[str]:
-    """The values that a requirement names; none for an operator that names none."""
+    """The values of a requirement; empty for an operator without values."""
     return one.values if one.operator in ("In", "NotIn") else ()
 
 
@@ -290,7 +290,7 @@ def _unknown(subject: Subject, where: Where, name: str, key: str, values: Sequen
 
 
 def _known_values(subject: Subject, label: str) -> set[str]:
-    """The values of a label that instance types have; empty where that is not known."""
+    """The values of a label among instance types; empty if unknown."""
     if label not in WELL_KNOWN or label == OS:
         return set()
     found = subject.market.values((1 << len(subject.market.types)) - 1, label)
@@ -298,7 +298,7 @@ def _known_values(subject: Subject, label: str) -> set[str]:
 
 
 def _is_newer(subject: Subject, label: str, value: str) -> bool:
-    """Whether a name would be of a later generation than those that the catalog has of its category."""
+    """Whether a name belongs to a later generation than those of its category in the catalog."""
     if label == _GENERATION:
         return value.isdecimal() and int(value) > max(int(one.generation or 0) for one in subject.catalog.types)
     match = re.match(r"([a-z]+)([0-9]+)[a-z0-9-]*(\.[a-z0-9-]+)?$", value) if label in (_FAMILY, INSTANCE_TYPE) else None
@@ -315,7 +315,7 @@ def _requirement_place(pool: LintedPool, label: str) -> Where:
 
 
 def _spot_types(subject: Subject, pool: NodePool) -> int:
-    """How many instance types a pool can have as spot."""
+    """Number of instance types that a pool can launch as spot."""
     if not allows_spot(subject, pool):
         return 0
     spot = requirements([(CAPACITY_TYPE, one_of((SPOT,)))])

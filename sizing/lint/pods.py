@@ -1,4 +1,4 @@
-"""Rules on where pods go: selectors, tolerations, and the driver's node."""
+"""Rules on pod scheduling: selectors, tolerations, and the driver's node."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from penstock.sizing.placement.taints import PREFER_NO_SCHEDULE
 
 # Source: karpenter v1.14.1.
 DO_NOT_DISRUPT = "karpenter.sh/do-not-disrupt"
-# Source: EKS's and eksctl's labels of nodes that are not Karpenter's; a host's name is one of a node that is there.
+# Source: labels that EKS and eksctl set on nodes outside of Karpenter; a hostname refers to an existing node.
 _NODE_GROUPS = {
     "eks.amazonaws.com/nodegroup",
     "eks.amazonaws.com/compute-type",
@@ -24,7 +24,7 @@ _NODE_GROUPS = {
     "karpenter.sh/controller",
     "kubernetes.io/hostname",
 }
-# Labels that say nothing of whose node it is.
+# Labels that do not indicate who manages the node.
 _COMMON = {"kubernetes.io/os", "kubernetes.io/arch", "beta.kubernetes.io/os", "beta.kubernetes.io/arch"}
 
 
@@ -113,12 +113,12 @@ def driver_not_protected(subject: Subject) -> Iterator[Fault]:
 
 
 def _is_meant_for_pools(pods: LintedPods) -> bool:
-    """Whether pods are to run on Karpenter's nodes: a cluster has others too, for its own controllers."""
+    """Whether pods are meant for Karpenter's nodes: a cluster also has others, for its own controllers."""
     return pods.role != "other" or (bool(asked_labels(pods) - _COMMON) and not _is_elsewhere(pods))
 
 
 def _is_elsewhere(pods: LintedPods) -> bool:
-    """Whether pods select nodes that Karpenter has nothing to do with."""
+    """Whether pods select nodes that Karpenter does not manage."""
     return bool(asked_labels(pods) & _NODE_GROUPS)
 
 
@@ -131,7 +131,7 @@ def _is_protected(subject: Subject, pods: LintedPods) -> bool:
 
 
 def _culprit(subject: Subject, pods: LintedPods) -> str:
-    """The label for which most of the NodePools don't do; empty where the labels are met and no instance type is left."""
+    """The label that most NodePools do not satisfy; empty if the labels match and no instance type is left."""
     conflicts = [pool_requirements(pool.pool).conflict(wanted) for pool in subject.pools for wanted in asked(pods)]
     named = [label for label in conflicts if label is not None]
     return max(named, key=lambda label: (named.count(label), label)) if named else ""

@@ -1,4 +1,4 @@
-"""A rule: what is wrong, how bad it is, why, and what to do; and the function that finds it."""
+"""A rule: title, severity, consequence and fix, and the function that detects its faults."""
 
 from __future__ import annotations
 
@@ -12,13 +12,13 @@ from penstock.sizing.lint.subject import Subject, Where
 
 
 class Fault(NamedTuple):
-    """One place where a rule does not hold.
+    """One place that violates a rule.
 
     Args:
         where: the field.
-        given: what stands there.
-        need: what is allowed or required.
-        fix: what to do here; empty: what the rule says.
+        given: the current value.
+        need: the allowed or required value.
+        fix: how to fix it here; empty: the rule's fix.
         severity: None: the rule's.
     """
 
@@ -33,13 +33,13 @@ class Rule(NamedTuple):
     """A rule.
 
     Args:
-        id: stable, ``LINT-001``.
-        severity: of its findings, unless one is milder.
-        title: what is wrong.
-        why: what comes of it.
-        fix: what to do.
+        id: stable id, ``LINT-001``.
+        severity: severity of its findings, unless a finding lowers it.
+        title: the problem.
+        why: the consequence.
+        fix: how to fix it.
         source: the facts behind it.
-        faults: finds them.
+        faults: detects its violations.
     """
 
     id: str
@@ -51,7 +51,7 @@ class Rule(NamedTuple):
     faults: Callable[[Subject], Iterable[Fault]]
 
     def findings(self, subject: Subject) -> list[Finding]:
-        """All that the rule finds."""
+        """All findings of the rule."""
         return [
             Finding(
                 rule=self.id,
@@ -69,7 +69,7 @@ class Rule(NamedTuple):
 
 
 def rule(id: str, severity: Severity, title: str, *, why: str, fix: str) -> Callable[[Callable[[Subject], Iterable[Fault]]], Rule]:
-    """Makes a rule of the function that finds its faults; the function's docstring is the source of its facts."""
+    """Makes a rule of a function that yields its faults; the function's docstring is the source of the rule's facts."""
 
     def make(faults: Callable[[Subject], Iterable[Fault]]) -> Rule:
         return Rule(id, severity, title, why, fix, " ".join((inspect.getdoc(faults) or "").split()), faults)
@@ -78,5 +78,5 @@ def rule(id: str, severity: Severity, title: str, *, why: str, fix: str) -> Call
 
 
 def rules_of(module: ModuleType) -> tuple[Rule, ...]:
-    """The rules of a module, by their ids."""
+    """The rules of a module, by id."""
     return tuple(sorted((value for value in vars(module).values() if isinstance(value, Rule)), key=lambda found: found.id))

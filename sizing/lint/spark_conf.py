@@ -19,7 +19,7 @@ GRACE = "spark.kubernetes.executor.terminationGracePeriodSeconds"
 SPECULATION = "spark.speculation"
 # Source: Spark 4.1.1, the default of spark.kubernetes.executor.terminationGracePeriodSeconds; EC2's spot notice.
 DEFAULT_GRACE_S, SPOT_NOTICE_S = 30, 120
-# Less than this moves the blocks of a small executor at most.
+# A shorter period migrates at most the blocks of a small executor.
 LEAST_GRACE_S = 60
 
 _ELSEWHERE = {
@@ -27,10 +27,10 @@ _ELSEWHERE = {
     "spark.yarn.": "YARN",
     "spark.streaming.": "DStreams, the older streaming API: Structured Streaming does not read it",
 }
-# Source: Spark 4.3.0, CheckpointFileManager: these write a file under another name and rename it, which on S3 is a copy.
+# Source: Spark 4.3.0, CheckpointFileManager: these write to a temporary name and rename the file, which on S3 is a copy.
 _RENAMING = ("FileContextBasedCheckpointFileManager", "FileSystemBasedCheckpointFileManager")
 _SECRET = re.compile(r"(access|secret|session|account)[._-]?key$|authenticate\.secret$|password$|token$", re.IGNORECASE)
-# Where a secret of Kubernetes is mounted, and under which name its value is found.
+# Mount path of a Kubernetes secret, and the environment variable with its value.
 _MOUNTED = re.compile(r"\.(secrets|secretKeyRef)\.")
 _TIME_S = {"": 1.0, "us": 1e-6, "ms": 1e-3, "s": 1.0, "m": 60.0, "min": 60.0, "h": 3600.0, "d": 86_400.0}
 
@@ -228,7 +228,7 @@ def _own_settings(subject: Subject) -> Iterator[tuple[LintedConf, str]]:
 
 
 def _spot_pools(subject: Subject, conf: LintedConf) -> list[str]:
-    """The pools in which the executors of an application may be spot."""
+    """The pools in which the executors of an application may run on spot."""
     if conf.executor is None:
         return []
     executor = conf.executor

@@ -1,7 +1,8 @@
-"""The settings that the pinned Spark knows, and which values it takes for them.
+"""The settings that the pinned Spark version defines, and their valid values.
 
-``data/spark-4.3.0-keys.txt`` is read from Spark's own jars (`penstock.scripts.dev.spark_keys`); here is what they don't say: the names that
-the code puts together when it runs, and the families of libraries that people load beside Spark.
+``data/spark-4.3.0-keys.txt`` is extracted from Spark's own jars (`penstock.scripts.dev.spark_keys`). This module adds what the jars
+lack:
+names that Spark's code composes at run time, and the families of libraries that are used with Spark.
 """
 
 from __future__ import annotations
@@ -16,7 +17,7 @@ from penstock.sizing.lint.names import nearest
 SPARK_VERSION = "4.3.0"
 _DATA = Path(__file__).parent.parent / "data" / f"spark-{SPARK_VERSION}-keys.txt"
 
-# Source: Spark 4.3.0, names that are put together at run time (TransportConf, ResourceUtils, LiveListenerBus, SSLOptions, KubernetesConf,
+# Source: Spark 4.3.0, names composed at run time (TransportConf, ResourceUtils, LiveListenerBus, SSLOptions, KubernetesConf,
 # parameters of a UI filter by its class).
 _COMPOSED = (
     "spark.driver.resource.",
@@ -36,7 +37,7 @@ _COMPOSED = (
     "spark.io.netty.",
     "spark.org.",
 )
-# Libraries with settings of their own. What they know is theirs to say.
+# Libraries with their own settings, which are not checked.
 _LIBRARIES = (
     "spark.cassandra.",
     "spark.celeborn.",
@@ -61,10 +62,10 @@ _LIBRARIES = (
     "spark.sql.paimon.",
     "spark.uniffle.",
 )
-# Read without regard to case: Source: Spark 4.3.0, RocksDBConf takes a case-insensitive map.
+# Case-insensitive: Source: Spark 4.3.0, RocksDBConf uses a case-insensitive map.
 _ANY_CASE = "spark.sql.streaming.stateStore.rocksdb."
 
-# Names that documents give and that no Spark ever had, or that another way of doing it replaced.
+# Names that appear in documentation but that Spark never had, or that were replaced by another mechanism.
 MISTAKEN = {
     "spark.decommission": "spark.decommission.enabled",
     "spark.executor.decommission.enabled": "spark.decommission.enabled",
@@ -103,12 +104,12 @@ _BITS = {"int": 31, "long": 63}
 
 
 class Setting(NamedTuple):
-    """A setting as Spark knows it.
+    """A setting as defined by Spark.
 
     Args:
         key: its name.
         kind: as in `penstock.scripts.dev.spark_keys`.
-        note: what Spark says of one that is deprecated, removed or renamed.
+        note: Spark's note on a deprecated, removed or renamed setting.
     """
 
     key: str
@@ -117,7 +118,7 @@ class Setting(NamedTuple):
 
 
 def setting(key: str) -> Setting | None:
-    """What Spark knows of a setting; None where it does not exist."""
+    """The definition of a setting, or None if it does not exist."""
     found = _settings().get(key) or _any_case().get(key.lower())
     if found is not None and found.kind != "family":
         return found
@@ -125,12 +126,12 @@ def setting(key: str) -> Setting | None:
 
 
 def likely(key: str) -> str:
-    """The setting that was probably meant; empty where none is like it."""
+    """The most similar setting, or an empty text."""
     return MISTAKEN.get(key) or nearest(key, (name for name, found in _settings().items() if _is_current(found)), cutoff=0.8)
 
 
 def expected(found: Setting, value: str) -> str:
-    """What Spark would rather have than this value, in words; empty where it takes it."""
+    """A description of the valid values if Spark rejects this value, otherwise an empty text."""
     kind, _, options = found.kind.partition(" ")
     text = value.strip()
     if "${" in text or kind not in _KINDS:

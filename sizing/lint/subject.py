@@ -1,7 +1,7 @@
-"""What is linted: pools, pods, jobs and versions, each with where it stands in the user's document.
+"""The configuration to lint: pools, pods, jobs and versions, each with its place in the user's document.
 
-A subject is one world: the pods in it go to the pools in it. Whoever makes one (`penstock.scripts.cli.lint`) knows the documents; the
-rules do not.
+A subject is self-contained: its pods are scheduled onto its pools. Only the code that builds one (`penstock.scripts.cli.lint`) knows the
+documents; the rules do not.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ class Where(_Linted):
     """A field of a document.
 
     Args:
-        path: dotted, as the document calls it.
+        path: dotted path in the document.
         at: file and line.
     """
 
@@ -40,18 +40,18 @@ class Where(_Linted):
 
 
 class _Placed(_Linted):
-    """Something of a document whose fields have places.
+    """An object of a document, with the places of its fields.
 
     Args:
-        where: of the whole.
-        fields: of its parts, by the names that the rules use.
+        where: place of the object.
+        fields: places of its fields, by the names that the rules use.
     """
 
     where: Where = Where()
     fields: dict[str, Where] = {}
 
     def place(self, *names: str) -> Where:
-        """The place of the first of these fields that stands in the document, or of the whole."""
+        """The place of the first of these fields that the document contains, or of the whole object."""
         return next((self.fields[name] for name in names if name in self.fields), self.where)
 
 
@@ -67,16 +67,16 @@ class LintedPool(_Placed):
 
 
 class LintedPods(_Placed):
-    """Pods that are all alike.
+    """A group of identical pods.
 
     Args:
-        name: of what makes them, for people.
-        role: what they do for a Spark job.
+        name: name of their owner, for display.
+        role: their role in a Spark job.
         node_selector: labels that their node must have.
-        terms: of their required node affinity; one must hold.
-        tolerations: of taints.
-        labels: of the pods.
-        annotations: of the pods.
+        terms: terms of their required node affinity, one of which must match.
+        tolerations: tolerated taints.
+        labels: labels of the pods.
+        annotations: annotations of the pods.
     """
 
     name: str
@@ -89,12 +89,12 @@ class LintedPods(_Placed):
 
 
 class LintedConf(_Placed):
-    """Spark's settings of one application; its fields are the settings.
+    """Spark settings of one application; its fields are the settings.
 
     Args:
-        name: of the application.
+        name: name of the application.
         conf: setting -> value, as the user wrote them.
-        effective: with all that the plan adds; None: no plan is made of them.
+        effective: with all settings that the plan adds; None: no plan.
         executor: its executors; None: unknown.
     """
 
@@ -104,7 +104,7 @@ class LintedConf(_Placed):
     executor: LintedPods | None = None
 
     def get(self, key: str) -> str | None:
-        """What Spark is started with; None: the default."""
+        """The effective value of a setting; None: the default."""
         return (self.conf if self.effective is None else self.effective).get(key)
 
     def is_on(self, key: str) -> bool:
@@ -116,13 +116,13 @@ class LintedSource(_Placed):
     """One source of a job.
 
     Args:
-        name: in the spec.
-        topic: that it reads.
-        partitions: of the topic, in the plan.
+        name: name in the spec.
+        topic: topic that it reads.
+        partitions: partitions of the topic, in the plan.
         starting_offsets: as in the spec.
-        max_offsets_per_trigger: None: a batch takes all that there is.
+        max_offsets_per_trigger: None: a batch reads everything available.
         has_time: whether it has an event time.
-        has_idleness: whether an idle partition is left out.
+        has_idleness: whether idle partitions are excluded from the watermark.
     """
 
     name: str
@@ -138,14 +138,14 @@ class LintedJob(_Placed):
     """A job spec with its plan.
 
     Args:
-        name: of the job.
-        plan: what sizing makes of it.
+        name: name of the job.
+        plan: its plan.
         upgrade_mode: as in the spec.
-        bounded: whether it ends by itself.
-        has_load: whether the spec gives a load, from which the plan follows.
-        sources: what it reads.
-        stateful_operators: joins and the like.
-        state_backend: where their state is kept.
+        bounded: whether it is a bounded run.
+        has_load: whether the spec has a load, from which the plan is derived.
+        sources: its sources.
+        stateful_operators: joins and other stateful operators.
+        state_backend: backend of their state.
     """
 
     name: str
@@ -162,9 +162,9 @@ class LintedVersions(_Placed):
     """The versions of a cluster; its fields are ``eks`` and ``karpenter``.
 
     Args:
-        eks: Kubernetes' version, as ``1.35``.
-        karpenter: as ``1.14.1``.
-        extended_support: whether the cluster may stay on a version for a price.
+        eks: Kubernetes version, such as ``1.35``.
+        karpenter: for example ``1.14.1``.
+        extended_support: whether the cluster may stay on a version in paid extended support.
     """
 
     eks: str
@@ -173,15 +173,15 @@ class LintedVersions(_Placed):
 
 
 class LintedManifest(_Placed):
-    """A Kubernetes object as a user wrote it, before any reading.
+    """A Kubernetes object as written, before parsing.
 
     Args:
-        kind: of the object.
-        api_version: of the object.
-        name: of the object.
-        unknown: fields that the API server drops in silence.
-        refused: field -> what Karpenter would say to its value.
-        properties: what the rules ask of an EC2NodeClass, as text.
+        kind: kind of the object.
+        api_version: API version of the object.
+        name: name of the object.
+        unknown: fields that the API server drops silently.
+        refused: field -> the reason for which Karpenter rejects its value.
+        properties: properties of an EC2NodeClass that the rules need, as text.
     """
 
     kind: str
@@ -199,23 +199,24 @@ class LintedBudget(_Linted):
 
 
 class Subject(_Linted):
-    """All that is linted together.
+    """All configuration that is linted together.
 
     Args:
-        today: ISO text, ``2026-11-21``.
+        today: ISO date, ``2026-11-21``.
         catalog: instance types.
-        zones: that nodes may be in.
-        node_settings: what bears on the types that can be used.
-        pools: Karpenter's NodePools; none: unknown, and nothing is said of where pods go.
-        pods: that go there.
-        confs: of Spark applications, the jobs' among them.
+        zones: zones that nodes may use.
+        node_settings: settings that affect the usable types.
+        pools: Karpenter's NodePools; empty: unknown, and scheduling is not checked.
+        pods: pods to schedule.
+        confs: settings of Spark applications, including the jobs.
         jobs: job specs.
         versions: None: unknown.
-        manifests: the objects as they were written.
+        manifests: the objects as written.
         budgets: PodDisruptionBudgets.
-        spot_ratio: a spot price over the on-demand price. A rule asks what can be bought, not for how much; it is there so that the market
-            of a plan is not made twice.
-        all_pods: whether these are all the pods that the pools are for.
+        spot_ratio: spot price over on-demand price. Rules check availability, not prices; the field allows sharing the market with a
+            plan
+            instead of computing it twice.
+        all_pods: whether these are all pods that the pools serve.
     """
 
     today: Annotated[str, Field(pattern=r"^[0-9]{4}-[0-9]{2}-[0-9]{2}$")]
@@ -234,5 +235,5 @@ class Subject(_Linted):
 
     @cached_property
     def market(self) -> Market:
-        """The instance types; every spot price is taken as known."""
+        """The instance types; every spot price is assumed to be known."""
         return market(self.catalog, self.node_settings, self.zones, self.spot_ratio)

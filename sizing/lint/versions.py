@@ -21,12 +21,12 @@ _DATA = Path(__file__).parent.parent / "data" / "eks-versions.json"
 
 
 class EksVersion(BaseModel):
-    """The dates of one version of EKS.
+    """Support dates of one version of EKS.
 
     Args:
-        standard_until: the last day of standard support, ISO text.
+        standard_until: the last day of standard support, ISO date.
         extended_until: the last day of extended support.
-        karpenter: the first version of Karpenter for it.
+        karpenter: the first version of Karpenter that supports it.
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid")
@@ -119,7 +119,7 @@ def _version(subject: Subject) -> EksVersion | None:
 
 
 def _supported(subject: Subject) -> str:
-    """The versions in standard support for longest, in words."""
+    """The versions with the longest remaining standard support, as text."""
     later = [name for name, dates in eks_versions().items() if dates.standard_until >= subject.today]
     newest = max(later, key=_parts, default="")
     return f"{newest}, in standard support until {eks_versions()[newest].standard_until}" if newest else "a version in standard support"

@@ -1,1 +1,1 @@
-"""From a load to what carries it, and from what is there to the load that it carries."""
+"""From a load to the resources that carry it, and from resources to the load that they sustain."""

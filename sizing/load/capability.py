@@ -1,4 +1,4 @@
-"""The inverse: what load a plan sustains, and how fast it catches up after a restart."""
+"""The inverse: the load that a plan sustains, and how fast it catches up after a restart."""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ class _Found(BaseModel):
 
 
 class Running(BaseModel):
-    """What of a plan decides on the load that it sustains.
+    """The part of a plan that determines the load that it sustains.
 
     Args:
-        tasks: that have something to do at a time: slots, as far as partitions feed them.
-        trigger_s: from one micro-batch to the next; None: not bounded.
-        max_offsets_per_trigger: of all topics together; None: not bounded.
+        tasks: concurrently busy tasks: slots, limited by the partitions.
+        trigger_s: trigger interval; None: not bounded.
+        max_offsets_per_trigger: for all topics together; None: not bounded.
     """
 
     model_config = ConfigDict(frozen=True, strict=True, extra="forbid")
@@ -32,21 +32,21 @@ class Running(BaseModel):
 
     @property
     def batch_limit_events_per_s(self) -> float | None:
-        """What `max_offsets_per_trigger` lets through; None: no limit."""
+        """The rate limit set by `max_offsets_per_trigger`; None: no limit."""
         return None if not self.trigger_s or self.max_offsets_per_trigger is None else self.max_offsets_per_trigger / self.trigger_s
 
 
 class Capability(_Found):
-    """What a plan is capable of, with the load's own times and utilisation.
+    """The capability of a plan, at the load's restart time, catch-up time and utilisation.
 
     Args:
-        capacity_events_per_s: what it processes at most.
-        drain_events_per_s: what it processes while it catches up, with bounded micro-batches.
+        capacity_events_per_s: maximum throughput.
+        drain_events_per_s: throughput during catch-up, with bounded micro-batches.
         sustained_peak_events_per_s: the highest peak that keeps the utilisation and catches up in time.
         sustained_events_per_s: the average for that peak, by the load's peak factor.
-        binding: ``target rate``, or ``batch limit`` where maxOffsetsPerTrigger is what holds it.
-        backlog_events: that wait after a restart at the load's own peak.
-        catch_up_s: how long they take; None: for ever.
+        binding: ``target rate``, or ``batch limit`` if maxOffsetsPerTrigger is the binding constraint.
+        backlog_events: backlog after a restart at the load's own peak.
+        catch_up_s: time to drain it; None: never.
     """
 
     capacity_events_per_s: float
@@ -59,7 +59,7 @@ class Capability(_Found):
 
 
 class CurvePoint(_Found):
-    """One number of executors, and what it is capable of at the load's peak; a catch-up of None never ends."""
+    """A number of executors and its capability at the load's peak; a catch-up of None never ends."""
 
     executors: int
     capacity_events_per_s: float
@@ -68,10 +68,10 @@ class CurvePoint(_Found):
 
 
 def capability(load: Load, running: Running) -> Capability:
-    """What a plan is capable of.
+    """Computes the capability of a plan.
 
     Args:
-        load: gives the throughput of slots, the utilisation and the times; its rate counts for the backlog and the catch-up alone.
+        load: gives the throughput of slots, the utilisation and the times; its rate is only used for the backlog and the catch-up.
         running: the plan.
     """
     capacity = load.throughput(running.tasks)
@@ -93,12 +93,12 @@ def capability(load: Load, running: Running) -> Capability:
 
 
 def curves(load: Load, slots_per_executor: int, executors: Iterable[int]) -> tuple[CurvePoint, ...]:
-    """Throughput and catch-up time against the number of executors, for a picture.
+    """Throughput and catch-up time by number of executors, for a chart.
 
     Args:
         load: the load.
-        slots_per_executor: task slots of one.
-        executors: the numbers to look at, each 1 or more.
+        slots_per_executor: task slots of one executor.
+        executors: numbers of executors to evaluate, each 1 or more.
     """
     return tuple(_point(load, slots_per_executor, count) for count in executors)
 
@@ -114,5 +114,5 @@ def _point(load: Load, slots_per_executor: int, executors: int) -> CurvePoint:
 
 
 def _sustained_by_batches(load: Load, limit_events_per_s: float) -> float:
-    """The peak whose restart's backlog bounded micro-batches drain in time: peak + backlog / catch-up <= limit."""
+    """The peak whose backlog after a restart is drained in time by bounded micro-batches: peak + backlog / catch-up <= limit."""
     return max(0.0, (limit_events_per_s - load.backlog_events / load.catch_up_s) / (1 + load.restart_s / load.catch_up_s))

@@ -1,7 +1,7 @@
-"""How often work should be saved, by how often nodes are lost.
+"""The optimal checkpoint interval for a rate of node losses.
 
-A micro-batch query saves every batch, far more often than this; the interval says how little there is to win by rarer checkpoints, and
-is what a job with savepoints should take them at.
+A micro-batch query commits every batch, far more often than this. The interval shows how little rarer checkpoints would save, and is the
+recommended interval for jobs with savepoints.
 
 Source: Young (1974), "A first order approximation to the optimum checkpoint interval": sqrt(2 * cost * MTBF); Daly (2006): that less the
 cost.
@@ -18,12 +18,12 @@ from penstock.sizing.cost.month import HOURS_PER_MONTH
 
 
 class CheckpointInterval(BaseModel):
-    """The best time between two checkpoints.
+    """The optimal time between two checkpoints.
 
     Args:
         job_mtbf_h: mean time between losses of any node of the job.
-        young_s: by Young's rule.
-        daly_s: by Daly's: less the cost, never below 0.
+        young_s: by Young's formula.
+        daly_s: by Daly's formula: less the cost, never below 0.
     """
 
     model_config = ConfigDict(frozen=True, strict=True, extra="forbid", alias_generator=to_camel, validate_by_name=True)
@@ -34,23 +34,23 @@ class CheckpointInterval(BaseModel):
 
 
 def job_mtbf_h(loss_per_month: float, nodes: int) -> float:
-    """Mean hours between losses in a job, each node being lost by itself.
+    """Mean hours between node losses of a job, with independent losses.
 
     Args:
-        loss_per_month: the chance that a node is lost within 730 hours, above 0 and below 1.
-        nodes: of the job, 1 or more.
+        loss_per_month: probability that a node is lost within 730 hours, above 0 and below 1.
+        nodes: number of nodes, 1 or more.
     """
     hazard_per_h = -math.log1p(-loss_per_month) / HOURS_PER_MONTH
     return 1 / (hazard_per_h * nodes)
 
 
 def checkpoint_interval(loss_per_month: float, nodes: int, checkpoint_cost_s: float) -> CheckpointInterval:
-    """The best time between two checkpoints.
+    """The optimal time between two checkpoints.
 
     Args:
-        loss_per_month: as `job_mtbf_h`.
-        nodes: as `job_mtbf_h`.
-        checkpoint_cost_s: for which a checkpoint holds up the work.
+        loss_per_month: see `job_mtbf_h`.
+        nodes: see `job_mtbf_h`.
+        checkpoint_cost_s: time for which a checkpoint blocks processing.
     """
     mtbf_h = job_mtbf_h(loss_per_month, nodes)
     young_s = math.sqrt(2 * checkpoint_cost_s * mtbf_h * 3600)

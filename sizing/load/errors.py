@@ -1,4 +1,4 @@
-"""The errors of planning for a load."""
+"""Errors of planning for a load."""
 
 from __future__ import annotations
 

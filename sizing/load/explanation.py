@@ -1,4 +1,4 @@
-"""Why each number of a load's plan is what it is: the rule, the inputs and what binds, for ``--explain``."""
+"""Explanations of the numbers of a load's plan, for ``--explain``: the rule, the inputs and the binding constraint."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ Inputs = dict[str, int | float | str]
 
 
 def explain_load(load: Load, job: JobShape, draft: LoadPlan) -> tuple[Explanation, ...]:
-    """One explanation for each number of the plan, in the order of its JSON."""
+    """One explanation per number of the plan, in the order of its JSON."""
     return (
         *_rates(load, job, draft),
         *_topics(load, job, draft),

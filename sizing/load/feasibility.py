@@ -1,4 +1,4 @@
-"""What of a load its plan does not carry, with what binds and the nearest that can be had."""
+"""The violations of a load's plan, with the binding constraint and the nearest feasible value."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from penstock.sizing.violation import Violation, violated, violation_of
 
 
 def load_violations(load: Load, job: JobShape, planned: LoadPlan) -> list[Violation]:
-    """What is not met, in the order parallelism, partitions, trigger, state, checkpoint, Kafka; empty where all is."""
+    """The violations, in the order parallelism, partitions, trigger, state, checkpoint, Kafka; empty if the plan carries the load."""
     return [
         *_parallelism(load, job, planned),
         *_partitions(load, planned),
@@ -40,7 +40,7 @@ def _parallelism(load: Load, job: JobShape, planned: LoadPlan) -> Iterator[Viola
     capacity = load.throughput(planned.parallelism)
     if capacity >= needed:
         return
-    # eventsPerSecond is the average; what is sustained is a peak.
+    # eventsPerSecond is the average; the sustained rate is a peak.
     nearest = math.floor(sustained_rate(load, capacity) / load.peak_factor)
     given = f"{load.events_per_s:,g} events/s"
     need = f"{needed:,.0f} events/s of throughput; {planned.parallelism:,} slots have {capacity:,.0f}, enough for {nearest:,} events/s"

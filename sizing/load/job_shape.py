@@ -1,4 +1,4 @@
-"""What of a job and its environment is fixed before a load is planned for."""
+"""The fixed properties of a job and its environment when a load is planned."""
 
 from __future__ import annotations
 
@@ -14,14 +14,14 @@ _Mib = Annotated[int, Field(ge=0)]
 
 
 class KafkaChoice(BaseModel):
-    """The Kafka that the environment has.
+    """The environment's Kafka.
 
     Args:
-        kind: ``none`` plans no brokers.
-        broker_type: fixed; None: the cheapest that carries the load.
-        brokers: fixed; None: as many as the load takes.
-        zones: of the brokers.
-        broker_quota: brokers of one cluster at most.
+        kind: with ``none`` no brokers are planned.
+        broker_type: fixed broker type; None: the cheapest that carries the load.
+        brokers: fixed number of brokers; None: as many as the load requires.
+        zones: zones of the brokers.
+        broker_quota: maximum number of brokers of one cluster.
     """
 
     model_config = ConfigDict(frozen=True, strict=True, extra="forbid")
@@ -34,22 +34,22 @@ class KafkaChoice(BaseModel):
 
 
 class JobShape(BaseModel):
-    """What the spec says beside the load.
+    """The fields of the spec besides the load.
 
     Args:
         slots_per_executor: task slots of one executor.
-        topics: that the job reads, with their partitions; None: as many as the load takes.
-        written_partitions: of the topics that the job writes.
-        parallelism: fixed, by the app's PARALLELISM for example; None: what the load takes.
-        shuffle_partitions: fixed in sparkConf; None: the parallelism.
-        trigger_s: from one micro-batch to the next; None: one bounded run, without a limit of its batch.
-        heap_mib: of the executor, where it is fixed.
-        overhead_mib: of the executor, where it is fixed.
-        backend: of the state, where it is fixed.
-        app_operators: the stateful operators that are seen in the app, whatever the load counts.
-        incremental: RocksDB's changelog.
+        topics: topics that the job reads, with their partitions; None: as many as the load requires.
+        written_partitions: partitions of the topics that the job writes.
+        parallelism: fixed parallelism, for example the app's PARALLELISM; None: as the load requires.
+        shuffle_partitions: fixed value in sparkConf; None: the parallelism.
+        trigger_s: trigger interval; None: one bounded run with an unbounded batch.
+        heap_mib: executor heap, if fixed.
+        overhead_mib: executor memory overhead, if fixed.
+        backend: state backend, if fixed.
+        app_operators: stateful operators found in the app, regardless of the load's own count.
+        incremental: RocksDB's changelog checkpointing.
         rocksdb_bounded: whether RocksDB's memory is bounded.
-        kafka: of the environment.
+        kafka: the environment's Kafka.
     """
 
     model_config = ConfigDict(frozen=True, strict=True, extra="forbid")

@@ -1,4 +1,4 @@
-"""A load: what comes in, what a slot makes of it, and how fast a backlog has to go."""
+"""A load: the incoming events, the throughput of a slot, and the required catch-up time."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ from penstock.sizing.load.profile import Profile
 DEFAULT_UTILISATION = 0.7
 DEFAULT_RESTART_S = 300.0
 DEFAULT_CATCH_UP_S = 1800.0
-# Secondary: what one partition takes from a producer and gives to a consumer depends on its batches and on compression; an input.
+# Secondary: the ingress and egress of one partition depend on batching and compression; an input.
 DEFAULT_PARTITION_MIBPS = 10.0
-# Source: p50 of a micro-batch that has next to no rows, checkpoint on s3a, measured 2026-11-21 (Spark 4.3.0): 448 ms.
+# Source: p50 of a micro-batch with next to no rows, checkpoint on s3a, measured 2026-11-21 (Spark 4.3.0): 448 ms.
 DEFAULT_BATCH_OVERHEAD_S = 0.5
-# Flink's own bound, as in `penstock.sizing.targets`.
+# Flink's limit, as in `penstock.sizing.targets`.
 MOST_SLOTS = 32_768
 
 _Positive = Annotated[float, Field(gt=0, le=1e12, allow_inf_nan=False)]
@@ -25,27 +25,27 @@ _Seconds = Annotated[float, Field(ge=0, le=31_536_000, allow_inf_nan=False)]
 
 
 class Load(BaseModel):
-    """What a job has to process; the topics that it reads are counted together.
+    """The load of a job; the topics that it reads are counted together.
 
     Args:
-        events_per_s: on average over a day.
-        event_bytes: of one event as Kafka stores it, compressed if it is.
-        events_per_slot_per_s: what one slot processes in a steady state; this or `profile`.
-        profile: measured throughput; this or `events_per_slot_per_s`.
-        peak_factor: the peak's rate over the average.
-        utilisation: share of the throughput that the peak may take.
-        restart_s: for how long nothing is processed when the job starts again.
-        catch_up_s: within which the backlog of a restart has to be gone, at the peak.
-        backlog_events: that wait already.
-        retention_h: how long Kafka keeps the events.
-        fan_out: consumer groups that read each event, this job's among them.
-        replication: copies that Kafka keeps.
-        state_keys: that joins and aggregations keep at a time.
-        bytes_per_key: of state for one key, the key included.
-        stateful_operators: one entry for each; a stream-stream join has more stores than others.
-        partition_in_mibps: what one partition takes from producers (secondary).
-        partition_out_mibps: what one partition gives to a consumer (secondary).
-        batch_overhead_s: what a micro-batch takes beside its rows.
+        events_per_s: average over a day.
+        event_bytes: size of one event as stored by Kafka, after compression.
+        events_per_slot_per_s: steady-state throughput of one slot; either this or `profile`.
+        profile: measured throughput; either this or `events_per_slot_per_s`.
+        peak_factor: peak rate over average rate.
+        utilisation: share of the throughput that the peak may use.
+        restart_s: duration of a restart, without processing.
+        catch_up_s: time within which the backlog of a restart must be drained, at the peak.
+        backlog_events: existing backlog.
+        retention_h: retention of the events in Kafka.
+        fan_out: consumer groups that read each event, including this job's.
+        replication: replicas in Kafka.
+        state_keys: keys in the state of joins and aggregations at any time.
+        bytes_per_key: state size of one key, including the key.
+        stateful_operators: one entry per operator; a stream-stream join has more stores than others.
+        partition_in_mibps: maximum ingress of one partition (secondary).
+        partition_out_mibps: maximum egress of one partition (secondary).
+        batch_overhead_s: fixed cost of a micro-batch in addition to its rows.
     """
 
     model_config = ConfigDict(frozen=True, strict=True, extra="forbid")
@@ -82,26 +82,26 @@ class Load(BaseModel):
 
     @property
     def state_bytes(self) -> int:
-        """Of the whole query, one version."""
+        """State of the whole query, one version."""
         return self.state_keys * self.bytes_per_key
 
     @property
     def operators(self) -> tuple[Literal["join", "other"], ...]:
-        """The stateful operators; where there is state, at least one."""
+        """The stateful operators; at least one if there is state."""
         return self.stateful_operators or (("other",) if self.state_bytes else ())
 
     def mibps(self, events_per_s: float) -> float:
-        """A rate of events in MiB/s."""
+        """Converts a rate of events to MiB/s."""
         return events_per_s * self.event_bytes / (1024 * 1024)
 
     def throughput(self, slots: int) -> float:
-        """Events a second that so many slots process in a steady state."""
+        """Steady-state throughput of this many slots, in events per second."""
         if self.events_per_slot_per_s is not None:
             return slots * self.events_per_slot_per_s
         assert self.profile is not None
         return self.profile.events_per_s(slots)
 
     def slots_for(self, events_per_s: float) -> int | None:
-        """The fewest slots that process a rate; None where `MOST_SLOTS` do not."""
+        """The minimum number of slots for a rate; None if `MOST_SLOTS` are not enough."""
         found = bisect_left(range(1, MOST_SLOTS + 1), events_per_s, key=self.throughput)
         return found + 1 if found < MOST_SLOTS else None

@@ -1,4 +1,4 @@
-"""The shapes that the plan for a load consists of; `penstock.sizing.load.planning` fills them."""
+"""The models of the plan for a load; computed by `penstock.sizing.load.planning`."""
 
 from __future__ import annotations
 
@@ -17,12 +17,12 @@ class _Planned(BaseModel):
 
 
 class ExecutorMemory(_Planned):
-    """What an executor needs for the load, in MiB.
+    """Memory of an executor for the load, in MiB.
 
     Args:
         heap_mib: ``spark.executor.memory``.
-        overhead_mib: ``spark.executor.memoryOverhead``, RocksDB's native memory included.
-        memory_mib: of the pod: both.
+        overhead_mib: ``spark.executor.memoryOverhead``, including RocksDB's native memory.
+        memory_mib: memory of the pod: the sum of both.
     """
 
     heap_mib: int
@@ -34,12 +34,12 @@ class LoadState(_Planned):
     """The state of joins and aggregations.
 
     Args:
-        backend: as asked, or chosen from the state's bytes.
+        backend: as requested, or chosen by the size of the state.
         chosen: whether it was chosen.
-        stores: of the query.
-        state_bytes: of the query, one version.
-        executor_heap_mib: of one executor's heap.
-        executor_native_mib: of one executor's overhead.
+        stores: state stores of the query.
+        state_bytes: state of the query, one version.
+        executor_heap_mib: heap used on one executor.
+        executor_native_mib: overhead used on one executor.
     """
 
     backend: Backend
@@ -51,17 +51,17 @@ class LoadState(_Planned):
 
 
 class LoadKafka(_Planned):
-    """The Kafka for the load; one of cluster and serverless, or none where no cluster carries it or none is planned.
+    """Kafka for the load: either a cluster or serverless, or none if no cluster carries it or none is planned.
 
     Args:
-        peak_in_mibps: from producers.
-        peak_out_mibps: to all consumers.
-        average_in_mibps: from producers.
-        partitions: of all topics, replicas not counted.
-        replication: copies of a partition.
-        retention_h: how long records stay.
-        cluster: with brokers.
-        serverless: without.
+        peak_in_mibps: peak ingress from producers.
+        peak_out_mibps: peak egress to all consumers.
+        average_in_mibps: average ingress from producers.
+        partitions: partitions of all topics, without replicas.
+        replication: replicas of a partition.
+        retention_h: retention of records.
+        cluster: cluster with brokers.
+        serverless: serverless cluster.
     """
 
     peak_in_mibps: float
@@ -75,26 +75,26 @@ class LoadKafka(_Planned):
 
 
 class LoadPlan(_Planned):
-    """What carries the load.
+    """The resources that carry the load.
 
     Args:
-        peak_events_per_s: the rate that is planned for.
-        target_events_per_s: what the slots must be able to process.
-        parallelism: tasks of a stage at the same time.
-        executors: that run them.
-        slots: of all the executors.
-        capacity_events_per_s: what the tasks process, as far as the topics' partitions let them read.
-        topic_partitions: of the topics that the job reads.
-        shuffle_partitions: pinned by the first run of a checkpoint.
-        trigger_s: from one micro-batch to the next; None: a bounded run.
-        max_offsets_per_trigger: of all topics together; None: a bounded run takes all there is.
-        catch_up_s: after a restart at the peak; None: never.
-        memory: what an executor needs.
-        state: of joins and aggregations.
-        checkpoint: what it writes; of a bounded run one a day.
+        peak_events_per_s: the peak rate.
+        target_events_per_s: required throughput of the slots.
+        parallelism: concurrent tasks of a stage.
+        executors: number of executors.
+        slots: slots of all executors.
+        capacity_events_per_s: throughput of the tasks, limited by the topics' partitions.
+        topic_partitions: partitions of the topics that the job reads.
+        shuffle_partitions: fixed by the first run of a checkpoint.
+        trigger_s: trigger interval; None: a bounded run.
+        max_offsets_per_trigger: for all topics together; None: a bounded run reads everything available.
+        catch_up_s: catch-up time after a restart at the peak; None: never.
+        memory: memory of an executor.
+        state: state of joins and aggregations.
+        checkpoint: checkpoint traffic; for a bounded run, one run per day.
         kafka: topics and brokers.
-        notes: what a reader should know, in sentences.
-        explain: each number with the rule and the inputs behind it; paths are relative to this plan.
+        notes: remarks for the reader, as sentences.
+        explain: each number with its rule and inputs; paths are relative to this plan.
     """
 
     peak_events_per_s: float

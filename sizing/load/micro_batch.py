@@ -1,4 +1,4 @@
-"""How large a micro-batch may be so that it is done before the next begins, and how many slots that takes."""
+"""The maximum size of a micro-batch that completes within the trigger interval, and the slots that it requires."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from penstock.sizing.load.target_rate import drain_rate
 
 
 def max_offsets(load: Load, capacity_events_per_s: float, trigger_s: float) -> int:
-    """The most events of a micro-batch that is processed within its trigger: capacity * (trigger - what a batch takes beside its rows).
+    """The maximum number of events of a micro-batch that completes within its trigger: capacity * (trigger - fixed cost of a batch).
 
     Returns:
         Events of all topics together, at least 1.
@@ -25,7 +25,7 @@ def least_trigger_s(load: Load, capacity_events_per_s: float) -> int | None:
 
 
 def slots_for_trigger(load: Load, trigger_s: float) -> int | None:
-    """The fewest slots whose bounded micro-batches drain the backlog of a restart in time; None where none do."""
+    """The minimum number of slots whose bounded micro-batches drain the backlog of a restart in time; None: no number does."""
     if trigger_s <= load.batch_overhead_s:
         return None
     needed = math.ceil(drain_rate(load) * trigger_s)

@@ -1,4 +1,4 @@
-"""What a reader of a plan for a load should know beyond its numbers, in one sentence each."""
+"""Notes of a plan for a load, one sentence each."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The parallelism for a load, and the partitions that feed it."""
+"""The parallelism for a load, and the partitions that it requires."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ from penstock.sizing.load.target_rate import needed_rate
 
 
 class NeededSlots(NamedTuple):
-    """The fewest slots for a load.
+    """The minimum number of slots for a load.
 
     Args:
         slots: 1 to `MOST_SLOTS`.
-        binding: ``target rate``, or ``trigger`` where bounded micro-batches need more slots to catch up.
-        enough: whether they carry the load; else they are the most there can be.
+        binding: ``target rate``, or ``trigger`` if bounded micro-batches need more slots to catch up.
+        enough: whether they carry the load; otherwise `slots` is the maximum.
     """
 
     slots: int
@@ -26,18 +26,18 @@ class NeededSlots(NamedTuple):
 
 
 class NeededPartitions(NamedTuple):
-    """The fewest partitions of a topic, and what they follow from."""
+    """The minimum number of partitions of a topic, and its binding constraint."""
 
     partitions: int
     binding: Literal["parallelism", "producers", "consumers"]
 
 
 def needed_slots(load: Load, trigger_s: float | None) -> NeededSlots:
-    """The fewest slots that reach the target rate and whose micro-batches drain a backlog in time.
+    """The minimum number of slots that reaches the target rate and whose micro-batches drain a backlog in time.
 
     Args:
         load: the load.
-        trigger_s: None for a bounded run, whose one batch has no limit.
+        trigger_s: None for a bounded run, whose single batch is unbounded.
     """
     by_rate = load.slots_for(needed_rate(load))
     if by_rate is None:
@@ -49,10 +49,11 @@ def needed_slots(load: Load, trigger_s: float | None) -> NeededSlots:
 
 
 def needed_partitions(load: Load, parallelism: int) -> NeededPartitions:
-    """The fewest partitions of a topic: one a task, and enough for what one partition takes and gives.
+    """The minimum number of partitions of a topic: one per task, and enough for the ingress and egress of one partition.
 
-    The rule rate / rate of one, for producers and for consumers, is secondary, as are the rates of one partition. It counts each topic with
-    the whole load, for a spec does not say how the load is spread.
+    The rule rate / rate of one partition, for producers and consumers, is secondary, as are the rates of one partition. Each topic is
+    counted
+    with the whole load, because a spec does not define how the load is distributed.
     """
     peak_mibps = load.mibps(load.peak_events_per_s)
     by: dict[Literal["parallelism", "producers", "consumers"], int] = {
@@ -65,5 +66,5 @@ def needed_partitions(load: Load, parallelism: int) -> NeededPartitions:
 
 
 def reading_tasks(job: JobShape, partitions: dict[str, int], parallelism: int) -> int:
-    """Tasks that have something to read: no more than the topics have partitions together."""
+    """Tasks with input: limited by the total number of partitions."""
     return min(parallelism, sum(partitions.values())) if job.topics else parallelism

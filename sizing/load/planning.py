@@ -1,4 +1,4 @@
-"""From a load to a plan, in one pure function."""
+"""From a load to a plan, as a pure function."""
 
 from __future__ import annotations
 
@@ -25,10 +25,11 @@ from penstock.sizing.state.stores import Backend, join_format, state_stores, sto
 
 
 def plan_load(load: Load, job: JobShape | None = None) -> LoadPlan:
-    """Works out what carries a load.
+    """Plans the resources for a load.
 
     Returns:
-        The plan. Where a target can't be met it is the nearest: `penstock.sizing.load.feasibility.load_violations` says what is not.
+        The plan. If a target is infeasible, it is the nearest plan, and `penstock.sizing.load.feasibility.load_violations` returns its
+        violations.
 
     Raises:
         UnknownBrokerType: SIZ-042, for the environment's broker type.
@@ -66,12 +67,12 @@ def plan_load(load: Load, job: JobShape | None = None) -> LoadPlan:
 
 
 def kafka_demand(load: Load, job: JobShape, partitions: int) -> KafkaDemand:
-    """What a load asks of Kafka.
+    """The demand of a load on Kafka.
 
     Args:
         load: the load.
-        job: with the environment's Kafka.
-        partitions: of all topics.
+        job: the job, with the environment's Kafka.
+        partitions: partitions of all topics.
     """
     peak = load.mibps(load.peak_events_per_s)
     return KafkaDemand(
@@ -87,7 +88,7 @@ def kafka_demand(load: Load, job: JobShape, partitions: int) -> KafkaDemand:
 
 
 def _batch_bytes(load: Load, limit: int | None, executors: int) -> int:
-    """An executor's share of the largest micro-batch; of a bounded run, which Spark reads piece by piece, that of ten seconds."""
+    """An executor's share of the largest micro-batch; for a bounded run, which Spark reads incrementally, ten seconds' worth."""
     events = load.peak_events_per_s * 10 if limit is None else limit
     return math.ceil(events * load.event_bytes / executors)
 
@@ -109,17 +110,18 @@ def _state(load: Load, job: JobShape, batch_bytes: int, shuffle: int, executors:
 
 
 def _backend(load: Load, job: JobShape, executors: int, heap_mib: int) -> Backend:
-    """RocksDB, unless joins of two streams alone keep a small state.
+    """RocksDB, unless all operators are stream-stream joins with a small state.
 
-    Keyed functions, other joins and triggers run on Spark's transformWithState, which takes RocksDB alone. Of an operator that is no join
-    of two streams nobody can tell here, nor of one that was not seen.
+    Keyed functions, other joins and triggers run on Spark's transformWithState, which requires RocksDB. Operators other than
+    stream-stream
+    joins, and operators that were not found in the app, could be among them.
     """
     on_the_heap = {*load.operators, *job.app_operators} == {"join"}
     return chosen_backend(load.state_bytes, executors, heap_mib) if on_the_heap else "rocksdb"
 
 
 def _checkpoint(load: Load, job: JobShape, state: LoadState, limit: int | None) -> CheckpointTraffic:
-    """A bounded run is taken for one a day, of one batch."""
+    """A bounded run is assumed to run once a day, in one batch."""
     trigger_s = float(SECONDS_PER_DAY) if job.trigger_s is None else job.trigger_s
     keys = min(load.state_keys, math.ceil(load.events_per_s * trigger_s), limit or load.state_keys)
     settings = CheckpointSettings(backend=state.backend, incremental=job.incremental)

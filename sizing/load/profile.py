@@ -1,4 +1,4 @@
-"""A measured profile: how many events a second a job processes with how many slots."""
+"""A measured profile: throughput of a job by number of slots."""
 
 from __future__ import annotations
 
@@ -16,19 +16,19 @@ class _Measured(BaseModel):
 
 
 class ProfilePoint(_Measured):
-    """One measurement: so many slots processed so many events a second, in a steady state and without lag."""
+    """One measurement: steady-state throughput of a number of slots, without lag."""
 
     slots: Annotated[int, Field(ge=1, le=32_768)]
     events_per_second: _Rate
 
 
 class Profile(_Measured):
-    """What was measured of one job.
+    """The measurements of one job.
 
     Args:
-        date: of the measurement, ISO text.
-        source: what was measured where, for people.
-        points: by rising slots.
+        date: ISO date of the measurement.
+        source: what was measured and where, for display.
+        points: in ascending order of slots.
     """
 
     date: str = ""
@@ -44,11 +44,13 @@ class Profile(_Measured):
         return self
 
     def events_per_s(self, slots: int) -> float:
-        """What so many slots process.
+        """Throughput of this many slots.
 
-        Between two points on the line through them; below the first in proportion; above the last as the last two points go on, but a slot
-        never adds more than those of the last point did on average. A point that lies below one with fewer slots counts as that one: a
-        measurement that was disturbed must not make a larger plan look worse.
+        Linear between two points; proportional below the first; above the last extrapolated from the last two points, but a slot never
+        adds more
+        than the average slot of the last point. A point below one with fewer slots is raised to that one: a disturbed measurement must
+        not make a
+        larger plan look worse.
         """
         best = 0.0
         before_slots, before = 0, 0.0
@@ -62,5 +64,5 @@ class Profile(_Measured):
 
     @property
     def measured_slots(self) -> int:
-        """The most slots that were measured; what lies above is extrapolated."""
+        """The highest measured number of slots; values above are extrapolated."""
         return self.points[-1].slots

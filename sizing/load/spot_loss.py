@@ -1,4 +1,4 @@
-"""What the loss of spot nodes costs: the lag, how long it lasts, and whether a drain ends before the node is gone."""
+"""The effect of losing spot nodes: the lag, its duration, and whether a drain completes before the node is terminated."""
 
 from __future__ import annotations
 
@@ -11,15 +11,15 @@ from pydantic.alias_generators import to_camel
 from penstock.sizing.load.load import Load
 from penstock.sizing.load.target_rate import catch_up_s
 
-# Secondary: from a pending pod to a node that runs it, for EKS with AL2023 about a minute; an input, for images and DaemonSets differ.
+# Secondary: from a pending pod to a ready node, about a minute for EKS with AL2023; an input, because images and DaemonSets differ.
 DEFAULT_BOOT_S = 60.0
-# Ours: the executor's pod and its JVM until it takes tasks, the image being on the node.
+# Ours: start of the executor's pod and JVM until it accepts tasks, with the image already on the node.
 DEFAULT_EXECUTOR_START_S = 20.0
-# Secondary: Amazon S3, "Performance design patterns": one connection reads 85 to 90 MB/s; one a task reads state.
+# Secondary: Amazon S3, "Performance design patterns": one connection reads 85 to 90 MB/s; each task reads state over one connection.
 DEFAULT_RELOAD_MB_PER_S = 85.0
-# Source: EC2's documentation: the interruption notice comes two minutes before, best effort.
+# Source: EC2's documentation: the interruption notice is issued two minutes in advance, best effort.
 NOTICE_S = 120.0
-# Ours: from EventBridge over the queue to Karpenter's drain; it asks for messages all the time.
+# Ours: from EventBridge through the queue to Karpenter's drain; Karpenter polls continuously.
 DEFAULT_REACTION_S = 10.0
 # Source: Spark 4.1, spark.kubernetes.executor.terminationGracePeriodSeconds.
 GRACE_S = 30.0
@@ -32,19 +32,19 @@ class _Found(BaseModel):
 
 
 class SpotFleet(BaseModel):
-    """The executors and the spot nodes that they run on.
+    """The executors and their spot nodes.
 
     Args:
-        executors: of the job.
-        slots_per_executor: task slots of one.
-        parallelism: tasks that have something to do at a time.
-        nodes: that the executors are spread over.
-        on_nodes: executors on each of them, where that is known; empty: spread evenly. Executors beyond their sum are safe.
-        trigger_s: the longest micro-batch; the one that runs when a node goes is done anew.
-        state_bytes: of the whole query; what the lost executors had of it is read again.
-        boot_s: until a new node is there.
-        executor_start_s: until a new executor takes tasks.
-        reload_mb_per_s: that one task reads of a checkpoint, 10^6 bytes a second.
+        executors: executors of the job.
+        slots_per_executor: task slots of one executor.
+        parallelism: concurrently busy tasks.
+        nodes: nodes that run the executors.
+        on_nodes: executors on each node, if known; empty: spread evenly. Executors beyond their sum are not affected.
+        trigger_s: the longest micro-batch; the one running when a node is lost is repeated.
+        state_bytes: state of the whole query; the lost executors' share is read again.
+        boot_s: time until a replacement node is ready.
+        executor_start_s: time until a new executor accepts tasks.
+        reload_mb_per_s: rate at which one task reads a checkpoint, 10^6 bytes per second.
     """
 
     model_config = ConfigDict(frozen=True, strict=True, extra="forbid")
@@ -62,17 +62,17 @@ class SpotFleet(BaseModel):
 
 
 class LossOutcome(_Found):
-    """What becomes of the lag when nodes are lost at the load's peak.
+    """The lag after nodes are lost at the load's peak.
 
     Args:
-        lost_nodes: of the fleet.
-        lost_executors: at most, the nodes being those with the most executors.
-        left_events_per_s: what the others process until there are new ones.
-        stall_s: nothing new is processed: the batch is done anew and state is read again.
-        short_s: until the new executors take tasks.
-        lag_events: the most that wait.
-        lag_s: how old the oldest of them is, about: the lag over the rate.
-        recovery_s: from the new executors on until nothing waits; None: never.
+        lost_nodes: number of lost nodes.
+        lost_executors: maximum number of lost executors, assuming the nodes with the most executors.
+        left_events_per_s: throughput of the remaining executors until replacements start.
+        stall_s: time without progress: the batch is repeated and state is read again.
+        short_s: time until the new executors accept tasks.
+        lag_events: maximum lag in events.
+        lag_s: approximate age of the oldest waiting event: the lag over the rate.
+        recovery_s: time from the start of the new executors until the lag is 0; None: never.
     """
 
     lost_nodes: int
@@ -86,14 +86,15 @@ class LossOutcome(_Found):
 
 
 class DrainOutcome(_Found):
-    """Whether an executor's tasks and blocks are safe before its node is gone.
+    """Whether an executor's tasks and blocks are migrated before its node is terminated.
 
     Args:
-        needed_s: the longest task and the moving of blocks.
-        available_s: from the SIGTERM to the end of the pod's grace period or of the notice; 0 where decommissioning is off, for then the
-            executor ends at once.
-        fits: whether the first is at most the second.
-        grace_s: the grace period with which it would fit; None: no period fits into the notice.
+        needed_s: time for the longest task and the migration of blocks.
+        available_s: time from the SIGTERM to the end of the pod's grace period or of the notice; 0 if decommissioning is off, because
+            the
+            executor then exits immediately.
+        fits: whether `needed_s` is at most `available_s`.
+        grace_s: the grace period that would suffice; None: no period within the notice does.
     """
 
     needed_s: float
@@ -103,14 +104,14 @@ class DrainOutcome(_Found):
 
 
 def loss(load: Load, fleet: SpotFleet, lost_nodes: int) -> LossOutcome:
-    """What becomes of the lag when nodes are lost at once, at the load's peak.
+    """Computes the lag when nodes are lost simultaneously, at the load's peak.
 
-    A micro-batch query commits every batch, so a loss costs at most the batch that runs, and the reading of the state that was lost.
+    A micro-batch query commits every batch, so a loss costs at most the running batch and reading the lost state again.
 
     Args:
         load: the load.
         fleet: the executors and their nodes.
-        lost_nodes: 0 or more; more than there are counts as all.
+        lost_nodes: 0 or more; capped at the number of nodes.
     """
     lost = min(lost_nodes, fleet.nodes)
     executors = _lost_executors(fleet, lost)
@@ -142,14 +143,14 @@ def drain(
     notice_s: float = NOTICE_S,
     reaction_s: float = DEFAULT_REACTION_S,
 ) -> DrainOutcome:
-    """Whether a drain ends in time.
+    """Computes whether a drain completes in time.
 
     Args:
-        task_s: the longest task: at most a micro-batch.
-        blocks_s: for cached and shuffle blocks to move; a streaming query has few.
-        decommission: ``spark.decommission.enabled``; off by default, and then the tasks are lost and run again elsewhere.
+        task_s: duration of the longest task: at most a micro-batch.
+        blocks_s: time to migrate cached and shuffle blocks; a streaming query has few.
+        decommission: ``spark.decommission.enabled``; off by default, in which case tasks are lost and run again elsewhere.
         grace_s: ``spark.kubernetes.executor.terminationGracePeriodSeconds``.
-        notice_s: from the notice to the end of the node.
+        notice_s: from the notice to the termination of the node.
         reaction_s: from the notice to the SIGTERM.
     """
     needed = task_s + blocks_s
@@ -160,13 +161,13 @@ def drain(
 
 
 def _lost_executors(fleet: SpotFleet, lost_nodes: int) -> int:
-    """Those of the nodes that have the most."""
+    """Executors on the nodes with the most of them."""
     on_nodes = fleet.on_nodes or (-(-fleet.executors // fleet.nodes),) * fleet.nodes
     return min(fleet.executors, sum(sorted(on_nodes, reverse=True)[:lost_nodes]))
 
 
 def _stall_s(fleet: SpotFleet, lost: int, left_slots: int, arrival_s: float) -> float:
-    """One batch anew, and the lost state read by the tasks that are left; with none left, by the new ones once they are there."""
+    """Repeats one batch, with the lost state read by the remaining tasks, or by the new ones once started if none remain."""
     lost_bytes = fleet.state_bytes * lost / fleet.executors
     readers = left_slots or fleet.executors * fleet.slots_per_executor
     reload_s = lost_bytes / (readers * fleet.reload_mb_per_s * 1_000_000)
