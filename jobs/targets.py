@@ -154,13 +154,13 @@ def _setting(value: str | int | float | bool) -> str:
 
 
 def _notes(spec_file: SpecFile, module: AppModule) -> tuple[str, ...]:
-    # Of one that wins over the load the plan speaks: it knows what the load takes.
+    # Of one that overrides the load the plan speaks: it knows what the load takes.
     spec = spec_file.job.spec
     if module.parallelism is None or spec.load is not None:
         return ()
     here = f"PARALLELISM = {module.parallelism} in {module.path}:{module.parallelism_line}"
     place = spec_file.document.place((*_SPEC, "parallelism"))
-    return (f"{here} wins over parallelism: {spec.parallelism} in {place}",)
+    return (f"{here} overrides parallelism: {spec.parallelism} in {place}",)
 
 
 def _origins(spec_file: SpecFile) -> dict[str, Origin]:

@@ -186,7 +186,7 @@ class Driver:
     def _refuse_a_socket_that_goes_on(self) -> None:
         sockets = [name for name, source in self._spec.job.spec.sources.items() if isinstance(source, FromSocket)]
         if sockets and self._checkpoint.last_record().batch >= 0:
-            fix = "delete the objects below the checkpoint and restart; to resume without data loss, read from Kafka"
+            fix = "give the job a new metadata.name to start with an empty checkpoint; to resume without data loss, read from Kafka"
             raise SocketHasNoPast(path=f"spec.sources.{sockets[0]}.socket", given=self._checkpoint.uri, need="no checkpoint", fix=fix)
 
     def _commits(self, offsets: Mapping[str, Offsets]) -> OffsetCommits | None:

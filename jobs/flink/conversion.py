@@ -83,7 +83,7 @@ def conversion(file: DeploymentFile) -> Conversion:
         Note(field=LEFTOVER, path=dotted(path), line=_line(file, path), given=given, text=words) for path, given, words in leftovers(file)
     ]
     notes = (*made.notes, *sorted(left, key=lambda note: note.line or 0))
-    head = f"The job spec that replaces the FlinkDeployment {made.flink.name}. Sources and sinks are still to be written."
+    head = f"The job spec that replaces the FlinkDeployment {made.flink.name}. Sources and sinks are to be added."
     return Conversion(
         text=spec_text(head, made.document, notes),
         document=made.document,
@@ -162,43 +162,41 @@ class _Maker:
         slots = self._doc.read(_SLOTS, whole_number, 1)
         self._doc.paths["executor.slots"] = self._doc.places.get(_SLOTS, CONFIGURATION)
         if slots > MAX_SLOTS:
-            self._doc.fault(BadValue(need=f"at most {MAX_SLOTS} slots", fix="mend the number"), self._doc.places[_SLOTS])
+            self._doc.fault(BadValue(need=f"at most {MAX_SLOTS} slots", fix="use a number in range"), self._doc.places[_SLOTS])
         if _SLOTS not in self._doc.places:
-            self._doc.note("executor", (), f"{_SLOTS} is not given: Flink's default is 1 slot")
+            self._doc.note("executor", (), f"{_SLOTS} is not set: Flink's default is 1 slot")
         return min(slots, MAX_SLOTS)
 
     def _parallelism(self, slots: int) -> int:
         """The operator's order: the replicas of the TaskManagers, the autoscaler's overrides, the job's own."""
         job, replicas = self._doc.spec.job, (self._doc.spec.task_manager or TaskManager()).replicas
         self._doc.note(
-            "parallelism", (), "a parallelism in the Flink job's code (env.setParallelism) wins over this one: if it has one, write that"
+            "parallelism",
+            (),
+            "a parallelism set in the Flink job's code (env.setParallelism) takes precedence: if there is one, use it here",
         )
         at: Path_ = (*SPEC, "job", "parallelism")
         parallelism = job.parallelism
         if replicas is not None:
             at, parallelism = (*SPEC, "taskManager", "replicas"), replicas * slots
-            self._doc.note(
-                "parallelism", at, f"{replicas} TaskManagers x {slots} slots; the operator then takes no notice of job.parallelism"
-            )
+            self._doc.note("parallelism", at, f"{replicas} TaskManagers x {slots} slots; the operator then ignores job.parallelism")
         elif overrides := self._overrides():
             at, parallelism = self._doc.places[_OVERRIDES], max(overrides)
-            self._doc.note(
-                "parallelism", at, "the largest of the autoscaler's parallelisms, which the operator takes before job.parallelism"
-            )
+            self._doc.note("parallelism", at, "the largest of the autoscaler's overrides, which the operator prefers to job.parallelism")
         self._doc.paths["parallelism"] = at
         if parallelism > MAX_PARALLELISM:
             self._doc.fault(
-                BadValue(need=f"a parallelism of at most {MAX_PARALLELISM}; this makes {parallelism}", fix="mend the number"), at
+                BadValue(need=f"a parallelism of at most {MAX_PARALLELISM}; this results in {parallelism}", fix="use a number in range"), at
             )
         elif parallelism < 1:
             self._missing_parallelism(at)
         if "parallelism.default" in self._doc.places:
-            self._doc.note("parallelism", self._doc.places["parallelism.default"], "the operator writes the job's parallelism over it")
+            self._doc.note("parallelism", self._doc.places["parallelism.default"], "overwritten by the operator with the job's parallelism")
         return min(max(1, parallelism), MAX_PARALLELISM)
 
     def _missing_parallelism(self, at: Path_) -> None:
         default = self._doc.settings.get("parallelism.default", "1")
-        need = "job.parallelism of at least 1, as the operator asks; it takes no notice of parallelism.default"
+        need = "job.parallelism of at least 1, as the operator requires; it ignores parallelism.default"
         self._doc.fault(MissingField(need=need, fix=f"parallelism: {shown(default).strip(chr(34))}"), at)
 
     def _overrides(self) -> list[int]:
@@ -222,23 +220,27 @@ class _Maker:
                 if interval_ms
                 else "no checkpoints by configuration"
             )
-            self._doc.note("trigger", path, f"{words}; a shorter trigger gives fresher results, for more objects written")
+            self._doc.note("trigger", path, f"{words}; a shorter trigger reduces latency, at the cost of more objects written")
             return interval_ms or None
         if self._doc.spec.job.upgrade_mode == "last-state":
             self._doc.note(
                 "trigger",
                 (),
-                "the operator's checkpoint interval for last-state where none is given; a shorter trigger gives fresher results",
+                "the operator's default checkpoint interval for last-state; a shorter trigger reduces latency",
             )
             return OPERATORS_CHECKPOINT_INTERVAL_MS
-        self._doc.note("trigger", (), f"{_INTERVAL} is not given, so the trigger is Penstock's default of 10s; the job's code may set one")
+        self._doc.note(
+            "trigger", (), f"{_INTERVAL} is not set, so the trigger is Penstock's default of 10s; the job's code may set an interval"
+        )
         return None
 
     def _state(self) -> tuple[Any, dict[str, Any]]:
         key = next((key for key in _BACKEND if key in self._doc.places), None)
         incremental = next((self._doc.read(key, boolean, False) for key in _INCREMENTAL if key in self._doc.places), False)
         if key is None:
-            self._doc.note("state", (), "no state backend is given: Flink's default is hashmap, on the heap; its code may set another")
+            self._doc.note(
+                "state", (), "no state backend is set: Flink's default is hashmap, on the heap; the job's code may set another one"
+            )
             return "hashmap", {"backend": "memory", "incremental": False}
         name = self._doc.settings[key].strip()
         backend = _BACKENDS.get(name.lower()) or (
@@ -248,15 +250,15 @@ class _Maker:
             self._doc.note(
                 "state",
                 self._doc.places[key],
-                "on the JVM's heap in both; Spark keeps each version of the state that it may go back to",
+                "on the JVM heap in both; Spark keeps every version of the state that it may roll back to",
             )
             return "hashmap", {"backend": "memory", "incremental": False}
         bounded = "spark.sql.streaming.stateStore.rocksdb.boundedMemoryUsage"
-        words = f"RocksDB's native memory lies in the pod's overhead, unbounded unless sparkConf has {bounded}"
+        words = f"RocksDB's native memory is part of the pod's overhead, unbounded unless sparkConf sets {bounded}"
         self._doc.note(
             "state",
             self._doc.places[key],
-            words if backend == "rocksdb" else f"no backend that Spark has; rocksdb is the nearest. {words}",
+            words if backend == "rocksdb" else f"not available in Spark; rocksdb is the closest backend. {words}",
         )
         return backend, {"backend": "rocksdb", "incremental": incremental}
 
@@ -264,15 +266,17 @@ class _Maker:
         most = self._doc.read("pipeline.max-parallelism", whole_number, max_parallelism(parallelism))
         if "pipeline.max-parallelism" in self._doc.places:
             at = self._doc.places["pipeline.max-parallelism"]
-            self._doc.note("parallelism", at, "in Spark the shuffle partitions of the first run bound the spread of the state")
+            self._doc.note("parallelism", at, "in Spark, the shuffle partitions of the first run limit the parallelism of the state")
             if not parallelism <= most <= MAX_PARALLELISM:
-                self._doc.fault(Contradiction(need=f"from the parallelism, {parallelism}, to {MAX_PARALLELISM}", fix="mend the number"), at)
+                self._doc.fault(
+                    Contradiction(need=f"from the parallelism, {parallelism}, to {MAX_PARALLELISM}", fix="use a number in range"), at
+                )
         return most
 
     def _about_the_app(self) -> None:
         job = self._doc.spec.job
         what = " of ".join(shown(part) for part in (job.entry_class, job.jar_uri) if part) or "the Flink job's jar"
-        words = f"a Python module that has yet to be written: it declares the sources, queries and sinks that {what} has in its code"
+        words = f"a Python module to be written: it declares the sources, queries and sinks that {what} has in its code"
         for name in ("entryClass", "jarURI"):
             if name in self._doc.file.document.data["spec"]["job"]:
                 self._doc.note("app", (*SPEC, "job", name), words)
@@ -280,24 +284,24 @@ class _Maker:
         else:
             self._doc.note("app", (*SPEC, "job"), words)
         if job.args:
-            self._doc.note("app", (*SPEC, "job", "args"), "an app gets no arguments: what they say goes into the app or the spec")
+            self._doc.note("app", (*SPEC, "job", "args"), "an app has no arguments: move them to the app or to spec.parameters")
 
     def _about_the_job(self) -> None:
         job, document = self._doc.spec.job, self._doc.file.document
         if "upgradeMode" not in document.data["spec"]["job"]:
-            self._doc.note("upgradeMode", (), "not given: the operator's default is stateless")
+            self._doc.note("upgradeMode", (), "not set: the operator's default is stateless")
         if job.state == "suspended":
             self._doc.note(
-                "upgradeMode", (*SPEC, "job", "state"), "a spec has no state: a job runs from its deployment until `penstock stop`"
+                "upgradeMode", (*SPEC, "job", "state"), "a spec has no state: a deployed job runs until it is removed from its environment"
             )
         if _version(self._doc.spec.flink_version) < (1, 17):
-            words = "the memory here is that of Flink 1.20; older releases bound the network memory to 1g unless told otherwise"
+            words = "memory as in Flink 1.20; older releases limit the network memory to 1g by default"
             self._doc.note("executor", (*SPEC, "flinkVersion"), words)
         self._doc.note("metadata", (), _STATE_IS_LEFT)
 
 
 _STATE_IS_LEFT = (
-    "Flink's checkpoints and savepoints can't be read by Spark: the first run starts with empty state, so let it read enough of the past"
+    "Spark cannot read Flink's checkpoints and savepoints: the first run starts with empty state, so let it read enough history"
 )
 
 
@@ -328,7 +332,7 @@ def _targets(made: _Made) -> Targets:
     flink = made.flink
     return Targets(
         parallelism=Parallelism(value=flink.parallelism),
-        operators=Operators(count=1, counted_from="a FlinkDeployment names no operators: counted as one"),
+        operators=Operators(count=1, counted_from="a FlinkDeployment does not list operators: counted as one"),
         executor=ExecutorTarget(slots=flink.slots, cpu_millicores=flink.task_manager_cpu_millicores, memory_mib=flink.task_manager.pod_mib),
         driver=DriverTarget(cpu_millicores=flink.job_manager_cpu_millicores, memory_mib=flink.job_manager.pod_mib),
         origins=made.origins,

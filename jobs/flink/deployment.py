@@ -155,7 +155,7 @@ def understand(document: Document, path: Path) -> DeploymentFile:
     faults: list[PenstockError] = []
     for key, text, place in _flattened(deployment.spec.flink_configuration or {}, (), CONFIGURATION):
         if key in places:
-            fault = Contradiction(need=f"the key {key} once; it stands as {dotted(places[key])} already", fix="keep one of the two")
+            fault = Contradiction(need=f"the key {key} once; it is already defined as {dotted(places[key])}", fix="remove one of them")
             faults.append(document.locate(fault, place))
         configuration[key], places[key] = text, place
     raise_all(faults)
@@ -196,17 +196,15 @@ def _refuse_other_kinds(document: Document) -> None:
     kind = data.get("kind")
     if kind == "FlinkSessionJob":
         need = "a FlinkDeployment in application mode; a FlinkSessionJob shares the TaskManagers of its session cluster"
-        fix = "write a FlinkDeployment with this job under spec.job, and what it takes of the session's memory, CPU and slots"
+        fix = "write a FlinkDeployment with this job under spec.job, with its share of the session's memory, CPU and slots"
         raise document.locate(FlinkSession(need=need, fix=fix), ("kind",))
     if kind != "FlinkDeployment":
-        fix = (
-            "take its template's spec as a FlinkDeployment" if kind == "FlinkBlueGreenDeployment" else "name the FlinkDeployment's own file"
-        )
+        fix = "use its template's spec as a FlinkDeployment" if kind == "FlinkBlueGreenDeployment" else "specify the FlinkDeployment's file"
         raise document.locate(NotAFlinkDeployment(need="kind: FlinkDeployment", fix=fix), ("kind",))
     if data.get("apiVersion") != API_VERSION:
-        raise document.locate(NotAFlinkDeployment(need=f"apiVersion: {API_VERSION}", fix="write the operator's version"), ("apiVersion",))
+        raise document.locate(NotAFlinkDeployment(need=f"apiVersion: {API_VERSION}", fix="use the operator's apiVersion"), ("apiVersion",))
     if isinstance(data.get("spec"), dict) and data["spec"].get("job") is None:
-        need = "spec.job; a deployment without it is a session cluster, which is sized for many jobs"
+        need = "spec.job; a deployment without it is a session cluster for many jobs"
         fix = "write one FlinkDeployment with spec.job for each of its jobs, and size each"
         raise document.locate(FlinkSession(need=need, fix=fix), ("spec", "job"))
 
@@ -245,4 +243,4 @@ def _text(value: object) -> str:
         return "" if value is None else json.dumps(value, ensure_ascii=False, default=str)
     except ValueError:
         # Python writes no numbers of more than 4300 digits, and Flink reads none.
-        return "a number that is too long to show"
+        return "a number too long to display"

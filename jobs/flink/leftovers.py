@@ -30,23 +30,25 @@ READ_KEYS = {
     "execution.checkpointing.interval",
 }
 
-_POD_TEMPLATE = "labels, volumes, sidecars, node selectors and tolerations are the environment's (its NodePools and the driver's manifest)"
-_SAVEPOINT = "Spark can't read Flink's savepoints: the first run starts with empty state, from the offsets that the sources name"
+_POD_TEMPLATE = (
+    "labels, volumes, sidecars, node selectors and tolerations come from the environment (its NodePools and the driver's manifest)"
+)
+_SAVEPOINT = "Spark cannot read Flink's savepoints: the first run starts with empty state, from the sources' starting offsets"
 # Field of the deployment -> what becomes of it.
 _FIELDS: dict[Path_, str] = {
-    ("status",): "what the operator reports, no part of the wish",
-    (*SPEC, "flinkVersion"): "Spark's version is the image's",
+    ("status",): "reported by the operator, not part of the desired state",
+    (*SPEC, "flinkVersion"): "the Spark version is that of the image",
     (*SPEC, "mode"): "Spark's driver starts its executors itself, as Flink does in native mode",
-    (*SPEC, "image"): "the driver's and the executors' image is the environment's",
-    (*SPEC, "imagePullPolicy"): "goes with the image, which is the environment's",
-    (*SPEC, "serviceAccount"): "the driver has a service account and a role of its own, made from the sources and sinks",
-    (*SPEC, "ingress"): "no user interface is published; Spark's is reached by a port-forward to the driver's pod",
+    (*SPEC, "image"): "the image of driver and executors comes from the environment",
+    (*SPEC, "imagePullPolicy"): "belongs to the image, which comes from the environment",
+    (*SPEC, "serviceAccount"): "the driver has its own service account and IAM role, derived from the sources and sinks",
+    (*SPEC, "ingress"): "no UI is exposed; use a port-forward to the driver pod for the Spark UI",
     (*SPEC, "podTemplate"): _POD_TEMPLATE,
     (*SPEC, "jobManager", "podTemplate"): _POD_TEMPLATE,
     (*SPEC, "taskManager", "podTemplate"): _POD_TEMPLATE,
-    (*SPEC, "logConfiguration"): "Spark's log4j2.properties is the image's",
+    (*SPEC, "logConfiguration"): "log4j2.properties is part of the image",
     (*SPEC, "restartNonce"): "a restart is a deployment of the same spec",
-    (*SPEC, "job", "savepointTriggerNonce"): "savepoints are asked for on the command line, not in the spec",
+    (*SPEC, "job", "savepointTriggerNonce"): "savepoints are not supported yet; every micro-batch commits a checkpoint",
     (*SPEC, "job", "checkpointTriggerNonce"): "every micro-batch commits a checkpoint",
     (*SPEC, "job", "savepointRedeployNonce"): _SAVEPOINT,
     (*SPEC, "job", "initialSavepointPath"): _SAVEPOINT,
@@ -54,51 +56,51 @@ _FIELDS: dict[Path_, str] = {
         *SPEC,
         "job",
         "allowNonRestoredState",
-    ): "before an upgrade the new code is held against the stored state, and what does not fit is refused",
-    (*SPEC, "job", "autoscalerResetNonce"): "there is no autoscaler to reset",
-    (*SPEC, "jobManager", "resource", "ephemeralStorage"): "the size of a node's disk is the environment's",
+    ): "not supported: state is not checked before an upgrade; Spark fails at startup if the query does not match its checkpoint",
+    (*SPEC, "job", "autoscalerResetNonce"): "there is no autoscaler",
+    (*SPEC, "jobManager", "resource", "ephemeralStorage"): "the disk size of nodes comes from the environment",
     (
         *SPEC,
         "taskManager",
         "resource",
         "ephemeralStorage",
-    ): "shuffle files and RocksDB lie on the node's disk, whose size is the environment's",
+    ): "shuffle files and RocksDB use the node's disk, whose size comes from the environment",
 }
 # Beginning of a Flink key -> what becomes of it; the longest that fits is taken.
 _KEYS = {
-    "high-availability": "one driver runs as a StatefulSet, and the checkpoint on S3 holds what HA metadata held; nothing stands by",
+    "high-availability": "a single driver runs as a StatefulSet without standby, and the checkpoint on S3 replaces HA metadata",
     "state.backend.rocksdb.": "RocksDB is tuned with spark.sql.streaming.stateStore.rocksdb.* in sparkConf",
-    "state.checkpoints.dir": "the checkpoint's bucket is the environment's",
-    "execution.checkpointing.dir": "the checkpoint's bucket is the environment's",
-    "state.savepoints.dir": "savepoints lie in the environment's bucket",
-    "execution.checkpointing.savepoint-dir": "savepoints lie in the environment's bucket",
+    "state.checkpoints.dir": "the checkpoint bucket comes from the environment",
+    "execution.checkpointing.dir": "the checkpoint bucket comes from the environment",
+    "state.savepoints.dir": "savepoints are not supported yet",
+    "execution.checkpointing.savepoint-dir": "savepoints are not supported yet",
     "state.": "Spark's state stores are set with spark.sql.streaming.stateStore.* in sparkConf",
-    "execution.checkpointing.mode": "exactly-once or at-least-once is a sink's: see each sink's delivery",
-    "execution.checkpointing.": "Spark commits each micro-batch; there are no barriers to align and no pauses to set",
-    "execution.": "how Flink runs a job; the trigger is all that a micro-batch engine has of it",
-    "restart-strategy": "Kubernetes restarts the driver, which goes on from its last commit",
-    "job.autoscaler.": "open-source Structured Streaming does not follow the rate: the parallelism stays; size it for the peak",
+    "execution.checkpointing.mode": "exactly-once or at-least-once is set per sink: see each sink's guarantee",
+    "execution.checkpointing.": "Spark commits each micro-batch; there are no barriers or minimum pauses to configure",
+    "execution.": "Flink's execution; a micro-batch engine has only the trigger",
+    "restart-strategy": "Kubernetes restarts the driver, which resumes from its last commit",
+    "job.autoscaler.": "open-source Structured Streaming does not autoscale: the parallelism is fixed; size it for the peak",
     "jobmanager.scheduler": "the number of executors is fixed",
     "scheduler-mode": "the number of executors is fixed",
-    "kubernetes.operator.": "a setting of the Flink operator, which no longer has the job",
-    "kubernetes.": "pods and nodes are the environment's; a pod's own settings are spark.kubernetes.* in sparkConf",
-    "metrics.": "Spark reports its metrics by spark.metrics.conf.* in sparkConf",
-    "s3.": "S3 is reached as s3a with the driver's role; other settings are spark.hadoop.fs.s3a.* in sparkConf",
-    "fs.": "S3 is reached as s3a with the driver's role; other settings are spark.hadoop.fs.s3a.* in sparkConf",
+    "kubernetes.operator.": "a setting of the Flink operator, which no longer manages the job",
+    "kubernetes.": "pods and nodes come from the environment; pod settings are spark.kubernetes.* in sparkConf",
+    "metrics.": "Spark metrics are configured with spark.metrics.conf.* in sparkConf",
+    "s3.": "S3 is accessed through s3a with the driver's role; other settings are spark.hadoop.fs.s3a.* in sparkConf",
+    "fs.": "S3 is accessed through s3a with the driver's role; other settings are spark.hadoop.fs.s3a.* in sparkConf",
     "env.java.opts": "JVM options are spark.driver.extraJavaOptions and spark.executor.extraJavaOptions in sparkConf",
     "env.": "environment variables are spark.executorEnv.* in sparkConf",
     "table.": "a setting of Flink SQL; Spark's are spark.sql.* in sparkConf",
-    "python.": "Python's workers have their memory in the overhead; their environment is the image's",
+    "python.": "the memory of Python workers is part of the overhead; their environment is that of the image",
     "pipeline.": "a setting of Flink's job graph",
     "rest.": "Flink's REST interface; Spark's user interface has spark.ui.* in sparkConf",
     "web.": "Flink's user interface; Spark's has spark.ui.* in sparkConf",
     "taskmanager.network.": "Spark moves data between stages through files on the node's disk, not through network buffers",
-    "taskmanager.": "a setting of the TaskManager that an executor does not have",
-    "jobmanager.": "a setting of the JobManager that a driver does not have",
+    "taskmanager.": "a TaskManager setting without an equivalent for executors",
+    "jobmanager.": "a JobManager setting without an equivalent for the driver",
 }
-_SHARE = "shares out Flink's process; Penstock splits the pod into heap and overhead, which sparkConf can change"
-_UNKNOWN_KEY = "has no counterpart that is known here; carry it over by hand if the job needs it"
-_UNKNOWN_FIELD = "a field that is not known here; nothing of it is in the spec"
+_SHARE = "divides Flink's process memory; Penstock splits the pod into heap and overhead, configurable in sparkConf"
+_UNKNOWN_KEY = "has no known counterpart; migrate it manually if the job needs it"
+_UNKNOWN_FIELD = "unknown field; not included in the spec"
 
 
 def leftovers(file: DeploymentFile) -> Iterator[tuple[Path_, str, str]]:
@@ -115,7 +117,7 @@ def leftovers(file: DeploymentFile) -> Iterator[tuple[Path_, str, str]]:
     for name in mapping_at(file.document, ("metadata",)):
         if name != "name":
             place = ("metadata", name)
-            yield place, file.document.given(place), "the namespace and the labels are the environment's"
+            yield place, file.document.given(place), "namespace and labels come from the environment"
     for key, place in file.places.items():
         if key not in READ_KEYS:
             yield place, shown(file.configuration[key]), _words(key)

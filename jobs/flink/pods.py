@@ -65,7 +65,7 @@ class FlinkPods:
         if manager.replicas is not None and manager.replicas > 1:
             at = (*SPEC, "jobManager", "replicas")
             self._doc.note(
-                "driver", at, "one driver runs and none stands by; Kubernetes starts it again, and it goes on from the last commit"
+                "driver", at, "a single driver runs without standby; Kubernetes restarts it, and it resumes from the last commit"
             )
         # Source: Flink 1.20.3, kubernetes.jobmanager.cpu.amount defaults to 1.0.
         cpu = self._cpu("jobManager", manager, "jobmanager", default=1)
@@ -77,10 +77,10 @@ class FlinkPods:
             self._doc.note(
                 field,
                 self._doc.paths[f"{field}.memory_mib"],
-                f"{memory.process_bytes} bytes; Flink's pod too asks for whole MiB, rounded down",
+                f"{memory.process_bytes} bytes; Flink's pod also requests whole MiB, rounded down",
             )
         if cpu[1] != cpu[0] or field == "executor":
-            words = f"Flink limits the CPU of its pods, here to {cpu_text(cpu[1])}; Spark sets no limit unless sparkConf has"
+            words = f"Flink limits the CPU of its pods, here to {cpu_text(cpu[1])}; Spark sets no limit unless sparkConf contains"
             self._doc.note(field, (), f"{words} spark.kubernetes.{field}.limit.cores")
         return FlinkPod(memory, self._memory_text(field, memory.pod_mib), *cpu)
 
@@ -94,7 +94,7 @@ class FlinkPods:
         self._doc.paths[f"{field}.memory_mib"] = path
         if text is not None:
             if total in settings:
-                self._doc.note(field, self._doc.places[total], f"the operator writes {dotted(path)} over it")
+                self._doc.note(field, self._doc.places[total], f"overwritten by the operator with {dotted(path)}")
             try:
                 settings[total] = f"{resource_memory_bytes(text)}b"
             except NotAQuantity as fault:
@@ -115,7 +115,7 @@ class FlinkPods:
     def _older_resource(self, kind: str, field: str, manager: TaskManager | JobManager) -> None:
         """Says that the operator's own resource does not count where Kubernetes' is given."""
         if manager.resource and manager.resources and (manager.resources.requests or manager.resources.limits):
-            self._doc.note(field, (*SPEC, kind, "resource"), f"the operator takes {kind}.resources before it")
+            self._doc.note(field, (*SPEC, kind, "resource"), f"the operator prefers {kind}.resources")
 
     def _resource(self, kind: str, manager: TaskManager | JobManager, name: str) -> tuple[str | None, Path_]:
         """Memory or CPU as the deployment gives it: Kubernetes' own resources before the operator's, requests before limits."""
@@ -155,7 +155,7 @@ class FlinkPods:
         given += [(text, path)] if text is not None else []
         given += [(self._doc.settings[key], self._doc.places[key]) for key in last if key in self._doc.places]
         for _, place in given[1:]:
-            self._doc.note(field, place, f"{dotted(given[0][1])} wins over it")
+            self._doc.note(field, place, f"{dotted(given[0][1])} takes precedence")
         return given[0] if given else (None, path)
 
     def _limit(self, manager: TaskManager | JobManager, millicores: int, factor: float) -> int:

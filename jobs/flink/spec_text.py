@@ -55,7 +55,7 @@ def spec_text(head: str, document: dict[str, Any], notes: Sequence[Note]) -> str
             lines.append(f"  {field}: {_flow(spec[field])}")
     left = [note for note in notes if note.field == LEFTOVER]
     if left:
-        lines += _comment("What has no counterpart in a job spec, with the line where it stands:", "")
+        lines += _comment("Without a counterpart in a job spec, with line numbers:", "")
         lines += [line for note in left for line in _comment(f"- {_said(note)}", "")]
     return "\n".join(lines) + "\n"
 

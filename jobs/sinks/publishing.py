@@ -176,7 +176,7 @@ class Publisher:
         """An object that can no longer be created must have been created by an earlier attempt, which its token proves."""
         if self._token(key) != token:
             fix = (
-                "delete the checkpoint and start before the lost rows, which writes the published ones again; let the bucket's "
+                "give the job a new metadata.name and start before the lost rows, which writes published ones again; let the bucket's "
                 "lifecycle rule keep incomplete multipart uploads longer than the longest downtime"
             )
             raise StagedPartGone(path=f"s3a://{self.bucket}/{key}", need=need, fix=fix)

@@ -24,7 +24,9 @@ if TYPE_CHECKING:
 
 # Spark keeps the logs of its last 100 micro-batches (spark.sql.streaming.minBatchesToRetain); ours outlive them.
 RETAINED_BATCHES = 200
-_WHOLE = "restore all of it, penstock/ included, from a copy or object versions; or stop the driver and delete it to start with empty state"
+_WHOLE = (
+    "restore it all, penstock/ included, from a copy or object versions; or start with an empty one by giving the job a new metadata.name"
+)
 
 
 class BatchRecord(BaseModel):

@@ -79,12 +79,12 @@ def _needed_memory(targets: DecidedTargets, settings: SparkSettings) -> Executor
 
 
 def _winner(targets: Targets) -> Iterator[str]:
-    """That the app's parallelism wins over the load's."""
+    """That the app's parallelism overrides the load's."""
     asked, place = targets.parallelism, targets.origins.get("load")
     if targets.load is None or asked is None or asked.at is None or place is None:
         return
     slots = needed_slots(targets.load, targets.trigger_s).slots
-    yield f"PARALLELISM = {asked.value} in {asked.at} wins over the {slots} that the load in {place.at} takes"
+    yield f"PARALLELISM = {asked.value} in {asked.at} overrides the {slots} required by the load in {place.at}"
 
 
 def _stages(targets: Targets, parallelism: int) -> Iterator[str]:
@@ -94,4 +94,4 @@ def _stages(targets: Targets, parallelism: int) -> Iterator[str]:
         each = ", ".join(f"{kind} {tasks or f'{parallelism} (the parallelism)'}" for kind, tasks in given.items())
         place = targets.origins.get("stages")
         by = f", by {place.at}" if place else ""
-        yield f"slots for the greatest of the stages, {targets.stages.slots(parallelism)}: {each}{by}"
+        yield f"slots for the largest stage, {targets.stages.slots(parallelism)}: {each}{by}"

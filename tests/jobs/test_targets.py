@@ -42,7 +42,7 @@ def test_a_parallelism_in_the_code_wins_and_the_plan_says_so(tmp_path: Path) -> 
     assert (planned.parallelism.value, planned.parallelism.source) == (91, "code")
     assert (planned.totals.executors, planned.totals.subtasks) == (7, 273)
     here, there = tmp_path / "app.py", tmp_path / "spec.yaml"
-    assert f"PARALLELISM = 91 in {here}:2 wins over parallelism: 7 in {there}:6" in planned.notes
+    assert f"PARALLELISM = 91 in {here}:2 overrides parallelism: 7 in {there}:6" in planned.notes
 
 
 def test_without_one_in_the_code_the_specs_parallelism_holds(tmp_path: Path) -> None:
@@ -65,7 +65,7 @@ def test_slots_follow_from_the_stage_with_the_most_tasks(tmp_path: Path) -> None
     # A topic that has no number of partitions gets one for each task that reads it.
     assert (planned.kafka.topics["a"], planned.kafka.topics["b"]) == (4, 3)
     assert planned.spark_conf["spark.sql.shuffle.partitions"] == "26"
-    told = "slots for the greatest of the stages, 26: source 4, stateless 12, stateful 26"
+    told = "slots for the largest stage, 26: source 4, stateless 12, stateful 26"
     assert any(note.startswith(told) for note in planned.notes)
     assert planned.feasible
 
@@ -74,7 +74,7 @@ def test_a_stage_that_is_not_given_has_the_parallelism(tmp_path: Path) -> None:
     planned = plan(targets_of(tmp_path, more="  stages: {stateful: 3}\n"))
     assert planned.parallelism.value == 7
     assert planned.spark_conf["spark.sql.shuffle.partitions"] == "3"
-    told = "slots for the greatest of the stages, 7: source 7 (the parallelism), stateless 7 (the parallelism), stateful 3"
+    told = "slots for the largest stage, 7: source 7 (the parallelism), stateless 7 (the parallelism), stateful 3"
     assert any(note.startswith(told) for note in planned.notes)
 
 

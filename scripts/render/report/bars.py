@@ -42,7 +42,7 @@ def section(bill: Bill) -> Markup:
         [
             element("p", f"{known}{usd(total.usd_per_month)} USD a month, {sums[0]} an hour, in {bill.region}.", class_="lead"),
             element("div", *_services(bill, dearest), class_="bars"),
-            element("p", "Dark: lowest price. Pale: up to the highest price, if it is a range.", class_="aside"),
+            element("p", "Solid: lowest price. Pale: up to the highest price, if it is a range.", class_="aside"),
             table(_COLUMNS, rows, total=["total", "", "", *sums, "", "", ""], caption="Cost by line"),
             element("p", "Sources of the prices:", class_="aside"),
             element("ol", *(element("li", source) for source in sources), class_="aside"),

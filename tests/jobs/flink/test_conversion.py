@@ -93,7 +93,7 @@ def test_the_deployment_with_two_task_managers_of_16_gib() -> None:
     assert plan(made.targets).totals.executors == 2
     # Flink memory of a 16g process is 15837691904 bytes (F3 of the vectors), 0.3 of it managed here.
     assert made.flink.task_manager.managed_bytes == int(15837691904 * 0.30000001192092896)
-    assert "shares out Flink's process" in told(made, "spec.flinkConfiguration.taskmanager.memory.managed.fraction")
+    assert "divides Flink's process memory" in told(made, "spec.flinkConfiguration.taskmanager.memory.managed.fraction")
 
 
 def test_a_python_job_in_standalone_mode_sized_by_its_replicas() -> None:
@@ -106,13 +106,13 @@ def test_a_python_job_in_standalone_mode_sized_by_its_replicas() -> None:
     assert made.flink.task_manager.flink_bytes == 3 * 1024 * MIB
     assert made.flink.job_managers == 2
     assert made.targets.origins["executor.memory_mib"].path == "spec.flinkConfiguration.taskmanager.memory.flink.size"
-    assert "taskmanager.cpu.cores wins over it" in told(made, "spec.taskManager.resource.cpu")
-    assert "takes no notice of job.parallelism" in told(made, "spec.taskManager.replicas")
-    assert "operator writes the job's parallelism over it" in told(made, "spec.flinkConfiguration.parallelism.default")
-    assert "does not follow the rate" in told(made, "spec.flinkConfiguration.job.autoscaler.enabled")
-    assert "no counterpart that is known here" in told(made, "spec.flinkConfiguration.some.other.key")
+    assert "taskmanager.cpu.cores takes precedence" in told(made, "spec.taskManager.resource.cpu")
+    assert "ignores job.parallelism" in told(made, "spec.taskManager.replicas")
+    assert "overwritten by the operator with the job's parallelism" in told(made, "spec.flinkConfiguration.parallelism.default")
+    assert "does not autoscale" in told(made, "spec.flinkConfiguration.job.autoscaler.enabled")
+    assert "no known counterpart" in told(made, "spec.flinkConfiguration.some.other.key")
     assert "empty state" in told(made, "spec.job.initialSavepointPath")
-    assert "penstock stop" in told(made, "spec.job.state")
+    assert "until it is removed from its environment" in told(made, "spec.job.state")
     assert "as Flink does in native mode" in told(made, "spec.mode")
 
 
@@ -122,7 +122,7 @@ def test_kubernetes_resources_come_before_the_operators_own() -> None:
     # 2,500,000,000 bytes are 2384.2 MiB: Flink's pod has 2384.
     assert spec["executor"] == {"slots": 1, "cores": "1250m", "memory": "2384m"}
     assert made.flink.task_manager_cpu_limit_millicores == 2000
-    assert "takes taskManager.resources before it" in told(made, "spec.taskManager.resource")
+    assert "prefers taskManager.resources" in told(made, "spec.taskManager.resource")
     assert spec["driver"] == {"cores": 1, "memory": "1600m"}
     assert spec["upgradeMode"] == "stateless"
     assert yaml.safe_load(made.text)["metadata"] == {"name": "on"}
@@ -244,7 +244,7 @@ def test_what_is_refused_has_a_code_and_a_line(replace: str, by: str, code: str,
 
 def test_a_field_of_a_newer_operator_is_a_note() -> None:
     made = converted(PLAIN.replace("  flinkVersion:", "  shinyThing: {a: 1}\n  flinkVersion:"))
-    assert "not known here" in told(made, "spec.shinyThing")
+    assert "unknown field" in told(made, "spec.shinyThing")
 
 
 def test_last_state_without_an_interval_has_the_operators() -> None:

@@ -121,7 +121,7 @@ def test_a_parallelism_of_the_code_wins_over_the_load_and_the_plan_says_so(tmp_p
     found = targets_of(tmp_path, app="PARALLELISM = 91\n")
     assert found.parallelism is not None
     assert (found.parallelism.value, found.parallelism.source) == (91, "code")
-    note = f"PARALLELISM = 91 in {tmp_path / 'app.py'}:1 wins over the 14 that the load in {tmp_path / 'spec.yaml'}:7 takes"
+    note = f"PARALLELISM = 91 in {tmp_path / 'app.py'}:1 overrides the 14 required by the load in {tmp_path / 'spec.yaml'}:7"
     assert note in plan(found).notes
 
 

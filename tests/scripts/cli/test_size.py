@@ -113,7 +113,7 @@ def test_a_parallelism_in_the_code_wins_and_both_are_shown(spec: Path) -> None:
     assert done.stdout.startswith("clicks: 7 executors x 13 slots run 91 tasks at a time\n")
     assert "in Flink  273 subtasks: 3 operators x a parallelism of 91" in done.stdout
     told = " ".join(done.stdout.split())
-    assert f"PARALLELISM = 91 in {spec.parent / 'app.py'}:1 wins over parallelism: 7 in {spec}:6" in told
+    assert f"PARALLELISM = 91 in {spec.parent / 'app.py'}:1 overrides parallelism: 7 in {spec}:6" in told
 
 
 def test_idle_slots_are_shown(spec: Path) -> None:
