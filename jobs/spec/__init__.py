@@ -1,8 +1,8 @@
-"""The job spec: the one document that a team writes.
+"""The job spec: the document that a team writes for a job.
 
-Strict and frozen: an unknown field, a wrong type or a wrong quantity is an error with its line, and all of a document's faults come at
-once. No Spark here: `penstock size` reads a spec in well under a second. Fields are camelCase in YAML and snake_case here; memory is in
-MiB, sizes are in bytes, CPU is in millicores and durations are in milliseconds.
+Strict and frozen: an unknown field, a wrong type or an invalid quantity is an error with its line, and all errors of a document are
+reported at once. It does not import Spark: `penstock size` reads a spec in well under a second. Fields are camelCase in YAML and
+snake_case here; memory is in MiB, sizes are in bytes, CPU is in millicores and durations are in milliseconds.
 """
 
 from penstock.jobs.spec.connections import NamedConnection, connection_names, named_connections

@@ -1,8 +1,8 @@
-"""The app, read without running it: where it lies, and what sizing takes from it.
+"""Reads an app without running it: its location, and what sizing needs from it.
 
-`penstock size` must answer without Spark, and an import of an app would bring it in (and run whatever stands there). So PARALLELISM and
-OPERATORS are literals, read from the syntax tree; whatever else sets them is an error with its line. An app in SQL has neither: its
-operators are counted from its statements.
+`penstock size` runs without Spark, but importing an app would import Spark and run the module. PARALLELISM and OPERATORS are therefore
+literals, read from the syntax tree; any other assignment to them is an error with its line. An app in SQL has neither: its operators are
+counted from its statements.
 """
 
 from __future__ import annotations
@@ -22,8 +22,8 @@ from penstock.sizing.errors import PenstockError, Place, raise_all
 from penstock.sizing.targets import MAX_PARALLELISM
 
 StatefulOperator = Literal["join", "other"]
-# The blocks that keep state, each with Spark's operators that it is made of: a stream-stream join has more stores than others. Each call
-# of one is an operator where the app does not name its operators itself.
+# Stateful blocks and the number of their Spark operators: a stream-stream join has more state stores than others. Each call of a block
+# counts unless the app declares OPERATORS.
 STATEFUL_BLOCKS: Mapping[str, tuple[StatefulOperator, ...]] = {
     "interval_join": ("join",),
     "window_join": ("other",),
@@ -42,7 +42,7 @@ STATEFUL_BLOCKS: Mapping[str, tuple[StatefulOperator, ...]] = {
 
 MAX_OPERATORS = 10_000
 _OWN = "penstock"
-# A module is a page or ten; what is larger was generated, and its syntax tree would take the second that sizing has.
+# A module has a page or ten; a larger file is generated, and its syntax tree would take the second that sizing has.
 MAX_BYTES = 1_000_000
 
 _NAMES = ("PARALLELISM", "OPERATORS")
@@ -51,14 +51,14 @@ _COMPREHENSIONS = (ast.ListComp, ast.SetComp, ast.DictComp, ast.GeneratorExp)
 
 
 class AppModule(BaseModel):
-    """What sizing knows of an app.
+    """The parts of an app that sizing uses.
 
     Args:
-        path: of the module's file.
+        path: path of the module's file.
         parallelism: PARALLELISM, or None.
-        parallelism_line: where it stands.
-        operators: OPERATORS as a number, or None where it is not given.
-        operator_names: OPERATORS as names; empty where it is a number or is not given.
+        parallelism_line: line of its assignment.
+        operators: OPERATORS as a number, or None if it is not set.
+        operator_names: OPERATORS as names; empty if it is a number or not set.
         stateful_calls: calls of `STATEFUL_BLOCKS`, by name.
     """
 
@@ -73,17 +73,17 @@ class AppModule(BaseModel):
 
     @property
     def stateful_operators(self) -> tuple[StatefulOperator, ...]:
-        """Spark's operators that these calls come to."""
+        """Number of Spark operators of these calls."""
         return tuple(operator for call in self.stateful_calls for operator in STATEFUL_BLOCKS[call])
 
 
 def is_sql(app: str) -> bool:
-    """Whether an app is a file of SQL."""
+    """Whether an app is an SQL file."""
     return app.endswith(".sql")
 
 
 def sql_beside(app: str, beside: Path) -> dict[str, str]:
-    """Name -> text of an app in SQL that lies beside its spec, which goes to the cluster with it; nothing for any other app."""
+    """Name -> text of an SQL app beside its spec, which is deployed with it; empty for any other app."""
     path = beside / app
     return {app: path.read_text(encoding="utf-8")} if is_sql(app) and path.is_file() else {}
 
@@ -119,14 +119,14 @@ def find(app: str, beside: Path, app_path: Sequence[Path] = ()) -> Path:
 
 
 def read(path: Path) -> AppModule:
-    """The literals of a module, or the blocks of an app in SQL.
+    """Reads the literals of a module, or the blocks of an SQL app.
 
     Raises:
-        PenstockError: SPEC-010 for PARALLELISM or OPERATORS that is no literal in range, SPEC-012 for a module that is no Python, SPEC-045
-            for SQL that can't be taken; several come as `Faults`.
+        PenstockError: SPEC-010 for a PARALLELISM or OPERATORS that is not a literal in range, SPEC-012 for invalid Python, SPEC-045 for
+            invalid SQL; several are raised as `Faults`.
     """
     if is_sql(path.name):
-        # Only here: most apps are modules, and the parser takes as long to import as the rest of a spec.
+        # Imported here because most apps are modules, and importing the parser takes as long as reading the rest of a spec.
         from penstock.jobs.sql import parsing
         from penstock.jobs.sql.statements import CreateView, Insert
 
@@ -233,7 +233,7 @@ def _parse(path: Path) -> ast.Module:
 
 
 def _literal_node(tree: ast.Module, name: str, path: Path) -> ast.expr | None:
-    """The value that the module's one plain assignment gives to a name; None where nothing binds it."""
+    """The value of the module's only assignment to a name; None if nothing binds it."""
     plain = {id(node): value for node in tree.body if (value := _plainly_assigned(node, name)) is not None}
     if bindings := sorted(_other_bindings(tree, name, set(plain)), key=lambda node: node.lineno):
         need = f"a single assignment of a literal, {_example(name)}, at the top level of the module"
@@ -257,12 +257,12 @@ def _plainly_assigned(node: ast.stmt, name: str) -> ast.expr | None:
 
 
 def _other_bindings(tree: ast.Module, name: str, plain: set[int]) -> Iterator[ast.expr]:
-    """Whatever else binds a name of the module: in an if or a loop, by an import, by `global` in a function."""
+    """Other bindings of a module's name: within an if or a loop, by an import, by `global` in a function."""
     pending: list[ast.AST] = [node for node in tree.body if id(node) not in plain]
     while pending:
         node = pending.pop()
         if _binds(node, name):
-            # All of these have a line; ast has no type for that.
+            # All of these nodes have a line; ast has no type for that.
             yield cast("ast.expr", node)
         elif isinstance(node, _SCOPES):
             pending += [inner for inner in ast.walk(node) if isinstance(inner, ast.Global)]
@@ -308,7 +308,7 @@ def _names(node: ast.List | ast.Tuple) -> tuple[str, ...] | None:
 
 
 def _blocks_called(tree: ast.Module) -> Iterator[str]:
-    """Names of the stateful blocks that are called, one for each call."""
+    """Names of the stateful blocks, one per call."""
     origins = _origins(tree)
     for node in ast.walk(tree):
         if isinstance(node, ast.Call) and (name := _called(node.func, origins)) in STATEFUL_BLOCKS:
@@ -316,7 +316,7 @@ def _blocks_called(tree: ast.Module) -> Iterator[str]:
 
 
 def _called(function: ast.expr, origins: Mapping[str, str]) -> str:
-    """The name of what is called; nothing for the methods of whatever is not a module of this package, such as ``database.connect``."""
+    """The name of the called function; empty for methods of anything but a module of this package, such as ``database.connect``."""
     if isinstance(function, ast.Name):
         return origins.get(function.id, function.id)
     root = function
@@ -327,7 +327,7 @@ def _called(function: ast.expr, origins: Mapping[str, str]) -> str:
 
 
 def _origins(tree: ast.Module) -> dict[str, str]:
-    """Name in the app -> the name that it has in this package; nothing where it is another's or the app's own."""
+    """Name in the app -> its name in this package; without names from elsewhere."""
     origins: dict[str, str] = {}
     for node in ast.walk(tree):
         if isinstance(node, ast.ImportFrom):

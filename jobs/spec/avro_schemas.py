@@ -1,4 +1,4 @@
-"""The Avro schemas that lie beside a spec."""
+"""The Avro schema files beside a spec."""
 
 from __future__ import annotations
 
@@ -8,10 +8,10 @@ from penstock.sizing.errors import PenstockError, raise_all
 
 
 def avro_schemas(spec: SpecFile) -> dict[str, str]:
-    """File's name -> its text, for the schemas that the sources of a spec name.
+    """File name -> text of the Avro schemas that the sources of a spec name.
 
     Raises:
-        PenstockError: SPEC-030 with the line of the spec, for each that can't be read; several come as `Faults`.
+        PenstockError: SPEC-030 with the line of the spec, for each file that can't be read; several are raised as `Faults`.
     """
     schemas: dict[str, str] = {}
     faults: list[PenstockError] = []

@@ -1,7 +1,7 @@
-"""Connections: the databases and endpoints that a spec names and the environment gives.
+"""Connections: databases and endpoints that a spec names and the environment defines.
 
-A spec says ``connection: bank`` and no more; where the bank is, and who the job is there, is the environment's to know. A connection is a
-URL, credentials included, that only the driver and its tasks see: no error, no log and no plan of Spark's shows more than `redacted` does.
+A spec only says ``connection: bank``; the address and the credentials are defined by the environment. A connection is a URL, credentials
+included, that only the driver and its tasks see: errors, logs and Spark plans show no more of it than `redacted`.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from penstock.jobs.errors import ConnectionOfAnotherKind, UnknownConnection
 from penstock.jobs.spec import ConnectionKind, SpecFile, named_connections
 from penstock.sizing.errors import PenstockError, raise_all
 
-# Scheme -> the kind of the connection, and the port where the URL has none.
+# Scheme -> kind of the connection, and its default port.
 _SCHEMES: Mapping[str, tuple[ConnectionKind, int | None]] = {
     "postgresql": ("postgres", 5432),
     "postgres": ("postgres", 5432),
@@ -27,23 +27,23 @@ _SCHEMES: Mapping[str, tuple[ConnectionKind, int | None]] = {
 
 
 def kind_of(url: str) -> ConnectionKind | None:
-    """What a URL leads to; None where its scheme is none of those known."""
+    """Kind of a URL's connection; None if its scheme is unknown."""
     return _SCHEMES.get(urlsplit(url).scheme, (None, None))[0]
 
 
 def port_of(url: str) -> int | None:
-    """The port that a URL leads to, its scheme's own where it names none."""
+    """Port of a URL, by default that of its scheme."""
     parts = urlsplit(url)
     return parts.port or _SCHEMES.get(parts.scheme, (None, None))[1]
 
 
 def schemes(kind: ConnectionKind) -> list[str]:
-    """How the URLs of a kind may begin, as ``https``."""
+    """Schemes of a kind, such as ``https``."""
     return [scheme for scheme, (leads_to, _) in _SCHEMES.items() if leads_to == kind]
 
 
 def redacted(url: str) -> str:
-    """What may be shown of a URL: scheme, host and port. Paths of webhooks are often their only secret."""
+    """The parts of a URL that may be shown: scheme, host and port. The path of a webhook is often its only secret."""
     parts = urlsplit(url)
     return f"{parts.scheme}://{parts.hostname or ''}" + (f":{parts.port}" if parts.port else "")
 
@@ -52,10 +52,10 @@ def the_url(connections: Mapping[str, str], name: str, kind: ConnectionKind, pat
     """The URL of a connection.
 
     Args:
-        connections: name -> URL, as the environment gives them.
-        name: of the connection.
-        kind: what it has to be.
-        path: who asks, for the error.
+        connections: name -> URL, as defined by the environment.
+        name: name of the connection.
+        kind: required kind.
+        path: place of the reference, for the error.
 
     Raises:
         UnknownConnection: JOB-050.
@@ -73,10 +73,10 @@ def the_url(connections: Mapping[str, str], name: str, kind: ConnectionKind, pat
 
 
 def check(job: SpecFile, connections: Mapping[str, str]) -> None:
-    """Looks whether the environment gives all connections that a spec names.
+    """Checks that the environment defines all connections that a spec names.
 
     Raises:
-        PenstockError: JOB-050 and JOB-051 with their lines; several come as `Faults`.
+        PenstockError: JOB-050 and JOB-051 with their lines; several are raised as `Faults`.
     """
     faults: list[PenstockError] = []
     for one in named_connections(job.job.spec):

@@ -1,4 +1,4 @@
-"""Which connections a spec names."""
+"""Connections that a spec names."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ from penstock.jobs.spec.sources import FromSocket
 
 @dataclass(frozen=True)
 class NamedConnection:
-    """A connection where a spec names it.
+    """A reference of a spec to a connection.
 
     Args:
-        name: of the connection.
-        kind: what it has to be there.
-        place: of the name in the document.
+        name: name of the connection.
+        kind: required kind.
+        place: place of the name in the document.
     """
 
     name: str
@@ -26,7 +26,7 @@ class NamedConnection:
 
 
 def named_connections(spec: JobSpec) -> list[NamedConnection]:
-    """All connections that a spec names, in its order; one that stands in two places comes twice."""
+    """All references of a spec to connections, in its order; a connection that is named twice has two."""
     return [
         *(NamedConnection(name, kind, ("spec", "connections", name)) for name, kind in spec.connections.items()),
         *_of_sources(spec),
@@ -39,7 +39,7 @@ def named_connections(spec: JobSpec) -> list[NamedConnection]:
 
 
 def connection_names(spec: JobSpec) -> list[str]:
-    """The names of all connections of a spec, each once, sorted."""
+    """Names of all connections of a spec, unique and sorted."""
     return sorted({connection.name for connection in named_connections(spec)})
 
 

@@ -1,4 +1,4 @@
-"""Fields that are each right and can't all hold."""
+"""Fields that are valid individually but contradict each other."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ from penstock.jobs.spec.sources import KafkaSource
 from penstock.jobs.spec.topics import TopicSettings
 from penstock.sizing.errors import PenstockError
 
-# Settings that a field of `topics` says.
+# Settings that a field of `topics` sets.
 _FIELD_OF_CONFIG = {"retention.ms": "retention", "cleanup.policy": "cleanupPolicy"}
 
 
 def contradictions(document: Document, job: StreamingJob) -> list[PenstockError]:
-    """All of a document's contradictions, each with its line."""
+    """All contradictions of a document, each with its line."""
     return [
         *_neither_or_both(document, job),
         *_executor_without_memory(document, job),
@@ -84,7 +84,7 @@ def _topics_that_disagree(document: Document, job: StreamingJob) -> list[Penstoc
 
 
 def _patterns_that_fit_a_sink(document: Document, job: StreamingJob) -> list[PenstockError]:
-    """A job that reads what it writes feeds itself."""
+    """A job that reads its own output feeds itself."""
     return [
         document.locate(
             Contradiction(
@@ -100,7 +100,7 @@ def _patterns_that_fit_a_sink(document: Document, job: StreamingJob) -> list[Pen
 
 
 def _topics_read(job: StreamingJob) -> list[tuple[str, KafkaSource, str]]:
-    """Source, its Kafka part, and each topic that it names."""
+    """Source, its Kafka settings, and each topic that it names."""
     return [(name, source, topic) for name, source in job.spec.kafka_sources.items() for topic in source.named]
 
 
@@ -152,7 +152,7 @@ def _settings_that_have_a_field(document: Document, job: StreamingJob) -> list[P
 
 
 def _stages_that_disagree(document: Document, job: StreamingJob) -> list[PenstockError]:
-    """What a stage's field says, said otherwise beside it."""
+    """A setting of sparkConf that contradicts a field of `stages`."""
     spec, faults = job.spec, []
     key = "spark.sql.shuffle.partitions"
     if spec.stages.stateful is not None and str(spec.spark_conf.get(key, spec.stages.stateful)) != str(spec.stages.stateful):
@@ -170,7 +170,7 @@ def _stages_that_disagree(document: Document, job: StreamingJob) -> list[Penstoc
 
 
 def _fewer_copies_than_in_sync(document: Document, job: StreamingJob) -> list[PenstockError]:
-    """Nothing could be written to a topic with fewer copies than have to agree."""
+    """No record could be written to a topic with fewer replicas than min.insync.replicas."""
     faults: list[PenstockError] = []
     for topic, settings in job.spec.topics.items():
         in_sync = str(settings.config.get("min.insync.replicas", ""))
@@ -206,7 +206,7 @@ def _paths_that_leave_the_bucket(document: Document, job: StreamingJob) -> list[
 
 
 def _paths_in_one_another(document: Document, job: StreamingJob) -> list[PenstockError]:
-    """A reader of the one would find the files of the other, and both would give their files the same names."""
+    """A reader of one sink would read the files of the other, and both would use the same file names."""
     faults: list[PenstockError] = []
     taken: list[tuple[str, str]] = []
     for name, sink in job.spec.file_sinks.items():
@@ -219,7 +219,7 @@ def _paths_in_one_another(document: Document, job: StreamingJob) -> list[Penstoc
 
 
 def _paths_read_and_written(document: Document, job: StreamingJob) -> list[PenstockError]:
-    """A source of files reads the folders below its path too. That of another bucket may have the name of one that is written."""
+    """A source of files includes subfolders. A path in another bucket may equal that of a sink."""
     return [
         document.locate(
             Contradiction(need=f"a folder that the job does not write; sink {name} writes to {sink.path}", fix="use another path"),
@@ -254,7 +254,7 @@ def _deletes_without_a_key(document: Document, job: StreamingJob) -> list[Pensto
 
 
 def _bounded_runs_of_nothing(document: Document, job: StreamingJob) -> list[PenstockError]:
-    """A bounded run ends at what is there when it begins, so one that begins at the latest offset reads nothing."""
+    """A bounded run ends at the records that exist when it starts, so one that starts at the latest offset reads nothing."""
     if job.spec.trigger != "availableNow":
         return []
     need = "earliest or committed-or-earliest; trigger: availableNow reads up to the latest offset and stops"
@@ -266,7 +266,7 @@ def _bounded_runs_of_nothing(document: Document, job: StreamingJob) -> list[Pens
 
 
 def _connections_that_disagree(document: Document, job: StreamingJob) -> list[PenstockError]:
-    """One name for two things, or another kind of server on this machine than the spec uses."""
+    """A duplicate name, or a local server of another kind than the spec uses."""
     faults: list[PenstockError] = []
     first = {connection.name: connection for connection in reversed(named_connections(job.spec))}
     for connection in named_connections(job.spec):
@@ -296,7 +296,7 @@ def _local_connections_of_nobody(document: Document, job: StreamingJob) -> list[
 
 
 def _clocks_that_never_run(document: Document, job: StreamingJob) -> list[PenstockError]:
-    """The clock takes over once every input is idle, and an input without idleness never is."""
+    """The clock takes over once all inputs are idle, which an input without idleness never is."""
     if job.spec.when_idle != "clock":
         return []
     need = "idleness for every source with time; with whenIdle: clock, the clock takes over once all of them are idle"

@@ -32,7 +32,7 @@ Trigger = Annotated[
 
 
 class Metadata(Part):
-    """Names the job; every resource's name is built from it."""
+    """Name of the job, from which the names of its resources are derived."""
 
     name: Name
 
@@ -40,7 +40,7 @@ class Metadata(Part):
 Function = Annotated[str, Field(pattern=FUNCTION_PATTERN)]
 
 
-# What a connection leads to. ``http`` is any endpoint, ``socket`` a TCP server that sends lines of text.
+# Kind of a connection. ``http`` is any endpoint, ``socket`` a TCP server that sends lines of text.
 ConnectionKind = Literal["postgres", "redis", "http", "socket"]
 
 
@@ -48,7 +48,7 @@ class LocalPostgres(Part):
     """A PostgreSQL server.
 
     Args:
-        postgres: ``module:function`` that gives the SQL which fills an empty PostgreSQL database.
+        postgres: ``module:function`` that returns the SQL to initialize an empty PostgreSQL database.
     """
 
     kind: ClassVar[ConnectionKind] = "postgres"
@@ -56,7 +56,7 @@ class LocalPostgres(Part):
 
     @property
     def function(self) -> str:
-        """Its ``module:function``."""
+        """The ``module:function``."""
         return self.postgres
 
 
@@ -64,7 +64,7 @@ class LocalRedis(Part):
     """A Redis server.
 
     Args:
-        redis: ``module:function`` that gives hashes, key -> field -> value, for an empty Redis.
+        redis: ``module:function`` that returns hashes, key -> field -> value, for an empty Redis.
     """
 
     kind: ClassVar[ConnectionKind] = "redis"
@@ -72,7 +72,7 @@ class LocalRedis(Part):
 
     @property
     def function(self) -> str:
-        """Its ``module:function``."""
+        """The ``module:function``."""
         return self.redis
 
 
@@ -80,7 +80,7 @@ class LocalHttp(Part):
     """An HTTP endpoint.
 
     Args:
-        http: ``module:function`` that answers a request: (method, path, headers, body) -> (status, body).
+        http: ``module:function`` that handles a request: (method, path, headers, body) -> (status, body).
     """
 
     kind: ClassVar[ConnectionKind] = "http"
@@ -88,7 +88,7 @@ class LocalHttp(Part):
 
     @property
     def function(self) -> str:
-        """Its ``module:function``."""
+        """The ``module:function``."""
         return self.http
 
 
@@ -96,7 +96,7 @@ class LocalSocket(Part):
     """A TCP server.
 
     Args:
-        socket: ``module:function`` that gives the lines of text which a TCP server sends to whoever connects.
+        socket: ``module:function`` that returns the lines of text sent to each client that connects.
     """
 
     kind: ClassVar[ConnectionKind] = "socket"
@@ -104,7 +104,7 @@ class LocalSocket(Part):
 
     @property
     def function(self) -> str:
-        """Its ``module:function``."""
+        """The ``module:function``."""
         return self.socket
 
 
@@ -115,12 +115,13 @@ LocalConnection = Annotated[
 
 
 class Local(Part):
-    """What ``penstock up`` feeds and what must come out.
+    """Input and expectation of ``penstock up``.
 
     Args:
-        input: topic or files' path -> ``module:function`` that yields records, or a ``.jsonl`` file beside the spec with one value a line.
-        connections: name of a connection -> the server that stands for it.
-        expect: ``module:function`` that computes from the recorded input what must come out.
+        input: topic or path of files -> ``module:function`` that yields records, or a ``.jsonl`` file beside the spec with one value per
+            line.
+        connections: name of a connection -> local server that replaces it.
+        expect: ``module:function`` that computes the expectation from the recorded input.
     """
 
     input: dict[str, Annotated[str, Field(pattern=REFERENCE_PATTERN)]] = Field(default_factory=dict)
@@ -129,11 +130,11 @@ class Local(Part):
 
 
 class QuarantineLimit(Part):
-    """When bad records stop a job. Without it they never do.
+    """Share of malformed records that stops a job. By default none does.
 
     Args:
-        share: of a micro-batch's records, above which the job stops; the micro-batch is not committed.
-        records: in quarantine at least, before the share counts.
+        share: share of the records of a micro-batch above which the job stops without committing it.
+        records: minimum number of quarantined records for the share to apply.
     """
 
     share: Annotated[float, Field(gt=0, lt=1)]
@@ -141,12 +142,12 @@ class QuarantineLimit(Part):
 
 
 class Stages(Part):
-    """Tasks of each kind of stage, where they differ from the parallelism; slots are planned for the greatest.
+    """Tasks of each kind of stage that differ from the parallelism; the greatest number determines the slots.
 
     Args:
-        source: tasks that read, at least (Spark's minPartitions).
-        stateless: tasks between the sources and the first stateful operator; needs a shuffle.
-        stateful: tasks of each stateful operator (``spark.sql.shuffle.partitions``), fixed while the checkpoint lives.
+        source: minimum number of tasks that read (Spark's minPartitions).
+        stateless: tasks between the sources and the first stateful operator; adds a shuffle.
+        stateful: tasks of each stateful operator (``spark.sql.shuffle.partitions``), fixed for the lifetime of the checkpoint.
     """
 
     source: Annotated[int, Field(ge=1, le=32_768)] | None = None
@@ -155,13 +156,14 @@ class Stages(Part):
 
 
 class JobSpec(Part):
-    """Everything below ``spec``; exactly one of parallelism and load.
+    """The fields of ``spec``; exactly one of parallelism and load.
 
     Args:
-        when_idle: what becomes of the watermark while all inputs are idle: ``stand``, or go on by the ``clock``, so that windows close.
-        connections: name -> kind of those that the app itself takes from ``job.connections``, beside what sources, tables and sinks name.
-        tables: that rows are looked up in.
-        parameters: what the app is given as ``job.parameters``.
+        when_idle: behavior of the watermark while all inputs are idle: ``stand``, or advance with the ``clock``, so that windows close.
+        connections: name -> kind of the connections that the app reads from ``job.connections``, in addition to those of sources, tables
+            and sinks.
+        tables: tables for lookups.
+        parameters: values that the app reads from ``job.parameters``.
     """
 
     model_config = ConfigDict(json_schema_extra={"oneOf": [{"required": ["parallelism"]}, {"required": ["load"]}]})
@@ -188,22 +190,22 @@ class JobSpec(Part):
 
     @property
     def kafka_sources(self) -> dict[str, KafkaSource]:
-        """Source -> what it reads, of those that read topics."""
+        """Sources that read topics, by name."""
         return {name: source.kafka for name, source in self.sources.items() if isinstance(source, FromKafka)}
 
     @property
     def file_sources(self) -> dict[str, FilesSource]:
-        """Source -> what it reads, of those that read files."""
+        """Sources that read files, by name."""
         return {name: source.files for name, source in self.sources.items() if isinstance(source, FromFiles)}
 
     @property
     def kafka_sinks(self) -> dict[str, KafkaSink]:
-        """Sink -> what it writes, of those that write topics."""
+        """Sinks that write topics, by name."""
         return {name: sink.kafka for name, sink in self.sinks.items() if isinstance(sink, ToKafka)}
 
     @property
     def file_sinks(self) -> dict[str, FileSink]:
-        """Sink -> what it writes, of those that write files."""
+        """Sinks that write files, by name."""
         return {name: sink.files for name, sink in self.sinks.items() if isinstance(sink, ToFiles)}
 
 
@@ -216,16 +218,16 @@ class StreamingJob(Part):
     spec: JobSpec
 
     def topics(self) -> dict[str, int | None]:
-        """Topic -> partitions, sources first; None where the spec leaves them to the plan."""
+        """Topic -> partitions, sources first; None if the plan decides."""
         return {**self.read_topics(), **self.written_topics()}
 
     def read_topics(self) -> dict[str, int | None]:
-        """Topic that the job reads -> partitions asked for."""
+        """Topic that the job reads -> requested partitions."""
         read = {topic: source.partitions for source in self.spec.kafka_sources.values() for topic in source.named}
         return {topic: asked or self._settings(topic).partitions for topic, asked in read.items()}
 
     def written_topics(self) -> dict[str, int]:
-        """Topic that the job writes -> partitions; the sink's own number, else that of `topics`, else 1."""
+        """Topic that the job writes -> partitions: those of the sink, else of `topics`, else 1."""
         written: dict[str, int] = {}
         for sink in self.spec.kafka_sinks.values():
             own = sink.partitions if "partitions" in sink.model_fields_set else None

@@ -1,7 +1,7 @@
-"""Parts of the document that are one of several kinds, each known by the key that it alone has: ``kafka: {...}``, ``files: {...}``.
+"""Parts of the document that have one of several kinds, identified by a key: ``kafka: {...}``, ``files: {...}``.
 
-Such a part is a union of one model a kind, annotated with `OneKind`. Pydantic chooses the model by the key, and its findings name the
-model in their location, as those of any union do; `penstock.jobs.document` and `penstock.jobs.findings` leave that out again.
+Such a part is a union with one model per kind, annotated with `OneKind`. Pydantic selects the model by the key, and its findings include
+the model in their location, as for any union; `penstock.jobs.document` and `penstock.jobs.findings` remove it.
 """
 
 from __future__ import annotations
@@ -31,20 +31,20 @@ _ARGUMENTS = "\n\nArgs:\n"
 
 
 def keys_of(union: Any) -> list[str]:
-    """The keys by which the kinds of a union with `OneKind` are told apart, in its order."""
+    """The keys that identify the kinds of a union with `OneKind`, in its order."""
     return list(_by_key(get_args(get_args(union)[0])))
 
 
 @dataclass(frozen=True)
 class OneKind:
-    """Makes a union of parts one that is told apart by the key that each has alone.
+    """Makes a union of parts a tagged union, discriminated by the key that each part has alone.
 
-    A document with none of these keys, or with several, is held against all of the kinds' fields at once, so that every fault in it is
-    found; editors are shown the same. A key whose value is null counts as left out.
+    A document with none of these keys, or with several, is validated against the fields of all kinds, so that every error in it is
+    reported; the JSON Schema for editors has the same fields. A key whose value is null is treated as missing.
 
     Args:
-        name: of the part in the JSON Schema.
-        summary: what it is, for editors.
+        name: name of the part in the JSON Schema.
+        summary: description for editors.
     """
 
     name: str
@@ -59,7 +59,7 @@ class OneKind:
 
 @dataclass(frozen=True)
 class _Kinds:
-    """The models of a union, and what they are together."""
+    """The models of a union, and the model of all their fields."""
 
     part: OneKind
     models: tuple[type[Part], ...]
@@ -70,7 +70,7 @@ class _Kinds:
 
     @cached_property
     def together(self) -> type[Part]:
-        """All of the kinds' fields in one model, each optional, that takes nothing."""
+        """A model with the fields of all kinds, each optional, that accepts no document."""
         hints = {name: hint for model in self.models for name, hint in _fields(model).items()}
         keys = list(self.by_key)
         fields: dict[str, Any] = {name: (hints[name] | None, None) for name in dict.fromkeys([*keys, *hints])}
@@ -89,10 +89,10 @@ class _Kinds:
         )
 
     def alone(self, value: Any) -> Any:
-        """A document's part with the key of its one kind and no other kind's.
+        """A document's part, with the key of exactly one kind.
 
         Raises:
-            ValidationError: it has none, or several; or it is no mapping.
+            ValidationError: it has none, or several; or it is not a mapping.
         """
         if isinstance(value, BaseModel):
             return value
@@ -102,7 +102,7 @@ class _Kinds:
         return {key: field for key, field in value.items() if key in given or key not in self.by_key}
 
     def tag(self, value: Any) -> str:
-        """The name of the model that a part is of; `alone` has seen to it that there is one."""
+        """The name of a part's model; `alone` ensures that it has one."""
         return _tag(type(value) if isinstance(value, BaseModel) else next(model for key, model in self.by_key.items() if key in value))
 
     def __get_pydantic_json_schema__(self, schema: CoreSchema, handler: GetJsonSchemaHandler) -> JsonSchemaValue:
@@ -110,12 +110,12 @@ class _Kinds:
 
 
 def _tag(model: type[BaseModel]) -> str:
-    """What pydantic's findings have in their location for a model of the union: nothing that is a key of a document."""
+    """The element for a model of the union in the location of pydantic's findings, which is not a key of the document."""
     return f"<{model.__name__}>"
 
 
 def _by_key(models: Sequence[type[Part]]) -> dict[str, type[Part]]:
-    """Key -> the model that alone has it."""
+    """Key -> the only model that has it."""
     shared = set.intersection(*(set(model.model_fields) for model in models))
     return {key: model for model in models for key in model.model_fields if key not in shared}
 

@@ -1,4 +1,4 @@
-"""A measured profile beside a spec: a JSON or YAML file with the throughput at several numbers of slots."""
+"""A measured profile: a JSON or YAML file beside a spec with the throughput at several numbers of slots."""
 
 from __future__ import annotations
 
@@ -36,10 +36,11 @@ def read(spec_file: SpecFile, name: str) -> Profile:
 
     Args:
         spec_file: the spec; the name is relative to its folder.
-        name: as the spec has it.
+        name: file name in the spec.
 
     Raises:
-        PenstockError: SPEC-001 with the place in the spec for a file that can't be read, SPEC-002 to SPEC-008 with the place in the file.
+        PenstockError: SPEC-001 with the place in the spec for a file that can't be read, SPEC-002 to SPEC-008 with the place in the
+            file.
     """
     path = spec_file.path.parent / name
     try:

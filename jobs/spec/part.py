@@ -1,4 +1,4 @@
-"""What the parts of the document are made of: strict frozen models, and quantities."""
+"""Base classes of the document's parts: strict frozen models, and quantities."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from pydantic.alias_generators import to_camel
 
 from penstock.sizing.units import CPU_PATTERN, DURATION_PATTERN, MEMORY_PATTERN, cpu_millicores, duration_ms, memory_mib, size_bytes
 
-# RFC 1123 labels are at most 63 characters; the driver's StatefulSet adds "-driver-0" and Spark's executors "-exec-<n>".
+# RFC 1123 labels have at most 63 characters; the driver's StatefulSet adds "-driver-0" and Spark's executors "-exec-<n>".
 NAME_PATTERN = r"^[a-z]([a-z0-9-]{0,43}[a-z0-9])?$"
 # Kafka: org.apache.kafka.common.internals.Topic, legal characters and at most 249 of them.
 TOPIC_PATTERN = r"^[a-zA-Z0-9._-]{1,249}$"
@@ -18,7 +18,7 @@ PATH_PATTERN = r"^[A-Za-z0-9._=-]+(/[A-Za-z0-9._=-]+)*$"
 
 
 def _text(parse: Any, pattern: str, description: str, *, numbers: bool = False) -> Any:
-    """A quantity's validator and what editors are shown of it."""
+    """Validator of a quantity and its schema for editors."""
     text: dict[str, Any] = {"type": "string", "pattern": pattern}
     schema = {"anyOf": [text, {"type": "number", "exclusiveMinimum": 0}]} if numbers else text
     return (BeforeValidator(parse), WithJsonSchema({**schema, "description": description}))
@@ -42,13 +42,13 @@ Zone = Annotated[str, AfterValidator(_zone)]
 
 
 class Part(BaseModel):
-    """A mapping of the document: nothing unknown, nothing converted, nothing changed."""
+    """A mapping of the document: no unknown fields, no conversions, immutable."""
 
     model_config = ConfigDict(frozen=True, strict=True, extra="forbid", alias_generator=to_camel, validate_by_name=False)
 
 
 def exactly_one(**values: object) -> None:
-    """Raises ValueError unless one of the fields is given."""
+    """Raises ValueError unless one of the fields is set."""
     given = [name for name, value in values.items() if value is not None]
     if len(given) != 1:
         none = "neither" if len(values) == 2 else "none"

@@ -1,4 +1,4 @@
-"""From a file to a spec."""
+"""Reads a job spec from a file."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ from penstock.sizing.errors import raise_all
 
 
 class SpecFile(BaseModel):
-    """A spec with the document that it was read from, so that later findings can name a line.
+    """A spec with the document that it was read from, so that later errors have a line.
 
-    Dumped as JSON it is its path and its document, from which the job is read again.
+    Its JSON form consists of the path and the document, from which the job is read again.
     """
 
     model_config = ConfigDict(frozen=True)
@@ -39,7 +39,7 @@ def load(path: Path) -> SpecFile:
     """Reads a job spec.
 
     Raises:
-        PenstockError: SPEC-001 to SPEC-008 and SPEC-011; several come as `Faults`.
+        PenstockError: SPEC-001 to SPEC-008 and SPEC-011; several are raised as `Faults`.
     """
     document = read(path)
     job = document.parse(StreamingJob)

@@ -1,4 +1,4 @@
-"""What the jobs of an environment ask of its topics, taken together."""
+"""Topic settings that the jobs of an environment request together."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ from penstock.jobs.spec import KafkaSink, KafkaSource, SpecFile, TopicSettings
 from penstock.sizing.errors import PenstockError, raise_all
 
 CLEANUP_POLICY, RETENTION = "cleanup.policy", "retention.ms"
-# A broker takes records of 1 MiB by default (message.max.bytes). One of that size in quarantine is larger: its value is text in JSON, where
-# a character may take six bytes. The topic's own max.message.bytes has to allow it.
+# A broker accepts records of 1 MiB by default (message.max.bytes). A record of that size becomes larger in quarantine: its value is text in
+# JSON, where a character may take six bytes. The topic's max.message.bytes must allow it.
 MAX_RECORD_BYTES = 8 * 1024 * 1024
 # Source: Apache Kafka, "Topic configs": -1 is no limit.
 _FOREVER = "-1"
@@ -26,13 +26,13 @@ _POLICIES: dict[Literal["delete", "compact", "compact-delete"], str] = {
 
 @dataclass(frozen=True)
 class AskedTopic:
-    """What the specs say of a topic; what they leave out is None, or not there.
+    """Settings that specs request for a topic; None or missing if they do not.
 
     Args:
-        name: of the topic.
-        partitions: asked for by number; else they follow from the plans.
-        replication: copies of each partition.
-        config: settings by Kafka's own names, values as Kafka writes them.
+        name: name of the topic.
+        partitions: requested number; else derived from the plans.
+        replication: replicas of each partition.
+        config: settings by Kafka's names, with values in Kafka's format.
         written: whether a job writes to it.
     """
 
@@ -44,13 +44,13 @@ class AskedTopic:
 
 
 def asked_topics(specs: Sequence[SpecFile]) -> dict[str, AskedTopic]:
-    """Topic -> what all the jobs together ask of it, in the order of the specs.
+    """Topic -> settings that all jobs request together, in the order of the specs.
 
     Args:
-        specs: of the jobs of one environment.
+        specs: specs of the jobs of one environment.
 
     Raises:
-        PenstockError: SPEC-013 for each thing that two jobs disagree about; several come as `Faults`.
+        PenstockError: SPEC-013 for each setting that two jobs disagree on; several are raised as `Faults`.
     """
     said: dict[str, dict[str, _Said]] = {}
     faults: list[PenstockError] = []
@@ -68,13 +68,13 @@ def asked_topics(specs: Sequence[SpecFile]) -> dict[str, AskedTopic]:
 
 
 def config_value(value: str | int | float | bool) -> str:
-    """A setting's value as Kafka writes it."""
+    """A setting's value in Kafka's format."""
     return str(value).lower() if isinstance(value, bool) else str(value)
 
 
 @dataclass(frozen=True)
 class _Said:
-    """One thing that one spec says of a topic."""
+    """One setting that a spec requests for a topic."""
 
     what: str
     value: str
@@ -105,7 +105,7 @@ def _partitions(spec: SpecFile, topic: str, settings: TopicSettings) -> Iterator
     }
     for kind, named in parts.items():
         for name, kafka in named.items():
-            # A default is nobody's wish.
+            # A default is not a request.
             if kafka.topic == topic and kafka.partitions is not None and "partitions" in kafka.model_fields_set:
                 yield _Said("partitions", str(kafka.partitions), spec, ("spec", kind, name, "kafka", "partitions"))
 

@@ -1,4 +1,4 @@
-"""What a job gets to run with: executors, driver, state and the load that they follow from."""
+"""Resources of a job: executors, driver, state and the load that they are derived from."""
 
 from __future__ import annotations
 
@@ -13,13 +13,13 @@ PROFILE_PATTERN = r"^[A-Za-z0-9._-]+(/[A-Za-z0-9._-]+)*\.(json|yaml|yml)$"
 
 
 class Executor(Part):
-    """What one executor has.
+    """Resources of an executor.
 
     Args:
-        slots: task slots, as Flink counts them (``spark.executor.cores``); by default the whole cores, at least 1.
-        cores: CPU request of the pod in millicores; by default one core a slot.
-        memory: memory of the pod in MiB, overhead included, as Flink's process size; with a load neither this nor `heap` has to be given.
-        heap: ``spark.executor.memory`` in MiB instead; the pod is then as large as Spark makes it.
+        slots: task slots, as in Flink (``spark.executor.cores``); by default the whole cores, at least 1.
+        cores: CPU request of the pod in millicores; by default one core per slot.
+        memory: memory of the pod in MiB, overhead included, like Flink's process size; with a load both this and `heap` are optional.
+        heap: ``spark.executor.memory`` in MiB as an alternative; Spark then determines the memory of the pod.
     """
 
     slots: Annotated[int, Field(ge=1, le=1024)] | None = None
@@ -29,14 +29,14 @@ class Executor(Part):
 
     @model_validator(mode="after")
     def _one_memory(self) -> Self:
-        # Neither is for the spec as a whole to judge: a load says what an executor needs.
+        # Whether both may be missing depends on the whole spec: a load determines the memory.
         if self.memory is not None and self.heap is not None:
             exactly_one(memory=self.memory, heap=self.heap)
         return self
 
 
 class Driver(Part):
-    """What the driver has: CPU request in millicores, and memory (the pod's) or heap in MiB."""
+    """Resources of the driver: CPU request in millicores, and memory (of the pod) or heap in MiB."""
 
     cores: Millicores = 1000
     memory: MemoryMib | None = None
@@ -50,12 +50,12 @@ class Driver(Part):
 
 
 class State(Part):
-    """Where the state of joins and windows is kept.
+    """State backend of joins and windows.
 
     Args:
         backend: ``memory`` (on the heap) or ``rocksdb`` (in native memory and on disk).
-        incremental: upload each batch's changes instead of whole snapshots (RocksDB's changelog).
-        ttl: for how long the keyed state of `process` blocks and regular joins is kept after it was last written, in ms; None: for ever.
+        incremental: upload the changes of each batch instead of whole snapshots (RocksDB's changelog).
+        ttl: how long the keyed state of `process` blocks and regular joins is kept after its last write, in ms; None for no expiry.
     """
 
     backend: Literal["memory", "rocksdb"] = "rocksdb"
@@ -64,12 +64,12 @@ class State(Part):
 
 
 class LoadedState(Part):
-    """What joins and aggregations keep at a time.
+    """Size of the state of joins and aggregations.
 
     Args:
-        keys: at a time, of all of them together.
-        bytes_per_key: of state for one key, the key included.
-        operators: ``join`` for a stream-stream join, ``other`` for the rest; by default the joins that the app's code calls.
+        keys: number of keys at a time, over all operators.
+        bytes_per_key: bytes of state per key, the key included.
+        operators: ``join`` for a stream-stream join, ``other`` for the rest; by default the joins that the app calls.
     """
 
     keys: Annotated[int, Field(ge=1, le=10**13)]
@@ -78,23 +78,23 @@ class LoadedState(Part):
 
 
 class Load(Part):
-    """What the job has to process; parallelism, partitions and memory follow from it. Its sources are counted together.
+    """Load of the job, summed over its sources; parallelism, partitions and memory are derived from it.
 
     Args:
-        events_per_second: on average over a day.
-        event_bytes: of one event as Kafka stores it.
-        events_per_slot: a second that one slot processes in a steady state; this or `profile`.
+        events_per_second: average rate over a day.
+        event_bytes: size of an event as stored by Kafka.
+        events_per_slot: events per second that a slot processes in a steady state; this or `profile`.
         profile: a JSON or YAML file beside the spec with measured throughput; this or `events_per_slot`.
-        peak_factor: the peak's rate over the average.
-        utilisation: share of the throughput that the peak may take.
-        restart: for how long nothing is processed when the job starts again, in ms.
-        catch_up: within which the backlog of a restart has to be gone, in ms.
-        backlog: events that wait already.
+        peak_factor: ratio of the peak rate to the average.
+        utilisation: share of the throughput that the peak may use.
+        restart: downtime of a restart, in ms.
+        catch_up: time within which the backlog of a restart must be processed, in ms.
+        backlog: number of events already waiting.
         retention: how long Kafka keeps the events, in ms; by default the environment's.
-        fan_out: consumer groups that read each event, this job's among them.
-        replication: copies that Kafka keeps; by default the environment's.
-        state: what joins and aggregations keep.
-        batch_overhead: what a micro-batch takes beside its rows, in ms.
+        fan_out: number of consumer groups that read each event, including this job's.
+        replication: replicas that Kafka keeps; by default the environment's.
+        state: state of joins and aggregations.
+        batch_overhead: duration of a micro-batch without rows, in ms.
     """
 
     events_per_second: Annotated[float, Field(gt=0, le=1e12, allow_inf_nan=False)]

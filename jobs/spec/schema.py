@@ -1,6 +1,6 @@
 """``python -m penstock.jobs.spec.schema > jobs/spec.schema.json``: the JSON Schema of the job spec, for editors.
 
-A test holds the two together.
+A test compares the file with the models.
 """
 
 from __future__ import annotations
@@ -15,10 +15,10 @@ from penstock.jobs.spec import json_schema
 
 
 def schema() -> dict[str, Any]:
-    """The schema of the document as a person writes it.
+    """The schema of the document as users write it.
 
-    Pydantic's own has the defaults in the units of the models (1000 for one core), which an editor would offer as they are; it lets any
-    name pass where only some are allowed; and it shows a model's whole docstring, where an editor wants a sentence for each field.
+    Pydantic's own schema has the defaults in the units of the models (1000 for one core), which an editor would suggest; it accepts any
+    name where only some are allowed; and it includes the whole docstring of a model instead of a sentence per field.
     """
     document: dict[str, Any] = _as_written(json_schema())
     for part in (document, *document.get("$defs", {}).values()):
@@ -27,7 +27,7 @@ def schema() -> dict[str, Any]:
 
 
 def rendered() -> str:
-    """The schema as the committed file has it."""
+    """The schema as committed."""
     return json.dumps(schema(), indent=2) + "\n"
 
 
@@ -46,7 +46,7 @@ def _is_as_written(default: Any, part: dict[str, Any]) -> bool:
 
 
 def _describe(part: dict[str, Any]) -> None:
-    """Gives a model's fields what its docstring says of them, and the model the rest."""
+    """Moves the Args of a model's docstring to its fields' descriptions."""
     summary, _, arguments = str(part.get("description", "")).partition("\n\nArgs:\n")
     if summary:
         part["description"] = _one_line(summary)

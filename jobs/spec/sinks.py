@@ -1,4 +1,4 @@
-"""What a job writes."""
+"""Sinks of a job spec."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ Columns = Annotated[list[Column], Field(min_length=1)]
 class Roll(Part):
     """When a part file is closed: at a size in bytes, at an age in ms, or after a time without rows in ms.
 
-    A part file that none of them has closed stays open over micro-batches; its rows are seen when it is closed.
+    Otherwise it stays open across micro-batches; its rows become visible when it is closed.
     """
 
     size: SizeBytes = 128 * 1024 * 1024
@@ -32,13 +32,13 @@ class FileSink(Part):
     """Files on S3.
 
     Args:
-        path: below the environment's output bucket.
+        path: path below the environment's output bucket.
         format: JSON lines or Parquet.
-        prefix: of each part file's name.
-        suffix: of each part file's name; by default ``.json`` or ``.parquet``.
-        bucket_by: ``event-date`` puts a row below ``dt=yyyy-MM-dd`` of its event time; ``none`` puts all rows together; a list of columns
-            puts it below ``column=value`` of each.
-        zone: the zone of that date.
+        prefix: prefix of the name of each part file.
+        suffix: suffix of the name of each part file; by default ``.json`` or ``.parquet``.
+        bucket_by: ``event-date`` writes a row below ``dt=yyyy-MM-dd`` of its event time; ``none`` writes all rows to one folder; a list
+            of columns writes it below ``column=value`` of each.
+        zone: time zone of that date.
         roll: when a part file is closed.
     """
 
@@ -55,12 +55,12 @@ class KafkaSink(Part):
     """A Kafka topic to write.
 
     Args:
-        topic: the topic's name.
-        partitions: of the topic, 1 by default.
-        key: the columns that a record's key is made of, as JSON; one column alone is its text; None: no key.
+        topic: name of the topic.
+        partitions: partitions of the topic, 1 by default.
+        key: columns of the record key, written as a JSON object; a single column is written as text; None for no key.
         guarantee: ``exactly-once`` writes each micro-batch in transactions, for readers with ``isolation.level=read_committed``.
-        transaction_timeout: for how long the brokers keep a transaction open, in ms; with exactly-once.
-        deletes: whether a row with ``_deleted`` true is written as a tombstone; its key must be given.
+        transaction_timeout: how long the brokers keep a transaction open, in ms; with exactly-once.
+        deletes: whether a row with ``_deleted`` true is written as a tombstone; requires a key.
     """
 
     topic: Topic
@@ -76,11 +76,11 @@ class PostgresSink(Part):
 
     Args:
         connection: the environment's name of the database.
-        table: with its schema where it needs one.
-        key: the columns of a primary key or unique constraint.
-        version: a column of both the rows and the table that grows with each change of a row, as its event time: a row of the table with a
-            greater one is kept. None: the row written last stands.
-        deletes: whether a row with ``_deleted`` true takes the row with its key out of the table.
+        table: name of the table, with its schema if needed.
+        key: columns of a primary key or unique constraint.
+        version: column of both the rows and the table that grows with each change of a row, such as its event time: a row of the table
+            with a greater value is kept. None: the last write wins.
+        deletes: whether a row with ``_deleted`` true deletes the row with its key.
     """
 
     connection: Name
@@ -91,14 +91,14 @@ class PostgresSink(Part):
 
 
 class RedisSink(Part):
-    """Hashes in Redis, one a row, written by overwriting.
+    """Hashes in Redis, one per row, written by overwriting.
 
     Args:
         connection: the environment's name of the server.
-        key: columns that the hash's key is made of, joined with ``:``.
-        prefix: of the key.
-        ttl: for how long a hash stays after it was written, in ms; None: for ever.
-        deletes: whether a row with ``_deleted`` true takes its hash away.
+        key: columns of the hash's key, joined with ``:``.
+        prefix: prefix of the key.
+        ttl: time to live of a hash after its last write, in ms; None for no expiry.
+        deletes: whether a row with ``_deleted`` true deletes its hash.
     """
 
     connection: Name
@@ -109,13 +109,13 @@ class RedisSink(Part):
 
 
 class WebhookSink(Part):
-    """An HTTP endpoint that gets the rows of a micro-batch as a JSON array by POST: for alerts.
+    """An HTTP endpoint that receives the rows of a micro-batch as JSON arrays by POST, for alerts.
 
     Args:
         connection: the environment's name of the endpoint.
-        rows: a request at most.
-        timeout: of a request in ms.
-        attempts: of a request before the job fails.
+        rows: maximum number of rows per request.
+        timeout: time-out of a request in ms.
+        attempts: attempts of a request before the job fails.
     """
 
     connection: Name
@@ -125,31 +125,31 @@ class WebhookSink(Part):
 
 
 class ConsoleSink(Part):
-    """Rows on the driver's log, for a look at what passes: at least once.
+    """Rows in the driver's log, for inspection: at least once.
 
     Args:
-        rows: a micro-batch at most.
+        rows: maximum number of rows per micro-batch.
     """
 
     rows: Annotated[int, Field(ge=1, le=1000)] = 20
 
 
 class FunctionSink(Part):
-    """A function of the app's module, called as ``function(rows, batch)`` once for each micro-batch that it has not done already.
+    """A function of the app's module, called as ``function(rows, batch)`` once for each micro-batch that it has not completed yet.
 
     Args:
-        name: of the function.
+        name: name of the function.
     """
 
     name: Column
 
 
 class _Output(Part):
-    """What every kind of sink says of itself."""
+    """Properties of every kind of sink."""
 
     @property
     def exactly_once(self) -> bool:
-        """Whether it is exactly-once by replay, so that a micro-batch must give the same rows each time."""
+        """Whether it is exactly-once by replay, so that a micro-batch must produce the same rows each time."""
         return False
 
 
@@ -160,7 +160,7 @@ class ToFiles(_Output):
 
     @property
     def exactly_once(self) -> bool:
-        """Always: a part file is published once."""
+        """True: a part file is published once."""
         return True
 
 
@@ -171,7 +171,7 @@ class ToKafka(_Output):
 
     @property
     def exactly_once(self) -> bool:
-        """By its guarantee."""
+        """Whether its guarantee is exactly-once."""
         return self.kafka.guarantee == "exactly-once"
 
 

@@ -1,4 +1,4 @@
-"""What a job reads."""
+"""Sources of a job spec."""
 
 from __future__ import annotations
 
@@ -11,13 +11,13 @@ from pydantic import AfterValidator, Field, WithJsonSchema, model_validator
 from penstock.jobs.spec.kinds import OneKind
 from penstock.jobs.spec.part import PATH_PATTERN, DurationMs, Name, Part, Topic, exactly_one
 
-# What `startingOffsets` may be beside a point in time.
+# Values of `startingOffsets` other than a point in time.
 STARTING_OFFSETS = ("committed-or-latest", "committed-or-earliest", "earliest", "latest")
-# ISO 8601 with an offset.
+# ISO 8601 with a UTC offset.
 DATE_TIME_PATTERN = r"^[0-9]{4}-[0-9]{2}-[0-9]{2}[T ][0-9]{2}:[0-9]{2}(:[0-9]{2}(\.[0-9]+)?)?(Z|[+-][0-9]{2}:[0-9]{2})$"
-# Kafka, GroupCoordinator: a group's id is not empty and has at most 249 characters where it names metrics; Spark adds a UUID.
+# Kafka, GroupCoordinator: a group id is not empty and has at most 249 characters where it is part of metric names; Spark adds a UUID.
 GROUP_PATTERN = r"^[A-Za-z0-9._-]{1,180}$"
-# Beside the spec: a pod has both in one ConfigMap, whose keys take no slash.
+# Beside the spec: a pod gets both in one ConfigMap, whose keys can't contain a slash.
 SCHEMA_PATTERN = r"^[A-Za-z0-9._-]+\.avsc$"
 
 
@@ -53,8 +53,8 @@ class Avro(Part):
 
     Args:
         schema_file: the writer's schema, an ``.avsc`` file beside the spec.
-        framing: ``none``: the value is the datum; ``confluent``: five bytes of a schema registry come before it.
-        schema_id: with ``confluent`` the registry's number of that schema; values with another go to quarantine. None takes them all.
+        framing: ``none``: the value is the datum; ``confluent``: it is preceded by five bytes of a schema registry.
+        schema_id: with ``confluent`` the registry's id of that schema; values with another id are quarantined. None accepts any id.
     """
 
     schema_file: Annotated[str, Field(pattern=SCHEMA_PATTERN)]
@@ -72,8 +72,8 @@ class Csv(Part):
     """How CSV values are read: the columns in the order of the app's schema.
 
     Args:
-        separator: between two fields, one character.
-        quote: around a field that has separators in it, one character; twice inside of such a field it stands for itself (RFC 4180).
+        separator: character between two fields.
+        quote: character around a field that contains separators; doubled within such a field it stands for itself (RFC 4180).
     """
 
     separator: Annotated[str, Field(min_length=1, max_length=1)] = ","
@@ -81,11 +81,11 @@ class Csv(Part):
 
 
 class KafkaKey(Part):
-    """What a record's key says, for rows of tombstones: the value that said it is gone.
+    """Fields in the key of a record, for the rows of tombstones.
 
     Args:
-        fields: of the schema that stand in the key.
-        format: ``text``: the key is the one field as text; ``json``: the key is an object with the fields.
+        fields: fields of the schema in the key.
+        format: ``text``: the key is the only field as text; ``json``: the key is an object with the fields.
     """
 
     fields: Annotated[list[str], Field(min_length=1)]
@@ -99,26 +99,26 @@ class KafkaKey(Part):
 
 
 class KafkaSource(Part):
-    """A Kafka topic to read, or several of one kind.
+    """A Kafka topic to read, or several with the same values.
 
     Args:
-        topic: the topic's name; brokers come from the environment.
-        topics: several instead, read as one input.
-        pattern: a regular expression instead, for the topics that are there when the query starts.
-        partitions: of the topic, or of each of them; by default the plan's parallelism.
-        starting_offsets: where a job without a checkpoint starts. ``committed-or-...`` takes the consumer group's offsets where there are
-            any; a point in time takes the first records that are not older.
-        value: how a record's value is read; ``text`` gives it as the one field of the schema, ``bytes`` likewise.
-        avro: needed for Avro values.
+        topic: name of the topic; the environment defines the brokers.
+        topics: several topics as an alternative, read as one input.
+        pattern: a regular expression as an alternative, for the topics that exist when the query starts.
+        partitions: partitions of the topic, or of each of them; by default the plan's parallelism.
+        starting_offsets: where a job without a checkpoint starts. ``committed-or-...`` starts at the committed offsets of the consumer
+            group, if it has any; a point in time starts at the first records that are not older.
+        value: format of a record's value; ``text`` and ``bytes`` read it as the only field of the schema.
+        avro: required for Avro values.
         csv: for CSV values.
-        tombstones: what a record without a value is: ``quarantine`` an error, ``delete`` a row whose fields are null but for those of the
-            key, with ``_deleted`` true. All rows of the source have the field ``_deleted`` then. The event time of a tombstone is the
-            record's timestamp, which moves no watermark.
-        key: the fields that stand in the key; needed with ``tombstones: delete`` alone.
-        max_offsets_per_trigger: records a micro-batch at most; None takes all there is.
-        min_partitions: tasks that read at least; None: one a partition.
-        group_id_prefix: how the ids of Spark's own consumer groups begin; by default ``penstock.<job>.spark``.
-        commit_offsets: whether what has been read is committed to the group ``penstock.<job>``, for tools that show lag.
+        tombstones: how a record without a value is read: ``quarantine`` as an error, ``delete`` as a row whose fields are null except
+            those of the key, with ``_deleted`` true. All rows of the source then have the field ``_deleted``. The event time of a
+            tombstone is the record's timestamp, which does not advance the watermark.
+        key: the fields in the key; required with ``tombstones: delete`` only.
+        max_offsets_per_trigger: maximum number of records per micro-batch; None for no limit.
+        min_partitions: minimum number of tasks that read; None: one per partition.
+        group_id_prefix: prefix of the ids of Spark's own consumer groups; by default ``penstock.<job>.spark``.
+        commit_offsets: whether processed offsets are committed to the group ``penstock.<job>``, for tools that show lag.
     """
 
     topic: Topic | None = None
@@ -149,7 +149,7 @@ class KafkaSource(Part):
 
     @property
     def named(self) -> tuple[str, ...]:
-        """The topics that the spec names; none where it has a pattern."""
+        """The topics that the spec names; empty for a pattern."""
         return (self.topic,) if self.topic is not None else tuple(self.topics or ())
 
 
@@ -157,11 +157,11 @@ class FilesSource(Part):
     """Files on S3 to read, each once.
 
     Args:
-        path: below the environment's output bucket, or below `bucket`.
+        path: path below the environment's output bucket, or below `bucket`.
         bucket: another bucket.
-        format: of the files; ``text`` gives a line as the one field of the schema.
-        csv: for CSV files, which have no line of names.
-        max_files_per_trigger: files a micro-batch at most; None takes all there are.
+        format: format of the files; ``text`` reads a line as the only field of the schema.
+        csv: for CSV files, which have no header.
+        max_files_per_trigger: maximum number of files per micro-batch; None for no limit.
     """
 
     path: Annotated[str, Field(pattern=PATH_PATTERN)]
@@ -178,7 +178,7 @@ class FilesSource(Part):
 
 
 class SocketSource(Part):
-    """Lines of text from a TCP server: for a first look. Nothing can be read twice, so a restart loses what was under way.
+    """Lines of text from a TCP server, for first experiments. They can't be read twice, so a restart loses unprocessed lines.
 
     Args:
         connection: the environment's name of the server.
@@ -191,14 +191,14 @@ class EventTime(Part):
     """How event time is read and how far rows may be out of order.
 
     Args:
-        kind: ``event``: from the field; ``ingestion``: when the broker took the record, its own timestamp; ``processing``: when the
-            micro-batch was begun. Nothing else of a job changes with it.
-        field: field of the value with the event time; needed with ``event`` alone.
-        format: of that field.
+        kind: ``event``: from the field; ``ingestion``: when the broker received the record, its timestamp; ``processing``: when the
+            micro-batch started. The rest of a job is unaffected by the kind.
+        field: field of the value with the event time; required with ``event`` only.
+        format: format of that field.
         out_of_orderness: the watermark's bound in ms.
-        idleness: a partition without new rows for this long holds nothing back, in ms; None waits for ever.
-        allowed_lateness: for this long after the watermark a row still counts, in ms; windows and joins keep their state for it.
-        max_ahead: a row further ahead of the micro-batch's clock than this goes to quarantine and moves no watermark, in ms.
+        idleness: a partition without new rows for this long no longer holds back the watermark, in ms; None: it always does.
+        allowed_lateness: how long after the watermark a row still counts, in ms; windows and joins keep their state for it.
+        max_ahead: a row further ahead of the micro-batch's clock than this is quarantined and does not advance the watermark, in ms.
     """
 
     kind: Literal["event", "ingestion", "processing"] = "event"
@@ -245,9 +245,9 @@ class PostgresTable(Part):
 
     Args:
         connection: the environment's name of the database.
-        table: with its schema where it needs one, ``bank.accounts``.
-        key: the columns that a row is found by.
-        columns: those that are read.
+        table: name of the table, with its schema if needed, ``bank.accounts``.
+        key: columns that rows are looked up by.
+        columns: columns that are read.
     """
 
     connection: Name
@@ -257,11 +257,11 @@ class PostgresTable(Part):
 
 
 class Cache(Part):
-    """What a task remembers of a lookup table.
+    """Cache of a task for a lookup table.
 
     Args:
-        ttl: for how long an answer, or that there is none, may be used again, in ms.
-        entries: at most, the longest unused go first.
+        ttl: how long a result, or the lack of one, may be used again, in ms.
+        entries: maximum number of entries; the least recently used are evicted first.
     """
 
     ttl: DurationMs = 60_000
@@ -269,7 +269,7 @@ class Cache(Part):
 
 
 class Table(Part):
-    """A table that rows are looked up in."""
+    """A table for lookups."""
 
     postgres: PostgresTable
     cache: Cache = Cache()

@@ -1,4 +1,4 @@
-"""Tasks of each kind of stage, as Spark is told of them. Knows nothing of Spark itself: sizing reads it too."""
+"""Tasks of each kind of stage as Spark settings. Does not import Spark, since sizing uses it too."""
 
 from __future__ import annotations
 
@@ -8,5 +8,5 @@ SHUFFLE_PARTITIONS = "spark.sql.shuffle.partitions"
 
 
 def stages_conf(stages: Stages) -> dict[str, str]:
-    """Spark's settings for a spec's stages: those after a shuffle. What reads and what comes before the state are matters of the plan."""
+    """Spark's settings for a spec's stages after a shuffle. Tasks that read, and those before the state, are part of the plan."""
     return {} if stages.stateful is None else {SHUFFLE_PARTITIONS: str(stages.stateful)}

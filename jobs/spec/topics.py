@@ -1,4 +1,4 @@
-"""What the topics of a job shall be like."""
+"""Settings of a job's topics."""
 
 from __future__ import annotations
 
@@ -25,15 +25,15 @@ Retention = Annotated[
 
 
 class TopicSettings(Part):
-    """What a topic that the job reads or writes shall have; what is None is left to the plan, the environment or the brokers.
+    """Settings of a topic that the job reads or writes; None leaves them to the plan, the environment or the brokers.
 
     Args:
-        partitions: of the topic, as in the source or the sink.
-        replication: copies of each partition; by default the environment's.
-        retention: how long records stay, in ms, or ``forever``; by default the environment's. Kafka keeps it on a topic that is only
-            compacted, without effect there.
-        cleanup_policy: whether old records are deleted, or each key's but the last (compact), or both; by default deleted.
-        config: settings of the topic by Kafka's own names, as ``max.message.bytes``.
+        partitions: partitions of the topic, as in the source or the sink.
+        replication: replicas of each partition; by default the environment's.
+        retention: how long records are kept, in ms, or ``forever``; by default the environment's. On a topic that is only compacted
+            Kafka stores the setting without effect.
+        cleanup_policy: whether old records are deleted, or all but the last of each key (compact), or both; by default deleted.
+        config: settings of the topic by Kafka's names, such as ``max.message.bytes``.
     """
 
     partitions: Annotated[int, Field(ge=1, le=10_000)] | None = None
