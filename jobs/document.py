@@ -1,8 +1,8 @@
-"""A YAML document that knows the line of each of its fields.
+"""A YAML document with the line of each of its fields.
 
-A spec or an environment is read in two steps: `read` gives the text as plain data, with the place of every key and value; `Document.parse`
-holds the data against a pydantic model and turns each of pydantic's findings into an error with its line. All the faults of a document
-come at once.
+A spec or an environment is read in two steps: `read` returns the text as plain data, with the place of every key and value;
+`Document.parse` validates the data with a pydantic model and turns each of pydantic's findings into an error with its line. All errors
+of a document are reported at once.
 """
 
 from __future__ import annotations
@@ -35,8 +35,8 @@ from penstock.sizing.units import NotAQuantity
 Path_ = tuple[str | int, ...]
 Model = TypeVar("Model", bound=BaseModel)
 
-# A spec of a hundred sources has some 2,000 nodes. An alias counts for all that it stands for, which stops a "billion laughs" document
-# before it grows.
+# A spec with a hundred sources has some 2,000 nodes. An alias counts as all the nodes that it refers to, which stops a "billion laughs"
+# document before it is expanded.
 MAX_NODES = 20_000
 MAX_BYTES = 1_000_000
 MAX_DEPTH = 50
@@ -47,10 +47,10 @@ class Document:
     """Plain data with the place of each field.
 
     Args:
-        file: the path as the user named it.
-        text: as it was read.
-        data: mappings, lists and scalars, as YAML 1.1's safe schema resolves them; timestamps stay text.
-        places: the place of every path's value; a mapping's entry has the place of its key.
+        file: path given by the user.
+        text: text of the file.
+        data: mappings, lists and scalars, as resolved by YAML 1.1's safe schema; timestamps stay text.
+        places: path -> place of its value; an entry of a mapping has the place of its key.
     """
 
     file: str
@@ -59,14 +59,14 @@ class Document:
     places: dict[Path_, Place]
 
     def place(self, path: Path_) -> Place:
-        """The place of a field, or of the nearest thing around it that is there."""
+        """The place of a field, or of its closest existing parent."""
         for end in range(len(path), -1, -1):
             if path[:end] in self.places:
                 return self.places[path[:end]]
         return Place(file=self.file)
 
     def given(self, path: Path_) -> str:
-        """The value at a path as a person would write it; empty where there is none."""
+        """The value at a path as a person would write it; empty if it does not exist."""
         value = self.data
         for key in path:
             try:
@@ -79,7 +79,7 @@ class Document:
         """The document as a model.
 
         Raises:
-            PenstockError: SPEC-004 to SPEC-008, or whatever the model's own validators raise; several come as `Faults`.
+            PenstockError: SPEC-004 to SPEC-008, or the errors of the model's validators; several are raised as `Faults`.
         """
         try:
             return model.model_validate(self.data, strict=True)
@@ -92,14 +92,14 @@ class Document:
         raise AssertionError("a validation error without a finding")
 
     def locate(self, error: PenstockError, path: Path_) -> PenstockError:
-        """The error with the place of a field, its dotted path and its value filled in where they are not there yet."""
+        """The error with the place of a field, its dotted path and its value filled in if they are missing."""
         error.at = error.at or self.place(path)
         error.path = error.path or dotted(path)
         error.given = error.given or self.given(path)
         return error
 
     def _faults(self, path: Path_, details: list[ErrorDetails], model: type[BaseModel]) -> list[PenstockError]:
-        """The errors for pydantic's findings at one path; the branches of a union that none fitted are one error."""
+        """The errors for pydantic's findings at one path; the branches of a union that none matched are one error."""
         own = [detail.get("ctx", {}).get("error") for detail in details]
         quantities = [BadQuantity(need=error.need, fix=error.fix) for error in own if isinstance(error, NotAQuantity)]
         located = [error for error in own if isinstance(error, PenstockError)] or quantities[:1]
@@ -115,7 +115,7 @@ class Document:
         return BadValue(given=key, **findings.bad_value(details, model)._asdict())
 
     def _path_in_document(self, location: Path_) -> Path_:
-        """Pydantic's location less what names a union's branch or a mapping's key, which is not in the document."""
+        """Pydantic's location without the elements for a union's branch or a mapping's key, which are not in the document."""
         path: Path_ = ()
         location = location[:-1] if location and location[-1] == "[key]" else location
         value = self.data
@@ -132,7 +132,7 @@ def _of_json(value: object) -> object:
     return parse_text(value["text"], value["file"]) if isinstance(value, dict) else value
 
 
-# A document in a model that is dumped as JSON: its name and its text, from which it is read again.
+# A document as part of a model's JSON: its name and its text, from which it is read again.
 DumpedDocument = Annotated[
     Document,
     BeforeValidator(_of_json),
@@ -144,14 +144,14 @@ def read(path: Path) -> Document:
     """Reads a YAML file.
 
     Raises:
-        PenstockError: SPEC-001 for a file that can't be read, SPEC-002 for broken YAML, SPEC-003 for keys that stand twice, SPEC-011 for a
+        PenstockError: SPEC-001 for a file that can't be read, SPEC-002 for invalid YAML, SPEC-003 for duplicate keys, SPEC-011 for a
             document beyond `MAX_BYTES`, `MAX_NODES` or `MAX_DEPTH`.
     """
     return parse_text(text_of(path), str(path))
 
 
 def parse_text(text: str, file: str) -> Document:
-    """Reads YAML from a text; `file` is what errors call it. Raises as `read`."""
+    """Reads YAML from a text; `file` is its name in errors. Raises the errors of `read`."""
     try:
         _refuse_depth(text, file)
         root = yaml.compose(text, Loader=yaml.CSafeLoader)
@@ -160,7 +160,7 @@ def parse_text(text: str, file: str) -> Document:
         at = Place(file=file, line=mark.line + 1, column=mark.column + 1) if mark else Place(file=file, line=1)
         raise BrokenYaml(at=at, need=f"YAML: {error.problem or error.context}", fix="correct this line or the one above it") from None
     except yaml.reader.ReaderError as error:
-        # The position counts the bytes of UTF-8.
+        # The position counts bytes of UTF-8.
         at = Place(file=file, line=text.encode("utf-8", "surrogatepass").count(b"\n", 0, error.position) + 1)
         raise BrokenYaml(at=at, given=f"the character U+{error.character:04X}", need="printable text", fix="remove it") from None
     except yaml.YAMLError as error:
@@ -174,7 +174,7 @@ def parse_text(text: str, file: str) -> Document:
 
 
 def _refuse_depth(text: str, file: str) -> None:
-    """Stops at `MAX_DEPTH` before the document is composed: PyYAML composes by recursion in C, where depth ends the process.
+    """Checks `MAX_DEPTH` before the document is composed: PyYAML composes by recursion in C, where a deep document crashes the process.
 
     Raises:
         DocumentTooLarge: SPEC-011.
@@ -189,16 +189,16 @@ def _refuse_depth(text: str, file: str) -> None:
 
 
 def dotted(path: Path_) -> str:
-    """A path as people write it: ``spec.sources.a.kafka``, ``spec.queries[0]``."""
+    """A path as users write it: ``spec.sources.a.kafka``, ``spec.queries[0]``."""
     return "".join(f"[{part}]" if isinstance(part, int) else f".{part}" for part in path).lstrip(".")
 
 
 def shown(value: object) -> str:
-    """A value as an error shows it: text in quotes, anything large cut."""
+    """A value as shown in errors: text in quotes, long values truncated."""
     try:
         text = json.dumps(value, ensure_ascii=False, default=str)
     except ValueError:
-        # Python writes no numbers of more than 4300 digits.
+        # Python does not format numbers of more than 4300 digits.
         return "a number too long to display"
     return text if len(text) <= 120 else f"{text[:117]}..."
 
@@ -226,7 +226,7 @@ def text_of(path: Path) -> str:
 
 
 class _Reader:
-    """Turns YAML's nodes into plain data and remembers where each came from."""
+    """Converts YAML nodes to plain data and records the place of each."""
 
     def __init__(self, file: str) -> None:
         self.file = file

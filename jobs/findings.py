@@ -1,4 +1,4 @@
-"""Pydantic's findings in the words of a person: what is allowed here, what was nearly right, and what to write instead."""
+"""Converts pydantic's findings to readable errors: what is allowed, the closest match, and the fix."""
 
 from __future__ import annotations
 
@@ -33,18 +33,18 @@ _BOUNDS = {
 
 
 class Words(NamedTuple):
-    """What an error says beside the place: what is needed, and how to mend it."""
+    """The texts of an error in addition to its place: what is needed, and the fix."""
 
     need: str
     fix: str
 
 
 def unknown_field(model: type[BaseModel], location: Sequence[str | int]) -> Words:
-    """For a field that its model does not know: the ones that it knows, and the closest.
+    """Texts for an unknown field: the known fields, and the closest one.
 
     Args:
-        model: of the whole document.
-        location: as pydantic gives it; its last part is the unknown field.
+        model: model of the whole document.
+        location: location given by pydantic; its last part is the unknown field.
     """
     known = known_fields(model, location[:-1])
     need = f"{'one of ' if len(known) > 1 else ''}{', '.join(known)}" if known else "a known field"
@@ -53,11 +53,11 @@ def unknown_field(model: type[BaseModel], location: Sequence[str | int]) -> Word
 
 
 def bad_value(details: Sequence[ErrorDetails], model: type[BaseModel]) -> Words:
-    """For a value of the wrong type or outside of what is allowed.
+    """Texts for a value of the wrong type or out of range.
 
     Args:
         details: the findings at one place; several are the branches of a union.
-        model: of the whole document.
+        model: model of the whole document.
     """
     if len(details) > 1 and all(detail["type"] in _TYPES for detail in details):
         allowed = list(dict.fromkeys(_TYPES[detail["type"]] for detail in details))
@@ -80,13 +80,13 @@ def bad_value(details: Sequence[ErrorDetails], model: type[BaseModel]) -> Words:
 
 
 def known_fields(model: type[BaseModel], location: Sequence[str | int]) -> list[str]:
-    """The names that the model at a location knows, as the document writes them."""
+    """The fields of the model at a location, as written in the document."""
     current: list[Any] = [model]
     for part in location:
-        # A part that leads nowhere names a union's branch: the branches are all followed anyway.
+        # A part that leads nowhere names a union's branch: all branches are followed anyway.
         current = [member for kind in current for member in _step(kind, part)] or current
     models = [branch for kind in current for branch in _branches(kind) if _is_model(branch)]
-    # What tells the models of a union apart comes first in each of them, and then what they share.
+    # The fields that distinguish the models of a union come first, followed by the shared ones.
     by_place = zip_longest(*([field.alias or name for name, field in member.model_fields.items()] for member in models))
     return list(dict.fromkeys(name for names in by_place for name in names if name is not None))
 
@@ -100,7 +100,7 @@ def _step(kind: Any, part: str | int) -> Iterator[Any]:
 
 
 def _branches(kind: Any) -> Iterator[Any]:
-    """A type less Annotated, and every branch of a union."""
+    """A type without Annotated, or all branches of a union."""
     origin = get_origin(kind)
     if origin is Annotated:
         yield from _branches(get_args(kind)[0])
@@ -134,7 +134,7 @@ def _retyped(kind: str, given: object) -> str:
 
 
 def _closest(name: str, known: Sequence[str]) -> str | None:
-    """The known name that was most likely meant; snake_case and another case count as nearly right."""
+    """The known name that was most likely meant; differences in case and underscores are ignored."""
     plain = {re.sub(r"[_-]", "", candidate).lower(): candidate for candidate in known}
     matches = difflib.get_close_matches(re.sub(r"[_-]", "", name).lower(), list(plain), n=1, cutoff=0.6)
     return plain[matches[0]] if matches else None

@@ -1,4 +1,4 @@
-"""The object that an app's `build` is passed, and what it declares with it."""
+"""The object that is passed to an app's `build`, with which the app declares the job."""
 
 from __future__ import annotations
 

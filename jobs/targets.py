@@ -1,4 +1,4 @@
-"""From a job spec to what sizing takes."""
+"""Converts a job spec to the targets of sizing."""
 
 from __future__ import annotations
 
@@ -33,14 +33,14 @@ _ORIGINS: dict[str, Path_] = {
 
 
 def targets(spec_file: SpecFile, app_path: Sequence[Path] = ()) -> Targets:
-    """What sizing takes, from the spec and the literals of its app.
+    """The targets of sizing, from the spec and the literals of its app.
 
     Args:
-        spec_file: the spec with its document, so that errors name a line.
-        app_path: folders beside those of `app_module.find` where the app may lie.
+        spec_file: the spec with its document, so that errors have a line.
+        app_path: folders to search for the app in addition to those of `app_module.find`.
 
     Raises:
-        PenstockError: SPEC-009, SPEC-010 or SPEC-012 for the app, SPEC-001 to SPEC-006 for a profile; several come as `Faults`.
+        PenstockError: SPEC-009, SPEC-010 or SPEC-012 for the app, SPEC-001 to SPEC-006 for a profile; several are raised as `Faults`.
     """
     spec = spec_file.job.spec
     module = _app(spec_file, app_path)
@@ -76,7 +76,7 @@ def _parallelism(spec: JobSpec, module: AppModule) -> Parallelism | None:
     if module.parallelism is not None:
         at = Place(file=str(module.path), line=module.parallelism_line)
         return Parallelism(value=module.parallelism, source="code", at=at)
-    # A parallelism beside a load is there for the app's own alone; the load decides.
+    # The app's parallelism is only used without a load; otherwise the load decides.
     return None if spec.load is not None or spec.parallelism is None else Parallelism(value=spec.parallelism)
 
 
@@ -86,7 +86,7 @@ def _stages(spec: JobSpec) -> StageTasks:
 
 
 def _readers(spec: JobSpec) -> dict[str, int]:
-    """Topic -> least tasks that read it; several topics of one source share its tasks."""
+    """Topic -> minimum number of tasks that read it; several topics of one source share its tasks."""
     asked = spec.stages.source
     if asked is None:
         return {}
@@ -119,7 +119,7 @@ def _load(spec_file: SpecFile, module: AppModule) -> Load | None:
             "bytes_per_key": state.bytes_per_key if state else 0,
             "stateful_operators": tuple(state.operators if state and state.operators is not None else module.stateful_operators),
             "batch_overhead_s": asked.batch_overhead / 1000,
-            # What the spec leaves out stays unset, so that the environment's own can be put in.
+            # Fields missing in the spec stay unset, so that those of the environment apply.
             **{field: value for field, value in environments.items() if value is not None},
         }
     )
@@ -143,7 +143,7 @@ def _executor(spec: JobSpec) -> ExecutorTarget:
 
 
 def _driver(spec: JobSpec) -> DriverTarget:
-    # The default of cores is no wish of the user's: a setting of sparkConf may say otherwise.
+    # The default of cores is not a request of the user: a setting of sparkConf may override it.
     cores = spec.driver.cores if "cores" in spec.driver.model_fields_set else None
     return DriverTarget(cpu_millicores=cores, memory_mib=spec.driver.memory, heap_mib=spec.driver.heap)
 

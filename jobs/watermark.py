@@ -77,7 +77,7 @@ class Watermarks(_Frozen):
         current_ms: the job's watermark, with which the next micro-batch begins; None if there is none yet.
         cleared_ms: up to where the operators' state may have been cleared: the watermark minus the greatest allowed lateness. Never
             decreases, even if the spec allows more than before. None in records of versions without allowed lateness.
-        inputs: the watermark of each input, for people to look at.
+        inputs: the watermark of each input, for display.
         partitions: input -> partition, such as ``topic-0`` -> its state.
     """
 
@@ -89,7 +89,7 @@ class Watermarks(_Frozen):
 
     @property
     def engine_ms(self) -> int | None:
-        """What Spark's own watermark follows: no row this old or older may reach a stateful operator any more."""
+        """Value that Spark's own watermark follows: no row this old or older may reach a stateful operator any more."""
         return self.current_ms if self.cleared_ms is None else self.cleared_ms
 
     def advance(

@@ -1,1 +1,1 @@
-"""From a FlinkDeployment to the job spec that replaces it."""
+"""Converts a FlinkDeployment to the job spec that replaces it."""

@@ -1,7 +1,7 @@
-"""From a FlinkDeployment to the job spec that replaces it.
+"""Converts a FlinkDeployment to the job spec that replaces it.
 
-A deployment says how large a job is, how it is upgraded and how often it checkpoints; that becomes the spec. What the job does stands in
-its jar, so the spec names an app that its author has to write. All that has no counterpart becomes a comment, none of it is dropped.
+A deployment defines the size of a job, its upgrade mode and its checkpoint interval; these are converted to the spec. The logic of the
+job is in its jar, so the spec names an app that its author has to write. Fields without a counterpart become comments; none are dropped.
 """
 
 from __future__ import annotations
@@ -39,20 +39,20 @@ _BACKEND = ("state.backend.type", "state.backend")
 _INTERVAL = "execution.checkpointing.interval"
 _SLOTS = "taskmanager.numberOfTaskSlots"
 _OVERRIDES = "pipeline.jobvertex-parallelism-overrides"
-# Flink's words for its state backends, and older ones; a class is known by its name's ending.
+# Flink's names of its state backends, and older ones; a class is identified by the end of its name.
 _BACKENDS = {"rocksdb": "rocksdb", "hashmap": "hashmap", "filesystem": "hashmap", "jobmanager": "hashmap"}
 
 
 class Conversion(BaseModel):
-    """What a FlinkDeployment becomes.
+    """Result of converting a FlinkDeployment.
 
     Args:
         text: the job spec as YAML with comments.
         document: the same spec as plain data.
         job: the same spec as a model.
         flink: the job as Flink sizes it.
-        targets: what sizing takes, with the lines of the deployment.
-        notes: in the order of the spec, what has no counterpart last.
+        targets: input of sizing, with the lines of the deployment.
+        notes: notes in the order of the spec, those on fields without a counterpart last.
     """
 
     model_config = ConfigDict(frozen=True)
@@ -66,18 +66,17 @@ class Conversion(BaseModel):
 
 
 def convert(path: Path) -> Conversion:
-    """Reads a FlinkDeployment and makes the job spec of it.
+    """Reads a FlinkDeployment and converts it to a job spec.
 
     Raises:
-        PenstockError: as `penstock.jobs.flink.deployment.load`, and SPEC-005 to SPEC-008 and SIZ-055 to SIZ-057 for what Flink or its
-        operator would
-            refuse; several come as `Faults`.
+        PenstockError: the errors of `penstock.jobs.flink.deployment.load`, and SPEC-005 to SPEC-008 and SIZ-055 to SIZ-057 for what
+            Flink or its operator would reject; several are raised as `Faults`.
     """
     return conversion(load(path))
 
 
 def conversion(file: DeploymentFile) -> Conversion:
-    """The job spec of a FlinkDeployment; errors as `convert`."""
+    """Converts a FlinkDeployment to a job spec; raises the errors of `convert`."""
     made = _Maker(file).make()
     left = [
         Note(field=LEFTOVER, path=dotted(path), line=_line(file, path), given=given, text=words) for path, given, words in leftovers(file)
@@ -102,16 +101,16 @@ class _Made(NamedTuple):
 
 
 class _Maker:
-    """Makes the spec's values of the deployment's."""
+    """Derives the spec's values from those of the deployment."""
 
     def __init__(self, file: DeploymentFile) -> None:
         self._doc = Reading(file)
 
     def make(self) -> _Made:
-        """The spec's values, the job as Flink has it, the notes, and where each number came from.
+        """The spec's values, the job as Flink sizes it, the notes, and the origin of each number.
 
         Raises:
-            PenstockError: all the faults of the deployment at once.
+            PenstockError: all errors of the deployment.
         """
         pods = FlinkPods(self._doc)
         slots = self._slots()
@@ -168,7 +167,7 @@ class _Maker:
         return min(slots, MAX_SLOTS)
 
     def _parallelism(self, slots: int) -> int:
-        """The operator's order: the replicas of the TaskManagers, the autoscaler's overrides, the job's own."""
+        """The operator's order of precedence: the replicas of the TaskManagers, the autoscaler's overrides, the job's own parallelism."""
         job, replicas = self._doc.spec.job, (self._doc.spec.task_manager or TaskManager()).replicas
         self._doc.note(
             "parallelism",
@@ -306,12 +305,12 @@ _STATE_IS_LEFT = (
 
 
 def app_name(name: str, entry_class: str | None, args: list[Any]) -> str:
-    """A module's name for the app: from the Python program of a PyFlink job, the entry class, or the deployment's name.
+    """Derives a module name for the app from the Python program of a PyFlink job, the entry class, or the deployment's name.
 
     Args:
-        name: of the deployment.
+        name: name of the deployment.
         entry_class: ``com.acme.UserCreditJob``.
-        args: of the job; those of PyFlink name a module or a file.
+        args: arguments of the job; those of PyFlink name a module or a file.
     """
     words = [str(arg) for arg in args]
     for option in ("-py", "--python", "-pym", "--pyModule"):

@@ -1,6 +1,6 @@
-"""A FlinkDeployment (flink.apache.org/v1beta1), read as the operator reads it.
+"""A FlinkDeployment (flink.apache.org/v1beta1), read in the same way as the operator does.
 
-Only what bears on the size and the upgrade is understood; `penstock.jobs.flink.leftovers` says what becomes of all the rest.
+Only the fields that affect size and upgrades are interpreted; `penstock.jobs.flink.leftovers` lists all others.
 
 Source: flink-kubernetes-operator's ``api/spec`` classes, ``FlinkConfigBuilder`` and ``DefaultValidator``.
 """
@@ -26,7 +26,7 @@ API_VERSION = "flink.apache.org/v1beta1"
 SPEC: Path_ = ("spec",)
 CONFIGURATION: Path_ = (*SPEC, "flinkConfiguration")
 
-# Fields of operators up to 1.15 that are not in the models below, by the place where they stand.
+# Fields of operators up to 1.15 that are not in the models below, by their path.
 _OTHER_FIELDS: dict[Path_, tuple[str, ...]] = {
     (): ("status",),
     SPEC: ("image", "imagePullPolicy", "serviceAccount", "ingress", "podTemplate", "logConfiguration", "restartNonce"),
@@ -44,32 +44,32 @@ _OTHER_FIELDS: dict[Path_, tuple[str, ...]] = {
 
 
 class _Part(BaseModel):
-    # What is unknown is found by `_slips` and by the leftovers: a newer operator may have fields that are not known here.
+    # Unknown fields are handled by `_slips` and the leftovers: a newer operator may have fields that are unknown here.
     model_config = ConfigDict(frozen=True, strict=True, extra="ignore", alias_generator=to_camel, validate_by_name=False)
 
 
 class Metadata(_Part):
-    """Of the resource."""
+    """Metadata of the resource."""
 
     name: Name
 
 
 class Resource(_Part):
-    """Of a pod: memory as a text, CPU in cores."""
+    """Resources of a pod: memory as text, CPU in cores."""
 
     memory: str | None = None
     cpu: Annotated[float, Field(gt=0, le=1_000, allow_inf_nan=False)] | None = None
 
 
 class ResourceRequirements(_Part):
-    """Of a pod, as Kubernetes has it; newer operators take it before `Resource`."""
+    """Resources of a pod in Kubernetes' format, which take precedence over `Resource` in newer operators."""
 
     requests: dict[str, str | int | float] | None = None
     limits: dict[str, str | int | float] | None = None
 
 
 class JobManager(_Part):
-    """How JobManagers are started."""
+    """Settings of the JobManagers."""
 
     resource: Resource | None = None
     resources: ResourceRequirements | None = None
@@ -77,7 +77,7 @@ class JobManager(_Part):
 
 
 class TaskManager(_Part):
-    """How TaskManagers are started; with `replicas` the job's own parallelism counts no more."""
+    """Settings of the TaskManagers; `replicas` overrides the job's parallelism."""
 
     resource: Resource | None = None
     resources: ResourceRequirements | None = None
@@ -96,7 +96,7 @@ class Job(_Part):
 
 
 class Spec(_Part):
-    """Everything below ``spec``."""
+    """The fields of ``spec``."""
 
     flink_version: Annotated[str, Field(pattern=r"^v[0-9]{1,3}_[0-9]{1,3}$")]
     mode: Literal["native", "standalone"] = "native"
@@ -119,11 +119,11 @@ class DeploymentFile(BaseModel):
     """A FlinkDeployment with the document that it was read from.
 
     Args:
-        path: as the user named it.
-        document: with the line of each field.
-        deployment: the fields.
+        path: path given by the user.
+        document: document with the line of each field.
+        deployment: its fields.
         configuration: Flink's keys, nested ones joined with dots, and their values as Flink reads them.
-        places: the same keys and where each stands.
+        places: place of each of these keys.
     """
 
     model_config = ConfigDict(frozen=True, arbitrary_types_allowed=True)
@@ -139,14 +139,14 @@ def load(path: Path) -> DeploymentFile:
     """Reads a FlinkDeployment.
 
     Raises:
-        PenstockError: SPEC-001 to SPEC-008 and SPEC-011 as of any document, SPEC-020 for another kind, SPEC-021 for a session; several come
-            as `Faults`.
+        PenstockError: SPEC-001 to SPEC-008 and SPEC-011 as for any document, SPEC-020 for another kind, SPEC-021 for a session; several
+            are raised as `Faults`.
     """
     return understand(read(path), path)
 
 
 def understand(document: Document, path: Path) -> DeploymentFile:
-    """A document as a FlinkDeployment; errors as `load`."""
+    """Parses a document as a FlinkDeployment; raises the errors of `load`."""
     _refuse_other_kinds(document)
     raise_all(_slips(document))
     deployment = document.parse(FlinkDeployment)
@@ -163,7 +163,7 @@ def understand(document: Document, path: Path) -> DeploymentFile:
 
 
 def known_fields(path: Path_) -> tuple[str, ...]:
-    """The fields that the operator knows at one of the places where this module knows them all; empty elsewhere."""
+    """The operator's fields at a path for which this module has all of them; empty elsewhere."""
     models: dict[Path_, type[BaseModel]] = {
         (): FlinkDeployment,
         SPEC: Spec,
@@ -179,12 +179,12 @@ def known_fields(path: Path_) -> tuple[str, ...]:
 
 
 def understood_places() -> tuple[Path_, ...]:
-    """The mappings whose fields `known_fields` knows."""
+    """The mappings whose fields are listed by `known_fields`."""
     return tuple(_OTHER_FIELDS)
 
 
 def mapping_at(document: Document, path: Path_) -> Mapping[str, Any]:
-    """The mapping at a path; empty where there is none."""
+    """The mapping at a path; empty if it does not exist."""
     value = document.data
     for part in path:
         value = value.get(part) if isinstance(value, dict) else None
@@ -210,7 +210,7 @@ def _refuse_other_kinds(document: Document) -> None:
 
 
 def _slips(document: Document) -> list[PenstockError]:
-    """Fields that are nearly those of the operator, which would be left out in silence otherwise."""
+    """Probable typos of the operator's fields, which would be ignored silently otherwise."""
     return [
         document.locate(UnknownField(need=f"one of {', '.join(known_fields(path))}", fix=f"did you mean {close}?"), (*path, name))
         for path in understood_places()
@@ -234,7 +234,7 @@ def _flattened(values: Mapping[str, Any], prefix: tuple[str, ...], path: Path_) 
 
 
 def _text(value: object) -> str:
-    """A value as the operator hands it to Flink."""
+    """A value as the operator passes it to Flink."""
     if isinstance(value, bool):
         return str(value).lower()
     if isinstance(value, str):
@@ -242,5 +242,5 @@ def _text(value: object) -> str:
     try:
         return "" if value is None else json.dumps(value, ensure_ascii=False, default=str)
     except ValueError:
-        # Python writes no numbers of more than 4300 digits, and Flink reads none.
+        # Python does not format numbers of more than 4300 digits, and Flink does not parse them.
         return "a number too long to display"

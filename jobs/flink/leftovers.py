@@ -1,4 +1,4 @@
-"""What of a FlinkDeployment has no counterpart in a job spec, and what becomes of it: nothing is dropped in silence."""
+"""Fields of a FlinkDeployment without a counterpart in a job spec, each with a note: none are dropped silently."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from penstock.jobs.document import Path_, shown
 from penstock.jobs.flink.deployment import SPEC, DeploymentFile, known_fields, mapping_at, understood_places
 from penstock.sizing.flink.memory import MEMORY_KEYS
 
-# Keys that `penstock.jobs.flink.conversion` reads; it says itself what it makes of them.
+# Keys that `penstock.jobs.flink.conversion` reads and writes notes for.
 READ_KEYS = {
     "taskmanager.memory.process.size",
     "jobmanager.memory.process.size",
@@ -34,7 +34,7 @@ _POD_TEMPLATE = (
     "labels, volumes, sidecars, node selectors and tolerations come from the environment (its NodePools and the driver's manifest)"
 )
 _SAVEPOINT = "Spark cannot read Flink's savepoints: the first run starts with empty state, from the sources' starting offsets"
-# Field of the deployment -> what becomes of it.
+# Field of the deployment -> its note.
 _FIELDS: dict[Path_, str] = {
     ("status",): "reported by the operator, not part of the desired state",
     (*SPEC, "flinkVersion"): "the Spark version is that of the image",
@@ -66,7 +66,7 @@ _FIELDS: dict[Path_, str] = {
         "ephemeralStorage",
     ): "shuffle files and RocksDB use the node's disk, whose size comes from the environment",
 }
-# Beginning of a Flink key -> what becomes of it; the longest that fits is taken.
+# Prefix of a Flink key -> its note; the longest match applies.
 _KEYS = {
     "high-availability": "a single driver runs as a StatefulSet without standby, and the checkpoint on S3 replaces HA metadata",
     "state.backend.rocksdb.": "RocksDB is tuned with spark.sql.streaming.stateStore.rocksdb.* in sparkConf",
@@ -104,10 +104,10 @@ _UNKNOWN_FIELD = "unknown field; not included in the spec"
 
 
 def leftovers(file: DeploymentFile) -> Iterator[tuple[Path_, str, str]]:
-    """Every field and key that the spec does not take.
+    """All fields and keys that the spec has no field for.
 
     Yields:
-        The path in the document, the value as it stands there, and what becomes of it in words.
+        The path in the document, the value at that path, and its note.
     """
     for path in understood_places():
         for name in mapping_at(file.document, path):

@@ -1,4 +1,4 @@
-"""The pods of a FlinkDeployment: memory and CPU as Flink and its operator take them."""
+"""Pods of a FlinkDeployment: memory and CPU as interpreted by Flink and its operator."""
 
 from __future__ import annotations
 
@@ -26,13 +26,13 @@ Memory = TypeVar("Memory", TaskManagerMemory, JobManagerMemory)
 
 
 class FlinkPod(Generic[Memory]):
-    """A kind of pod as Flink starts it.
+    """A kind of pod as started by Flink.
 
     Args:
-        memory: its parts.
-        memory_text: its memory as a job spec writes it.
-        cpu_millicores: requested.
-        limit_millicores: the CPU limit that Flink gives it.
+        memory: components of its memory.
+        memory_text: its memory in the format of a job spec.
+        cpu_millicores: CPU request.
+        limit_millicores: CPU limit that Flink sets.
     """
 
     def __init__(self, memory: Memory, memory_text: str, cpu_millicores: int, limit_millicores: int) -> None:
@@ -43,24 +43,24 @@ class FlinkPod(Generic[Memory]):
 
 
 class FlinkPods:
-    """Reads the pods of a deployment; faults and notes go to the reading.
+    """Reads the pods of a deployment; errors and notes are added to the reading.
 
     Args:
-        reading: of the deployment.
+        reading: reading of the deployment.
     """
 
     def __init__(self, reading: Reading) -> None:
         self._doc = reading
 
     def task_manager(self, slots: int) -> FlinkPod[TaskManagerMemory] | None:
-        """A TaskManager; None where its memory can't be told."""
+        """The TaskManager pod; None if its memory can't be determined."""
         manager = self._doc.spec.task_manager or TaskManager()
         cpu = self._cpu("taskManager", manager, "taskmanager", default=slots)
         memory = self._memory("taskManager", manager, TASK_MANAGER, task_manager_memory)
         return self._pod("executor", memory, cpu) if memory else None
 
     def job_manager(self) -> FlinkPod[JobManagerMemory] | None:
-        """A JobManager; None where its memory can't be told."""
+        """The JobManager pod; None if its memory can't be determined."""
         manager = self._doc.spec.job_manager or JobManager()
         if manager.replicas is not None and manager.replicas > 1:
             at = (*SPEC, "jobManager", "replicas")
@@ -87,7 +87,7 @@ class FlinkPods:
     def _memory(
         self, kind: str, manager: TaskManager | JobManager, prefix: str, model: Callable[[dict[str, str]], Memory]
     ) -> Memory | None:
-        """The memory of a kind of process: the pod's from its resource, all else from the configuration."""
+        """Memory of a kind of process: the pod's from its resource, everything else from the configuration."""
         total = f"{prefix}.process.size"
         field = "executor" if kind == "taskManager" else "driver"
         settings, text, path = dict(self._doc.settings), *self._resource(kind, manager, "memory")
@@ -101,7 +101,7 @@ class FlinkPods:
                 self._doc.fault(BadFlinkSetting(need=fault.need, fix=fault.fix), path)
                 return None
         else:
-            # The total of the process, or what Flink derives it from.
+            # The total of the process, or the setting that Flink derives it from.
             given = [f"{prefix}.{name}.size" for name in ("process", "flink", "task.heap", "heap")]
             self._doc.paths[f"{field}.memory_mib"] = next((self._doc.places[key] for key in given if key in self._doc.places), path)
         try:
@@ -113,12 +113,12 @@ class FlinkPods:
             return None
 
     def _older_resource(self, kind: str, field: str, manager: TaskManager | JobManager) -> None:
-        """Says that the operator's own resource does not count where Kubernetes' is given."""
+        """Adds a note that the operator's resource is ignored if Kubernetes' resources are set."""
         if manager.resource and manager.resources and (manager.resources.requests or manager.resources.limits):
             self._doc.note(field, (*SPEC, kind, "resource"), f"the operator prefers {kind}.resources")
 
     def _resource(self, kind: str, manager: TaskManager | JobManager, name: str) -> tuple[str | None, Path_]:
-        """Memory or CPU as the deployment gives it: Kubernetes' own resources before the operator's, requests before limits."""
+        """Memory or CPU of the deployment: Kubernetes' resources take precedence over the operator's, requests over limits."""
         resources = manager.resources
         for among, values in (("requests", resources and resources.requests), ("limits", resources and resources.limits)):
             if values and name in values:
@@ -127,11 +127,11 @@ class FlinkPods:
         if resources and (resources.requests or resources.limits):
             return None, path
         value = getattr(manager.resource, name, None)
-        # As the document has it: 1, not the model's 1.0.
+        # As written in the document: 1, not the model's 1.0.
         return (None if value is None else str(value).removesuffix(".0")), path
 
     def _cpu(self, kind: str, manager: TaskManager | JobManager, prefix: str, default: int) -> tuple[int, int]:
-        """Request and limit of a pod's CPU in millicores, rounded up as Kubernetes does."""
+        """CPU request and limit of a pod in millicores, rounded up as in Kubernetes."""
         field = "executor" if kind == "taskManager" else "driver"
         self._older_resource(kind, field, manager)
         text, path = self._winning_cpu(kind, field, manager, prefix)
@@ -147,7 +147,9 @@ class FlinkPods:
         return millicores, limit
 
     def _winning_cpu(self, kind: str, field: str, manager: TaskManager | JobManager, prefix: str) -> tuple[str | None, Path_]:
-        """Flink's own key wins over the operator's field, which wins over the keys that the operator writes it to."""
+        """Flink's own key takes precedence over the operator's field, which takes precedence over the keys that the operator writes it
+        to.
+        """
         text, path = self._resource(kind, manager, "cpu")
         first = ["taskmanager.cpu.cores"] if kind == "taskManager" else []
         last = [f"kubernetes.{prefix}.cpu.amount", f"kubernetes.{prefix}.cpu"]
@@ -168,7 +170,7 @@ class FlinkPods:
         return max(millicores, _millicores(millicores / 1000 * factor))
 
     def _memory_text(self, field: str, pod_mib: int) -> str:
-        """The memory as the user wrote it where a spec can be written so, else in g or m."""
+        """The memory as written by the user if a spec accepts that format, else in g or m."""
         given = self._doc.file.document.given(self._doc.paths[f"{field}.memory_mib"]).strip('"')
         try:
             if memory_mib(given) == pod_mib:
@@ -184,5 +186,5 @@ def _millicores(amount: float) -> int:
 
 
 def _kubernetes_cores(text: str) -> float:
-    """``1``, ``0.5``, and ``500m``, which Kubernetes' own resources may have."""
+    """``1``, ``0.5``, and ``500m``, which is valid in Kubernetes' resources."""
     return cores(str(whole_number(text.strip()[:-1]) / 1000)) if text.strip().endswith("m") else cores(text)

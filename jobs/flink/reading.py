@@ -1,4 +1,4 @@
-"""A FlinkDeployment read field by field: what is wrong in it and what there is to say of it gather on the way."""
+"""Reads a FlinkDeployment field by field and collects errors and notes."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ Value = TypeVar("Value")
 
 
 class Reading:
-    """The deployment, and what has been found in it so far.
+    """The deployment, and the errors and notes collected so far.
 
     Args:
         file: the deployment.
@@ -29,18 +29,18 @@ class Reading:
         self.settings = file.configuration
         self.places = file.places
         self.notes: list[Note] = []
-        # Field of the targets -> where its value stands.
+        # Field of the targets -> path of its value.
         self.paths: dict[str, Path_] = {}
         self._faults: list[PenstockError] = []
 
     def read(self, key: str, parse: Callable[[str], Value], default: Value) -> Value:
-        """A setting of the configuration, or the default where there is none or it can't be read."""
+        """A setting of the configuration, or the default if it is missing or invalid."""
         if key not in self.places:
             return default
         return self.parsed(self.settings[key], parse, self.places[key], default)
 
     def parsed(self, text: str, parse: Callable[[str], Value], path: Path_, default: Value) -> Value:
-        """A text as Flink reads it; SIZ-055 and the default where it can't."""
+        """Parses a text as Flink does; adds SIZ-055 and returns the default if it is invalid."""
         try:
             return parse(text)
         except NotAQuantity as fault:
@@ -48,20 +48,20 @@ class Reading:
             return default
 
     def fault(self, error: PenstockError, path: Path_) -> None:
-        """Keeps an error at its place."""
+        """Adds an error at its place."""
         self._faults.append(self.file.document.locate(error, path))
 
     def note(self, field: str, path: Path_, text: str) -> None:
-        """Keeps what there is to say beside a field of the spec; without a path it is about what is not there."""
+        """Adds a note to a field of the spec; without a path it refers to a missing field of the deployment."""
         given = self.file.document.given(path) if path else ""
         line = self.file.document.place(path).line if path else None
         self.notes.append(Note(field=field, path=dotted(path), line=line, given=given, text=text))
 
     def raise_faults(self) -> None:
-        """Raises what was found, in the order of the document.
+        """Raises the collected errors in the order of the document.
 
         Raises:
-            PenstockError: one fault, or all of them as `Faults`.
+            PenstockError: a single error, or several as `Faults`.
         """
         raise_all(sorted(self._faults, key=lambda fault: (fault.at.line or 0) if fault.at else 0))
 

@@ -1,4 +1,4 @@
-"""A job spec as YAML with comments, for specs that a program makes and a person goes on with."""
+"""Formats a job spec as YAML with comments, for generated specs that a person edits."""
 
 from __future__ import annotations
 
@@ -9,24 +9,24 @@ from typing import Any
 
 from pydantic import BaseModel, ConfigDict
 
-# The field of notes on what a spec has no field for.
+# The field of notes that the spec has no field for.
 LEFTOVER = "leftover"
 
 _FIELDS = ("app", "parallelism", "upgradeMode", "executor", "driver", "trigger", "state")
 _WIDTH = 120
-# What YAML 1.1 takes for a boolean, null or a number; the texts of a spec are names and quantities.
+# Texts that YAML 1.1 resolves to a boolean, null or a number; the texts of a spec are names and quantities.
 _NOT_TEXT = r"y|n|yes|no|on|off|true|false|null|[-+.0-9][0-9._xobe+-]*"
 
 
 class Note(BaseModel):
-    """What a reader should know of a field of the document that a spec is made from.
+    """A note on a field of the document that a spec is generated from.
 
     Args:
-        field: of the spec that it belongs to (``trigger``), or `LEFTOVER` where the spec has none.
-        path: of the field in that document, empty for what stands nowhere in it.
-        line: of the field in that document.
-        given: the value there, as JSON.
-        text: in words.
+        field: field of the spec that it belongs to (``trigger``), or `LEFTOVER` if the spec has none.
+        path: path of the field in that document, empty for a missing field.
+        line: line of the field in that document.
+        given: its value as JSON.
+        text: text of the note.
     """
 
     model_config = ConfigDict(frozen=True, strict=True, extra="forbid")
@@ -39,12 +39,12 @@ class Note(BaseModel):
 
 
 def spec_text(head: str, document: dict[str, Any], notes: Sequence[Note]) -> str:
-    """The spec as a person would write it, each field below what there is to say of it.
+    """Formats a spec as a person would write it, with the notes of each field above it.
 
     Args:
         head: the first comment.
-        document: the spec as plain data, with only texts that are names and quantities.
-        notes: comments; those of `LEFTOVER` come at the end.
+        document: the spec as plain data, whose texts are only names and quantities.
+        notes: comments; those of `LEFTOVER` are written at the end.
     """
     spec = document["spec"]
     lines = [*_comment(head, ""), *_comments(notes, "metadata", "")]
@@ -85,7 +85,7 @@ def _flow(value: Any) -> str:
 
 
 def _scalar(value: Any) -> str:
-    """A value as YAML reads it back: texts that it would take for something else, as the name ``on``, in quotes."""
+    """A value that YAML reads back unchanged: a text that it would resolve to another type, such as the name ``on``, is quoted."""
     if isinstance(value, bool):
         return str(value).lower()
     plain = not isinstance(value, str) or (re.fullmatch(r"[A-Za-z0-9._/-]+", value) and not re.fullmatch(_NOT_TEXT, value, re.IGNORECASE))
@@ -93,14 +93,14 @@ def _scalar(value: Any) -> str:
 
 
 def cores_text(millicores: int) -> Any:
-    """Cores as a spec has them: a number, or millicores where that is shorter to read."""
+    """Cores in the format of a spec: a number, or millicores if that is shorter."""
     if millicores % 1000 == 0:
         return millicores // 1000
     return millicores / 1000 if millicores % 100 == 0 else f"{millicores}m"
 
 
 def duration_text(duration_ms: int) -> str:
-    """A duration as a spec has it, in the largest unit that it is a whole number of."""
+    """A duration in the format of a spec, in the largest unit that it is a multiple of."""
     for unit, size in (("h", 3_600_000), ("m", 60_000), ("s", 1_000)):
         if duration_ms % size == 0:
             return f"{duration_ms // size}{unit}"

@@ -22,7 +22,7 @@ from penstock.sizing.errors import PenstockError, Place, raise_all
 from penstock.sizing.targets import MAX_PARALLELISM
 
 StatefulOperator = Literal["join", "other"]
-# Stateful blocks and the number of their Spark operators: a stream-stream join has more state stores than others. Each call of a block
+# Stateful block -> kinds of its Spark operators: a stream-stream join has more state stores than others. Each call of a block
 # counts unless the app declares OPERATORS.
 STATEFUL_BLOCKS: Mapping[str, tuple[StatefulOperator, ...]] = {
     "interval_join": ("join",),
@@ -89,16 +89,16 @@ def sql_beside(app: str, beside: Path) -> dict[str, str]:
 
 
 def find(app: str, beside: Path, app_path: Sequence[Path] = ()) -> Path:
-    """The file of a module: beside the spec, on the app path, in the folder that holds the `jobs` package, or in the current folder.
+    """Finds the file of a module: beside the spec, on the app path, in the folder of the `jobs` package, or in the current folder.
 
     Args:
-        app: dotted name, as ``penstock.jobs.apps.user_credit``, or the name of a file ``.sql``, which lies beside the spec or on the app
-            path.
+        app: dotted name, such as ``penstock.jobs.apps.user_credit``, or the name of a ``.sql`` file, searched beside the spec and on the
+            app path.
         beside: folder of the spec.
         app_path: further folders, searched in this order.
 
     Raises:
-        AppNotFound: SPEC-009, with the places searched and names that are close.
+        AppNotFound: SPEC-009, with the searched folders and similar names.
         PackageShadowed: SPEC-046, one of the folders has a package with Penstock's own name.
     """
     for folder in (beside, *app_path):

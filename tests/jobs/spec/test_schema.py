@@ -79,5 +79,5 @@ def _parts(value: Any) -> list[dict[str, Any]]:
 def test_a_field_is_described_in_one_line() -> None:
     schema = json.loads((JOBS / "spec.schema.json").read_text())
     described = [part["description"] for part in _parts(schema) if isinstance(part.get("description"), str)]
-    assert "CPU request of the pod in millicores; by default one core a slot." in described
+    assert "CPU request of the pod in millicores; by default one core per slot." in described
     assert [text for text in described if "\n" in text or "Args:" in text] == []
