@@ -11,11 +11,11 @@ given value, the requirement and a fix::
 The tree (a class's exit code is the process's)::
 
     PenstockError
-    |-- CheckFailed        1   a check ran and failed
+    |-- CheckFailed        1   a check failed
     |-- DocumentError      2   an invalid document or invalid arguments
     |-- Infeasible         3   no plan meets the targets
-    |-- ToolMissing        4   a tool, a file or a credential is missing on this machine
-    |-- RunFailed          5   the run, or a system outside of Penstock, failed
+    |-- ToolMissing        4   a tool, file or credential is missing on this machine
+    |-- RunFailed          5   a run or an external system failed
     `-- Faults                 several of these, reported together
 
 Every package that raises has an ``errors`` module with its own codes; ``docs/errors.md`` lists them all.
@@ -133,7 +133,7 @@ class Faults(PenstockError):
     """Several faults reported together, in the order of the document; the most severe exit code wins, an invalid document first."""
 
     code = "FAULTS"
-    title = "several faults"
+    title = "multiple errors"
     exit_code = 2
 
     def __init__(self, errors: Iterable[PenstockError]) -> None:
