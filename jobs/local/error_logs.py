@@ -16,7 +16,7 @@ _TEXTS = ("order {n} accepted", "quote {n} is stale", "settlement of {n} failed"
 
 
 def logs() -> Iterator[Record]:
-    """Lines as the service writes them; two in ten thousand are cut off in the middle of a character."""
+    """Lines as written by the service; two in ten thousand are truncated within a character."""
     random_ = random.Random(14)
     for number in range(LINES):
         text = f"2025-04-05T12:{number // 400:02d}:00Z {random_.choice(_LEVELS)} {random_.choice(_TEXTS).format(n=number)} straße"
@@ -25,7 +25,7 @@ def logs() -> Iterator[Record]:
 
 
 def expect(recording: Recording) -> Expectation:
-    """The lines with ERROR in them, in capitals as Unicode has them."""
+    """The lines that contain ERROR, in Unicode upper case."""
     texts = [record.value or b"" for record in recording.records[TOPIC]]
     readable = [text for text in map(_decoded, texts) if text is not None]
     kept = [text.upper() for text in readable if "ERROR" in text.upper()]

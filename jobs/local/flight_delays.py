@@ -1,4 +1,4 @@
-"""Input and expectation of flight_delays: the departures of January 2013, and what pandas makes of their delays."""
+"""Input and expectation of flight_delays: the departures of January 2013, and their delays computed by pandas."""
 
 from __future__ import annotations
 
@@ -16,17 +16,17 @@ from penstock.jobs.local.traffic import time_ms
 
 TOPIC = "departures"
 HOUR = pd.Timedelta(hours=1)
-# From this many minutes on a departure counts as delayed, as in the reports of the US Department of Transportation.
+# A departure counts as delayed from this many minutes, as in the reports of the US Department of Transportation.
 DELAYED_MINUTES = 15
 
 
 def departures(partitions: int) -> Iterator[Record]:
-    """The departures of January, as they leave."""
+    """The departures of January at the time they leave."""
     yield from in_order_of_arrival(of_january(), partitions, seed=31)
 
 
 def expect(recording: Recording) -> Expectation:
-    """The delays of the file itself by carrier and scheduled hour, as pandas groups them: nothing that was told of may be missing."""
+    """The delays of the file by carrier and scheduled hour, grouped by pandas: no reported departure may be missing."""
     clock = Clock(time_ms("scheduled_at", ("id", "carrier")), bound_ms=24 * 3_600_000, idleness_ms=600_000)
     judged = list(judge(recording, {TOPIC: clock}, strict=False))
     rows = Counter(json.dumps(row, sort_keys=True) for row in delays(of_january()))
@@ -35,7 +35,7 @@ def expect(recording: Recording) -> Expectation:
 
 
 def delays(table: pd.DataFrame) -> Iterator[dict[str, object]]:
-    """The rows that must come out for some departures."""
+    """The expected rows for some departures."""
     minutes = table["dep_delay"].astype("Int64")
     hours = table.assign(
         minutes=minutes,

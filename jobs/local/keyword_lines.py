@@ -1,4 +1,4 @@
-"""Input and expectation of keyword_lines: three text files, and the lines with the word in plain Python."""
+"""Input and expectation of keyword_lines: three text files, and the lines that contain the word in plain Python."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _OTHERS = ("driver", "executor", "partition", "shuffle", "Keyword", "key word")
 
 
 def files() -> Iterator[Record]:
-    """Lines of text; one in four has the word."""
+    """Lines of text; one in four contains the word."""
     random_ = random.Random(13)
     for number in range(LINES):
         words = [random_.choice(_OTHERS) for _ in range(random_.randint(2, 8))]
@@ -26,7 +26,7 @@ def files() -> Iterator[Record]:
 
 
 def expect(recording: Recording) -> Expectation:
-    """The lines that have the word, each once."""
+    """The lines that contain the word, each once."""
     texts = [(record.value or b"").decode() for record in recording.records[PATH]]
     kept = [text for text in texts if KEYWORD in text]
     return Expectation(rows=len(kept), exact=Counter(json.dumps({"line": text}) for text in kept))

@@ -20,7 +20,7 @@ _LEVELS = ("DEBUG",) * 30 + ("INFO",) * 60 + ("WARN",) * 7 + ("ERROR",) * 3
 
 
 def log(partitions: int) -> Iterator[Record]:
-    """Fifteen minutes of log events; one in twenty tells no duration."""
+    """Fifteen minutes of log events; one in twenty has no duration."""
     yield from TRAFFIC.records(partitions, _event)
     yield from flush(partitions, {"service": "flush", "level": "INFO", "millis": 0, "at": iso_8601(FLUSH_TIME)})
 

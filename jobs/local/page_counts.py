@@ -1,4 +1,4 @@
-"""Input and expectation of page_counts: an hour of visits, some told twice, and the pages that are seen most in plain Python."""
+"""Input and expectation of page_counts: an hour of visits, some duplicate, and the most visited pages in plain Python."""
 
 from __future__ import annotations
 
@@ -19,13 +19,13 @@ _PAGES = ("/", "/Cart", "/cart", "/pay", "/search", "/help", "/health")
 
 
 def visits(partitions: int) -> Iterator[Record]:
-    """An hour of visits; a page is now in capitals, now not."""
+    """An hour of visits; some pages are in upper case."""
     yield from TRAFFIC.records(partitions, _event)
     yield from flush(partitions, {"visit_id": "flush", "page": "/health", "at": iso_8601(FLUSH_TIME)})
 
 
 def expect(recording: Recording) -> Expectation:
-    """The three most frequent pages of each five minutes, each visit counted once; of those as frequent the last by name comes first."""
+    """The three most visited pages of each five minutes, without duplicate visits; ties are ordered by name, descending."""
     clock = Clock(time_ms("at", ("visit_id", "page")), bound_ms=10_000, idleness_ms=120_000)
     judged = list(judge(recording, {TOPIC: clock}, strict=True))
     seen = {str(value["visit_id"]): (str(value["page"]), moment) for value, moment in accepted(judged)}

@@ -1,7 +1,7 @@
-"""What a local run was fed with and how its micro-batches fell, and what is expected of it.
+"""Recording of a local run, its input and micro-batches, and the expectation computed from it.
 
-An app's expectation is computed from a `Recording` alone: the records as a plain consumer read them back from the brokers, and the ranges
-of each micro-batch as Spark wrote them to its offset log. None of the engine's or of Penstock's streaming code takes part.
+An app's expectation is computed from a `Recording` only: the records as read back from the brokers by a plain consumer, and the ranges
+of each micro-batch as written by Spark to its offset log. No streaming code of the engine or of Penstock is involved.
 """
 
 from __future__ import annotations
@@ -14,14 +14,14 @@ from typing import Any
 
 @dataclass(frozen=True, slots=True)
 class Record:
-    """A record to be fed.
+    """A record to feed.
 
     Args:
         value: bytes of the value; None is a tombstone.
         key: bytes of the key.
-        partition: of the topic; None leaves it to the key, or to turns where there is none.
-        flush: whether it is only there to move the watermark past the others, and is not counted.
-        timestamp_ms: of the record in epoch milliseconds; None: that of the moment in which it is fed.
+        partition: partition of the topic; None for the partition of the key, or round-robin without a key.
+        flush: whether it only advances the watermark past the others, and is not counted.
+        timestamp_ms: timestamp in epoch milliseconds; None for the time when it is sent.
     """
 
     value: bytes | None
@@ -33,7 +33,7 @@ class Record:
 
 @dataclass(frozen=True, slots=True)
 class Recorded:
-    """A record as it lies in its topic, with the timestamp that the brokers keep, in epoch milliseconds."""
+    """A record of a topic, with the timestamp that the brokers keep, in epoch milliseconds."""
 
     partition: int
     offset: int
@@ -48,10 +48,10 @@ class RecordedBatch:
     """A micro-batch in the offset log.
 
     Args:
-        number: Spark's.
-        time_ms: its own time in epoch milliseconds.
+        number: Spark's number.
+        time_ms: time of the micro-batch in epoch milliseconds.
         watermark_ms: Spark's watermark for it in epoch milliseconds.
-        ends: topic -> partition -> the first offset behind it.
+        ends: topic -> partition -> end offset, exclusive.
     """
 
     number: int
@@ -62,7 +62,7 @@ class RecordedBatch:
 
 @dataclass(frozen=True)
 class Recording:
-    """A local run from its input's side.
+    """The input of a local run.
 
     Args:
         records: topic -> records.
@@ -95,18 +95,18 @@ Row = Mapping[str, Any]
 
 @dataclass(frozen=True)
 class Expectation:
-    """What must come out of a local run.
+    """The expectation of a local run.
 
     Args:
-        rows: rows in the output.
-        quarantined: records in quarantine.
-        late: rows that came too late.
-        exact: the output's rows as sorted JSON with how often each must be there; None where `measures` say enough.
-        measures: name -> value that `measure` must give.
-        measure: name -> value, from the output's rows.
-        last_by: fields by which a row stands for the one before it: only the last of each counts; empty: every row does.
-        sinks: sink -> its rows as sorted JSON with how often each must be there, where a job has several outputs.
-        side_outputs: tag of the app's own -> rows that it must have sent aside.
+        rows: number of rows in the output.
+        quarantined: number of records in quarantine.
+        late: number of late rows.
+        exact: rows of the output as sorted JSON with their number of occurrences; None if `measures` suffice.
+        measures: name -> expected value of `measure`.
+        measure: computes name -> value from the rows of the output.
+        last_by: key fields of rows that replace each other: only the last one of each key counts; empty: every row counts.
+        sinks: sink -> its rows as sorted JSON with their number of occurrences, for jobs with several outputs.
+        side_outputs: tag of the app -> number of rows in its side output.
     """
 
     rows: int

@@ -20,7 +20,7 @@ _FIELDS = ("region_code", "unique_session_token", "impressions")
 
 
 def impressions(partitions: int) -> Iterator[Record]:
-    """Ninety minutes of impressions of some 400 sessions, one of which is as busy as all others of its region."""
+    """Ninety minutes of impressions of some 400 sessions, one of which is as active as all others of its region together."""
     yield from TRAFFIC.records(partitions, _event)
     yield from flush(partitions, {"region_code": "flush", "unique_session_token": "flush", "impressions": 0, "at": iso_8601(FLUSH_TIME)})
 
@@ -31,7 +31,7 @@ def expect_tumbling(recording: Recording) -> Expectation:
 
 
 def expect_sliding(recording: Recording) -> Expectation:
-    """Sums by region over ten minutes, anew every minute."""
+    """Sums by region over ten minutes, every minute."""
     return _by_window(recording, lambda moment: windows.sliding(moment, 10 * MINUTE_MS, MINUTE_MS))
 
 
@@ -77,6 +77,6 @@ def _row(key: str, value: str, window: tuple[int, int], events: int, total: int)
 
 def _event(random_: random.Random, at: datetime, number: int) -> dict[str, object]:
     region = random_.choice(_REGIONS)
-    # A session is busy for some minutes and comes back much later, or never.
+    # A session is active for some minutes and returns much later, or never.
     token = "busy" if random_.random() < 0.1 else f"{region}-{random_.randrange(20)}-{at.minute // 45}"
     return {"region_code": region, "unique_session_token": token, "impressions": random_.randint(1, 50), "at": iso_8601(at)}

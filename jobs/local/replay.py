@@ -1,6 +1,6 @@
-"""The watermark once more, in plain Python and from the recorded micro-batches: the oracle that tells which rows are late.
+"""An independent computation of the watermark in plain Python from the recorded micro-batches: the oracle for late rows.
 
-Deliberately not `penstock.jobs.stream.event_time`: what checks must not share code with what is checked.
+Deliberately separate from `penstock.jobs.stream.event_time`: a check must not share code with what it checks.
 """
 
 from __future__ import annotations
@@ -25,12 +25,12 @@ class Clock:
 
     Args:
         time_ms: event time of a record in epoch milliseconds; None for one that does not parse.
-        bound_ms: how far out of order.
-        idleness_ms: after how long a silent partition is left out; None: never.
-        lateness_ms: for how long after the watermark its records still count.
-        max_ahead_ms: how far a record may be ahead of its micro-batch; None: however far.
-        by_clock: whether each record's time is that of its micro-batch; `time_ms` then only tells what parses.
-        moves: whether a record moves the watermark; a tombstone that deletes does not.
+        bound_ms: maximum out-of-orderness.
+        idleness_ms: time after which an idle partition no longer holds back the watermark; None: it always does.
+        lateness_ms: how long after the watermark its records still count.
+        max_ahead_ms: how far a record may be ahead of its micro-batch; None for no limit.
+        by_clock: whether each record's time is that of its micro-batch; `time_ms` then only determines whether it parses.
+        moves: whether a record advances the watermark; a tombstone that deletes does not.
     """
 
     time_ms: Callable[[Recorded], int | None]
@@ -44,10 +44,10 @@ class Clock:
 
 @dataclass(frozen=True)
 class Judged:
-    """A record and what became of it.
+    """A record with its verdict.
 
     Args:
-        topic: where it lies.
+        topic: topic of the record.
         record: the record.
         time_ms: its event time; None: quarantined.
         late: whether it was late.
@@ -62,10 +62,10 @@ class Judged:
 
 
 def moment_ms(value: object, form: str = "iso-8601") -> int | None:
-    """An event time in epoch milliseconds; None for what can't be read.
+    """Parses an event time into epoch milliseconds; None if it is invalid.
 
     Args:
-        value: of the field, as JSON has it.
+        value: value of the JSON field.
         form: ``iso-8601``, ``epoch-seconds``, ``epoch-millis`` or ``epoch-micros``.
     """
     if form == "iso-8601":
@@ -82,16 +82,17 @@ def moment_ms(value: object, form: str = "iso-8601") -> int | None:
 
 
 def judge(recording: Recording, clocks: Mapping[str, Clock], *, strict: bool = True, when_idle: str = "stand") -> Iterator[Judged]:
-    """Every record in the order of the micro-batches.
+    """The verdicts on all records in the order of the micro-batches.
 
     Args:
-        recording: of the run.
-        clocks: topic -> how its event time is read; topics without event time are left out.
-        strict: whether an operator of the job drops rows as old as the watermark, as a join does: Spark's own is then 1 ms behind.
-        when_idle: ``stand`` or ``clock``, as the spec has it.
+        recording: recording of the run.
+        clocks: topic -> how its event time is read; topics without event time are ignored.
+        strict: whether an operator of the job drops rows as old as the watermark, as a join does: Spark's own watermark is then 1 ms
+            behind.
+        when_idle: ``stand`` or ``clock``, as in the spec.
 
     Raises:
-        AssertionError: the engine's own log holds another watermark for a micro-batch than its input gives.
+        AssertionError: the engine's log has another watermark for a micro-batch than its input yields.
     """
     state = _State(recording, clocks, when_idle)
     for batch, read in recording.by_batch():
@@ -105,7 +106,7 @@ def judge(recording: Recording, clocks: Mapping[str, Clock], *, strict: bool = T
 
 @dataclass
 class _State:
-    """What a micro-batch leaves to the next one."""
+    """State that a micro-batch passes on to the next one."""
 
     recording: Recording
     clocks: Mapping[str, Clock]
@@ -117,7 +118,7 @@ class _State:
     inputs: dict[str, int] = field(default_factory=dict)
 
     def judged(self, batch: RecordedBatch, topic: str, record: Recorded) -> Judged:
-        """What becomes of one record; its partition's times are taken down for the micro-batch's end."""
+        """The verdict on one record; the times of its partition are recorded for the end of the micro-batch."""
         clock, place = self.clocks[topic], (topic, record.partition)
         self.heard[place] = batch.time_ms
         time_ms = clock.time_ms(record)
@@ -133,7 +134,7 @@ class _State:
         return Judged(topic, record, time_ms, behind_ms > clock.lateness_ms or time_ms < self.cleared, behind_ms)
 
     def end(self, batch: RecordedBatch) -> None:
-        """The watermark that the next micro-batch begins with."""
+        """The watermark with which the next micro-batch begins."""
         awake = {topic: self._awake(topic, batch) for topic in self.clocks}
         nobody = not any(places or self.clocks[topic].by_clock for topic, places in awake.items())
         held: list[int | None] = []

@@ -35,7 +35,7 @@ def expect(recording: Recording) -> Expectation:
     rows: Counter[str] = Counter()
     for (sensor, window), some in read.items():
         start, end = map(windows.written, window)
-        # Spark gives the average four digits more than the values have, and rounds half up.
+        # Spark's average has four more digits than the values, and rounds half up.
         average = _rounded(_rounded(sum(some, Decimal(0)) / len(some), 8), 3)
         row = {"id": sensor, "window_start": start, "window_end": end, "average": float(average), "readings": len(some)}
         rows[json.dumps(row, sort_keys=True)] += 1

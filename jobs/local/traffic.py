@@ -1,4 +1,4 @@
-"""Made-up traffic as it really arrives: out of order within a bound, some of it late, some of it broken, some of it twice."""
+"""Synthetic traffic with realistic arrivals: out of order within a bound, some records late, broken or duplicate."""
 
 from __future__ import annotations
 
@@ -12,10 +12,10 @@ from penstock.jobs.local.recording import Record, Recorded
 from penstock.jobs.local.replay import Judged
 
 BEGINS = datetime(2025, 4, 5, 12, 0, tzinfo=UTC)
-# A day later than all traffic: what has this time moves the watermark past every window.
+# A day after all traffic: a record with this time advances the watermark past every window.
 FLUSH_TIME = BEGINS + timedelta(days=1)
 
-# From (a source of chance, the event's time, its number) to a value: a mapping is written as JSON.
+# From (random number generator, event time, event number) to a value: a mapping is written as JSON.
 Event = Callable[[random.Random, datetime, int], Mapping[str, object] | bytes | str]
 
 
@@ -24,13 +24,13 @@ class Traffic:
     """Traffic of one topic.
 
     Args:
-        events: how many.
-        seconds: over how long their times spread.
-        bound_s: how far they are out of order; what comes later than that is one of the late.
-        late_share: share of events that come a minute or more after their time.
-        twice_share: share of events that come a second time soon after.
-        broken_share: share of records that are no JSON.
-        seed: of the chance.
+        events: number of events.
+        seconds: range of their event times.
+        bound_s: maximum out-of-orderness, except for late events.
+        late_share: share of events that arrive a minute or more after their time.
+        twice_share: share of events that arrive again soon after.
+        broken_share: share of records that are not JSON.
+        seed: seed of the random numbers.
     """
 
     events: int
@@ -42,12 +42,12 @@ class Traffic:
     seed: int = 1
 
     def records(self, partitions: int, event: Event, key: Callable[[Mapping[str, object]], str] | None = None) -> Iterator[Record]:
-        """The records in the order in which they arrive.
+        """The records in the order of arrival.
 
         Args:
-            partitions: of the topic.
-            event: makes a value.
-            key: of the record, from a value that is a mapping; None: without.
+            partitions: number of partitions of the topic.
+            event: creates a value.
+            key: returns the key of a record whose value is a mapping; None for records without keys.
         """
         random_ = random.Random(self.seed)
         arrivals: list[tuple[float, Record]] = []
@@ -77,13 +77,13 @@ class Traffic:
 
 
 def flush(partitions: int, value: Mapping[str, object]) -> Iterator[Record]:
-    """One record a partition that is only there to move the watermark past all others."""
+    """One record per partition whose only purpose is to advance the watermark past all others."""
     for partition in range(partitions):
         yield Record(json.dumps(value).encode(), partition=partition, flush=True)
 
 
 def iso_8601(moment: datetime) -> str:
-    """A time as the topics have it: milliseconds and Z."""
+    """A time in the format of the topics: milliseconds and Z."""
     return moment.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%S.") + f"{moment.microsecond // 1000:03d}Z"
 
 
@@ -93,7 +93,7 @@ def milliseconds(moment: datetime) -> int:
 
 
 def body(record: Recorded) -> dict[str, object] | None:
-    """A record's JSON object; None for what is none."""
+    """The JSON object of a record; None if it is not one."""
     try:
         parsed = json.loads(record.value or b"")
     except ValueError:
@@ -105,8 +105,8 @@ def time_ms(field: str, needed: tuple[str, ...] = ()) -> Callable[[Recorded], in
     """Reads the event time of records, for a `penstock.jobs.local.replay.Clock`.
 
     Args:
-        field: with an ISO-8601 time, or epoch milliseconds as a number.
-        needed: further fields without which a record goes to quarantine.
+        field: field with an ISO-8601 time, or epoch milliseconds as a number.
+        needed: other fields without which a record is quarantined.
     """
 
     def read(record: Recorded) -> int | None:
@@ -120,7 +120,7 @@ def time_ms(field: str, needed: tuple[str, ...] = ()) -> Callable[[Recorded], in
 
 
 def accepted(judged: list[Judged]) -> list[tuple[dict[str, object], int]]:
-    """Value and event time of each record that counts: no flush, not late, not broken."""
+    """Value and event time of each accepted record: no flush, not late, not broken."""
     rows = []
     for event in judged:
         if event.time_ms is not None and not event.late and not event.record.flush:

@@ -1,7 +1,7 @@
-"""Input and expectation of user_credit: the worked example, then a day's traffic in small with all that goes wrong in one.
+"""Input and expectation of user_credit: the worked example, then a small version of a day's traffic with all its faults.
 
-And the credit service that it calls, as it stands on this machine: what it answers follows from the request alone, so that it can be
-computed beforehand; only the first time it is asked for some pairs it is busy, or slow.
+Includes a local implementation of the credit service that it calls: the response depends on the request only, so that it can be computed
+in advance; but the first request for some pairs is answered with a retryable status, or slowly.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ WITHIN_MS = 60_000
 BOUND_MS = 10_000
 IDLENESS_MS = 120_000
 
-# The example by which the seed document explains watermarks: eight events of one token, on any one day.
+# The worked example of watermarks: eight events of one token, on an arbitrary day.
 WORKED_EXAMPLE = {
     "events-a": {"A": "12:29:50", "B": "12:29:55", "C": "12:29:45", "D": "12:30:05"},
     "events-b": {"W": "12:29:52", "X": "12:29:58", "Y": "12:29:48", "Z": "12:30:08"},
@@ -34,16 +34,16 @@ TRAFFIC_BEGINS = datetime(2025, 4, 5, 13, 0, tzinfo=UTC)
 FLUSH_TIME = TRAFFIC_BEGINS + timedelta(days=1)
 _INDIA = timezone(timedelta(hours=5, minutes=30))
 
-# One pair in so many is never answered for, and one is answered for the second time only.
+# One pair in this many is never answered, and one only at the second attempt.
 DOWN_IN, BUSY_IN = 400, 50
-# What is slow the first time: pairs of the worked example's event A; longer than the job waits.
+# The first request for these pairs, those of the worked example's event A, takes longer than the job waits.
 SLOW_USER, SLOW_S = "example-A", 4.0
 _asked_before: set[str] = set()
 _lock = threading.Lock()
 
 
 def events_a(partitions: int) -> Iterator[Record]:
-    """Topic A: 4 events of the worked example, some 50,000 of traffic, a flush event a partition."""
+    """Topic A: 4 events of the worked example, some 50,000 of traffic, a flush event per partition."""
     return _topic("events-a", "amount", partitions, seed=1)
 
 
@@ -69,7 +69,7 @@ def credit_service(method: str, path: str, headers: Mapping[str, str], body: byt
 
 
 def new_limit(pair: Mapping[str, Any]) -> float | None:
-    """A tenth of the amount is taken from the limit; None where it can't bear that, or where one of them is unknown."""
+    """The limit minus a tenth of the amount; None if that is negative, or if one of them is unknown."""
     if pair["amount"] is None or pair["credit_limit"] is None:
         return None
     left = round(pair["credit_limit"] - pair["amount"] / 10, 2)
@@ -81,7 +81,7 @@ def _is_down(key: str) -> bool:
 
 
 def expect(recording: Recording) -> Expectation:
-    """All pairs of accepted events of the same token within a minute, each with the limit that the credit service answers."""
+    """All pairs of accepted events of the same token within a minute, each with the limit that the credit service returns."""
     clock = Clock(lambda record: _time_ms(record.value), BOUND_MS, IDLENESS_MS)
     judged = list(judge(recording, {"events-a": clock, "events-b": clock}))
     accepted = [event for event in judged if event.time_ms is not None and not event.late]
@@ -107,11 +107,11 @@ def _topic(topic: str, amount: str, partitions: int, seed: int) -> Iterator[Reco
 
 
 def _traffic(random_: random.Random, amount: str, partitions: int) -> Iterator[Record]:
-    """Half an hour of events in the order in which they arrive."""
+    """Half an hour of events in the order of arrival."""
     arrivals: list[tuple[float, Record]] = []
     for number in range(EVENTS):
         at_s = random_.uniform(0, 1_800)
-        # What arrives within the bound of 10 s is in time whatever the micro-batches are; one in 100 comes minutes later.
+        # Events within the bound of 10 s are in time for any micro-batches; one in 100 arrives minutes later.
         delay_s = random_.uniform(60, 1_200) if random_.random() < 0.01 else random_.uniform(0, 9.9)
         record = _one_event(random_, amount, partitions, at_s, number)
         arrivals.append((at_s + delay_s, record))
@@ -122,7 +122,7 @@ def _traffic(random_: random.Random, amount: str, partitions: int) -> Iterator[R
 
 
 def _one_event(random_: random.Random, amount: str, partitions: int, at_s: float, number: int) -> Record:
-    # A token lives for some two minutes, so that its events of A and B lie within the join's bounds or just outside of them.
+    # A token is used for some two minutes, so that its events of A and B are within the join's bounds or just outside.
     token = f"token-{int(at_s / 120)}-{random_.randrange(12_000)}"
     moment = TRAFFIC_BEGINS + timedelta(milliseconds=int(at_s * 1000))
     zone = (UTC, _INDIA)[number % 2]
@@ -137,7 +137,7 @@ def _event(partitions: int, token: str, time: str, amount: str, value: float, us
 
 
 def _broken(random_: random.Random, record: Record) -> Record:
-    """The same record as a broken producer would have sent it."""
+    """The same record as sent by a broken producer."""
     value = record.value or b""
     body = json.loads(value)
     ways = (
@@ -153,7 +153,7 @@ def _broken(random_: random.Random, record: Record) -> Record:
 
 
 def _time_ms(value: bytes | None) -> int | None:
-    """Event time of a record that is a row; None for one that is not."""
+    """Event time of a record; None if it does not parse."""
     try:
         body = json.loads((value or b"").decode("utf-8"))
         moment = datetime.fromisoformat(body["event_timestamp"])

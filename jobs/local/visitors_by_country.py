@@ -19,13 +19,13 @@ _COUNTRIES = ("BR",) * 4 + ("DE",) * 2 + ("IN",) * 9 + ("NZ",) + ("US",) * 6
 
 
 def visits(partitions: int) -> Iterator[Record]:
-    """Visits of some hundred visitors a country; each comes several times."""
+    """Visits of some hundred visitors per country; each visits several times."""
     yield from TRAFFIC.records(partitions, _event)
     yield from flush(partitions, {"country": "flush", "visitor": "flush", "at": iso_8601(FLUSH_TIME)})
 
 
 def expect(recording: Recording) -> Expectation:
-    """Different visitors, and visits, of five minutes, anew every minute."""
+    """Distinct visitors, and visits, of five minutes, every minute."""
     clock = Clock(time_ms("at", ("country", "visitor")), bound_ms=20_000, idleness_ms=120_000)
     judged = list(judge(recording, {TOPIC: clock}, strict=False))
     seen: dict[tuple[str, tuple[int, int]], list[str]] = defaultdict(list)

@@ -1,4 +1,4 @@
-"""Windows once more, in plain Python, for the oracles."""
+"""An independent implementation of windows in plain Python, for the oracles."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def sliding(time_ms: int, size_ms: int, every_ms: int) -> Iterator[tuple[int, in
 
 
 def cumulative(time_ms: int, size_ms: int, step_ms: int) -> Iterator[tuple[int, int]]:
-    """The windows of a time that begin at whole multiples of the size and end a step later each."""
+    """The windows of a time that begin at multiples of the size, each a step longer than the one before."""
     start = time_ms // size_ms * size_ms
     end = start + (time_ms - start) // step_ms * step_ms + step_ms
     while end <= start + size_ms:
@@ -51,6 +51,6 @@ def sessions(events: Iterable[tuple[Key, int]], gap_ms: int) -> Iterator[tuple[K
 
 
 def written(time_ms: int) -> str:
-    """A time as Spark's JSON writer has it in UTC."""
+    """A time as formatted by Spark's JSON writer in UTC."""
     moment = datetime(1970, 1, 1, tzinfo=UTC) + timedelta(milliseconds=time_ms)
     return moment.strftime("%Y-%m-%dT%H:%M:%S.") + f"{moment.microsecond // 1000:03d}Z"

@@ -1,4 +1,4 @@
-"""Input and expectation of word_count: lines of a small vocabulary, counted once more in plain Python."""
+"""Input and expectation of word_count: lines of a small vocabulary, counted in plain Python."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _ENDS = (".", "!", ",", "", " --")
 
 
 def lines() -> Iterator[Record]:
-    """Lines of one to twelve words; every hundredth is empty, one in a thousand is no UTF-8."""
+    """Lines of one to twelve words; every hundredth is empty, one in a thousand is not UTF-8."""
     random_ = random.Random(11)
     for number in range(LINES):
         if random_.random() < 0.001:
@@ -27,20 +27,20 @@ def lines() -> Iterator[Record]:
 
 
 def socket_lines() -> list[str]:
-    """What the socket sends: fewer lines of the same kind."""
+    """Input of the socket: fewer lines of the same kind."""
     random_ = random.Random(12)
     return [_line(random_, number) for number in range(SOCKET_LINES)]
 
 
 def expect(recording: Recording) -> Expectation:
-    """The last count of each word that the topic's readable lines have."""
+    """The last count of each word in the topic's valid lines."""
     texts = [record.value for record in recording.records["lines"]]
     readable = [text.decode() for text in texts if text is not None and _is_utf8(text)]
     return _expectation(readable, quarantined=len(texts) - len(readable))
 
 
 def expect_socket(recording: Recording) -> Expectation:
-    """The same of what the socket has sent."""
+    """The same for the lines of the socket."""
     return _expectation(socket_lines(), quarantined=0)
 
 

@@ -1,1 +1,1 @@
-"""Input and expectations of the banking jobs: what a bank's topics and tables hold in ninety minutes, and what follows from it."""
+"""Input and expectations of the banking jobs: ninety minutes of a bank's topics and tables, and the results."""

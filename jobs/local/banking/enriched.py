@@ -1,4 +1,4 @@
-"""What must come out of banking_enriched: each transaction with its account as it was then, its customer, and its risk."""
+"""Expectation of banking_enriched: each transaction with its account at that time, its customer, and its risk."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from penstock.jobs.local.replay import judge
 
 
 def expect(recording: Recording) -> Expectation:
-    """Every transaction that counts, once for each time that it came."""
+    """Every accepted transaction, duplicates included."""
     events = list(judge(recording, {TOPIC: CLOCK, ACCOUNTS_TOPIC: ACCOUNTS_CLOCK}))
     accounts, customers = changes(events, ACCOUNTS_TOPIC), known_customers()
     rows: Counter[str] = Counter()

@@ -1,4 +1,4 @@
-"""What must come out of banking_fraud: three or more payments that were declined, then a large one that was not."""
+"""Expectation of banking_fraud: three or more declined payments followed by a large approved one."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ from penstock.jobs.local.recording import Expectation, Recording
 
 _WITHIN_MS = 10 * 60_000
 _TIMES = 3
-# What has been asked, so that the first time is answered by "not now".
+# Requests received so far; the first attempt of each is answered with a retryable status.
 _asked: set[str] = set()
 
 
 def expect(recording: Recording) -> Expectation:
-    """The alerts of each account; what has led to one leads to no other."""
+    """The alerts of each account; a payment is part of at most one alert."""
     events = judged(recording)
     declined: dict[str, list[tuple[Value, int]]] = defaultdict(list)
     rows: Counter[str] = Counter()
@@ -34,12 +34,12 @@ def expect(recording: Recording) -> Expectation:
         if len(within) == _TIMES:
             before.clear()
             rows[_alert(value, at_ms, within)] += 1
-    # The webhook keeps no rows: those of the topic are read back.
+    # The webhook stores no rows: those of the topic are compared.
     return expectation(events, rows)
 
 
 def endpoint(method: str, path: str, headers: Mapping[str, str], body: bytes) -> tuple[int, str]:
-    """Takes alerts, each array at the second try."""
+    """Accepts alerts, each array at the second attempt."""
     key = headers.get("idempotency-key", "")
     if key in _asked:
         return 200, "thank you"

@@ -1,4 +1,4 @@
-"""What must stand in banking_holders' table in the end: each open account with its customer."""
+"""Expectation of banking_holders' table at the end: each open account with its customer."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from penstock.jobs.local.replay import judge
 
 
 def database() -> Iterator[str]:
-    """SQL that makes the empty table."""
+    """SQL that creates the empty table."""
     yield (
         "CREATE TABLE account_holders (account_id text PRIMARY KEY, customer_id text NOT NULL, name text NOT NULL, "
         "segment text NOT NULL, product text NOT NULL, credit_limit numeric(12, 2) NOT NULL)"
@@ -21,7 +21,7 @@ def database() -> Iterator[str]:
 
 
 def expect(recording: Recording) -> Expectation:
-    """The join of both tables as they are after their last changes."""
+    """The join of both tables after their last changes."""
     events = list(judge(recording, {CUSTOMERS_TOPIC: CUSTOMERS_CLOCK, ACCOUNTS_TOPIC: ACCOUNTS_CLOCK}))
     customers = {name: history[-1][1] for name, history in changes(events, CUSTOMERS_TOPIC).items()}
     rows: Counter[str] = Counter()

@@ -1,4 +1,4 @@
-"""What must come out of banking_split: each transaction once, debits here and credits there."""
+"""Expectation of banking_split: each transaction once, debits and credits in separate topics."""
 
 from __future__ import annotations
 

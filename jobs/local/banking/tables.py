@@ -12,7 +12,7 @@ from penstock.jobs.local.windows import written
 
 CUSTOMERS_TOPIC, ACCOUNTS_TOPIC = "customers", "accounts"
 CUSTOMERS = 80
-# The tables are there an hour before the first transaction.
+# The tables exist an hour before the first transaction.
 _HOUR_MS = 3_600_000
 _FIRST = ("Asha", "Bruno", "Chen", "Dana", "Emeka", "Femi", "Greta", "Hana")
 _LAST = ("Iyer", "Jansen", "Kaya", "Lopez", "Mbeki", "N\u00e9meth", "O'Brien", "Patel", "Quist", "Rossi")
@@ -24,20 +24,20 @@ ACCOUNTS_CLOCK = clock(("account_id", "customer_id", "product"), amount="credit_
 
 
 def customers(partitions: int) -> Iterator[Record]:
-    """Eighty customers; some move to another segment, some leave, and some of those come back."""
+    """Eighty customers; some change their segment, some are deleted, and some of those return."""
     yield from arrivals(_customers(random.Random(33)), partitions, seed=34, faults=_FAULTS)
     yield from flush(partitions, {"customer_id": "flush", "name": "flush", "segment": "flush", "at": written(FLUSH_MS)})
 
 
 def accounts(partitions: int) -> Iterator[Record]:
-    """Two hundred accounts; some get another limit, some another owner, some are closed and opened again."""
+    """Two hundred accounts; some change their limit or owner, some are closed and opened again."""
     yield from arrivals(_accounts(random.Random(35)), partitions, seed=36, faults=_FAULTS)
     value = {"account_id": "flush", "customer_id": "nobody", "product": "flush", "credit_limit": "0.00", "at": written(FLUSH_MS)}
     yield from flush(partitions, value)
 
 
 def known_customers() -> dict[str, tuple[str, str, str | None]]:
-    """Customer -> name, segment and country (None: unknown), as the database has them; two customers it has not."""
+    """Customer -> name, segment and country (None: unknown), as in the database, which lacks two customers."""
     random_ = random.Random(37)
     known: dict[str, tuple[str, str, str | None]] = {}
     for number in range(CUSTOMERS - 2):
@@ -47,7 +47,7 @@ def known_customers() -> dict[str, tuple[str, str, str | None]]:
 
 
 def core_banking() -> Iterator[str]:
-    """SQL that fills the bank's database with its customers."""
+    """SQL that inserts the customers into the bank's database."""
     yield "CREATE TABLE customers (customer_id text PRIMARY KEY, name text NOT NULL, segment text NOT NULL, country char(2))"
     for name, values in known_customers().items():
         yield f"INSERT INTO customers VALUES ({', '.join(_quoted(value) for value in (name, *values))})"
@@ -70,7 +70,7 @@ def _accounts(random_: random.Random) -> Iterator[Event]:
     for number in range(ACCOUNTS):
         name, owner = f"A{number:03d}", f"C{random_.randrange(CUSTOMERS):02d}"
         product = random_.choice(_PRODUCTS)
-        # The last few are opened in the midst of the traffic: transactions before have no account.
+        # The last few accounts are opened during the traffic: earlier transactions have no account.
         first_ms = BEGIN_MS + (random_.randrange(LENGTH_MS // 2) if number > ACCOUNTS - 6 else -random_.randrange(1, _HOUR_MS))
         yield _account(name, owner, product, random_.randrange(50_000, 500_000, 10_000), first_ms)
         if random_.random() < 0.5:

@@ -1,4 +1,4 @@
-"""What must come out of banking_totals: what was approved since the hour began, anew every ten minutes."""
+"""Expectation of banking_totals: approved amounts since the start of the hour, every ten minutes."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _HOUR_MS, _STEP_MS = 3_600_000, 600_000
 
 
 def expect(recording: Recording) -> Expectation:
-    """Number and sum of the approved transactions of each type, each transaction once."""
+    """Number and sum of the approved transactions of each type, without duplicates."""
     events = judged(recording)
     amounts: dict[tuple[str, tuple[int, int]], list[Decimal]] = defaultdict(list)
     for value, at_ms in once(events):

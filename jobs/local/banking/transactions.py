@@ -1,4 +1,4 @@
-"""The topic ``transactions``: card payments and refunds, some sent twice by a client that had no answer, and some bursts of fraud."""
+"""The topic ``transactions``: card payments and refunds, some sent twice by a client without a response, and some bursts of fraud."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ LENGTH_MS = 90 * 60_000
 _TRANSACTIONS = 5_000
 _BURSTS = 60
 _MINUTE_MS = 60_000
-# Within this time a transaction that is sent again is the same one.
+# A transaction that is sent again within this time is a duplicate.
 AGAIN_WITHIN_MS = 10 * _MINUTE_MS
 CLOCK = clock(("transaction_id", "account_id", "type", "status"), amount="amount")
 
@@ -28,12 +28,12 @@ def transactions(partitions: int) -> Iterator[Record]:
 
 
 def judged(recording: Recording) -> list[Judged]:
-    """What became of each record of a job that reads this topic alone."""
+    """Verdicts on the records of a job that only reads this topic."""
     return list(judge(recording, {TOPIC: CLOCK}))
 
 
 def once(events: Iterable[Judged]) -> list[tuple[Value, int]]:
-    """The transactions that count, by event time; of those with one id within ten minutes only the first."""
+    """The accepted transactions by event time; only the first of those with the same id within ten minutes."""
     passed_ms: dict[str, int] = {}
     values = []
     for value, at_ms in sorted(kept(events, TOPIC), key=lambda event: (event[1], str(event[0]["transaction_id"]))):
@@ -45,7 +45,7 @@ def once(events: Iterable[Judged]) -> list[tuple[Value, int]]:
 
 
 def amount_text(cents: int) -> str:
-    """An amount as the topics have it."""
+    """An amount in the format of the topics."""
     return f"{cents // 100}.{cents % 100:02d}"
 
 
@@ -59,7 +59,7 @@ def _history(random_: random.Random) -> Iterator[Event]:
         yield _event(f"T{number:05d}", account, cents, kind, status, at_ms)
         chance = random_.random()
         if chance < 0.015:
-            # Sent again, with a time of its own: within ten minutes it is the same one, later it is a new one.
+            # Sent again with another time: within ten minutes it is a duplicate, later a new transaction.
             pause_ms = random_.randrange(_MINUTE_MS, 8 * _MINUTE_MS) if chance < 0.01 else random_.randrange(12, 30) * _MINUTE_MS
             yield _event(f"T{number:05d}", account, cents, kind, status, at_ms + pause_ms)
     for number in range(_BURSTS):
@@ -67,7 +67,7 @@ def _history(random_: random.Random) -> Iterator[Event]:
 
 
 def _burst(random_: random.Random, number: int) -> Iterator[Event]:
-    """Some payments that are declined, then one that is not: too slow or too small, and it is no fraud."""
+    """Some declined payments followed by an approved one; if that is too late or too small, it is not fraud."""
     account, at_ms = f"A{random_.randrange(ACCOUNTS):03d}", BEGIN_MS + random_.randrange(LENGTH_MS - 30 * _MINUTE_MS)
     for attempt in range(random_.randint(2, 5)):
         yield _event(f"B{number:02d}-{attempt}", account, random_.randint(50_100, 300_000), "Debit", "declined", at_ms)

@@ -1,4 +1,4 @@
-"""Input and expectation of banking_transfers: both sides of transfers as two systems tell them, and which belong together."""
+"""Input and expectation of banking_transfers: both sides of transfers as reported by two systems, and the matching pairs."""
 
 from __future__ import annotations
 
@@ -26,12 +26,12 @@ def debits(partitions: int) -> Iterator[Record]:
 
 
 def credits_of_transfers(partitions: int) -> Iterator[Record]:
-    """The credits that belong to them."""
+    """The matching credits."""
     yield from _side("credit", partitions, seed=42)
 
 
 def expect(recording: Recording) -> Expectation:
-    """All pairs of one reference within five minutes, and each side that has no other."""
+    """All pairs with the same reference within five minutes, and each side without a counterpart."""
     clocks = {topic: clock(("reference", f"{side}_id"), amount="amount") for topic, side in ((DEBITS, "debit"), (CREDITS, "credit"))}
     events = list(judge(recording, clocks))
     ours, theirs = list(kept(events, DEBITS)), list(kept(events, CREDITS))
@@ -72,10 +72,10 @@ def _side(side: str, partitions: int, seed: int) -> Iterator[Record]:
 
 
 def _history(random_: random.Random) -> Iterator[tuple[str, Event]]:
-    """Both sides of each transfer, as far as they are there."""
+    """Both sides of each transfer, as far as they exist."""
     for number in range(_TRANSFERS):
         at_ms, cents = BEGIN_MS + random_.randrange(_LENGTH_MS), random_.randrange(100, 1_000_000)
-        # Most credits follow within a minute or two; a few do beyond the five.
+        # Most credits follow within a minute or two; a few after more than five.
         lag_ms = random_.choice([-1, 1]) * int(random_.expovariate(1 / 90_000))
         chance = random_.random()
         if chance > 0.04:
