@@ -53,12 +53,12 @@ class BucketReader:
 
     def _look(self) -> None:
         pages = self._s3.get_paginator("list_objects_v2").paginate(Bucket=self._bucket, Prefix=f"{self._path}/")
-        found = {item["Key"]: (item["ETag"], item["Size"], item["LastModified"]) for page in pages for item in page.get("Contents", [])}
-        self.faults.extend(f"{key} is gone" for key in self._known.keys() - found.keys())
-        self.faults.extend(f"{key} has changed" for key in self._known.keys() & found.keys() if self._known[key] != found[key])
-        for key in found.keys() - self._known.keys():
+        result = {item["Key"]: (item["ETag"], item["Size"], item["LastModified"]) for page in pages for item in page.get("Contents", [])}
+        self.faults.extend(f"{key} is gone" for key in self._known.keys() - result.keys())
+        self.faults.extend(f"{key} has changed" for key in self._known.keys() & result.keys() if self._known[key] != result[key])
+        for key in result.keys() - self._known.keys():
             self._take(key)
-        self._known = {**found}
+        self._known = {**result}
         self.looks += 1
 
     def _take(self, key: str) -> None:

@@ -46,7 +46,7 @@ def _fires(promtool: Path, folder: Path, series: dict[str, str], alert: str, at:
     """Runs the rules over series with a sample a minute; `at` is time -> the job, or output, that the alert fires for then."""
     (folder / "rules.yaml").write_text(json.dumps(rules(ALARMS)), encoding="utf-8")
     expected = [_expected(time, alert, name) for time, name in at.items()]
-    found: dict[str, Any] = {
+    result: dict[str, Any] = {
         "rule_files": ["rules.yaml"],
         "evaluation_interval": "1m",
         "tests": [
@@ -57,7 +57,7 @@ def _fires(promtool: Path, folder: Path, series: dict[str, str], alert: str, at:
             }
         ],
     }
-    (folder / "test.yaml").write_text(json.dumps(found), encoding="utf-8")
+    (folder / "test.yaml").write_text(json.dumps(result), encoding="utf-8")
     _run(promtool, "test", "rules", str(folder / "test.yaml"))
 
 

@@ -95,14 +95,14 @@ def test_what_no_state_knows_is_listed(small: BucketStack) -> None:
         TagSpecifications=[{"ResourceType": "launch-template", "Tags": [{"Key": "karpenter.k8s.aws/cluster", "Value": prefix}]}],
     )["LaunchTemplate"]["LaunchTemplateId"]
     logs.create_log_group(logGroupName=f"/aws/eks/{prefix}/cluster")
-    found = {(orphan.kind, orphan.id) for orphan in orphans.found(access, [])}
+    result = {(orphan.kind, orphan.id) for orphan in orphans.found(access, [])}
     assert {
         ("EBS volume", volume),
         ("instance", instance),
         ("launch template", template),
         ("log group", f"/aws/eks/{prefix}/cluster"),
         ("state bucket", f"{small.environment.name}-state"),
-    } <= found
+    } <= result
     ec2.terminate_instances(InstanceIds=[instance])
 
 

@@ -224,13 +224,13 @@ def _everywhere(new_job: NewJob, guarantee: str, **sinks: Any) -> Job:
 
 def _faults(job: Job, reader: BucketReader, expected: set[str], named: str) -> list[str]:
     """What is wrong with the output, by what the reader saw all the time and by what lies there in the end."""
-    found = [row[named] for row in job.output()]
+    result = [row[named] for row in job.output()]
     faults = [*reader.faults]
-    faults.extend(f"row {row} is lost" for row in sorted(expected - set(found)))
-    faults.extend(f"row {row} was never expected" for row in sorted(set(found) - expected))
-    if len(found) != len(set(found)):
-        faults.append(f"{len(found) - len(set(found))} rows lie there twice")
-    if sorted(found) != sorted(reader.rows.elements()):
+    faults.extend(f"row {row} is lost" for row in sorted(expected - set(result)))
+    faults.extend(f"row {row} was never expected" for row in sorted(set(result) - expected))
+    if len(result) != len(set(result)):
+        faults.append(f"{len(result) - len(set(result))} rows lie there twice")
+    if sorted(result) != sorted(reader.rows.elements()):
         faults.append("the reader has seen other rows than lie there")
     return faults
 

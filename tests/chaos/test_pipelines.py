@@ -39,10 +39,10 @@ def test_pipelines_give_every_row_that_their_oracles_compute(specs: list[Path]) 
         assert load(spec).job.spec.local.expect, f"{spec.stem}: without an expectation a run would be held against its own counts alone"
     command = [sys.executable, "-m", "penstock.scripts", "up", *map(str, specs)]
     ran = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=LIMIT_S * (1 + len(specs)), check=False)
-    told = ran.stdout + ran.stderr
-    assert ran.returncode == 0, told
-    jobs = re.split(r"^job ", told, flags=re.MULTILINE)[1:]
-    assert len(jobs) == len(specs), told
+    result = ran.stdout + ran.stderr
+    assert ran.returncode == 0, result
+    jobs = re.split(r"^job ", result, flags=re.MULTILINE)[1:]
+    assert len(jobs) == len(specs), result
     for job in jobs:
         assert re.search(r"^  verdict +correct: ", job, re.MULTILINE), job
         rows = re.search(r"^  out +([\d,]+) rows", job, re.MULTILINE)

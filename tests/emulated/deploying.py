@@ -72,8 +72,8 @@ def _terraform_below(pid: int) -> int:
     below = {pid}
     while more := {child for child, parent, _ in rows if parent in below} - below:
         below |= more
-    (found,) = [child for child, _, command in rows if child in below and command == "terraform"]
-    return found
+    (terraform_below,) = [child for child, _, command in rows if child in below and command == "terraform"]
+    return terraform_below
 
 
 @contextmanager

@@ -168,10 +168,10 @@ def test_the_emulated_price_list_holds_what_a_careless_question_would_take(aws: 
     asked = [{"Type": "TERM_MATCH", "Field": "instanceType", "Value": "m5.large"}]
     products = [json.loads(text) for text in pricing(aws).get_products(ServiceCode="AmazonEC2", Filters=asked)["PriceList"]]
     assert len(products) == 4
-    told = {
+    result = {
         tuple(product["product"]["attributes"][name] for name in ("operatingSystem", "tenancy", "capacitystatus")) for product in products
     }
-    assert ("Linux", "Shared", "Used") in told and ("Windows", "Shared", "Used") in told and len(told) == 4
+    assert ("Linux", "Shared", "Used") in result and ("Windows", "Shared", "Used") in result and len(result) == 4
 
 
 def test_the_emulated_price_list_comes_in_pages(aws: EmulatedAws) -> None:

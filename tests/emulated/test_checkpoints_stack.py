@@ -62,9 +62,9 @@ def test_an_object_is_encrypted_with_the_stacks_key_and_has_a_version(checkpoint
 
 def test_the_lifecycle_is_there(checkpoints: AppliedStack) -> None:
     def rules(bucket: str) -> set[str]:
-        found = checkpoints.s3.get_bucket_lifecycle_configuration(Bucket=_name(checkpoints, bucket))["Rules"]
-        assert all(rule["Status"] == "Enabled" for rule in found)
-        return {rule["ID"] for rule in found}
+        result = checkpoints.s3.get_bucket_lifecycle_configuration(Bucket=_name(checkpoints, bucket))["Rules"]
+        assert all(rule["Status"] == "Enabled" for rule in result)
+        return {rule["ID"] for rule in result}
 
     assert rules("checkpoints") == {"abort-unfinished-uploads", "expire-old-versions", "expire-delete-markers"}
     assert rules("output") == {"abort-unfinished-uploads"}

@@ -22,8 +22,8 @@ def _run(tmp_path: Path, asked: Environment, capsys: pytest.CaptureFixture[str])
     parser = argparse.ArgumentParser()
     doctor.add_arguments(parser)
     code = doctor.run(parser.parse_args([str(file), "-o", "json"]))
-    found = json.loads(capsys.readouterr().out)["findings"]
-    return code, {one["name"]: one for one in found if one["group"].startswith("environment")}
+    findings = json.loads(capsys.readouterr().out)["findings"]
+    return code, {one["name"]: one for one in findings if one["group"].startswith("environment")}
 
 
 def _zoned(asked: Environment, *zones: str) -> Environment:
@@ -38,18 +38,18 @@ def test_what_an_environment_lacks_on_aws_is_told_with_how_to_get_it(
     aws: EmulatedAws, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     own = _zoned(environment(aws, "doc"), "us-east-1a", "us-east-1b", "us-east-1z")
-    code, found = _run(tmp_path, own, capsys)
+    code, result = _run(tmp_path, own, capsys)
     assert code == 4
-    assert (found["credentials"]["state"], found["state bucket"]["state"], found["zones"]["state"]) == ("ok", "missing", "missing")
-    assert found["state bucket"]["fix"] == "penstock bootstrap doc"
-    assert "us-east-1z" in found["zones"]["said"]
+    assert (result["credentials"]["state"], result["state bucket"]["state"], result["zones"]["state"]) == ("ok", "missing", "missing")
+    assert result["state bucket"]["fix"] == "penstock bootstrap doc"
+    assert "us-east-1z" in result["zones"]["said"]
     state_bucket.bootstrap(AwsAccess(own))
-    _, found = _run(tmp_path, _zoned(own, "us-east-1a", "us-east-1b"), capsys)
-    assert {one["state"] for one in found.values()} == {"ok"}
+    _, result = _run(tmp_path, _zoned(own, "us-east-1a", "us-east-1b"), capsys)
+    assert {one["state"] for one in result.values()} == {"ok"}
 
 
 def test_without_an_answer_of_aws_nothing_else_is_asked(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    code, found = _run(tmp_path, load("local").at("http://127.0.0.1:1"), capsys)
+    code, result = _run(tmp_path, load("local").at("http://127.0.0.1:1"), capsys)
     assert code == 4
-    assert found["credentials"]["said"].startswith("RUN-021")
-    assert "zones" not in found
+    assert result["credentials"]["said"].startswith("RUN-021")
+    assert "zones" not in result

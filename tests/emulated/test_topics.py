@@ -86,10 +86,10 @@ class Desk:
 
     def run(self, action: str, *more: str) -> Done:
         """The command, in this process; nobody can be asked."""
-        out, told = io.StringIO(), io.StringIO()
-        with redirect_stdout(out), redirect_stderr(told):
+        out, result = io.StringIO(), io.StringIO()
+        with redirect_stdout(out), redirect_stderr(result):
             code = main(self.words(action, *more))
-        return Done(code, out.getvalue(), told.getvalue())
+        return Done(code, out.getvalue(), result.getvalue())
 
     def planned(self) -> dict[str, dict[str, Any]]:
         """Role of a topic -> its plan."""
@@ -103,8 +103,8 @@ class Desk:
 
     def found(self) -> dict[str, FoundTopic]:
         """Role of a topic -> as the broker has it."""
-        found = TopicBrokers(KafkaAccess(self.broker)).found([self.topic("read"), self.topic("out")])
-        return {name.rpartition("-")[2]: topic for name, topic in found.items()}
+        result = TopicBrokers(KafkaAccess(self.broker)).found([self.topic("read"), self.topic("out")])
+        return {name.rpartition("-")[2]: topic for name, topic in result.items()}
 
 
 @pytest.fixture
@@ -122,9 +122,9 @@ def test_a_plan_changes_nothing_and_an_apply_does_what_it_says(desk: Desk) -> No
     assert {role: topic["actions"] for role, topic in desk.planned().items()} == {"read": ["create"], "out": ["create"]}
     assert desk.found() == {}
     desk.apply()
-    found = desk.found()
-    assert (found["read"].partitions, found["read"].replication, found["read"].config["retention.ms"]) == (2, 1, "21600000")
-    assert (found["out"].partitions, found["out"].config["max.message.bytes"]) == (1, str(MAX_RECORD_BYTES))
+    result = desk.found()
+    assert (result["read"].partitions, result["read"].replication, result["read"].config["retention.ms"]) == (2, 1, "21600000")
+    assert (result["out"].partitions, result["out"].config["max.message.bytes"]) == (1, str(MAX_RECORD_BYTES))
 
 
 def test_a_second_apply_has_nothing_to_do(desk: Desk) -> None:
@@ -141,8 +141,8 @@ def test_a_topic_grows_with_its_records_and_settings_kept(desk: Desk) -> None:
     desk.write(partitions=5)
     assert desk.planned()["read"]["partitions"] == {"before": 2, "after": 5}
     desk.apply()
-    found = desk.found()["read"]
-    assert (found.partitions, found.config["retention.ms"]) == (5, "21600000")
+    read = desk.found()["read"]
+    assert (read.partitions, read.config["retention.ms"]) == (5, "21600000")
     assert len(kafka_topics.read(desk.broker, desk.topic("read"))) == 10
 
 
@@ -166,12 +166,12 @@ def test_settings_change_and_those_that_nobody_names_stay(desk: Desk) -> None:
 def test_a_compacted_topic_is_made_and_takes_no_record_without_a_key(desk: Desk) -> None:
     desk.write(out={"cleanupPolicy": "compact", "partitions": 3})
     desk.apply()
-    found = desk.found()["out"]
-    assert (found.partitions, found.config["cleanup.policy"]) == (3, "compact")
+    out = desk.found()["out"]
+    assert (out.partitions, out.config["cleanup.policy"]) == (3, "compact")
     desk.write(out={"cleanupPolicy": "compact-delete", "retention": "1d", "partitions": 3})
     refused = desk.run("apply", "--yes")
     assert refused.returncode == 1 and "TOP-001" in refused.stderr
-    assert desk.found()["out"] == found
+    assert desk.found()["out"] == out
 
 
 def test_partitions_never_shrink_and_nothing_else_is_done_meanwhile(desk: Desk) -> None:
@@ -201,8 +201,8 @@ def test_a_setting_that_the_brokers_do_not_know_is_told_by_the_plan_and_changes_
         assert refused.returncode == 5
         assert f"at   create {desk.topic('out')} = Unknown topic config name: retenton.ms" in refused.stderr
     assert desk.found() == {}
-    told = json.loads(desk.run("plan", "-o", "json").stdout)
-    assert [fault["code"] for fault in told["errors"]] == ["TOP-003"]
+    document = json.loads(desk.run("plan", "-o", "json").stdout)
+    assert [fault["code"] for fault in document["errors"]] == ["TOP-003"]
 
 
 def test_more_copies_than_brokers_are_told_once_for_all_topics(desk: Desk) -> None:

@@ -96,7 +96,7 @@ def _up(spec: Path, temporary: Path, *options: str) -> subprocess.Popen[str]:
 
 def _processes(temporary: Path) -> list[str]:
     """Command lines of the processes that have to do with a folder: each of `up`'s children names it."""
-    found = []
+    processes = []
     for folder in Path("/proc").glob("[0-9]*"):
         try:
             line = (folder / "cmdline").read_bytes().replace(b"\0", b" ").decode("utf-8", "replace")
@@ -104,8 +104,8 @@ def _processes(temporary: Path) -> list[str]:
         except OSError:
             continue
         if int(folder.name) != os.getpid() and str(temporary).encode() in environment:
-            found.append(line)
-    return found
+            processes.append(line)
+    return processes
 
 
 def _wait_until_gone(temporary: Path) -> None:
@@ -116,23 +116,23 @@ def _wait_until_gone(temporary: Path) -> None:
 
 def _until(up: subprocess.Popen[str], pattern: str) -> str:
     assert up.stderr is not None
-    told = []
+    result = []
     for line in up.stderr:
-        told.append(line)
+        result.append(line)
         if re.search(pattern, line):
             return line
-    raise AssertionError("".join(told))
+    raise AssertionError("".join(result))
 
 
 def test_a_job_outside_of_the_repo_runs_and_its_counts_are_held(spec: Path, temporary: Path) -> None:
     up = _up(spec, temporary)
-    out, told = up.communicate(timeout=LIMIT_S)
-    assert up.returncode == 0, told
+    out, result = up.communicate(timeout=LIMIT_S)
+    assert up.returncode == 0, result
     assert "clicks: 1 executor x 2 slots" in out
-    assert "2 rows in 1 file" in told
-    assert "1 in topic clicks-errors" in told
-    assert "correct: rows in = out + quarantined + late + filtered" in told
-    assert re.search(r"stack checkpoints: \d+ created", told), told
+    assert "2 rows in 1 file" in result
+    assert "1 in topic clicks-errors" in result
+    assert "correct: rows in = out + quarantined + late + filtered" in result
+    assert re.search(r"stack checkpoints: \d+ created", result), result
     assert list(temporary.iterdir()) == []
     _wait_until_gone(temporary)
 
@@ -142,22 +142,22 @@ def test_a_bounded_run_reads_what_is_there_and_ends(spec: Path, temporary: Path)
         SPEC.replace("trigger: 1s", "trigger: availableNow").replace("partitions: 2}", "startingOffsets: earliest}"), encoding="utf-8"
     )
     up = _up(spec, temporary)
-    _, told = up.communicate(timeout=LIMIT_S)
-    assert up.returncode == 0, told
-    assert "correct: rows in = out + quarantined + late + filtered" in told
-    assert "4 records (clicks 4)" in told
+    _, result = up.communicate(timeout=LIMIT_S)
+    assert up.returncode == 0, result
+    assert "correct: rows in = out + quarantined + late + filtered" in result
+    assert "4 records (clicks 4)" in result
 
 
 def test_a_wrong_result_is_a_failure_that_shows_the_rows(spec: Path, temporary: Path) -> None:
     (spec.parent / "clicks_expect.py").write_text(EXPECT, encoding="utf-8")
     spec.write_text(SPEC + "    expect: clicks_expect:expect\n", encoding="utf-8")
     up = _up(spec, temporary)
-    _, told = up.communicate(timeout=LIMIT_S)
-    assert up.returncode == 1, told
-    assert "error[RUN-016]" in told
-    assert "rows: got 2, expected 3" in told
-    assert '2 x {"page": "/gone", "user": "zoe"}' in told
-    assert '1 x {"page": "/cart", "user": "bob"}' in told
+    _, result = up.communicate(timeout=LIMIT_S)
+    assert up.returncode == 1, result
+    assert "error[RUN-016]" in result
+    assert "rows: got 2, expected 3" in result
+    assert '2 x {"page": "/gone", "user": "zoe"}' in result
+    assert '1 x {"page": "/cart", "user": "bob"}' in result
     assert [folder.name.startswith("penstock-logs-") for folder in temporary.iterdir()] == [True], (
         "the logs of a failure stay, all else goes"
     )
@@ -192,12 +192,12 @@ def test_a_port_in_use_is_named_with_how_to_choose_another(spec: Path, temporary
     with socket.create_server(("127.0.0.1", 0)) as taken:
         port = taken.getsockname()[1]
         up = _up(spec, temporary, option, str(port))
-        _, told = up.communicate(timeout=LIMIT_S)
-    assert up.returncode == 5, told
-    assert "error[RUN-002]" in told
-    assert f"127.0.0.1:{port}" in told
-    assert option in told
-    assert "Traceback" not in told
+        _, result = up.communicate(timeout=LIMIT_S)
+    assert up.returncode == 5, result
+    assert "error[RUN-002]" in result
+    assert f"127.0.0.1:{port}" in result
+    assert option in result
+    assert "Traceback" not in result
     _wait_until_gone(temporary)
 
 

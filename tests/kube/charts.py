@@ -57,7 +57,7 @@ class Release:
 
 def releases(stacks: Iterable[Stack]) -> list[Release]:
     """The releases of local charts, in the order of the stacks; those of charts from a repository are left out."""
-    found = (
+    result = (
         (stack, release)
         for stack in stacks
         for address, release in stack.resources()
@@ -65,7 +65,7 @@ def releases(stacks: Iterable[Stack]) -> list[Release]:
     )
     return [
         Release(release["name"], release["namespace"], stack.folder / release["chart"], as_terraform_puts_it(release["values"][0]))
-        for stack, release in found
+        for stack, release in result
     ]
 
 
@@ -101,6 +101,6 @@ def attempted(helm: Path, *arguments: str | Path) -> subprocess.CompletedProcess
 
 def named(manifests: Sequence[dict[str, Any]]) -> dict[tuple[str, str, str], dict[str, Any]]:
     """Objects by kind, namespace and name."""
-    found = {(one["kind"], one["metadata"].get("namespace", ""), one["metadata"]["name"]): one for one in manifests}
-    assert len(found) == len(manifests)
-    return found
+    result = {(one["kind"], one["metadata"].get("namespace", ""), one["metadata"]["name"]): one for one in manifests}
+    assert len(result) == len(manifests)
+    return result

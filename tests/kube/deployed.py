@@ -82,8 +82,8 @@ class Deployment:
 
     def manifest(self, kind: str) -> dict[str, Any]:
         """The job's one manifest of a kind."""
-        (found,) = (manifest for manifest in job_manifests(self.job) if manifest["kind"] == kind)
-        return found
+        (result,) = (manifest for manifest in job_manifests(self.job) if manifest["kind"] == kind)
+        return result
 
     def driver_pod(self) -> Object:
         """The pod that the StatefulSet's controller would make of its template."""

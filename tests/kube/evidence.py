@@ -6,9 +6,9 @@ import time
 from collections.abc import Callable
 
 
-def wait_for(there: Callable[[], bool], limit_s: float = 60) -> None:
+def wait_for(result: Callable[[], bool], limit_s: float = 60) -> None:
     """Returns as soon as it is so."""
     until_s = time.monotonic() + limit_s
-    while not there():
+    while not result():
         assert time.monotonic() < until_s, "it did not come"
         time.sleep(0.02)

@@ -68,7 +68,7 @@ def crds(objects: Objects) -> list[Object]:
         pytest.skip(f"the CRDs are not in {CRDS.name}/ beside the checkout")
     applied = [objects.apply(document) for file in files for document in yaml.safe_load_all(file.read_text("utf-8")) if document]
     names = {one["metadata"]["name"] for one in applied}
-    objects.wait_for(applied[0], "", lambda found: names <= {one["metadata"]["name"] for one in found if _established(one)})
+    objects.wait_for(applied[0], "", lambda result: names <= {one["metadata"]["name"] for one in result if _established(one)})
     return applied
 
 

@@ -68,8 +68,8 @@ class Objects:
     def list(self, api_version: str, kind: str, namespace: str, selector: str = "") -> Sequence[Object]:
         """The objects of a kind in a namespace, by name."""
         template = {"apiVersion": api_version, "kind": kind, "metadata": {"namespace": namespace}}
-        found: Sequence[Object] = self._call("GET", self.path(template, named=False), [("labelSelector", selector)])["items"]
-        return sorted(found, key=lambda one: str(one["metadata"]["name"]))
+        objects: Sequence[Object] = self._call("GET", self.path(template, named=False), [("labelSelector", selector)])["items"]
+        return sorted(objects, key=lambda one: str(one["metadata"]["name"]))
 
     def wait_for(self, resource: Object, selector: str, until: Callable[[Sequence[Object]], bool], limit_s: int = 120) -> Sequence[Object]:
         """Watches a list until what is in it is as it shall be.
@@ -85,19 +85,19 @@ class Objects:
         """
         path = self.path(resource, named=False)
         listed = self._call("GET", path, [("labelSelector", selector)])
-        found = {one["metadata"]["name"]: one for one in listed["items"]}
+        result = {one["metadata"]["name"]: one for one in listed["items"]}
         start = listed["metadata"]["resourceVersion"]
-        if not until(list(found.values())):
+        if not until(list(result.values())):
             query = [("labelSelector", selector), ("watch", "true"), ("resourceVersion", start), ("timeoutSeconds", str(limit_s))]
             for event in self._events(path, query):
-                found.pop(event["object"]["metadata"]["name"], None)
+                result.pop(event["object"]["metadata"]["name"], None)
                 if event["type"] != "DELETED":
-                    found[event["object"]["metadata"]["name"]] = event["object"]
-                if until(list(found.values())):
+                    result[event["object"]["metadata"]["name"]] = event["object"]
+                if until(list(result.values())):
                     break
             else:
-                raise AssertionError(f"not within {limit_s} s; there are {sorted(found)}")
-        return [found[name] for name in sorted(found)]
+                raise AssertionError(f"not within {limit_s} s; there are {sorted(result)}")
+        return [result[name] for name in sorted(result)]
 
     def post(self, path: str, body: Mapping[str, Any]) -> Object:
         """Asks the API something that is no object, as a token or a review. Raises as `apply`."""

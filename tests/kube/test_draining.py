@@ -113,15 +113,15 @@ def test_the_drivers_are_told_to_stop_and_their_pods_are_waited_for(own_kube: Ap
 
     def kubelet() -> None:
         """What the StatefulSet's controller and the kubelet would do, once the driver is told."""
-        admin.wait_for(driver, "penstock.dev/job=clicks", lambda found: found[0]["spec"]["replicas"] == 0, LIMIT_S)
+        admin.wait_for(driver, "penstock.dev/job=clicks", lambda outcome: outcome[0]["spec"]["replicas"] == 0, LIMIT_S)
         admin.delete(pod)
 
     thread = threading.Thread(target=kubelet)
     thread.start()
     with _connected(own_kube, admin) as api:
-        told = stop_jobs(api, pod_margin_s=LIMIT_S)
+        result = stop_jobs(api, pod_margin_s=LIMIT_S)
     thread.join()
-    assert told == ("job-clicks/clicks-driver", "job-clicks/clicks-run")
+    assert result == ("job-clicks/clicks-driver", "job-clicks/clicks-run")
     assert admin.list("v1", "Pod", "job-clicks") == []
     with _connected(own_kube, admin) as api:
         # A bounded run leaves in the background; what is told already is not told again.
@@ -139,8 +139,8 @@ def test_a_driver_that_does_not_end_is_named_and_nothing_goes_before_it(own_kube
 
 
 def _claims(admin: Objects) -> list[str]:
-    found = admin.read("/apis/karpenter.sh/v1/nodeclaims")["items"]
-    return [one["metadata"]["name"] for one in found]
+    items = admin.read("/apis/karpenter.sh/v1/nodeclaims")["items"]
+    return [one["metadata"]["name"] for one in items]
 
 
 def test_the_node_pools_go_and_the_last_node_is_waited_for(own_kube: ApiServer, admin: Objects) -> None:
@@ -151,13 +151,13 @@ def test_the_node_pools_go_and_the_last_node_is_waited_for(own_kube: ApiServer, 
         # Without Karpenter's kinds there are no nodes of its to drain.
         assert drain(api, _quiet()).node_pools == ()
     made = [admin.apply(document) for document in (yaml.safe_load(node_pools.read_text("utf-8")), NODE_CLAIMS)]
-    admin.wait_for(made[0], "", lambda found: all(_established(one) for one in found), LIMIT_S)
+    admin.wait_for(made[0], "", lambda result: all(_established(one) for one in result), LIMIT_S)
     pool, claim = _node_pool(), _node_claim()
     admin.apply(pool)
     admin.apply(claim)
 
     def karpenter() -> None:
-        admin.wait_for(pool, "", lambda found: not found, LIMIT_S)
+        admin.wait_for(pool, "", lambda result: not result, LIMIT_S)
         assert _claims(admin) == ["executors-x"]
         admin.delete(claim)
 

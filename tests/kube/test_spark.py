@@ -121,21 +121,21 @@ def run(kube: ApiServer, objects: Objects, surroundings: Surroundings, tmp_path_
     deployment.apply()
     pod = objects.create(deployment.driver_pod())
     planned = deployment.job.plan.totals.executors
-    told: list[str] = []
+    result: list[str] = []
     with driver(deployment, pod, surroundings, folder) as process:
         executors = objects.wait_for(pod, EXECUTORS, lambda pods: len(pods) == planned, LIMIT_S)
         used = objects.get(deployment.manifest("ResourceQuota"))["status"]["used"]
-        while told[-1:] != ["reading"] and (event := process.next_event(LIMIT_S)):
-            told.append(str(event["event"]))
+        while result[-1:] != ["reading"] and (event := process.next_event(LIMIT_S)):
+            result.append(str(event["event"]))
     left = objects.list("v1", "Pod", deployment.job.namespace, EXECUTORS)
-    return Run(deployment, pod, executors, used, left, told)
+    return Run(deployment, pod, executors, used, left, result)
 
 
 def spark_container(pod: Object) -> dict[str, Any]:
     (container,) = pod["spec"]["containers"]
     assert container["name"] == EXECUTOR_CONTAINER
-    found: dict[str, Any] = container
-    return found
+    result: dict[str, Any] = container
+    return result
 
 
 def mib(quantity: str) -> int:

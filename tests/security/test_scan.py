@@ -105,10 +105,10 @@ def _bad_stack(folder: Path) -> Stack:
 
 
 def _rules(scan: checkov.Scan) -> dict[str, set[str]]:
-    found: dict[str, set[str]] = {}
+    rules: dict[str, set[str]] = {}
     for finding in scan.findings:
-        found.setdefault(finding.path.split("/", 1)[1], set()).add(finding.rule)
-    return found
+        rules.setdefault(finding.path.split("/", 1)[1], set()).add(finding.rule)
+    return rules
 
 
 @pytest.mark.timeout(900)

@@ -29,8 +29,8 @@ def _file(folder: Path, text: str) -> Path:
     return file
 
 
-def _kinds(found: list[PenstockError]) -> list[type[PenstockError]]:
-    return [type(one) for one in found]
+def _kinds(errors: list[PenstockError]) -> list[type[PenstockError]]:
+    return [type(one) for one in errors]
 
 
 def test_a_waiver_covers_its_rule_on_its_path_alone(tmp_path: Path) -> None:
@@ -47,17 +47,17 @@ def test_a_star_stands_for_any_end(tmp_path: Path) -> None:
 
 
 def test_a_waiver_that_covers_nothing_is_a_fault_where_its_part_was_scanned(tmp_path: Path) -> None:
-    found = waivers.read(_file(tmp_path, WAIVER))
-    assert waivers.faults(found, [FINDING], ["checkpoints"], TODAY) == []
-    assert _kinds(waivers.faults(found, [], ["checkpoints"], TODAY)) == [UnusedWaiver]
+    content = waivers.read(_file(tmp_path, WAIVER))
+    assert waivers.faults(content, [FINDING], ["checkpoints"], TODAY) == []
+    assert _kinds(waivers.faults(content, [], ["checkpoints"], TODAY)) == [UnusedWaiver]
     # An environment without charts says nothing of the waivers of charts.
-    assert waivers.faults(found, [], ["network"], TODAY) == []
+    assert waivers.faults(content, [], ["network"], TODAY) == []
 
 
 @pytest.mark.parametrize(("day", "kinds"), [("2026-11-21", []), ("2026-11-20", [ExpiredWaiver])])
 def test_a_waiver_holds_up_to_its_last_day(tmp_path: Path, day: str, kinds: list[type[PenstockError]]) -> None:
-    found = waivers.read(_file(tmp_path, WAIVER.replace("2027-11-21", day)))
-    assert _kinds(waivers.faults(found, [FINDING], ["checkpoints"], TODAY)) == kinds
+    content = waivers.read(_file(tmp_path, WAIVER.replace("2027-11-21", day)))
+    assert _kinds(waivers.faults(content, [FINDING], ["checkpoints"], TODAY)) == kinds
 
 
 def test_the_same_waiver_twice_is_refused(tmp_path: Path) -> None:

@@ -38,16 +38,16 @@ class _DeclaredJob(Job):
 
 def _job(session: SparkSession, page: Path, folder: Path) -> Job:
     """A job with the sources of the first page, and whatever else the page's own specs have."""
-    found: dict[str, Any] = {"app": "app", "parallelism": 2, "executor": {"slots": 2, "memory": "2g"}, "sinks": {}}
+    result: dict[str, Any] = {"app": "app", "parallelism": 2, "executor": {"slots": 2, "memory": "2g"}, "sinks": {}}
     for text in _blocks(page, "yaml"):
         for name, part in yaml.safe_load(text).items():
-            found[name] = {**found.get(name, {}), **part}
+            result[name] = {**result.get(name, {}), **part}
     (sources,) = _blocks(FOLDER / "README.md", "yaml")
     document = {
         "apiVersion": "penstock/v1",
         "kind": "StreamingJob",
         "metadata": {"name": "examples"},
-        "spec": found | yaml.safe_load(sources),
+        "spec": result | yaml.safe_load(sources),
     }
     path = folder / "job.yaml"
     path.write_text(yaml.safe_dump(document), encoding="utf-8")

@@ -66,7 +66,7 @@ def _table(text: str) -> Rows:
 
 
 def _tables(text: str) -> list[Rows]:
-    return [_table(found) for found in re.findall(r"(?:^\|.*\n)+", text, flags=re.MULTILINE)]
+    return [_table(match) for match in re.findall(r"(?:^\|.*\n)+", text, flags=re.MULTILINE)]
 
 
 @cache
@@ -79,12 +79,12 @@ def page() -> tuple[str, dict[str, str]]:
 
 @cache
 def examples() -> dict[str, Example]:
-    found = {}
+    result = {}
     for name, text in page()[1].items():
         ((language, code),) = re.findall(r"^```(\w+)\n(.*?)^```$", text, flags=re.MULTILINE | re.DOTALL)
         expected, *side_outputs = _tables(text.split("```")[-1])
-        found[name] = Example(name, language, code, expected, side_outputs[0] if side_outputs else [])
-    return found
+        result[name] = Example(name, language, code, expected, side_outputs[0] if side_outputs else [])
+    return result
 
 
 def _groups() -> Iterator[list[str]]:
@@ -100,12 +100,12 @@ def _groups() -> Iterator[list[str]]:
 def _data() -> dict[str, list[Rows]]:
     """Input -> its micro-batches; and the table of users."""
     tables = re.findall(r"^`(\w+)`.*:\n\n((?:\|.*\n)+)", page()[0], flags=re.MULTILINE)
-    found: dict[str, list[Rows]] = {}
+    data: dict[str, list[Rows]] = {}
     for name, text in tables:
         rows = _table(text)
         numbers = sorted({one.get("micro-batch", "") for one in rows})
-        found[name] = [[one for one in rows if one.get("micro-batch", "") == number] for number in numbers]
-    return found
+        data[name] = [[one for one in rows if one.get("micro-batch", "") == number] for number in numbers]
+    return data
 
 
 def _input(name: str) -> Input:
@@ -166,9 +166,11 @@ def _sources(names: list[str]) -> list[tuple[int, str]]:
     return [(number, source) for number, name in enumerate(names) for source in examples()[name].inputs]
 
 
-def _cells(found: Mapping[str, Any]) -> dict[str, str]:
+def _cells(result: Mapping[str, Any]) -> dict[str, str]:
     """A row as the page has it: times of that day without their date, nothing for null."""
-    return {name: re.sub(r"2025-04-05T(\d\d:\d\d:\d\d)\.000Z", r"\1", "" if value is None else str(value)) for name, value in found.items()}
+    return {
+        name: re.sub(r"2025-04-05T(\d\d:\d\d:\d\d)\.000Z", r"\1", "" if value is None else str(value)) for name, value in result.items()
+    }
 
 
 def _side_output_rows(ran: Ran) -> Iterator[dict[str, str]]:

@@ -40,8 +40,8 @@ def test_random_rows_give_the_pairs_of_a_plain_join_and_each_record_is_read_once
         recording = _recording(job, running, counts)
     expected, late = _plain_left_join(job, recording)
     assert late > 3 and any(right is None for _, right in expected), "the case is worth something"
-    found = _pairs(job)
-    assert found == expected, f"missing {expected - found}, unexpected {found - expected}"
+    pairs = _pairs(job)
+    assert pairs == expected, f"missing {expected - pairs}, unexpected {pairs - expected}"
     assert len(job.side_outputs("late")) == late
     assert sum(batch["rows"] for batch in running.committed) == sum(map(sum, counts.values())) == 244
 

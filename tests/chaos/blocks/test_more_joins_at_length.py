@@ -36,8 +36,8 @@ def test_rows_without_partner_come_to_the_window_that_they_belong_to_after_an_in
         pairs = interval_join(*_sides(streams), lower="-5s", upper="5s", how="left").select(k="l.k", paired="r.n is not null")
         return aggregate(pairs, tumbling("10s"), keys=["k"], n="count(*)", paired="count_if(paired)")
 
-    found = [{name: one[name] for name in ("k", "n", "paired")} for one in run(surroundings, _two(left, right), build).rows]
-    same([one for one in found if one["k"] != "end"], [{"k": "a", "n": 1, "paired": 1}, {"k": "b", "n": 2, "paired": 0}])
+    rows = [{name: one[name] for name in ("k", "n", "paired")} for one in run(surroundings, _two(left, right), build).rows]
+    same([one for one in rows if one["k"] != "end"], [{"k": "a", "n": 1, "paired": 1}, {"k": "b", "n": 2, "paired": 0}])
 
 
 def test_current_values_of_a_regular_join_give_a_sink_that_upserts_the_tables_join(surroundings: Surroundings) -> None:
@@ -45,9 +45,9 @@ def test_current_values_of_a_regular_join_give_a_sink_that_upserts_the_tables_jo
     left = [orders[:3], orders[3:5], [_order(END, "x", "x", "x", deleted=True)]]
     right = [customers[:2], customers[2:3], [_customer(END, "x", "x", deleted=True)]]
     inputs = {"l": Input(ORDERS, left), "r": Input(CUSTOMERS, right)}
-    told = run(surroundings, inputs, lambda streams: regular_join(*_tables(streams), emit="current"))
+    completed = run(surroundings, inputs, lambda streams: regular_join(*_tables(streams), emit="current"))
     table: dict[str, tuple[str, str]] = {}
-    for one in told.rows:
+    for one in completed.rows:
         if one["_deleted"]:
             table.pop(one["l"]["o"], None)
         else:

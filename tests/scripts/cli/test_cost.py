@@ -72,12 +72,12 @@ def test_it_reads_as_a_table_as_yaml_and_as_markdown(output: str) -> None:
 
 
 def test_twice_the_parallelism_costs_more_and_the_difference_says_what(doubled: str) -> None:
-    found = as_json(SPEC, doubled, "--app-path", str(ROOT))["difference"]
-    assert found["usdPerMonth"]["low"] > 0 and found["usdPerMonth"]["high"] > 0
-    changed = {change["service"] for change in found["changes"] if change["kind"] != "same"}
+    difference = as_json(SPEC, doubled, "--app-path", str(ROOT))["difference"]
+    assert difference["usdPerMonth"]["low"] > 0 and difference["usdPerMonth"]["high"] > 0
+    changed = {change["service"] for change in difference["changes"] if change["kind"] != "same"}
     assert "EC2" in changed and "EKS" not in changed
     back = as_json(doubled, SPEC, "--app-path", str(ROOT))["difference"]
-    assert back["usdPerMonth"]["low"] == pytest.approx(-found["usdPerMonth"]["low"])
+    assert back["usdPerMonth"]["low"] == pytest.approx(-difference["usdPerMonth"]["low"])
 
 
 def test_a_spec_and_itself_differ_by_nothing() -> None:

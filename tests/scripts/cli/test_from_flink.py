@@ -80,7 +80,7 @@ def test_a_process_that_is_too_small_for_spark_is_printed_with_the_line_of_the_d
     assert f'{small}:23  spec.jobManager.resource.memory = "700m"' in printed.err
     assert run(small, "json") == 3
     document = json.loads(capsys.readouterr().out)
-    assert (document["feasible"], [found["code"] for found in document["violations"]]) == (False, ["SIZ-004"])
+    assert (document["feasible"], [result["code"] for result in document["violations"]]) == (False, ["SIZ-004"])
 
 
 def test_it_needs_neither_spark_nor_cdktf_nor_aws() -> None:

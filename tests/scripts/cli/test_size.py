@@ -102,18 +102,18 @@ def test_the_table_for_people() -> None:
 def test_the_table_has_the_nodes_and_the_cost_of_production() -> None:
     done = size(SPEC)
     assert (done.returncode, done.stderr) == (0, "")
-    told = " ".join(done.stdout.split())
-    assert "nodes 1 on-demand of pool drivers (60 types, the cheapest m6a.xlarge): 1 driver 1 spot of pool executors" in told
-    assert "USD a month" in told
-    assert "All pods at once: 2 nodes (production, us-east-1, instance types of 2026-07)" in told
+    text = " ".join(done.stdout.split())
+    assert "nodes 1 on-demand of pool drivers (60 types, the cheapest m6a.xlarge): 1 driver 1 spot of pool executors" in text
+    assert "USD a month" in text
+    assert "All pods at once: 2 nodes (production, us-east-1, instance types of 2026-07)" in text
 
 
 def test_a_parallelism_in_the_code_wins_and_both_are_shown(spec: Path) -> None:
     done = size(str(spec))
     assert done.stdout.startswith("clicks: 7 executors x 13 slots run 91 tasks at a time\n")
     assert "in Flink  273 subtasks: 3 operators x a parallelism of 91" in done.stdout
-    told = " ".join(done.stdout.split())
-    assert f"PARALLELISM = 91 in {spec.parent / 'app.py'}:1 overrides parallelism: 7 in {spec}:6" in told
+    text = " ".join(done.stdout.split())
+    assert f"PARALLELISM = 91 in {spec.parent / 'app.py'}:1 overrides parallelism: 7 in {spec}:6" in text
 
 
 def test_idle_slots_are_shown(spec: Path) -> None:
@@ -179,7 +179,7 @@ def test_a_plan_that_is_not_feasible_is_printed_too(spec: Path) -> None:
     as_document = size(str(spec), "-o", "json")
     document = json.loads(as_document.stdout)
     assert (as_document.returncode, as_document.stderr) == (3, "")
-    assert (document["feasible"], [found["code"] for found in document["violations"]]) == (False, ["SIZ-004"])
+    assert (document["feasible"], [result["code"] for result in document["violations"]]) == (False, ["SIZ-004"])
 
 
 @pytest.mark.parametrize(
@@ -257,21 +257,21 @@ def test_a_cluster_that_can_not_carry_seven_executors_is_exit_3_with_what_binds_
     done = size(str(seven), "--environment", limited(tmp_path, cpu="6", memory="12Gi"))
     assert done.returncode == 3
     assert done.stdout.startswith("seven: NOT FEASIBLE")
-    told = done.stderr
-    assert told.startswith(f"error[SIZ-010]: NodePool limits exceeded\n  at   {seven}:7  executor = 7 pods of 1 core")
-    assert "executors: cpu 6, memory 12Gi" in told
-    assert "fix  a parallelism of at most " in told
-    assert "Traceback" not in told
+    stderr = done.stderr
+    assert stderr.startswith(f"error[SIZ-010]: NodePool limits exceeded\n  at   {seven}:7  executor = 7 pods of 1 core")
+    assert "executors: cpu 6, memory 12Gi" in stderr
+    assert "fix  a parallelism of at most " in stderr
+    assert "Traceback" not in stderr
 
 
 def test_with_the_limit_that_is_proposed_it_carries_them(seven: Path, tmp_path: Path) -> None:
     refused = size(str(seven), "-o", "json", "--environment", limited(tmp_path, cpu="6"))
     assert (refused.returncode, refused.stderr) == (3, "")
-    (found,) = json.loads(refused.stdout)["violations"]
-    cpu = found["fix"].rpartition("limits of executors: cpu ")[2]
+    (result,) = json.loads(refused.stdout)["violations"]
+    cpu = result["fix"].rpartition("limits of executors: cpu ")[2]
     done = size(str(seven), "-o", "json", "--environment", limited(tmp_path, cpu=cpu))
     assert (done.returncode, json.loads(done.stdout)["feasible"]) == (0, True)
-    parallelism = found["fix"].removeprefix("a parallelism of at most ").split(" ")[0]
+    parallelism = result["fix"].removeprefix("a parallelism of at most ").split(" ")[0]
     seven.write_text(SEVEN.replace("parallelism: 91", f"parallelism: {parallelism}"))
     assert size(str(seven), "--environment", limited(tmp_path, cpu="6")).returncode == 0
 
@@ -331,8 +331,8 @@ def test_a_snapshot_with_spot_prices_changes_what_the_bill_rests_on(tmp_path: Pa
     path.write_text(json.dumps({**catalog.model_dump(mode="json"), "date": "2026-11-20", "spot": spot}))
 
     def of_executors(document: dict[str, Any]) -> dict[str, Any]:
-        (found,) = [line for line in document["cost"]["lines"] if line["service"] == "EC2" and "spot" in line["item"]]
-        return found  # type: ignore[no-any-return]
+        (result,) = [line for line in document["cost"]["lines"] if line["service"] == "EC2" and "spot" in line["item"]]
+        return result  # type: ignore[no-any-return]
 
     assumed, listed = of_executors(as_json(SPEC)), of_executors(as_json(SPEC, "--catalog", str(path)))
     assert (assumed["basis"], listed["basis"]) == ("assumed", "listed")

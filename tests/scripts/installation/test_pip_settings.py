@@ -38,8 +38,8 @@ def test_uv_gets_them_in_its_own_variables() -> None:
 
 
 def test_uvs_own_variables_go_before_pips_settings() -> None:
-    found = pip_settings.variables({"index-url": "https://pip.example", "no-index": "true"}, {"UV_DEFAULT_INDEX": "https://uv.example"})
-    assert found == {"UV_INDEX_STRATEGY": "unsafe-best-match", "UV_NO_INDEX": "1"}
+    variables = pip_settings.variables({"index-url": "https://pip.example", "no-index": "true"}, {"UV_DEFAULT_INDEX": "https://uv.example"})
+    assert variables == {"UV_INDEX_STRATEGY": "unsafe-best-match", "UV_NO_INDEX": "1"}
 
 
 def test_values_that_uv_does_not_know_are_left_out() -> None:
@@ -53,8 +53,8 @@ def test_a_real_pip_is_asked(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) ->
     for name in [name for name in os.environ if name.startswith("PIP_")]:
         monkeypatch.delenv(name)
     monkeypatch.setenv("PIP_CONFIG_FILE", str(file))
-    found = pip_settings.variables(pip_settings.listed(sys.executable), {})
-    assert found["UV_INDEX"] == "https://a.example/simple https://b.example/simple"
+    variables = pip_settings.variables(pip_settings.listed(sys.executable), {})
+    assert variables["UV_INDEX"] == "https://a.example/simple https://b.example/simple"
 
 
 def test_a_python_without_pip_has_no_settings() -> None:

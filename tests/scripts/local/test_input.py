@@ -164,9 +164,9 @@ def test_a_module_that_fails_while_it_is_imported_is_told_with_the_specs_line(fo
 
 
 def test_an_expectation_is_found_like_a_generator(folder: Path) -> None:
-    found = expectation(_spec(folder, expect=f"{MODULE}:expect"), [folder])
-    assert found is not None
-    assert found(Recording({"events": []}, {"events": 1}, [], {"events": {}})) == Expectation(rows=1)
+    result = expectation(_spec(folder, expect=f"{MODULE}:expect"), [folder])
+    assert result is not None
+    assert result(Recording({"events": []}, {"events": 1}, [], {"events": {}})) == Expectation(rows=1)
 
 
 def test_a_spec_need_not_have_an_expectation(folder: Path) -> None:

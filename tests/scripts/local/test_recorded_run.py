@@ -53,8 +53,8 @@ def test_a_source_without_news_since_the_query_began_has_a_dash_and_no_ends() ->
 
 
 def test_first_offsets_are_told_by_source_and_recorded_by_topic() -> None:
-    told = {"a": {"events-a": {"0": 5, "10": 0}}, "b": {"events-b": {"0": 2}}}
-    assert starts_by_topic(told) == {"events-a": {0: 5, 10: 0}, "events-b": {0: 2}}
+    result = {"a": {"events-a": {"0": 5, "10": 0}}, "b": {"events-b": {"0": 2}}}
+    assert starts_by_topic(result) == {"events-a": {0: 5, 10: 0}, "events-b": {0: 2}}
 
 
 @pytest.mark.emulated
@@ -72,8 +72,8 @@ def test_the_offset_log_is_read_with_its_clock_and_its_watermark(s3: S3Client) -
             "job/checkpoints/10/offsets/3": _log('{"a":{"0":9}}'),
         },
     )
-    found = sorted(_batches(s3, BUCKET, FOLDER), key=lambda batch: batch.number)
-    assert found == [
+    batches = sorted(_batches(s3, BUCKET, FOLDER), key=lambda batch: batch.number)
+    assert batches == [
         RecordedBatch(0, 1743860000123, 0, {"a": {0: 1}}),
         RecordedBatch(10, 1743860000123, 1743856189999, {"a": {0: 2}, "b": {0: 4}}),
     ]

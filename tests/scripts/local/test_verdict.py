@@ -20,25 +20,25 @@ def _counted(*rows: Mapping[str, Any]) -> Counter[str]:
 
 def test_what_is_as_expected_has_no_differences() -> None:
     exact = _counted({"name": "one"}, {"name": "two"})
-    found = judge(_outcome(counted=exact, quarantined=3, late=1), Expectation(rows=2, quarantined=3, late=1, exact=exact))
-    assert found.differences == ()
-    assert found.checked == "all rows and side outputs match the expected results computed from the recorded input"
+    result = judge(_outcome(counted=exact, quarantined=3, late=1), Expectation(rows=2, quarantined=3, late=1, exact=exact))
+    assert result.differences == ()
+    assert result.checked == "all rows and side outputs match the expected results computed from the recorded input"
 
 
 def test_each_count_that_is_wrong_is_told_with_both_numbers() -> None:
-    found = judge(_outcome(1_000_001, quarantined=2), Expectation(rows=1_000_000, quarantined=3, late=1))
-    assert found.differences == (
+    result = judge(_outcome(1_000_001, quarantined=2), Expectation(rows=1_000_000, quarantined=3, late=1))
+    assert result.differences == (
         "rows: got 1,000,001, expected 1,000,000",
         "quarantined: got 2, expected 3",
         "late: got 0, expected 1",
     )
-    assert found.checked == "rows, quarantined, late match the expected results computed without Spark"
+    assert result.checked == "rows, quarantined, late match the expected results computed without Spark"
 
 
 def test_a_measure_that_is_wrong_or_not_there_is_told() -> None:
     expected = Expectation(rows=2, measures={"sum of distance": 5_000, "carriers": "AA, UA", "sum of temp": 7})
-    found = judge(_outcome(measures={"sum of distance": 4_999, "carriers": "AA"}), expected)
-    assert found.differences == (
+    result = judge(_outcome(measures={"sum of distance": 4_999, "carriers": "AA"}), expected)
+    assert result.differences == (
         "sum of distance: got 4,999, expected 5,000",
         "carriers: got AA, expected AA, UA",
         "sum of temp: got None, expected 7",
@@ -48,8 +48,8 @@ def test_a_measure_that_is_wrong_or_not_there_is_told() -> None:
 def test_a_row_that_is_missing_and_one_that_is_unexpected_are_shown() -> None:
     # As many rows as expected: only the rows themselves tell.
     expected = Expectation(rows=2, exact=_counted({"name": "one"}, {"name": "two"}))
-    found = judge(_outcome(counted=_counted({"name": "one"}, {"name": "wrong"})), expected)
-    assert found.differences == (
+    result = judge(_outcome(counted=_counted({"name": "one"}, {"name": "wrong"})), expected)
+    assert result.differences == (
         "1 missing rows, for example:",
         '    1 x {"name": "two"}',
         "1 unexpected rows, for example:",
@@ -59,8 +59,8 @@ def test_a_row_that_is_missing_and_one_that_is_unexpected_are_shown() -> None:
 
 def test_a_row_that_is_there_too_often_is_unexpected_as_often() -> None:
     row = {"name": "one"}
-    found = judge(_outcome(3, counted=_counted(row, row, row)), Expectation(rows=1, exact=_counted(row)))
-    assert found.differences == (
+    result = judge(_outcome(3, counted=_counted(row, row, row)), Expectation(rows=1, exact=_counted(row)))
+    assert result.differences == (
         "rows: got 3, expected 1",
         "2 unexpected rows, for example:",
         '    2 x {"name": "one"}',
@@ -84,9 +84,9 @@ def test_without_an_expectation_rows_in_are_held_against_all_that_came_out() -> 
 
 
 def test_what_an_app_diverts_by_a_tag_of_its_own_is_no_loss() -> None:
-    found = balance(_outcome(5, rows_in=11, quarantined=3, late=0, side_outputs={"failed": 2, "refunds": 1}))
-    assert found.differences == ()
-    assert found.checked == "rows in = out + quarantined + late + filtered + failed + refunds"
+    result = balance(_outcome(5, rows_in=11, quarantined=3, late=0, side_outputs={"failed": 2, "refunds": 1}))
+    assert result.differences == ()
+    assert result.checked == "rows in = out + quarantined + late + filtered + failed + refunds"
 
 
 _HINT = "a job that aggregates or multiplies rows needs an `expect`"
@@ -99,6 +99,6 @@ def test_a_lost_row_tips_the_balance() -> None:
 
 def test_a_balance_says_that_it_has_checked_nothing_where_a_join_multiplies_or_drops_rows() -> None:
     for outcome in (_outcome(12, rows_in=11), _outcome(5, rows_in=11, unmatched=1)):
-        found = balance(outcome)
-        assert found.differences == ()
-        assert found.checked.startswith("nothing to compare: ")
+        result = balance(outcome)
+        assert result.differences == ()
+        assert result.checked.startswith("nothing to compare: ")

@@ -109,9 +109,9 @@ def test_the_newest_spot_price_of_each_zone_counts() -> None:
         SpotQuote("m9x.large", "a", 0.04, at(3)),
         SpotQuote("m9x.large", "a", 0.06, at(1)),
     ]
-    (name,) = (found := latest(quotes))
+    (name,) = (result := latest(quotes))
     assert name == "m9x.large"
-    assert [(price.zone, price.usd_per_h) for price in found[name]] == [("a", 0.04), ("b", 0.03)]
+    assert [(price.zone, price.usd_per_h) for price in result[name]] == [("a", 0.04), ("b", 0.03)]
 
 
 def test_the_price_list_is_asked_where_it_is() -> None:

@@ -22,9 +22,9 @@ def test_an_environment_is_found_by_its_name_and_by_its_path(tmp_path: Path) -> 
 
 
 def test_an_environment_without_a_cluster_plans_pods_alone() -> None:
-    there = where(BARE)
-    assert there.cluster is None
-    job = planned_job(SPEC, there)
+    result = where(BARE)
+    assert result.cluster is None
+    job = planned_job(SPEC, result)
     assert (job.name, job.plan.nodes, job.plan.cost) == ("user-credit", None, None)
 
 

@@ -105,9 +105,9 @@ def test_what_comes_and_goes_has_a_sign() -> None:
 
 
 def test_no_difference_is_said() -> None:
-    found = difference(of(executors(1)), of(executors(1)))
-    assert "B: 0 USD a month (0 %), 0 an hour" in cost_table.render_difference(found, "A", "B", WIDE)
-    assert "No item differs." in cost_markdown.render_difference(found, "A", "B")
+    result = difference(of(executors(1)), of(executors(1)))
+    assert "B: 0 USD a month (0 %), 0 an hour" in cost_table.render_difference(result, "A", "B", WIDE)
+    assert "No item differs." in cost_markdown.render_difference(result, "A", "B")
 
 
 def tables(text: str) -> list[list[str]]:
@@ -127,8 +127,8 @@ def test_a_comment_has_the_totals_the_changes_and_the_rest_folded() -> None:
 
 
 def test_every_row_of_a_table_has_as_many_cells_as_its_head() -> None:
-    found = difference(of(executors(2)), of(EVERYTHING))
-    for text in (cost_markdown.render_difference(found, "A", "B"), cost_markdown.render(of(EVERYTHING), "A")):
+    result = difference(of(executors(2)), of(EVERYTHING))
+    for text in (cost_markdown.render_difference(result, "A", "B"), cost_markdown.render(of(EVERYTHING), "A")):
         assert len(tables(text)) >= 3
         for rows in tables(text):
             assert len({len(re.findall(r"(?<!\\)\|", row)) for row in rows}) == 1
@@ -153,12 +153,12 @@ def test_a_comment_on_one_bill_sums_its_services() -> None:
 @given(usages, usages)
 def test_any_two_bills_can_be_shown_and_what_is_not_known_is_said(first: Usage, second: Usage) -> None:
     before, after = of(first), of(second)
-    found = difference(before, after)
+    result = difference(before, after)
     shown = {
         cost_table.render(after, "B", WIDE): after.total.complete,
         cost_markdown.render(after, "B"): after.total.complete,
-        cost_table.render_difference(found, "A", "B", WIDE): found.complete,
-        cost_markdown.render_difference(found, "A", "B"): found.complete,
+        cost_table.render_difference(result, "A", "B", WIDE): result.complete,
+        cost_markdown.render_difference(result, "A", "B"): result.complete,
     }
     for text, complete in shown.items():
         assert text.endswith("\n") and not text.endswith("\n\n")

@@ -19,25 +19,25 @@ BAR = re.compile(r"^    (cpu|memory) +(\S(?:.*?\S)?)  +(-?\d+) % used, (.+) free
 
 
 def bars(text: str) -> list[tuple[str, str, str]]:
-    found = [BAR.match(line) for line in text.splitlines()]
-    return [(match[1], match[2], match[3]) for match in found if match]
+    matches = [BAR.match(line) for line in text.splitlines()]
+    return [(match[1], match[2], match[3]) for match in matches if match]
 
 
 @given(st.lists(st.integers(0, 10**7), min_size=1, max_size=40).filter(any), st.integers(1, 200))
 def test_the_parts_of_a_bar_fill_it_and_each_is_less_than_a_cell_off(amounts: list[int], width: int) -> None:
     widths = cells(amounts, width)
     assert sum(widths) == width
-    for amount, found in zip(amounts, widths, strict=True):
-        assert abs(found - amount * width / sum(amounts)) < 1 + 1e-9
+    for amount, result in zip(amounts, widths, strict=True):
+        assert abs(result - amount * width / sum(amounts)) < 1 + 1e-9
 
 
 @pytest.mark.parametrize("width", [60, 80, 100])
 @pytest.mark.parametrize("unicode", [True, False])
 def test_every_bar_has_the_same_width_and_its_pods_are_to_scale(width: int, unicode: bool) -> None:
-    found = bars(render(nodes(one_batch=placed(group("m6i.4xlarge", EXECUTORS))), width, unicode=unicode))
+    result = bars(render(nodes(one_batch=placed(group("m6i.4xlarge", EXECUTORS))), width, unicode=unicode))
     length = width - 43
-    assert {len(bar) for _, bar, _ in found} == {length}
-    cpu, memory = found[0][1], found[1][1]
+    assert {len(bar) for _, bar, _ in result} == {length}
+    cpu, memory = result[0][1], result[1][1]
     free, reserve = ("·", "▓") if unicode else (".", "#")
     resources = shares(group("m6i.4xlarge", EXECUTORS))
     assert resources is not None

@@ -59,7 +59,7 @@ class Page(HTMLParser):
         return " ".join(self.words)
 
     def all(self, tag: str, class_: str | None = None) -> list[dict[str, str]]:
-        return [found for name, found in self.elements if name == tag and (class_ is None or class_ in found.get("class", "").split())]
+        return [result for name, result in self.elements if name == tag and (class_ is None or class_ in result.get("class", "").split())]
 
 
 @pytest.fixture(scope="module")
@@ -83,16 +83,16 @@ def test_the_page_is_well_formed_and_has_every_section(whole: str) -> None:
     ):
         assert word in read.text
     assert len(read.all("details")) == 2
-    assert [found["aria-labelledby"] for found in read.all("section")] == ["plan", "nodes", "cost", "curves", "why", "spark"]
+    assert [result["aria-labelledby"] for result in read.all("section")] == ["plan", "nodes", "cost", "curves", "why", "spark"]
 
 
 def test_the_page_asks_for_nothing_from_elsewhere(whole: str) -> None:
     read = Page(whole)
     assert not {name for name, _ in read.elements} & {"script", "link", "img", "iframe", "object", "embed", "base", "form", "use", "image"}
-    assert not {name for _, found in read.elements for name in found} & {"src", "href", "xlink:href", "srcset", "action", "style"}
+    assert not {name for _, result in read.elements for name in result} & {"src", "href", "xlink:href", "srcset", "action", "style"}
     assert not re.search(r"url\(|@import|@font-face|javascript:", whole)
     assert "http://" not in whole and "https://" not in whole
-    policy = next(found["content"] for found in read.all("meta") if found.get("http-equiv") == "Content-Security-Policy")
+    policy = next(result["content"] for result in read.all("meta") if result.get("http-equiv") == "Content-Security-Policy")
     assert policy.startswith("default-src 'none'")
 
 
@@ -129,7 +129,7 @@ def test_what_the_user_gives_is_escaped_everywhere() -> None:
     assert "<script" not in text
     assert read.all("script") == []
     assert read.text.count(HOSTILE) > 15
-    assert not {name for _, found in read.elements for name in found if name.startswith("on")}
+    assert not {name for _, result in read.elements for name in result if name.startswith("on")}
 
 
 def test_attributes_and_children_are_escaped_but_markup_is_not() -> None:
@@ -162,8 +162,8 @@ def test_an_infeasible_plan_says_what_binds_and_how_to_mend_it() -> None:
 
 
 def rectangles(svg: str, kind: str) -> list[tuple[float, float, float, float]]:
-    found = Page(svg).all("rect", kind)
-    return [(float(one["x"]), float(one["y"]), float(one["width"]), float(one["height"])) for one in found]
+    result = Page(svg).all("rect", kind)
+    return [(float(one["x"]), float(one["y"]), float(one["width"]), float(one["height"])) for one in result]
 
 
 def test_pods_are_as_wide_as_their_cpu_and_as_high_as_their_memory() -> None:
@@ -217,7 +217,7 @@ def test_every_part_of_a_node_names_itself_and_its_amounts() -> None:
 @given(st.just(0.0) | st.floats(1e-6, 1e6), st.just(0.0) | st.floats(1e-6, 1e6), st.floats(1e6, 2e6))
 def test_a_cost_bar_is_as_long_as_its_price(one: float, other: float, dearest: float) -> None:
     low, high = sorted((one, other))
-    track, pale, full = (found for found in Page(bars.bar(UsdRange(low=low, high=high), dearest)).all("rect"))
+    track, pale, full = (result for result in Page(bars.bar(UsdRange(low=low, high=high), dearest)).all("rect"))
     assert float(track["width"]) == bars.FULL
     for drawn, usd in ((pale, high), (full, low)):
         expected = bars.FULL * usd / dearest
@@ -252,7 +252,7 @@ def test_the_curve_passes_through_its_numbers() -> None:
         assert [x, y] == pytest.approx([axes.x(point.executors), axes.y(point.capacity_events_per_s)], abs=0.01)
     [mark] = svg.all("line", "mark")
     assert float(mark["x1"]) == float(mark["x2"]) == pytest.approx(axes.x(3), abs=0.01)
-    levels = sorted(float(found["y1"]) for found in svg.all("line", "level"))
+    levels = sorted(float(result["y1"]) for result in svg.all("line", "level"))
     assert levels == [pytest.approx(axes.y(rate), abs=0.01) for rate in (needed_rate(LOAD), LOAD.peak_events_per_s)]
     assert (axes.y(0) - axes.y(axes.most)) == pytest.approx(300 - 26 - 46)
 
@@ -279,13 +279,13 @@ def test_the_loss_of_spot_nodes_is_told_with_what_a_drain_has() -> None:
 
 
 def test_what_the_plan_sustains_names_what_holds_it_back() -> None:
-    found = capability(LOAD, Running(tasks=10, trigger_s=10.0, max_offsets_per_trigger=130_000))
-    assert found.binding == "batch limit"
+    result = capability(LOAD, Running(tasks=10, trigger_s=10.0, max_offsets_per_trigger=130_000))
+    assert result.binding == "batch limit"
     throughput = ThroughputPlan(
-        peak_events_per_s=11_700.0, target_events_per_s=19_054, max_offsets_per_trigger=130_000, trigger_s=10.0, capability=found
+        peak_events_per_s=11_700.0, target_events_per_s=19_054, max_offsets_per_trigger=130_000, trigger_s=10.0, capability=result
     )
     text = recovery.capability_section(throughput)
-    assert f"a peak of {found.sustained_peak_events_per_s:,.0f} events/s (limited by maxOffsetsPerTrigger)" in text
+    assert f"a peak of {result.sustained_peak_events_per_s:,.0f} events/s (limited by maxOffsetsPerTrigger)" in text
     assert "19,054 events/s for a peak of 11,700" in text
 
 

@@ -94,9 +94,9 @@ def test_what_a_server_can_t_be_filled_with_is_told_with_the_spec_s_line(functio
 
 
 def test_a_connection_without_a_server_is_told_before_anything_starts(tmp_path: Path) -> None:
-    found = without_server(spec(tmp_path, "lacking", bank={"postgres": "lacking:accounts"}))
-    assert [(type(fault), fault.path) for fault in found] == [
+    result = without_server(spec(tmp_path, "lacking", bank={"postgres": "lacking:accounts"}))
+    assert [(type(fault), fault.path) for fault in result] == [
         (MissingField, f"spec.local.connections.{name}") for name in ("ads", "credit", "words")
     ]
-    assert found[0].fix == "connections: {ads: {redis: module:function}} below spec.local"
-    assert all(fault.at is not None and fault.at.line for fault in found)
+    assert result[0].fix == "connections: {ads: {redis: module:function}} below spec.local"
+    assert all(fault.at is not None and fault.at.line for fault in result)
