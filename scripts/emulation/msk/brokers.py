@@ -105,7 +105,7 @@ def allowed_ways(asked: Mapping[str, Any] | None) -> set[str]:
 
 
 def logging_info(place: Place, asked: Mapping[str, Any]) -> dict[str, Any]:
-    """Check that the destinations of the broker logs exist.
+    """Return the settings of the broker logs; their destinations must exist.
 
     Raises:
         Refused: BadRequestException.
