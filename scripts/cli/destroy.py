@@ -64,7 +64,7 @@ def run(arguments: argparse.Namespace) -> int:
 def _destroy(arguments: argparse.Namespace, aws: AwsAccess, destruction: Destruction) -> int:
     environment = aws.environment
     destroy_actions = destruction.destroy_actions()
-    left = orphans.found(aws, destroy_actions)
+    left = orphans.remaining(aws, destroy_actions)
     if arguments.output == "table":
         sys.stdout.write("\n" + destroy_table.render(destroy_actions, left, screen_of(sys.stdout, os.environ)))
         sys.stdout.flush()

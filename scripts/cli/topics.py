@@ -64,7 +64,7 @@ def run(arguments: argparse.Namespace) -> int:
     ca_file = None if arguments.ca_file is None else str(arguments.ca_file)
     reached = access(environment, arguments.brokers, arguments.security, ca_file)
     brokers = TopicBrokers(reached)
-    existing = brokers.found(topic.name for topic in wanted)
+    existing = brokers.existing(topic.name for topic in wanted)
     planned = changes(wanted, existing, lose_records=arguments.lose_records)
     faults = [*_refused(planned), *brokers.refusals(planned)]
     headline = f"topics of {environment.name} on {reached.address}"

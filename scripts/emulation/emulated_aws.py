@@ -174,11 +174,11 @@ class EmulatedAws:
 
 def _own_environment(brokers: str | None, neighbours: str | None) -> dict[str, str]:
     """Environment variables of the emulator; its settings come only from the arguments."""
-    told = {_BROKERS: brokers, _NEIGHBOURS: neighbours}
+    settings = {_BROKERS: brokers, _NEIGHBOURS: neighbours}
     return {
-        **_without(os.environ, "AWS_", "MOTO_", *told),
+        **_without(os.environ, "AWS_", "MOTO_", *settings),
         **_SETTINGS,
-        **{name: value for name, value in told.items() if value},
+        **{name: value for name, value in settings.items() if value},
         "PYTHONPATH": python_path(),
     }
 

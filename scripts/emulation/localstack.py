@@ -168,10 +168,10 @@ def _checked(endpoint: str) -> str:
     """Return the endpoint after checking that it is a LocalStack with the services that the stacks use."""
     try:
         with urllib.request.urlopen(f"{endpoint}/_localstack/health", timeout=ASK_LIMIT_S) as answer:
-            told: dict[str, Any] = json.load(answer)["services"]
+            states: dict[str, Any] = json.load(answer)["services"]
     except (OSError, ValueError, KeyError, TypeError, urllib.error.URLError) as error:
         raise _not_reached(endpoint, f"{type(error).__name__}: {error}") from error
-    missing = [service for service in SERVICES if told.get(service) not in ("available", "running", "starting", "initialized")]
+    missing = [service for service in SERVICES if states.get(service) not in ("available", "running", "starting", "initialized")]
     if missing:
         raise _not_reached(endpoint, f"missing services: {', '.join(missing)}")
     return endpoint

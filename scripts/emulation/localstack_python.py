@@ -37,8 +37,8 @@ def _candidates(environment: Mapping[str, str]) -> Iterator[str]:
         return
     if sys.version_info[:2] == VERSION:
         yield sys.executable
-    if found := shutil.which(NAME, path=environment.get("PATH", os.defpath)):
-        yield found
+    if command := shutil.which(NAME, path=environment.get("PATH", os.defpath)):
+        yield command
     home = Path(environment.get("HOME") or Path.home())
     pyenv = Path(environment.get("PYENV_ROOT") or home / ".pyenv")
     for folder in (pyenv / "versions", home / ".local" / "share" / "uv" / "python"):

@@ -57,8 +57,8 @@ class PricingResponse(BaseResponse):
         if any(asked["Type"] != "TERM_MATCH" for asked in filters):
             raise InvalidParameterException("Only filters of the type TERM_MATCH are known here")
         wanted = {asked["Field"]: asked["Value"] for asked in filters}
-        found = [json.dumps(product) for product in _products() if _meets(product, wanted)]
-        return PaginatedResult({"FormatVersion": "aws_v1", "PriceList": found})
+        products = [json.dumps(product) for product in _products() if _meets(product, wanted)]
+        return PaginatedResult({"FormatVersion": "aws_v1", "PriceList": products})
 
 
 pricing_backends = BackendDict(PricingBackend, SERVICE)

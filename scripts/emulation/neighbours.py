@@ -49,24 +49,24 @@ def join() -> None:
 
 def subnets(place: Place, ids: Sequence[str]) -> dict[str, Subnet]:
     """Return the existing subnets, by id."""
-    return {id: found for id in ids if (found := _subnet(place, id))}
+    return {id: subnet for id in ids if (subnet := _subnet(place, id))}
 
 
 def _subnet(place: Place, id: str) -> Subnet | None:
-    found = _one(lambda: _client("ec2", place).describe_subnets(SubnetIds=[id])["Subnets"])
-    return Subnet(id, found["VpcId"], found["AvailabilityZone"]) if found else None
+    subnet = _one(lambda: _client("ec2", place).describe_subnets(SubnetIds=[id])["Subnets"])
+    return Subnet(id, subnet["VpcId"], subnet["AvailabilityZone"]) if subnet else None
 
 
 def vpc_cidr(place: Place, id: str) -> str | None:
     """Return a VPC's primary CIDR; None if the VPC does not exist."""
-    found = _one(lambda: _client("ec2", place).describe_vpcs(VpcIds=[id])["Vpcs"])
-    return found["CidrBlock"] if found else None
+    vpc = _one(lambda: _client("ec2", place).describe_vpcs(VpcIds=[id])["Vpcs"])
+    return vpc["CidrBlock"] if vpc else None
 
 
 def security_group_vpc(place: Place, id: str) -> str | None:
     """Return the VPC of a security group; None if the group does not exist."""
-    found = _one(lambda: _client("ec2", place).describe_security_groups(GroupIds=[id])["SecurityGroups"])
-    return found["VpcId"] if found else None
+    group = _one(lambda: _client("ec2", place).describe_security_groups(GroupIds=[id])["SecurityGroups"])
+    return group["VpcId"] if group else None
 
 
 def make_security_group(place: Place, *, vpc: str, name: str, description: str, tags: Mapping[str, str]) -> str:
@@ -90,10 +90,10 @@ def drop_security_group(place: Place, id: str) -> None:
 
 def instance_architecture(place: Place, kind: str) -> str | None:
     """Return ``x86_64`` or ``arm64``; None for an unknown instance type."""
-    found = _one(lambda: _client("ec2", place).describe_instance_types(InstanceTypes=[kind])["InstanceTypes"])
-    if found is None:
+    instance_type = _one(lambda: _client("ec2", place).describe_instance_types(InstanceTypes=[kind])["InstanceTypes"])
+    if instance_type is None:
         return None
-    known = found["ProcessorInfo"]["SupportedArchitectures"]
+    known = instance_type["ProcessorInfo"]["SupportedArchitectures"]
     return "arm64" if "arm64" in known else "x86_64"
 
 
@@ -108,30 +108,30 @@ def launch_template(place: Place, asked: Mapping[str, str]) -> dict[str, str] | 
         Both; None if the template does not exist.
     """
     named = {"LaunchTemplateIds": [asked["id"]]} if "id" in asked else {"LaunchTemplateNames": [asked.get("name", "")]}
-    found = _one(lambda: _client("ec2", place).describe_launch_templates(**named)["LaunchTemplates"])
-    return {"id": found["LaunchTemplateId"], "name": found["LaunchTemplateName"]} if found else None
+    template = _one(lambda: _client("ec2", place).describe_launch_templates(**named)["LaunchTemplates"])
+    return {"id": template["LaunchTemplateId"], "name": template["LaunchTemplateName"]} if template else None
 
 
 def trust_policy(place: Place, role_arn: str) -> dict[str, Any] | None:
     """Return a role's trust policy; None if the role does not exist."""
-    found = _one(lambda: [_client("iam", place).get_role(RoleName=role_arn.rpartition("/")[2])["Role"]])
-    if found is None or found["Arn"] != role_arn:
+    role = _one(lambda: [_client("iam", place).get_role(RoleName=role_arn.rpartition("/")[2])["Role"]])
+    if role is None or role["Arn"] != role_arn:
         return None
-    policy = found["AssumeRolePolicyDocument"]
+    policy = role["AssumeRolePolicyDocument"]
     trust: dict[str, Any] = json.loads(unquote(policy)) if isinstance(policy, str) else policy
     return trust
 
 
 def user_exists(place: Place, user_arn: str) -> bool:
     """Whether an IAM user exists."""
-    found = _one(lambda: [_client("iam", place).get_user(UserName=user_arn.rpartition("/")[2])["User"]])
-    return found is not None and found["Arn"] == user_arn
+    user = _one(lambda: [_client("iam", place).get_user(UserName=user_arn.rpartition("/")[2])["User"]])
+    return user is not None and user["Arn"] == user_arn
 
 
 def key_exists(place: Place, key_arn: str) -> bool:
     """Whether a KMS key exists and is enabled."""
-    found = _one(lambda: [_client("kms", place).describe_key(KeyId=key_arn)["KeyMetadata"]])
-    return bool(found and found["Enabled"])
+    key = _one(lambda: [_client("kms", place).describe_key(KeyId=key_arn)["KeyMetadata"]])
+    return bool(key and key["Enabled"])
 
 
 def log_group_exists(place: Place, name: str) -> bool:
@@ -148,10 +148,10 @@ def bucket_exists(place: Place, name: str) -> bool:
 def _one(ask: Callable[[], Sequence[Any]]) -> Any:
     """Return the only result of a request; None if AWS reports that it does not exist."""
     try:
-        found = ask()
+        results = ask()
     except ClientError:
         return None
-    return found[0] if found else None
+    return results[0] if results else None
 
 
 @cache

@@ -87,8 +87,8 @@ def register_scalable_target(scaling: Autoscaling, asked: Asked) -> Answer:
 def describe_scalable_targets(scaling: Autoscaling, asked: Asked) -> Answer:
     """DescribeScalableTargets."""
     wanted = asked.get("ResourceIds") or list(scaling.targets)
-    found = [target for id, target in scaling.targets.items() if id in wanted and asked["ServiceNamespace"] == NAMESPACE]
-    return {"ScalableTargets": found}
+    targets = [target for id, target in scaling.targets.items() if id in wanted and asked["ServiceNamespace"] == NAMESPACE]
+    return {"ScalableTargets": targets}
 
 
 def deregister_scalable_target(scaling: Autoscaling, asked: Asked) -> Answer:
@@ -134,8 +134,8 @@ def put_scaling_policy(scaling: Autoscaling, asked: Asked) -> Answer:
 def describe_scaling_policies(scaling: Autoscaling, asked: Asked) -> Answer:
     """DescribeScalingPolicies."""
     id, names = asked.get("ResourceId"), asked.get("PolicyNames")
-    found = [policy for (of, name), policy in scaling.policies.items() if id in (None, of) and (not names or name in names)]
-    return {"ScalingPolicies": found if asked["ServiceNamespace"] == NAMESPACE else []}
+    policies = [policy for (of, name), policy in scaling.policies.items() if id in (None, of) and (not names or name in names)]
+    return {"ScalingPolicies": policies if asked["ServiceNamespace"] == NAMESPACE else []}
 
 
 def delete_scaling_policy(scaling: Autoscaling, asked: Asked) -> Answer:

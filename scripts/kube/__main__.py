@@ -29,7 +29,7 @@ def main(argv: Sequence[str]) -> int:
     options = parser.parse_args(argv)
     try:
         for program in binaries.PROGRAMS:
-            print(binaries.built(program, _tell), flush=True)
+            print(binaries.built(program, _print_line), flush=True)
         if options.serve:
             _serve()
     except PenstockError as error:
@@ -50,7 +50,7 @@ def _serve() -> None:
         end.wait()
 
 
-def _tell(line: str) -> None:
+def _print_line(line: str) -> None:
     print(line, file=sys.stderr, flush=True)
 
 

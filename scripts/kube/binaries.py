@@ -221,11 +221,11 @@ class _Build:
 
 
 def _go() -> str:
-    found = shutil.which("go")
-    if found is None:
+    path = shutil.which("go")
+    if path is None:
         fix = "install Go (https://go.dev/doc/install), and check that `go version` works"
         raise GoMissing(path="go", given="not in PATH", need="Go, which builds etcd, kube-apiserver and helm", fix=fix)
-    return found
+    return path
 
 
 @contextmanager
@@ -250,8 +250,8 @@ def _alone(folder: Path, progress: Progress) -> Iterator[None]:
 
 def _numbers(version: str) -> list[int]:
     """Parse the numbers of ``1.25.0`` or of ``go1.26.8 linux amd64``; an empty list if it has none."""
-    found = re.search(r"[0-9]+(?:\.[0-9]+)+", version)
-    return [int(number) for number in found.group().split(".")] if found else []
+    match = re.search(r"[0-9]+(?:\.[0-9]+)+", version)
+    return [int(number) for number in match.group().split(".")] if match else []
 
 
 def _end_of(log: Path) -> str:

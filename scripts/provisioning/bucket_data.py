@@ -52,14 +52,14 @@ def empty(aws: AwsAccess, bucket: str) -> int:
     count = 0
     with translated(f"bucket {bucket}"):
         for page in s3.get_paginator("list_object_versions").paginate(Bucket=bucket, PaginationConfig={"PageSize": BATCH}):
-            found = [*page.get("Versions", ()), *page.get("DeleteMarkers", ())]
-            for start in range(0, len(found), BATCH):
-                count += _delete(s3, bucket, found[start : start + BATCH])
+            versions = [*page.get("Versions", ()), *page.get("DeleteMarkers", ())]
+            for start in range(0, len(versions), BATCH):
+                count += _delete(s3, bucket, versions[start : start + BATCH])
     return count
 
 
-def _delete(s3: Any, bucket: str, found: list[Mapping[str, Any]]) -> int:
-    objects = [{"Key": one["Key"], "VersionId": one["VersionId"]} for one in found]
+def _delete(s3: Any, bucket: str, versions: list[Mapping[str, Any]]) -> int:
+    objects = [{"Key": one["Key"], "VersionId": one["VersionId"]} for one in versions]
     said = s3.delete_objects(Bucket=bucket, Delete={"Objects": objects, "Quiet": True})
     for error in said.get("Errors", ()):
         given = f"{error.get('Code')}: {error.get('Message')}"

@@ -42,11 +42,11 @@ def _what(change: ResourceChange) -> str:
 
 def _total(planned: Mapping[str, StackChanges | Deferred]) -> str:
     counts: Counter[str] = Counter()
-    for found in planned.values():
-        if isinstance(found, Deferred):
-            counts["create"] += found.resources
+    for changes in planned.values():
+        if isinstance(changes, Deferred):
+            counts["create"] += changes.resources
         else:
-            counts.update(change.action for change in found.changes)
+            counts.update(change.action for change in changes.changes)
     return "Plan: " + (", ".join(f"{count} to {action}" for action, count in counts.items()) or "no changes")
 
 
@@ -56,11 +56,11 @@ def document(planned: Mapping[str, StackChanges | Deferred]) -> list[dict[str, A
     Args:
         planned: changes by stack, in order.
     """
-    return [_document(name, found) for name, found in planned.items()]
+    return [_document(name, changes) for name, changes in planned.items()]
 
 
-def _document(name: str, found: StackChanges | Deferred) -> dict[str, Any]:
-    if isinstance(found, Deferred):
-        return {"stack": name, "waitsFor": found.waits_for, "resources": found.resources}
-    changes = [{"address": change.address, "action": change.action, "why": list(change.why)} for change in found.changes]
-    return {"stack": name, "changes": changes, "imports": sorted(found.imported), "changesOutputs": found.changes_outputs}
+def _document(name: str, stack: StackChanges | Deferred) -> dict[str, Any]:
+    if isinstance(stack, Deferred):
+        return {"stack": name, "waitsFor": stack.waits_for, "resources": stack.resources}
+    changes = [{"address": change.address, "action": change.action, "why": list(change.why)} for change in stack.changes]
+    return {"stack": name, "changes": changes, "imports": sorted(stack.imported), "changesOutputs": stack.changes_outputs}

@@ -23,8 +23,8 @@ def look(aws: AwsAccess) -> list[Finding]:
     Args:
         aws: AWS of the environment.
     """
-    first = [_found("jobs' plans", "feasible, so that there is something to deploy", lambda: _jobs(aws))]
-    caller = _found("credentials", "of the environment's account", lambda: aws.check_account().arn)
+    first = [_checked("jobs' plans", "feasible, so that there is something to deploy", lambda: _jobs(aws))]
+    caller = _checked("credentials", "of the environment's account", lambda: aws.check_account().arn)
     if caller.state != OK:
         return [*first, caller]
     rest = (
@@ -32,10 +32,10 @@ def look(aws: AwsAccess) -> list[Finding]:
         ("zones", "of the network", lambda: ", ".join(zones.check(aws)) or "the environment has no network"),
         ("API server", "charts are applied through it", lambda: _api_server(aws)),
     )
-    return [*first, caller, *(_found(name, purpose, ask) for name, purpose, ask in rest), *_quotas(aws)]
+    return [*first, caller, *(_checked(name, purpose, ask) for name, purpose, ask in rest), *_quotas(aws)]
 
 
-def _found(name: str, purpose: str, ask: Callable[[], str]) -> Finding:
+def _checked(name: str, purpose: str, ask: Callable[[], str]) -> Finding:
     try:
         return Finding(name, OK, ask(), purpose)
     except PenstockError as error:

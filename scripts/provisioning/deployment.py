@@ -114,14 +114,14 @@ class Deployment:
                 self.steps.line(f"{stack.name} ", str(self.planned[stack.name]))
             else:
                 self.planned[stack.name] = self._planned(stack)
-        changes = [found for found in self.planned.values() if isinstance(found, StackChanges)]
+        changes = [planned for planned in self.planned.values() if isinstance(planned, StackChanges)]
         raise_all(planned_changes.losses(changes, self.allowed_losses))
         return self.planned
 
     @property
     def nothing_to_do(self) -> bool:
         """Whether every stack is planned and up to date."""
-        return all(isinstance(found, StackChanges) and found.empty for found in self.planned.values())
+        return all(isinstance(stack, StackChanges) and stack.empty for stack in self.planned.values())
 
     def apply(self) -> list[DeployedStack]:
         """Apply the plans; a stack is planned again if one of its dependencies was applied meanwhile.
@@ -238,21 +238,21 @@ def wanted(stacks: Sequence[Stack], names: Sequence[str]) -> list[Stack]:
 
 def _all_dependencies(stack: Stack, stacks: Sequence[Stack]) -> set[str]:
     by_name = {other.name: other for other in stacks}
-    found: set[str] = set()
+    names: set[str] = set()
     open_ends = list(stack.dependencies)
     while open_ends:
         name = open_ends.pop()
-        if name not in found:
-            found.add(name)
+        if name not in names:
+            names.add(name)
             open_ends.extend(by_name[name].dependencies)
-    return found
+    return names
 
 
 def outputs(deployment: Deployment) -> dict[str, dict[str, Any]]:
     """The outputs of each stack, without cdktf's cross-stack outputs."""
-    found: dict[str, dict[str, Any]] = {}
+    by_stack: dict[str, dict[str, Any]] = {}
     for stack in deployment.stacks:
         if any(not name.startswith("cross-stack-") for name in stack.content().get("output", {})):
             said = deployment.terraform(stack.name).output()
-            found[stack.name] = {name: value for name, value in said.items() if not name.startswith("cross-stack-")}
-    return found
+            by_stack[stack.name] = {name: value for name, value in said.items() if not name.startswith("cross-stack-")}
+    return by_stack

@@ -81,14 +81,14 @@ def stop_jobs(api: client.ApiClient, pod_margin_s: float = POD_MARGIN_S) -> tupl
     """
     with asked("the jobs"):
         grace_s = max((pod.spec.termination_grace_period_seconds or 0 for pod in _pods(api)), default=0)
-        told = [*_scale_down(api), *_delete_runs(api), *_delete_applications(api)]
+        drivers = [*_scale_down(api), *_delete_runs(api), *_delete_applications(api)]
     _wait(
         lambda: [_name(pod) for pod in _pods(api)],
         grace_s + pod_margin_s,
         "pods",
         "check the logs with kubectl logs, and delete a hanging pod with kubectl delete pod",
     )
-    return tuple(told)
+    return tuple(drivers)
 
 
 def drain_nodes(api: client.ApiClient, limit_s: float = NODES_LIMIT_S) -> tuple[tuple[str, ...], int]:
@@ -123,12 +123,12 @@ def _pods(api: client.ApiClient) -> Sequence[Any]:
 def _scale_down(api: client.ApiClient) -> list[str]:
     apps = client.AppsV1Api(api)
     sets = apps.list_stateful_set_for_all_namespaces(label_selector=OF_PENSTOCK, _request_timeout=REQUEST_LIMIT_S).items
-    running = [found for found in sets if found.spec.replicas != 0]
-    for found in running:
+    running = [driver for driver in sets if driver.spec.replicas != 0]
+    for driver in running:
         apps.patch_namespaced_stateful_set_scale(
-            found.metadata.name, found.metadata.namespace, {"spec": {"replicas": 0}}, _request_timeout=REQUEST_LIMIT_S
+            driver.metadata.name, driver.metadata.namespace, {"spec": {"replicas": 0}}, _request_timeout=REQUEST_LIMIT_S
         )
-    return [_name(found) for found in running]
+    return [_name(driver) for driver in running]
 
 
 def _delete_runs(api: client.ApiClient) -> list[str]:
@@ -142,22 +142,22 @@ def _delete_runs(api: client.ApiClient) -> list[str]:
 
 def _delete_applications(api: client.ApiClient) -> list[str]:
     custom = client.CustomObjectsApi(api)
-    found = [one["metadata"] for one in _listed(custom, _SPARK_APPLICATIONS, label_selector=OF_PENSTOCK)]
-    for one in found:
+    applications = [one["metadata"] for one in _listed(custom, _SPARK_APPLICATIONS, label_selector=OF_PENSTOCK)]
+    for one in applications:
         place = {"namespace": one["namespace"], "name": one["name"]}
         _gone_is_fine(partial(custom.delete_namespaced_custom_object, **_SPARK_APPLICATIONS, **place, _request_timeout=REQUEST_LIMIT_S))
-    return [f"{one['namespace']}/{one['name']}" for one in found]
+    return [f"{one['namespace']}/{one['name']}" for one in applications]
 
 
 def _listed(custom: client.CustomObjectsApi, kind: dict[str, str], **asked_for: str) -> list[dict[str, Any]]:
     """The objects of a kind; empty if the cluster does not have the kind."""
     try:
-        found: list[dict[str, Any]] = custom.list_cluster_custom_object(**kind, **asked_for, _request_timeout=REQUEST_LIMIT_S)["items"]
+        items: list[dict[str, Any]] = custom.list_cluster_custom_object(**kind, **asked_for, _request_timeout=REQUEST_LIMIT_S)["items"]
     except ApiException as error:
         if error.status == _ABSENT:
             return []
         raise
-    return found
+    return items
 
 
 def _gone_is_fine(delete: Callable[[], object]) -> None:
@@ -181,5 +181,5 @@ def _wait(left: Callable[[], list[str]], limit_s: float, what: str, fix: str) ->
         time.sleep(LOOK_EVERY_S)
 
 
-def _name(found: Any) -> str:
-    return f"{found.metadata.namespace}/{found.metadata.name}"
+def _name(item: Any) -> str:
+    return f"{item.metadata.namespace}/{item.metadata.name}"

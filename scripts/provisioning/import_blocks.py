@@ -34,7 +34,7 @@ _ABSENT = {
 
 
 @dataclass(frozen=True)
-class Found:
+class Existing:
     """An existing resource.
 
     Args:
@@ -69,10 +69,10 @@ def importable(aws: AwsAccess, creates: Iterable[ResourceChange]) -> dict[str, s
         name = (change.after or {}).get(attribute)
         if look is None or change.action != "create" or not name:
             continue
-        found = _found(aws, look, change.address, str(name))
-        if found is not None:
-            _check_owner(aws, change, found)
-            imported[change.address] = found.id
+        existing = _existing(aws, look, change.address, str(name))
+        if existing is not None:
+            _check_owner(aws, change, existing)
+            imported[change.address] = existing.id
     return imported
 
 
@@ -85,10 +85,10 @@ def write(folder: Path, imported: Mapping[str, str]) -> None:
         file.write_text(json.dumps({"import": blocks}, indent=2), encoding="utf-8")
 
 
-Look = Callable[[AwsAccess, str], Found | None]
+Look = Callable[[AwsAccess, str], Existing | None]
 
 
-def _found(aws: AwsAccess, look: Look, address: str, name: str) -> Found | None:
+def _existing(aws: AwsAccess, look: Look, address: str, name: str) -> Existing | None:
     with translated(address):
         try:
             return look(aws, name)
@@ -98,16 +98,16 @@ def _found(aws: AwsAccess, look: Look, address: str, name: str) -> Found | None:
             raise
 
 
-def _check_owner(aws: AwsAccess, change: ResourceChange, found: Found) -> None:
-    owner = found.tags.get(TAG)
-    if owner == aws.environment.name or (owner is None and found.fresh):
+def _check_owner(aws: AwsAccess, change: ResourceChange, existing: Existing) -> None:
+    owner = existing.tags.get(TAG)
+    if owner == aws.environment.name or (owner is None and existing.fresh):
         return
-    given = f"{found.id} exists, " + (f"of environment {owner}" if owner else f"without the tag {TAG}")
+    given = f"{existing.id} exists, " + (f"of environment {owner}" if owner else f"without the tag {TAG}")
     fix = f"use another name in the environment file, or tag it {TAG}={aws.environment.name} to import it"
     raise NameTaken(path=change.address, given=given, need="an unused name", fix=fix)
 
 
-def _bucket(aws: AwsAccess, name: str) -> Found | None:
+def _bucket(aws: AwsAccess, name: str) -> Existing | None:
     s3 = aws.client("s3")
     try:
         s3.head_bucket(Bucket=name, ExpectedBucketOwner=aws.environment.spec.account)
@@ -123,15 +123,15 @@ def _bucket(aws: AwsAccess, name: str) -> Found | None:
             raise
         tags = {}
     empty = not tags and not s3.list_object_versions(Bucket=name, MaxKeys=1).get("Versions")
-    return Found(name, tags, fresh=empty)
+    return Existing(name, tags, fresh=empty)
 
 
-def _role(aws: AwsAccess, name: str) -> Found | None:
+def _role(aws: AwsAccess, name: str) -> Existing | None:
     role = aws.client("iam").get_role(RoleName=name)["Role"]
-    return Found(name, _pairs(role.get("Tags", [])))
+    return Existing(name, _pairs(role.get("Tags", [])))
 
 
-def _log_group(aws: AwsAccess, name: str) -> Found | None:
+def _log_group(aws: AwsAccess, name: str) -> Existing | None:
     logs = aws.client("logs")
     groups = logs.describe_log_groups(logGroupNamePrefix=name)["logGroups"]
     group = next((group for group in groups if group["logGroupName"] == name), None)
@@ -139,43 +139,43 @@ def _log_group(aws: AwsAccess, name: str) -> Found | None:
         return None
     tags = logs.list_tags_for_resource(resourceArn=group["arn"].removesuffix(":*"))["tags"]
     # EKS and MSK create a missing log group when they first write to it.
-    return Found(name, tags, fresh=not tags)
+    return Existing(name, tags, fresh=not tags)
 
 
-def _eks_cluster(aws: AwsAccess, name: str) -> Found | None:
+def _eks_cluster(aws: AwsAccess, name: str) -> Existing | None:
     cluster = aws.client("eks").describe_cluster(name=name)["cluster"]
-    return Found(name, cluster.get("tags", {}))
+    return Existing(name, cluster.get("tags", {}))
 
 
-def _msk_cluster(aws: AwsAccess, name: str) -> Found | None:
+def _msk_cluster(aws: AwsAccess, name: str) -> Existing | None:
     clusters = aws.client("kafka").list_clusters_v2(ClusterNameFilter=name)["ClusterInfoList"]
     cluster = next((cluster for cluster in clusters if cluster["ClusterName"] == name), None)
-    return Found(cluster["ClusterArn"], cluster.get("Tags", {})) if cluster else None
+    return Existing(cluster["ClusterArn"], cluster.get("Tags", {})) if cluster else None
 
 
-def _repository(aws: AwsAccess, name: str) -> Found | None:
+def _repository(aws: AwsAccess, name: str) -> Existing | None:
     ecr = aws.client("ecr")
     (repository,) = ecr.describe_repositories(repositoryNames=[name])["repositories"]
     tags = ecr.list_tags_for_resource(resourceArn=repository["repositoryArn"])["tags"]
-    return Found(name, _pairs(tags))
+    return Existing(name, _pairs(tags))
 
 
-def _queue(aws: AwsAccess, name: str) -> Found | None:
+def _queue(aws: AwsAccess, name: str) -> Existing | None:
     sqs = aws.client("sqs")
     url = sqs.get_queue_url(QueueName=name)["QueueUrl"]
-    return Found(url, sqs.list_queue_tags(QueueUrl=url).get("Tags", {}))
+    return Existing(url, sqs.list_queue_tags(QueueUrl=url).get("Tags", {}))
 
 
-def _key(aws: AwsAccess, description: str) -> Found | None:
+def _key(aws: AwsAccess, description: str) -> Existing | None:
     """A key has no name; it is identified by its description and the environment's tag, if they are unique."""
     kms = aws.client("kms")
-    own: list[Found] = []
+    own: list[Existing] = []
     for page in kms.get_paginator("list_keys").paginate():
         for listed in page["Keys"]:
             key = kms.describe_key(KeyId=listed["KeyId"])["KeyMetadata"]
             if key.get("Description") == description and key["KeyState"] == "Enabled":
                 tags = {tag["TagKey"]: tag["TagValue"] for tag in kms.list_resource_tags(KeyId=key["KeyId"])["Tags"]}
-                own += [Found(key["KeyId"], tags)] if tags.get(TAG) == aws.environment.name else []
+                own += [Existing(key["KeyId"], tags)] if tags.get(TAG) == aws.environment.name else []
     return own[0] if len(own) == 1 else None
 
 

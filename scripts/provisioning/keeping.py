@@ -23,13 +23,13 @@ class StackState:
         stack: the synthesized stack.
         resources: resources in its state.
         protected: addresses with prevent_destroy.
-        stood_on: other stacks that a resource refers to, by its address.
+        uses: other stacks that a resource refers to, by its address.
     """
 
     stack: Stack
     resources: tuple[StateResource, ...]
     protected: frozenset[str]
-    stood_on: Mapping[str, Collection[str]] = field(default_factory=dict)
+    uses: Mapping[str, Collection[str]] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -85,7 +85,7 @@ def destroy_actions(
         kept = _with_needs(state.resources, why, buckets)
         if state.stack.name in needed:
             kept = frozenset(resource.address for resource in state.resources)
-        needed.update(other for address in kept for other in state.stood_on.get(address, ()))
+        needed.update(other for address in kept for other in state.uses.get(address, ()))
         decided[state.stack.name] = DestroyAction(state, kept, why)
     return [decided[state.stack.name] for state in states]
 
@@ -93,10 +93,10 @@ def destroy_actions(
 def _check_names(states: Iterable[StackState], buckets: Collection[str], others: Collection[str]) -> None:
     known_buckets = {one.bucket for state in states for one in state.resources if one.type == _BUCKET}
     known = {f"{state.stack.name}/{one.address}" for state in states for one in state.resources}
-    for option, given, there in (("--delete-bucket", buckets, known_buckets), ("--delete", others, known)):
+    for option, given, existing in (("--delete-bucket", buckets, known_buckets), ("--delete", others, known)):
         for name in given:
-            if name not in there:
-                need = f"one of {', '.join(sorted(filter(None, there)))}" if there else "a resource created by the stacks"
+            if name not in existing:
+                need = f"one of {', '.join(sorted(filter(None, existing)))}" if existing else "a resource created by the stacks"
                 raise NothingOfThatName(path=option, given=name, need=need, fix="omit it if it is already deleted")
 
 

@@ -135,14 +135,14 @@ def _tool(tool: Tool, variables: Mapping[str, str], needed: bool) -> Finding:
     if path is None:
         return missing(tool.name, said="not in PATH", purpose=tool.purpose, fix=tool.fix, needed=needed)
     said = _said([path, *tool.ask], variables)
-    found = re.search(tool.version, said, re.MULTILINE)
-    if found is None:
+    match = re.search(tool.version, said, re.MULTILINE)
+    if match is None:
         heard = " ".join(said.split())[:80] or f"nothing within {TOOL_LIMIT_S:g} s"
         return missing(tool.name, said=f"does not say its version: {heard}", purpose=tool.purpose, fix=tool.fix, needed=needed)
-    if _numbers(found[1]) < tool.least:
+    if _numbers(match[1]) < tool.least:
         least = ".".join(str(part) for part in tool.least)
-        return missing(tool.name, said=f"{found[1]}, older than {least}", purpose=tool.purpose, fix=tool.fix, needed=needed)
-    return Finding(tool.name, OK, found[1], tool.purpose)
+        return missing(tool.name, said=f"{match[1]}, older than {least}", purpose=tool.purpose, fix=tool.fix, needed=needed)
+    return Finding(tool.name, OK, match[1], tool.purpose)
 
 
 def _path(name: str, variables: Mapping[str, str]) -> str | None:

@@ -33,7 +33,7 @@ class Orphan:
     why: str
 
 
-def found(aws: AwsAccess, destroy_actions: Sequence[DestroyAction]) -> list[Orphan]:
+def remaining(aws: AwsAccess, destroy_actions: Sequence[DestroyAction]) -> list[Orphan]:
     """List the resources that would be orphaned.
 
     Args:

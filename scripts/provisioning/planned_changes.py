@@ -105,7 +105,7 @@ def read(stack: str, plan: Mapping[str, Any]) -> StackChanges:
     outputs = plan.get("output_changes", {})
     return StackChanges(
         stack=stack,
-        changes=tuple(found for change in resources if (found := _change(change)) is not None),
+        changes=tuple(changed for change in resources if (changed := _change(change)) is not None),
         # The plan's "prior_state" is not suitable: it also contains planned values, as far as they are known.
         outputs=frozenset(name for name, output in outputs.items() if output["actions"] != ["create"]),
         changes_outputs=any(output["actions"] != ["no-op"] for output in outputs.values()),

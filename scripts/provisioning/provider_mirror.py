@@ -68,14 +68,14 @@ def find(version: str, environment: Mapping[str, str], *, prefixes: Iterable[str
     """
     home = Path(environment.get("HOME") or Path.home())
     if named := environment.get(VARIABLE):
-        return _found(_named_folder(Path(named).expanduser(), provider, version), (VARIABLE,), provider)
+        return _in_folder(_named_folder(Path(named).expanduser(), provider, version), (VARIABLE,), provider)
     searched = [f"{VARIABLE} (not set)"]
     own = _own_configuration(environment, home, searched)
     if own:
         return Search(None, None, tuple(searched))
     for folder in chain(_implied_folders(environment, home), _folders_below(prefixes, home, searched, provider)):
         if _holds(folder, provider, version):
-            return _found(folder, (*searched, str(folder)), provider)
+            return _in_folder(folder, (*searched, str(folder)), provider)
         searched.append(str(folder))
     # Empty, so that a variable that names a missing file has no effect.
     return Search("", None, (*searched, "Terraform's registry"))
@@ -145,7 +145,7 @@ def _system() -> str:
     return f"{platform.system().lower()}_{_GO_MACHINES.get(machine, machine)}"
 
 
-def _found(folder: Path, searched: tuple[str, ...], provider: str) -> Search:
+def _in_folder(folder: Path, searched: tuple[str, ...], provider: str) -> Search:
     path = re.sub(r"([$%]){", r"\1\1{", json.dumps(str(folder.absolute()), ensure_ascii=False))
     text = f"""provider_installation {{
   filesystem_mirror {{

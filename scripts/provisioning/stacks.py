@@ -161,8 +161,8 @@ def _read(answer: Path) -> SynthReport:
 
 
 def _errors(answer: Path) -> list[PenstockError]:
-    found = [told(document) for document in _read(answer).errors] if answer.is_file() else []
-    return [error for error in found if error is not None]
+    errors = [told(document) for document in _read(answer).errors] if answer.is_file() else []
+    return [error for error in errors if error is not None]
 
 
 def _end(app: subprocess.Popen[bytes]) -> None:

@@ -94,7 +94,7 @@ def bootstrap(aws: AwsAccess) -> Bootstrapped:
     bucket = name(aws.environment)
     s3 = aws.client("s3")
     with translated(f"bucket {bucket}"):
-        created = not _there(s3, aws.environment, bucket)
+        created = not _exists(s3, aws.environment, bucket)
         if created:
             _create(s3, aws.environment, bucket)
         corrected = tuple(setting.name for setting in _settings(s3, aws.environment, bucket) if _hold(setting))
@@ -113,14 +113,14 @@ def check(aws: AwsAccess) -> None:
     if state is None:
         return
     with translated(f"bucket {state.bucket}"):
-        there = _there(aws.client("s3"), aws.environment, state.bucket)
-    if not there:
+        exists = _exists(aws.client("s3"), aws.environment, state.bucket)
+    if not exists:
         fix = f"penstock bootstrap {aws.environment.name}"
         fault = StateBucketMissing(given=state.bucket, need="the bucket for Terraform's state", fix=fix)
         raise aws.environment.locate(fault, "spec", "state", "bucket")
 
 
-def _there(s3: Any, environment: Environment, bucket: str) -> bool:
+def _exists(s3: Any, environment: Environment, bucket: str) -> bool:
     try:
         said = s3.head_bucket(Bucket=bucket, ExpectedBucketOwner=environment.spec.account)
     except ClientError as error:

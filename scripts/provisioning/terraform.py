@@ -364,8 +364,8 @@ class Terraform:
         )
 
     def _state_moved(self) -> StateMoved:
-        there = f"terraform -chdir={self.folder} init"
-        fix = f"'{there} -migrate-state' moves the state; '{there} -reconfigure' does not, for a state that was already moved"
+        init = f"terraform -chdir={self.folder} init"
+        fix = f"'{init} -migrate-state' moves the state; '{init} -reconfigure' does not, for a state that was already moved"
         given = "another backend than in the last run"
         return StateMoved(path=f"stack {self.folder.name}", given=given, need="an unchanged backend", fix=fix)
 

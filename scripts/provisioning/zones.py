@@ -25,10 +25,10 @@ def check(aws: AwsAccess) -> tuple[str, ...]:
         return ()
     with translated(f"EC2 in {environment.spec.region}"):
         answers = aws.client("ec2").describe_availability_zones()["AvailabilityZones"]
-    there = sorted(answer["ZoneName"] for answer in answers if answer["State"] == "available")
-    strange = [zone for zone in network.zones if zone not in there]
+    available = sorted(answer["ZoneName"] for answer in answers if answer["State"] == "available")
+    strange = [zone for zone in network.zones if zone not in available]
     if strange:
-        need = f"availability zones of {environment.spec.region} for this account: {', '.join(there)}"
+        need = f"availability zones of {environment.spec.region} for this account: {', '.join(available)}"
         fault = UnknownZone(given=", ".join(strange), need=need, fix="use other zones")
         raise environment.locate(fault, "spec", "network", "zones")
     return tuple(network.zones)

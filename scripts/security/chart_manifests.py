@@ -32,8 +32,8 @@ def _values(stack: Stack) -> Iterator[str]:
 
 
 def _filled(values: str, outputs: Mapping[str, Mapping[str, Any]]) -> str:
-    def fill(found: re.Match[str]) -> str:
-        made = resolved(outputs[found["stack"]][found["output"]]["value"])
+    def fill(match: re.Match[str]) -> str:
+        made = resolved(outputs[match["stack"]][match["output"]]["value"])
         return json.dumps(str(made))[1:-1]
 
     return _OF_ANOTHER.sub(fill, values)

@@ -54,8 +54,8 @@ def scan(folder: Path, frameworks: Sequence[str], progress: Progress = lambda sa
     report = out / "results_json.json"
     if not report.is_file():
         raise ScannerFailed(path="checkov", given=f"no report; check {folder.parent / 'checkov.log'}", need="a report", fix="retry")
-    found = json.loads(report.read_text(encoding="utf-8"))
-    parts: list[dict[str, Any]] = found if isinstance(found, list) else [found]
+    document = json.loads(report.read_text(encoding="utf-8"))
+    parts: list[dict[str, Any]] = document if isinstance(document, list) else [document]
     return _read([part for part in parts if "results" in part])
 
 
@@ -83,7 +83,7 @@ def _read(parts: Sequence[dict[str, Any]]) -> Scan:
                     findings.append(Finding(rule=check["check_id"], path=path, says=check["check_name"]))
     # checkov may report a rule twice, for the resource itself and for a connected one.
     count = sum(part["summary"]["resource_count"] for part in parts)
-    return Scan(tuple(sorted(set(findings), key=lambda found: (found.path, found.rule))), frozenset(resources), count)
+    return Scan(tuple(sorted(set(findings), key=lambda finding: (finding.path, finding.rule))), frozenset(resources), count)
 
 
 def _path(check: dict[str, Any]) -> str:

@@ -91,11 +91,11 @@ def judge(scans: dict[str, checkov.Scan], expected: dict[str, int], waived: Sequ
         waived: the waivers.
         today: the current date.
     """
-    found = [finding for scan in scans.values() for finding in scan.findings]
-    accepted = {finding: waiver for finding in found for waiver in waived if waiver.covers(finding)}
-    left = tuple(finding for finding in found if finding not in accepted)
+    findings = [finding for scan in scans.values() for finding in scan.findings]
+    accepted = {finding: waiver for finding in findings for waiver in waived if waiver.covers(finding)}
+    left = tuple(finding for finding in findings if finding not in accepted)
     faults: list[PenstockError] = [*_unseen(scans, expected), *(_unwaived(finding) for finding in left)]
-    faults += waivers.faults(waived, found, [*expected, "Dockerfile"], today)
+    faults += waivers.faults(waived, findings, [*expected, "Dockerfile"], today)
     return Scanned(expected, left, tuple(accepted.items()), tuple(faults))
 
 
@@ -121,10 +121,10 @@ def _templates(document: dict[str, Any]) -> Iterator[dict[str, Any]]:
     if document.get("kind") != "ConfigMap":
         return
     for text in document.get("data", {}).values():
-        found = yaml.safe_load(text) if "kind: Pod" in text else None
-        if isinstance(found, dict) and found.get("kind") == "Pod":
-            metadata = {"name": f"{document['metadata']['name']}-template", **found.get("metadata", {})}
-            yield {**found, "metadata": {**metadata, "namespace": document["metadata"].get("namespace", "default")}}
+        template = yaml.safe_load(text) if "kind: Pod" in text else None
+        if isinstance(template, dict) and template.get("kind") == "Pod":
+            metadata = {"name": f"{document['metadata']['name']}-template", **template.get("metadata", {})}
+            yield {**template, "metadata": {**metadata, "namespace": document["metadata"].get("namespace", "default")}}
 
 
 def _unseen(scans: dict[str, checkov.Scan], expected: dict[str, int]) -> Iterator[PenstockError]:

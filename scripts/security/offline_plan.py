@@ -47,11 +47,11 @@ def stacks_offline(environment: Environment, planned: EnvironmentPlans, folder: 
         SynthFailed: RUN-006.
     """
     # A state in S3 cannot be read without AWS.
-    found = synthesized(environment.with_spec(state=None), folder, planned=planned, state=folder / "state", base=_offline(os.environ))
-    for stack in found:
+    stacks = synthesized(environment.with_spec(state=None), folder, planned=planned, state=folder / "state", base=_offline(os.environ))
+    for stack in stacks:
         _ask_nobody(stack)
         _write_state(stack)
-    return found
+    return stacks
 
 
 def plan(stack: Stack, progress: Progress = lambda said: None) -> Mapping[str, Any]:

@@ -53,15 +53,15 @@ def _of_msk(environment: Environment) -> str:
         client = AwsAccess(environment).client("kafka")
         pages = client.get_paginator("list_clusters_v2").paginate(ClusterNameFilter=name)
         # ListClustersV2 filters by prefix.
-        found = [cluster for page in pages for cluster in page["ClusterInfoList"] if cluster["ClusterName"] == name]
-        if not found:
+        clusters = [cluster for page in pages for cluster in page["ClusterInfoList"] if cluster["ClusterName"] == name]
+        if not clusters:
             need = f"a cluster {name} in {region}, as created by the kafka stack"
             raise KafkaClusterNotFound(
                 path=name, given="no MSK cluster has this name", need=need, fix=f"penstock deploy {environment.name}"
             )
-        answer = client.get_bootstrap_brokers(ClusterArn=found[0]["ClusterArn"])
+        answer = client.get_bootstrap_brokers(ClusterArn=clusters[0]["ClusterArn"])
     if _BY_IAM not in answer:
-        given = f"its state is {found[0]['State']}, without brokers for IAM"
+        given = f"its state is {clusters[0]['State']}, without brokers for IAM"
         need = "an ACTIVE cluster with IAM authentication"
         raise KafkaClusterNotFound(path=name, given=given, need=need, fix="wait until it is ACTIVE, and check its authentication")
     return str(answer[_BY_IAM])

@@ -15,7 +15,7 @@ from confluent_kafka.cimpl import NewPartitions, NewTopic
 
 from penstock.jobs.configuration.kafka_access import KafkaAccess
 from penstock.jobs.kafka.security import client_settings
-from penstock.scripts.topics.difference import Action, FoundTopic, TopicChange
+from penstock.scripts.topics.difference import Action, ExistingTopic, TopicChange
 from penstock.scripts.topics.errors import BrokersNotReached, ChangeNotSeen, ChangeRefused
 from penstock.sizing.errors import PenstockError
 
@@ -43,23 +43,23 @@ class TopicBrokers:
         settings = {**client_settings(access), "log_level": 0, "error_cb": self._heard}
         self._admin = AdminClient(settings)
 
-    def found(self, names: Iterable[str]) -> dict[str, FoundTopic]:
+    def existing(self, names: Iterable[str]) -> dict[str, ExistingTopic]:
         """Describe those of the topics that exist.
 
         Raises:
             BrokersNotReached: TOP-002.
         """
         wanted = list(names)
-        there = self._answer(lambda: self._admin.list_topics(timeout=self._answer_s).topics)
-        known = [name for name in wanted if name in there]
+        metadata = self._answer(lambda: self._admin.list_topics(timeout=self._answer_s).topics)
+        known = [name for name in wanted if name in metadata]
         if not known:
             return {}
         asked = {name: ConfigResource(ResourceType.TOPIC, name) for name in known}
         answers = self._admin.describe_configs(list(asked.values()), request_timeout=self._answer_s)
         return {
-            name: FoundTopic(
-                partitions=len(there[name].partitions),
-                replication=min((len(partition.replicas) for partition in there[name].partitions.values()), default=0),
+            name: ExistingTopic(
+                partitions=len(metadata[name].partitions),
+                replication=min((len(partition.replicas) for partition in metadata[name].partitions.values()), default=0),
                 config=self._config(answers[asked[name]]),
             )
             for name in known
@@ -67,15 +67,15 @@ class TopicBrokers:
 
     def refusals(self, changes: Sequence[TopicChange]) -> list[PenstockError]:
         """Validate the changes on the brokers without applying them; topics with the same error are grouped."""
-        found: dict[tuple[Action, str], list[str]] = {}
+        refused: dict[tuple[Action, str], list[str]] = {}
         faults: dict[tuple[Action, str], PenstockError] = {}
         for change in changes:
             for action in change.actions:
                 fault = self._refusal(change, action, validate_only=True)
                 if fault is not None:
                     faults[action, fault.given] = fault
-                    found.setdefault((action, fault.given), []).append(change.name)
-        for (action, given), names in found.items():
+                    refused.setdefault((action, fault.given), []).append(change.name)
+        for (action, given), names in refused.items():
             faults[action, given].path = f"{action} {', '.join(names)}"
         return list(faults.values())
 
@@ -115,16 +115,16 @@ class TopicBrokers:
     def _wait_until_seen(self, change: TopicChange, action: Action) -> None:
         until_s = time.monotonic() + SHOWN_S
         while time.monotonic() < until_s:
-            found = self.found([change.name]).get(change.name)
-            if found is not None and self._shows(found, change, action):
+            existing = self.existing([change.name]).get(change.name)
+            if existing is not None and self._shows(existing, change, action):
                 return
         need = f"{action} of {change.name} visible within {SHOWN_S:g} s"
         raise ChangeNotSeen(path=f"topic {change.name}", need=need, fix="retry: completed changes are not repeated")
 
-    def _shows(self, found: FoundTopic, change: TopicChange, action: Action) -> bool:
+    def _shows(self, existing: ExistingTopic, change: TopicChange, action: Action) -> bool:
         if action == "configure":
-            return all(found.config.get(name) == changed.after for name, changed in change.config.items())
-        return found.partitions >= int(change.partitions.after)
+            return all(existing.config.get(name) == changed.after for name, changed in change.config.items())
+        return existing.partitions >= int(change.partitions.after)
 
     def _config(self, answer: Future[Any]) -> Mapping[str, str]:
         entries = self._answer(answer.result)

@@ -44,7 +44,7 @@ class WantedTopic:
 
 
 @dataclass(frozen=True)
-class FoundTopic:
+class ExistingTopic:
     """A topic as it exists on the brokers.
 
     Args:
@@ -89,7 +89,7 @@ class TopicChange:
     refused: tuple[tuple[str, str, str], ...] = ()
 
 
-def changes(wanted: Sequence[WantedTopic], found: Mapping[str, FoundTopic], *, lose_records: bool = False) -> tuple[TopicChange, ...]:
+def changes(wanted: Sequence[WantedTopic], existing: Mapping[str, ExistingTopic], *, lose_records: bool = False) -> tuple[TopicChange, ...]:
     """Plan the change of each topic, in the order wanted.
 
     Args:
@@ -97,7 +97,7 @@ def changes(wanted: Sequence[WantedTopic], found: Mapping[str, FoundTopic], *, l
         existing: those of the wanted topics that exist, by name.
         lose_records: whether changes that delete records are allowed.
     """
-    return tuple(_changed(topic, found[topic.name], lose_records) if topic.name in found else _created(topic) for topic in wanted)
+    return tuple(_changed(topic, existing[topic.name], lose_records) if topic.name in existing else _created(topic) for topic in wanted)
 
 
 def _created(topic: WantedTopic) -> TopicChange:
@@ -112,35 +112,35 @@ def _created(topic: WantedTopic) -> TopicChange:
     )
 
 
-def _changed(topic: WantedTopic, found: FoundTopic, lose_records: bool) -> TopicChange:
-    config = dict(_settings(topic, found))
+def _changed(topic: WantedTopic, existing: ExistingTopic, lose_records: bool) -> TopicChange:
+    config = dict(_settings(topic, existing))
     losses = [] if lose_records else [name for name, change in config.items() if _loses(name, change)]
-    refused = (*_shrinks(topic, found), *_copies(topic, found), *(_loss(name, config[name]) for name in losses))
+    refused = (*_shrinks(topic, existing), *_copies(topic, existing), *(_loss(name, config[name]) for name in losses))
     return TopicChange(
         name=topic.name,
-        actions=() if refused else tuple(_actions(topic, found, config)),
-        partitions=Changed(str(found.partitions), str(max(topic.partitions, found.partitions))),
-        replication=Changed(str(found.replication), str(found.replication)),
+        actions=() if refused else tuple(_actions(topic, existing, config)),
+        partitions=Changed(str(existing.partitions), str(max(topic.partitions, existing.partitions))),
+        replication=Changed(str(existing.replication), str(existing.replication)),
         config=config,
-        warnings=(*_growth(topic, found), *_kept(topic, found), *_lost(config)),
+        warnings=(*_growth(topic, existing), *_kept(topic, existing), *_lost(config)),
         refused=refused,
     )
 
 
-def _actions(topic: WantedTopic, found: FoundTopic, config: Mapping[str, Changed]) -> Iterator[Action]:
-    if topic.partitions > found.partitions:
+def _actions(topic: WantedTopic, existing: ExistingTopic, config: Mapping[str, Changed]) -> Iterator[Action]:
+    if topic.partitions > existing.partitions:
         yield "grow"
     if config:
         yield "configure"
 
 
-def _settings(topic: WantedTopic, found: FoundTopic) -> Iterator[tuple[str, Changed]]:
+def _settings(topic: WantedTopic, existing: ExistingTopic) -> Iterator[tuple[str, Changed]]:
     for name, value in topic.config.items():
-        before = found.config.get(name)
+        before = existing.config.get(name)
         if before is None or not _same(name, before, value):
             yield name, Changed(before, value)
     for name, least in topic.at_least.items():
-        before = found.config.get(name)
+        before = existing.config.get(name)
         if name not in topic.config and (before is None or (_number(before) or 0) < least):
             yield name, Changed(before, str(least))
 
@@ -190,33 +190,35 @@ def _lost(config: Mapping[str, Changed]) -> Iterator[str]:
             yield f"{name} from {change.before} to {change.after}: the brokers delete existing records"
 
 
-def _shrinks(topic: WantedTopic, found: FoundTopic) -> Iterator[tuple[str, str, str]]:
-    if topic.partitions_asked and topic.partitions < found.partitions:
-        need = f"at least {found.partitions}: the number of partitions of a topic cannot be reduced"
-        yield f"{topic.partitions} partitions", need, f"partitions: {found.partitions}, or a topic with another name"
+def _shrinks(topic: WantedTopic, existing: ExistingTopic) -> Iterator[tuple[str, str, str]]:
+    if topic.partitions_asked and topic.partitions < existing.partitions:
+        need = f"at least {existing.partitions}: the number of partitions of a topic cannot be reduced"
+        yield f"{topic.partitions} partitions", need, f"partitions: {existing.partitions}, or a topic with another name"
 
 
-def _copies(topic: WantedTopic, found: FoundTopic) -> Iterator[tuple[str, str, str]]:
-    more = topic.replication > found.replication
-    if more or (topic.replication_asked and topic.replication < found.replication):
-        need = f"{found.replication}, the topic's current value: moving replicas between brokers must be planned with regard to their load"
-        fix = f"replication: {found.replication} in the spec's topics, or move the replicas with kafka-reassign-partitions"
+def _copies(topic: WantedTopic, existing: ExistingTopic) -> Iterator[tuple[str, str, str]]:
+    more = topic.replication > existing.replication
+    if more or (topic.replication_asked and topic.replication < existing.replication):
+        need = (
+            f"{existing.replication}, the topic's current value: moving replicas between brokers must be planned with regard to their load"
+        )
+        fix = f"replication: {existing.replication} in the spec's topics, or move the replicas with kafka-reassign-partitions"
         yield f"{topic.replication} replicas", need, fix
 
 
-def _growth(topic: WantedTopic, found: FoundTopic) -> Iterator[str]:
-    if topic.partitions <= found.partitions:
+def _growth(topic: WantedTopic, existing: ExistingTopic) -> Iterator[str]:
+    if topic.partitions <= existing.partitions:
         return
-    compacted = "compact" in topic.config.get(CLEANUP_POLICY, found.config.get(CLEANUP_POLICY, ""))
-    moves = f"from {found.partitions} to {topic.partitions} partitions: most keys map to another partition from now on"
+    compacted = "compact" in topic.config.get(CLEANUP_POLICY, existing.config.get(CLEANUP_POLICY, ""))
+    moves = f"from {existing.partitions} to {topic.partitions} partitions: most keys map to another partition from now on"
     if compacted:
         yield f"{moves}, and a key's last record in the old partition is never compacted"
     else:
         yield f"{moves}, so a key's records are ordered only before and after the change"
 
 
-def _kept(topic: WantedTopic, found: FoundTopic) -> Iterator[str]:
-    if not topic.partitions_asked and topic.partitions < found.partitions:
-        yield f"keeps {found.partitions} partitions; the plan needs {topic.partitions}"
-    if not topic.replication_asked and topic.replication < found.replication:
-        yield f"keeps {found.replication} replicas; the environment's default is {topic.replication}"
+def _kept(topic: WantedTopic, existing: ExistingTopic) -> Iterator[str]:
+    if not topic.partitions_asked and topic.partitions < existing.partitions:
+        yield f"keeps {existing.partitions} partitions; the plan needs {topic.partitions}"
+    if not topic.replication_asked and topic.replication < existing.replication:
+        yield f"keeps {existing.replication} replicas; the environment's default is {topic.replication}"

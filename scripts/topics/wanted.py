@@ -56,12 +56,12 @@ class _Load:
 
 def _loads(plans: EnvironmentPlans) -> dict[str, _Load]:
     """Requirements from loads, by topic that a job with a load reads."""
-    found: dict[str, _Load] = {}
+    loads: dict[str, _Load] = {}
     for job in plans.jobs:
         if job.plan.kafka.load is not None:
             for topic in job.targets.source_topics:
-                found.setdefault(topic, _Load()).take(job)
-    return found
+                loads.setdefault(topic, _Load()).take(job)
+    return loads
 
 
 def _wanted(topic: AskedTopic, partitions: int, load: _Load | None, kafka: Kafka | None, replication: int) -> WantedTopic:

@@ -48,7 +48,7 @@ def test_what_holds_data_stays_with_its_key_a_later_deploy_goes_on_with_it_and_n
 
     first = _destroy(small)
     destroy_actions = first.destroy_actions()
-    shown = destroy_table.render(destroy_actions, orphans.found(access, destroy_actions), Screen(width=500))
+    shown = destroy_table.render(destroy_actions, orphans.remaining(access, destroy_actions), Screen(width=500))
     assert f"--delete-bucket {small.bucket}" in shown
     assert re.search(rf"{small.environment.name}-state +it keeps what Terraform knows", shown)
     (done,) = first.destroy(destroy_actions)
@@ -72,7 +72,7 @@ def test_what_holds_data_stays_with_its_key_a_later_deploy_goes_on_with_it_and_n
 
     named = _destroy(small, small.bucket)
     destroy_actions = named.destroy_actions()
-    key = next(orphan for orphan in orphans.found(access, destroy_actions) if orphan.kind == "KMS key")
+    key = next(orphan for orphan in orphans.remaining(access, destroy_actions) if orphan.kind == "KMS key")
     assert "deleted 7 days later" in key.why
     named.destroy(destroy_actions)
     left = {bucket["Name"] for bucket in s3.list_buckets()["Buckets"] if bucket["Name"].startswith(small.environment.name)}
@@ -95,14 +95,14 @@ def test_what_no_state_knows_is_listed(small: BucketStack) -> None:
         TagSpecifications=[{"ResourceType": "launch-template", "Tags": [{"Key": "karpenter.k8s.aws/cluster", "Value": prefix}]}],
     )["LaunchTemplate"]["LaunchTemplateId"]
     logs.create_log_group(logGroupName=f"/aws/eks/{prefix}/cluster")
-    result = {(orphan.kind, orphan.id) for orphan in orphans.found(access, [])}
+    remaining = {(orphan.kind, orphan.id) for orphan in orphans.remaining(access, [])}
     assert {
         ("EBS volume", volume),
         ("instance", instance),
         ("launch template", template),
         ("log group", f"/aws/eks/{prefix}/cluster"),
         ("state bucket", f"{small.environment.name}-state"),
-    } <= result
+    } <= remaining
     ec2.terminate_instances(InstanceIds=[instance])
 
 

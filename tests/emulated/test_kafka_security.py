@@ -63,7 +63,7 @@ def test_brokers_that_nobody_trusts_are_not_believed(broker: SecuredBroker, monk
     with pytest.raises(BrokersUnreachable):
         _partitions(KafkaAccess(broker.tls, "tls"))
     with pytest.raises(BrokersNotReached) as raised:
-        TopicBrokers(KafkaAccess(broker.tls, "tls"), answer_s=3.0).found(["events"])
+        TopicBrokers(KafkaAccess(broker.tls, "tls"), answer_s=3.0).existing(["events"])
     assert "certificate" in raised.value.given
 
 
@@ -80,15 +80,15 @@ def test_a_driver_is_let_in_by_the_token_that_it_signs(broker: SecuredBroker, so
 
 def test_topics_are_made_by_whoever_is_let_in(broker: SecuredBroker, somebody: None) -> None:
     brokers = TopicBrokers(KafkaAccess(broker.tokens, "iam", REGION, str(broker.ca_file)))
-    (made,) = changes([WantedTopic("made-with-a-token", 2)], brokers.found(["made-with-a-token"]))
+    (made,) = changes([WantedTopic("made-with-a-token", 2)], brokers.existing(["made-with-a-token"]))
     assert brokers.refusals([made]) == []
     brokers.do(made, "create")
-    assert brokers.found(["made-with-a-token"])["made-with-a-token"].partitions == 2
+    assert brokers.existing(["made-with-a-token"])["made-with-a-token"].partitions == 2
 
 
 def test_who_signs_nothing_is_not_let_in(broker: SecuredBroker) -> None:
     with pytest.raises(BrokersNotReached):
-        TopicBrokers(KafkaAccess(broker.tokens, "tls", ca_file=str(broker.ca_file)), answer_s=3.0).found(["events"])
+        TopicBrokers(KafkaAccess(broker.tokens, "tls", ca_file=str(broker.ca_file)), answer_s=3.0).existing(["events"])
 
 
 def _asked_in_java(broker: SecuredBroker, access: KafkaAccess, **variables: str) -> subprocess.CompletedProcess[str]:

@@ -33,7 +33,7 @@ from penstock.scripts.local.kafka_broker import KafkaBroker
 from penstock.scripts.provisioning.aws_access import AwsAccess
 from penstock.scripts.topics.address import access
 from penstock.scripts.topics.brokers import TopicBrokers
-from penstock.scripts.topics.difference import FoundTopic
+from penstock.scripts.topics.difference import ExistingTopic
 from penstock.scripts.topics.errors import BrokersNotReached, KafkaClusterNotFound
 from tests.infra.environments import written
 
@@ -86,10 +86,10 @@ class Desk:
 
     def run(self, action: str, *more: str) -> Done:
         """The command, in this process; nobody can be asked."""
-        out, result = io.StringIO(), io.StringIO()
-        with redirect_stdout(out), redirect_stderr(result):
+        out, err = io.StringIO(), io.StringIO()
+        with redirect_stdout(out), redirect_stderr(err):
             code = main(self.words(action, *more))
-        return Done(code, out.getvalue(), result.getvalue())
+        return Done(code, out.getvalue(), err.getvalue())
 
     def planned(self) -> dict[str, dict[str, Any]]:
         """Role of a topic -> its plan."""
@@ -101,10 +101,10 @@ class Desk:
         done = self.run("apply", "--yes", *more)
         assert done.returncode == 0, done.stderr
 
-    def found(self) -> dict[str, FoundTopic]:
+    def existing(self) -> dict[str, ExistingTopic]:
         """Role of a topic -> as the broker has it."""
-        result = TopicBrokers(KafkaAccess(self.broker)).found([self.topic("read"), self.topic("out")])
-        return {name.rpartition("-")[2]: topic for name, topic in result.items()}
+        existing = TopicBrokers(KafkaAccess(self.broker)).existing([self.topic("read"), self.topic("out")])
+        return {name.rpartition("-")[2]: topic for name, topic in existing.items()}
 
 
 @pytest.fixture
@@ -120,11 +120,11 @@ def desk(broker: KafkaBroker, tmp_path: Path) -> Desk:
 
 def test_a_plan_changes_nothing_and_an_apply_does_what_it_says(desk: Desk) -> None:
     assert {role: topic["actions"] for role, topic in desk.planned().items()} == {"read": ["create"], "out": ["create"]}
-    assert desk.found() == {}
+    assert desk.existing() == {}
     desk.apply()
-    result = desk.found()
-    assert (result["read"].partitions, result["read"].replication, result["read"].config["retention.ms"]) == (2, 1, "21600000")
-    assert (result["out"].partitions, result["out"].config["max.message.bytes"]) == (1, str(MAX_RECORD_BYTES))
+    existing = desk.existing()
+    assert (existing["read"].partitions, existing["read"].replication, existing["read"].config["retention.ms"]) == (2, 1, "21600000")
+    assert (existing["out"].partitions, existing["out"].config["max.message.bytes"]) == (1, str(MAX_RECORD_BYTES))
 
 
 def test_a_second_apply_has_nothing_to_do(desk: Desk) -> None:
@@ -141,8 +141,8 @@ def test_a_topic_grows_with_its_records_and_settings_kept(desk: Desk) -> None:
     desk.write(partitions=5)
     assert desk.planned()["read"]["partitions"] == {"before": 2, "after": 5}
     desk.apply()
-    read = desk.found()["read"]
-    assert (read.partitions, read.config["retention.ms"]) == (5, "21600000")
+    existing = desk.existing()["read"]
+    assert (existing.partitions, existing.config["retention.ms"]) == (5, "21600000")
     assert len(kafka_topics.read(desk.broker, desk.topic("read"))) == 10
 
 
@@ -152,7 +152,7 @@ def test_settings_change_and_those_that_nobody_names_stay(desk: Desk) -> None:
     changed = desk.planned()
     assert changed["read"]["config"] == {"retention.ms": {"before": "21600000", "after": "604800000"}}
     desk.apply()
-    written_to, read_from = desk.found()["out"].config, desk.found()["read"].config
+    written_to, read_from = desk.existing()["out"].config, desk.existing()["read"].config
     assert (written_to["compression.type"], written_to["segment.ms"], written_to["max.message.bytes"]) == (
         "zstd",
         "3600000",
@@ -166,12 +166,12 @@ def test_settings_change_and_those_that_nobody_names_stay(desk: Desk) -> None:
 def test_a_compacted_topic_is_made_and_takes_no_record_without_a_key(desk: Desk) -> None:
     desk.write(out={"cleanupPolicy": "compact", "partitions": 3})
     desk.apply()
-    out = desk.found()["out"]
-    assert (out.partitions, out.config["cleanup.policy"]) == (3, "compact")
+    existing = desk.existing()["out"]
+    assert (existing.partitions, existing.config["cleanup.policy"]) == (3, "compact")
     desk.write(out={"cleanupPolicy": "compact-delete", "retention": "1d", "partitions": 3})
     refused = desk.run("apply", "--yes")
     assert refused.returncode == 1 and "TOP-001" in refused.stderr
-    assert desk.found()["out"] == out
+    assert desk.existing()["out"] == existing
 
 
 def test_partitions_never_shrink_and_nothing_else_is_done_meanwhile(desk: Desk) -> None:
@@ -182,16 +182,16 @@ def test_partitions_never_shrink_and_nothing_else_is_done_meanwhile(desk: Desk) 
         refused = desk.run(*action)
         assert refused.returncode == 1
         assert f"error[TOP-001]: topic change refused\n  at   topic {desk.topic('read')} = 2 partitions" in refused.stderr
-    assert (desk.found()["read"].partitions, desk.found()["out"].config["retention.ms"]) == (4, "21600000")
+    assert (desk.existing()["read"].partitions, desk.existing()["out"].config["retention.ms"]) == (4, "21600000")
 
 
 def test_records_are_given_up_only_in_so_many_words(desk: Desk) -> None:
     desk.apply()
     desk.write(read={"retention": "1h"})
     assert desk.run("apply", "--yes").returncode == 1
-    assert desk.found()["read"].config["retention.ms"] == "21600000"
+    assert desk.existing()["read"].config["retention.ms"] == "21600000"
     desk.apply("--lose-records")
-    assert desk.found()["read"].config["retention.ms"] == "3600000"
+    assert desk.existing()["read"].config["retention.ms"] == "3600000"
 
 
 def test_a_setting_that_the_brokers_do_not_know_is_told_by_the_plan_and_changes_nothing(desk: Desk) -> None:
@@ -200,7 +200,7 @@ def test_a_setting_that_the_brokers_do_not_know_is_told_by_the_plan_and_changes_
         refused = desk.run(*action)
         assert refused.returncode == 5
         assert f"at   create {desk.topic('out')} = Unknown topic config name: retenton.ms" in refused.stderr
-    assert desk.found() == {}
+    assert desk.existing() == {}
     document = json.loads(desk.run("plan", "-o", "json").stdout)
     assert [fault["code"] for fault in document["errors"]] == ["TOP-003"]
 
@@ -217,12 +217,12 @@ def test_an_apply_that_ended_midway_is_gone_on_with(desk: Desk) -> None:
     kafka_topics.create(desk.broker, {desk.topic("read"): 2})
     assert {role: topic["actions"] for role, topic in desk.planned().items()} == {"read": [], "out": ["create"]}
     desk.apply()
-    assert set(desk.found()) == {"read", "out"}
+    assert set(desk.existing()) == {"read", "out"}
 
 
 def test_nobody_who_can_be_asked_means_yes_has_to_be_said(desk: Desk) -> None:
     refused = desk.run("apply")
-    assert (refused.returncode, desk.found()) == (2, {})
+    assert (refused.returncode, desk.existing()) == (2, {})
     assert "--yes if stdin is not a terminal" in refused.stderr
     assert json.loads(desk.run("apply", "-o", "json").stdout)["errors"][0]["code"] == "USE-001"
 
@@ -232,7 +232,7 @@ def test_programs_read_what_was_done(desk: Desk) -> None:
     document = json.loads(done.stdout)
     assert (done.returncode, document["schemaVersion"], document["applied"], document["errors"]) == (0, 1, True, [])
     assert [topic["actions"] for topic in document["topics"]] == [["create"], ["create"]]
-    assert set(desk.found()) == {"read", "out"}
+    assert set(desk.existing()) == {"read", "out"}
 
 
 def _answered(desk: Desk, answer: bytes | None) -> tuple[int, str]:
@@ -259,16 +259,16 @@ def _answered(desk: Desk, answer: bytes | None) -> tuple[int, str]:
 
 def test_on_a_terminal_it_asks_and_does_it_only_for_a_yes(desk: Desk) -> None:
     code, shown = _answered(desk, b"no\n")
-    assert (code, desk.found()) == (1, {})
+    assert (code, desk.existing()) == (1, {})
     assert "TOP-007" in shown
     code, shown = _answered(desk, b"yes\n")
-    assert (code, set(desk.found())) == (0, {"read", "out"})
+    assert (code, set(desk.existing())) == (0, {"read", "out"})
     assert f"create {desk.topic('out')}: done" in shown
 
 
 def test_an_interruption_at_the_question_changes_nothing(desk: Desk) -> None:
     code, shown = _answered(desk, None)
-    assert (code, desk.found()) == (130, {})
+    assert (code, desk.existing()) == (130, {})
     assert "interrupted" in shown
 
 
@@ -294,7 +294,7 @@ def _serverless(environment: Environment, name: str) -> None:
 
 def test_brokers_that_do_not_answer_are_told_with_the_reason() -> None:
     with pytest.raises(BrokersNotReached) as raised:
-        TopicBrokers(KafkaAccess("127.0.0.1:1"), answer_s=2.0).found(["clicks"])
+        TopicBrokers(KafkaAccess("127.0.0.1:1"), answer_s=2.0).existing(["clicks"])
     error = raised.value
     assert (error.code, error.exit_code) == ("TOP-002", 5)
     assert error.given.startswith("127.0.0.1:1: ")

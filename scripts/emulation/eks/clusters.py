@@ -145,12 +145,12 @@ def _version(version: str) -> dict[str, Any]:
 def _network(place: Place, config: Mapping[str, Any]) -> dict[str, Any]:
     """The network of the control plane; its subnets and security groups must exist."""
     ids = config.get("subnetIds", [])
-    found = neighbours.subnets(place, ids)
-    if missing := [id for id in ids if id not in found]:
+    subnets = neighbours.subnets(place, ids)
+    if missing := [id for id in ids if id not in subnets]:
         raise invalid(f"The subnet ID '{missing[0]}' does not exist (Service: AmazonEC2; Error Code: InvalidSubnetID.NotFound)")
-    if len({subnet.zone for subnet in found.values()}) < 2:
+    if len({subnet.zone for subnet in subnets.values()}) < 2:
         raise invalid("Subnets specified must be in at least two different AZs")
-    vpcs = {subnet.vpc for subnet in found.values()}
+    vpcs = {subnet.vpc for subnet in subnets.values()}
     if len(vpcs) != 1:
         raise invalid("Subnets specified must be in the same VPC")
     (vpc,) = vpcs

@@ -106,10 +106,10 @@ def _node_group(cluster: Cluster, asked: Asked) -> dict[str, Any]:
 
 
 def _need_subnets(cluster: Cluster, asked: Asked) -> None:
-    found = neighbours.subnets(cluster.place, asked["subnets"])
+    subnets = neighbours.subnets(cluster.place, asked["subnets"])
     vpc = cluster.description["resourcesVpcConfig"]["vpcId"]
     for id in asked["subnets"]:
-        if id not in found or found[id].vpc != vpc:
+        if id not in subnets or subnets[id].vpc != vpc:
             raise invalid(f"The subnet ID '{id}' does not exist in the cluster's VPC {vpc}", clusterName=cluster.name)
 
 
@@ -154,20 +154,20 @@ def _machines(cluster: Cluster, asked: Asked) -> dict[str, Any]:
 
 
 def _template(cluster: Cluster, asked: Mapping[str, str]) -> dict[str, str]:
-    found = neighbours.launch_template(cluster.place, asked)
-    if found is None:
+    template = neighbours.launch_template(cluster.place, asked)
+    if template is None:
         raise invalid(f"Launch template {asked.get('id') or asked.get('name')} does not exist", clusterName=cluster.name)
-    return {**found, "version": asked.get("version", "1")}
+    return {**template, "version": asked.get("version", "1")}
 
 
 def _image(cluster: Cluster, asked: str | None, kinds: list[str]) -> str:
-    found = {kind: neighbours.instance_architecture(cluster.place, kind) for kind in kinds}
-    if unknown := [kind for kind, architecture in found.items() if architecture is None]:
+    known = {kind: neighbours.instance_architecture(cluster.place, kind) for kind in kinds}
+    if unknown := [kind for kind, architecture in known.items() if architecture is None]:
         raise invalid(f"The following supplied instance types do not exist: {unknown}", clusterName=cluster.name)
-    architectures = set(found.values())
+    architectures = set(known.values())
     image = asked or ("AL2023_ARM_64_STANDARD" if architectures == {"arm64"} else "AL2023_x86_64_STANDARD")
     wanted = "arm64" if "ARM_64" in image else "x86_64"
-    if image != "CUSTOM" and (wrong := [kind for kind, architecture in found.items() if architecture != wanted]):
+    if image != "CUSTOM" and (wrong := [kind for kind, architecture in known.items() if architecture != wanted]):
         raise invalid(f"{wrong} is not a valid instance type for requested amiType {image}", clusterName=cluster.name)
     return image
 

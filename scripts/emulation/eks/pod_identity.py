@@ -27,8 +27,8 @@ def describe_pod_identity_association(eks: Eks, asked: Asked) -> Answer:
 def list_pod_identity_associations(eks: Eks, asked: Asked) -> Answer:
     """ListPodIdentityAssociations: all, or those of a namespace or service account."""
     wanted = {key: asked[key] for key in ("namespace", "serviceAccount") if key in asked}
-    found = [one for one in eks.cluster(asked).associations.values() if all(one[key] == value for key, value in wanted.items())]
-    return page([{key: one[key] for key in _SUMMARY if key in one} for one in found], asked, "associations")
+    associations = [one for one in eks.cluster(asked).associations.values() if all(one[key] == value for key, value in wanted.items())]
+    return page([{key: one[key] for key in _SUMMARY if key in one} for one in associations], asked, "associations")
 
 
 def update_pod_identity_association(eks: Eks, asked: Asked) -> Answer:

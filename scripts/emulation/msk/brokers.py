@@ -125,12 +125,12 @@ def network(place: Place, subnet_ids: Sequence[str], group_ids: Sequence[str]) -
     Raises:
         Refused: BadRequestException.
     """
-    found = neighbours.subnets(place, subnet_ids)
-    if missing := [id for id in subnet_ids if id not in found]:
+    subnets = neighbours.subnets(place, subnet_ids)
+    if missing := [id for id in subnet_ids if id not in subnets]:
         raise bad_request(f"One or more subnets are not valid: {', '.join(missing)}", "clientSubnets")
-    if len({subnet.zone for subnet in found.values()}) != len(subnet_ids):
+    if len({subnet.zone for subnet in subnets.values()}) != len(subnet_ids):
         raise bad_request("Each client subnet must be in another Availability Zone", "clientSubnets")
-    vpcs = {subnet.vpc for subnet in found.values()}
+    vpcs = {subnet.vpc for subnet in subnets.values()}
     if len(vpcs) != 1:
         raise bad_request("The client subnets must be in one VPC", "clientSubnets")
     (vpc,) = vpcs

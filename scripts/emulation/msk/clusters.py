@@ -63,8 +63,8 @@ def describe_cluster_v2(msk: Msk, asked: Asked) -> Answer:
 
 def list_clusters(msk: Msk, asked: Asked) -> Answer:
     """ListClusters: provisioned clusters, filtered by name prefix."""
-    found = [{**_common(one), **one.about} for one in _named(msk, asked) if one.kind == PROVISIONED]
-    return page(found, asked, "ClusterInfoList")
+    clusters = [{**_common(one), **one.about} for one in _named(msk, asked) if one.kind == PROVISIONED]
+    return page(clusters, asked, "ClusterInfoList")
 
 
 def list_clusters_v2(msk: Msk, asked: Asked) -> Answer:

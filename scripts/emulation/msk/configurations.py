@@ -99,8 +99,8 @@ def describe_configuration(msk: Msk, asked: Asked) -> Answer:
 def describe_configuration_revision(msk: Msk, asked: Asked) -> Answer:
     """DescribeConfigurationRevision: with its properties."""
     revision = asked["Revision"]
-    found = msk.configuration(asked["Arn"], revision)
-    return {"Arn": found.arn, **found.revisions[revision - 1]}
+    configuration = msk.configuration(asked["Arn"], revision)
+    return {"Arn": configuration.arn, **configuration.revisions[revision - 1]}
 
 
 def list_configurations(msk: Msk, asked: Asked) -> Answer:
@@ -115,21 +115,23 @@ def list_configuration_revisions(msk: Msk, asked: Asked) -> Answer:
 
 def update_configuration(msk: Msk, asked: Asked) -> Answer:
     """UpdateConfiguration: adds a revision; earlier ones are kept."""
-    found = msk.configuration(asked["Arn"])
-    _add_revision(found, asked)
-    return {"Arn": found.arn, "LatestRevision": _summary(found.revisions[-1])}
+    configuration = msk.configuration(asked["Arn"])
+    _add_revision(configuration, asked)
+    return {"Arn": configuration.arn, "LatestRevision": _summary(configuration.revisions[-1])}
 
 
 def delete_configuration(msk: Msk, asked: Asked) -> Answer:
     """DeleteConfiguration: refused while a cluster uses it."""
-    found = msk.configuration(asked["Arn"])
+    configuration = msk.configuration(asked["Arn"])
     used = [
-        one.name for one in msk.clusters.values() if one.about.get("CurrentBrokerSoftwareInfo", {}).get("ConfigurationArn") == found.arn
+        one.name
+        for one in msk.clusters.values()
+        if one.about.get("CurrentBrokerSoftwareInfo", {}).get("ConfigurationArn") == configuration.arn
     ]
     if used:
         raise bad_request(f"The configuration is in use by {', '.join(used)}", "arn")
-    del msk.configurations[found.arn]
-    return {"Arn": found.arn, "State": "DELETING"}
+    del msk.configurations[configuration.arn]
+    return {"Arn": configuration.arn, "State": "DELETING"}
 
 
 def software(msk: Msk, kafka_version: str, asked: Mapping[str, Any] | None) -> dict[str, Any]:
@@ -148,13 +150,13 @@ def software(msk: Msk, kafka_version: str, asked: Mapping[str, Any] | None) -> d
     """
     if asked is None:
         return {"KafkaVersion": kafka_version}
-    found = msk.configurations.get(asked["Arn"])
-    if found is None or not 1 <= asked["Revision"] <= len(found.revisions):
+    configuration = msk.configurations.get(asked["Arn"])
+    if configuration is None or not 1 <= asked["Revision"] <= len(configuration.revisions):
         raise bad_request(f"Configuration {asked['Arn']} has no revision {asked['Revision']}", "configurationInfo")
-    if found.kafka_versions and kafka_version not in found.kafka_versions:
-        message = f"Configuration {found.name} is for Kafka {', '.join(found.kafka_versions)}, not for {kafka_version}"
+    if configuration.kafka_versions and kafka_version not in configuration.kafka_versions:
+        message = f"Configuration {configuration.name} is for Kafka {', '.join(configuration.kafka_versions)}, not for {kafka_version}"
         raise bad_request(message, "configurationInfo")
-    return {"KafkaVersion": kafka_version, "ConfigurationArn": found.arn, "ConfigurationRevision": asked["Revision"]}
+    return {"KafkaVersion": kafka_version, "ConfigurationArn": configuration.arn, "ConfigurationRevision": asked["Revision"]}
 
 
 def _add_revision(configuration: Configuration, asked: Asked) -> None:

@@ -139,13 +139,13 @@ class Msk:
         Raises:
             Refused: BadRequestException, NotFoundException.
         """
-        found = self.configurations.get(arn)
-        if found is None:
+        configuration = self.configurations.get(arn)
+        if configuration is None:
             # Terraform's provider detects a deleted configuration by this text.
             raise bad_request(f"Configuration ARN does not exist: {arn}", "arn")
-        if revision is not None and not 1 <= revision <= len(found.revisions):
+        if revision is not None and not 1 <= revision <= len(configuration.revisions):
             raise not_found(f"Configuration {arn} has no revision {revision}")
-        return found
+        return configuration
 
     def tagged(self) -> Iterator[tuple[str, dict[str, str]]]:
         """ARN and tags of each object with tags."""

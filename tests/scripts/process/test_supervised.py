@@ -14,7 +14,7 @@ from penstock.scripts.errors import CommandNotStarted
 from penstock.scripts.layout import ROOT
 from penstock.scripts.process.supervised import SupervisedProcess
 
-# A process's end is told by the end of a pipe that it holds; this is for what has no pipe.
+# The end of a process is detected by the end of a pipe that it holds; this is for conditions without a pipe.
 WITHIN_S = 30
 
 
@@ -110,14 +110,14 @@ def test_a_command_is_asked_with_the_signal_that_was_chosen(tmp_path: Path) -> N
     assert supervised.tail(1) == "asked"
 
 
-@pytest.mark.parametrize(("led", "told"), [(True, "helped"), (False, "alone")])
-def test_a_command_that_needs_its_children_to_end_well_is_asked_before_they_are(tmp_path: Path, led: bool, told: str) -> None:
+@pytest.mark.parametrize(("led", "last_line"), [(True, "helped"), (False, "alone")])
+def test_a_command_that_needs_its_children_to_end_well_is_asked_before_they_are(tmp_path: Path, led: bool, last_line: str) -> None:
     """The child answers once the command asks it to; where both are asked to end, it is gone by then."""
     helper = "(trap 'exit 0' TERM; echo up > up; while [ ! -e asked ]; do sleep 0.02; done; echo helped > answer) & child=$!"
     ending = "trap 'sleep 0.3; touch asked; wait $child; cat answer 2>/dev/null || echo alone; exit 0' TERM"
     with _supervised(f"cd {tmp_path}; {helper}; {ending}; while :; do sleep 0.02; done", tmp_path / "log", led=led):
         _wait_for((tmp_path / "up").exists)
-    assert (tmp_path / "log").read_text(encoding="utf-8").splitlines()[-1] == told
+    assert (tmp_path / "log").read_text(encoding="utf-8").splitlines()[-1] == last_line
 
 
 def test_a_command_that_ends_by_itself_leaves_its_log_and_its_folder_until_the_stop(tmp_path: Path) -> None:

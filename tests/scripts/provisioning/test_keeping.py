@@ -37,16 +37,16 @@ def _state(
     resources: Collection[StateResource],
     *,
     protected: Collection[str] = (),
-    stood_on: Mapping[str, frozenset[str]] | None = None,
+    uses: Mapping[str, frozenset[str]] | None = None,
 ) -> StackState:
-    return StackState(Stack(name, Path(name), ()), tuple(resources), frozenset(protected), stood_on or {})
+    return StackState(Stack(name, Path(name), ()), tuple(resources), frozenset(protected), uses or {})
 
 
 def _destroy_actions(
     *states: StackState, buckets: Collection[str] = (), others: Collection[str] = (), full: Collection[str] = ()
 ) -> dict[str, DestroyAction]:
-    found = destroy_actions(states, buckets=buckets, others=others, holds_data=lambda name: name in full)
-    return {action.name: action for action in found}
+    actions = destroy_actions(states, buckets=buckets, others=others, holds_data=lambda name: name in full)
+    return {action.name: action for action in actions}
 
 
 def test_a_bucket_with_data_stays_with_its_settings_and_its_key_and_an_empty_one_goes() -> None:
@@ -90,11 +90,11 @@ def test_a_repository_that_stays_keeps_its_policy() -> None:
 
 def test_a_protected_key_goes_with_the_last_that_it_encrypts() -> None:
     secrets = StateResource("aws_eks_cluster.cluster", "aws_eks_cluster", {}, (KEY.address,))
-    stood_on = {secrets.address: frozenset(["network"])}
+    uses = {secrets.address: frozenset(["network"])}
     network = _state("network", [StateResource("aws_vpc.vpc", "aws_vpc", {})])
-    found = _destroy_actions(network, _state("cluster", [KEY, secrets], protected=[KEY.address], stood_on=stood_on))
-    assert not found["cluster"].kept
-    assert not found["network"].kept
+    actions = _destroy_actions(network, _state("cluster", [KEY, secrets], protected=[KEY.address], uses=uses))
+    assert not actions["cluster"].kept
+    assert not actions["network"].kept
     state = _state("checkpoints", [KEY, *_bucket("data")], protected=[KEY.address, "aws_s3_bucket.data"])
     assert len(_destroy_actions(state)["checkpoints"].kept) == 4
     assert not _destroy_actions(state, buckets=["data"], full=["data"])["checkpoints"].kept
@@ -105,11 +105,11 @@ def test_a_stack_that_something_kept_stands_on_stays_whole() -> None:
     registry = _state("registry", [StateResource("aws_ecr_repository.jobs", "aws_ecr_repository", {})])
     group = StateResource("aws_security_group.brokers", "aws_security_group", {})
     brokers = StateResource("aws_msk_cluster.brokers", "aws_msk_cluster", {}, (group.address,))
-    stood_on = {group.address: frozenset(["network"])}
-    found = _destroy_actions(network, registry, _state("kafka", [group, brokers], protected=[brokers.address], stood_on=stood_on))
-    assert found["network"].kept == {"aws_vpc.vpc"}
-    assert found["network"].why == {}
-    assert found["registry"].destroyed == ("aws_ecr_repository.jobs",)
+    uses = {group.address: frozenset(["network"])}
+    actions = _destroy_actions(network, registry, _state("kafka", [group, brokers], protected=[brokers.address], uses=uses))
+    assert actions["network"].kept == {"aws_vpc.vpc"}
+    assert actions["network"].why == {}
+    assert actions["registry"].destroyed == ("aws_ecr_repository.jobs",)
 
 
 def test_without_anything_to_keep_all_goes() -> None:

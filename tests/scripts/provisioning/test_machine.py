@@ -17,28 +17,28 @@ def _tool(folder: Path, name: str, says: str) -> None:
 
 
 def _look(folder: Path, also_needed: tuple[str, ...] = ()) -> dict[str, Finding]:
-    found = machine.look({"PATH": str(folder), "HOME": str(folder)}, also_needed=also_needed)
-    return {finding.name: finding for finding in found}
+    findings = machine.look({"PATH": str(folder), "HOME": str(folder)}, also_needed=also_needed)
+    return {finding.name: finding for finding in findings}
 
 
 def test_tools_that_are_missing_are_named_with_what_they_are_for_and_how_to_get_them(tmp_path: Path) -> None:
-    found = _look(tmp_path)
+    findings = _look(tmp_path)
     for tool in machine.TOOLS:
-        assert found[tool.name].state == (MISSING if tool.needed else OPTIONAL), tool.name
-        assert found[tool.name].said == "not in PATH"
-        assert found[tool.name].fix == tool.fix
-        assert found[tool.name].purpose == tool.purpose
-    assert found["python"].state == OK
+        assert findings[tool.name].state == (MISSING if tool.needed else OPTIONAL), tool.name
+        assert findings[tool.name].said == "not in PATH"
+        assert findings[tool.name].fix == tool.fix
+        assert findings[tool.name].purpose == tool.purpose
+    assert findings["python"].state == OK
 
 
 def test_a_tool_of_a_fit_version_is_ok_and_one_too_old_or_mute_is_not(tmp_path: Path) -> None:
     _tool(tmp_path, "terraform", "Terraform v1.11.4")
     _tool(tmp_path, "node", "v18.2.0")
     _tool(tmp_path, "mvn", "sorry")
-    found = _look(tmp_path)
-    assert (found["terraform"].state, found["terraform"].said) == (OK, "1.11.4")
-    assert (found["node"].state, found["node"].said) == (MISSING, "18.2.0, older than 20")
-    assert (found["mvn"].state, found["mvn"].said) == (MISSING, "does not say its version: sorry")
+    findings = _look(tmp_path)
+    assert (findings["terraform"].state, findings["terraform"].said) == (OK, "1.11.4")
+    assert (findings["node"].state, findings["node"].said) == (MISSING, "18.2.0, older than 20")
+    assert (findings["mvn"].state, findings["mvn"].said) == (MISSING, "does not say its version: sorry")
 
 
 def test_what_an_environment_needs_beyond_the_rest_is_missing_not_optional(tmp_path: Path) -> None:

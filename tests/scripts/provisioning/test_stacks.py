@@ -39,14 +39,14 @@ def test_the_folders_of_the_stacks_come_back_and_their_states_lie_beside_them(tm
 
 @pytest.mark.skipif(shutil.which("node") is None, reason="cdktf needs Node.js, and node is not in PATH")
 def test_stacks_come_back_in_order_with_what_each_takes_of_the_others(tmp_path: Path) -> None:
-    found = stacks.synthesized(load("local"), tmp_path / "out", only=["jobs"])
+    synthesized = stacks.synthesized(load("local"), tmp_path / "out", only=["jobs"])
     before: list[str] = []
-    for stack in found:
+    for stack in synthesized:
         assert set(stack.inputs) <= set(stack.dependencies) <= set(before)
         assert all(set(others) <= set(stack.inputs) for others in stack.resource_inputs.values())
         before.append(stack.name)
-    outputs = {stack.name: set(stack.content().get("output", {})) for stack in found}
-    jobs = found[before.index("jobs")]
+    outputs = {stack.name: set(stack.content().get("output", {})) for stack in synthesized}
+    jobs = synthesized[before.index("jobs")]
     assert "checkpoints" in jobs.inputs
     assert all(set(taken) <= outputs[other] for other, taken in jobs.inputs.items())
     assert {address.split(".")[0] for address in jobs.resource_inputs} <= set(jobs.content()["resource"])

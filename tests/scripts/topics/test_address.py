@@ -27,16 +27,16 @@ def environment(folder: Path, kafka: dict[str, Any] | None, *, emulated: bool = 
 
 
 def test_brokers_elsewhere_are_those_of_the_file_over_tls(tmp_path: Path) -> None:
-    there = environment(tmp_path, {"kind": "external", "bootstrapServers": "a:9094,b:9094"})
-    assert access(there, None, None, "/ca.pem") == KafkaAccess("a:9094,b:9094", "tls", "us-east-1", "/ca.pem")
+    deployed = environment(tmp_path, {"kind": "external", "bootstrapServers": "a:9094,b:9094"})
+    assert access(deployed, None, None, "/ca.pem") == KafkaAccess("a:9094,b:9094", "tls", "us-east-1", "/ca.pem")
     own = environment(tmp_path, {"kind": "external", "bootstrapServers": "a:9092", "security": "plaintext"})
     assert access(own, None, None, None) == KafkaAccess("a:9092", "plaintext", "us-east-1")
 
 
 def test_brokers_that_are_named_win_and_keep_the_environments_security(tmp_path: Path) -> None:
-    there = environment(tmp_path, {"kind": "standard"})
-    assert access(there, "c:9098", None, None) == KafkaAccess("c:9098", "iam", "us-east-1")
-    assert access(there, "c:9092", "plaintext", None) == KafkaAccess("c:9092", "plaintext", "us-east-1")
+    deployed = environment(tmp_path, {"kind": "standard"})
+    assert access(deployed, "c:9098", None, None) == KafkaAccess("c:9098", "iam", "us-east-1")
+    assert access(deployed, "c:9092", "plaintext", None) == KafkaAccess("c:9092", "plaintext", "us-east-1")
 
 
 def test_brokers_beside_an_emulated_aws_are_on_this_machine(tmp_path: Path) -> None:

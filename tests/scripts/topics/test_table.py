@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from penstock.scripts.render.screen import Screen
-from penstock.scripts.topics.difference import FoundTopic, WantedTopic, changes
+from penstock.scripts.topics.difference import ExistingTopic, WantedTopic, changes
 from penstock.scripts.topics.table import count, document, render
 
 WANTED = [
@@ -13,9 +13,9 @@ WANTED = [
     WantedTopic("narrow", 2, True, replication=3),
 ]
 FOUND = {
-    "events": FoundTopic(8, 3, {"retention.ms": "86400000", "cleanup.policy": "delete"}),
-    "late": FoundTopic(1, 3, {}),
-    "narrow": FoundTopic(4, 3, {}),
+    "events": ExistingTopic(8, 3, {"retention.ms": "86400000", "cleanup.policy": "delete"}),
+    "late": ExistingTopic(1, 3, {}),
+    "narrow": ExistingTopic(4, 3, {}),
 }
 SHOWN = """\
 topics of production on b:9098

@@ -47,13 +47,17 @@ def reader(name: str, parallelism: int, **spec: Any) -> dict[str, Any]:
 
 
 def test_partitions_are_those_of_the_plan_that_needs_the_most(tmp_path: Path) -> None:
-    found = topics(tmp_path, reader("one", 4), reader("two", 7))
-    assert (found["clicks"].partitions, found["clicks"].partitions_asked) == (7, False)
+    merged = topics(tmp_path, reader("one", 4), reader("two", 7))
+    assert (merged["clicks"].partitions, merged["clicks"].partitions_asked) == (7, False)
 
 
 def test_replication_and_retention_are_the_environments_where_no_spec_has_them(tmp_path: Path) -> None:
-    found = topics(tmp_path, reader("one", 4), kafka={"kind": "standard", "replication": 2, "retention": "6h"})["clicks"]
-    assert (found.replication, found.replication_asked, found.at_creation) == (2, False, {"retention.ms": "21600000"})
+    merged = topics(tmp_path, reader("one", 4), kafka={"kind": "standard", "replication": 2, "retention": "6h"})["clicks"]
+    assert (merged.replication, merged.replication_asked, merged.at_creation) == (
+        2,
+        False,
+        {"retention.ms": "21600000"},
+    )
     asked = {"clicks": {"replication": 3, "retention": "1d", "partitions": 5}}
     own = topics(tmp_path, reader("one", 4, topics=asked))["clicks"]
     assert (own.partitions, own.partitions_asked, own.replication, own.replication_asked) == (5, True, 3, True)
@@ -63,22 +67,22 @@ def test_replication_and_retention_are_the_environments_where_no_spec_has_them(t
 def test_a_load_says_how_long_its_records_stay(tmp_path: Path) -> None:
     load = {"eventsPerSecond": 100, "eventBytes": 100, "eventsPerSlot": 1000, "retention": "3d", "replication": 2}
     sources = {"a": {"kafka": {"topic": "clicks"}}}
-    found = topics(tmp_path, job("one", load=load, executor={"slots": 4}, sources=sources))["clicks"]
-    assert (found.replication, found.at_creation) == (2, {"retention.ms": str(3 * 86_400_000)})
+    merged = topics(tmp_path, job("one", load=load, executor={"slots": 4}, sources=sources))["clicks"]
+    assert (merged.replication, merged.at_creation) == (2, {"retention.ms": str(3 * 86_400_000)})
 
 
 def test_a_topic_that_a_job_writes_takes_its_largest_records_and_one_that_it_reads_is_left(tmp_path: Path) -> None:
     sinks = {"errors": {"kafka": {"topic": "errors"}}, "late": {"kafka": {"topic": "late"}}}
     asked = {"late": {"config": {"max.message.bytes": 2_000_000}}}
-    found = topics(tmp_path, reader("one", 4, sinks=sinks, topics=asked))
-    assert found["errors"].at_least == {"max.message.bytes": MAX_RECORD_BYTES}
-    assert (found["late"].at_least, found["late"].config) == ({}, {"max.message.bytes": "2000000"})
-    assert found["clicks"].at_least == {}
+    merged = topics(tmp_path, reader("one", 4, sinks=sinks, topics=asked))
+    assert merged["errors"].at_least == {"max.message.bytes": MAX_RECORD_BYTES}
+    assert (merged["late"].at_least, merged["late"].config) == ({}, {"max.message.bytes": "2000000"})
+    assert merged["clicks"].at_least == {}
 
 
 def test_a_compacted_topic_keeps_its_records_for_ever(tmp_path: Path) -> None:
-    found = topics(tmp_path, reader("one", 4, topics={"clicks": {"cleanupPolicy": "compact"}}))["clicks"]
-    assert (found.config, found.at_creation) == ({"cleanup.policy": "compact"}, {})
+    merged = topics(tmp_path, reader("one", 4, topics={"clicks": {"cleanupPolicy": "compact"}}))["clicks"]
+    assert (merged.config, merged.at_creation) == ({"cleanup.policy": "compact"}, {})
 
 
 @pytest.mark.parametrize("kind", ["express", "serverless"])
