@@ -1,4 +1,4 @@
-"""The plans of all the jobs that an environment runs: what its stacks are sized by."""
+"""The plans of all jobs of an environment, for which its stacks are sized."""
 
 from __future__ import annotations
 
@@ -27,8 +27,8 @@ class JobPlan(BaseModel):
 
     Args:
         spec: with its document.
-        targets: what sizing took of it.
-        plan: what it needs.
+        targets: the spec as sizing's input.
+        plan: of the job.
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid")
@@ -48,8 +48,8 @@ class EnvironmentPlans(BaseModel):
 
     Args:
         jobs: in the environment's order.
-        together: what they take together; None: there are no jobs, or the environment has no cluster.
-        cluster: what sizing knows of the environment; None: it has none.
+        together: their combined plan; None: there are no jobs, or the environment has no cluster.
+        cluster: the environment as sizing models it; None: it has no cluster.
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid")
@@ -60,18 +60,18 @@ class EnvironmentPlans(BaseModel):
 
 
 def plans(environment: Environment) -> EnvironmentPlans:
-    """The plans of an environment's jobs, alone and together.
+    """The plans of an environment's jobs, separate and combined.
 
     Args:
-        environment: whose jobs they are.
+        environment: the environment of the jobs.
 
     Raises:
-        PenstockError: INF-006 for a name used twice, SPEC-013 for a topic that two jobs want differently, whatever is wrong in a spec,
-            and sizing's own errors where a plan can't be met; all the faults come as `Faults`.
+        PenstockError: INF-006 for a duplicate name, SPEC-013 for a topic with different settings in two jobs, any fault of a spec, and
+            sizing's own errors for an infeasible plan; all faults are raised as `Faults`.
     """
     specs = [load(Path(path)) for path in environment.spec.jobs]
     raise_all(_named_twice(specs))
-    # Two jobs that want one topic differently are told here, before anything is sized by it.
+    # Jobs with different settings for one topic are reported here, before anything is sized with it.
     asked_topics(specs)
     there = cluster(environment)
     jobs = tuple(_planned(spec, there) for spec in specs)

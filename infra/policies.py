@@ -1,4 +1,4 @@
-"""IAM policies as documents: who may do what, on what, on which conditions."""
+"""IAM policy documents and their statements."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ VERSION = "2012-10-17"
 
 
 def allow(sid: str, actions: Sequence[str], resources: Sequence[str], condition: Condition | None = None) -> Statement:
-    """A statement of an identity's policy that allows.
+    """An allow statement of an identity-based policy.
 
     Args:
-        sid: letters and digits, one of a kind in its policy.
-        actions: as ``s3:GetObject``.
+        sid: letters and digits, unique in its policy.
+        actions: such as ``s3:GetObject``.
         resources: ARNs.
         condition: operator -> key -> value or values.
     """
@@ -28,14 +28,14 @@ def allow(sid: str, actions: Sequence[str], resources: Sequence[str], condition:
 def deny(
     sid: str, actions: Sequence[str], resources: Sequence[str], condition: Condition | None = None, principal: str | None = "*"
 ) -> Statement:
-    """A statement of a resource's policy that denies; without a principal, of an identity's.
+    """A deny statement of a resource-based policy; without a principal, of an identity-based policy.
 
     Args:
-        sid: as of `allow`.
-        actions: as of `allow`.
-        resources: as of `allow`.
-        condition: as of `allow`.
-        principal: whom.
+        sid: as in `allow`.
+        actions: as in `allow`.
+        resources: as in `allow`.
+        condition: as in `allow`.
+        principal: to deny.
     """
     whom = {} if principal is None else {"Principal": principal}
     return _statement("Deny", sid, actions, condition, Resource=list(resources), **whom)
@@ -44,34 +44,34 @@ def deny(
 def allow_service(
     sid: str, service: str, actions: Sequence[str], resources: Sequence[str], condition: Condition | None = None
 ) -> Statement:
-    """A statement of a resource's policy that allows an AWS service.
+    """An allow statement of a resource-based policy for an AWS service.
 
     Args:
-        sid: as of `allow`.
-        service: as ``events.amazonaws.com``.
-        actions: as of `allow`.
-        resources: as of `allow`.
-        condition: as of `allow`; without one any account's use of the service is allowed.
+        sid: as in `allow`.
+        service: such as ``events.amazonaws.com``.
+        actions: as in `allow`.
+        resources: as in `allow`.
+        condition: as in `allow`; without one, the service may act for any account.
     """
     return _statement("Allow", sid, actions, condition, Resource=list(resources), Principal={"Service": service})
 
 
 def trust(service: str, condition: Condition | None = None, actions: Sequence[str] = ("sts:AssumeRole",)) -> Statement:
-    """The statement of a role's trust policy that lets a service take the role.
+    """The statement of a role's trust policy that lets a service assume the role.
 
     Args:
-        service: as ``pods.eks.amazonaws.com``.
-        condition: as of `allow`.
+        service: such as ``pods.eks.amazonaws.com``.
+        condition: as in `allow`.
         actions: of STS.
     """
     return _statement("Allow", "Trust", actions, condition, Principal={"Service": service})
 
 
 def tls_only(actions: str, resources: Sequence[str]) -> Statement:
-    """The statement of a resource's policy that refuses what comes without TLS.
+    """The statement of a resource-based policy that denies requests without TLS.
 
     Args:
-        actions: of the service, as ``s3:*``.
+        actions: of the service, such as ``s3:*``.
         resources: ARNs.
     """
     return deny("TlsOnly", [actions], resources, {"Bool": {"aws:SecureTransport": "false"}})

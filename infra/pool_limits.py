@@ -1,4 +1,4 @@
-"""The limits of NodePools, from the plans of the jobs that use them."""
+"""NodePool limits derived from the plans of the jobs that use the pools."""
 
 from __future__ import annotations
 
@@ -26,11 +26,11 @@ _MILLICORES_OF_CORE = 1000
 
 
 class PoolLimits(NamedTuple):
-    """What all the nodes of a pool may have together.
+    """Limits on the sum of a pool's nodes.
 
     Args:
         cpu_cores: vCPUs, whole.
-        memory_gib: memory of the machines, whole GiB.
+        memory_gib: memory of the instances, whole GiB.
     """
 
     cpu_cores: int
@@ -38,36 +38,36 @@ class PoolLimits(NamedTuple):
 
     @property
     def quantities(self) -> dict[str, str]:
-        """As Kubernetes writes them."""
+        """As Kubernetes quantities."""
         return {CPU: str(self.cpu_cores), MEMORY: f"{self.memory_gib}Gi"}
 
 
 class Size(NamedTuple):
-    """Of a machine, of several, or of pods.
+    """Resources of an instance, of several, or of pods.
 
     Args:
-        cpu_millicores: of CPU.
-        memory_mib: of memory.
+        cpu_millicores: CPU.
+        memory_mib: memory.
     """
 
     cpu_millicores: int
     memory_mib: int
 
     def plus(self, other: Size, times: int = 1) -> Size:
-        """Both together.
+        """The sum.
 
         Args:
-            other: what is added.
-            times: how often.
+            other: the amount to add.
+            times: number of times that it is added.
         """
         return Size(self.cpu_millicores + times * other.cpu_millicores, self.memory_mib + times * other.memory_mib)
 
     def at_least(self, other: Size) -> Size:
-        """The greater of both, of each resource by itself."""
+        """The maximum per resource."""
         return Size(max(self.cpu_millicores, other.cpu_millicores), max(self.memory_mib, other.memory_mib))
 
     def share(self, of_one: float) -> Size:
-        """A share of it, rounded up.
+        """A share of the amount, rounded up.
 
         Args:
             of_one: 0 or more.
@@ -79,7 +79,7 @@ _NOTHING = Size(0, 0)
 
 
 class _Need(NamedTuple):
-    """What a pool is needed for: its claims at their largest, the largest of these, and what their pods ask for."""
+    """The demand on a pool: its claims at their largest, the largest of these, and the requests of their pods."""
 
     claims: Size = _NOTHING
     largest: Size = _NOTHING
@@ -92,30 +92,33 @@ class _Need(NamedTuple):
 def pool_limits(jobs: Mapping[str, Plan], cluster: Cluster, headroom: float) -> dict[str, PoolLimits]:
     """The limits of those pools that have none of their own.
 
-    Of each resource, in cores and GiB, rounded up::
+    Per resource, in cores and GiB, rounded up::
 
-        limit = sum over the pool's claims of the largest machine that a claim may become
-              + the largest of these machines once more
-              + headroom * what the pods in the pool ask for
+        limit = sum over the pool's claims of the largest instance that a claim may become
+              + the largest of these instances once more
+              + headroom * requests of the pods in the pool
 
-    The first line is what Karpenter counts: it takes the largest type that a new claim may become off the limit, whichever EC2 gives in
-    the end, and leaves out the types that are larger than what remains. So the plan comes out as without limits. The second lets a node
-    be replaced before it goes. The third is room for more such nodes at a time, and for growth. Pods come in one batch or staged; each
-    line is the greater of the two. Memory is that of the data sheet, for a registered node counts with what it shows, which is more than
-    Karpenter's estimate. A pool that no job of the environment uses may start nothing.
+    The first term matches Karpenter: it subtracts the largest type that a new claim may become from the limit, whichever EC2 launches in
+    the end, and excludes types that are larger than the remainder. So the plan is the same as without limits. The second term allows one
+    node
+    to be replaced before it is removed. The third is room for more replacements at a time, and for growth. Pods arrive in one batch or
+    staged;
+    each term is the maximum of the two. Memory is that of the data sheet, because a registered node counts with the memory that it
+    reports,
+    which is more than Karpenter's estimate. A pool that no job of the environment uses may not start any node.
 
-    That the plan does not change is not only argued: both placements are made again under the limits.
+    That the plan does not change is also verified: both placements are repeated with the limits.
 
     Args:
         jobs: name -> plan, as for `penstock.sizing.plan.together.plan_together`.
         cluster: that they share.
-        headroom: share of what the pods ask for, 0 or more.
+        headroom: share of the pods' requests, 0 or more.
 
     Returns:
         Pool -> its limits.
 
     Raises:
-        LimitsChangePlan: INF-030, for limits under which the pods would be placed otherwise.
+        LimitsChangePlan: INF-030, for limits that would change the placement of the pods.
     """
     unlimited = [pool.name for pool in cluster.node_pools if not pool.spec.limits]
     if not unlimited or not jobs:
@@ -138,13 +141,13 @@ def limited(cluster: Cluster, limits: Mapping[str, PoolLimits]) -> Cluster:
 
     Args:
         cluster: the cluster.
-        limits: pool -> limits; a pool that is not named keeps its own.
+        limits: pool -> limits; other pools keep their own.
     """
     return cluster.model_copy(update={"node_pools": tuple(_with(pool, limits.get(pool.name)) for pool in cluster.node_pools)})
 
 
 class _Largest:
-    """The largest machine that a claim may become whose first pod is of a group: what Karpenter takes off the limits."""
+    """The largest instance that a claim may become if its first pod is of the given group: what Karpenter subtracts from the limits."""
 
     def __init__(self, groups: Sequence[PodGroup], cluster: Cluster) -> None:
         scenario = scenario_of(groups, cluster)
@@ -154,7 +157,7 @@ class _Largest:
         self._found: dict[tuple[str, str], Size] = {}
 
     def of(self, pool: str, groups: Iterable[str]) -> Size:
-        """For a claim of a pool, any of whose groups may have been the first."""
+        """For a claim of a pool, the first pod of which may be of any of its groups."""
         size = _NOTHING
         for group in groups:
             if (pool, group) not in self._found:

@@ -10,24 +10,24 @@ from pathlib import Path
 
 
 def known_regions() -> tuple[str, ...]:
-    """Every region of every partition, sorted; none where botocore is not installed.
+    """Every region of every partition, sorted; empty if botocore is not installed.
 
-    Source: botocore's data/partitions.json. It is read as a file: botocore itself takes a quarter of a second to import.
+    Source: botocore's data/partitions.json. It is read as a file because importing botocore takes a quarter of a second.
     """
     return _known()
 
 
 def known_region(region: str) -> str:
-    """A region that AWS has.
+    """Validates an AWS region.
 
     Args:
-        region: as ``eu-central-1``.
+        region: such as ``eu-central-1``.
 
     Returns:
         The same region.
 
     Raises:
-        ValueError: it is not known, which becomes SPEC-006 with its line; the nearest that are known are named.
+        ValueError: unknown region, with the closest known ones; becomes SPEC-006 with its line.
     """
     known = known_regions()
     if not known or region in known:
@@ -44,5 +44,5 @@ def _known() -> tuple[str, ...]:
         return ()
     file = Path(package.submodule_search_locations[0], "data", "partitions.json")
     partitions = json.loads(file.read_text(encoding="utf-8"))["partitions"]
-    # Beside the regions there is an entry for services without one, as aws-global.
+    # In addition to the regions, the file has entries for services without a region, such as aws-global.
     return tuple(sorted(region for partition in partitions for region in partition["regions"] if not region.endswith("-global")))

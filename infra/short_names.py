@@ -1,4 +1,4 @@
-"""Names within the lengths that AWS takes."""
+"""Names within AWS's length limits."""
 
 from __future__ import annotations
 
@@ -8,11 +8,11 @@ _DIGITS = 8
 
 
 def shortened(name: str, limit: int) -> str:
-    """The name, or where it is too long its beginning and a hash of it all, so that two names that begin alike stay two.
+    """The name, or, if it is too long, its beginning with a hash of the whole name, so that names with a common prefix stay distinct.
 
     Args:
-        name: as it should be.
-        limit: the most characters that it may have, above 9.
+        name: the full name.
+        limit: maximum number of characters, above 9.
     """
     if len(name) <= limit:
         return name

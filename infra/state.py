@@ -1,4 +1,4 @@
-"""Where Terraform keeps the state of a stack: in a file on this machine, or in the environment's bucket."""
+"""The location of a stack's Terraform state: a local file, or the environment's bucket."""
 
 from __future__ import annotations
 
@@ -11,13 +11,13 @@ from cdktf import App, LocalBackend, S3Backend, S3BackendEndpointConfig, Terrafo
 from penstock.infra.environment import Environment
 from penstock.infra.state_key import state_key
 
-# The folder of the states; by default that of this checkout's other leavings.
+# The folder of the states; by default in the working files of this checkout.
 STATE_VARIABLE = "PENSTOCK_TERRAFORM_STATE"
 DEFAULT_FOLDER = Path(".penstock/terraform")
 
 
 def keep_state(stack: TerraformStack, environment: Environment) -> None:
-    """Gives a stack a state of its own: in the environment's bucket where it names one, else in a file.
+    """Configures the state of a stack: in the environment's bucket if it has one, else in a file.
 
     Args:
         stack: the stack, within an app.
@@ -30,9 +30,9 @@ def keep_state(stack: TerraformStack, environment: Environment) -> None:
 
 
 def _in_a_file(stack: TerraformStack, environment: Environment) -> None:
-    """A file of the environment's own, so that two environments never share one.
+    """A file per environment, so that two environments never share one.
 
-    The path is written relative to the stack's folder, so that a synthesized stack says nothing of the machine that made it.
+    The path is relative to the stack's folder, so that a synthesized stack does not depend on the machine.
     """
     folder = Path(os.environ.get(STATE_VARIABLE) or DEFAULT_FOLDER).absolute()
     stack_folder = Path(App.of(stack).outdir).absolute() / "stacks" / stack.node.id
@@ -40,19 +40,19 @@ def _in_a_file(stack: TerraformStack, environment: Environment) -> None:
 
 
 def _in_the_bucket(stack: TerraformStack, environment: Environment, bucket: str) -> None:
-    """An object of the bucket, encrypted, with a lock object beside it while a command works.
+    """An encrypted object of the bucket, with a lock object next to it while a command runs.
 
-    A stack that reads the outputs of another gets the other's place from cdktf, with the same settings.
+    A stack that reads the outputs of another gets the other's location from cdktf, with the same settings.
     """
     place: dict[str, Any] = {"bucket": bucket, "key": state_key(environment.name, stack.node.id), "region": environment.spec.region}
     who = {"allowed_account_ids": [environment.spec.account]} if environment.spec.endpoints is None else _emulated(environment)
     backend = S3Backend(stack, **place, **who, encrypt=True)
-    # cdktf 0.21 has no argument for it: Terraform has it since 1.10.
+    # cdktf 0.21 has no argument for it; Terraform supports it since 1.10.
     backend.add_override("use_lockfile", True)
 
 
 def _emulated(environment: Environment) -> dict[str, Any]:
-    """What an emulated AWS needs, as its provider does."""
+    """Settings for an emulated AWS, like those of its provider."""
     endpoints = environment.spec.endpoints
     assert endpoints is not None
     return {

@@ -1,13 +1,13 @@
-"""What the state of a stack is called in its bucket."""
+"""The object key of a stack's state in its bucket."""
 
 from __future__ import annotations
 
 
 def state_key(environment_name: str, stack: str) -> str:
-    """The object of a stack's state; its lock is the same with ``.tflock`` at the end.
+    """The object of a stack's state; its lock has the same key with the suffix ``.tflock``.
 
     Args:
-        environment_name: of the environment, for several may share a bucket.
+        environment_name: of the environment, because several may share a bucket.
         stack: the stack's id.
     """
     return f"{environment_name}/{stack}.tfstate"

@@ -72,7 +72,7 @@ def failure(error: PenstockError) -> SynthReport:
 
 
 def in_order(stacks: Mapping[str, Mapping[str, Any]]) -> list[Mapping[str, Any]]:
-    """The stacks of a manifest, each after those that it depends on."""
+    """The stacks of a manifest, each after its dependencies."""
     ordered: dict[str, Mapping[str, Any]] = {}
 
     def add(name: str) -> None:

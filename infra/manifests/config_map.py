@@ -57,7 +57,7 @@ def fingerprint(job: DeployedJob) -> str:
 
 
 def outside_values(job: DeployedJob) -> dict[str, str]:
-    """Placeholders for the parts of the configuration that come from other stacks."""
+    """Name -> value of the configuration that comes from other stacks."""
     return {"brokers": job.brokers, "checkpoint": job.checkpoint, "output-bucket": job.output_bucket}
 
 

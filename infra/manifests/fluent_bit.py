@@ -277,7 +277,7 @@ def _daemon_set(logging: Logging, text: str) -> dict[str, Any]:
     }
     if request.node_selector:
         pod["nodeSelector"] = dict(request.node_selector)
-    # It reads its configuration once: a changed one needs a new pod. The domain's host is known only to Terraform and is used as is.
+    # It reads its configuration once: a changed one needs a new pod. The hash excludes the domain's host, known only to Terraform.
     host = logging.search.host if logging.search is not None else None
     fingerprint = hashlib.sha256(text.replace(host or "\0", "").encode()).hexdigest()[:16]
     annotations = {"penstock.dev/configuration": fingerprint, **({"penstock.dev/search": host} if host is not None else {})}

@@ -20,10 +20,10 @@ def node_pool(pool: Pool, limits: Mapping[str, str] | None = None) -> dict[str, 
 
     Args:
         pool: the pool.
-        limits: resource -> quantity, for a pool that has none of its own.
+        limits: resource -> quantity, for a pool without its own.
 
     Returns:
-        A mapping as the Kubernetes API takes it; what the environment leaves out is left out.
+        A mapping in the form of the Kubernetes API, without the fields that the environment leaves out.
     """
     template: dict[str, Any] = {"spec": _node(pool)}
     if pool.labels:
@@ -37,7 +37,7 @@ def node_pool(pool: Pool, limits: Mapping[str, str] | None = None) -> dict[str, 
 
 
 def duration(ms: int | str) -> str:
-    """A duration as Go writes it, in the largest unit that is whole: ``5m``, ``720h``; ``Never`` stays.
+    """A duration in Go's format, in the largest unit that divides it: ``5m``, ``720h``; ``Never`` is kept.
 
     Args:
         ms: milliseconds, or ``Never``.

@@ -1,4 +1,4 @@
-"""What manifests of pods have in common."""
+"""Shared parts of pod manifests."""
 
 from __future__ import annotations
 
@@ -9,12 +9,12 @@ from penstock.infra.parts.nodes import PodPlace, Toleration
 
 
 def tolerations(given: Iterable[Toleration]) -> list[dict[str, Any]]:
-    """Tolerations as the Kubernetes API takes them; what is not given is left out."""
+    """Tolerations in the form of the Kubernetes API, without unset fields."""
     return [toleration.model_dump(by_alias=True, exclude_none=True) for toleration in given]
 
 
 def placed(place: PodPlace) -> dict[str, Any]:
-    """What of a pod's spec says which nodes it may go to; empty where any will do."""
+    """The part of a pod's spec that selects its nodes; empty if any node will do."""
     found: dict[str, Any] = {}
     if place.node_selector:
         found["nodeSelector"] = dict(place.node_selector)

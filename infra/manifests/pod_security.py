@@ -1,4 +1,4 @@
-"""What the pods of a job may do on their node: nothing that they do not need, as the restricted Pod Security Standard has it."""
+"""Security contexts of a job's pods, as the restricted Pod Security Standard requires."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from typing import Any
 
 # Source: the user `spark` of the official Spark image.
 SPARK_UID = 185
-# The root file system is read-only; these folders are written to.
+# The root file system is read-only; these folders are writable.
 TEMPORARY = "/tmp"
 WORK = "/opt/spark/work-dir"
 LOCAL_DIRS = "/var/data/spark"
@@ -38,7 +38,7 @@ def container_security_context() -> dict[str, Any]:
 
 
 def writable(folders: dict[str, str]) -> tuple[list[dict[str, Any]], list[dict[str, Any]]]:
-    """Volumes that live as long as their pod, and where a container mounts them.
+    """Volumes that live as long as their pod, and their mounts in a container.
 
     Args:
         folders: name of the volume -> path.

@@ -1,8 +1,7 @@
-"""Prometheus in the cluster: it reads the metrics of drivers, of their executors and of Fluent Bit, and says what is wrong with them.
+"""Prometheus in the cluster: it scrapes drivers and Fluent Bit, and evaluates alerting rules.
 
-A driver has a name in DNS that outlives its pods, so that a list of the environment's jobs is all that has to be known: nothing is asked of
-the Kubernetes API, and a driver that is not there is seen as one that does not answer. Its executors' metrics are its own to tell: they
-serve none themselves.
+A driver has a name in DNS that outlives its pods, so a list of the environment's jobs suffices: the Kubernetes API is not called, and a
+missing driver appears as a target that is down. The driver also serves the metrics of its executors, which have no endpoint.
 
 Source: Prometheus' documentation, "Configuration", "Alerting rules"; Spark's, "Monitoring", for the paths and names of metrics.
 """
@@ -28,15 +27,15 @@ PORT = 9090
 CONFIGURATION, RULES = "prometheus.yaml", "rules.yaml"
 # The user `nobody` of the image.
 UID = 65_534
-# What it keeps by itself; a workspace keeps more, and outlives the pod. 2 GiB of memory carry some hundred thousand series.
+# Local retention; a workspace keeps data longer, and outlives the pod. 2 GiB of memory suffice for some hundred thousand series.
 RETENTION, RETENTION_SIZE, VOLUME = "24h", "8GB", "10Gi"
 REQUESTS = {"cpu": "250m", "memory": "1Gi"}
 LIMITS = {"memory": "2Gi"}
 SCRAPE_INTERVAL = "30s"
 JOB_LABEL = "penstock_job"
 
-# What Spark's servlet makes of the gauges of jobs/driver/lag.py and of a streaming query, in the namespace `penstock` that
-# jobs/driver/session.py sets: dots become underscores, and each gauge comes twice, as _Number and as _Value. Measured on PySpark 4.3.0.
+# Names that Spark's servlet gives to the gauges of jobs/driver/lag.py and of a streaming query, in the namespace `penstock` that
+# jobs/driver/session.py sets: dots become underscores, and each gauge appears twice, as _Number and as _Value. Measured on PySpark 4.3.0.
 _PREFIX = "metrics_penstock_driver_"
 RENAMED = {
     f"{_PREFIX}DAGScheduler_penstock_lagRecords_Value": "penstock_lag_records",
@@ -48,7 +47,7 @@ RENAMED = {
     f"{_PREFIX}spark_streaming_.+_states_rowsTotal_Value": "penstock_state_rows",
     f"{_PREFIX}spark_streaming_.+_states_usedBytes_Value": "penstock_state_bytes",
 }
-# Gauges of jobs/driver/gauges.py and jobs/stream/skew.py, one for each input, partition or observation: what it is of is the label `of`.
+# Gauges of jobs/driver/gauges.py and jobs/stream/skew.py, one per input, partition or observation, which is the label `of`.
 RENAMED_BY_PART = {
     f"{_PREFIX}DAGScheduler_penstock_{gauge}(?:_(.+))?_Value": metric
     for gauge, metric in {
@@ -66,12 +65,12 @@ TASK_FAILURES = 4
 
 @dataclass(frozen=True)
 class ScrapedJob:
-    """A job whose driver is asked for metrics.
+    """A job whose driver is scraped.
 
     Args:
         name: of the job.
-        driver_address: of its driver in the cluster's DNS, whatever its pod is.
-        bounded: whether it ends by itself, so that its driver's absence means nothing.
+        driver_address: of its driver in the cluster's DNS, independent of its pod.
+        bounded: whether it ends on its own, so that its driver's absence is not an error.
     """
 
     name: str
@@ -81,16 +80,16 @@ class ScrapedJob:
 
 @dataclass(frozen=True)
 class Monitoring:
-    """What Prometheus is to do.
+    """The settings of Prometheus.
 
     Args:
         environment: its name.
         region: AWS region of the workspace.
-        jobs: whose drivers are asked.
+        jobs: whose drivers are scraped.
         alarms: the environment's limits.
-        workspace: URL of a workspace of Amazon Managed Service for Prometheus; None: what it has goes with its pod.
+        workspace: URL of a workspace of Amazon Managed Service for Prometheus; None: its data are lost with its pod.
         node_selector: labels of the nodes that it may run on.
-        tolerations: of these nodes' taints, as the Kubernetes API takes them.
+        tolerations: of these nodes' taints, in the form of the Kubernetes API.
     """
 
     environment: str
@@ -103,8 +102,8 @@ class Monitoring:
 
 
 def prometheus(monitoring: Monitoring) -> list[dict[str, Any]]:
-    """Every object of it, in an order in which they can be applied."""
-    # JSON is YAML too.
+    """All its objects, in an order in which they can be applied."""
+    # JSON is valid YAML.
     files = {
         CONFIGURATION: json.dumps(configuration(monitoring), indent=2),
         RULES: json.dumps(rules(monitoring.alarms), indent=2),
@@ -143,7 +142,7 @@ def configuration(monitoring: Monitoring) -> dict[str, Any]:
 
 
 def rules(alarms: Alarms) -> dict[str, Any]:
-    """The alerting rules: those that CloudWatch has too, from the same limits, and what only the metrics show."""
+    """The alerting rules: those of CloudWatch, with the same limits, and those that need metrics."""
     silent_minutes = alarms.silent // 60_000
     tasks = f"sum by ({JOB_LABEL}) (increase(metrics_executor_failedTasks_total[5m]))"
     return {
@@ -203,20 +202,20 @@ def _drivers(name: str, path: str, jobs: Sequence[ScrapedJob]) -> dict[str, Any]
         }
         for job in jobs
     ]
-    # The label first: it is taken from the name that goes.
+    # The label first: it is extracted from the name that is replaced.
     labels = [{"source_labels": ["__name__"], "regex": regex, "target_label": "of", "replacement": "$1"} for regex in RENAMED_BY_PART]
     renamed = labels + [
         {"source_labels": ["__name__"], "regex": regex, "target_label": "__name__", "replacement": replacement}
         for regex, replacement in (RENAMED | RENAMED_BY_PART).items()
     ]
-    # Each gauge comes twice, with the same value.
+    # Each gauge appears twice, with the same value.
     twice = {"source_labels": ["__name__"], "regex": f"{_PREFIX}.+_Number", "action": "drop"}
-    # Spark tells no type that Prometheus would know, and its own name for a run, which would make each restart a series of its own.
+    # Spark's types are unknown to Prometheus, and its application id would make each restart a new series.
     own = {"regex": "application_id|application_name", "action": "labeldrop"}
     return {
         "job_name": name,
         "metrics_path": path,
-        # Spark names no format in its answer.
+        # Spark's response has no content type of a known format.
         "fallback_scrape_protocol": "PrometheusText0.0.4",
         "static_configs": targets,
         "metric_relabel_configs": [twice, *renamed, own],
@@ -239,7 +238,7 @@ def _service() -> dict[str, Any]:
 
 
 def _network_policy() -> dict[str, Any]:
-    """Nobody of the cluster talks to it but by `kubectl port-forward`; it talks to DNS, to what it reads, and to AWS."""
+    """No pod may connect to it, only `kubectl port-forward`; it connects to DNS, to its targets and to AWS."""
     kube_system = {"namespaceSelector": {"matchLabels": {"kubernetes.io/metadata.name": "kube-system"}}}
     logging = {"namespaceSelector": {"matchLabels": {"kubernetes.io/metadata.name": fluent_bit.NAMESPACE}}}
     drivers = {
@@ -262,7 +261,7 @@ def _network_policy() -> dict[str, Any]:
 
 
 def _deployment(monitoring: Monitoring, files: Mapping[str, str]) -> dict[str, Any]:
-    # It reads its configuration once: another one is another pod. The workspace's URL is known to Terraform alone, and stands for itself.
+    # It reads its configuration once: a changed one needs a new pod. The hash excludes the workspace's URL, known only to Terraform.
     text = "\0".join(files[name].replace(monitoring.workspace or "\0", "") for name in sorted(files))
     annotations = {"penstock.dev/configuration": hashlib.sha256(text.encode()).hexdigest()[:16]}
     if monitoring.workspace is not None:

@@ -1,4 +1,4 @@
-"""What a driver may ask of the Kubernetes API: in its own namespace, what Spark's client mode asks. Executors may ask nothing.
+"""A driver's permissions on the Kubernetes API: in its own namespace, those that Spark's client mode needs. Executors have none.
 
 Source: Spark 4.1's scheduler/cluster/k8s: the allocator creates, lists, labels and deletes executor pods and reads the driver's own, the
 snapshot sources list and watch them.
@@ -25,7 +25,7 @@ def role(job: DeployedJob) -> dict[str, Any]:
 
 
 def role_binding(job: DeployedJob) -> dict[str, Any]:
-    """It gives the role to the driver's service account and to nobody else."""
+    """Binds the role to the driver's service account only."""
     account = {"kind": "ServiceAccount", "name": job.service_account("driver"), "namespace": job.namespace}
     return {
         "apiVersion": f"{_GROUP}/v1",

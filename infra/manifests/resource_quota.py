@@ -1,4 +1,4 @@
-"""What a job's namespace may take: what was planned for the job, and what a restart takes on top; and what one container may."""
+"""Limits of a job's namespace: the planned resources plus those of a restart; and limits of a single container."""
 
 from __future__ import annotations
 
@@ -7,12 +7,12 @@ from typing import Any
 from penstock.infra.manifests.client_mode_conf import claims_volumes
 from penstock.infra.manifests.deployed_job import DeployedJob
 
-# While the executors of a driver that is gone are still ending, those of the next one start.
+# While the executors of a lost driver are still terminating, those of the next one start.
 EXECUTORS_AT_A_RESTART = 2
 
 
 def resource_quota(job: DeployedJob) -> dict[str, Any]:
-    """The quota: one driver, and the executors twice."""
+    """The quota: one driver, and twice the executors."""
     driver, executor = job.plan.pods.driver, job.plan.pods.executor
     executors = EXECUTORS_AT_A_RESTART * executor.count
     memory = f"{driver.memory_mib + executors * executor.memory_mib}Mi"
@@ -32,7 +32,7 @@ def resource_quota(job: DeployedJob) -> dict[str, Any]:
 
 
 def limit_range(job: DeployedJob) -> dict[str, Any]:
-    """No container is larger than the largest that was planned; one that asks for nothing, as a debugging one, gets a little."""
+    """No container is larger than the largest planned one; a container without requests, such as one for debugging, gets small defaults."""
     largest_mib = max(job.plan.pods.driver.memory_mib, job.plan.pods.executor.memory_mib)
     little = f"{min(256, largest_mib)}Mi"
     limit = {

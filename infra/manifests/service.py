@@ -1,4 +1,4 @@
-"""The headless service of a driver: the name that executors know it by."""
+"""The headless service of a driver: its address for executors."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ def driver_service(job: DeployedJob) -> dict[str, Any]:
         "spec": {
             "clusterIP": "None",
             "selector": job.selector("driver"),
-            # Executors look for the driver before it says that it is ready: it is ready only with them.
+            # Executors resolve the driver before it is ready: it becomes ready only with them.
             "publishNotReadyAddresses": True,
             "ports": ports,
         },

@@ -1,4 +1,4 @@
-"""The service accounts of a job: its driver's, and its executors'."""
+"""The service accounts of a job: of its driver and of its executors."""
 
 from __future__ import annotations
 
@@ -10,11 +10,11 @@ ROLE_ANNOTATION = "penstock.dev/role-arn"
 
 
 def service_account(job: DeployedJob, component: Component) -> dict[str, Any]:
-    """One of the two. Its AWS role comes by pod identity; here it is told only to whoever looks for it.
+    """One of the two. Its AWS role comes from pod identity; the annotation is only informative.
 
     Args:
-        job: whose it is.
-        component: which of the two.
+        job: the job.
+        component: driver or executor.
     """
     metadata: dict[str, Any] = {
         "name": job.service_account(component),
@@ -23,5 +23,5 @@ def service_account(job: DeployedJob, component: Component) -> dict[str, Any]:
     }
     if job.role_arn is not None:
         metadata["annotations"] = {ROLE_ANNOTATION: job.role_arn}
-    # The driver's pod asks for its token by itself; executors ask nothing of Kubernetes.
+    # The driver's pod mounts its token explicitly; executors do not use the Kubernetes API.
     return {"apiVersion": "v1", "kind": "ServiceAccount", "metadata": metadata, "automountServiceAccountToken": False}

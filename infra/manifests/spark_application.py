@@ -1,7 +1,8 @@
-"""A job as a SparkApplication of the Apache Spark Kubernetes Operator, for those who run it: the same plan, in Spark's cluster mode.
+"""A job as a SparkApplication of the Apache Spark Kubernetes Operator: the same plan, in Spark's cluster mode.
 
-The operator makes the driver's pod and its service by itself, so that the job has no StatefulSet and no Service of ours; all else is the
-same. The plan's memory overheads are absolute, so that both ways give the same pods.
+The operator creates the driver's pod and its service, so the job has no StatefulSet and no Service; everything else is the same. The
+plan's
+memory overheads are absolute, so that both ways give the same pods.
 
 Source: the CRD spark.apache.org_sparkapplications of the operator's chart 1.8.0, version v1.
 """
@@ -25,9 +26,9 @@ PROGRAM = "local:///opt/penstock/run.py"
 SPARK_VERSION = "4.3.0"
 # Source: Spark, deploy/k8s/Constants.scala.
 _DRIVER_CONTAINER = "spark-kubernetes-driver"
-# An infrastructure's failure is tried again without an end; the job's own errors are for people.
+# Failures of the infrastructure are retried without a limit; the job's own errors need people.
 _RESTARTS = {"restartPolicy": "OnInfrastructureFailure", "maxRestartAttempts": 3, "restartBackoffMillis": 30_000}
-# A driver that ran for an hour begins to count anew.
+# After an hour of running, a driver's restart counter is reset.
 _RESET_AFTER_MS = 3_600_000
 
 
@@ -60,14 +61,14 @@ def spark_application(job: DeployedJob) -> dict[str, Any]:
 
 
 def _conf(job: DeployedJob) -> dict[str, str]:
-    """All of Spark's settings; the operator reads none from a file of the driver's."""
+    """All Spark settings; the operator does not read a file of the driver's."""
     planned = {key: value for key, value in job.plan.spark_conf.items() if key != "spark.submit.deployMode"}
     account = {"spark.kubernetes.authenticate.driver.serviceAccountName": job.service_account("driver")}
     return {**DEFAULTS, **planned, **deployment_conf(job), **account}
 
 
 def _config_map(job: DeployedJob) -> dict[str, Any]:
-    """As without the operator, less Spark's settings and the template, which the SparkApplication has."""
+    """As without the operator, without Spark's settings and the template, which are in the SparkApplication."""
     runtime = runtime_configuration(job).model_copy(update={"spark_conf": {}})
     data = {**job.schemas, SPEC: job.spec_text, RUNTIME: runtime.model_dump_json(by_alias=True, indent=2)}
     return {**config_map(job), "data": data}

@@ -1,1 +1,1 @@
-"""The parts of an environment, one concept a module."""
+"""The parts of an environment, one concept per module."""

@@ -11,10 +11,10 @@ from penstock.infra.parts.part import Arn, Part
 from penstock.jobs.spec import ConnectionKind
 from penstock.jobs.spec.connection_addresses import kind_of, port_of, schemes
 
-# Source: AWS Secrets Manager API reference, GetSecretValue: the whole ARN, with the six characters that AWS puts behind the name.
+# Source: AWS Secrets Manager API reference, GetSecretValue: the whole ARN, with the six characters that AWS appends to the name.
 SECRET_PATTERN = r"^arn:aws(-[a-z]+)*:secretsmanager:[a-z0-9-]+:[0-9]{12}:secret:[A-Za-z0-9/_+=.@-]+-[A-Za-z0-9]{6}$"
 _HTTPS = 443
-# Source: PostgreSQL's documentation, libpq, sslmode: the others may go on without TLS.
+# Source: PostgreSQL's documentation, libpq, sslmode: the other modes may fall back to plaintext.
 _TLS_MODES = ("require", "verify-ca", "verify-full")
 
 
@@ -22,12 +22,12 @@ class Connection(Part):
     """A database or an endpoint.
 
     Args:
-        kind: what it is.
-        url: where it is, without credentials: ``postgresql://host:5432/bank?sslmode=verify-full``, ``rediss://host:6379/0``,
-            ``https://host/path``, ``tcp://host:9999``. An HTTP endpoint whose URL is its secret has none here.
+        kind: its type.
+        url: its address, without credentials: ``postgresql://host:5432/bank?sslmode=verify-full``, ``rediss://host:6379/0``,
+            ``https://host/path``, ``tcp://host:9999``. None for an HTTP endpoint whose URL is its secret.
         secret: ARN of the secret in AWS Secrets Manager with its user and password, or with the whole URL.
         key: ARN of the KMS key that the secret is encrypted with; None: AWS's own for secrets.
-        plaintext: whether it may be talked to without TLS.
+        plaintext: whether connections without TLS are allowed.
     """
 
     kind: ConnectionKind
@@ -38,7 +38,7 @@ class Connection(Part):
 
     @property
     def port(self) -> int:
-        """The port that a job's pods have to reach."""
+        """The port that a job's pods connect to."""
         return (port_of(self.url) if self.url else None) or _HTTPS
 
     @model_validator(mode="after")

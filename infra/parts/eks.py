@@ -11,21 +11,21 @@ from pydantic import AfterValidator, BeforeValidator, Field, model_validator
 from penstock.infra.parts.part import Part, RetentionDays
 
 VERSION_PATTERN = r"^1\.[0-9]{1,3}$"
-# An access entry is of a role or a user. Source: Amazon EKS API reference, CreateAccessEntry: no session of a role, no root user.
+# An access entry is for a role or a user. Source: Amazon EKS API reference, CreateAccessEntry: not for sessions of a role or the root user.
 PRINCIPAL_PATTERN = r"^arn:aws(-[a-z]+)*:iam::[0-9]{12}:(role|user)/[A-Za-z0-9+=,.@_/-]+$"
 INSTANCE_TYPE_PATTERN = r"^[a-z][a-z0-9-]*\.[a-z0-9-]+$"
 # Source: Amazon EKS User Guide, "View Amazon EKS service quotas": public endpoint access CIDR ranges per cluster.
 MAX_PUBLIC_CIDRS = 40
-# The widest range that one owner has. A wider one is most of the Internet in one line, as 0.0.0.0/1 would be.
+# The widest range that a single owner has. A wider one, such as 0.0.0.0/1, covers most of the Internet.
 WIDEST_PREFIX = {4: 8, 6: 16}
-# EKS refuses them: nobody comes from there over the Internet. Source: RFC 1918, 6598, 1122, 3927; RFC 4193 and 4291 for IPv6.
+# EKS rejects them: they are not routed on the Internet. Source: RFC 1918, 6598, 1122, 3927; RFC 4193 and 4291 for IPv6.
 NEVER_PUBLIC = tuple(
     map(
         ip_network,
         ("10.0.0.0/8", "172.16.0.0/12", "192.168.0.0/16", "100.64.0.0/10", "127.0.0.0/8", "169.254.0.0/16", "fc00::/7", "fe80::/10"),
     )
 )
-# A year, as most rules on audit ask for.
+# A year, as most audit rules require.
 DEFAULT_RETENTION_DAYS: RetentionDays = 365
 
 AddOn = Literal["vpc-cni", "coredns", "kube-proxy", "eks-pod-identity-agent", "aws-ebs-csi-driver"]
@@ -51,7 +51,7 @@ def _range(cidr: str) -> IPv4Network | IPv6Network:
 
 
 def _named(cidr: str) -> str:
-    """A range that somebody in particular has."""
+    """A range that has a single owner."""
     found = _range(cidr)
     widest = WIDEST_PREFIX[found.version]
     if found.prefixlen < widest:
@@ -81,7 +81,7 @@ def _one_architecture(types: list[str]) -> list[str]:
 
 
 def _administrators(arns: list[str]) -> list[str]:
-    """Distinct, and with distinct names in the stack."""
+    """Distinct, with distinct names in the stack."""
     first: dict[str, str] = {}
     for arn in _each_once(arns):
         before = first.setdefault(principal_id(arn), arn)
@@ -91,7 +91,7 @@ def _administrators(arns: list[str]) -> list[str]:
 
 
 def principal_id(arn: str) -> str:
-    """What a stack calls an IAM role or user: its account and name, in letters, digits and hyphens.
+    """The name of an IAM role or user in a stack: its account and name, in letters, digits and hyphens.
 
     Args:
         arn: of the role or user.
@@ -100,22 +100,22 @@ def principal_id(arn: str) -> str:
 
 
 def arm(instance_type: str) -> bool:
-    """Whether an instance type has a Graviton processor: its family says so by a g after the generation, as in m7g or c6gn.
+    """Whether an instance type has a Graviton processor: its family has a g after the generation, as in m7g or c6gn.
 
     Args:
-        instance_type: as ``m7g.large``.
+        instance_type: such as ``m7g.large``.
     """
     family = instance_type.partition(".")[0]
     return family == "a1" or re.match(r"^[a-z]+[0-9]+g", family) is not None
 
 
 class SystemNodes(Part):
-    """The managed node group of the system's own pods and of Karpenter, always on demand.
+    """The managed node group of the system pods and of Karpenter, always on demand.
 
     Args:
-        instance_types: that it may have, of one architecture.
-        min: of its nodes; with one alone Karpenter stands still while that is replaced.
-        max: of its nodes.
+        instance_types: allowed types, of one architecture.
+        min: minimum number of nodes; with a single node, Karpenter is down while that is replaced.
+        max: maximum number of nodes.
     """
 
     instance_types: Annotated[
@@ -135,17 +135,17 @@ class Eks(Part):
     """The EKS cluster.
 
     Args:
-        version: of Kubernetes, as ``1.35``.
-        extended_support: whether it stays on that version, for a price, when standard support ends; otherwise EKS upgrades it then.
-        karpenter_version: of Karpenter, as ``1.14.1``.
-        public_access_cidrs: from where the API server may be reached over the Internet; none: from within the network alone.
-        private_access_cidrs: ranges behind a VPN or a peering from where it may be reached too; the VPC itself always may.
-        admins: ARNs of the IAM roles and users that administrate the cluster, among them the one that deploys.
-        log_retention_days: for how long the control plane's logs are kept.
-        system_nodes: what the system's own pods run on.
-        add_on_versions: of add-ons that are to have a certain version, as ``{coredns: v1.12.4-eksbuild.1}``; others have EKS's default.
-        spark_operator: whether jobs are deployed as a SparkApplication, for an Apache Spark Kubernetes Operator that is there already,
-            instead of a StatefulSet of the driver.
+        version: of Kubernetes, such as ``1.35``.
+        extended_support: whether it stays on that version, at extra cost, when standard support ends; otherwise EKS upgrades it then.
+        karpenter_version: of Karpenter, such as ``1.14.1``.
+        public_access_cidrs: ranges that may reach the API server over the Internet; empty: only the network itself may.
+        private_access_cidrs: further ranges, behind a VPN or a peering; the VPC itself always has access.
+        admins: ARNs of the IAM roles and users with administrator access, among them the one that deploys.
+        log_retention_days: of the control plane's logs.
+        system_nodes: the nodes of the system pods.
+        add_on_versions: pinned versions of add-ons, such as ``{coredns: v1.12.4-eksbuild.1}``; others have EKS's default.
+        spark_operator: whether jobs are deployed as a SparkApplication, for an existing Apache Spark Kubernetes Operator, instead of a
+            StatefulSet of the driver.
     """
 
     version: Annotated[str, BeforeValidator(_version), Field(pattern=VERSION_PATTERN)]

@@ -1,4 +1,4 @@
-"""Where an emulated AWS answers."""
+"""Endpoints of an emulated AWS."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ Endpoint = Annotated[str, Field(pattern=ENDPOINT_PATTERN)]
 
 
 class Endpoints(Part):
-    """Where an emulated AWS answers; all that the stacks use is asked there and nowhere else.
+    """Endpoints of an emulated AWS; all requests of the stacks go there and nowhere else.
 
     Args:
-        aws: the URL of every service.
-        services: of the services that answer elsewhere, by the name that the AWS provider has for them, as ``eks``.
+        aws: the default URL of every service.
+        services: URLs of services with another endpoint, by the AWS provider's name of the service, such as ``eks``.
     """
 
     aws: Endpoint
@@ -27,6 +27,6 @@ class Endpoints(Part):
         """The URL of one service.
 
         Args:
-            service: by the name that the AWS provider has for it.
+            service: the AWS provider's name of the service.
         """
         return self.services.get(service, self.aws)

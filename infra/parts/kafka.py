@@ -19,23 +19,23 @@ class Kafka(Part):
     """The Kafka of the environment.
 
     Args:
-        kind: MSK's kinds, or ``external`` for one that is not part of the stacks.
-        broker_type: as ``kafka.m7g.large``; None: the cheapest that carries the jobs.
-        brokers: how many; None: as few as carry the jobs.
-        replication: copies of each partition.
+        kind: a kind of MSK cluster, or ``external`` for one that is not part of the stacks.
+        broker_type: such as ``kafka.m7g.large``; None: the cheapest that carries the jobs.
+        brokers: number of brokers; None: the fewest that carry the jobs.
+        replication: replicas of each partition.
         retention: of the topics, in ms.
-        rack_aware: whether consumers read from the copy in their own zone.
-        version: of Kafka, as MSK names it; None: the stacks' own choice.
-        storage_gib: of each broker at the start; None: what the plans store, at least 100.
-        max_storage_gib: up to which a broker's storage grows by itself; None: four times the start.
-        bootstrap_servers: of an external one: ``host:port``, several with commas.
-        security: how clients of an external one talk to it, by default over TLS; the stacks' own take IAM over TLS.
-        client_cidrs: from where the stacks' brokers may be reached beside the cluster's nodes, as by the runner that applies topics; none:
-            from within the VPC. IAM decides behind it.
-        monitoring: which of MSK's metrics go to CloudWatch; those of each partition have a price of their own.
-        log_retention_days: for how long the brokers' logs are kept.
-        tiered_storage: whether old segments may lie in MSK's low-cost tier, which a topic then asks for; without effect on the plan and
-            the bill so far.
+        rack_aware: whether consumers read from the replica in their own zone.
+        version: of Kafka, as MSK names it; None: the stacks' default.
+        storage_gib: initial storage per broker; None: what the plans store, at least 100.
+        max_storage_gib: limit of a broker's automatic storage expansion; None: four times the initial storage.
+        bootstrap_servers: of an external one: ``host:port``, comma-separated.
+        security: protocol of the clients of an external one, by default TLS; the stacks' own brokers use IAM over TLS.
+        client_cidrs: ranges that may reach the stacks' brokers in addition to the cluster's nodes, such as a runner that applies topics;
+            empty: the VPC only. IAM authorizes requests in either case.
+        monitoring: level of MSK's metrics in CloudWatch; those per partition cost extra.
+        log_retention_days: of the brokers' logs.
+        tiered_storage: whether old segments may be in MSK's low-cost tier, which a topic then requests; not yet part of the plan and the
+            bill.
     """
 
     kind: Literal["standard", "express", "serverless", "external"] = "standard"
@@ -56,7 +56,7 @@ class Kafka(Part):
 
     @property
     def client_security(self) -> Literal["iam", "tls", "plaintext"]:
-        """How clients talk to the brokers."""
+        """The security protocol of the brokers' clients."""
         return (self.security or "tls") if self.kind == "external" else "iam"
 
     @model_validator(mode="after")

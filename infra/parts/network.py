@@ -28,14 +28,14 @@ SUBNET_PATTERN = r"^subnet-[0-9a-f]{8,17}$"
 # The last part of an endpoint service's name, as in com.amazonaws.eu-central-1.ecr.api.
 ENDPOINT_SERVICE_PATTERN = r"^[a-z0-9]+([.-][a-z0-9]+)*$"
 DEFAULT_CIDR = "10.0.0.0/16"
-# EKS takes subnets in two zones or more. Source: Amazon EKS User Guide, "VPC and subnet requirements".
+# EKS requires subnets in two zones or more. Source: Amazon EKS User Guide, "VPC and subnet requirements".
 MIN_ZONES = 2
-# What the nodes, the system's pods and the jobs ask of AWS, so that it does not pass a NAT gateway.
+# Services that the nodes, the system pods and the jobs use, so that their traffic bypasses NAT gateways.
 INTERFACE_ENDPOINTS = ("ec2", "ecr.api", "ecr.dkr", "eks", "eks-auth", "kms", "logs", "sqs", "sts")
-# Where there is no way out: what nodes and Karpenter can't do without. Source: Amazon EKS User Guide, "private clusters"; Karpenter's
+# Without a route to the Internet: services that nodes and Karpenter require. Source: Amazon EKS User Guide, "private clusters"; Karpenter's
 # documentation, "Private Clusters". S3 has its gateway endpoint.
 NEEDED_WITHOUT_NAT = ("ec2", "ecr.api", "ecr.dkr", "eks", "eks-auth", "sqs", "ssm", "sts")
-# A year, as most rules on audit ask for.
+# A year, as most audit rules require.
 DEFAULT_RETENTION_DAYS = 365
 
 Zone = Annotated[str, Field(pattern=ZONE_PATTERN)]
@@ -43,10 +43,10 @@ SubnetId = Annotated[str, Field(pattern=SUBNET_PATTERN)]
 
 
 def _refuse(faults: Sequence[str]) -> None:
-    """Raises all that is wrong with one field.
+    """Raises all faults of one field.
 
     Raises:
-        ValueError: which becomes SPEC-006 with its line.
+        ValueError: becomes SPEC-006 with its line.
     """
     if faults:
         raise ValueError("; ".join(dict.fromkeys(faults)))
@@ -62,7 +62,7 @@ def _zones(zones: list[str]) -> list[str]:
 
 
 def _cidr(cidr: str) -> str:
-    """The addresses of a VPC that is to be made: private ones, for public ones would hide those that have them on the Internet."""
+    """The addresses of a new VPC: private ones, because public ones would hide their owners on the Internet."""
     addresses = network(cidr)
     if not MIN_PREFIX <= addresses.prefixlen <= MAX_VPC_PREFIX:
         raise ValueError(
@@ -87,13 +87,13 @@ def _each_once(names: list[str]) -> list[str]:
 
 
 class ExistingNetwork(Part):
-    """A VPC that is there already; the stacks tag its private subnets for Karpenter, and change nothing else of it.
+    """An existing VPC; the stacks tag its private subnets for Karpenter, and change nothing else.
 
     Args:
         vpc_id: its id.
         cidr: its addresses.
-        private_subnet_ids: one a zone, in the order of the zones.
-        public_subnet_ids: none, or one a zone.
+        private_subnet_ids: one per zone, in the order of the zones.
+        public_subnet_ids: none, or one per zone.
     """
 
     vpc_id: Annotated[str, Field(pattern=VPC_PATTERN)]
@@ -106,15 +106,16 @@ class Network(Part):
     """The VPC.
 
     Args:
-        zones: availability zones with a private subnet each.
-        nat_gateways: how many, one a zone at most; 0: nothing in the VPC reaches the Internet, and there are no public subnets.
+        zones: availability zones, each with a private subnet.
+        nat_gateways: number of NAT gateways, at most one per zone; 0: nothing in the VPC reaches the Internet, and it has no public
+            subnets.
         cidr: the VPC's addresses; None: 10.0.0.0/16.
-        private_subnets: CIDRs, one a zone; none given: an eighth of the VPC each.
-        public_subnets: likewise, for NAT gateways and load balancers; none given: a sixty-fourth of the VPC each.
-        flow_log_retention_days: for how long the VPC's flow logs are kept; None: a year.
+        private_subnets: CIDRs, one per zone; empty: an eighth of the VPC each.
+        public_subnets: CIDRs, one per zone, for NAT gateways and load balancers; empty: a sixty-fourth of the VPC each.
+        flow_log_retention_days: of the VPC's flow logs; None: a year.
         interface_endpoints: AWS services that are reached without a NAT gateway, by the last part of the endpoint service's name; None:
             `INTERFACE_ENDPOINTS`, and without a NAT gateway `NEEDED_WITHOUT_NAT` too.
-        existing: a VPC that is there already; none is made then.
+        existing: a VPC to use instead of a new one.
     """
 
     zones: Annotated[list[str], Field(min_length=MIN_ZONES, max_length=MAX_ZONES), AfterValidator(_zones)]
@@ -126,7 +127,7 @@ class Network(Part):
     interface_endpoints: Annotated[list[Annotated[str, Field(pattern=ENDPOINT_SERVICE_PATTERN)]], AfterValidator(_each_once)] | None = None
     existing: ExistingNetwork | None = None
 
-    # A validator sees the fields above its own that are right, so that each fault has the line of its field.
+    # A validator sees the valid fields above its own, so that each fault has the line of its field.
 
     @field_validator("nat_gateways")
     @classmethod
@@ -184,26 +185,26 @@ class Network(Part):
 
     @property
     def addresses(self) -> str:
-        """The CIDR of the VPC, made or existing."""
+        """The CIDR of the VPC, new or existing."""
         return self.existing.cidr if self.existing else self.cidr or DEFAULT_CIDR
 
     @property
     def subnets(self) -> AddressPlan:
-        """The CIDRs of the subnets of a VPC that is to be made; public ones only where there are NAT gateways."""
+        """The CIDRs of the subnets of a new VPC; public ones only with NAT gateways."""
         computed = address_plan(self.addresses, len(self.zones))
         public = tuple(self.public_subnets) or computed.public
         return AddressPlan(tuple(self.private_subnets) or computed.private, public if self.nat_gateways else ())
 
     @property
     def endpoint_services(self) -> tuple[str, ...]:
-        """The AWS services that get an interface endpoint in a VPC that is to be made, sorted."""
+        """The AWS services with an interface endpoint in a new VPC, sorted."""
         if self.interface_endpoints is not None:
             return tuple(sorted(self.interface_endpoints))
         return tuple(sorted({*INTERFACE_ENDPOINTS, *(() if self.nat_gateways else NEEDED_WITHOUT_NAT)}))
 
 
 def _within(info: ValidationInfo) -> str | None:
-    """The VPC's CIDR; None where what is given is wrong, for then it is told already."""
+    """The VPC's CIDR; None if it is invalid, which is already reported."""
     return (info.data["cidr"] or DEFAULT_CIDR) if "cidr" in info.data else None
 
 

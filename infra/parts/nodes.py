@@ -1,4 +1,4 @@
-"""The nodes that Karpenter may start, and what runs on every one of them."""
+"""The nodes that Karpenter may start, and the DaemonSets that run on every node."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from penstock.sizing.placement.pod_manifests import PodSpec
 from penstock.sizing.placement.selection import ManifestToleration
 
 LATEST = "latest"
-# How the families name their releases. Source: the tags of awslabs/amazon-eks-ami and of bottlerocket-os/bottlerocket.
+# Release names of the families. Source: the tags of awslabs/amazon-eks-ami and of bottlerocket-os/bottlerocket.
 AMI_VERSIONS = {"AL2023": (r"v20[0-9]{6}", "v20260903"), "Bottlerocket": (r"v[0-9]{1,3}\.[0-9]{1,3}\.[0-9]{1,3}", "v1.55.0")}
 # Source: Karpenter 1.14.1's CRD of the EC2NodeClass: gp3 volumes of up to 16,384 GiB.
 MAX_VOLUME_MIB = 16 * 1024 * 1024
@@ -25,10 +25,10 @@ def _node_selector(labels: dict[str, str]) -> dict[str, str]:
 
 
 def _as_kubernetes(kind: type[BaseModel], manifest: dict[str, Any], given: str) -> None:
-    """Refuses what Kubernetes would refuse.
+    """Rejects values that Kubernetes would reject.
 
     Raises:
-        ValueError: which becomes SPEC-006 with its line.
+        ValueError: becomes SPEC-006 with its line.
     """
     try:
         kind.model_validate(manifest)
@@ -42,13 +42,13 @@ NodeSelector = Annotated[dict[str, str], AfterValidator(_node_selector)]
 
 
 class Requirement(Part):
-    """One requirement of a NodePool, as Karpenter writes it.
+    """One requirement of a NodePool, in Karpenter's form.
 
     Args:
-        key: a label, as ``karpenter.k8s.aws/instance-category``.
-        operator: as Karpenter's.
+        key: a label, such as ``karpenter.k8s.aws/instance-category``.
+        operator: one of Karpenter's.
         values: none for Exists and DoesNotExist, one for the comparisons.
-        min_values: how many different values a node claim must keep open.
+        min_values: minimum number of distinct values that a node claim must allow.
     """
 
     key: str
@@ -66,7 +66,7 @@ class Taint(Part):
 
 
 class Toleration(Part):
-    """A toleration of a pod, as Kubernetes writes it; without a key and with Exists it tolerates everything."""
+    """A toleration of a pod, in Kubernetes' form; with Exists and no key, it tolerates everything."""
 
     key: str | None = None
     operator: Literal["Equal", "Exists"] = "Equal"
@@ -81,13 +81,13 @@ class Toleration(Part):
 
 
 class Budget(Part):
-    """How many nodes of a pool may be disrupted at a time.
+    """The number of nodes of a pool that may be disrupted at a time.
 
     Args:
-        nodes: a number or a share, as ``10%``.
-        reasons: Underutilized, Empty or Drifted; none: all of them.
-        schedule: a cron expression in UTC from when it holds.
-        duration: for how long it then holds, as ``8h``.
+        nodes: a number or a share, such as ``10%``.
+        reasons: Underutilized, Empty or Drifted; empty: all of them.
+        schedule: a cron expression in UTC for when it becomes active.
+        duration: how long it then stays active, such as ``8h``.
     """
 
     nodes: Annotated[str, Field(pattern=r"^((100|[0-9]{1,2})%|[0-9]+)$")]
@@ -103,12 +103,12 @@ class Budget(Part):
 
 
 class Disruption(Part):
-    """When Karpenter may take nodes of a pool away by itself.
+    """When Karpenter may disrupt nodes of a pool.
 
     Args:
-        consolidation_policy: as Karpenter's.
-        consolidate_after: how long a node has to be of little use before, in ms, or ``Never``.
-        budgets: how many at a time.
+        consolidation_policy: one of Karpenter's.
+        consolidate_after: time in ms for which a node must be a candidate first, or ``Never``.
+        budgets: limits of simultaneous disruptions.
     """
 
     consolidation_policy: Literal["WhenEmpty", "WhenEmptyOrUnderutilized", "Balanced"] = "WhenEmpty"
@@ -121,13 +121,14 @@ class Pool(Part):
 
     Args:
         name: of the pool.
-        weight: the pool with the greatest is tried first.
+        weight: the pool with the greatest weight is tried first.
         labels: of its nodes.
         taints: of its nodes.
         requirements: on its nodes.
-        limits: on all of its nodes together: cpu, memory, nodes, as Kubernetes quantities. Without any the stacks take them from the plans
-            of the environment's jobs.
-        disruption: when nodes may be taken away.
+        limits: on the sum of its nodes: cpu, memory, nodes, as Kubernetes quantities. If empty, the stacks derive them from the plans of
+            the
+            environment's jobs.
+        disruption: when nodes may be disrupted.
         expire_after: the age at which a node is replaced, in ms, or ``Never``.
     """
 
@@ -150,13 +151,13 @@ def _distinct(pools: list[Pool]) -> list[Pool]:
 
 
 class DaemonSetRequest(Part):
-    """What a DaemonSet takes from every node: its pod's requests.
+    """The requests of a DaemonSet's pod, which every node subtracts from its allocatable.
 
     Args:
         name: of the DaemonSet.
         cpu: requested, in millicores; 0: none.
         memory: requested, in MiB; 0: none.
-        node_selector: labels of the nodes that it runs on; none: all.
+        node_selector: labels of the nodes that it runs on; empty: all nodes.
         tolerations: of its pod; by default it tolerates every taint.
     """
 
@@ -168,14 +169,14 @@ class DaemonSetRequest(Part):
 
 
 class PodPlace(Part):
-    """Where the pods of one kind go: labels that a node must have, and taints that they tolerate."""
+    """Placement of the pods of one kind: labels that a node must have, and taints that they tolerate."""
 
     node_selector: NodeSelector = {}
     tolerations: list[Toleration] = []
 
 
 class PodPlaces(Part):
-    """Where drivers and executors go. Selectors of a job's own sparkConf come on top."""
+    """Placement of drivers and executors. Selectors in a job's own sparkConf are added."""
 
     driver: PodPlace = PodPlace()
     executor: PodPlace = PodPlace()
@@ -191,21 +192,22 @@ class Nodes(Part):
     """The nodes that Karpenter may start.
 
     Args:
-        ami_family: the nodes' system.
-        ami_version: its release, as ``v20260903`` of AL2023 or ``v1.55.0`` of Bottlerocket; ``latest`` follows each release, and nodes
-            that run an older one are replaced as the pools' budgets let them.
+        ami_family: the AMI family of the nodes.
+        ami_version: its release, such as ``v20260903`` of AL2023 or ``v1.55.0`` of Bottlerocket; ``latest`` follows each release, and
+            nodes
+            that run an older one are replaced as the pools' budgets allow.
         max_pods: the kubelet's maxPods; None: as many as the network interfaces have addresses.
-        reserved_enis: network interfaces that pods get no address of.
-        vm_memory_overhead_percent: share of a type's memory that the hypervisor takes, Karpenter's own setting.
+        reserved_enis: network interfaces whose addresses are not assigned to pods.
+        vm_memory_overhead_percent: share of a type's memory that the hypervisor uses, Karpenter's own setting.
         root_volume: of a node, in MiB, whole GiB.
-        measured_capacity: instance type -> memory in MiB that a registered node of it has shown.
+        measured_capacity: instance type -> memory in MiB that a registered node of it has reported.
         pools: the NodePools.
-        daemon_sets: what runs on every node.
-        pods: where drivers and executors go.
-        spot_ratio: spot price as a share of the on-demand price, assumed where the catalog knows no spot price.
-        boot: from a node claim to a node that takes pods, in ms.
-        limit_headroom: share of what the plans' pods ask for that a pool's limits, where they come from the plans, allow on top.
-        spot_service_role: whether the stacks make EC2 Spot's service-linked role, or the account has it: it is one an account.
+        daemon_sets: run on every node.
+        pods: placement of drivers and executors.
+        spot_ratio: spot price as a share of the on-demand price, assumed if the catalog has no spot price.
+        boot: time from a node claim to a node that accepts pods, in ms.
+        limit_headroom: share of the plans' pod requests that a pool's limits, if derived from the plans, add on top.
+        spot_service_role: whether the stacks create EC2 Spot's service-linked role; false if the account has it, which has at most one.
     """
 
     ami_family: Literal["AL2023", "Bottlerocket"] = "AL2023"

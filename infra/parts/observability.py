@@ -1,4 +1,4 @@
-"""What is watched in an environment: logs, metrics, alarms and money."""
+"""The observability of an environment: logs, metrics, alarms and budget."""
 
 from __future__ import annotations
 
@@ -13,21 +13,21 @@ _DAY_MS = 86_400_000
 
 
 def _alarm_period(ms: int) -> int:
-    """Source: CloudWatch API reference, PutMetricAlarm: whole minutes, a day at the most."""
+    """Source: CloudWatch API reference, PutMetricAlarm: whole minutes, at most a day."""
     if ms % _MINUTE_MS or not _MINUTE_MS <= ms <= _DAY_MS:
         raise ValueError("whole minutes from 1m to 24h")
     return ms
 
 
 class OpenSearchDomain(Part):
-    """An OpenSearch domain that the stacks make.
+    """An OpenSearch domain that the stacks create.
 
     Args:
         instance_type: of its nodes.
-        instances: how many.
+        instances: number of nodes.
         storage_gib: of each node.
         version: of OpenSearch.
-        service_role: whether the stacks make OpenSearch's service-linked role, or the account has it: it is one an account.
+        service_role: whether the stacks create OpenSearch's service-linked role; false if the account has it, which has at most one.
     """
 
     instance_type: str = "m7g.large.search"
@@ -38,13 +38,13 @@ class OpenSearchDomain(Part):
 
 
 class OpenSearch(Part):
-    """Where the jobs' logs go beside CloudWatch: a domain that the stacks make, or one that is there.
+    """The destination of the jobs' logs in addition to CloudWatch: a new domain or an existing one.
 
     Args:
-        domain: to be made.
-        endpoint: of one that is there, ``https://...``.
-        domain_arn: of the one that is there, if it is an Amazon OpenSearch Service domain: then requests are signed, and Fluent Bit's
-            role may write to it; None: whoever reaches the endpoint may.
+        domain: to be created.
+        endpoint: of an existing one, ``https://...``.
+        domain_arn: of the existing one, if it is an Amazon OpenSearch Service domain: then requests are signed, and Fluent Bit's
+            role may write to it; None: requests are not signed, and every client that reaches the endpoint has access.
     """
 
     domain: OpenSearchDomain | None = None
@@ -61,15 +61,15 @@ class OpenSearch(Part):
 
 
 class Alarms(Part):
-    """When somebody is told.
+    """Thresholds and recipients of the alarms.
 
     Args:
-        emails: who; none: the alarms stand in CloudWatch alone.
+        emails: recipients; empty: the alarms are only visible in CloudWatch.
         lag_records: of a job behind its topics' ends.
         failed_batches: of a job in five minutes.
         restarts: of a job's driver in an hour.
         interruptions: of spot nodes in an hour.
-        silent: time without a word of a driver, in ms; a job whose trigger is longer gets three triggers' time.
+        silent: time without an event of a driver, in ms; for a job with a longer trigger, three triggers.
     """
 
     emails: list[Email] = []
@@ -81,14 +81,14 @@ class Alarms(Part):
 
 
 class Observability(Part):
-    """What is watched.
+    """The observability settings.
 
     Args:
         log_retention_days: of the jobs' logs.
-        open_search: where the logs go beside CloudWatch; None: nowhere else.
+        open_search: destination of the logs in addition to CloudWatch; None: CloudWatch only.
         prometheus: ``none``, ``cluster`` for one within the cluster, ``workspace`` for one that also writes to a workspace of
             Amazon Managed Service for Prometheus.
-        alarms: when somebody is told.
+        alarms: thresholds and recipients.
     """
 
     log_retention_days: RetentionDays = 30
@@ -102,7 +102,7 @@ class MonthlyBudget(Part):
 
     Args:
         monthly_usd: of the environment.
-        emails: who is told at 80 % forecast and at 100 % spent.
+        emails: notified at 80 % forecast and at 100 % spent.
     """
 
     monthly_usd: Annotated[float, Field(gt=0)]

@@ -1,4 +1,4 @@
-"""What the parts of an environment have in common: strictness, and quantities as people write them."""
+"""The base of an environment's parts: strict models, and quantities in human-readable form."""
 
 from __future__ import annotations
 
@@ -11,13 +11,13 @@ from penstock.sizing.units import cpu_millicores, duration_ms, memory_mib
 
 # Source: Kubernetes, object names: RFC 1123 labels.
 LABEL_NAME = r"^[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?$"
-# Source: IAM User Guide, "IAM ARNs": the account is empty in some services' own.
+# Source: IAM User Guide, "IAM ARNs": the account is empty for some services' own policies.
 ARN_PATTERN = r"^arn:aws(-[a-z]+)*:[a-z0-9-]+:[a-z0-9-]*:([0-9]{12})?:.+$"
 EMAIL_PATTERN = r"^[^@\s]+@[^@\s]+\.[^@\s]+$"
 
 
 def _millicores(value: object) -> int:
-    """A DaemonSet may ask for nothing, where a pod of a job may not."""
+    """A DaemonSet may request 0, a pod of a job may not."""
     return 0 if value in (0, "0") else cpu_millicores(value)
 
 
@@ -33,12 +33,12 @@ def _as_duration(ms: int | str) -> str:
     return ms if isinstance(ms, str) else f"{ms}ms"
 
 
-# They are written as they are read, so that an environment's text can be read back.
+# Serialized as they are parsed, so that an environment's text can be read back.
 Millicores = Annotated[int, BeforeValidator(_millicores), PlainSerializer(lambda millicores: f"{millicores}m" if millicores else "0")]
 MemoryMib = Annotated[int, BeforeValidator(_mib), PlainSerializer(lambda mib: f"{mib}m" if mib else "0")]
 DurationMs = Annotated[int, BeforeValidator(duration_ms), PlainSerializer(_as_duration)]
 DurationMsOrNever = Annotated[int | Literal["Never"], BeforeValidator(_duration_or_never), PlainSerializer(_as_duration)]
-# Days that CloudWatch Logs takes for a retention. Source: CloudWatch Logs API reference, PutRetentionPolicy.
+# Retention periods that CloudWatch Logs accepts, in days. Source: CloudWatch Logs API reference, PutRetentionPolicy.
 RetentionDays = Literal[1, 3, 5, 7, 14, 30, 60, 90, 120, 150, 180, 365, 400, 545, 731, 1096, 1827, 2192, 2557, 2922, 3288, 3653]
 Arn = Annotated[str, Field(pattern=ARN_PATTERN)]
 Email = Annotated[str, Field(pattern=EMAIL_PATTERN)]

@@ -1,4 +1,4 @@
-"""``python -m penstock.infra.pipeline``: writes the pipelines; with ``role``, prints the documents of the role that a pipeline takes."""
+"""``python -m penstock.infra.pipeline``: writes the pipelines; with ``role``, prints the policies of the role that a pipeline assumes."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ def main(words: Sequence[str]) -> int:
     """Writes the pipelines, or prints the role.
 
     Args:
-        words: the arguments.
+        words: command-line arguments.
 
     Returns:
         0, or an error's exit code.

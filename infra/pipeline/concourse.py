@@ -12,7 +12,7 @@ from typing import Any
 from penstock.infra.pipeline.steps import CHECK, DEPLOY, TARGETS, Step, Target
 
 REPOSITORY = "repository"
-# What is given to `fly set-pipeline` by a file of variables: nothing of it is secret but the repository's key.
+# Variables for `fly set-pipeline`; only the repository's key is secret.
 VARIABLES = (
     "repository_uri",
     "repository_key",
@@ -23,7 +23,7 @@ VARIABLES = (
     "dev_role_arn",
     "production_role_arn",
 )
-# It signs a token for each job, which AWS takes for the role's credentials: there are no keys.
+# Signs a token for each job, which AWS exchanges for the role's credentials: there are no long-lived keys.
 TOKENS, AUDIENCE = "aws", "sts.amazonaws.com"
 CHECK_LIMIT, DEPLOY_LIMIT = "1h", "2h"
 TOKEN_FILE = "/tmp/aws-token"
@@ -37,7 +37,7 @@ def pipeline() -> dict[str, Any]:
         jobs.append(_deploy(target, passed))
         passed = _job_name(target)
     source = {"uri": "((repository_uri))", "branch": "main", "private_key": "((repository_key))"}
-    # A token for each job: its subject names the job, so that dev's can't take production's role.
+    # A token per job: its subject names the job, so that dev's job cannot assume production's role.
     tokens = {"audience": [AUDIENCE], "subject_scope": "job", "expires_in": DEPLOY_LIMIT}
     return {
         "var_sources": [{"name": TOKENS, "type": "idtoken", "config": tokens}],
@@ -48,7 +48,7 @@ def pipeline() -> dict[str, Any]:
 
 def _check() -> dict[str, Any]:
     values = {"PENSTOCK_ENVIRONMENT": TARGETS[-1].environment}
-    # The commit before a merge, or before a commit that was pushed by itself.
+    # The commit before a merge, or before a commit that was pushed without one.
     before = 'export PENSTOCK_BASE="$(git rev-parse HEAD^1)"'
     return {
         "name": "check",
@@ -58,7 +58,7 @@ def _check() -> dict[str, Any]:
 
 
 def _deploy(target: Target, passed: str) -> dict[str, Any]:
-    """A target that has to be approved is not triggered: somebody starts its job."""
+    """A target that requires approval is not triggered: its job is started manually."""
     values = {
         "PENSTOCK_ENVIRONMENT": target.environment,
         "AWS_REGION": "((region))",
@@ -75,7 +75,7 @@ def _deploy(target: Target, passed: str) -> dict[str, Any]:
     get = {"get": REPOSITORY, "passed": [passed], "trigger": not target.approved}
     return {
         "name": _job_name(target),
-        # Two deploys never run at once, and none is broken off: the next one waits.
+        # Deploys never run concurrently and are not cancelled: the next one waits.
         "serial": True,
         "serial_groups": [_job_name(target)],
         "interruptible": False,
@@ -88,7 +88,7 @@ def _job_name(target: Target) -> str:
 
 
 def _task(steps: Sequence[Step], before: Sequence[str], values: Mapping[str, str]) -> dict[str, Any]:
-    """One task, for each has a container of its own, and what is set up can't be moved into another."""
+    """A single task, because each task has its own container, and the set-up cannot be moved into another."""
     scripts = [f"echo {shlex.quote(f'== {step.title}')}\n{step.script}" for step in steps]
     config = {
         "platform": "linux",

@@ -1,6 +1,7 @@
-"""The role that a pipeline takes on AWS: who may take it, and what it may do. It is made once, by hand, before there is any stack.
+"""The AWS role of a pipeline: its trust policy and its permissions. It is created once, manually, before any stack exists.
 
-Source: GitHub's documentation, "Configuring OpenID Connect in Amazon Web Services"; Concourse's, "The IDToken credential manager"; IAM User
+Source: GitHub's documentation, "Configuring OpenID Connect in Amazon Web Services"; Concourse's, "The IDToken credential manager"; IAM
+User
 Guide, "Creating a role for OpenID Connect federation".
 """
 
@@ -12,9 +13,9 @@ from penstock.infra.policies import Statement, allow, document
 
 GITHUB_ISSUER = "token.actions.githubusercontent.com"
 AUDIENCE = "sts.amazonaws.com"
-# Services whose resources belong to no region, or that are asked in another one.
+# Services whose resources have no region, or whose API is in another one.
 _GLOBAL = ("budgets", "iam", "s3", "sts")
-# What IAM calls the services that the provider calls otherwise.
+# IAM's names of services that the provider names differently.
 _PREFIXES = {"amp": ("aps",), "appautoscaling": ("application-autoscaling",), "kafka": ("kafka", "kafka-cluster"), "opensearch": ("es",)}
 _ROLE_ACTIONS = (
     "iam:AttachRolePolicy",
@@ -41,13 +42,13 @@ _SERVICE_ROLE_ACTIONS = ("iam:CreateServiceLinkedRole", "iam:DeleteServiceLinked
 
 
 def github_trust(account: str, partition: str, repository: str, environment: str) -> str:
-    """Who may take the role: jobs of one repository that run in the GitHub environment of this environment's name.
+    """The trust policy for GitHub: jobs of one repository that run in the GitHub environment with this environment's name.
 
     Args:
         account: its 12 digits.
-        partition: of AWS, as ``aws``.
+        partition: of AWS, such as ``aws``.
         repository: as ``owner/name``.
-        environment: of GitHub, which has reviewers where a deploy has to be approved.
+        environment: of GitHub, with reviewers if a deploy requires approval.
 
     Returns:
         The trust policy as JSON.
@@ -56,13 +57,13 @@ def github_trust(account: str, partition: str, repository: str, environment: str
 
 
 def concourse_trust(account: str, partition: str, issuer: str, subject: str) -> str:
-    """Who may take the role: a job of one pipeline.
+    """The trust policy for Concourse: a job of one pipeline.
 
     Args:
         account: its 12 digits.
         partition: of AWS.
-        issuer: the host of Concourse, as ``ci.example.com``.
-        subject: of the job's tokens, as ``main/penstock//deploy-production``.
+        issuer: the host of Concourse, such as ``ci.example.com``.
+        subject: of the job's tokens, such as ``main/penstock//deploy-production``.
 
     Returns:
         The trust policy as JSON.
@@ -71,13 +72,14 @@ def concourse_trust(account: str, partition: str, issuer: str, subject: str) -> 
 
 
 def permissions(environment: Environment, partition: str) -> str:
-    """What the role may do: all of the services that the stacks use, in the environment's region; of IAM, roles of this environment alone.
+    """The permissions policy: all services that the stacks use, in the environment's region; for IAM, only roles of this environment.
 
-    Who makes roles decides what they may do. A permissions boundary or a service control policy of the account is what holds the role
-    below that.
+    A principal that creates roles decides on their permissions. Only a permissions boundary or a service control policy of the account
+    limits it
+    further.
 
     Args:
-        environment: that is deployed.
+        environment: to be deployed.
         partition: of AWS.
 
     Returns:

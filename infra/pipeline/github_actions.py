@@ -9,7 +9,7 @@ from typing import Any
 
 from penstock.infra.pipeline.steps import CHECK, COST_FILE, DEPLOY, TARGETS, Step, Target
 
-# Each is pinned by the commit of the release beside it: a tag can be moved.
+# Each is pinned by the commit of the release noted next to it: a tag can be moved.
 ACTIONS = {
     "actions/checkout": ("08c6903cd8c0fde910a37f88322edcfb5dd907a8", "v5.0.0"),
     "actions/setup-python": ("e797f83bcb11b83ae66e0230d6156d7c80228e7c", "v6.0.0"),
@@ -18,16 +18,16 @@ ACTIONS = {
     "hashicorp/setup-terraform": ("b9cd54a3c349d3f38e8881555d616ced269862dd", "v3.1.2"),
     "aws-actions/configure-aws-credentials": ("a03048d87541d1d9fcf2ecf528a4a65ba9bd7838", "v5.0.0"),
 }
-# An environment's variables of GitHub's: the role to take, the region, and a runner that reaches the brokers and the API server.
+# Variables of a GitHub environment: the role to assume, the region, and a runner that reaches the brokers and the API server.
 ROLE, REGION = "${{ vars.PENSTOCK_ROLE_ARN }}", "${{ vars.AWS_REGION }}"
 CHECK_RUNNER = "ubuntu-24.04"
 DEPLOY_RUNNER = "${{ vars.PENSTOCK_RUNNER || 'ubuntu-24.04' }}"
-# A first deploy makes a cluster and brokers, which takes the better part of an hour; the role's session must last as long.
+# A first deploy creates a cluster and brokers, which takes most of an hour; the role's session must last as long.
 CHECK_MINUTES, DEPLOY_MINUTES = 60, 120
 
 
 def workflow() -> dict[str, Any]:
-    """The workflow. Its triggers stand under a key that YAML 1.1 would read as true, so that it has to be written in quotes."""
+    """The workflow. Its triggers are under a key that YAML 1.1 would read as true, so it must be quoted."""
     deploys: dict[str, Any] = {}
     needed = "check"
     for target in TARGETS:
@@ -36,7 +36,7 @@ def workflow() -> dict[str, Any]:
     return {
         "name": "penstock",
         "on": {"pull_request": {"branches": ["main"]}, "push": {"branches": ["main"]}},
-        # Nothing unless a job says so.
+        # None by default; a job declares its own.
         "permissions": {},
         "defaults": {"run": {"shell": "bash"}},
         "jobs": {"check": _check(), **deploys},
@@ -50,7 +50,7 @@ def _check() -> dict[str, Any]:
         "runs-on": CHECK_RUNNER,
         "timeout-minutes": CHECK_MINUTES,
         "permissions": {"contents": "read"},
-        # A newer change of the same branch ends the check of the older one.
+        # A newer commit of the same branch cancels the check of the older one.
         "concurrency": {"group": "penstock-check-${{ github.ref }}", "cancel-in-progress": True},
         "env": {"PENSTOCK_ENVIRONMENT": TARGETS[-1].environment, "PENSTOCK_BASE": base},
         "steps": [*_tools(), *(_step(step) for step in CHECK), summary],
@@ -58,7 +58,7 @@ def _check() -> dict[str, Any]:
 
 
 def _deploy(target: Target, needed: str) -> dict[str, Any]:
-    """GitHub asks the reviewers of an environment of its own before the job starts, where it has any: an approved target must have."""
+    """GitHub asks the reviewers of an environment before the job starts, if it has any: a target that requires approval must have some."""
     role = _uses(
         "aws-actions/configure-aws-credentials",
         **{"role-to-assume": ROLE, "aws-region": REGION, "role-duration-seconds": DEPLOY_MINUTES * 60, "mask-aws-account-id": True},
@@ -70,7 +70,7 @@ def _deploy(target: Target, needed: str) -> dict[str, Any]:
         "timeout-minutes": DEPLOY_MINUTES,
         "environment": target.environment,
         "permissions": {"contents": "read", "id-token": "write"},
-        # Two deploys never run at once, and none is broken off: the next one waits.
+        # Deploys never run concurrently and are not cancelled: the next one waits.
         "concurrency": {"group": f"penstock-deploy-{target.environment}", "cancel-in-progress": False},
         "env": {"PENSTOCK_ENVIRONMENT": target.environment, "PENSTOCK_IMAGE_TAG": "${{ github.sha }}"},
         "steps": [*_tools(), role, *(_step(step) for step in DEPLOY)],
@@ -82,7 +82,7 @@ def _job_name(target: Target) -> str:
 
 
 def _tools() -> list[dict[str, Any]]:
-    """What ./scripts/setup wants to find. The history is there for the cost difference, and the token is not left on the disk."""
+    """Prerequisites of ./scripts/setup. The full history is needed for the cost difference, and the token is not left on disk."""
     return [
         _uses("actions/checkout", **{"fetch-depth": 0, "persist-credentials": False}),
         _uses("actions/setup-python", **{"python-version": "3.11"}),

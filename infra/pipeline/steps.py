@@ -1,11 +1,11 @@
-"""What a pipeline does, in order, whichever tool runs it.
+"""The steps of a pipeline in order, independent of the tool that runs it.
 
-A step is a script for bash, run in the root of the checkout with ``set -euo pipefail``. It finds in its environment:
+A step is a bash script that runs in the root of the checkout with ``set -euo pipefail``. Its environment variables:
 
-    PENSTOCK_ENVIRONMENT   the environment that is checked or deployed
+    PENSTOCK_ENVIRONMENT   the environment to check or deploy
     PENSTOCK_BASE          the commit before the change, for the cost difference
     PENSTOCK_IMAGE_TAG     the tag of the jobs' image: the commit that it is built from
-    AWS_REGION             and credentials of AWS; neither where a change is only checked
+    AWS_REGION             and AWS credentials; neither is set when a change is only checked
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from dataclasses import dataclass
 
 SPECS = "jobs/specs/*.yaml"
 PENSTOCK = ".venv/bin/penstock"
-# What a check leaves for people: the cost difference as Markdown.
+# Output of a check for people: the cost difference as Markdown.
 COST_FILE = ".penstock/cost.md"
 SPECS_BEFORE = ".penstock/before"
 FOUNDATION_FILE = ".penstock/foundation.json"
@@ -26,7 +26,7 @@ class Step:
     """A step.
 
     Args:
-        name: of which a job has one.
+        name: unique in a job.
         title: for people.
         script: for bash.
     """
@@ -42,19 +42,19 @@ class Target:
 
     Args:
         environment: its name.
-        approved: whether somebody has to say so before.
+        approved: whether a deploy requires manual approval.
     """
 
     environment: str
     approved: bool
 
 
-# In the order in which a change reaches them.
+# In the order in which a change is deployed to them.
 TARGETS = (Target("dev", approved=False), Target("production", approved=True))
 
 _SETUP = Step("setup", "Set up", "./scripts/setup")
 
-# Without AWS and without credentials: it runs for anybody's change. It is done for the last target, the one that a change is made for.
+# Runs without AWS and credentials, for any contributor's change. Checks the last target, which the change is ultimately made for.
 CHECK = (
     _SETUP,
     Step("lint", "Lint the specs", f'{PENSTOCK} lint {SPECS} --environment "$PENSTOCK_ENVIRONMENT"'),
@@ -65,7 +65,7 @@ CHECK = (
         f"""\
 mkdir -p {SPECS_BEFORE}
 : > {COST_FILE}
-# A push that began a branch, or wrote it anew, names a commit before it that is not there.
+# After a push that created or rewrote a branch, the commit before it does not exist.
 base=$(git rev-parse --verify --quiet "$PENSTOCK_BASE^{{commit}}" || git rev-parse HEAD^1)
 for spec in $(git diff --name-only --diff-filter=M "$base" -- '{SPECS}'); do
   before={SPECS_BEFORE}/$(basename "$spec")
@@ -78,7 +78,7 @@ done""",
     Step("scan", "Scan", f'{PENSTOCK} scan "$PENSTOCK_ENVIRONMENT"'),
 )
 
-# The registry and the brokers come first, for a job needs its image and its topics before its driver starts; then all that is left.
+# First the registry and the brokers, because a job needs its image and its topics before its driver starts; then everything else.
 DEPLOY = (
     _SETUP,
     Step("state", "Terraform's state", f'{PENSTOCK} bootstrap "$PENSTOCK_ENVIRONMENT"'),
@@ -93,9 +93,9 @@ DEPLOY = (
         f"""\
 url=$(.venv/bin/python -c "{REPOSITORY_URL}")
 aws ecr get-login-password | docker login --username AWS --password-stdin "${{url%%/*}}"
-# Tags never change: one that is there is this commit's, of a run that ended later on.
+# Tags are immutable: an existing one is this commit's, pushed by an earlier run that failed later.
 if ! docker manifest inspect "$url:$PENSTOCK_IMAGE_TAG" > /dev/null; then
-  # For both kinds of nodes; the emulation of the other one is the builder's.
+  # For both architectures; the builder emulates the foreign one.
   docker run --privileged --rm tonistiigi/binfmt:qemu-v9.2.2 --install arm64,amd64
   docker buildx create --use --name penstock 2> /dev/null || docker buildx use penstock
   rm -rf build dist/penstock_kit-*.whl

@@ -10,13 +10,11 @@ import yaml
 from penstock.infra.pipeline import concourse, github_actions
 
 FOLDER = Path(__file__).parent
-_HEAD = (
-    "# Written by `python -m penstock.infra.pipeline` from infra/pipeline/*.py, where it is changed; docs/pipeline.md says what it needs.\n"
-)
+_HEAD = "# Written by `python -m penstock.infra.pipeline` from infra/pipeline/*.py: edit those. Prerequisites: docs/pipeline.md.\n"
 
 
 class _Dumper(yaml.SafeDumper):
-    """Scripts stand as blocks, and nothing is written as an alias."""
+    """Scripts are written as block scalars, and YAML aliases are not used."""
 
     def ignore_aliases(self, data: Any) -> bool:
         return True
@@ -42,7 +40,7 @@ def _yaml(document: dict[str, Any]) -> str:
 
 
 def _with_versions(text: str) -> str:
-    """The release beside each commit: tools that raise versions read it there, and so do people."""
+    """The release next to each commit: read by dependency-update tools and by people."""
     for action, (commit, version) in github_actions.ACTIONS.items():
         text = text.replace(f"{action}@{commit}\n", f"{action}@{commit} # {version}\n")
     return text

@@ -1,1 +1,1 @@
-"""One stack a module, each with one side: AWS, or Kubernetes (charts)."""
+"""One stack per module, either of AWS resources or of Helm releases on Kubernetes (charts)."""

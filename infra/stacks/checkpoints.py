@@ -1,4 +1,4 @@
-"""The checkpoints stack: the buckets that hold what a job must not lose."""
+"""The checkpoints stack: the buckets of data that jobs must not lose."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ from penstock.infra.policies import Statement, allow_service
 from penstock.infra.short_names import shortened
 
 STACK = "checkpoints"
-# Spark deletes old files of a checkpoint by itself; a version of one is kept this long against a delete that was a mistake.
+# Spark deletes old files of a checkpoint; deleted versions are kept this long, in case of accidental deletion.
 EXPIRE_OLD_CHECKPOINTS_AFTER_DAYS = 14
-# Long enough to see who read what before an incident was noticed.
+# Long enough to investigate accesses before an incident was noticed.
 EXPIRE_ACCESS_LOGS_AFTER_DAYS = 365
 # Source: Amazon S3 User Guide, "General purpose bucket naming rules".
 MAX_BUCKET_NAME = 63
@@ -27,7 +27,7 @@ LOG_DELIVERY_SERVICE = "logging.s3.amazonaws.com"
 
 @dataclass(frozen=True)
 class CheckpointsOutputs:
-    """What other stacks take from this one: names and ARNs, as tokens that Terraform resolves.
+    """Outputs for other stacks: names and ARNs, as tokens that Terraform resolves.
 
     Args:
         checkpoints_bucket: its name.
@@ -49,7 +49,7 @@ class CheckpointsStack(AwsStack):
 
     Args:
         scope: the app.
-        environment: whose buckets they are.
+        environment: the environment of the stack.
     """
 
     def __init__(self, scope: Construct, environment: Environment) -> None:
@@ -78,7 +78,7 @@ class CheckpointsStack(AwsStack):
         self.export(self.outputs)
 
     def _access_logs(self, environment: Environment) -> PrivateBucket:
-        """S3 delivers access logs to buckets with S3's own key only."""
+        """S3 delivers access logs only to buckets with S3's own key."""
         spec = environment.spec
         name = access_logs_bucket(environment)
         return PrivateBucket(
@@ -94,10 +94,10 @@ class CheckpointsStack(AwsStack):
 
 
 def access_logs_bucket(environment: Environment) -> str:
-    """The name of the bucket of access logs: the environment's own, or one that no other account and region has.
+    """The name of the bucket of access logs: the environment's own, or one that is unique per account and region.
 
     Args:
-        environment: whose it is.
+        environment: the environment of the stack.
     """
     spec = environment.spec
     return spec.buckets.access_logs or shortened(f"penstock-logs-{environment.name}-{spec.account}-{spec.region}", MAX_BUCKET_NAME)

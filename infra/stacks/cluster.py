@@ -1,4 +1,4 @@
-"""The cluster stack: EKS, who may reach and administrate it, its add-ons and the nodes of its own pods."""
+"""The cluster stack: EKS, access to it and its administrators, its add-ons and the nodes of its system pods."""
 
 from __future__ import annotations
 
@@ -25,27 +25,26 @@ EKS_SERVICE = "eks.amazonaws.com"
 CLUSTER_POLICY = "AmazonEKSClusterPolicy"
 # Source: Amazon EKS User Guide, "Send control plane logs to CloudWatch Logs".
 LOG_TYPES = ("api", "audit", "authenticator", "controllerManager", "scheduler")
-# What EKS does with the key of the cluster's secrets. Source: Amazon EKS User Guide, "Enabling secret encryption".
+# EKS's actions on the key of the cluster's secrets. Source: Amazon EKS User Guide, "Enabling secret encryption".
 SECRETS_ACTIONS = ("kms:Encrypt", "kms:Decrypt", "kms:ListGrants", "kms:DescribeKey")
 # Source: Amazon EKS User Guide, "Review access policy permissions".
 ADMIN_POLICY = "eks::aws:cluster-access-policy/AmazonEKSClusterAdminPolicy"
 TOKEN_AUDIENCE = "sts.amazonaws.com"
 SYSTEM_NAMESPACE = "kube-system"
-# A node is ready only with these, so they come before it; the others have pods that wait for a node, and come after.
+# A node becomes ready only with these, so they are installed before it; the others have pods that wait for a node, and follow after.
 NODE_ADD_ONS: tuple[AddOn, ...] = ("vpc-cni", "kube-proxy", "eks-pod-identity-agent")
 POD_ADD_ONS: tuple[AddOn, ...] = ("coredns", "aws-ebs-csi-driver")
-# Add-ons whose pods call AWS: their service account, and the managed policy that AWS wrote for them. Source: Amazon EKS User Guide, "AWS
-# add-ons".
+# Add-ons whose pods call AWS: their service account and AWS's managed policy for them. Source: Amazon EKS User Guide, "AWS add-ons".
 ADD_ON_ROLES: dict[AddOn, tuple[str, str]] = {
     "vpc-cni": ("aws-node", "AmazonEKS_CNI_Policy"),
     "aws-ebs-csi-driver": ("ebs-csi-controller-sa", "service-role/AmazonEBSCSIDriverPolicy"),
 }
-# Without this a NetworkPolicy is written down and not held. Source: Amazon EKS User Guide, "Limit Pod traffic with network policies".
+# Without this, NetworkPolicies are accepted but not enforced. Source: Amazon EKS User Guide, "Limit Pod traffic with network policies".
 ADD_ON_VALUES: dict[AddOn, dict[str, str]] = {"vpc-cni": {"enableNetworkPolicy": "true"}}
 
 
 class Network(Protocol):
-    """What of the network stack's outputs this stack needs."""
+    """The outputs of the network stack that this stack uses."""
 
     @property
     def vpc_id(self) -> str:
@@ -57,12 +56,12 @@ class Network(Protocol):
 
     @property
     def private_subnet_ids(self) -> tuple[str, ...]:
-        """One a zone."""
+        """One per zone."""
 
 
 @dataclass(frozen=True)
 class ClusterOutputs:
-    """What other stacks take from this one.
+    """Outputs for other stacks.
 
     Args:
         cluster_name: of the EKS cluster.
@@ -72,7 +71,7 @@ class ClusterOutputs:
         cluster_security_group_id: the group of the control plane and of every node.
         oidc_issuer: URL of the issuer of its service accounts' tokens.
         oidc_provider_arn: of the same, for IAM.
-        configure_kubectl: the command that lets kubectl reach it.
+        configure_kubectl: the command that configures kubectl for it.
     """
 
     cluster_name: str
@@ -86,12 +85,14 @@ class ClusterOutputs:
 
 
 class ClusterStack(AwsStack):
-    """An EKS cluster that is reached from within the network and administrated by those that the environment names, and nobody else.
+    """An EKS cluster, reachable only from within the network, unless the environment allows more, and administrated only by the principals
+    that
+    the environment names.
 
     Args:
         scope: the app.
-        environment: whose cluster it is; it has one.
-        network: where it goes.
+        environment: the environment of the stack, with a cluster.
+        network: of the cluster.
     """
 
     def __init__(self, scope: Construct, environment: Environment, network: Network) -> None:
@@ -111,7 +112,7 @@ class ClusterStack(AwsStack):
         self.export(self.outputs)
 
     def _cluster(self, network: Network) -> Any:
-        """The control plane, with its log group made before it: EKS would make one without a key, and keep its content for ever."""
+        """The control plane, with its log group created first: EKS would create one without a key and with unlimited retention."""
         name = self.environment.prefix
         logs = f"/aws/eks/{name}/cluster"
         service = logs_service(self.environment, self._dns_suffix, log_group_arn(self.environment, self._partition, logs))
@@ -134,20 +135,20 @@ class ClusterStack(AwsStack):
                 endpoint_public_access=bool(public),
                 public_access_cidrs=public or None,
             ),
-            # Whoever makes the cluster would else administrate it for ever, and stand in no document.
+            # Otherwise the principal that creates the cluster would stay its administrator forever, without being in any document.
             access_config=module.EksClusterAccessConfig(authentication_mode="API", bootstrap_cluster_creator_admin_permissions=False),
             encryption_config=module.EksClusterEncryptionConfig(
                 provider=module.EksClusterEncryptionConfigProvider(key_arn=key.arn), resources=["secrets"]
             ),
             enabled_cluster_log_types=list(LOG_TYPES),
             upgrade_policy=module.EksClusterUpgradePolicy(support_type="EXTENDED" if self._eks.extended_support else "STANDARD"),
-            # The add-ons below are EKS's own; without this each would find one of Kubernetes' in its place.
+            # The add-ons below are EKS's own; without this, each would conflict with a self-managed one.
             bootstrap_self_managed_addons=False,
             depends_on=[group, *role.policies],
         )
 
     def _cluster_role(self, key_arn: str) -> Role:
-        """What EKS does in the account for this cluster. Source: Amazon EKS User Guide, "Cross-service confused deputy prevention"."""
+        """The role that EKS assumes for this cluster. Source: Amazon EKS User Guide, "Cross-service confused deputy prevention"."""
         spec, name = self.environment.spec, self.environment.prefix
         arn = f"arn:{self._partition}:eks:{spec.region}:{spec.account}:cluster/{name}"
         condition = {"StringEquals": {"aws:SourceAccount": spec.account}, "ArnLike": {"aws:SourceArn": arn}}
@@ -161,7 +162,7 @@ class ClusterStack(AwsStack):
         )
 
     def _api_group(self, network: Network) -> str:
-        """Who reaches the API server beside the nodes: the VPC and what is said to lie behind it. No node has this group."""
+        """Access to the API server in addition to the nodes: the VPC and the configured private ranges. No node has this group."""
         name = f"{self.environment.prefix}-api"
         group = aws.security_group.SecurityGroup(
             self, "api", name=name, description="The API server of the EKS cluster", vpc_id=network.vpc_id, tags={"Name": name}
@@ -211,7 +212,7 @@ class ClusterStack(AwsStack):
             self._add_on(name, [nodes.group])
 
     def _add_on(self, name: AddOn, after: Sequence[Any]) -> Any:
-        """An add-on as EKS runs it; what was changed of it in the cluster by hand is put back."""
+        """An EKS add-on; manual changes to it in the cluster are overwritten."""
         values = ADD_ON_VALUES.get(name)
         identity = [self._add_on_identity(name)] if name in ADD_ON_ROLES else []
         return aws.eks_addon.EksAddon(
@@ -227,7 +228,7 @@ class ClusterStack(AwsStack):
         )
 
     def _add_on_identity(self, name: AddOn) -> Any:
-        """The role of an add-on's pods, which is no other pod's."""
+        """The role of an add-on's pods, not shared with other pods."""
         account, policy = ADD_ON_ROLES[name]
         role = Role(
             self,
@@ -255,7 +256,7 @@ class ClusterStack(AwsStack):
         module = aws.iam_openid_connect_provider
         oidc = module.IamOpenidConnectProvider(self, "oidc", url=issuer, client_id_list=[TOKEN_AUDIENCE])
         group = cluster.vpc_config.cluster_security_group_id
-        # Karpenter gives its nodes the group with this tag, and refuses two.
+        # Karpenter assigns its nodes the group with this tag, and rejects two.
         aws.ec2_tag.Ec2Tag(self, "discovery", resource_id=group, key=DISCOVERY_TAG, value=self.environment.prefix)
         return ClusterOutputs(
             cluster_name=cluster.name,
@@ -270,5 +271,5 @@ class ClusterStack(AwsStack):
 
 
 def _from(cidr: str) -> str:
-    """A construct's id that says whom it is about, so that one more or less moves no other."""
+    """A construct's id that names its subject, so that adding or removing one does not move others."""
     return "api-from-" + cidr.replace(":", "_").replace(".", "-").replace("/", "-")

@@ -1,4 +1,4 @@
-"""The jobs stack: what each job may do on AWS."""
+"""The jobs stack: the permissions of each job on AWS."""
 
 from __future__ import annotations
 
@@ -26,52 +26,52 @@ _COMPONENTS: tuple[Component, ...] = ("driver", "executor")
 
 
 class Checkpoints(Protocol):
-    """What of the checkpoints stack's outputs this stack needs."""
+    """The outputs of the checkpoints stack that this stack uses."""
 
     @property
     def checkpoints_bucket_arn(self) -> str:
-        """Of the bucket of the checkpoints."""
+        """ARN of the bucket of the checkpoints."""
 
     @property
     def output_bucket_arn(self) -> str:
-        """Of the bucket of the output."""
+        """ARN of the bucket of the output."""
 
     @property
     def key_arn(self) -> str:
-        """Of the KMS key of both."""
+        """ARN of the KMS key of both."""
 
 
 class Kafka(Protocol):
-    """What of the kafka stack's outputs this stack needs."""
+    """The outputs of the kafka stack that this stack uses."""
 
     @property
     def cluster_arn(self) -> str | None:
-        """Of the MSK cluster; None: the brokers are not the stacks'."""
+        """ARN of the MSK cluster; None: the brokers are not part of the stacks."""
 
     @property
     def security_group_id(self) -> str | None:
-        """Of the brokers; None: likewise."""
+        """Security group of the brokers; None: the brokers are not part of the stacks."""
 
     @property
     def security(self) -> Literal["iam", "tls", "plaintext"]:
-        """How clients talk to them."""
+        """The security protocol of the brokers' clients."""
 
 
 class Cluster(Protocol):
-    """What of the cluster stack's outputs this stack needs."""
+    """The outputs of the cluster stack that this stack uses."""
 
     @property
     def cluster_name(self) -> str:
-        """Of the EKS cluster."""
+        """Name of the EKS cluster."""
 
     @property
     def cluster_security_group_id(self) -> str:
-        """Of its nodes and pods."""
+        """Security group of its nodes and pods."""
 
 
 @dataclass(frozen=True)
 class JobsOutputs:
-    """What other stacks take from this one.
+    """Outputs for other stacks.
 
     Args:
         role_arns: job -> the role of its pods.
@@ -81,18 +81,18 @@ class JobsOutputs:
 
 
 class JobsStack(AwsStack):
-    """A role for each job, for the pods of its two service accounts and no others; and the brokers open to the cluster.
+    """A role for each job, for the pods of its two service accounts and no others; and the cluster's access to the brokers.
 
     Args:
         scope: the app.
-        environment: whose jobs they are.
+        environment: the environment of the stack.
         plans: of the jobs.
-        checkpoints: where they keep and write.
-        kafka: what they read.
-        cluster: where they run.
+        checkpoints: buckets of the jobs.
+        kafka: brokers of the jobs.
+        cluster: of the jobs.
 
     Raises:
-        PenstockError: INF-051, INF-070 and INF-071; several come as `Faults`.
+        PenstockError: INF-051, INF-070 and INF-071; several are raised as `Faults`.
     """
 
     def __init__(

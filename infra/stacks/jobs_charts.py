@@ -1,4 +1,4 @@
-"""The jobs-charts stack: the jobs themselves, a release each."""
+"""The jobs-charts stack: the jobs themselves, one release each."""
 
 from __future__ import annotations
 
@@ -28,12 +28,12 @@ from penstock.jobs.spec.avro_schemas import avro_schemas
 from penstock.sizing.errors import PenstockError, raise_all
 
 STACK = "jobs-charts"
-# Of the job's state. A new one begins where a job starts anew.
+# Of the job's state. A job that restarts without state begins a new one.
 FIRST_GENERATION = 1
 
 
 class Checkpoints(Protocol):
-    """What of the checkpoints stack's outputs this stack needs."""
+    """The outputs of the checkpoints stack that this stack uses."""
 
     @property
     def checkpoints_bucket(self) -> str:
@@ -45,19 +45,19 @@ class Checkpoints(Protocol):
 
 
 class Kafka(Protocol):
-    """What of the kafka stack's outputs this stack needs."""
+    """The outputs of the kafka stack that this stack uses."""
 
     @property
     def bootstrap_brokers(self) -> str:
-        """``host:port``, several with commas."""
+        """``host:port``, comma-separated."""
 
     @property
     def security(self) -> Literal["iam", "tls", "plaintext"]:
-        """How clients talk to them."""
+        """The security protocol of the brokers' clients."""
 
 
 class Registry(Protocol):
-    """What of the registry stack's outputs this stack needs."""
+    """The outputs of the registry stack that this stack uses."""
 
     @property
     def repository_url(self) -> str:
@@ -65,7 +65,7 @@ class Registry(Protocol):
 
 
 class Jobs(Protocol):
-    """What of the jobs stack's outputs this stack needs."""
+    """The outputs of the jobs stack that this stack uses."""
 
     @property
     def role_arns(self) -> Mapping[str, str]:
@@ -73,20 +73,20 @@ class Jobs(Protocol):
 
 
 class JobsChartsStack(ChartsStack):
-    """Each job with its namespace, in a release of its own: one that fails to start leaves the others alone.
+    """Each job with its namespace, in its own release: one that fails to start does not affect the others.
 
     Args:
         scope: the app.
-        environment: whose jobs they are; it has a cluster.
+        environment: the environment of the stack, with a cluster.
         plans: of the jobs.
-        cluster: where the releases go.
-        checkpoints: where the jobs keep and write.
-        kafka: what they read.
-        registry: where their image is.
-        jobs: what they may do.
+        cluster: target of the releases.
+        checkpoints: buckets of the jobs.
+        kafka: brokers of the jobs.
+        registry: of their image.
+        jobs: their roles.
 
     Raises:
-        PenstockError: INF-050, INF-052, INF-070 and INF-071; several come as `Faults`.
+        PenstockError: INF-050, INF-052, INF-070 and INF-071; several are raised as `Faults`.
     """
 
     def __init__(
@@ -109,18 +109,18 @@ class JobsChartsStack(ChartsStack):
         owned, manifests = (deployment_conf, operated_manifests) if spec.eks.spark_operator else (owned_conf, job_manifests)
         raise_all(fault for plan, job in zip(plans.jobs, deployed, strict=True) for fault in setting_faults(plan, owned(job)))
         for job in deployed:
-            # The driver that runs has its time to stop before the next one may start.
+            # The running driver gets its time to stop before the next one may start.
             timeout_s = DEFAULT_TIMEOUT_S + stop_s(job)
             name = job.namespace
             LocalChart(self, name, name=name, namespace=RELEASES_NAMESPACE, manifests=manifests(job), timeout_s=timeout_s)
 
 
 def setting_faults(plan: JobPlan, owned: Mapping[str, str]) -> list[PenstockError]:
-    """INF-052 for each setting of a spec that the deployment gives, and gives another value.
+    """INF-052 for each setting of a spec to which the deployment gives another value.
 
     Args:
         plan: the job.
-        owned: what the deployment gives.
+        owned: settings of the deployment.
     """
     faults: list[PenstockError] = []
     for key, value in owned.items():
@@ -138,8 +138,8 @@ def broker_ports(environment: Environment, security: Literal["iam", "tls", "plai
     """The ports that the brokers listen on, sorted.
 
     Args:
-        environment: whose brokers they are; external ones are named there.
-        security: how clients talk to them.
+        environment: the environment of the brokers; external ones are configured there.
+        security: protocol of their clients.
     """
     kafka = environment.spec.kafka
     if kafka is not None and kafka.bootstrap_servers:

@@ -1,4 +1,4 @@
-"""The Kafka stack: MSK for the environment's jobs, reached over TLS by those alone that AWS knows, or the address of brokers elsewhere."""
+"""The Kafka stack: MSK for the environment's jobs, with IAM authentication over TLS, or the address of external brokers."""
 
 from __future__ import annotations
 
@@ -24,23 +24,23 @@ from penstock.infra.stacks.network import NetworkOutputs
 IAM_PORT = 9098
 
 STACK = "kafka"
-# KRaft, for a cluster that begins with ZooKeeper stays with it, and Kafka 4 has none. Express names its versions without.
+# KRaft, because a cluster created with ZooKeeper keeps it, and Kafka 4 does not support it. Express versions have no such suffix.
 KAFKA_VERSION, EXPRESS_KAFKA_VERSION = "3.9.x.kraft", "3.9.x"
-# Source: Amazon MSK Developer Guide, "Auto-scaling policy details": 50 to 60 % recommended, 10 to 80 % taken.
+# Source: Amazon MSK Developer Guide, "Auto-scaling policy details": 50 to 60 % recommended, 10 to 80 % accepted.
 GROW_STORAGE_AT_PERCENT = 60
-# Where volumes have grown beyond their start, that is no difference.
+# Volumes that have grown beyond their initial size are not a difference.
 GROWN_STORAGE = "broker_node_group_info[0].storage_info[0].ebs_storage_info[0].volume_size"
 
 
 @dataclass(frozen=True)
 class KafkaOutputs:
-    """What other stacks take from this one.
+    """Outputs for other stacks.
 
     Args:
-        cluster_arn: of the MSK cluster; None: brokers elsewhere.
-        cluster_name: likewise.
-        bootstrap_brokers: what clients are given: ``host:port``, several with commas.
-        security_group_id: of the brokers, without a rule: who uses them opens it; None: brokers elsewhere.
+        cluster_arn: of the MSK cluster; None: external brokers.
+        cluster_name: of the MSK cluster; None: external brokers.
+        bootstrap_brokers: for clients: ``host:port``, comma-separated.
+        security_group_id: of the brokers, without rules, which their users add; None: external brokers.
         security: ``iam``, ``tls`` or ``plaintext``.
     """
 
@@ -56,19 +56,19 @@ class KafkaStack(AwsStack):
 
     Args:
         scope: the app.
-        environment: whose they are; it has a network.
-        network: where they are.
-        plans: of its jobs, which say how many and of which type.
+        environment: the environment of the stack, with a network.
+        network: of the brokers.
+        plans: of its jobs, which determine number and type of the brokers.
 
     Raises:
-        PenstockError: INF-043 where the environment names no brokers; INF-040, INF-041, SIZ-040 or SIZ-042 where MSK has none such.
+        PenstockError: INF-043 if the environment has no brokers; INF-040, INF-041, SIZ-040 or SIZ-042 if MSK does not offer them.
     """
 
     def __init__(self, scope: Construct, environment: Environment, network: NetworkOutputs, plans: EnvironmentPlans) -> None:
         super().__init__(scope, STACK, environment)
         kafka = environment.spec.kafka
         if kafka is None:
-            # Brokers that nobody asked for would be on somebody's bill.
+            # Brokers that were not requested would still be billed.
             need = "the Kafka brokers of the jobs: kind: standard, express, serverless, or external with bootstrapServers"
             raise environment.locate(BrokersUnknown(need=need, fix="add kafka to the environment"), "spec", "kafka")
         self._kafka = kafka
@@ -80,11 +80,11 @@ class KafkaStack(AwsStack):
         else:
             self.outputs = self._provisioned(broker_plan(environment, kafka, plans))
         self.export(self.outputs)
-        # `penstock topics` makes them; here a change of their partitions is seen in a diff.
+        # `penstock topics` creates them; this output shows changes of their partitions in a diff.
         TerraformOutput(self, "topics", value=partitions(plans))
 
     def _security_group(self) -> str:
-        """The brokers' group: open to those who look after the topics, which are there before the jobs; the jobs' stack adds them."""
+        """The brokers' security group: open to clients that manage topics, which exist before the jobs; the jobs stack adds the jobs."""
         group = aws.security_group.SecurityGroup(
             self,
             "brokers",
@@ -151,7 +151,7 @@ class KafkaStack(AwsStack):
         return self._outputs(cluster, group)
 
     def _logs(self) -> tuple[str, str]:
-        """The key for the brokers' volumes and logs, and the group of the logs."""
+        """The key for the brokers' volumes and logs, and the log group."""
         name = f"/{self.environment.prefix}/kafka"
         partition = aws.data_aws_partition.DataAwsPartition(self, "partition")
         arn = log_group_arn(self.environment, partition.partition, name)
@@ -185,14 +185,14 @@ class KafkaStack(AwsStack):
         return info(arn=configuration.arn, revision=configuration.latest_revision)
 
     def _grow_storage(self, cluster_arn: str, max_storage_gib: int) -> None:
-        """Volumes grow when they are full to a share; they never shrink."""
+        """Volumes grow when their usage reaches a share; they never shrink."""
         target = aws.appautoscaling_target.AppautoscalingTarget(
             self,
             "storage",
             service_namespace="kafka",
             scalable_dimension="kafka:broker-storage:VolumeSize",
             resource_id=cluster_arn,
-            # Source: Amazon MSK Developer Guide, "Set up automatic scaling using the CLI": 1 is what it takes.
+            # Source: Amazon MSK Developer Guide, "Set up automatic scaling using the CLI": the minimum must be 1.
             min_capacity=1,
             max_capacity=max_storage_gib,
         )
@@ -250,7 +250,7 @@ def _encrypted(key_arn: str) -> Any:
 
 
 def _metrics() -> Any:
-    """Both exporters. Who scrapes them opens their ports, 11001 and 11002, for itself."""
+    """Both exporters. Their clients open the ports 11001 and 11002 themselves."""
     module = aws.msk_cluster
     prometheus = module.MskClusterOpenMonitoringPrometheus(
         jmx_exporter=module.MskClusterOpenMonitoringPrometheusJmxExporter(enabled_in_broker=True),

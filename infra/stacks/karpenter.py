@@ -1,4 +1,4 @@
-"""The karpenter stack: what Karpenter needs on AWS. The controller itself comes with the karpenter-charts stack."""
+"""The karpenter stack: Karpenter's AWS resources. The controller itself is in the karpenter-charts stack."""
 
 from __future__ import annotations
 
@@ -19,37 +19,37 @@ from penstock.infra.policies import document, trust
 STACK = "karpenter"
 NAMESPACE = "kube-system"
 SERVICE_ACCOUNT = "karpenter"
-# Source: the template of karpenter-provider-aws v1.14.1. A warning is of no use once its machine is gone, 2 minutes later at the most.
+# Source: the template of karpenter-provider-aws v1.14.1. A warning is useless once its instance is gone, after 2 minutes at most.
 QUEUE_RETENTION_S = 300
 SPOT_SERVICE = "spot.amazonaws.com"
 
 
 def isolated(environment: Environment) -> bool:
-    """Whether the nodes, and Karpenter on them, reach nothing of AWS but what has an endpoint in the VPC: IAM and the prices have none.
+    """Whether the nodes, and Karpenter on them, only reach AWS services with an endpoint in the VPC: IAM and the price list have none.
 
     Args:
-        environment: whose network it is.
+        environment: the environment of the network.
     """
     network = environment.spec.network
     return network is not None and network.nat_gateways == 0
 
 
 class Cluster(Protocol):
-    """What of the cluster stack's outputs this stack needs."""
+    """The outputs of the cluster stack that this stack uses."""
 
     @property
     def cluster_name(self) -> str:
-        """Of the EKS cluster."""
+        """Name of the EKS cluster."""
 
 
 @dataclass(frozen=True)
 class KarpenterOutputs:
-    """What other stacks take from this one.
+    """Outputs for other stacks.
 
     Args:
         interruption_queue: name of the queue that the controller reads.
-        controller_role_arn: the role that its pods take.
-        node_role_name: the role of the machines that it makes.
+        controller_role_arn: the role that its pods assume.
+        node_role_name: the role of the instances that it launches.
     """
 
     interruption_queue: str
@@ -58,11 +58,11 @@ class KarpenterOutputs:
 
 
 class KarpenterStack(AwsStack):
-    """The roles of Karpenter's controller and of its nodes, the queue of interruptions and the rules that fill it.
+    """The roles of Karpenter's controller and of its nodes, the interruption queue and the rules that send to it.
 
     Args:
         scope: the app.
-        environment: whose cluster it is.
+        environment: the environment of the stack.
         cluster: the cluster.
     """
 
@@ -81,18 +81,18 @@ class KarpenterStack(AwsStack):
         self.export(self.outputs)
 
     def _node_role(self, ec2_service: str, cluster: Cluster) -> Role:
-        """The machines' role, and its entry into the cluster as a Linux node's, no more."""
+        """The instances' role, and its access entry, of the type for Linux nodes only."""
         managed = [f"arn:{self._partition}:iam::aws:policy/{name}" for name in NODE_POLICIES]
         role = Role(self, "node", name=f"{self.environment.prefix}-karpenter-node", trusted=trust(ec2_service), managed=managed)
         entry = aws.eks_access_entry.EksAccessEntry
         entry(self, "node-entry", cluster_name=cluster.cluster_name, principal_arn=role.arn, type="EC2_LINUX")
         if isolated(self.environment):
-            # Karpenter makes a profile for the role by itself, where it reaches IAM; this one it is told by name, which is the role's.
+            # Karpenter creates an instance profile for the role if it reaches IAM; otherwise it uses this one, named like the role.
             aws.iam_instance_profile.IamInstanceProfile(self, "node-profile", name=role.name, role=role.name)
         return role
 
     def _queue(self) -> tuple[str, str]:
-        """The queue's name and ARN. Its messages name machines of the account, so that SQS's own key is enough for them."""
+        """The queue's name and ARN. Its messages only contain instance ids of the account, so SQS's own key is sufficient."""
         queue = aws.sqs_queue.SqsQueue(
             self,
             "interruptions",
@@ -116,7 +116,7 @@ class KarpenterStack(AwsStack):
         return f"{self.environment.prefix}-{kind}"
 
     def _controller_role(self, node_role_arn: str, queue_arn: str, cluster: Cluster) -> Role:
-        """The controller's role, for the pods of its service account alone."""
+        """The controller's role, only for the pods of its service account."""
         role = Role(
             self,
             "controller",
@@ -136,7 +136,9 @@ class KarpenterStack(AwsStack):
         return role
 
     def _spot_role(self) -> None:
-        """The role by which EC2 starts spot machines. An account has one at the most, so that two environments can't both make it."""
+        """The service-linked role with which EC2 launches spot instances. An account has at most one, so two environments cannot both
+        create it.
+        """
         nodes = self.environment.spec.nodes
         if nodes is not None and nodes.spot_service_role == "create":
             aws.iam_service_linked_role.IamServiceLinkedRole(self, "spot", aws_service_name=SPOT_SERVICE)

@@ -1,4 +1,4 @@
-"""The karpenter-charts stack: Karpenter's controller, and the pools from which it starts nodes."""
+"""The karpenter-charts stack: Karpenter's controller and its NodePools."""
 
 from __future__ import annotations
 
@@ -24,12 +24,12 @@ from penstock.infra.stacks.karpenter import NAMESPACE, isolated
 
 STACK = "karpenter-charts"
 REPOSITORY = "oci://public.ecr.aws/karpenter"
-# The deletion of a pool waits until its nodes are drained and gone.
+# The deletion of a pool waits until its nodes are drained and terminated.
 POOLS_TIMEOUT_S = 1800
 
 
 class Karpenter(Protocol):
-    """What of the karpenter stack's outputs this stack needs."""
+    """The outputs of the karpenter stack that this stack uses."""
 
     @property
     def interruption_queue(self) -> str:
@@ -37,23 +37,23 @@ class Karpenter(Protocol):
 
     @property
     def node_role_name(self) -> str:
-        """The role of the machines that it makes."""
+        """The role of the instances that it launches."""
 
 
 class KarpenterChartsStack(ChartsStack):
     """Three releases, one after another: Karpenter's CRDs, its controller, and the NodePools with their EC2NodeClass.
 
-    The CRDs have a chart of their own, for Helm never changes those that a chart carries beside its templates.
+    The CRDs have a separate chart, because Helm never updates CRDs that are part of a chart with templates.
 
     Args:
         scope: the app.
-        environment: whose nodes they are; it has a cluster.
-        plans: of its jobs: they decide on the limits of pools that have none.
-        cluster: where the releases go.
-        karpenter: the AWS side.
+        environment: the environment of the stack, with a cluster.
+        plans: of its jobs, from which missing limits of pools are derived.
+        cluster: target of the releases.
+        karpenter: its AWS resources.
 
     Raises:
-        PenstockError: INF-030 and INF-031; several come as `Faults`.
+        PenstockError: INF-030 and INF-031; several are raised as `Faults`.
     """
 
     def __init__(self, scope: Construct, environment: Environment, plans: EnvironmentPlans, cluster: Cluster, karpenter: Karpenter) -> None:
@@ -106,7 +106,7 @@ class KarpenterChartsStack(ChartsStack):
 
 
 def _node_pools(environment: Environment, nodes: Nodes, plans: EnvironmentPlans) -> list[dict[str, Any]]:
-    """The pools of the environment, those without limits with what its jobs take."""
+    """The pools of the environment; missing limits are derived from its jobs."""
     limits = {}
     if plans.cluster is not None:
         limits = pool_limits({job.name: job.plan for job in plans.jobs}, plans.cluster, nodes.limit_headroom)

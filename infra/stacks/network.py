@@ -1,4 +1,4 @@
-"""The network stack: a VPC of the environment's own, or the tags that one which is there already needs."""
+"""The network stack: a new VPC, or the tags that an existing one needs."""
 
 from __future__ import annotations
 
@@ -18,29 +18,29 @@ from penstock.infra.parts.network import DEFAULT_RETENTION_DAYS, ExistingNetwork
 from penstock.infra.policies import allow, trust
 
 STACK = "network"
-# By this tag Karpenter finds the subnets and the security group of its nodes; the value is the cluster's name.
+# By this tag Karpenter discovers the subnets and the security group of its nodes; the value is the cluster's name.
 DISCOVERY_TAG = "karpenter.sh/discovery"
-# By these the AWS Load Balancer Controller finds the subnets of a load balancer. Source: its documentation, "Subnet Discovery".
+# By these the AWS Load Balancer Controller discovers the subnets of a load balancer. Source: its documentation, "Subnet Discovery".
 INTERNAL_LOAD_BALANCER_TAG = "kubernetes.io/role/internal-elb"
 PUBLIC_LOAD_BALANCER_TAG = "kubernetes.io/role/elb"
 ANYWHERE = "0.0.0.0/0"
 HTTPS = 443
 FLOW_LOGS_SERVICE = "vpc-flow-logs.amazonaws.com"
-# Source: Amazon VPC User Guide, "IAM role for publishing flow logs to CloudWatch Logs"; the group is there already.
+# Source: Amazon VPC User Guide, "IAM role for publishing flow logs to CloudWatch Logs"; the log group already exists.
 FLOW_LOGS_ACTIONS = ("logs:CreateLogStream", "logs:PutLogEvents", "logs:DescribeLogGroups", "logs:DescribeLogStreams")
-# One record a connection each 10 minutes, the most that there is, costs a tenth of one each minute.
+# One record per connection and 10 minutes, the longest interval, costs a tenth of one per minute.
 FLOW_LOGS_INTERVAL_S = 600
 
 
 @dataclass(frozen=True)
 class NetworkOutputs:
-    """What other stacks take from this one.
+    """Outputs for other stacks.
 
     Args:
         vpc_id: the VPC.
         vpc_cidr: its addresses.
-        private_subnet_ids: one a zone, in the order of the zones.
-        public_subnet_ids: likewise; none where there is no NAT gateway.
+        private_subnet_ids: one per zone, in the order of the zones.
+        public_subnet_ids: one per zone; empty without a NAT gateway.
     """
 
     vpc_id: str
@@ -50,11 +50,11 @@ class NetworkOutputs:
 
 
 class NetworkStack(AwsStack):
-    """A VPC over the environment's zones, closed to the Internet but for its NAT gateways.
+    """A VPC over the environment's zones, closed to the Internet except for its NAT gateways.
 
     Args:
         scope: the app.
-        environment: whose network it is; it has one.
+        environment: the environment of the stack, with a network.
     """
 
     def __init__(self, scope: Construct, environment: Environment) -> None:
@@ -67,7 +67,7 @@ class NetworkStack(AwsStack):
         self.export(self.outputs)
 
     def _tagged(self, existing: ExistingNetwork) -> NetworkOutputs:
-        """A VPC that is there: what else it has is its owners' affair."""
+        """An existing VPC: everything but its tags belongs to its owners."""
         for zone, subnet in zip(self._network.zones, existing.private_subnet_ids, strict=True):
             aws.ec2_tag.Ec2Tag(self, f"discovery-{zone}", resource_id=subnet, key=DISCOVERY_TAG, value=self.environment.prefix)
         return NetworkOutputs(
@@ -91,13 +91,13 @@ class NetworkStack(AwsStack):
         return NetworkOutputs(vpc_id=vpc.id, vpc_cidr=cidr, private_subnet_ids=private, public_subnet_ids=public)
 
     def _close_default_group(self) -> None:
-        """Takes every rule out of the VPC's default group, which whatever names no group of its own gets."""
+        """Removes all rules of the VPC's default security group, which applies to resources without an explicit group."""
         tags = {"Name": f"{self.environment.prefix}-default-closed"}
         module = aws.default_security_group
         module.DefaultSecurityGroup(self, "default-closed", vpc_id=self._vpc_id, ingress=[], egress=[], tags=tags)
 
     def _subnets(self, side: str, cidrs: Sequence[str], tags: dict[str, str]) -> tuple[str, ...]:
-        """The ids of one a zone, as far as there are addresses for them; nothing in them gets a public address by itself."""
+        """The ids of the subnets, one per zone for which there are addresses; public addresses are not assigned automatically."""
         zones = zip(self._network.zones, cidrs, strict=False)
         return tuple(self._subnet(f"{side}-{zone}", zone, cidr, tags) for zone, cidr in zones)
 
@@ -115,7 +115,7 @@ class NetworkStack(AwsStack):
         return found
 
     def _nat_gateways(self, public: Sequence[str]) -> list[str]:
-        """The public side: a way to the Internet and the gateways behind it; none of it where there is no public subnet."""
+        """The public side: the Internet gateway and the NAT gateways behind it; nothing if there is no public subnet."""
         if not public:
             return []
         internet = aws.internet_gateway.InternetGateway(self, "internet", vpc_id=self._vpc_id, tags={"Name": self.environment.prefix})
@@ -135,7 +135,7 @@ class NetworkStack(AwsStack):
         return found
 
     def _private_routes(self, private: Sequence[str], gateways: Sequence[str]) -> list[str]:
-        """A table a zone: each goes out by its own zone's gateway, or by another's where it has none."""
+        """One route table per zone: it routes through its own zone's gateway, or another's if the zone has none."""
         tables = []
         for index, (zone, subnet) in enumerate(zip(self._network.zones, private, strict=True)):
             id = f"private-{zone}"
@@ -157,7 +157,7 @@ class NetworkStack(AwsStack):
         module.RouteTableAssociation(self, f"{id}-association", subnet_id=subnet, route_table_id=table)
 
     def _endpoints(self, subnets: Sequence[str], tables: Sequence[str]) -> None:
-        """What reaches AWS without the Internet: S3 through the route tables, for nothing, other services by an address in each zone."""
+        """Access to AWS without the Internet: S3 through the route tables, free of charge, other services through an address per zone."""
         self._endpoint("s3", vpc_endpoint_type="Gateway", route_table_ids=list(tables))
         services = self._network.endpoint_services
         groups = [self._endpoints_group()] if services else []
@@ -177,7 +177,7 @@ class NetworkStack(AwsStack):
         )
 
     def _endpoints_group(self) -> str:
-        """Who may call them: the VPC's own addresses, over TLS. They call nobody."""
+        """Clients of the endpoints: the VPC's own addresses, over TLS. No outgoing connections."""
         name = f"{self.environment.prefix}-endpoints"
         group = aws.security_group.SecurityGroup(
             self,
@@ -201,7 +201,7 @@ class NetworkStack(AwsStack):
         return found
 
     def _flow_logs(self) -> None:
-        """Every connection that was made or refused, for a look back after an incident."""
+        """Records every accepted or rejected connection, for the analysis of incidents."""
         partition = aws.data_aws_partition.DataAwsPartition(self, "partition")
         name = f"/{self.environment.prefix}/vpc-flow-logs"
         arn = log_group_arn(self.environment, partition.partition, name)
@@ -223,7 +223,7 @@ class NetworkStack(AwsStack):
         )
 
     def _flow_logs_role(self, partition: str, group_arn: str) -> Role:
-        """For flow logs of this account, into the one group."""
+        """For flow logs of this account, to this log group only."""
         spec = self.environment.spec
         logs_of_ours = f"arn:{partition}:ec2:{spec.region}:{spec.account}:vpc-flow-log/*"
         condition = {"StringEquals": {"aws:SourceAccount": spec.account}, "ArnLike": {"aws:SourceArn": logs_of_ours}}

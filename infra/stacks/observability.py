@@ -1,4 +1,4 @@
-"""The observability stack: logs, metrics, alarms and the budget. What reads and sends them comes with observability-charts."""
+"""The observability stack: logs, metrics, alarms and the budget. The collectors are in the observability-charts stack."""
 
 from __future__ import annotations
 
@@ -25,14 +25,14 @@ STACK = "observability"
 ALARMS_SERVICE = "cloudwatch.amazonaws.com"
 # The karpenter stack's rule of that name, one of `penstock.infra.interruptions.EVENTS`.
 SPOT_INTERRUPTION_RULE = "spot-interruption"
-# A message of the interruption queue is of no use once its machine is gone, 2 minutes after the warning.
+# A message of the interruption queue is useless once its instance is gone, 2 minutes after the warning.
 UNREAD_AFTER_S = 120
-# At which share of the month's budget somebody is told. Source: AWS Cost Management User Guide, "Creating a budget".
+# Shares of the monthly budget at which notifications are sent. Source: AWS Cost Management User Guide, "Creating a budget".
 FORECAST_PERCENT, SPENT_PERCENT = 80, 100
 
 
 class Network(Protocol):
-    """What of the network stack's outputs this stack needs."""
+    """The outputs of the network stack that this stack uses."""
 
     @property
     def vpc_id(self) -> str:
@@ -40,23 +40,23 @@ class Network(Protocol):
 
     @property
     def private_subnet_ids(self) -> tuple[str, ...]:
-        """One a zone."""
+        """One per zone."""
 
 
 class Cluster(Protocol):
-    """What of the cluster stack's outputs this stack needs."""
+    """The outputs of the cluster stack that this stack uses."""
 
     @property
     def cluster_name(self) -> str:
-        """Of the EKS cluster."""
+        """Name of the EKS cluster."""
 
     @property
     def cluster_security_group_id(self) -> str:
-        """That of its nodes."""
+        """Security group of its nodes."""
 
 
 class Karpenter(Protocol):
-    """What of the karpenter stack's outputs this stack needs."""
+    """The outputs of the karpenter stack that this stack uses."""
 
     @property
     def interruption_queue(self) -> str:
@@ -65,14 +65,14 @@ class Karpenter(Protocol):
 
 @dataclass(frozen=True)
 class ObservabilityOutputs:
-    """What other stacks take from this one.
+    """Outputs for other stacks.
 
     Args:
-        log_group: what the names of the jobs' log groups begin with; a job's name follows after a slash.
-        fluent_bit_role_arn: the role that Fluent Bit's pods take; None: there is no cluster.
-        open_search_endpoint: host of the OpenSearch domain or endpoint that the logs go to; None: to none.
+        log_group: prefix of the names of the jobs' log groups; a slash and a job's name follow.
+        fluent_bit_role_arn: the role that Fluent Bit's pods assume; None: there is no cluster.
+        open_search_endpoint: host of the OpenSearch domain or endpoint of the logs; None: there is none.
         prometheus_endpoint: URL of the workspace that Prometheus writes to; None: there is none.
-        alarm_topic_arn: of SNS, where alarms go.
+        alarm_topic_arn: SNS topic of the alarms.
     """
 
     log_group: str
@@ -83,15 +83,15 @@ class ObservabilityOutputs:
 
 
 class ObservabilityStack(AwsStack):
-    """Log groups, metrics and alarms of the jobs, where logs are searched, and who may write them.
+    """Log groups, metrics and alarms of the jobs, log search, and the roles that write to them.
 
     Args:
         scope: the app.
-        environment: whose stack it is.
+        environment: the environment of the stack.
         plans: of its jobs.
         network: for an OpenSearch domain; None: there is no cluster.
         cluster: whose pods write logs and metrics; None: there is none.
-        karpenter: whose interruptions are watched; None: there is no cluster.
+        karpenter: whose interruptions are monitored; None: there is no cluster.
     """
 
     def __init__(
@@ -138,7 +138,7 @@ class ObservabilityStack(AwsStack):
         return EncryptionKey(self, "key", self.environment, description=description, services=services).arn
 
     def _topic(self, key_arn: str) -> str:
-        """Where alarms go. An alarm of another account can't write there, and nobody without TLS."""
+        """The topic of the alarms. Alarms of other accounts cannot publish to it, and requests without TLS are denied."""
         name = f"{self.environment.prefix}-alarms"
         topic = aws.sns_topic.SnsTopic(self, "alarms", name=name, kms_master_key_id=key_arn)
         ours = {"StringEquals": {"aws:SourceAccount": self.environment.spec.account}}
@@ -165,7 +165,9 @@ class ObservabilityStack(AwsStack):
         )
 
     def _interruptions(self, karpenter: Karpenter, topic_arn: str) -> None:
-        """Machines taken away, and warnings that Karpenter does not read. Without events there are no data, and nothing is wrong."""
+        """Alarms on interrupted instances, and on warnings that Karpenter does not read. Without events there are no data, which is not
+        an alarm.
+        """
         limit = self._spec.alarms.interruptions
         told = {"treat_missing_data": "notBreaching", "alarm_actions": [topic_arn], "ok_actions": [topic_arn]}
         beyond = {"comparison_operator": "GreaterThanThreshold", **told}
@@ -221,7 +223,7 @@ class ObservabilityStack(AwsStack):
         return asked.endpoint.removeprefix("https://").rstrip("/") if asked is not None and asked.endpoint is not None else None
 
     def _fluent_bit_role(self, cluster: Cluster | None, log_groups: Sequence[str], search: LogSearch | None) -> str | None:
-        """The role of Fluent Bit's pods: to write to the jobs' log groups and to OpenSearch's bulk interface, and nothing else."""
+        """The role of Fluent Bit's pods: may only write to the jobs' log groups and to OpenSearch's bulk API."""
         if cluster is None:
             return None
         statements: list[Statement] = []
@@ -266,7 +268,7 @@ class ObservabilityStack(AwsStack):
         return role.arn
 
     def _budget(self) -> None:
-        """Over what carries the environment's tag, once the account's billing has it as a cost allocation tag."""
+        """Over resources with the environment's tag, once the account has activated it as a cost allocation tag."""
         asked = self.environment.spec.budget
         if asked is None:
             return

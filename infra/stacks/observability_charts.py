@@ -21,15 +21,15 @@ STACK = "observability-charts"
 
 
 class Observability(Protocol):
-    """What of the observability stack's outputs this stack needs."""
+    """The outputs of the observability stack that this stack uses."""
 
     @property
     def log_group(self) -> str:
-        """What the names of the jobs' log groups begin with."""
+        """Prefix of the names of the jobs' log groups."""
 
     @property
     def open_search_endpoint(self) -> str | None:
-        """Host of what searches the logs."""
+        """Host of the log search."""
 
     @property
     def prometheus_endpoint(self) -> str | None:
@@ -41,10 +41,10 @@ class ObservabilityChartsStack(ChartsStack):
 
     Args:
         scope: the app.
-        environment: whose logs and metrics they bring; it has a cluster.
+        environment: the environment of the stack, with a cluster.
         plans: of its jobs.
-        cluster: where the releases go.
-        observability: the AWS side.
+        cluster: target of the releases.
+        observability: its AWS resources.
 
     Raises:
         PenstockError: INF-061 and INF-062.
@@ -74,7 +74,7 @@ def _logging(environment: Environment, plans: EnvironmentPlans, observability: O
 
 
 def _search(environment: Environment, observability: Observability) -> Search | None:
-    """Where requests go, and whether they are signed: they are where the domain is AWS's."""
+    """The destination of requests, and whether they are signed: they are if the domain is AWS's."""
     asked = environment.spec.observability.open_search
     if asked is None or observability.open_search_endpoint is None:
         return None
@@ -107,5 +107,5 @@ def _monitoring(environment: Environment, plans: EnvironmentPlans, observability
 
 
 def _driver_address(job: str) -> str:
-    """As `penstock.infra.manifests.deployed_job.DeployedJob.driver_address`, of which more than the name has to be known."""
+    """As `penstock.infra.manifests.deployed_job.DeployedJob.driver_address`, which needs more than the name."""
     return f"{job}-driver-0.{job}-driver.{namespace(job)}.svc"

@@ -1,4 +1,4 @@
-"""The registry stack: where the jobs' image is pulled from."""
+"""The registry stack: the registry of the jobs' image."""
 
 from __future__ import annotations
 
@@ -15,13 +15,13 @@ from penstock.infra.constructs.encryption_key import EncryptionKey
 from penstock.infra.environment import Environment
 
 STACK = "registry"
-# A push that moved a tag would leave such an image behind; tags are immutable, so what has none is what is left of a build that failed.
+# Pushing an existing tag would leave such an image behind, but tags are immutable: untagged images are leftovers of failed builds.
 EXPIRE_UNTAGGED_AFTER_DAYS = 7
 
 
 @dataclass(frozen=True)
 class RegistryOutputs:
-    """What other stacks take from this one.
+    """Outputs for other stacks.
 
     Args:
         repository_url: host and name, without a tag.
@@ -33,11 +33,11 @@ class RegistryOutputs:
 
 
 class RegistryStack(AwsStack):
-    """One repository: a tag is written once, each image is scanned when it is pushed, the newest are kept.
+    """One repository: tags are immutable, each image is scanned on push, the newest are kept.
 
     Args:
         scope: the app.
-        environment: whose images they are.
+        environment: the environment of the images.
     """
 
     def __init__(self, scope: Construct, environment: Environment) -> None:
@@ -73,7 +73,7 @@ def lifecycle(keep_images: int) -> str:
     """The lifecycle policy of the repository, as JSON.
 
     Args:
-        keep_images: how many of the newest are kept.
+        keep_images: number of the newest images to keep.
     """
     untagged = {
         "tagStatus": "untagged",
@@ -86,7 +86,7 @@ def lifecycle(keep_images: int) -> str:
         {
             "rules": [
                 _rule(1, "what has no tag goes", untagged),
-                # ECR wants the rule for any image last.
+                # ECR requires the rule for any image to be last.
                 _rule(2, "the newest are kept", newest),
             ]
         }
@@ -94,8 +94,8 @@ def lifecycle(keep_images: int) -> str:
 
 
 def repository_policy() -> str:
-    """The repository's own policy, as JSON: who may do what is said by IAM policies of the account; this refuses what comes without TLS."""
-    # ECR's policies have no Resource: they are of the repository that they hang on.
+    """The repository policy, as JSON: IAM policies of the account grant access; this one denies requests without TLS."""
+    # ECR's policies have no Resource: they apply to the repository that they are attached to.
     statement = {
         "Sid": "TlsOnly",
         "Effect": "Deny",
