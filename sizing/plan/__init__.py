@@ -1,4 +1,4 @@
-"""From targets to the plan: all planning is here, and is done once."""
+"""From targets to the plan: all planning, done once."""
 
 from penstock.sizing.plan.planning import plan
 

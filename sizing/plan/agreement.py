@@ -1,6 +1,6 @@
-"""What the spec's fields and sparkConf say together, before any memory is worked out.
+"""Merges the spec's fields with sparkConf, before memory is computed.
 
-A field and a setting that say the same are fine, and either may stand alone. Where they differ nobody can tell which was meant: that is an
+A field and a setting may both be set if they agree, and either may be set alone. If they differ, the intent is ambiguous: that is an
 error, never a silent choice.
 """
 
@@ -16,14 +16,14 @@ from penstock.sizing.targets import Targets
 
 
 class AgreedPod(BaseModel):
-    """One kind of pod, with everything but its memory's parts.
+    """One kind of pod, with everything but the components of its memory.
 
     Args:
-        cores: ``spark.<kind>.cores``, whole.
+        cores: ``spark.<kind>.cores``, an integer.
         request_cpu_millicores: the pod's CPU request.
         limit_cpu_millicores: the pod's CPU limit; None: none.
-        memory_mib: the pod's memory, or None where `heap_mib` decides.
-        heap_mib: the heap, or None where `memory_mib` decides.
+        memory_mib: the pod's memory, or None if `heap_mib` determines it.
+        heap_mib: the heap, or None if `memory_mib` determines it.
     """
 
     model_config = ConfigDict(frozen=True, strict=True, extra="forbid")
@@ -61,14 +61,14 @@ def agreed_executor(targets: Targets, settings: SparkSettings) -> tuple[AgreedPo
 
 
 def executor_cores(targets: Targets, settings: SparkSettings) -> int:
-    """``spark.executor.cores``: the executor's slots, else what sparkConf says, else the whole cores, at least 1."""
+    """``spark.executor.cores``: the executor's slots, otherwise the value in sparkConf, otherwise the whole cores, at least 1."""
     asked, own = targets.executor, settings.executor
     stated = _first(asked.cpu_millicores, own.request_cpu_millicores)
     return _first(asked.slots, own.cores) or max(1, (stated or 0) // 1000)
 
 
 def agreed_driver(targets: Targets, settings: SparkSettings) -> tuple[AgreedPod, list[PenstockError]]:
-    """The driver; SIZ-003 and SIZ-006 as `agreed_executor`. What nobody gives is 1 core and a pod of 2 GiB."""
+    """The driver; SIZ-003 and SIZ-006 as for `agreed_executor`. The default is 1 core and a pod of 2 GiB."""
     asked, own = targets.driver, settings.driver
     fallback = DEFAULT_DRIVER_CPU_MILLICORES if own.cores is None else own.cores * 1000
     request = _first(asked.cpu_millicores, own.request_cpu_millicores) or fallback
@@ -91,7 +91,7 @@ def agreed_driver(targets: Targets, settings: SparkSettings) -> tuple[AgreedPod,
 
 
 def plan_contradictions(targets: Targets, settings: SparkSettings, executors: int) -> list[PenstockError]:
-    """SIZ-003 where sparkConf asks for another number of executors than the plan, or for one that changes."""
+    """SIZ-003 if sparkConf sets another number of executors than the plan, or a dynamic one."""
     rule = f"{executors}, derived from the parallelism and the slots"
     faults = _differ(targets, "spark.executor.instances", settings.executor_instances, executors, rule)
     if settings.dynamic_allocation:
@@ -101,13 +101,13 @@ def plan_contradictions(targets: Targets, settings: SparkSettings, executors: in
 
 
 def heap_contradiction(targets: Targets, kind: str, settings: PodSettings, planned_heap_mib: int) -> list[PenstockError]:
-    """SIZ-003 where sparkConf gives a heap beside a pod's memory and the two don't meet.
+    """SIZ-003 if sparkConf sets a heap that contradicts the pod's memory.
 
     Args:
         targets: the targets.
         kind: ``executor`` or ``driver``.
-        settings: of that kind.
-        planned_heap_mib: what the pod's memory leaves.
+        settings: settings of that kind.
+        planned_heap_mib: heap that the pod's memory leaves.
     """
     if settings.heap_mib is None or settings.heap_mib == planned_heap_mib:
         return []
@@ -151,5 +151,5 @@ def _contradiction(targets: Targets, key: str, need: str, fix: str = "remove it,
 
 
 def cpu_text(millicores: int) -> str:
-    """A CPU request as Kubernetes and Spark read it: ``4``, ``4500m``."""
+    """Formats a CPU request for Kubernetes and Spark: ``4``, ``4500m``."""
     return str(millicores // 1000) if millicores % 1000 == 0 else f"{millicores}m"

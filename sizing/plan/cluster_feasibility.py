@@ -1,4 +1,4 @@
-"""Whether a cluster carries a plan: what of the pods finds no node, why, and the nearest that would."""
+"""Whether a cluster carries a plan: unschedulable pods, the reason, and the nearest feasible plan."""
 
 from __future__ import annotations
 
@@ -29,27 +29,27 @@ from penstock.sizing.planned_nodes import NodeGroup, NodesPlan
 from penstock.sizing.units import cpu_text, memory_text
 from penstock.sizing.violation import Violation, violated
 
-# Source: EC2 service quotas L-1216C47A and L-34B43A08: "standard" instances are A, C, D, H, I, M, R, T and Z. The other families of these
-# letters (DL, HPC, Inf, Mac, Trn) have quotas of their own.
+# Source: EC2 service quotas L-1216C47A and L-34B43A08: "standard" instances are A, C, D, H, I, M, R, T and Z. The other families with these
+# initials (DL, HPC, Inf, Mac, Trn) have separate quotas.
 STANDARD_CATEGORIES = frozenset({"a", "c", "d", "h", "i", "im", "is", "m", "r", "t", "z"})
-# A tiny pod with the same selectors and tolerations tells "no pool takes it" from "it is too large".
+# A tiny pod with the same selectors and tolerations distinguishes "no pool accepts it" from "it is too large".
 _TINY = (1, 1)
 
 
 def cluster_violations(wanted: Wanted, nodes: NodesPlan, slots: Mapping[str, int]) -> list[tuple[str, Violation]]:
-    """What of the pods the cluster does not carry, all at once or on a first start.
+    """The violations of pods that the cluster cannot schedule, all at once or on a first start.
 
     Args:
         wanted: the pods and the cluster.
-        nodes: what Karpenter makes of them.
+        nodes: the nodes that Karpenter creates for them.
         slots: group of executors -> slots of one, for the nearest parallelism.
 
     Returns:
-        The group or an empty text, and SIZ-010 to SIZ-014 and SIZ-017: first what finds no node, by group.
+        The group or an empty text, and SIZ-010 to SIZ-014 and SIZ-017: unschedulable pods first, by group.
     """
     missing = Counter(nodes.one_batch.unschedulable) | Counter(nodes.staged.unschedulable)
     not_launched = dict(_not_launched(nodes.one_batch.groups))
-    # Pods whose node can't be launched wait too; that is said once.
+    # Pods whose node cannot be launched are pending too; reported once.
     waiting = [group for group in wanted.groups if missing[group.name] and group.name not in not_launched]
     return [
         *((group.name, _unplaced(group, missing[group.name], wanted, nodes, slots)) for group in waiting),
@@ -60,7 +60,7 @@ def cluster_violations(wanted: Wanted, nodes: NodesPlan, slots: Mapping[str, int
 
 
 def broker_quota_violations(kafka: LoadKafka | None, cluster: Cluster) -> list[Violation]:
-    """SIZ-011 where the brokers, as the environment fixes them or as the load takes them, are above the account's quota."""
+    """SIZ-011 if the number of brokers, fixed by the environment or required by the load, exceeds the account's quota."""
     quota, own = cluster.quotas.msk_brokers, cluster.kafka
     planned = kafka.cluster.brokers if kafka is not None and kafka.cluster is not None else 0
     brokers = 0 if own is None or own.kind not in ("standard", "express") else own.brokers or planned
@@ -121,7 +121,7 @@ def _too_large(group: PodGroup, wanted: Wanted) -> Violation:
 
 
 def _drivers_on_spot(nodes: NodesPlan) -> Iterator[tuple[str, Violation]]:
-    """SIZ-014 for each driver, whichever order brings it onto spot."""
+    """SIZ-014 for each driver that runs on spot in either order."""
     spot = [group for group in (*nodes.one_batch.groups, *nodes.staged.groups) if group.capacity_type == "spot"]
     pools = {pods.group: group.node_pool for group in spot for pods in group.pods if pods.group.split("/")[-1] == DRIVER}
     for driver, pool in pools.items():
@@ -138,7 +138,7 @@ def _not_launched(groups: Iterable[NodeGroup]) -> Iterator[tuple[str, Violation]
 
 
 def _quotas(nodes: NodesPlan, cluster: Cluster) -> Iterator[Violation]:
-    """Where even the smallest machines that may come are above a quota."""
+    """SIZ-011 if even the smallest possible machines exceed a quota."""
     quotas = {"on-demand": cluster.quotas.on_demand_vcpus, "spot": cluster.quotas.spot_vcpus}
     for capacity_type, quota in quotas.items():
         least = max(_least_vcpus(placed.groups, capacity_type, cluster) for placed in (nodes.one_batch, nodes.staged))
@@ -154,7 +154,7 @@ def _least_vcpus(groups: Iterable[NodeGroup], capacity_type: str, cluster: Clust
 
 
 def _fewest_vcpus(group: NodeGroup, cluster: Cluster) -> int:
-    """What a node counts against the quota of standard instances at the least: nothing where another kind may come."""
+    """The minimum vCPUs of a node that count against the quota of standard instances: 0 if the node may be of another kind."""
     types = [one for name in group.launch_types if (one := cluster.catalog.get(name))]
     return min((one.vcpu if one.category in STANDARD_CATEGORIES else 0 for one in types), default=0)
 

@@ -1,4 +1,4 @@
-"""What a plan becomes in a cluster: its nodes, its cost, and what the loss of nodes does to it."""
+"""The part of a plan that depends on the cluster: nodes, cost, and the effect of node loss."""
 
 from __future__ import annotations
 
@@ -21,12 +21,12 @@ from penstock.sizing.state.checkpoint import CheckpointTraffic
 from penstock.sizing.targets import DecidedTargets, Targets
 from penstock.sizing.violation import Violation
 
-# What a pod of the plan is about -> the field of the targets that says where it stands.
+# Subject of a pod of the plan -> the field of the targets with its place.
 _FIELDS = {"executor": "executor.memory_mib", "driver": "driver.memory_mib"}
 
 
 class ClusterPlan(NamedTuple):
-    """What a cluster adds to a plan; nothing where there is no cluster."""
+    """The part of a plan that depends on the cluster; empty without a cluster."""
 
     nodes: NodesPlan | None = None
     cost: Bill | None = None
@@ -36,11 +36,11 @@ class ClusterPlan(NamedTuple):
 
 
 def plan_in_cluster(targets: DecidedTargets, settings: SparkSettings, draft: Plan, cluster: Cluster) -> ClusterPlan:
-    """The nodes of a plan and what follows from them.
+    """Computes the nodes of a plan and what depends on them.
 
     Args:
-        targets: of the job.
-        settings: of the job, for how executors come and go.
+        targets: targets of the job.
+        settings: settings of the job, for executor allocation.
         draft: the plan without nodes.
         cluster: the environment.
     """
@@ -74,15 +74,15 @@ def bill_of(
     *,
     bounded: bool = False,
 ) -> Bill | None:
-    """The bill of jobs that have the environment for themselves; None where the region's prices are not known.
+    """The bill of jobs that have the environment to themselves; None if the region's prices are unknown.
 
     Args:
-        nodes: that run all the time.
-        checkpoints: of each job.
-        kafka: of each job with a load.
+        nodes: nodes that run all the time.
+        checkpoints: checkpoint traffic of each job.
+        kafka: Kafka of each job with a load.
         cluster: the environment.
         topics: partitions of all topics, without replicas.
-        bounded: whether a job ends by itself.
+        bounded: whether any job is a bounded run.
     """
     if cluster.prices is None:
         return None
@@ -91,7 +91,7 @@ def bill_of(
 
 
 def _located(targets: Targets, group: str, fault: Violation) -> Violation:
-    """The fault at the field of the spec that the pods come from; what is of the environment names its own path."""
+    """The fault at the field of the spec that defines the pods; faults of the environment keep their own path."""
     field = _FIELDS.get(group)
     if field is None:
         return fault

@@ -1,4 +1,4 @@
-"""What targets leave to the load, decided: the parallelism, and the executor's heap and overhead."""
+"""Decides what targets leave to the load: the parallelism, and the executor's heap and overhead."""
 
 from __future__ import annotations
 
@@ -18,12 +18,12 @@ from penstock.sizing.units import NotAQuantity
 
 
 class Decided(NamedTuple):
-    """Targets of which nothing is open any more.
+    """Targets without undecided values.
 
     Args:
         targets: with a parallelism and an executor's memory.
-        settings: of sparkConf, with the overhead that the load takes where sparkConf has none.
-        faults: SIZ-002 where that overhead is more than Spark takes.
+        settings: settings in sparkConf, with the load's overhead if sparkConf sets none.
+        faults: SIZ-002 if that overhead is more than Spark accepts.
     """
 
     targets: DecidedTargets
@@ -32,11 +32,11 @@ class Decided(NamedTuple):
 
 
 def decided(targets: Targets, settings: SparkSettings) -> Decided:
-    """Decides what the targets leave to their load; what they give is kept.
+    """Decides what the targets leave to their load; given values are kept.
 
     Args:
-        targets: of the job.
-        settings: of its sparkConf.
+        targets: targets of the job.
+        settings: its settings in sparkConf.
     """
     asked = _parallelism(targets)
     parallelism = asked.model_copy(update={"value": targets.stages.slots(asked.value)})
@@ -49,13 +49,13 @@ def decided(targets: Targets, settings: SparkSettings) -> Decided:
 def _parallelism(targets: Targets) -> Parallelism:
     if targets.parallelism is not None:
         return targets.parallelism
-    # The targets have seen to it that there is a load.
+    # The targets' validation guarantees a load.
     assert targets.load is not None
     return Parallelism(value=needed_slots(targets.load, targets.trigger_s).slots, source="load")
 
 
 def _with_memory(targets: DecidedTargets, settings: SparkSettings) -> Decided:
-    """The executor that the load needs: heap and overhead in full, so that every way to start it makes the same pod."""
+    """The executor for the load, with explicit heap and overhead, so that every launcher creates the same pod."""
     needed = _needed_memory(targets, settings)
     executor = ExecutorTarget.model_validate({**targets.executor.model_dump(), "heap_mib": needed.heap_mib})
     found = targets.model_copy(update={"executor": executor, "memory_from_load": True})
@@ -65,7 +65,7 @@ def _with_memory(targets: DecidedTargets, settings: SparkSettings) -> Decided:
     try:
         overhead_mib = spark_mib(given)
     except NotAQuantity as fault:
-        # It has no place of its own in the document: the load is at fault.
+        # It has no place in the document, so the fault is at the load.
         return Decided(found, settings, [targets.locate(BadSparkSetting(given=given, need=fault.need, fix=fault.fix), "load")])
     own = settings.executor.model_copy(update={"overhead_mib": overhead_mib})
     return Decided(found, settings.model_copy(update={"executor": own}), [])
@@ -88,7 +88,7 @@ def _winner(targets: Targets) -> Iterator[str]:
 
 
 def _stages(targets: Targets, parallelism: int) -> Iterator[str]:
-    """Which stage the slots follow from, where any is given."""
+    """Notes which stage determines the slots, if any sets them."""
     given = targets.stages.by_kind
     if any(tasks is not None for tasks in given.values()):
         each = ", ".join(f"{kind} {tasks or f'{parallelism} (the parallelism)'}" for kind, tasks in given.items())

@@ -1,4 +1,4 @@
-"""Why each number of a plan is what it is: the rule and the inputs, for ``--explain``."""
+"""Explanations of the numbers of a plan, for ``--explain``: the rule and the inputs."""
 
 from __future__ import annotations
 
@@ -17,13 +17,13 @@ Inputs = dict[str, int | float | str]
 
 
 def explain(targets: Targets, settings: SparkSettings, draft: Plan, load: JobLoad | None = None) -> tuple[Explanation, ...]:
-    """One explanation for each number of the plan, in the order of its JSON; those of a load, its nodes and its cost come last.
+    """One explanation per number of the plan, in the order of its JSON; those of the load, the nodes and the cost come last.
 
     Args:
-        targets: of the job.
-        settings: of the job.
+        targets: targets of the job.
+        settings: settings of the job.
         draft: the plan.
-        load: as planned for; its own explanation of a number wins.
+        load: the planned load, whose own explanation of a number takes precedence.
     """
     own = load.explanations if load else ()
     told = {explanation.number for explanation in own}
@@ -130,7 +130,7 @@ def _stages(settings: SparkSettings, draft: Plan) -> Iterator[Explanation]:
     shuffle = (
         "spark.sql.shuffle.partitions, as specified" if settings.shuffle_partitions else "spark.sql.shuffle.partitions: the parallelism"
     )
-    # A read's tasks are the topic's partitions, or what spec.stages.source asks for where that is more.
+    # A read stage has as many tasks as the topic's partitions, or as spec.stages.source requires if that is more.
     partitions = {f"read {topic}": count for topic, count in draft.kafka.topics.items()}
     for index, stage in enumerate(draft.stages):
         rule = "one task per partition of the topic" if stage.kind == "read" else shuffle

@@ -1,4 +1,4 @@
-"""Whether what is asked can be had at all. What can't is a violation of the plan, with the nearest that can."""
+"""Feasibility of the targets. What is infeasible is a violation of the plan, with the nearest feasible value."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ from penstock.sizing.violation import Violation, violated
 
 
 def memory_violations(targets: Targets, kind: str, agreed: AgreedPod, memory: PodMemory, settings: SparkSettings) -> list[Violation]:
-    """SIZ-004 where the heap is below Spark's least, SIZ-005 where no heap makes the pod exactly as large as asked.
+    """SIZ-004 if the heap is below Spark's minimum, SIZ-005 if no heap makes the pod exactly as large as requested.
 
     Args:
-        targets: to name the place.
+        targets: for the places.
         kind: ``executor`` or ``driver``.
-        agreed: what was asked of that kind.
-        memory: what came of it.
+        agreed: requested resources of that kind.
+        memory: computed memory.
         settings: with the user's overhead or factor.
     """
     field = f"{kind}.memory_mib" if agreed.heap_mib is None else f"{kind}.heap_mib"
@@ -54,12 +54,12 @@ def _not_met(asked_mib: int, memory: PodMemory, pod_of: Callable[[int], PodMemor
 
 
 def partition_violations(targets: Targets, draft: Plan) -> list[Violation]:
-    """SIZ-015 where the topics together have fewer partitions than the parallelism, SIZ-016 where whole executors have no task.
+    """SIZ-015 if the topics together have fewer partitions than the parallelism, SIZ-016 if entire executors have no task.
 
-    A load says by itself how many partitions it takes (SIZ-048).
+    With a load, SIZ-048 covers the number of partitions.
 
     Args:
-        targets: to name the place.
+        targets: for the places.
         draft: the plan.
     """
     parallelism = draft.parallelism.value

@@ -1,4 +1,4 @@
-"""A job's load, planned for with the pods that it has and the Kafka that its environment has."""
+"""Plans a job's load with the job's pods and the environment's Kafka."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from penstock.sizing.state.backend_conf import backend_conf
 from penstock.sizing.targets import DecidedTargets, Targets
 from penstock.sizing.violation import Violation
 
-# Where a number of the load's plan stands in the plan of the job; the others are told by the job's own rules.
+# Path of a number of the load's plan in the plan of the job; the others are explained by the job's own rules.
 _PLACES = {
     "peakEventsPerS": "throughput.peakEventsPerS",
     "targetEventsPerS": "throughput.targetEventsPerS",
@@ -38,7 +38,7 @@ _MEMORY_PLACES = {
 }
 _PREFIXES = {"topicPartitions.": "kafka.topics.", "state.": "state.", "checkpoint.": "state.checkpoint.", "kafka.": "kafka.load."}
 
-# What a violation is about -> the field of the targets that says where it stands; of Kafka nothing stands in a spec.
+# Subject of a violation -> the field of the targets with its place; Kafka has none in a spec.
 _FIELDS = {
     "load": "load",
     "topics": "load",
@@ -50,14 +50,14 @@ _FIELDS = {
 
 
 class JobLoad(NamedTuple):
-    """A load that is planned for.
+    """A planned load.
 
     Args:
-        plan: what carries it.
-        throughput: what the job's plan says of it.
-        violations: what it asks for and the plan does not have.
+        plan: the resources that carry it.
+        throughput: its part of the job's plan.
+        violations: requirements that the plan does not meet.
         state_conf: Spark settings of a state backend that the plan chose.
-        decides_memory: whether the executor's memory follows from the load, for the spec says nothing of it.
+        decides_memory: whether the load determines the executor's memory because the spec sets none.
     """
 
     plan: LoadPlan
@@ -68,25 +68,25 @@ class JobLoad(NamedTuple):
 
     @property
     def notes(self) -> tuple[str, ...]:
-        """What a reader should know of it."""
+        """Notes for the reader."""
         return self.plan.notes
 
     @property
     def explanations(self) -> tuple[Explanation, ...]:
-        """Its numbers, each at its place in the plan of the job."""
+        """Explanations of its numbers, by their path in the job's plan."""
         places = {**_PLACES, **(_MEMORY_PLACES if self.decides_memory else {})}
         placed = ((explanation, _place(explanation.number, places)) for explanation in self.plan.explain)
         return tuple(explanation.model_copy(update={"number": number}) for explanation, number in placed if number)
 
 
 def load_of(targets: DecidedTargets, settings: SparkSettings, executor: PlannedPod, cluster: Cluster | None) -> JobLoad | None:
-    """The plan for the load of a job; None where none is given.
+    """The plan for the load of a job, or None without a load.
 
     Args:
         targets: with the load.
-        settings: of the job.
+        settings: settings of the job.
         executor: as planned.
-        cluster: for its Kafka; None plans no brokers.
+        cluster: for its Kafka; None: no brokers are planned.
 
     Raises:
         UnknownBrokerType: SIZ-042, for the environment's broker type.
@@ -114,7 +114,7 @@ def load_of(targets: DecidedTargets, settings: SparkSettings, executor: PlannedP
 
 
 def located_violations(targets: Targets, shape: JobShape, planned: LoadPlan) -> list[Violation]:
-    """What of the load a plan does not carry, each with its place in the document; none without a load."""
+    """The load's violations, each with its place in the document; empty without a load."""
     if targets.load is None:
         return []
     return [_located(targets, fault) for fault in load_violations(targets.load, shape, planned)]
@@ -122,12 +122,12 @@ def located_violations(targets: Targets, shape: JobShape, planned: LoadPlan) -> 
 
 def _located(targets: Targets, fault: Violation) -> Violation:
     origin = targets.origins.get(_FIELDS.get(fault.path, ""))
-    # What is at fault is the number that the violation names, not all that stands at the place.
+    # The faulty value is the number that the violation names, not everything at that place.
     return fault if origin is None else fault.moved(origin.at, path=origin.path)
 
 
 def in_environment(load: Load, kafka: KafkaCluster | None) -> Load:
-    """The load with the retention and the replication of the environment's topics where the spec leaves them out."""
+    """The load, with the retention and the replication of the environment's topics where the spec omits them."""
     if kafka is None:
         return load
     own = {"retention_h": kafka.retention_h, "replication": kafka.replication}

@@ -1,4 +1,4 @@
-"""The pods of a job as Karpenter sees them: what they ask for, and which nodes they may go to."""
+"""The pods of a job as Karpenter sees them: requests, and node constraints."""
 
 from __future__ import annotations
 
@@ -16,19 +16,19 @@ from penstock.sizing.targets import Targets
 
 DRIVER = "driver"
 EXECUTOR = "executor"
-# Source: Spark 4.1.1, deploy/k8s/Config.scala: selectors of both kinds of pods, and of one kind, which wins.
+# Source: Spark 4.1.1, deploy/k8s/Config.scala: selectors of both kinds of pods, and of one kind, which takes precedence.
 _SELECTORS = "spark.kubernetes.node.selector."
 _SELECTORS_OF = {kind: f"spark.kubernetes.{kind}.node.selector." for kind in (DRIVER, EXECUTOR)}
 
 
 def pod_groups(pods: Pods, conf: Mapping[str, str], cluster: Cluster, job: str = "") -> tuple[PodGroup, PodGroup]:
-    """The driver's group and the executors'.
+    """The groups of the driver and the executors.
 
     Args:
-        pods: of the plan.
-        conf: Spark's settings, for their node selectors.
-        cluster: where the environment sends drivers and executors.
-        job: its name, where pods of several jobs are placed together; it stands before the group's name.
+        pods: pods of the plan.
+        conf: Spark settings, for their node selectors.
+        cluster: the environment, which defines node selectors and tolerations of drivers and executors.
+        job: name of the job, which prefixes the group's name when pods of several jobs are placed together.
     """
     return (
         _group(_named(job, DRIVER), pods.driver, cluster.driver, node_selector(DRIVER, conf, cluster.driver)),
@@ -37,18 +37,18 @@ def pod_groups(pods: Pods, conf: Mapping[str, str], cluster: Cluster, job: str =
 
 
 def node_selector(kind: str, conf: Mapping[str, str], place: PodPlace) -> dict[str, str]:
-    """The labels that a node must have: the environment's, then Spark's settings for all pods, then those for this kind.
+    """The node selector: the environment's, then Spark settings for all pods, then those for this kind.
 
     Args:
         kind: ``driver`` or ``executor``.
-        conf: Spark's settings.
-        place: of the environment for this kind.
+        conf: Spark settings.
+        place: the environment's constraints for this kind.
     """
     return {**place.node_selector, **_after(_SELECTORS, conf), **_after(_SELECTORS_OF[kind], conf)}
 
 
 def selector_faults(targets: Targets) -> list[BadSparkSetting]:
-    """SIZ-002 for each node selector of sparkConf that Kubernetes would refuse."""
+    """SIZ-002 for each node selector of sparkConf that Kubernetes would reject."""
     faults: list[BadSparkSetting] = []
     for key, value in targets.spark_conf.items():
         prefix = next((prefix for prefix in (_SELECTORS, *_SELECTORS_OF.values()) if key.startswith(prefix)), None)
@@ -60,7 +60,7 @@ def selector_faults(targets: Targets) -> list[BadSparkSetting]:
 
 
 def _refused(label: str, value: str) -> str | None:
-    """What a label of a node selector has to be; None where it is."""
+    """The requirement that a label of a node selector violates, or None."""
     try:
         PodSpec.model_validate({"containers": [{"name": "spark"}], "nodeSelector": {label: value}})
     except ValidationError as invalid:

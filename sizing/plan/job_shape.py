@@ -1,4 +1,4 @@
-"""What of a job is fixed before its load is planned for."""
+"""The fixed properties of a job when its load is planned."""
 
 from __future__ import annotations
 
@@ -15,15 +15,15 @@ def shape_of(
     overhead_mib: int | None = None,
     kafka: KafkaChoice | None = None,
 ) -> JobShape:
-    """What of a job is fixed before its load is planned for.
+    """The fixed properties of a job when its load is planned.
 
     Args:
-        targets: of the job; a parallelism of its code is fixed, one that came from the load is not.
-        slots_per_executor: task slots of one.
-        shuffle_partitions: of sparkConf; None: the parallelism.
-        heap_mib: of the executor that was planned; None where the load decides on it.
+        targets: targets of the job; a parallelism set in its code is fixed, one derived from the load is not.
+        slots_per_executor: task slots of one executor.
+        shuffle_partitions: value in sparkConf; None: the parallelism.
+        heap_mib: heap of the planned executor; None if the load determines it.
         overhead_mib: likewise.
-        kafka: of the environment; None: no brokers are planned.
+        kafka: Kafka of the environment; None: no brokers are planned.
     """
     return JobShape(
         slots_per_executor=slots_per_executor,

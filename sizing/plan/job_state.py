@@ -1,4 +1,4 @@
-"""The state of a job and its checkpoint, with a load or without."""
+"""The state of a job and its checkpoint, with or without a load."""
 
 from __future__ import annotations
 
@@ -8,17 +8,17 @@ from penstock.sizing.state.checkpoint import SECONDS_PER_DAY, CheckpointSettings
 from penstock.sizing.state.stores import Backend, join_format, state_stores, stores_per_partition
 from penstock.sizing.targets import Targets
 
-# What `penstock.jobs.spec` gives to a job that says nothing.
+# Defaults of `penstock.jobs.spec`.
 DEFAULT_BACKEND: Backend = "rocksdb"
 
 
 def planned_state(targets: Targets, shuffle_partitions: int, load: LoadPlan | None) -> StatePlan:
-    """The stores and what the checkpoint writes; with a load their bytes too.
+    """State stores and checkpoint writes; with a load their bytes too.
 
     Args:
         targets: with the app's stateful operators.
         shuffle_partitions: ``spark.sql.shuffle.partitions``.
-        load: the plan for the job's load; None: none is given.
+        load: the plan for the job's load; None: no load.
     """
     if load is not None:
         return StatePlan(
@@ -32,7 +32,7 @@ def planned_state(targets: Targets, shuffle_partitions: int, load: LoadPlan | No
     backend = targets.state_backend or DEFAULT_BACKEND
     per_partition = stores_per_partition(targets.stateful_operators, join_format(backend))
     stores = state_stores(shuffle_partitions, per_partition)
-    # A bounded run is taken for one a day, of one batch.
+    # A bounded run is assumed to run once a day, in one batch.
     trigger_s = float(SECONDS_PER_DAY) if targets.trigger_s is None else targets.trigger_s
     settings = CheckpointSettings(backend=backend, incremental=targets.state_incremental)
     return StatePlan(backend=backend, stores=stores, checkpoint=checkpoint_traffic(stores, trigger_s, settings))

@@ -1,6 +1,6 @@
-"""The nearest that a cluster carries of pods that it does not: fewer of them, smaller ones, or larger limits.
+"""The nearest feasible variant of pods that a cluster cannot schedule: fewer pods, smaller pods, or higher limits.
 
-What is found is placed again before it is said, in both orders in which the pods may come.
+Each result is verified by another placement, in both orders in which the pods may arrive.
 """
 
 from __future__ import annotations
@@ -23,10 +23,10 @@ from penstock.sizing.plan.nodes import Allocations, arrivals, decisions, left_ou
 from penstock.sizing.spark_pods import MIN_HEAP_MIB
 from penstock.sizing.units import MIB
 
-# The unit in which a limit is searched for, in billionths: a core, a GiB, a node.
+# The step of a search for a limit, in billionths: a core, a GiB, a node.
 LIMIT_UNITS = {CPU: NANO, MEMORY: 1024 * MIB * NANO, NODES: NANO}
-# Each step of a search places all the pods, batch by batch: pods * batches tell how long that takes. Above the first, limits are said
-# that suffice for certain, without a search, and sizes are looked for in coarse steps; above the second no limits are said at all.
+# Each step of a search places all pods, batch by batch, so its duration grows with pods * batches. Above the first threshold, limits are
+# sufficient upper bounds without a search, and sizes are searched in coarse steps; above the second no limits are suggested.
 MOST_EFFORT_TO_SEARCH = 12_500
 MOST_EFFORT_TO_PLACE = 100 * MOST_EFFORT_TO_SEARCH
 COARSE_STEPS = 32
@@ -35,12 +35,12 @@ Limits = Mapping[str, Mapping[str, int]]
 
 
 class Wanted(NamedTuple):
-    """Pods that are to be placed.
+    """Pods to place.
 
     Args:
         groups: drivers and executors.
         cluster: the environment.
-        allocations: how the executors of each group are asked for.
+        allocations: executor allocation of each group.
     """
 
     groups: Sequence[PodGroup]
@@ -48,26 +48,26 @@ class Wanted(NamedTuple):
     allocations: Allocations
 
     def left_out(self) -> Counter[str]:
-        """Group -> pods that find no node."""
+        """Group -> unschedulable pods."""
         return left_out(self.groups, self.cluster, self.allocations)
 
     @property
     def effort(self) -> int:
-        """How long it takes to place them, as a number to compare."""
+        """The relative cost of a placement."""
         return sum(group.count for group in self.groups) * len(arrivals(self.groups, self.allocations, self.cluster.boot_s))
 
     def fits(self, group: PodGroup) -> bool:
-        """Whether a group finds nodes, all of it, in the place of the group of its name."""
+        """Whether a modified group can be scheduled completely in place of the group with its name."""
         groups = [group if one.name == group.name else one for one in self.groups]
         return not self._replace(groups=groups).left_out()[group.name]
 
     def without_limits(self) -> Wanted:
-        """The same pods where no NodePool has a limit."""
+        """The same pods without NodePool limits."""
         return self._replace(cluster=_with_pools(self.cluster, lambda pool: _limited(pool, {})))
 
 
 def one_fits(group: PodGroup, cluster: Cluster) -> bool:
-    """Whether one pod of a group finds a node that it has for itself."""
+    """Whether one pod of a group can be scheduled on a dedicated node."""
     one = group.model_copy(update={"count": 1})
     return not place(scenario_of([one], cluster), cluster.catalog, cluster.node_settings, cluster.zones).unschedulable
 
@@ -81,36 +81,36 @@ def sized(group: PodGroup, cpu_millicores: int, memory_mib: int) -> PodGroup:
 
 
 def most_pods(wanted: Wanted, group: PodGroup, placed: int) -> int:
-    """How many pods of a group find a node beside the others; 0: none.
+    """The number of pods of a group that can be scheduled together with the others; 0: none.
 
     Args:
-        wanted: all the pods.
-        group: of which not all find one.
-        placed: how many of them do.
+        wanted: all pods.
+        group: a group that cannot be scheduled completely.
+        placed: how many of its pods were scheduled.
     """
 
     def fits(count: int) -> bool:
         return wanted.fits(group.model_copy(update={"count": count}))
 
-    # As a rule those that were placed are placed without the others too; on a first start they may come in other batches then.
+    # Scheduled pods usually stay schedulable without the others; on a first start, however, they may arrive in other batches.
     return placed if not placed or fits(placed) else _most(placed, fits)
 
 
 def largest_memory_mib(wanted: Wanted, group: PodGroup) -> int:
-    """The most memory with which all the pods of a group find nodes, their CPU as it is; 0: none that a JVM starts with."""
+    """The maximum memory with which all pods of a group can be scheduled, with their CPU unchanged; 0: none that a JVM can start with."""
     cpu, mib = requested(group)
     found = _largest(wanted, mib, lambda less: sized(group, cpu, less))
     return found if found >= MIN_HEAP_MIB else 0
 
 
 def largest_cpu_millicores(wanted: Wanted, group: PodGroup) -> int:
-    """The most CPU with which all the pods of a group find nodes, their memory as it is; 0: none."""
+    """The maximum CPU with which all pods of a group can be scheduled, with their memory unchanged; 0: none."""
     cpu, mib = requested(group)
     return _largest(wanted, cpu, lambda less: sized(group, less, mib))
 
 
 def smallest_type(wanted: Wanted, group: PodGroup) -> InstanceType | None:
-    """The cheapest type of the catalogue that carries a pod, were it allowed in one of the pools that take the pod."""
+    """The cheapest type of the catalog that fits a pod, if a pool that accepts the pod allowed it."""
     opened = _with_pools(wanted.cluster, _of_any_type)
     one = group.model_copy(update={"count": 1})
     decision = place(scenario_of([one], opened), opened.catalog, opened.node_settings, opened.zones)
@@ -118,11 +118,12 @@ def smallest_type(wanted: Wanted, group: PodGroup) -> InstanceType | None:
 
 
 def limits_that_suffice(wanted: Wanted) -> Limits:
-    """Larger limits with which all those pods find nodes that find one without limits.
+    """Higher limits with which all pods that are schedulable without limits can be scheduled.
 
     Returns:
-        Pool -> resource -> limit in billionths, only what has to be larger than it is. Where a search is short each is the least, in
-        whole cores, GiB and nodes, beside the others; nothing where not even a placement is.
+        Pool -> resource -> limit in billionths, only those to raise. If a search is short enough, each is the minimum in whole cores,
+        GiB and
+        nodes, given the others; empty if not even one placement is affordable.
     """
     if wanted.effort > MOST_EFFORT_TO_PLACE:
         return {}
@@ -146,7 +147,7 @@ def limits_that_suffice(wanted: Wanted) -> Limits:
 
 
 def _least(limits: Limits, pool: NodePool, name: str, suffice: Callable[[Limits], bool]) -> int | None:
-    """The least limit that suffices beside the others; None: the pool's own does."""
+    """The minimum sufficient limit given the others; None: the pool's current one suffices."""
     unit, own, enough = LIMIT_UNITS[name], pool.spec.limits[name], limits[pool.name][name]
 
     def with_limit(amount: int) -> bool:
@@ -159,7 +160,7 @@ def _least(limits: Limits, pool: NodePool, name: str, suffice: Callable[[Limits]
 
 
 def _certain(wanted: Wanted) -> Limits:
-    """Limits that suffice for certain: each claim that is made without limits counts as the largest type of its pool."""
+    """Limits that are certain to suffice: each claim created without limits counts as the largest type of its pool."""
     free = wanted.without_limits()
     cluster, scenario = free.cluster, scenario_of(free.groups, free.cluster)
     market = market_of(scenario, cluster.catalog, cluster.node_settings, cluster.zones)
@@ -181,7 +182,7 @@ def _certain(wanted: Wanted) -> Limits:
 
 
 def _largest(wanted: Wanted, too_much: int, group_of: Callable[[int], PodGroup]) -> int:
-    """The largest value with which all the pods find nodes; first for one pod without limits, for most often that decides."""
+    """The largest value with which all pods can be scheduled; checks a single pod without limits first, usually the deciding case."""
     free = wanted.without_limits().cluster
     alone = _most(too_much, lambda value: one_fits(group_of(value), free))
     if not alone or wanted.fits(group_of(alone)):
@@ -191,7 +192,7 @@ def _largest(wanted: Wanted, too_much: int, group_of: Callable[[int], PodGroup])
 
 
 def _most(too_much: int, fits: Callable[[int], bool]) -> int:
-    """The largest value below one that does not fit, 0 if none from 1 on fits."""
+    """The largest fitting value below one that does not fit, or 0 if none from 1 on fits."""
     return bisect_right(range(1, too_much), False, key=lambda value: not fits(value))
 
 
@@ -209,7 +210,7 @@ def _limited(pool: NodePool, limits: Mapping[str, int]) -> NodePool:
 
 
 def _of_any_type(pool: NodePool) -> NodePool:
-    """The pool with no say on the machine but its architecture and how it is bought."""
+    """The pool without requirements on the machine other than architecture and capacity type."""
     of_machines = ("karpenter.k8s.aws/", "node.kubernetes.io/")
     kept = tuple(one for one in pool.spec.template.spec.requirements if not one.key.startswith(of_machines))
     node = pool.spec.template.spec.model_copy(update={"requirements": kept})

@@ -1,4 +1,4 @@
-"""Why a plan's nodes and its cost are what they are."""
+"""Explanations of a plan's nodes and cost."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ Inputs = dict[str, int | float | str]
 
 
 def explain_nodes(draft: Plan) -> tuple[Explanation, ...]:
-    """One explanation for each number of the nodes and each line of the bill; none without a cluster."""
+    """One explanation per number of the nodes and per line of the bill; empty without a cluster."""
     if draft.nodes is None:
         return ()
     return (
@@ -38,7 +38,7 @@ def _group(at: str, group: NodeGroup) -> Explanation:
 
 
 def _binding(group: NodeGroup) -> str:
-    """What of the example is used the most."""
+    """The resource with the highest utilisation on the example node."""
     if group.example is None:
         return ""
     cpu = sum(pods.count * pods.cpu_millicores for pods in group.pods) + group.example.daemon_sets_cpu_millicores

@@ -1,4 +1,4 @@
-"""The nodes of a plan: which Karpenter makes for the pods of a job, or of all the jobs of an environment together."""
+"""The nodes that Karpenter creates for the pods of a job, or of all jobs of an environment."""
 
 from __future__ import annotations
 
@@ -21,31 +21,31 @@ from penstock.sizing.planned_nodes import CapacityType, NodeExample, NodeGroup, 
 from penstock.sizing.spark_settings import ALLOCATION_BATCH_DELAY_MS, ALLOCATION_BATCH_SIZE, SparkSettings, read_settings
 from penstock.sizing.units import MIB
 
-# Ours: the driver's container and its JVM until it asks for the first executors, the image being on the node.
+# Ours: start of the driver's container and JVM until it requests the first executors, with the image already on the node.
 DRIVER_START_S = 20.0
 
 
 class Allocation(NamedTuple):
-    """How Spark asks for the executors of a job: so many at once, and the next after a while."""
+    """Spark's executor allocation: the batch size and the delay between batches."""
 
     batch_size: int = ALLOCATION_BATCH_SIZE
     delay_s: float = ALLOCATION_BATCH_DELAY_MS / 1000
 
 
-# Group of executors -> how they are asked for; what is not in it goes by Spark's defaults.
+# Group of executors -> its allocation; missing groups use Spark's defaults.
 Allocations = Mapping[str, Allocation]
 
 
 def allocation(settings: SparkSettings) -> Allocation:
-    """How a job's executors are asked for."""
+    """The executor allocation of a job."""
     return Allocation(settings.allocation_batch_size, settings.allocation_batch_delay_ms / 1000)
 
 
 def allocation_of(conf: Mapping[str, str]) -> Allocation:
-    """How the executors of a plan are asked for, from the settings that it gives.
+    """The executor allocation of a plan, from its settings.
 
     Args:
-        conf: Spark's settings, which a plan has found to be readable.
+        conf: Spark settings, already validated by a plan.
     """
     settings, _ = read_settings(conf)
     return allocation(settings)
@@ -57,10 +57,10 @@ def plan_nodes(groups: Sequence[PodGroup], cluster: Cluster, allocations: Alloca
     Args:
         groups: drivers and executors, each driver before its executors.
         cluster: the environment.
-        allocations: how the executors of each group are asked for.
+        allocations: executor allocation of each group.
 
     Returns:
-        The nodes; what finds none is among the unschedulable, with the reason.
+        The nodes; unschedulable pods are listed with the reason.
     """
     scenario = scenario_of(groups, cluster)
     one_batch, staged = decisions(groups, cluster, allocations)
@@ -75,12 +75,12 @@ def plan_nodes(groups: Sequence[PodGroup], cluster: Cluster, allocations: Alloca
 
 
 def decisions(groups: Sequence[PodGroup], cluster: Cluster, allocations: Allocations) -> tuple[Decision, Decision]:
-    """What Karpenter makes of the pods: all in one batch, and as they come on a first start.
+    """Karpenter's decisions for the pods: all in one batch, and in their order of arrival on a first start.
 
     Args:
-        groups: as for `plan_nodes`.
+        groups: see `plan_nodes`.
         cluster: the environment.
-        allocations: as for `plan_nodes`.
+        allocations: see `plan_nodes`.
     """
     scenario, known = scenario_of(groups, cluster), (cluster.catalog, cluster.node_settings, cluster.zones)
     staged = scenario.model_copy(update={"arrivals": arrivals(groups, allocations, cluster.boot_s), "boot_s": cluster.boot_s})
@@ -88,18 +88,18 @@ def decisions(groups: Sequence[PodGroup], cluster: Cluster, allocations: Allocat
 
 
 def left_out(groups: Sequence[PodGroup], cluster: Cluster, allocations: Allocations) -> Counter[str]:
-    """Group -> pods that find no node, in the order of the two in which there are more of them."""
+    """Group -> unschedulable pods, in whichever of the two orders has more."""
     one_batch, staged = decisions(groups, cluster, allocations)
     return Counter(one_batch.unschedulable) | Counter(staged.unschedulable)
 
 
 def arrivals(groups: Sequence[PodGroup], allocations: Allocations, boot_s: float) -> tuple[Arrival, ...]:
-    """When the pods appear on a first start: drivers at once, executors in Spark's batches as soon as their driver runs.
+    """When the pods appear on a first start: drivers immediately, executors in Spark's batches once their driver runs.
 
     Args:
-        groups: as for `plan_nodes`.
-        allocations: as for `plan_nodes`.
-        boot_s: from a node claim to a node that takes pods.
+        groups: see `plan_nodes`.
+        allocations: see `plan_nodes`.
+        boot_s: time from a node claim to a ready node.
     """
     found: list[Arrival] = []
     for group in groups:
@@ -114,18 +114,18 @@ def arrivals(groups: Sequence[PodGroup], allocations: Allocations, boot_s: float
 
 
 def requested(group: PodGroup) -> tuple[int, int]:
-    """What one pod of a job asks for: millicores and MiB."""
+    """The requests of one pod of a job: millicores and MiB."""
     requests = group.pod.spec.containers[0].resources.requests
     return requests[CPU] * 1000 // NANO, requests[MEMORY] // NANO // MIB
 
 
 def _arrival(at_s: float, group: str, count: int) -> Arrival:
-    # Not validated: a delay of Spark's may be longer than any that a scenario may have.
+    # Not validated: a delay in Spark may exceed the maximum of a scenario.
     return Arrival.model_construct(at_s=at_s, group=group, count=count)
 
 
 def scenario_of(groups: Sequence[PodGroup], cluster: Cluster) -> Scenario:
-    """The pods in the cluster, ready to be placed; spot prices are the catalog's, or the cluster's share of the on-demand prices."""
+    """The pods in the cluster, ready for placement; spot prices are the catalog's, or the cluster's share of the on-demand prices."""
     known = bool(cluster.catalog.spot)
     return Scenario.model_construct(
         name=cluster.name,
@@ -138,7 +138,7 @@ def scenario_of(groups: Sequence[PodGroup], cluster: Cluster) -> Scenario:
 
 
 class _Seen:
-    """Decisions as the plan shows them: nodes that are alike together, each with an example to look into."""
+    """Decisions in the form of the plan: identical nodes grouped, each with a detailed example."""
 
     def __init__(self, groups: Sequence[PodGroup], cluster: Cluster, scenario: Scenario) -> None:
         self._groups = groups
@@ -190,7 +190,7 @@ class _Seen:
         )
 
     def _daemon_sets(self, name: str, pool: str) -> Mapping[str, int]:
-        """What the DaemonSets ask for on a node of this type, by resource."""
+        """Requests of the DaemonSets on a node of this type, by resource."""
         bit = 1 << self._market.index[name]
         return next((overhead.requests for overhead in self._pools[pool].overheads if overhead.types & bit), {})
 
@@ -201,7 +201,7 @@ def _capacity_type(text: str) -> CapacityType:
 
 
 def _reasons(decision: Decision) -> dict[str, str]:
-    """Group -> why it finds no node, all the pools in one sentence."""
+    """Group -> why it is unschedulable, all pools in one sentence."""
     found: dict[str, list[str]] = {}
     for reason in decision.reasons:
         found.setdefault(reason.group, []).append(f"{reason.pool}: {reason.why}" if reason.pool else reason.why)

@@ -1,4 +1,4 @@
-"""What a reader of a plan should know beyond its numbers, in one sentence each."""
+"""Notes of a plan, one sentence each."""
 
 from __future__ import annotations
 

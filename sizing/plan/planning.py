@@ -1,4 +1,4 @@
-"""From targets to the plan, in one pure function."""
+"""From targets to the plan, as a pure function."""
 
 from __future__ import annotations
 
@@ -24,22 +24,23 @@ from penstock.sizing.violation import Violation
 
 
 def plan(targets: Targets, cluster: Cluster | None = None) -> Plan:
-    """Works out the plan.
+    """Computes the plan.
 
     Args:
-        targets: what the job asks for.
-        cluster: the environment that it shall run in; None: pods alone are planned, without nodes and cost.
+        targets: requirements of the job.
+        cluster: the environment to run in; None: only pods are planned, without nodes and cost.
 
     Returns:
-        The plan. Where a target can't be met it is not `feasible`: it shows the nearest that Spark and Karpenter would make, with what
-        binds among its `violations`: SIZ-004 and SIZ-005 for memory, SIZ-010 to SIZ-017 for nodes and partitions, SIZ-040 to SIZ-048 for
+        The plan. If a target is infeasible, the plan is not `feasible`: it shows what Spark and Karpenter would create, with the binding
+        constraints among its `violations`: SIZ-004 and SIZ-005 for memory, SIZ-010 to SIZ-017 for nodes and partitions, SIZ-040 to
+        SIZ-048 for
         a load.
 
     Raises:
-        PenstockError: SIZ-001, SIZ-002, SIZ-003, SIZ-006 or SIZ-042; several come as `Faults`.
+        PenstockError: SIZ-001, SIZ-002, SIZ-003, SIZ-006 or SIZ-042; several are raised as `Faults`.
     """
     settings, unreadable = settings_of(targets)
-    # Without all of its settings nothing can be said of the executor that a load takes.
+    # With invalid settings the executor for a load cannot be computed.
     raise_all([*unreadable, *selector_faults(targets)] if unreadable else [])
     ready, settings, faults = decided(targets, settings)
     raise_all([*faults, *selector_faults(targets)])
@@ -47,7 +48,7 @@ def plan(targets: Targets, cluster: Cluster | None = None) -> Plan:
 
 
 def _planned(targets: DecidedTargets, settings: SparkSettings, cluster: Cluster | None) -> Plan:
-    """The plan of targets of which nothing is open any more."""
+    """The plan of targets without undecided values."""
     executor, executor_faults = agreed_executor(targets, settings)
     driver, driver_faults = agreed_driver(targets, settings)
     slots = max(1, task_slots(executor.cores, settings.task_cpus))
@@ -79,7 +80,7 @@ def _finished(
     load: JobLoad | None,
     cluster: Cluster | None,
 ) -> Plan:
-    """The draft with its nodes, and with what a reader should know."""
+    """The draft with its nodes and notes."""
     found = plan_in_cluster(targets, settings, draft, cluster) if cluster is not None else ClusterPlan()
     every = [*violations, *found.violations]
     whole = draft.model_copy(
@@ -96,7 +97,7 @@ def _finished(
 
 
 def _read_partitions(targets: DecidedTargets) -> dict[str, int]:
-    """Topic that a job without a load reads -> partitions: as asked, else one for each task that reads it, by default the parallelism."""
+    """Topic -> partitions for a job without a load: as requested, otherwise one per task that reads it, by default the parallelism."""
     source, parallelism = targets.stages.source, targets.parallelism.value
     return {topic: asked or source.get(topic, parallelism) for topic, asked in targets.source_topics.items()}
 

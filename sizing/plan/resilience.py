@@ -1,4 +1,4 @@
-"""What the loss of spot nodes does to a plan."""
+"""The effect of losing spot nodes on a plan."""
 
 from __future__ import annotations
 
@@ -13,22 +13,22 @@ from penstock.sizing.planned_nodes import NodeGroup, NodesPlan
 from penstock.sizing.spark_settings import SparkSettings
 from penstock.sizing.targets import DecidedTargets
 
-# More rows than this say nothing new: they are taken evenly from one node to all.
+# Maximum number of rows: numbers of lost nodes are spaced evenly from one to all.
 MOST_LOSSES = 12
 
 
 def planned_spot(
     targets: DecidedTargets, pods: Pods, settings: SparkSettings, nodes: NodesPlan, cluster: Cluster, state: StatePlan
 ) -> SpotPlan | None:
-    """What becomes of the job when spot nodes go; None where no executor runs on one.
+    """The effect on the job when spot nodes are lost; None if no executor runs on one.
 
     Args:
         targets: with the load and the trigger.
-        pods: of the plan.
-        settings: of the job, for decommissioning.
-        nodes: of the plan; a first start decides which executors share a node.
-        cluster: for the time until a new node is there.
-        state: of the plan.
+        pods: pods of the plan.
+        settings: settings of the job, for decommissioning.
+        nodes: nodes of the plan; a first start determines which executors share a node.
+        cluster: for the time until a replacement node is ready.
+        state: state of the plan.
     """
     spot = [count for group in nodes.staged.groups if group.capacity_type == "spot" for count in _executors(group)]
     if not spot:
@@ -37,7 +37,7 @@ def planned_spot(
 
 
 def _executors(group: NodeGroup) -> list[int]:
-    """How many executors stand on each node of a group; empty: it has none."""
+    """Number of executors on each node of a group; empty: the group has no nodes."""
     each = sum(pods.count for pods in group.pods if pods.group == EXECUTOR)
     return [each] * group.count if each else []
 

@@ -1,4 +1,4 @@
-"""The Spark settings of targets, read once for the whole plan."""
+"""The Spark settings of targets, parsed once for the whole plan."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from penstock.sizing.targets import Targets
 
 
 def settings_of(targets: Targets) -> tuple[SparkSettings, list[PenstockError]]:
-    """The settings of targets, and SIZ-002 for each one that Spark would refuse."""
+    """The settings of targets, and SIZ-002 for each one that Spark would reject."""
     settings, faults = read_settings(targets.spark_conf)
     errors: list[PenstockError] = []
     for key, fault in faults.items():

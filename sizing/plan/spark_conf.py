@@ -1,4 +1,4 @@
-"""The Spark settings of a plan: complete, so that every way to start the job comes to the same pods."""
+"""The Spark settings of a plan: complete, so that every launcher creates the same pods."""
 
 from __future__ import annotations
 
@@ -15,16 +15,17 @@ def planned_conf(
 ) -> dict[str, str]:
     """Every setting of the plan, by name.
 
-    Heap and overhead are absolute numbers: a factor has another default in each mode. What the user set and the plan does not decide
-    passes through as it is.
+    Heap and overhead are absolute: the default of the factor depends on the mode. User settings that the plan does not determine are
+    passed
+    through unchanged.
 
     Args:
-        targets: of the job.
-        settings: of the job.
-        executor: as agreed.
-        driver: as agreed.
+        targets: targets of the job.
+        settings: settings of the job.
+        executor: merged executor.
+        driver: merged driver.
         pods: as planned.
-        chosen: settings of what the plan chose because nobody else did; the user's own win.
+        chosen: settings that the plan chose as defaults; the user's take precedence.
 
     Returns:
         Setting -> value as text, sorted by name.

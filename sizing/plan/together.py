@@ -1,4 +1,4 @@
-"""All the jobs of an environment together: the nodes that they share, one Kafka, one bill."""
+"""All jobs of an environment together: shared nodes, one Kafka, one bill."""
 
 from __future__ import annotations
 
@@ -27,17 +27,17 @@ from penstock.sizing.violation import Violation, violation_of
 
 
 class Together(BaseModel):
-    """What jobs take that share an environment.
+    """The combined resources of jobs that share an environment.
 
     Args:
-        executors: of all the jobs.
-        pods: of all the jobs, drivers included.
-        partitions: of all topics that any of them reads or writes, a shared topic once.
-        nodes: that carry all the pods.
-        cost: of the environment with these jobs; None: no prices of the region are known.
-        kafka: what the jobs with a load ask of one cluster; None: none has one.
-        feasible: whether the environment carries them all.
-        violations: why not.
+        executors: executors of all jobs.
+        pods: pods of all jobs, drivers included.
+        partitions: partitions of all topics that any job reads or writes, counting a shared topic once.
+        nodes: nodes that run all pods.
+        cost: cost of the environment with these jobs; None: the region's prices are unknown.
+        kafka: combined demand of the jobs with a load on one cluster; None: no job has one.
+        feasible: whether the environment carries all jobs.
+        violations: the violations otherwise.
     """
 
     model_config = ConfigDict(frozen=True, strict=True, extra="forbid", alias_generator=to_camel, validate_by_name=True)
@@ -53,11 +53,11 @@ class Together(BaseModel):
 
 
 def plan_together(jobs: Mapping[str, Plan], cluster: Cluster) -> Together:
-    """What the jobs take together.
+    """Plans jobs together.
 
     Args:
-        jobs: name -> plan; the pods come in this order, as far as Karpenter heeds it.
-        cluster: that they share.
+        jobs: name -> plan; pods arrive in this order, as far as Karpenter respects it.
+        cluster: the shared cluster.
     """
     groups = [group for name, plan in jobs.items() for group in pod_groups(plan.pods, plan.spark_conf, cluster, name)]
     allocations = {f"{name}/{EXECUTOR}": allocation_of(plan.spark_conf) for name, plan in jobs.items()}
@@ -80,9 +80,9 @@ def plan_together(jobs: Mapping[str, Plan], cluster: Cluster) -> Together:
 
 
 def _kafka(loads: Sequence[LoadKafka], partitions: int, cluster: Cluster) -> tuple[LoadKafka | None, list[Violation]]:
-    """One cluster for all the loads, and SIZ-040 or SIZ-041 where none or the given one does not carry them.
+    """One cluster for all loads, and SIZ-040 or SIZ-041 if none, or the given one, does not carry them.
 
-    A load does not say how it is spread over topics, so what several jobs read counts once for each of them: that is on the safe side.
+    A load does not define its distribution over topics, so a topic read by several jobs counts once per job, which is conservative.
     """
     if not loads or cluster.kafka is None:
         return None, []
@@ -93,7 +93,7 @@ def _kafka(loads: Sequence[LoadKafka], partitions: int, cluster: Cluster) -> tup
         average_in_mibps=average_in_mibps,
         partitions=partitions,
         replication=max(load.replication for load in loads),
-        # What is stored is then what the jobs' topics store together.
+        # The storage is then the total of the jobs' topics.
         retention_h=_retention_h(loads, average_in_mibps),
         zones=2 if len(cluster.zones) == 2 else 3,
         broker_quota=max(3, min(BROKER_QUOTA, cluster.quotas.msk_brokers or BROKER_QUOTA)),
@@ -113,7 +113,7 @@ def _kafka(loads: Sequence[LoadKafka], partitions: int, cluster: Cluster) -> tup
 
 
 def _retention_h(loads: Sequence[LoadKafka], average_in_mibps: float) -> float:
-    """For how long all the topics together keep what comes in, weighted by how much that is."""
+    """The average retention of all topics, weighted by ingress."""
     if not average_in_mibps:
         return max(load.retention_h for load in loads)
     return sum(load.average_in_mibps * load.retention_h for load in loads) / average_in_mibps

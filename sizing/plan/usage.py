@@ -1,4 +1,4 @@
-"""What of AWS a plan uses: from pods, nodes, state and load to the amounts that a bill is made of."""
+"""The AWS usage of a plan: from pods, nodes, state and load to the quantities of a bill."""
 
 from __future__ import annotations
 
@@ -33,12 +33,12 @@ _LABELS = {("driver",): "driver", ("executor",): "executors", ("driver", "execut
 def usage_of(
     nodes: PlacedPods, checkpoints: Sequence[CheckpointTraffic], kafka: Sequence[LoadKafka], cluster: Cluster, topics: int
 ) -> Usage:
-    """All that jobs use of AWS in an environment that is theirs alone.
+    """The AWS usage of jobs that have an environment to themselves.
 
     Args:
-        nodes: that run all the time.
-        checkpoints: of each job.
-        kafka: of each job with a load.
+        nodes: nodes that run all the time.
+        checkpoints: checkpoint traffic of each job.
+        kafka: Kafka of each job with a load.
         cluster: the environment.
         topics: partitions of all topics, without replicas.
     """
@@ -53,13 +53,13 @@ def usage_of(
 
 
 def assumptions_of(nodes: PlacedPods, kafka: Sequence[LoadKafka], cluster: Cluster, *, bounded: bool = False) -> tuple[str, ...]:
-    """What the amounts leave out, in sentences.
+    """What the amounts exclude, as sentences.
 
     Args:
-        nodes: as for `usage_of`.
-        kafka: as for `usage_of`.
+        nodes: see `usage_of`.
+        kafka: see `usage_of`.
         cluster: the environment.
-        bounded: whether a job ends by itself.
+        bounded: whether any job is a bounded run.
     """
     found = [
         "nodes as after a first start; the control plane and NAT gateways are charged once, regardless of the number of jobs",
@@ -100,7 +100,7 @@ def _nodes(groups: Iterable[NodeGroup], cluster: Cluster) -> Iterator[NodeUsage]
         seen[label] += 1
         spot = capacity_type == "spot"
         yield NodeUsage(
-            # A line of a bill is known by its label; the second of a kind gets a number.
+            # Labels identify the lines of a bill; a duplicate gets a number.
             label=label if seen[label] == 1 else f"{label} ({seen[label]})",
             instance_types=types,
             capacity_type="spot" if spot else "on-demand",
@@ -117,7 +117,7 @@ def _label(group: NodeGroup) -> str:
 
 
 def _allows_both(pool: NodePool) -> bool:
-    """Whether a pool may buy on-demand as well as spot."""
+    """Whether a pool allows on-demand as well as spot."""
     asked = [one for one in pool.spec.template.spec.requirements if one.key == _CAPACITY_TYPE]
     return all(one.allowed.has("on-demand") and one.allowed.has("spot") for one in asked)
 
@@ -132,7 +132,7 @@ def _checkpoints(traffic: Iterable[CheckpointTraffic]) -> BucketUsage:
 
 
 def _kafka(jobs: Sequence[LoadKafka], brokers: KafkaCluster | None, topics: int) -> Iterator[KafkaUsage]:
-    """The brokers: one cluster for the jobs, as their loads take it or as the environment fixes it."""
+    """The brokers: one cluster for all jobs, as their loads require or as the environment fixes it."""
     if brokers is None or brokers.kind == "external":
         return
     in_gib = gib_per_month(sum(job.average_in_mibps for job in jobs))
@@ -165,7 +165,7 @@ def _kafka(jobs: Sequence[LoadKafka], brokers: KafkaCluster | None, topics: int)
 
 
 def _traffic(jobs: Sequence[LoadKafka], cluster: Cluster) -> Iterator[ZoneTraffic]:
-    """What executors read from brokers of other zones; nobody knows where brokers outside of the environment are."""
+    """Traffic of executors that read from brokers in other zones; the zones of external brokers are unknown."""
     rate_mibps = sum(job.average_in_mibps for job in jobs)
     if rate_mibps and cluster.kafka is not None and cluster.kafka.kind != "external":
         gib = crossing_gib_per_month(rate_mibps, len(cluster.zones), rack_aware=cluster.kafka.rack_aware)

@@ -1,1 +1,1 @@
-"""State of joins and aggregations: stores, the memory they take, and what their checkpoints write."""
+"""State of joins and aggregations: state stores, their memory, and the writes of their checkpoints."""

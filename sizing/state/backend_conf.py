@@ -11,11 +11,11 @@ _PROVIDERS: dict[Backend, str] = {
 
 
 def backend_conf(backend: Backend, *, incremental: bool = True) -> dict[str, str]:
-    """Setting -> value, so that the state is kept where the plan says.
+    """Setting -> value for the planned backend.
 
     Args:
         backend: where the state is kept.
-        incremental: RocksDB's changelog; the memory backend has no other way.
+        incremental: RocksDB's changelog checkpointing; the memory backend is always incremental.
     """
     return {
         "spark.sql.streaming.stateStore.providerClass": _PROVIDERS[backend],

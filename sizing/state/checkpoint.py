@@ -1,7 +1,7 @@
-"""What a query's checkpoint writes: objects, PUT-class requests and the storage that stays.
+"""The writes of a query's checkpoint: objects, PUT-class requests and retained storage.
 
-Source: the layout of Spark 4.1.1's checkpoints: two logs a batch (offsets, commits), one file a store and batch, with a checksum file
-beside it from 4.1 on; snapshots about every ten versions.
+Source: the layout of Spark 4.1.1's checkpoints: two logs per batch (offsets, commits), one file per store and batch, with an additional
+checksum file since 4.1; snapshots about every ten versions.
 """
 
 from __future__ import annotations
@@ -16,34 +16,35 @@ from penstock.sizing.state.stores import Backend
 from penstock.sizing.violation import Violation, violated
 
 SECONDS_PER_DAY = 86_400
-# The month that the known answers for checkpoints count with; `penstock.sizing.cost` has AWS's own of 730 hours.
+# The month of the reference results for checkpoints; `penstock.sizing.cost` uses AWS's month of 730 hours.
 DAYS_PER_MONTH = 30
 LOGS_PER_BATCH = 2
 # Source: Spark 4.1.1, spark.sql.streaming.stateStore.minDeltasForSnapshot.
 VERSIONS_PER_SNAPSHOT = 10
-# Assumed: what compaction leaves to upload at a snapshot of RocksDB, beside its zip; it depends on how the state changes.
+# Assumed: the files that RocksDB uploads with a snapshot after compaction, in addition to its zip; depends on how the state changes.
 SST_FILES_PER_SNAPSHOT = 2
 # Source: Spark 4.1.1, spark.sql.streaming.minBatchesToRetain.
 BATCHES_RETAINED = 100
-# Ours: what RocksDB's files take beside the live rows, until compaction has dropped the old ones.
+# Ours: the size of RocksDB's files relative to the live rows, until compaction drops the old ones.
 ROCKSDB_SPACE_AMPLIFICATION = 2
-# Source: Amazon S3 User Guide, "Best practices design patterns": at least 3,500 PUT-class requests a second for each prefix.
+# Source: Amazon S3 User Guide, "Best practices design patterns": at least 3,500 PUT-class requests per second per prefix.
 S3_PUTS_PER_S = 3500
-# Source: hadoop-aws and spark-hadoop-cloud: a rename on S3 is a copy after the PUT; an abortable stream is the PUT alone.
+# Source: hadoop-aws and spark-hadoop-cloud: a rename on S3 is a copy after the PUT; an abortable stream is a single PUT.
 REQUESTS_PER_OBJECT: dict[Literal["rename", "abortable"], int] = {"rename": 2, "abortable": 1}
 
 Manager = Literal["rename", "abortable"]
 
 
 class CheckpointSettings(BaseModel):
-    """How the checkpoint is written; the defaults are what Penstock's sessions have.
+    """How the checkpoint is written; the defaults are those of Penstock's sessions.
 
     Args:
-        backend: of the state.
-        incremental: RocksDB's changelog; without it every batch uploads a snapshot. The memory backend writes deltas in any case.
-        checksums: a checksum file beside each state file, Spark's default from 4.1 on.
+        backend: state backend.
+        incremental: RocksDB's changelog checkpointing; without it every batch uploads a snapshot. The memory backend always writes
+            deltas.
+        checksums: a checksum file for each state file, Spark's default since 4.1.
         manager: ``abortable`` (spark-hadoop-cloud's AbortableStreamBasedCheckpointFileManager), or ``rename``.
-        sst_files_per_snapshot: that RocksDB uploads with a snapshot.
+        sst_files_per_snapshot: files that RocksDB uploads with a snapshot.
     """
 
     model_config = ConfigDict(frozen=True, strict=True, extra="forbid")
@@ -56,16 +57,16 @@ class CheckpointSettings(BaseModel):
 
 
 class CheckpointTraffic(BaseModel):
-    """What a checkpoint writes; the rates are means, so they may be fractions.
+    """The writes of a checkpoint; the rates are means, so they may be fractions.
 
     Args:
-        objects_per_batch: without the snapshots.
-        objects_per_day: without the snapshots.
-        snapshot_objects_per_day: beside them.
-        requests_per_batch: PUT-class requests, without the snapshots.
-        requests_per_day: PUT-class requests, snapshots included; a lower bound, for a large file goes up in parts.
-        requests_per_month: of 30 days.
-        storage_bytes: that stay, an estimate.
+        objects_per_batch: objects per batch, without snapshots.
+        objects_per_day: objects per day, without snapshots.
+        snapshot_objects_per_day: objects of snapshots, in addition.
+        requests_per_batch: PUT-class requests, without snapshots.
+        requests_per_day: PUT-class requests, snapshots included; a lower bound, because large files are uploaded in parts.
+        requests_per_month: PUT-class requests in 30 days.
+        storage_bytes: estimated retained storage.
     """
 
     model_config = ConfigDict(frozen=True, strict=True, extra="forbid", alias_generator=to_camel, validate_by_name=True)
@@ -87,14 +88,14 @@ def checkpoint_traffic(
     state_bytes: int = 0,
     changed_bytes_per_batch: int = 0,
 ) -> CheckpointTraffic:
-    """What a checkpoint writes.
+    """Computes the writes of a checkpoint.
 
     Args:
         stores: state stores of the query; 0 for a query without state.
-        trigger_s: from one micro-batch to the next, above 0.
+        trigger_s: trigger interval, above 0.
         settings: how it is written.
-        state_bytes: of the whole query, one version.
-        changed_bytes_per_batch: of the rows of state that a batch changes.
+        state_bytes: state of the whole query, one version.
+        changed_bytes_per_batch: bytes of state rows that a batch changes.
     """
     settings = settings or CheckpointSettings()
     batches = SECONDS_PER_DAY / trigger_s
@@ -117,12 +118,12 @@ def checkpoint_traffic(
 
 
 def checkpoint_violations(traffic: CheckpointTraffic, trigger_s: float, puts_per_s: float = S3_PUTS_PER_S) -> list[Violation]:
-    """SIZ-044 where the objects of a batch can't be written before the next begins.
+    """Returns SIZ-044 if the objects of a batch cannot be written before the next batch starts.
 
     Args:
-        traffic: of the checkpoint.
-        trigger_s: from one micro-batch to the next.
-        puts_per_s: that the object store takes for one prefix; S3 raises it by itself under a lasting load.
+        traffic: writes of the checkpoint.
+        trigger_s: trigger interval.
+        puts_per_s: request rate that the object store accepts per prefix; S3 raises it automatically under sustained load.
     """
     least_s = traffic.requests_per_batch / puts_per_s
     if least_s <= trigger_s:
@@ -133,19 +134,19 @@ def checkpoint_violations(traffic: CheckpointTraffic, trigger_s: float, puts_per
 
 
 def _state_objects(stores: int, settings: CheckpointSettings) -> tuple[int, int]:
-    """Files of a batch that the checkpoint manager writes, and those that RocksDB uploads by itself, without a rename."""
+    """Files of a batch written by the checkpoint manager, and files that RocksDB uploads directly, without a rename."""
     managed = stores * (2 if settings.checksums else 1)
     return managed, 0 if _snapshots_apart(settings) else stores * settings.sst_files_per_snapshot
 
 
 def _snapshots_apart(settings: CheckpointSettings) -> bool:
-    """Whether most batches write only what changed; else every batch is a snapshot."""
+    """Whether most batches write only changes; otherwise every batch is a snapshot."""
     return settings.backend == "memory" or settings.incremental
 
 
 def _storage_bytes(settings: CheckpointSettings, state_bytes: int, changed_bytes: int) -> int:
     changes = BATCHES_RETAINED * min(changed_bytes, state_bytes) if _snapshots_apart(settings) else 0
     if settings.backend == "rocksdb":
-        # Snapshots share the files that compaction has left alone.
+        # Snapshots share the files that compaction has not rewritten.
         return ROCKSDB_SPACE_AMPLIFICATION * state_bytes + changes
     return (BATCHES_RETAINED // VERSIONS_PER_SNAPSHOT + 1) * state_bytes + changes

@@ -1,4 +1,4 @@
-"""The errors of the state's sizing."""
+"""Errors of state sizing."""
 
 from __future__ import annotations
 

@@ -1,7 +1,8 @@
-"""What the state takes of an executor's memory: of the heap, or beside it.
+"""Memory of the state on an executor: on the heap, or outside of it.
 
-The memory backend keeps rows as objects on the heap, in the part that Spark does not manage. RocksDB keeps them on disk and takes native
-memory, which nothing but the pod's overhead has room for.
+The memory backend keeps rows as objects on the heap, outside of Spark's unified memory. RocksDB keeps them on disk and uses native
+memory,
+which must fit into the pod's overhead.
 """
 
 from __future__ import annotations
@@ -17,22 +18,22 @@ from penstock.sizing.units import MIB
 RESERVED_MIB = 300
 MEMORY_FRACTION = 0.6
 STORAGE_FRACTION = 0.5
-# Source: Spark 4.1.1, spark.sql.streaming.maxBatchesToRetainInMemory: two versions of each store's map; a row that changed is there twice.
+# Source: Spark 4.1.1, spark.sql.streaming.maxBatchesToRetainInMemory: two versions of each store's map; a changed row exists twice.
 VERSIONS_IN_MEMORY = 2
-# Source: Spark 4.1.1, spark.sql.streaming.stateStore.rocksdb.maxMemoryUsageMB, where boundedMemoryUsage is on: of an executor, a soft cap.
+# Source: Spark 4.1.1, spark.sql.streaming.stateStore.rocksdb.maxMemoryUsageMB, with boundedMemoryUsage: a soft limit per executor.
 ROCKSDB_BOUNDED_MIB = 500
-# Source: Spark 4.1.1, RocksDBConf: blockCacheSizeMB 8; RocksDB's own defaults of 2 write buffers of 64 MB.
+# Source: Spark 4.1.1, RocksDBConf: blockCacheSizeMB 8; RocksDB's defaults of 2 write buffers of 64 MB.
 ROCKSDB_INSTANCE_MIB = 8 + 2 * 64
-# Ours: a heap with more state than this share of what Spark leaves free is collected too often; RocksDB is chosen then.
+# Ours: above this share of the heap outside of Spark's memory, garbage collection is too frequent, and RocksDB is chosen.
 MEMORY_BACKEND_SHARE = 0.5
 
 
 class UnifiedMemory(BaseModel):
-    """Spark's own part of a heap, in bytes.
+    """Spark's unified memory in a heap, in bytes.
 
     Args:
         total_bytes: execution and storage together.
-        storage_bytes: of these the part that execution does not take away.
+        storage_bytes: the part that execution cannot evict.
     """
 
     model_config = ConfigDict(frozen=True, strict=True, extra="forbid")
@@ -42,13 +43,13 @@ class UnifiedMemory(BaseModel):
 
 
 class StateMemory(BaseModel):
-    """What the state takes of one executor.
+    """Memory of the state on one executor.
 
     Args:
-        stores: that one executor has at most.
-        state_bytes: that one executor has at most, one version.
-        heap_mib: on the heap, beside Spark's unified memory.
-        native_mib: outside of the heap, in the pod's overhead.
+        stores: maximum number of stores on one executor.
+        state_bytes: maximum state on one executor, one version.
+        heap_mib: heap, outside of Spark's unified memory.
+        native_mib: native memory, in the pod's overhead.
     """
 
     model_config = ConfigDict(frozen=True, strict=True, extra="forbid")
@@ -60,10 +61,10 @@ class StateMemory(BaseModel):
 
 
 def unified_memory(heap_bytes: int) -> UnifiedMemory:
-    """The memory that Spark manages of a heap.
+    """Spark's unified memory in a heap.
 
     Args:
-        heap_bytes: as the JVM reports it, which is a little less than ``-Xmx`` with some collectors.
+        heap_bytes: as reported by the JVM, slightly less than ``-Xmx`` with some collectors.
 
     Source: Spark 4.1.1, UnifiedMemoryManager.getMaxMemory: int((heap - 300 MiB) * 0.6), half of it storage.
     """
@@ -72,12 +73,12 @@ def unified_memory(heap_bytes: int) -> UnifiedMemory:
 
 
 def free_heap_mib(heap_mib: int) -> int:
-    """What a heap has beside Spark's reserve and its unified memory, rounded down; the memory backend lives there."""
+    """The heap outside of Spark's reserved and unified memory, rounded down; used by the memory backend."""
     return max(0, heap_mib - RESERVED_MIB - math.ceil(unified_memory(heap_mib * MIB).total_bytes / MIB))
 
 
 def heap_for_state_mib(state_heap_mib: int) -> int:
-    """The least heap that has this much beside Spark's reserve and its unified memory."""
+    """The minimum heap that has this much outside of Spark's reserved and unified memory."""
     if not state_heap_mib:
         return 0
     heap_mib = RESERVED_MIB + math.ceil(state_heap_mib / (1 - MEMORY_FRACTION))
@@ -87,13 +88,13 @@ def heap_for_state_mib(state_heap_mib: int) -> int:
 
 
 def state_memory(backend: Backend, state_bytes: int, stores: int, executors: int, *, bounded: bool = False) -> StateMemory:
-    """What the state takes of one executor.
+    """Computes the memory of the state on one executor.
 
     Args:
         backend: where the state is kept.
-        state_bytes: of the whole query, one version.
-        stores: of the whole query.
-        executors: that share them.
+        state_bytes: state of the whole query, one version.
+        stores: state stores of the whole query.
+        executors: executors that share them.
         bounded: whether RocksDB's memory is bounded (``spark.sql.streaming.stateStore.rocksdb.boundedMemoryUsage``), off by default.
     """
     own_stores, own_bytes = -(-stores // executors), -(-state_bytes // executors)
@@ -107,12 +108,12 @@ def state_memory(backend: Backend, state_bytes: int, stores: int, executors: int
 
 
 def chosen_backend(state_bytes: int, executors: int, heap_mib: int) -> Backend:
-    """The backend for a state: memory where it is small beside the heap, else RocksDB.
+    """The backend for a state: memory if it is small relative to the heap, otherwise RocksDB.
 
     Args:
-        state_bytes: of the whole query, one version.
-        executors: that share it.
-        heap_mib: of one executor.
+        state_bytes: state of the whole query, one version.
+        executors: executors that share it.
+        heap_mib: heap of one executor.
     """
     needed_mib = -(-state_bytes * VERSIONS_IN_MEMORY // (executors * MIB))
     return "memory" if needed_mib <= free_heap_mib(heap_mib) * MEMORY_BACKEND_SHARE else "rocksdb"

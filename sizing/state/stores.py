@@ -1,7 +1,7 @@
-"""How many state stores a query has.
+"""Number of state stores of a query.
 
-Source: Spark 4.1.1: one store an operator and shuffle partition; a stream-stream join has four in state format 2 (two a side in
-SymmetricHashJoinStateManager), and one with column families in format 3, which RocksDB alone has.
+Source: Spark 4.1.1: one store per operator and shuffle partition; a stream-stream join has four in state format 2 (two per side in
+SymmetricHashJoinStateManager), and one with column families in format 3, which requires RocksDB.
 """
 
 from __future__ import annotations
@@ -12,13 +12,13 @@ from typing import Literal
 Backend = Literal["memory", "rocksdb"]
 OperatorKind = Literal["join", "other"]
 
-# Source: Spark 4.1.1, spark.sql.streaming.join.stateFormatVersion's default; Penstock's sessions ask for 3 where RocksDB keeps the state.
+# Source: Spark 4.1.1, spark.sql.streaming.join.stateFormatVersion's default; Penstock's sessions set 3 with RocksDB.
 DEFAULT_JOIN_FORMAT = 2
 ROCKSDB_JOIN_FORMAT = 3
 
 
 def join_format(backend: Backend) -> int:
-    """The format of a join's state as Penstock starts Spark."""
+    """The state format of joins in Penstock's sessions."""
     return ROCKSDB_JOIN_FORMAT if backend == "rocksdb" else DEFAULT_JOIN_FORMAT
 
 
@@ -33,7 +33,7 @@ def stores_per_operator(kind: OperatorKind, state_format: int = DEFAULT_JOIN_FOR
 
 
 def stores_per_partition(operators: Iterable[OperatorKind], state_format: int = DEFAULT_JOIN_FORMAT) -> int:
-    """Stores of all the stateful operators in one shuffle partition; 0 without any."""
+    """Stores of all stateful operators in one shuffle partition; 0 if there are none."""
     return sum(stores_per_operator(kind, state_format) for kind in operators)
 
 
