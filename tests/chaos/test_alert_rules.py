@@ -69,7 +69,7 @@ def _expected(time: str, alert: str, name: str | None) -> dict[str, Any]:
     return {"expr": expr, "eval_time": time, "exp_samples": samples}
 
 
-def test_prometheus_takes_the_configuration_and_the_rules(promtool: Path, tmp_path: Path) -> None:
+def test_prometheus_accepts_the_configuration_and_the_rules(promtool: Path, tmp_path: Path) -> None:
     (tmp_path / "rules.yaml").write_text(json.dumps(rules(ALARMS)), encoding="utf-8")
     written = configuration(MONITORING) | {"rule_files": [str(tmp_path / "rules.yaml")]}
     (tmp_path / "prometheus.yaml").write_text(json.dumps(written), encoding="utf-8")

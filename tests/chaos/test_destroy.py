@@ -106,7 +106,7 @@ def test_what_no_state_knows_is_listed(small: BucketStack) -> None:
     ec2.terminate_instances(InstanceIds=[instance])
 
 
-def test_the_stack_that_takes_something_of_another_goes_first(aws: EmulatedAws, tmp_path: Path) -> None:
+def test_a_stack_that_uses_outputs_of_another_is_destroyed_first(aws: EmulatedAws, tmp_path: Path) -> None:
     own = environment(aws, "des-order")
     state_bucket.bootstrap(AwsAccess(own))
     stacks = PlainStacks(own, tmp_path).written()

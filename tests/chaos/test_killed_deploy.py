@@ -40,7 +40,7 @@ def test_a_deploy_killed_midway_converges_on_the_next_run(small: BucketStack, pi
     assert [key["Description"] for key in keys].count(own.name) == 1
 
 
-def test_what_a_killed_deploy_had_made_without_knowing_is_taken_over_and_a_strangers_is_not(small: BucketStack) -> None:
+def test_resources_that_a_killed_deploy_lost_track_of_are_imported_and_foreign_ones_are_not(small: BucketStack) -> None:
     own = small.environment
     s3, sqs = AwsAccess(own).client("s3"), AwsAccess(own).client("sqs")
     s3.create_bucket(Bucket=small.bucket)

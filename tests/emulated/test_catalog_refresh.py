@@ -124,7 +124,7 @@ def test_a_profile_that_does_not_exist_ends_with_4(aws: EmulatedAws, tmp_path: P
     assert "error[TOOL-030]" in done.stderr and "nobody" in done.stderr
 
 
-def test_a_refusal_of_aws_ends_with_5_and_is_told_in_its_words(tmp_path: Path) -> None:
+def test_a_refusal_of_aws_exits_5_and_is_reported_in_its_words(tmp_path: Path) -> None:
     with EmulatedAws(log=tmp_path / "aws.log") as strict:
         # moto checks the keys from the first request on.
         address, plain = f"{strict.endpoint}/moto-api/reset-auth", {"Content-Type": "text/plain"}
@@ -147,7 +147,7 @@ def test_an_aws_that_does_not_answer_ends_with_5(aws: EmulatedAws, tmp_path: Pat
     assert "error[RUN-021]: AWS unreachable" in done.stderr
 
 
-def test_a_folder_that_is_not_there_is_found_before_aws_is_asked(tmp_path: Path) -> None:
+def test_a_missing_folder_is_reported_before_a_request_to_aws(tmp_path: Path) -> None:
     done = refresh({"HOME": os.devnull}, "--region", "us-east-1", "--out", str(tmp_path / "no" / "file.json"), cwd=tmp_path)
     assert done.returncode == 5
     assert "error[RUN-022]" in done.stderr and "--out" in done.stderr

@@ -18,7 +18,7 @@ from tests.emulated.small_stacks import BucketStack, PlainStacks
 __all__ = ["own", "pipe", "plain", "small"]
 
 
-def test_stacks_are_applied_in_order_with_their_state_in_the_bucket_and_then_there_is_nothing_to_do(plain: PlainStacks) -> None:
+def test_stacks_are_applied_in_order_with_their_state_in_the_bucket_and_are_up_to_date_afterwards(plain: PlainStacks) -> None:
     own = plain.environment
     first = deployment(own, plain.written())
     planned = first.plan()

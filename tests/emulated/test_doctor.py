@@ -34,7 +34,7 @@ def _zoned(asked: Environment, *zones: str) -> Environment:
     return Environment.model_validate(data)
 
 
-def test_what_an_environment_lacks_on_aws_is_told_with_how_to_get_it(
+def test_missing_prerequisites_on_aws_are_reported_with_their_fixes(
     aws: EmulatedAws, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     own = _zoned(environment(aws, "doc"), "us-east-1a", "us-east-1b", "us-east-1z")

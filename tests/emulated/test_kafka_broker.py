@@ -113,7 +113,7 @@ def test_a_record_for_a_partition_that_is_not_there_is_told(broker: KafkaBroker)
     assert raised.value.given.startswith("1 of 2 records were rejected; ")
 
 
-def test_a_port_in_use_is_told_with_the_option_that_chooses_another(tmp_path: Path) -> None:
+def test_a_port_in_use_is_reported_with_the_option_that_chooses_another(tmp_path: Path) -> None:
     with socket.socket() as other:
         other.bind(("127.0.0.1", 0))
         other.listen()

@@ -58,7 +58,7 @@ def test_a_driver_reads_its_topics_over_tls(broker: SecuredBroker) -> None:
     assert _partitions(KafkaAccess(broker.tls, "tls", ca_file=str(broker.ca_file))) == EXPECTED
 
 
-def test_brokers_that_nobody_trusts_are_not_believed(broker: SecuredBroker, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_brokers_with_an_untrusted_certificate_are_rejected(broker: SecuredBroker, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("penstock.jobs.kafka.brokers.TIMEOUT_S", 3.0)
     with pytest.raises(BrokersUnreachable):
         _partitions(KafkaAccess(broker.tls, "tls"))
@@ -78,7 +78,7 @@ def test_a_driver_is_let_in_by_the_token_that_it_signs(broker: SecuredBroker, so
         assert query["X-Amz-Signature"] == [signature(url, SECRET)]
 
 
-def test_topics_are_made_by_whoever_is_let_in(broker: SecuredBroker, somebody: None) -> None:
+def test_authorized_clients_create_topics(broker: SecuredBroker, somebody: None) -> None:
     brokers = TopicBrokers(KafkaAccess(broker.tokens, "iam", REGION, str(broker.ca_file)))
     (made,) = changes([WantedTopic("made-with-a-token", 2)], brokers.existing(["made-with-a-token"]))
     assert brokers.refusals([made]) == []

@@ -146,7 +146,7 @@ def test_a_topic_grows_with_its_records_and_settings_kept(desk: Desk) -> None:
     assert len(kafka_topics.read(desk.broker, desk.topic("read"))) == 10
 
 
-def test_settings_change_and_those_that_nobody_names_stay(desk: Desk) -> None:
+def test_named_settings_change_and_all_others_are_kept(desk: Desk) -> None:
     desk.apply()
     desk.write(out={"config": {"compression.type": "zstd", "segment.ms": 3_600_000}}, read={"retention": "7d"})
     changed = desk.planned()
@@ -194,7 +194,7 @@ def test_records_are_given_up_only_in_so_many_words(desk: Desk) -> None:
     assert desk.existing()["read"].config["retention.ms"] == "3600000"
 
 
-def test_a_setting_that_the_brokers_do_not_know_is_told_by_the_plan_and_changes_nothing(desk: Desk) -> None:
+def test_an_unknown_setting_is_reported_by_the_plan_and_changes_nothing(desk: Desk) -> None:
     desk.write(out={"config": {"retenton.ms": 5}})
     for action in (("plan",), ("apply", "--yes")):
         refused = desk.run(*action)
@@ -205,7 +205,7 @@ def test_a_setting_that_the_brokers_do_not_know_is_told_by_the_plan_and_changes_
     assert [fault["code"] for fault in document["errors"]] == ["TOP-003"]
 
 
-def test_more_copies_than_brokers_are_told_once_for_all_topics(desk: Desk) -> None:
+def test_more_replicas_than_brokers_are_reported_once_for_all_topics(desk: Desk) -> None:
     refused = desk.run("plan", "--replication", "3")
     assert refused.returncode == 5
     assert f"create {desk.topic('read')}, {desk.topic('out')} = " in refused.stderr
@@ -220,7 +220,7 @@ def test_an_apply_that_ended_midway_is_gone_on_with(desk: Desk) -> None:
     assert set(desk.existing()) == {"read", "out"}
 
 
-def test_nobody_who_can_be_asked_means_yes_has_to_be_said(desk: Desk) -> None:
+def test_without_a_terminal_yes_is_required(desk: Desk) -> None:
     refused = desk.run("apply")
     assert (refused.returncode, desk.existing()) == (2, {})
     assert "--yes if stdin is not a terminal" in refused.stderr
@@ -292,7 +292,7 @@ def _serverless(environment: Environment, name: str) -> None:
     aws.client("kafka").create_cluster_v2(ClusterName=name, Serverless=serverless)
 
 
-def test_brokers_that_do_not_answer_are_told_with_the_reason() -> None:
+def test_brokers_that_do_not_respond_are_reported_with_the_reason() -> None:
     with pytest.raises(BrokersNotReached) as raised:
         TopicBrokers(KafkaAccess("127.0.0.1:1"), answer_s=2.0).existing(["clicks"])
     error = raised.value

@@ -38,7 +38,7 @@ def test_who_shows_no_certificate_may_do_nothing(kube: ApiServer) -> None:
     assert caught.value.status == 403
 
 
-def test_a_certificate_of_another_authority_is_nobodys(kube: ApiServer, tmp_path: Path) -> None:
+def test_a_certificate_of_another_authority_is_rejected(kube: ApiServer, tmp_path: Path) -> None:
     pair = Authority(tmp_path).client("admin", ["system:masters"])
     stranger = Configuration(host=kube.url)
     stranger.ssl_ca_cert, stranger.cert_file, stranger.key_file = str(kube.ca), str(pair.certificate), str(pair.key)
@@ -88,7 +88,7 @@ def test_an_etcd_that_does_not_start_is_an_error_with_its_words(kube: ApiServer,
     assert not folder.exists()
 
 
-def test_a_server_that_takes_too_long_is_stopped(kube: ApiServer, tmp_path: Path) -> None:
+def test_a_server_is_stopped_at_its_time_limit(kube: ApiServer, tmp_path: Path) -> None:
     server = ApiServer(folder=tmp_path / "server", logs=tmp_path, start_limit_s=0)
     with pytest.raises(ServerNotReady, match="within 0 s"):
         server.start()

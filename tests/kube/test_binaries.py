@@ -53,7 +53,7 @@ def test_a_program_is_built_outside_of_the_checkout_and_runs(hello: Program, tmp
     assert said_by(program) == "hello\n"
 
 
-def test_a_program_that_is_there_is_not_built_again(hello: Program) -> None:
+def test_an_existing_program_is_not_built_again(hello: Program) -> None:
     first = binaries.built(hello)
     built_at = first.stat().st_mtime_ns
     lines: list[str] = []
@@ -61,14 +61,14 @@ def test_a_program_that_is_there_is_not_built_again(hello: Program) -> None:
     assert (first.stat().st_mtime_ns, lines) == (built_at, [])
 
 
-def test_what_is_built_is_told(hello: Program) -> None:
+def test_the_progress_of_a_build_is_reported(hello: Program) -> None:
     lines: list[str] = []
     binaries.built(hello, lines.append)
     assert lines[0] == "hello: fetching its Go modules"
     assert lines[-1].startswith("hello: built in ")
 
 
-def test_another_pin_is_built_beside_the_old_one(hello: Program) -> None:
+def test_another_pin_is_built_next_to_the_old_one(hello: Program) -> None:
     old = binaries.built(hello)
     (hello.module / "go.mod").write_text("module greeting\n\ngo 1.25.1\n")
     new = binaries.built(hello)
@@ -125,7 +125,7 @@ def test_a_module_that_is_not_pinned_is_not_fetched(hello: Program) -> None:
     assert "example.invalid/nowhere" in caught.value.given
 
 
-def test_a_build_that_takes_too_long_is_stopped(hello: Program) -> None:
+def test_a_build_is_stopped_at_its_time_limit(hello: Program) -> None:
     with pytest.raises(BuildTooLong) as caught:
         binaries.built(hello, limit_s=0)
     assert "at most 0 s" in caught.value.need

@@ -87,7 +87,7 @@ def test_helm_alone_would_let_a_mistyped_field_pass(
     objects.delete(manifest)
 
 
-def test_helm_takes_a_release_away_again(objects: Objects, kube: ApiServer, helm: Path, charts: list[Release], tmp_path: Path) -> None:
+def test_helm_uninstalls_a_release(objects: Objects, kube: ApiServer, helm: Path, charts: list[Release], tmp_path: Path) -> None:
     manifest = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "short-lived", "namespace": "default"}, "data": {"a": "b"}}
     release = Release("short-lived", "default", charts[0].chart, json.dumps({"manifests": [manifest]}))
     upgrade(helm, kube, release, tmp_path)

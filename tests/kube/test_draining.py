@@ -105,7 +105,7 @@ def _quiet() -> Steps:
     return Steps(Console(quiet=True))
 
 
-def test_the_drivers_are_told_to_stop_and_their_pods_are_waited_for(own_kube: ApiServer, admin: Objects) -> None:
+def test_the_drivers_are_stopped_and_their_pods_are_waited_for(own_kube: ApiServer, admin: Objects) -> None:
     driver, pod = admin.apply(_stateful_set("clicks-driver")), _pod("clicks-driver-0")
     run = {"template": {"metadata": {"labels": LABELS}, "spec": {**POD, "restartPolicy": "Never"}}}
     admin.apply({"apiVersion": "batch/v1", "kind": "Job", "metadata": _meta("clicks-run"), "spec": run})
@@ -191,7 +191,7 @@ def _node() -> dict[str, Any]:
     }
 
 
-def test_a_caller_without_rights_is_told_so(own_kube: ApiServer, admin: Objects) -> None:
+def test_missing_permissions_are_reported(own_kube: ApiServer, admin: Objects) -> None:
     with _connected(own_kube, admin, role=None) as api, pytest.raises(KubernetesRefused) as raised:
         stop_jobs(api)
     assert raised.value.given.startswith("403")

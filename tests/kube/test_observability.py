@@ -42,7 +42,7 @@ def test_a_second_apply_changes_nothing(objects: Objects) -> None:
         assert objects.apply(manifest)["metadata"]["resourceVersion"] == first["metadata"]["resourceVersion"]
 
 
-def test_a_pod_with_paths_of_the_host_is_refused_beside_prometheus(objects: Objects) -> None:
+def test_a_pod_with_host_paths_is_refused_next_to_prometheus(objects: Objects) -> None:
     for manifest in MANIFESTS["prometheus"]:
         objects.apply(manifest)
     pod = _pod(MANIFESTS["fluent-bit"])

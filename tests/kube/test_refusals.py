@@ -91,7 +91,7 @@ def test_a_wrong_object_of_a_job_is_refused(released: list[Release], objects: Ob
         objects.apply(manifest, dry_run=True)
 
 
-def test_a_kind_whose_crd_is_not_there_is_refused(objects: Objects) -> None:
+def test_a_kind_without_its_crd_is_refused(objects: Objects) -> None:
     manifest: Object = {"apiVersion": "karpenter.sh/v1", "kind": "NoSuchKind", "metadata": {"name": "a"}}
     with pytest.raises(Refused):
         objects.apply(manifest)

@@ -220,7 +220,7 @@ def test_the_quota_counts_what_the_plan_says(run: Run) -> None:
     assert cpu_millicores(run.used["requests.cpu"]) == plan.pods.driver.request_cpu_millicores + plan.totals.executor_cpu_millicores
 
 
-def test_a_driver_reads_and_takes_its_executors_away_when_it_stops(run: Run) -> None:
+def test_a_driver_reads_and_deletes_its_executors_when_it_stops(run: Run) -> None:
     assert run.told == ["starting", "reading"]
     assert not run.left
 

@@ -46,7 +46,7 @@ def test_the_services_are_where_they_belong(everything: AppliedStacks) -> None:
     assert mixture.moto.endpoint in mixture.client("eks").meta.endpoint_url
 
 
-def test_an_own_localstack_is_taken_as_it_is(mixture: Mixture, tmp_path: Path) -> None:
+def test_the_users_own_localstack_is_used_as_it_is(mixture: Mixture, tmp_path: Path) -> None:
     named = {"LOCALSTACK_ENDPOINT": f"{mixture.localstack.endpoint}/"}
     with LocalStack(folder=tmp_path / "data", log=tmp_path / "log", environment=named) as own:
         assert own.endpoint == mixture.localstack.endpoint

@@ -1,4 +1,4 @@
-"""Where the set-up has put things, and what is said where it has not run."""
+"""Paths of what the set-up installs, and the errors before it has run."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def test_jars_are_found_in_the_order_of_their_names(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("find", [layout.spark_jars, layout.kafka_classpath, layout.cdktf])
-def test_what_is_not_there_is_an_error_that_names_the_set_up(tmp_path: Path, find: Callable[[Cache], object]) -> None:
+def test_a_missing_tool_is_an_error_that_names_the_set_up(tmp_path: Path, find: Callable[[Cache], object]) -> None:
     with pytest.raises(NotSetUp) as raised:
         find(Cache(tmp_path))
     assert raised.value.exit_code == 4

@@ -1,4 +1,4 @@
-"""What a long command shows."""
+"""Progress output of a long command."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def test_a_line_has_its_label_in_a_column_of_its_own_and_its_further_lines_below
     assert out.getvalue() == "  bucket      one\n              two\n  cut         \n"
 
 
-def test_a_step_is_told_when_it_begins_and_with_its_time_when_it_is_over() -> None:
+def test_a_step_is_printed_when_it_begins_and_with_its_duration_when_it_ends() -> None:
     steps, out = _steps(terminal=False)
     with steps.at("feed", "3 records") as step:
         assert out.getvalue() == "  feed        3 records ...\n"
@@ -31,7 +31,7 @@ def test_a_step_is_told_when_it_begins_and_with_its_time_when_it_is_over() -> No
     assert re.fullmatch(r"  feed        3 records \.\.\.\n  feed        3 records fed  \(\d+\.\d s\)\n", out.getvalue())
 
 
-def test_a_step_that_says_nothing_new_is_told_as_it_was_begun() -> None:
+def test_a_step_without_a_result_keeps_its_first_text() -> None:
     steps, out = _steps(terminal=False)
     with steps.at("feed", "3 records"):
         pass
@@ -39,14 +39,14 @@ def test_a_step_that_says_nothing_new_is_told_as_it_was_begun() -> None:
 
 
 @pytest.mark.parametrize("terminal", [False, True])
-def test_a_step_that_fails_is_not_told_as_done(terminal: bool) -> None:
+def test_a_failed_step_is_not_printed_as_done(terminal: bool) -> None:
     steps, out = _steps(terminal=terminal)
     with pytest.raises(RuntimeError), steps.at("feed", "3 records"):
         raise RuntimeError
     assert " s)" not in out.getvalue()
 
 
-def test_nothing_but_text_goes_where_there_is_no_terminal() -> None:
+def test_without_a_terminal_only_text_is_printed() -> None:
     steps, out = _steps(terminal=False)
     steps.title("job [bold]flights[/bold] :rocket:")
     steps.line("[red]label", "s3a://bucket/[folder]/ 100%\n[/]")
@@ -59,7 +59,7 @@ def test_nothing_but_text_goes_where_there_is_no_terminal() -> None:
     assert "starting local[4] ..." in text
 
 
-def test_on_a_terminal_what_is_at_work_is_shown_and_taken_away_again() -> None:
+def test_on_a_terminal_the_current_step_is_shown_and_removed_at_its_end() -> None:
     steps, out = _steps(terminal=True)
     with steps.at("spark", "starting") as step:
         step.said = "reads"

@@ -1,4 +1,4 @@
-"""The set-up as a user runs it, in a small checkout and with tools that the test makes: what it finds, does, leaves and says."""
+"""The set-up as a user runs it, in a small checkout with fake tools: what it detects, installs, leaves and prints."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from penstock.scripts.installation import pip_settings
 from penstock.scripts.layout import ROOT
 from penstock.sizing.errors import PenstockError
 
-# What the script itself calls; nothing else of this machine is on its PATH.
+# Programs that the script itself calls; its PATH contains nothing else of this machine.
 SYSTEM = [
     *("awk", "bash", "cat", "chmod", "cmp", "cp", "cut", "dirname", "find", "grep", "head", "mkdir", "mktemp", "mv", "rm", "sed"),
     *("sh", "sha256sum", "shasum", "sleep", "sort", "tail", "tr", "yes"),
@@ -44,7 +44,7 @@ FAKES = {
 }
 
 
-# Stands for the verb that fetches jars and cdktf-cli, which has tests of its own.
+# Replaces the verb that fetches jars and cdktf-cli, which has its own tests.
 VERB = """
 import os, pathlib, sys
 fakes = pathlib.Path(os.environ["FAKES"])
@@ -59,7 +59,7 @@ if (fakes / "refused").exists():
 
 
 class Checkout:
-    """A small checkout with the real `scripts/setup`, and the tools of a machine."""
+    """A small checkout with the real `scripts/setup`, and fake tools."""
 
     def __init__(self, folder: Path) -> None:
         self.root = folder / "a checkout's"
@@ -88,7 +88,7 @@ class Checkout:
         self.uv("true")
 
     def uv(self, body: str, version: str = "0.13.9") -> Path:
-        """The uv that the lock gives."""
+        """The uv from the lock file."""
         path = self.fakes / "uv"
         answer = f'[ "$1" != --version ] || {{ echo uv {version}; exit; }}'
         path.write_text(f'#!/bin/sh\n{answer}\necho "uv $* from $UV_FIND_LINKS" >>"$FAKES/calls"\n{body}\n')
@@ -124,17 +124,17 @@ class Checkout:
         )
 
     def run(self, *arguments: str, **environment: str) -> tuple[int, str]:
-        """Runs the set-up; returns its exit code and what it said."""
+        """Run the set-up; return its exit code and its output."""
         process = self.start(*arguments, **environment)
         said, _ = process.communicate(timeout=60)
         return process.returncode, said
 
     def called(self, pattern: str) -> int:
-        """How many calls of tools match the pattern."""
+        """Count the calls of tools that match the pattern."""
         return len(re.findall(pattern, self.calls.read_text(), re.MULTILINE)) if self.calls.exists() else 0
 
     def blocked_pip(self) -> None:
-        """Makes pip say that it runs, by its process id, and wait to be ended or for a file."""
+        """Make pip report its process id and wait for a signal or a file."""
         self.pip('echo $$ >"$FAKES/pip.pid.new"; mv "$FAKES/pip.pid.new" "$FAKES/pip.pid"; until [ -e "$FAKES/go" ]; do sleep 0.05; done')
 
     def pid_of_blocked_pip(self, setup: subprocess.Popen[str]) -> int:
@@ -142,7 +142,7 @@ class Checkout:
 
 
 def until(path: Path, process: subprocess.Popen[str]) -> Path:
-    """Waits until a file is there, as long as the process that is to make it lives."""
+    """Wait until a file exists, as long as the process that creates it is alive."""
     limit = time.monotonic() + 30
     while not path.exists():
         assert process.poll() is None, process.stdout and process.stdout.read()
@@ -152,14 +152,14 @@ def until(path: Path, process: subprocess.Popen[str]) -> Path:
 
 
 def ended(pid: int) -> bool:
-    """Whether a process has gone, or is a zombie that nobody has asked after yet."""
+    """Whether a process is gone, or a zombie that was not reaped yet."""
     try:
         os.kill(pid, 0)
         return "\nState:\tZ" in Path(f"/proc/{pid}/status").read_text()
     except ProcessLookupError:
         return True
     except FileNotFoundError:
-        # It has gone just now, or this system has no /proc.
+        # It has just ended, or this system has no /proc.
         return Path("/proc/self").exists()
 
 
@@ -167,7 +167,7 @@ def ended(pid: int) -> bool:
 def checkout(tmp_path: Path) -> Iterator[Checkout]:
     made = Checkout(tmp_path)
     yield made
-    # A pip that still waits ends by itself.
+    # A pip that is still waiting exits on its own.
     (made.fakes / "go").touch()
 
 
@@ -189,7 +189,7 @@ def test_all_missing_and_old_tools_are_named_together(checkout: Checkout) -> Non
         (checkout.bin / name).unlink()
     checkout.tool("node", "echo v18.20.4")
     checkout.tool("terraform", "echo Terraform v1.5.7")
-    # As Maven does without Java: that is the fault of Java, which has its own error.
+    # As Maven does without Java: Java has its own error.
     checkout.tool("mvn", "echo 'The JAVA_HOME environment variable is not defined correctly' >&2; exit 1")
     code, said = checkout.run()
     assert code == 4
@@ -240,7 +240,7 @@ def test_java_home_goes_before_the_path(checkout: Checkout) -> None:
     assert f"error[TOOL-001]: missing tool\n  at   {checkout.fakes / 'gone'}/bin/java\n" in said
 
 
-def test_the_first_python_that_fits_is_taken(checkout: Checkout) -> None:
+def test_the_first_suitable_python_is_used(checkout: Checkout) -> None:
     fits = (checkout.bin / "python3").read_text()
     checkout.tool("python3", "echo penstock finds 3.9.2")
     checkout.tool("python3.13", "echo 'python3.13: command not found' >&2; exit 127")
@@ -262,7 +262,7 @@ def test_every_python_that_does_not_fit_is_named(checkout: Checkout) -> None:
     assert "python3.12 (3.12.3 without venv or ensurepip)\n" in said
 
 
-def test_a_python_that_is_asked_for_and_not_there_is_an_error(checkout: Checkout) -> None:
+def test_a_requested_python_that_is_missing_is_an_error(checkout: Checkout) -> None:
     code, said = checkout.run(PENSTOCK_PYTHON="python3.99")
     assert code == 4
     assert "at   PENSTOCK_PYTHON = python3.99\n" in said
@@ -313,7 +313,7 @@ def test_a_changed_lock_makes_a_new_environment_and_fetches_nothing_else(checkou
     assert (checkout.called("-m venv"), checkout.called("^uv pip install")) == (1, 2)
 
 
-def test_a_recent_uv_of_the_path_is_taken(checkout: Checkout) -> None:
+def test_a_recent_uv_in_the_path_is_used(checkout: Checkout) -> None:
     shutil.copy(checkout.uv("true"), checkout.bin / "uv")
     assert checkout.run()[0] == 0
     assert (checkout.called("pip install .*uv.lock"), checkout.called("^uv pip install")) == (0, 2)

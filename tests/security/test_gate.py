@@ -24,7 +24,7 @@ def test_a_finding_fails_the_gate() -> None:
     assert scanned.findings == (OPEN,)
 
 
-def test_a_waived_finding_passes_and_is_told() -> None:
+def test_a_waived_finding_passes_and_is_reported() -> None:
     scanned = judge(_scans(OPEN), {"network": 3}, [WAIVER], TODAY)
     assert scanned.faults == ()
     assert scanned.waived == ((OPEN, WAIVER),)

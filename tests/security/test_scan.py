@@ -1,4 +1,4 @@
-"""The gate on what is shipped, and on a stack that must not pass."""
+"""The gate on the shipped stacks, and on a stack that must fail."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from penstock.scripts.security import checkov, offline_plan
 
 pytestmark = pytest.mark.emulated
 
-# What is wrong with the stack and the manifest below, by the scanner's ids.
+# Expected findings of the stack and the manifest below, by the scanner's ids.
 BAD_RULES = {
     "aws_s3_bucket.open": {
         "CKV2_AWS_6",
@@ -76,7 +76,7 @@ BAD_POD_RULES = {"CKV_K8S_16", "CKV_K8S_19", "CKV_K8S_14", "CKV_K8S_23", "CKV_K8
 
 @pytest.fixture(scope="module")
 def bad(tmp_path_factory: pytest.TempPathFactory) -> dict[str, set[str]]:
-    """What the scanner finds in the bad stack: resource -> rules."""
+    """The scanner's findings in the bad stack: rules by resource."""
     if shutil.which("terraform") is None:
         pytest.skip("terraform is not in PATH")
     folder = tmp_path_factory.mktemp("bad")

@@ -40,7 +40,7 @@ def test_a_waiver_covers_its_rule_on_its_path_alone(tmp_path: Path) -> None:
     assert not waiver.covers(FINDING.model_copy(update={"path": "checkpoints/aws_s3_bucket.output2"}))
 
 
-def test_a_star_stands_for_any_end(tmp_path: Path) -> None:
+def test_a_star_matches_any_suffix(tmp_path: Path) -> None:
     (waiver,) = waivers.read(_file(tmp_path, WAIVER.replace("aws_s3_bucket.output", "aws_s3_bucket.*")))
     assert waiver.covers(FINDING)
     assert not waiver.covers(FINDING.model_copy(update={"path": "kafka/aws_s3_bucket.output"}))
@@ -50,7 +50,7 @@ def test_a_waiver_that_covers_nothing_is_a_fault_where_its_part_was_scanned(tmp_
     content = waivers.read(_file(tmp_path, WAIVER))
     assert waivers.faults(content, [FINDING], ["checkpoints"], TODAY) == []
     assert _kinds(waivers.faults(content, [], ["checkpoints"], TODAY)) == [UnusedWaiver]
-    # An environment without charts says nothing of the waivers of charts.
+    # A scan of an environment without charts does not check the waivers of charts.
     assert waivers.faults(content, [], ["network"], TODAY) == []
 
 
@@ -65,7 +65,7 @@ def test_the_same_waiver_twice_is_refused(tmp_path: Path) -> None:
         waivers.read(_file(tmp_path, WAIVER + WAIVER))
 
 
-def test_all_that_is_wrong_with_waivers_is_told_at_once(tmp_path: Path) -> None:
+def test_all_errors_of_waivers_are_reported_together(tmp_path: Path) -> None:
     text = WAIVER.replace('"One region is what this environment promises."', '"why not"').replace("CKV_AWS_144", "S3.1")
     with pytest.raises(Faults) as raised:
         waivers.read(_file(tmp_path, text))
@@ -84,7 +84,7 @@ def test_a_file_that_is_no_toml_is_refused(tmp_path: Path, text: str) -> None:
         waivers.read(_file(tmp_path, text))
 
 
-def test_a_missing_file_is_told(tmp_path: Path) -> None:
+def test_a_missing_file_is_reported(tmp_path: Path) -> None:
     with pytest.raises(BadWaivers, match=r"none\.toml"):
         waivers.read(tmp_path / "none.toml")
 

@@ -20,13 +20,13 @@ _numbers = count(1)
 
 @dataclass(frozen=True)
 class Account:
-    """An emulated account with a network over three zones, roles and a key, and a client of every service."""
+    """An emulated account with a network over three zones, roles and a key, and clients of all services."""
 
     aws: EmulatedAws
 
     def client(self, service: str) -> Any:
         make: Any = boto3.client
-        # botocore's own checks of the request are off: the emulator's are what is tested.
+        # botocore's own parameter validation is off: the emulator's is under test.
         config = Config(parameter_validation=False, retries={"total_max_attempts": 1})
         keys = {"aws_access_key_id": "emulated", "aws_secret_access_key": "emulated"}
         return make(service, endpoint_url=self.aws.endpoint, region_name=self.aws.region, config=config, **keys)
@@ -85,18 +85,18 @@ class Account:
         return arn
 
     def cluster(self, **asked: Any) -> Any:
-        """A cluster of EKS, by its description."""
+        """Create an EKS cluster and return its description."""
         own = {"name": name("cluster"), "roleArn": self.cluster_role, "version": "1.35", "accessConfig": {"authenticationMode": "API"}}
         return self.eks.create_cluster(**{**own, "resourcesVpcConfig": {"subnetIds": self.subnets}, **asked})["cluster"]
 
 
 def name(kind: str) -> str:
-    """A name that nothing has yet."""
+    """An unused name."""
     return f"{kind}-{next(_numbers)}"
 
 
 def refusal(call: Callable[[], object]) -> tuple[int, str]:
-    """The status and the code of the error that a call meets."""
+    """Return the status and the error code of a failed call."""
     with pytest.raises(ClientError) as raised:
         call()
     response = raised.value.response
@@ -108,6 +108,6 @@ def account(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Account]:
     log = tmp_path_factory.mktemp("account") / "aws.log"
     with EmulatedAws(log=log, account="123456780000", brokers=BROKERS) as running:
         yield Account(running)
-    # What the emulator itself got wrong stands in its log, and nowhere else where a client took it for an error of AWS's.
+    # Bugs of the emulator are in its log, and only there if a client took them for an error of AWS.
     assert "is none of AWS's" not in log.read_text()
     assert "Traceback" not in log.read_text()

@@ -14,7 +14,7 @@ ARN = "arn%3Aaws%3Akafka%3Aeu-west-1%3A0%3Acluster%2Fa%2Fb"
 
 
 class Service(CheckedService):
-    """MSK with operations of the test's own, and a state without moto."""
+    """MSK with the test's own operations, and a state without moto."""
 
     def __init__(self, operations: Mapping[str, Operation]) -> None:
         super().__init__("kafka", hosts="", operations=operations, state=lambda place: place, malformed="BadRequestException")

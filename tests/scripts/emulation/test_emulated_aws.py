@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 pytestmark = pytest.mark.emulated
 
-# moto believes any signature; the scope tells it the service.
+# moto accepts any signature; the scope selects the service.
 SIGNED = "AWS4-HMAC-SHA256 Credential=emulated/20261121/us-east-1/s3/aws4_request, SignedHeaders=host, Signature=0"
 
 
@@ -59,7 +59,7 @@ def _code(call: Callable[[], object]) -> tuple[int, str]:
 
 
 def _winners(calls: list[Callable[[], object]]) -> Counter[str]:
-    """What became of calls that are made at the same time."""
+    """The results of concurrent calls."""
     outcomes: Counter[str] = Counter()
     together = threading.Barrier(len(calls))
 

@@ -22,7 +22,7 @@ def _python(path: Path, version: str = "(3, 13)") -> Path:
 
 @pytest.fixture
 def surroundings(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> dict[str, str]:
-    # This Python may be 3.13 itself: it is passed over.
+    # This Python may be 3.13 itself: it is skipped.
     monkeypatch.setattr(sys, "executable", str(tmp_path / "no-python"))
     return {"PATH": str(tmp_path / "bin"), "HOME": str(tmp_path / "home")}
 

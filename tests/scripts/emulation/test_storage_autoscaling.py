@@ -15,7 +15,7 @@ GONE = (400, "ObjectNotFoundException")
 
 @pytest.fixture
 def target(account: Account) -> dict[str, Any]:
-    """A registered cluster, as requests name it."""
+    """A registered cluster, as named in requests."""
     group = {"InstanceType": "kafka.m7g.large", "ClientSubnets": account.subnets}
     asked = {"KafkaVersion": "3.9.x", "NumberOfBrokerNodes": 3, "BrokerNodeGroupInfo": group}
     arn = account.kafka.create_cluster(ClusterName=name("kafka"), **asked)["ClusterArn"]

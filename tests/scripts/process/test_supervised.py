@@ -26,7 +26,7 @@ def _wait_for(condition: Callable[[], bool]) -> None:
 
 
 def _fifo(path: Path) -> int:
-    """A log that is at its end when every process that could write to it is gone."""
+    """A log that ends when every process that could write to it is gone."""
     os.mkfifo(path)
     return os.open(path, os.O_RDONLY | os.O_NONBLOCK)
 
@@ -112,7 +112,7 @@ def test_a_command_is_asked_with_the_signal_that_was_chosen(tmp_path: Path) -> N
 
 @pytest.mark.parametrize(("led", "last_line"), [(True, "helped"), (False, "alone")])
 def test_a_command_that_needs_its_children_to_end_well_is_asked_before_they_are(tmp_path: Path, led: bool, last_line: str) -> None:
-    """The child answers once the command asks it to; where both are asked to end, it is gone by then."""
+    """The child answers when the command asks it; if both got the signal at once, it would be gone by then."""
     helper = "(trap 'exit 0' TERM; echo up > up; while [ ! -e asked ]; do sleep 0.02; done; echo helped > answer) & child=$!"
     ending = "trap 'sleep 0.3; touch asked; wait $child; cat answer 2>/dev/null || echo alone; exit 0' TERM"
     with _supervised(f"cd {tmp_path}; {helper}; {ending}; while :; do sleep 0.02; done", tmp_path / "log", led=led):
@@ -120,7 +120,7 @@ def test_a_command_that_needs_its_children_to_end_well_is_asked_before_they_are(
     assert (tmp_path / "log").read_text(encoding="utf-8").splitlines()[-1] == last_line
 
 
-def test_a_command_that_ends_by_itself_leaves_its_log_and_its_folder_until_the_stop(tmp_path: Path) -> None:
+def test_a_command_that_exits_on_its_own_keeps_its_log_and_its_folder_until_the_stop(tmp_path: Path) -> None:
     folder = tmp_path / "data"
     folder.mkdir()
     with _supervised("sleep 1000 & for n in 1 2 3; do echo $n; done; exit 3", tmp_path / "log", remove=folder) as supervised:

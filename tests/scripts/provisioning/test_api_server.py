@@ -18,7 +18,7 @@ from penstock.scripts.provisioning.errors import ApiServerNotReached
 
 @pytest.fixture
 def server(tmp_path: Path) -> Iterator[ClusterAddress]:
-    """A server with a certificate of its own authority; it says nothing beyond TLS."""
+    """A server with a certificate of its own CA; it sends nothing but the TLS handshake."""
     authority = Authority(tmp_path / "keys")
     pair = authority.server("server", ["127.0.0.1"], [])
     context = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)
@@ -62,7 +62,7 @@ def test_a_server_with_another_certificate_is_not_the_cluster(server: ClusterAdd
     assert "certificate" in raised.value.given
 
 
-def test_a_server_that_never_answers_is_told_within_the_limit_with_the_two_ways_out() -> None:
+def test_a_server_that_never_responds_is_reported_within_the_timeout_with_two_solutions() -> None:
     with socket.create_server(("127.0.0.1", 0)) as mute:
         address = ClusterAddress("penstock-x", f"https://127.0.0.1:{mute.getsockname()[1]}", "")
         with pytest.raises(ApiServerNotReached) as raised:

@@ -19,7 +19,7 @@ KEYS = {"AWS_ACCESS_KEY_ID": "some", "AWS_SECRET_ACCESS_KEY": "thing"}
 
 @contextmanager
 def sts(status: int, body: str) -> Iterator[str]:
-    """An STS that answers one thing."""
+    """An STS with one fixed response."""
 
     class Handler(BaseHTTPRequestHandler):
         def do_POST(self) -> None:
@@ -54,7 +54,7 @@ def _identity(account: str) -> str:
 
 @pytest.fixture
 def on_aws(monkeypatch: pytest.MonkeyPatch) -> pytest.MonkeyPatch:
-    """A machine whose variables say nothing of AWS."""
+    """A machine without AWS variables."""
     for name in ("AWS_PROFILE", "AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY", "AWS_SESSION_TOKEN", "AWS_ENDPOINT_URL"):
         monkeypatch.delenv(name, raising=False)
     for name in ("AWS_CONFIG_FILE", "AWS_SHARED_CREDENTIALS_FILE"):
@@ -68,7 +68,7 @@ def _with_keys(on_aws: pytest.MonkeyPatch, endpoint: str) -> None:
         on_aws.setenv(name, value)
 
 
-def test_the_caller_of_the_environments_account_is_told(on_aws: pytest.MonkeyPatch) -> None:
+def test_the_caller_of_the_environments_account_is_returned(on_aws: pytest.MonkeyPatch) -> None:
     environment = load("production")
     with sts(200, _identity(environment.spec.account)) as endpoint:
         _with_keys(on_aws, endpoint)
@@ -85,14 +85,14 @@ def test_credentials_of_another_account_are_refused_with_both_accounts(on_aws: p
     assert raised.value.exit_code == 4
 
 
-def test_a_machine_without_credentials_is_told_to_sign_in(on_aws: pytest.MonkeyPatch) -> None:
+def test_a_machine_without_credentials_is_asked_to_sign_in(on_aws: pytest.MonkeyPatch) -> None:
     with pytest.raises(CredentialsMissing) as raised:
         AwsAccess(load("production")).check_account()
     assert "aws sso login" in raised.value.fix
     assert raised.value.exit_code == 4
 
 
-def test_a_profile_that_is_not_there_is_named(on_aws: pytest.MonkeyPatch) -> None:
+def test_a_missing_profile_is_named(on_aws: pytest.MonkeyPatch) -> None:
     on_aws.setenv("AWS_PROFILE", "nobodys")
     with pytest.raises(CredentialsMissing) as raised:
         AwsAccess(load("production")).check_account()
@@ -108,7 +108,7 @@ def test_a_profile_that_is_not_there_is_named(on_aws: pytest.MonkeyPatch) -> Non
         ("SignatureDoesNotMatch", "valid credentials"),
     ],
 )
-def test_credentials_that_are_wrong_or_have_expired_are_told_apart(on_aws: pytest.MonkeyPatch, code: str, needs: str) -> None:
+def test_invalid_and_expired_credentials_are_distinguished(on_aws: pytest.MonkeyPatch, code: str, needs: str) -> None:
     with sts(403, _refusal(code)) as endpoint:
         _with_keys(on_aws, endpoint)
         with pytest.raises(CredentialsRefused) as raised:
@@ -126,7 +126,7 @@ def test_a_right_that_is_missing_is_no_matter_of_credentials(on_aws: pytest.Monk
     assert raised.value.exit_code == 5
 
 
-def test_an_endpoint_that_takes_a_connection_and_never_answers_is_told_within_the_limit() -> None:
+def test_an_endpoint_that_accepts_a_connection_and_never_responds_is_reported_within_the_timeout() -> None:
     with socket.create_server(("127.0.0.1", 0)) as mute:
         endpoint = f"http://127.0.0.1:{mute.getsockname()[1]}"
         with pytest.raises(AwsNotReached) as raised:

@@ -56,7 +56,7 @@ def test_a_bucket_with_data_stays_with_its_settings_and_its_key_and_an_empty_one
     assert list(action.why.values()) == ["it holds data; --delete-bucket data"]
 
 
-def test_a_bucket_that_is_named_goes_with_its_data_and_the_last_one_takes_the_key_along() -> None:
+def test_a_named_bucket_is_deleted_with_its_data_and_the_last_one_with_the_key() -> None:
     state = _state("checkpoints", [KEY, *_bucket("data"), *_bucket("more")])
     one = _destroy_actions(state, buckets=["data"], full=["data", "more"])["checkpoints"]
     assert KEY.address in one.kept
@@ -100,7 +100,7 @@ def test_a_protected_key_goes_with_the_last_that_it_encrypts() -> None:
     assert not _destroy_actions(state, buckets=["data"], full=["data"])["checkpoints"].kept
 
 
-def test_a_stack_that_something_kept_stands_on_stays_whole() -> None:
+def test_a_stack_that_a_kept_resource_depends_on_is_kept_completely() -> None:
     network = _state("network", [StateResource("aws_vpc.vpc", "aws_vpc", {})])
     registry = _state("registry", [StateResource("aws_ecr_repository.jobs", "aws_ecr_repository", {})])
     group = StateResource("aws_security_group.brokers", "aws_security_group", {})

@@ -52,7 +52,7 @@ def test_an_import_is_no_creation() -> None:
 
 
 @pytest.mark.parametrize("actions", [("delete",), ("delete", "create"), ("create", "delete")])
-def test_a_plan_that_takes_away_what_holds_data_is_refused_with_the_name_that_would_allow_it(actions: tuple[str, ...]) -> None:
+def test_a_plan_that_deletes_a_resource_with_data_is_refused_with_the_name_that_would_allow_it(actions: tuple[str, ...]) -> None:
     plan = _plan(_resource("aws_kms_key.key", *actions, replace_paths=[["multi_region"]]), _resource("aws_iam_role.r", *actions))
     changes = planned_changes.read("checkpoints", plan)
     (loss,) = losses([changes])

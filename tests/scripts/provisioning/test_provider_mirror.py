@@ -20,7 +20,7 @@ def _mirror(folder: Path, version: str = VERSION) -> Path:
 
 @pytest.fixture
 def environment(tmp_path: Path) -> dict[str, str]:
-    """A user without any configuration, on a system without any folder of Terraform's."""
+    """A user without a CLI configuration, on a system without Terraform's mirror folders."""
     (tmp_path / "home").mkdir()
     return {"HOME": str(tmp_path / "home"), "XDG_DATA_DIRS": str(tmp_path / "system")}
 
@@ -95,7 +95,7 @@ def test_a_variable_that_names_a_missing_configuration_is_overridden(tmp_path: P
     assert search.configuration == ""
 
 
-def test_the_registry_comes_last_and_every_place_is_told(tmp_path: Path, environment: dict[str, str]) -> None:
+def test_the_registry_comes_last_and_every_location_is_reported(tmp_path: Path, environment: dict[str, str]) -> None:
     search = find(VERSION, environment, prefixes=[str(tmp_path / "prefix")])
     assert search.folder is None
     assert search.searched[0] == "PENSTOCK_TERRAFORM_MIRROR (not set)"

@@ -15,8 +15,8 @@ from penstock.scripts.provisioning import stacks
 from tests.infra.environments import read
 
 
-def test_a_synth_without_node_is_told_with_what_is_missing(tmp_path: Path) -> None:
-    """What the app finds wrong keeps its own code and exit code, and is no synth that failed."""
+def test_a_synth_without_node_reports_what_is_missing(tmp_path: Path) -> None:
+    """Errors of the app keep their own code and exit code, and are not reported as a failed synth."""
     with pytest.raises(NodeNotFound) as raised:
         stacks.synthesize(load("local"), tmp_path, base={**os.environ, "PATH": str(tmp_path)})
     assert raised.value.exit_code == 4
@@ -29,7 +29,7 @@ def test_a_synth_beyond_its_limit_is_ended(tmp_path: Path) -> None:
 
 
 @pytest.mark.skipif(shutil.which("node") is None, reason="cdktf needs Node.js, and node is not in PATH")
-def test_the_folders_of_the_stacks_come_back_and_their_states_lie_beside_them(tmp_path: Path) -> None:
+def test_the_folders_of_the_stacks_are_returned_with_their_states_next_to_them(tmp_path: Path) -> None:
     folders = stacks.synthesize(load("local"), tmp_path / "out", only=["checkpoints"])
     assert [folder.name for folder in folders] == ["checkpoints"]
     text = (folders[0] / "cdk.tf.json").read_text()
@@ -38,7 +38,7 @@ def test_the_folders_of_the_stacks_come_back_and_their_states_lie_beside_them(tm
 
 
 @pytest.mark.skipif(shutil.which("node") is None, reason="cdktf needs Node.js, and node is not in PATH")
-def test_stacks_come_back_in_order_with_what_each_takes_of_the_others(tmp_path: Path) -> None:
+def test_stacks_are_returned_in_order_with_the_outputs_that_each_uses_of_the_others(tmp_path: Path) -> None:
     synthesized = stacks.synthesized(load("local"), tmp_path / "out", only=["jobs"])
     before: list[str] = []
     for stack in synthesized:
@@ -64,7 +64,7 @@ def test_what_is_planned_is_handed_on_and_not_planned_again(tmp_path: Path) -> N
 
 
 @pytest.mark.skipif(shutil.which("node") is None, reason="cdktf needs Node.js, and node is not in PATH")
-def test_what_a_stack_refuses_is_told_with_the_line_of_the_environments_own_file(tmp_path: Path) -> None:
+def test_an_error_of_a_stack_is_reported_with_the_line_in_the_environments_file(tmp_path: Path) -> None:
     environment = read(tmp_path, lambda changed: changed.update(kafka={"kind": "external"}))
     with pytest.raises(BrokersUnknown) as raised:
         stacks.synthesize(environment, tmp_path / "out", planned=plans(environment), only=["kafka"])

@@ -18,7 +18,7 @@ TAKEN = "<Error><Code>BucketAlreadyExists</Code><Message>taken</Message></Error>
 
 @contextmanager
 def s3(answers: Mapping[str, tuple[int, Mapping[str, str], str]]) -> Iterator[AwsAccess]:
-    """An S3 that answers each method in one way; what it was asked is in the headers."""
+    """An S3 with one response per method; it records the requests' headers."""
 
     class Handler(BaseHTTPRequestHandler):
         def answer(self) -> None:

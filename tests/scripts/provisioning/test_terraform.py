@@ -22,7 +22,7 @@ Stack = Callable[..., Terraform]
 
 @pytest.fixture
 def stack(tmp_path: Path) -> Stack:
-    """A stack of Terraform's own resource, which needs no provider: a command for each name."""
+    """A stack of terraform_data resources, which need no provider: a command per name."""
     if shutil.which("terraform") is None:
         pytest.skip("terraform is not in PATH")
 
@@ -60,7 +60,7 @@ def test_what_was_applied_is_said_in_a_line() -> None:
     assert str(Applied((), {}, 1.0)) == "nothing to do in 1 s"
 
 
-def test_what_terraform_says_is_wrong_is_told_with_the_resource(stack: Stack) -> None:
+def test_terraforms_diagnostics_are_reported_with_the_resource(stack: Stack) -> None:
     with pytest.raises(TerraformFailed) as raised:
         stack(bad="echo no room >&2; exit 3").apply()
     assert raised.value.path == "terraform_data.bad"
@@ -68,13 +68,13 @@ def test_what_terraform_says_is_wrong_is_told_with_the_resource(stack: Stack) ->
     assert raised.value.exit_code == 5
 
 
-def test_all_the_resources_that_failed_are_told(stack: Stack) -> None:
+def test_all_failed_resources_are_reported(stack: Stack) -> None:
     with pytest.raises(Faults) as raised:
         stack(bad="exit 3", good="true", worse="exit 4").apply()
     assert sorted(error.path for error in raised.value.errors) == ["terraform_data.bad", "terraform_data.worse"]
 
 
-def test_a_broken_stack_is_told_in_terraforms_words(stack: Stack) -> None:
+def test_a_broken_stack_is_reported_with_terraforms_diagnostics(stack: Stack) -> None:
     terraform = stack()
     (terraform.folder / "cdk.tf.json").write_text('{"terraform": {}, "resource": {"terraform_data": {"x": {"nonsense": 1}}}}')
     with pytest.raises(TerraformFailed) as raised:
@@ -97,7 +97,7 @@ def test_an_apply_beyond_its_limit_is_stopped_and_leaves_no_process(stack: Stack
     assert raised.value.need == "completion within 5 s"
     os.set_blocking(reader, True)
     with os.fdopen(reader, "rb") as file:
-        # The end of the pipe comes when nobody holds it any more; on a slow machine the command had not begun.
+        # The pipe ends when no process holds it any more; on a slow machine the command had not started yet.
         assert file.read() in (b"begun\n", b"")
 
 

@@ -14,7 +14,7 @@ HOLD = "import sys; from pathlib import Path; from penstock.scripts.provisioning
 HOLD += "with workplace.held(Path(sys.argv[1]), 'deploy'): print('held', flush=True); sys.stdin.read()"
 
 
-def test_the_second_command_on_this_machine_is_told_which_process_holds_the_folder(tmp_path: Path) -> None:
+def test_a_second_command_on_this_machine_reports_which_process_holds_the_folder(tmp_path: Path) -> None:
     command = [sys.executable, "-c", HOLD, str(tmp_path)]
     with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, cwd=ROOT) as first:
         assert first.stdout is not None
@@ -22,7 +22,7 @@ def test_the_second_command_on_this_machine_is_told_which_process_holds_the_fold
         with pytest.raises(StateLocked) as raised, workplace.held(tmp_path, "destroy"):
             pass
         assert f"process {first.pid} of this machine is running 'penstock deploy' since" in raised.value.given
-        # It goes with its process, however that ends.
+        # The lock is released with its process, however that ends.
         first.kill()
         first.wait()
     with workplace.held(tmp_path, "destroy") as folder:

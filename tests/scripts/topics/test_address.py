@@ -1,4 +1,4 @@
-"""Which brokers an environment has, where no AWS has to be asked."""
+"""Bootstrap servers of environments that need no request to AWS."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def test_brokers_that_are_named_win_and_keep_the_environments_security(tmp_path:
     assert access(deployed, "c:9092", "plaintext", None) == KafkaAccess("c:9092", "plaintext", "us-east-1")
 
 
-def test_brokers_beside_an_emulated_aws_are_on_this_machine(tmp_path: Path) -> None:
+def test_brokers_of_an_emulated_aws_are_on_this_machine(tmp_path: Path) -> None:
     assert access(environment(tmp_path, {"kind": "standard"}, emulated=True), "c:9092", None, None).security == "plaintext"
 
 
@@ -50,13 +50,13 @@ def test_an_environment_without_brokers_says_how_to_name_some(tmp_path: Path, ka
     assert (raised.value.code, raised.value.exit_code, raised.value.fix) == ("TOP-004", 2, "--brokers HOST:PORT")
 
 
-def test_an_aws_that_does_not_answer_is_told(tmp_path: Path) -> None:
+def test_an_aws_that_does_not_respond_is_reported(tmp_path: Path) -> None:
     with pytest.raises(PenstockError) as raised:
         access(environment(tmp_path, {"kind": "standard"}, emulated=True), None, None, None)
     assert (raised.value.code, raised.value.exit_code, raised.value.path) == ("RUN-021", 5, "MSK in us-east-1")
 
 
-def test_an_aws_without_credentials_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_missing_credentials_are_reported(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     for name in ("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY", "AWS_PROFILE", "AWS_CONTAINER_CREDENTIALS_FULL_URI"):
         monkeypatch.delenv(name, raising=False)
     monkeypatch.setenv("AWS_EC2_METADATA_DISABLED", "true")

@@ -1,4 +1,4 @@
-"""What has to be done to topics, with plain data."""
+"""Planned changes of topics, with plain data."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def given_up(one: TopicChange) -> list[str]:
     return [given for given, _, _ in one.refused]
 
 
-def test_a_topic_that_is_not_there_is_created_with_all_its_settings() -> None:
+def test_a_missing_topic_is_created_with_all_its_settings() -> None:
     topic = wanted(12, config={"cleanup.policy": "compact"}, at_creation={"retention.ms": DAY}, at_least={"max.message.bytes": 8_000_000})
     made = change(topic, None)
     assert (made.actions, made.partitions, made.replication) == (("create",), Changed(None, "12"), Changed(None, "3"))
@@ -68,25 +68,25 @@ def test_a_compacted_topic_that_grows_keeps_old_records_of_its_keys(config: dict
     assert [warning for warning in grown.warnings if "never compacted" in warning]
 
 
-def test_partitions_that_a_spec_asks_for_are_never_taken_away() -> None:
+def test_partitions_requested_by_a_spec_are_never_removed() -> None:
     refused = change(wanted(2, asked=True), existing())
     assert (refused.actions, given_up(refused), refused.partitions) == ((), ["2 partitions"], Changed("4", "4"))
     assert refused.refused[0][2] == "partitions: 4, or a topic with another name"
 
 
-def test_partitions_above_the_plans_are_kept_and_told() -> None:
+def test_partitions_above_the_plans_are_kept_and_reported() -> None:
     kept = change(wanted(2), existing())
     assert (kept.actions, kept.refused) == ((), ())
     assert kept.warnings == ("keeps 4 partitions; the plan needs 2",)
 
 
-def test_copies_are_neither_added_nor_taken_away() -> None:
+def test_replicas_are_neither_added_nor_removed() -> None:
     assert given_up(change(wanted(replication=3), existing(replication=1))) == ["3 replicas"]
     fewer = WantedTopic("clicks", 4, replication=2, replication_asked=True)
     assert given_up(change(fewer, existing(replication=3))) == ["2 replicas"]
 
 
-def test_more_copies_than_the_environments_are_kept_and_told() -> None:
+def test_more_replicas_than_the_environments_are_kept_and_reported() -> None:
     kept = change(wanted(replication=2), existing(replication=3))
     assert (kept.actions, kept.refused, kept.warnings) == ((), (), ("keeps 3 replicas; the environment's default is 2",))
 

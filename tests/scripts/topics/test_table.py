@@ -1,4 +1,4 @@
-"""The plan of topics as people read it."""
+"""Text output of the plan of topics."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""From the jobs of an environment to the topics that they want."""
+"""Topics required by the jobs of an environment."""
 
 from __future__ import annotations
 
@@ -71,7 +71,7 @@ def test_a_load_says_how_long_its_records_stay(tmp_path: Path) -> None:
     assert (merged.replication, merged.at_creation) == (2, {"retention.ms": str(3 * 86_400_000)})
 
 
-def test_a_topic_that_a_job_writes_takes_its_largest_records_and_one_that_it_reads_is_left(tmp_path: Path) -> None:
+def test_a_topic_that_a_job_writes_accepts_its_largest_records_and_one_that_it_reads_is_unchanged(tmp_path: Path) -> None:
     sinks = {"errors": {"kafka": {"topic": "errors"}}, "late": {"kafka": {"topic": "late"}}}
     asked = {"late": {"config": {"max.message.bytes": 2_000_000}}}
     merged = topics(tmp_path, reader("one", 4, sinks=sinks, topics=asked))
@@ -80,7 +80,7 @@ def test_a_topic_that_a_job_writes_takes_its_largest_records_and_one_that_it_rea
     assert merged["clicks"].at_least == {}
 
 
-def test_a_compacted_topic_keeps_its_records_for_ever(tmp_path: Path) -> None:
+def test_a_compacted_topic_keeps_its_records_forever(tmp_path: Path) -> None:
     merged = topics(tmp_path, reader("one", 4, topics={"clicks": {"cleanupPolicy": "compact"}}))["clicks"]
     assert (merged.config, merged.at_creation) == ({"cleanup.policy": "compact"}, {})
 
@@ -90,7 +90,7 @@ def test_express_and_serverless_keep_three_copies_whatever_is_asked(tmp_path: Pa
     assert topics(tmp_path, reader("one", 4), kafka={"kind": kind, "replication": 2})["clicks"].replication == 3
 
 
-def test_beside_an_emulated_aws_there_is_one_broker_and_one_copy(tmp_path: Path) -> None:
+def test_with_an_emulated_aws_a_topic_has_one_replica(tmp_path: Path) -> None:
     assert topics(tmp_path, reader("one", 4), endpoints=True)["clicks"].replication == 1
 
 

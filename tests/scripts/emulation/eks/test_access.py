@@ -21,7 +21,7 @@ def cluster(account: Account) -> str:
 
 @pytest.fixture
 def entry(account: Account, cluster: str) -> dict[str, Any]:
-    """An entry of a role of its own."""
+    """An access entry of a new role."""
     named = {"clusterName": cluster, "principalArn": account.role("ec2.amazonaws.com")}
     created: dict[str, Any] = account.eks.create_access_entry(**named)["accessEntry"]
     return created
