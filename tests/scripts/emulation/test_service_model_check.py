@@ -21,10 +21,10 @@ def test_a_request_that_fits_has_no_fault(kafka: Any) -> None:
     assert _faults(kafka, "CreateConfiguration", Name="a", ServerProperties=b"", KafkaVersions=["3.9.x"]) == []
 
 
-def test_every_fault_is_told_with_its_place(kafka: Any) -> None:
+def test_every_error_is_reported_with_its_location(kafka: Any) -> None:
     group = {"InstanceType": "m5", "ClientSubnets": ["subnet-0", 1]}
-    told = _faults(kafka, "CreateCluster", ClusterName="", KafkaVersion=39, BrokerNodeGroupInfo=group, EnhancedMonitoring="ALL", Moon=1)
-    assert told == [
+    faults = _faults(kafka, "CreateCluster", ClusterName="", KafkaVersion=39, BrokerNodeGroupInfo=group, EnhancedMonitoring="ALL", Moon=1)
+    assert faults == [
         "NumberOfBrokerNodes is missing",
         "ClusterName has 0, less than 1",
         "KafkaVersion is int, not string",

@@ -69,9 +69,9 @@ def test_an_addons_association_is_its_own(account: Account, cluster: str) -> Non
     assert account.eks.list_pod_identity_associations(clusterName=cluster)["associations"] == []
 
 
-def test_versions_are_told_for_each_addon(account: Account) -> None:
-    told = account.eks.describe_addon_versions(kubernetesVersion="1.35")["addons"]
-    assert {addon["addonName"] for addon in told} == set(KNOWN)
+def test_versions_are_returned_for_each_addon(account: Account) -> None:
+    versions = account.eks.describe_addon_versions(kubernetesVersion="1.35")["addons"]
+    assert {addon["addonName"] for addon in versions} == set(KNOWN)
     (proxy,) = account.eks.describe_addon_versions(kubernetesVersion="1.34", addonName="kube-proxy")["addons"]
     (version,) = proxy["addonVersions"]
     assert version["addonVersion"].startswith("v1.34.")
