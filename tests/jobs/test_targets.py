@@ -41,14 +41,14 @@ def test_a_parallelism_in_the_code_wins_and_the_plan_says_so(tmp_path: Path) -> 
     planned = plan(targets_of(tmp_path, "x = 1\nPARALLELISM = 91\nOPERATORS = 3\n"))
     assert (planned.parallelism.value, planned.parallelism.source) == (91, "code")
     assert (planned.totals.executors, planned.totals.subtasks) == (7, 273)
-    here, there = tmp_path / "app.py", tmp_path / "spec.yaml"
-    assert f"PARALLELISM = 91 in {here}:2 overrides parallelism: 7 in {there}:6" in planned.notes
+    here, spec_place = tmp_path / "app.py", tmp_path / "spec.yaml"
+    assert f"PARALLELISM = 91 in {here}:2 overrides parallelism: 7 in {spec_place}:6" in planned.notes
 
 
 def test_without_one_in_the_code_the_specs_parallelism_holds(tmp_path: Path) -> None:
-    found = targets_of(tmp_path)
-    assert found.parallelism is not None
-    assert (found.parallelism.value, found.parallelism.source, found.notes) == (7, "spec", ())
+    decided = targets_of(tmp_path)
+    assert decided.parallelism is not None
+    assert (decided.parallelism.value, decided.parallelism.source, decided.notes) == (7, "spec", ())
 
 
 def test_operators_the_app_does_not_name_are_counted_and_explained(tmp_path: Path) -> None:
@@ -65,8 +65,8 @@ def test_slots_follow_from_the_stage_with_the_most_tasks(tmp_path: Path) -> None
     # A topic that has no number of partitions gets one for each task that reads it.
     assert (planned.kafka.topics["a"], planned.kafka.topics["b"]) == (4, 3)
     assert planned.spark_conf["spark.sql.shuffle.partitions"] == "26"
-    told = "slots for the largest stage, 26: source 4, stateless 12, stateful 26"
-    assert any(note.startswith(told) for note in planned.notes)
+    message = "slots for the largest stage, 26: source 4, stateless 12, stateful 26"
+    assert any(note.startswith(message) for note in planned.notes)
     assert planned.feasible
 
 
@@ -74,8 +74,8 @@ def test_a_stage_that_is_not_given_has_the_parallelism(tmp_path: Path) -> None:
     planned = plan(targets_of(tmp_path, more="  stages: {stateful: 3}\n"))
     assert planned.parallelism.value == 7
     assert planned.spark_conf["spark.sql.shuffle.partitions"] == "3"
-    told = "slots for the largest stage, 7: source 7 (the parallelism), stateless 7 (the parallelism), stateful 3"
-    assert any(note.startswith(told) for note in planned.notes)
+    message = "slots for the largest stage, 7: source 7 (the parallelism), stateless 7 (the parallelism), stateful 3"
+    assert any(note.startswith(message) for note in planned.notes)
 
 
 def test_a_setting_that_contradicts_a_stage_is_refused(tmp_path: Path) -> None:
@@ -97,8 +97,8 @@ def test_a_job_has_one_operator_at_least(tmp_path: Path) -> None:
 
 
 def test_topics_are_split_by_what_reads_and_what_writes(tmp_path: Path) -> None:
-    found = targets_of(tmp_path)
-    assert (found.source_topics, found.sink_topics) == ({"a": None, "b": 3}, {"errors": 1})
+    decided = targets_of(tmp_path)
+    assert (decided.source_topics, decided.sink_topics) == ({"a": None, "b": 3}, {"errors": 1})
 
 
 def test_settings_become_the_text_that_spark_reads(tmp_path: Path) -> None:
@@ -122,8 +122,8 @@ def test_cores_of_the_driver_that_nobody_gave_may_come_from_a_setting(tmp_path: 
 def test_what_sizing_finds_wrong_has_the_line_of_the_spec(tmp_path: Path, more: str, code: str, line: int, path: str) -> None:
     with pytest.raises(PenstockError) as error:
         plan(targets_of(tmp_path, more=more))
-    (found,) = error.value.errors
-    assert (found.code, found.path, str(found.at)) == (code, path, f"{tmp_path / 'spec.yaml'}:{line}")
+    (result,) = error.value.errors
+    assert (result.code, result.path, str(result.at)) == (code, path, f"{tmp_path / 'spec.yaml'}:{line}")
 
 
 def test_what_can_not_be_met_has_the_line_of_the_spec(tmp_path: Path) -> None:

@@ -58,7 +58,7 @@ def test_a_micro_batch_that_runs_again_has_the_same_answers_without_a_call(surro
     # As after a kill between the sink and the commit log.
     surroundings.s3.delete_object(Bucket=CHECKPOINTS, Key=f"{name}/1/commits/1")
     again = run(surroundings, {"in": Input(SCHEMA, [[row("60", user="e", n=6)]])}, build, name=name)
-    assert [batch["batch"] for batch in again.told] == [1, 2, 3]
+    assert [batch["batch"] for batch in again.events] == [1, 2, 3]
     # The first window once more, from the replay; then that of c and d, each asked once.
     assert again.batches == [[{"asked": 2, "n": 2}], [], [{"asked": 2, "n": 2}]]
     assert sorted(calls(notes)) == ["a-1", "b-2", "c-4", "d-5", "down-3", "e-6"]

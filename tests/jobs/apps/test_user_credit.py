@@ -19,14 +19,14 @@ def _pair(amount: float) -> dict[str, Any]:
 
 
 async def _asked(url: str, *calls: tuple[float, str]) -> list[Mapping[str, Any] | Exception]:
-    service, found = CreditService(url), list[Mapping[str, Any] | Exception]()
+    service, asked = CreditService(url), list[Mapping[str, Any] | Exception]()
     async with service:
         for amount, key in calls:
             try:
-                found.append(await service(_pair(amount), key))
+                asked.append(await service(_pair(amount), key))
             except (CallRefused, ConnectionError) as error:
-                found.append(error)
-    return found
+                asked.append(error)
+    return asked
 
 
 def test_an_answer_a_refusal_and_a_service_that_is_busy_are_told_apart(tmp_path: Path) -> None:

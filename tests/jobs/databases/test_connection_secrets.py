@@ -41,10 +41,10 @@ def keep(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Keep]:
 def test_user_and_password_are_put_into_the_url_whatever_characters_they_have(keep: Keep) -> None:
     rds = keep({"username": "o'neil@bank", "password": "p@ss:w/rd?#%", "engine": "postgres", "port": 5432})
     redis = keep({"password": "s3cret"})
-    found = with_credentials(
+    completed = with_credentials(
         {"bank": BANK, "cache": "rediss://cache.example/0", "open": "https://open.example"}, {"bank": rds, "cache": redis}
     )
-    assert found == {
+    assert completed == {
         "bank": "postgresql://o%27neil%40bank:p%40ss%3Aw%2Frd%3F%23%25@bank.example:5432/accounts?sslmode=verify-full",
         "cache": "rediss://:s3cret@cache.example/0",
         "open": "https://open.example",
@@ -53,10 +53,10 @@ def test_user_and_password_are_put_into_the_url_whatever_characters_they_have(ke
 
 def test_a_secret_may_be_the_whole_url(keep: Keep) -> None:
     hook = "https://hooks.example/T0/B0/xyz"
-    found = with_credentials(
+    completed = with_credentials(
         {"bank": BANK}, {"bank": keep({"url": "postgres://u:p@other/x"}), "alerts": keep(f"{hook}\n"), "more": keep({"url": hook})}
     )
-    assert found == {"bank": "postgres://u:p@other/x", "alerts": hook, "more": hook}
+    assert completed == {"bank": "postgres://u:p@other/x", "alerts": hook, "more": hook}
 
 
 @pytest.mark.parametrize(

@@ -61,7 +61,7 @@ def spec_of(made: Conversion) -> dict[str, Any]:
     return spec
 
 
-def told(made: Conversion, path: str) -> str:
+def note(made: Conversion, path: str) -> str:
     """The note on a path; each has one."""
     (note,) = [note for note in made.notes if note.path == path]
     return note.text
@@ -93,7 +93,7 @@ def test_the_deployment_with_two_task_managers_of_16_gib() -> None:
     assert plan(made.targets).totals.executors == 2
     # Flink memory of a 16g process is 15837691904 bytes (F3 of the vectors), 0.3 of it managed here.
     assert made.flink.task_manager.managed_bytes == int(15837691904 * 0.30000001192092896)
-    assert "divides Flink's process memory" in told(made, "spec.flinkConfiguration.taskmanager.memory.managed.fraction")
+    assert "divides Flink's process memory" in note(made, "spec.flinkConfiguration.taskmanager.memory.managed.fraction")
 
 
 def test_a_python_job_in_standalone_mode_sized_by_its_replicas() -> None:
@@ -106,14 +106,14 @@ def test_a_python_job_in_standalone_mode_sized_by_its_replicas() -> None:
     assert made.flink.task_manager.flink_bytes == 3 * 1024 * MIB
     assert made.flink.job_managers == 2
     assert made.targets.origins["executor.memory_mib"].path == "spec.flinkConfiguration.taskmanager.memory.flink.size"
-    assert "taskmanager.cpu.cores takes precedence" in told(made, "spec.taskManager.resource.cpu")
-    assert "ignores job.parallelism" in told(made, "spec.taskManager.replicas")
-    assert "overwritten by the operator with the job's parallelism" in told(made, "spec.flinkConfiguration.parallelism.default")
-    assert "does not autoscale" in told(made, "spec.flinkConfiguration.job.autoscaler.enabled")
-    assert "no known counterpart" in told(made, "spec.flinkConfiguration.some.other.key")
-    assert "empty state" in told(made, "spec.job.initialSavepointPath")
-    assert "until it is removed from its environment" in told(made, "spec.job.state")
-    assert "as Flink does in native mode" in told(made, "spec.mode")
+    assert "taskmanager.cpu.cores takes precedence" in note(made, "spec.taskManager.resource.cpu")
+    assert "ignores job.parallelism" in note(made, "spec.taskManager.replicas")
+    assert "overwritten by the operator with the job's parallelism" in note(made, "spec.flinkConfiguration.parallelism.default")
+    assert "does not autoscale" in note(made, "spec.flinkConfiguration.job.autoscaler.enabled")
+    assert "no known counterpart" in note(made, "spec.flinkConfiguration.some.other.key")
+    assert "empty state" in note(made, "spec.job.initialSavepointPath")
+    assert "until it is removed from its environment" in note(made, "spec.job.state")
+    assert "as Flink does in native mode" in note(made, "spec.mode")
 
 
 def test_kubernetes_resources_come_before_the_operators_own() -> None:
@@ -122,7 +122,7 @@ def test_kubernetes_resources_come_before_the_operators_own() -> None:
     # 2,500,000,000 bytes are 2384.2 MiB: Flink's pod has 2384.
     assert spec["executor"] == {"slots": 1, "cores": "1250m", "memory": "2384m"}
     assert made.flink.task_manager_cpu_limit_millicores == 2000
-    assert "prefers taskManager.resources" in told(made, "spec.taskManager.resource")
+    assert "prefers taskManager.resources" in note(made, "spec.taskManager.resource")
     assert spec["driver"] == {"cores": 1, "memory": "1600m"}
     assert spec["upgradeMode"] == "stateless"
     assert yaml.safe_load(made.text)["metadata"] == {"name": "on"}
@@ -154,7 +154,7 @@ def test_every_value_of_the_deployment_is_in_the_spec_or_named_in_a_note(path: P
         if path in noted:
             return []
         if isinstance(value, dict):
-            return [found for key, entry in value.items() for found in unsaid(entry, f"{path}.{key}".lstrip("."))]
+            return [place for key, entry in value.items() for place in unsaid(entry, f"{path}.{key}".lstrip("."))]
         return [path]
 
     assert unsaid(yaml.safe_load(path.read_text()), "") == []
@@ -244,7 +244,7 @@ def test_what_is_refused_has_a_code_and_a_line(replace: str, by: str, code: str,
 
 def test_a_field_of_a_newer_operator_is_a_note() -> None:
     made = converted(PLAIN.replace("  flinkVersion:", "  shinyThing: {a: 1}\n  flinkVersion:"))
-    assert "unknown field" in told(made, "spec.shinyThing")
+    assert "unknown field" in note(made, "spec.shinyThing")
 
 
 def test_last_state_without_an_interval_has_the_operators() -> None:
@@ -278,7 +278,7 @@ def test_comments_stand_whatever_the_values_are() -> None:
 
 def _paths(value: Any, path: tuple[Any, ...] = ()) -> list[tuple[Any, ...]]:
     entries = value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list) else ()
-    return [path, *(found for key, entry in entries for found in _paths(entry, (*path, key)))]
+    return [path, *(below for key, entry in entries for below in _paths(entry, (*path, key)))]
 
 
 SCALARS = st.one_of(

@@ -98,9 +98,9 @@ def test_a_token_is_a_signed_question_to_connect_in_one_region_that_holds_for_a_
 
 def test_the_signature_is_that_of_the_secret_and_of_no_other(somebody: None) -> None:
     url = _url(token(REGION)[0])
-    found = parse_qs(urlparse(url).query)["X-Amz-Signature"][0]
-    assert found == signature(url, SECRET)
-    assert found != signature(url, f"{SECRET}!")
+    result = parse_qs(urlparse(url).query)["X-Amz-Signature"][0]
+    assert result == signature(url, SECRET)
+    assert result != signature(url, f"{SECRET}!")
 
 
 def test_without_credentials_it_is_told_before_a_client_waits(nobody: None) -> None:

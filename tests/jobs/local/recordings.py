@@ -31,18 +31,18 @@ def recorded(topic: str, *batches: Sequence[Value], watermarks: Sequence[str] = 
         records += [_recorded(len(records) + place, value) for place, value in enumerate(values)]
         ends.append(len(records))
     current_watermark = [0, *map(ms, watermarks)]
-    told = [
+    micro_batches = [
         RecordedBatch(number, number, current_watermark[number] if watermarks else 0, {topic: {0: end}}) for number, end in enumerate(ends)
     ]
-    return Recording({topic: records}, {topic: 1}, told, {topic: {0: 0}})
+    return Recording({topic: records}, {topic: 1}, micro_batches, {topic: {0: 0}})
 
 
 def rows(expected: Expectation, *by: str) -> list[dict[str, Any]]:
     """The expected rows in the order of some fields, each as often as it must be there."""
     assert expected.exact is not None
     assert expected.rows == expected.exact.total()
-    found = [json.loads(row) for row in expected.exact.elements()]
-    return sorted(found, key=lambda row: [row[name] for name in by])
+    documents = [json.loads(row) for row in expected.exact.elements()]
+    return sorted(documents, key=lambda row: [row[name] for name in by])
 
 
 def _recorded(offset: int, value: Value) -> Recorded:

@@ -23,9 +23,9 @@ def test_views_count_for_the_campaign_that_the_ad_was_of() -> None:
     campaigns = [_campaign("x", "one", "0:00"), _campaign("x", "two", "0:15"), gone("x", "0:25"), _campaign("y", "one", "0:00")]
     views = [_event("x", "0:01"), _event("y", "0:09.999"), _event("x", "0:14"), _event("x", "0:15"), _event("x", "0:25")]
     others = [_event("x", "0:02", "click"), _event("z", "0:02")]
-    found = ad_impressions.expect_final(read(campaigns=campaigns, ad_events=[*views, *others]))
+    expected = ad_impressions.expect_final(read(campaigns=campaigns, ad_events=[*views, *others]))
     noon = milliseconds(at("0:00"))
-    assert {(row["campaign_id"], row["window_start_ms"]): row["views"] for row in rows(found.exact)} == {
+    assert {(row["campaign_id"], row["window_start_ms"]): row["views"] for row in rows(expected.exact)} == {
         ("one", noon): 2,
         ("one", noon + 10_000): 1,
         ("two", noon + 10_000): 1,

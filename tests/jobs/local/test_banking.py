@@ -29,23 +29,23 @@ def test_a_transaction_that_comes_again_within_ten_minutes_counts_once_and_a_lat
     recording = read(
         transactions=[_paid("T1", "0:01"), _paid("T1", "0:00"), _paid("T1", "9:59"), _paid("T1", "10:00"), _paid("T2", "3:00")]
     )
-    found = split.expect(recording)
-    assert [row["at"][14:19] for row in map(json.loads, sorted(found.sinks["debits"]))] == ["00:00", "03:00", "10:00"]
-    assert not found.sinks["credits"]
-    assert (found.rows, found.quarantined, found.late) == (3, 0, 0)
+    expected = split.expect(recording)
+    assert [row["at"][14:19] for row in map(json.loads, sorted(expected.sinks["debits"]))] == ["00:00", "03:00", "10:00"]
+    assert not expected.sinks["credits"]
+    assert (expected.rows, expected.quarantined, expected.late) == (3, 0, 0)
 
 
 def test_what_is_no_debit_goes_to_the_credits_and_what_is_no_amount_nowhere() -> None:
-    found = split.expect(read(transactions=[_paid("T1", "0:00", kind="Credit"), _paid("T2", "0:01", amount="n/a")]))
-    assert (found.rows, found.quarantined) == (1, 1)
-    assert [row["transaction_id"] for row in rows(found.sinks["credits"])] == ["T1"]
+    expected = split.expect(read(transactions=[_paid("T1", "0:00", kind="Credit"), _paid("T2", "0:01", amount="n/a")]))
+    assert (expected.rows, expected.quarantined) == (1, 1)
+    assert [row["transaction_id"] for row in rows(expected.sinks["credits"])] == ["T1"]
 
 
 def test_a_transaction_has_the_account_that_was_valid_at_its_time() -> None:
     accounts = [_account("10:00"), _account("20:00", owner="C79"), gone("A1", "30:00")]
     paid = [_paid(f"T{minute}", f"{minute}:00") for minute in (9, 10, 19, 20, 30)]
-    found = enriched.expect(read(transactions=paid, accounts=accounts))
-    assert [(row["transaction_id"], row["customer_id"], row["name"] is not None) for row in rows(found.exact)] == [
+    expected = enriched.expect(read(transactions=paid, accounts=accounts))
+    assert [(row["transaction_id"], row["customer_id"], row["name"] is not None) for row in rows(expected.exact)] == [
         ("T9", None, False),
         ("T10", "C00", True),
         ("T19", "C00", True),
@@ -60,16 +60,16 @@ def test_the_risk_is_by_the_share_of_the_limit(amount: str, risk: str) -> None:
     private = next(name for name, (_, segment, _) in tables.known_customers().items() if segment == "private")
     business = next(name for name, (_, segment, _) in tables.known_customers().items() if segment == "business")
     for owner, limit in ((private, "100.00"), (business, "50.00")):
-        found = enriched.expect(read(transactions=[_paid("T1", "1:00", amount)], accounts=[_account("0:00", owner, limit)]))
-        assert [row["risk"] for row in rows(found.exact)] == [risk]
+        expected = enriched.expect(read(transactions=[_paid("T1", "1:00", amount)], accounts=[_account("0:00", owner, limit)]))
+        assert [row["risk"] for row in rows(expected.exact)] == [risk]
 
 
 def test_only_open_accounts_of_customers_that_are_there_have_holders() -> None:
     customers = [_customer("0:00"), _customer("5:00", "business"), _customer("0:00", name="C01"), gone("C01", "9:00")]
     accounts = [_account("1:00"), _account("1:00", name="A2"), gone("A2", "2:00"), _account("1:00", "C01", name="A3")]
     moved = [_account("1:00", "C01", name="A4"), _account("3:00", name="A4")]
-    found = holders.expect(read(customers=customers, accounts=[*accounts, *moved]))
-    assert [(row["account_id"], row["customer_id"], row["segment"]) for row in rows(found.exact)] == [
+    expected = holders.expect(read(customers=customers, accounts=[*accounts, *moved]))
+    assert [(row["account_id"], row["customer_id"], row["segment"]) for row in rows(expected.exact)] == [
         ("A1", "C00", "business"),
         ("A4", "C00", "business"),
     ]
@@ -77,8 +77,8 @@ def test_only_open_accounts_of_customers_that_are_there_have_holders() -> None:
 
 def test_totals_grow_by_ten_minutes_until_the_hour_is_over() -> None:
     paid = [_paid("T1", "5:00", "1.10"), _paid("T2", "45:00", "2.20"), _paid("T3", "46:00", "5.00", status="declined")]
-    found = rows(totals.expect(read(transactions=[*paid, _paid("T4", "60:00", "7.00")])).exact)
-    first, second = ([row for row in found if row["window_start"] == f"2025-04-05T{hour}:00:00.000Z"] for hour in (12, 13))
+    expected = rows(totals.expect(read(transactions=[*paid, _paid("T4", "60:00", "7.00")])).exact)
+    first, second = ([row for row in expected if row["window_start"] == f"2025-04-05T{hour}:00:00.000Z"] for hour in (12, 13))
     assert sorted((str(row["window_end"])[14:16], row["transactions"], row["total"]) for row in first) == [
         ("00", 2, "3.30"),
         *((end, 1, "1.10") for end in ("10", "20", "30", "40")),
@@ -98,8 +98,8 @@ def test_both_sides_of_a_transfer_meet_within_five_minutes_and_are_told_alone_be
         side("credit", "3", "0:00", "0.75"),
         side("credit", "5", "0:00"),
     ]
-    found = transfers.expect(read(settlement__debits=debits, settlement__credits=credited))
-    assert Counter((row["reference"], row["state"]) for row in rows(found.exact)) == Counter(
+    expected = transfers.expect(read(settlement__debits=debits, settlement__credits=credited))
+    assert Counter((row["reference"], row["state"]) for row in rows(expected.exact)) == Counter(
         [("1", "settled"), ("2", "debit only"), ("2", "credit only"), ("3", "differs"), ("4", "debit only"), ("5", "credit only")]
     )
 
@@ -121,10 +121,10 @@ def _declined(*times: str, account: str = "A1") -> list[Recorded]:
 def test_an_alert_takes_three_that_were_declined_and_a_large_one_within_ten_minutes(
     declined: tuple[str, ...], approved: str, amount: str, alerts: int
 ) -> None:
-    found = fraud.expect(read(transactions=[*_declined(*declined), _paid("T1", approved, amount)]))
-    assert found.rows == alerts
+    expected = fraud.expect(read(transactions=[*_declined(*declined), _paid("T1", approved, amount)]))
+    assert expected.rows == alerts
     if alerts:
-        assert rows(found.exact)[0]["declined"] == [f"D{time}" for time in declined[-3:]]
+        assert rows(expected.exact)[0]["declined"] == [f"D{time}" for time in declined[-3:]]
 
 
 def test_what_has_led_to_an_alert_leads_to_no_other() -> None:

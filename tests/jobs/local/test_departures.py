@@ -20,13 +20,13 @@ def fed() -> list[Record]:
 
 
 def _events(fed: list[Record]) -> list[dict[str, Any]]:
-    found = []
+    events = []
     for record in fed:
         try:
-            found.append(json.loads(record.value or b""))
+            events.append(json.loads(record.value or b""))
         except ValueError:
             assert not record.flush
-    return found
+    return events
 
 
 def test_each_departure_is_told_of_once_and_some_are_cut_short_before(fed: list[Record]) -> None:

@@ -75,8 +75,8 @@ def test_a_plane_finds_the_newest_weather_of_its_airport() -> None:
             "wind_speed": 5.0,
         }
     )
-    found = [(row["id"], row["weather_hour"], row["temp"]) for row in flights_weather.joined(planes, hours)]
-    assert found == [(1, None, None), (2, "2013-01-01T10:00:00Z", 1.0), (3, "2013-01-01T11:00:00Z", 2.0)]
+    joined = [(row["id"], row["weather_hour"], row["temp"]) for row in flights_weather.joined(planes, hours)]
+    assert joined == [(1, None, None), (2, "2013-01-01T10:00:00Z", 1.0), (3, "2013-01-01T11:00:00Z", 2.0)]
 
 
 def test_some_departures_of_january_have_no_weather_yet() -> None:

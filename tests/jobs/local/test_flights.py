@@ -54,8 +54,8 @@ def weather() -> list[Record]:
 
 @pytest.fixture(params=["departures", "weather"])
 def fed(request: pytest.FixtureRequest) -> list[Record]:
-    found: list[Record] = request.getfixturevalue(request.param)
-    return found
+    records: list[Record] = request.getfixturevalue(request.param)
+    return records
 
 
 def _body(record: Record) -> dict[str, Any]:
@@ -83,10 +83,10 @@ def test_all_weather_rows_are_fed_once_and_what_is_missing_in_the_file_is_null(w
         return origin, datetime.fromisoformat(time_hour).replace(tzinfo=None), temp, precip
 
     bodies = [_body(record) for record in weather if not record.flush]
-    found = Counter(row(body["origin"], body["time_hour"], body["temp"], body["precip"]) for body in bodies)
+    counts = Counter(row(body["origin"], body["time_hour"], body["temp"], body["precip"]) for body in bodies)
     lines = [row(line["origin"], line["time_hour"], _number(line["temp"]), _number(line["precip"])) for line in _weather_of_the_file()]
     assert len(lines) == WEATHER_ROWS
-    assert found == Counter(lines)
+    assert counts == Counter(lines)
     assert not [record for record in weather if b"NaN" in (record.value or b"")]
 
 
@@ -132,7 +132,7 @@ def test_one_day_by_plain_loops_is_what_pandas_makes_of_it() -> None:
     rows = _day_by_loops(day)
     table = flights.flights_table()
     joined = flights._joined(table[table["time_hour"].str.startswith(day)], flights.weather_table())
-    found = Counter(
+    pairs = Counter(
         (
             row["id"],
             None if row["weather_hour"] is None or row["weather_hour"] != row["weather_hour"] else row["weather_hour"].replace(tzinfo=None),
@@ -140,7 +140,7 @@ def test_one_day_by_plain_loops_is_what_pandas_makes_of_it() -> None:
         )
         for row in joined.to_dict("records")
     )
-    assert found == Counter((row["id"], row["weather_hour"], row["temp"], row["precip"]) for row in rows)
+    assert pairs == Counter((row["id"], row["weather_hour"], row["temp"], row["precip"]) for row in rows)
     measures = flights.measure(rows)
     assert measures["sum of distance"] == round(sum(row["distance"] for row in rows) * 100) == flights._hundredths(joined["distance"])
     assert measures["sum of temp"] == flights._hundredths(joined["temp"])

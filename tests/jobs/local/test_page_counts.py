@@ -14,11 +14,11 @@ def _recorded(offset: int, visit: str, page: str, time: str) -> Recorded:
 
 
 def test_each_visit_counts_once_and_the_late_not_at_all() -> None:
-    told = [
+    result = [
         ("v1", "/cart", "12:01:00"), ("v2", "/Cart", "12:02:00"), ("v2", "/Cart", "12:02:00"), ("v3", "/pay", "12:03:00"),
         ("v4", "/help", "12:03:01"), ("v5", "/", "12:03:02"), ("v6", "/health", "12:03:03"), ("v7", "/pay", "12:06:00"),
     ]  # fmt: skip
-    records = [_recorded(offset, *one) for offset, one in enumerate(told)]
+    records = [_recorded(offset, *one) for offset, one in enumerate(result)]
     # The watermark is 12:05:50 when the second micro-batch begins.
     records += [
         _recorded(8, "v8", "/late", "12:05:49"),
@@ -31,8 +31,8 @@ def test_each_visit_counts_once_and_the_late_not_at_all() -> None:
     ]
     expected = expect(Recording({TOPIC: records}, {TOPIC: 1}, batches, {TOPIC: {0: 0}}))
     assert expected.exact is not None
-    found = sorted((row["window_start"][11:16], row["rank"], row["page"], row["visits"]) for row in map(json.loads, expected.exact))
-    assert found == [("12:00", 1, "/cart", 2), ("12:00", 2, "/pay", 1), ("12:00", 3, "/help", 1), ("12:05", 1, "/pay", 1)]
+    ranked = sorted((row["window_start"][11:16], row["rank"], row["page"], row["visits"]) for row in map(json.loads, expected.exact))
+    assert ranked == [("12:00", 1, "/cart", 2), ("12:00", 2, "/pay", 1), ("12:00", 3, "/help", 1), ("12:05", 1, "/pay", 1)]
     assert (expected.rows, expected.late, expected.quarantined) == (4, 1, 1)
 
 

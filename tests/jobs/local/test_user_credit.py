@@ -124,9 +124,9 @@ def test_all_16_pairs_of_the_worked_example_are_expected() -> None:
     )
     assert (expected.rows, expected.quarantined, expected.late, expected.side_outputs) == (16, 0, 0, {"failed": 0})
     assert expected.exact is not None
-    found = {(json.loads(row)["a_timestamp"], json.loads(row)["b_timestamp"]) for row in expected.exact}
+    pairs = {(json.loads(row)["a_timestamp"], json.loads(row)["b_timestamp"]) for row in expected.exact}
     a, b = ([f"2025-04-05T{time}+00:00" for time in user_credit.WORKED_EXAMPLE[topic].values()] for topic in TOPICS)
-    assert found == set(product(a, b))
+    assert pairs == set(product(a, b))
 
 
 def test_what_is_expected_is_what_a_loop_over_all_pairs_gives() -> None:

@@ -35,8 +35,8 @@ def _impressions() -> Recording:
 
 def test_impressions_are_summed_by_five_minutes_without_those_that_came_too_late() -> None:
     expected = region_impressions.expect_tumbling(_impressions())
-    found = rows(expected, "region_code", "window_start")
-    assert [(row["region_code"], row["window_start"][11:16], row["events"], row["total_impressions"]) for row in found] == [
+    sums = rows(expected, "region_code", "window_start")
+    assert [(row["region_code"], row["window_start"][11:16], row["events"], row["total_impressions"]) for row in sums] == [
         ("eu", "12:00", 1, 1),
         ("eu", "12:05", 1, 16),
         ("eu", "12:10", 1, 4),

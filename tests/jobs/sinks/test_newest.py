@@ -37,8 +37,8 @@ def test_rows_without_event_time_are_refused_where_the_newest_of_a_key_is_kept(s
     assert raised.value.path == "here" and "kind: ingestion" in raised.value.fix
     # A version helps where no tombstone comes without one.
     assert ("`version`" in raised.value.fix) == (sink == {"postgres": POSTGRES})
-    for told in (replace(UNTIMED, timed=True), replace(UNTIMED, updates=True)):
-        refuse_unordered(told, SINK.validate_python(sink), "here")
+    for ordered in (replace(UNTIMED, timed=True), replace(UNTIMED, updates=True)):
+        refuse_unordered(ordered, SINK.validate_python(sink), "here")
 
 
 @pytest.mark.parametrize("sink", [{"postgres": POSTGRES | {"version": "at"}}, {"kafka": {"topic": "t", "key": ["id"]}}, {"console": {}}])

@@ -44,8 +44,8 @@ START = datetime(2025, 4, 5, 12, 30, tzinfo=UTC)
 
 def at(text: str) -> datetime:
     """A moment: seconds or minutes:seconds past 12:30, or ISO 8601."""
-    if found := re.fullmatch(r"(?:(\d+):)?(\d+)(\.\d+)?", text):
-        minutes, seconds, part = found.groups()
+    if match := re.fullmatch(r"(?:(\d+):)?(\d+)(\.\d+)?", text):
+        minutes, seconds, part = match.groups()
         return START + timedelta(minutes=int(minutes or 0), seconds=float(seconds + (part or "")))
     return datetime.fromisoformat(text)
 
@@ -84,13 +84,13 @@ class Ran:
         batches: data rows of each micro-batch, without the envelope; structs as mappings, times in UTC.
         times: event times of the same rows.
         side_outputs: tag -> what a side output would hold, in the order of the micro-batches.
-        told: the driver's ``batch`` events.
+        events: the driver's ``batch`` events.
     """
 
     batches: list[list[dict[str, Any]]] = field(default_factory=list)
     times: list[list[datetime | None]] = field(default_factory=list)
     side_outputs: dict[str, list[dict[str, Any]]] = field(default_factory=dict)
-    told: list[dict[str, Any]] = field(default_factory=list)
+    events: list[dict[str, Any]] = field(default_factory=list)
     failure: Exception | None = None
 
     @property
@@ -147,7 +147,7 @@ def _run(surroundings: Surroundings, inputs: Mapping[str, Input], build: Callabl
         routes=[Route("out", _Kept(ran))],
         side_outputs=_EveryTag(ran),
         last=checkpoint.last_record(),
-        emit=lambda event, detail: ran.told.append(dict(detail)),
+        emit=lambda event, detail: ran.events.append(dict(detail)),
         strict=out.strict,
     )
     set_watermark(session, batches.last.watermarks.current_ms, batches.last.watermarks.engine_ms)
@@ -214,12 +214,12 @@ class _Kept:
         pass
 
     def write(self, rows: DataFrame, batch: Batch) -> None:
-        found = [_plain(one.asDict(recursive=True)) for one in rows.collect()]
+        rows_written = [_plain(one.asDict(recursive=True)) for one in rows.collect()]
         if self.tag is not None:
-            self.ran.side_outputs.setdefault(self.tag, []).extend(json.loads(one["value"]) for one in found)
+            self.ran.side_outputs.setdefault(self.tag, []).extend(json.loads(one["value"]) for one in rows_written)
             return
-        self.ran.times.append([one.get(TIME) for one in found])
-        self.ran.batches.append([{name: value for name, value in one.items() if name not in ENVELOPE} for one in found])
+        self.ran.times.append([one.get(TIME) for one in rows_written])
+        self.ran.batches.append([{name: value for name, value in one.items() if name not in ENVELOPE} for one in rows_written])
 
 
 class _EveryTag(dict[str, Any]):
@@ -238,9 +238,9 @@ def _plain(value: Any) -> Any:
     return [_plain(inner) for inner in value] if isinstance(value, list) else value
 
 
-def same(found: Iterable[Mapping[str, Any]], expected: Iterable[Mapping[str, Any]]) -> None:
+def same(actual: Iterable[Mapping[str, Any]], expected: Iterable[Mapping[str, Any]]) -> None:
     """Fails with both side by side where the rows differ, whatever their order."""
-    ours, theirs = sorted(map(_line, found)), sorted(map(_line, expected))
+    ours, theirs = sorted(map(_line, actual)), sorted(map(_line, expected))
     if ours == theirs:
         return
     width = max((len(line) for line in theirs), default=0)

@@ -78,5 +78,5 @@ def note(path: str, line: str) -> None:
 
 def calls(path: str) -> list[str]:
     """The keys of all calls so far."""
-    found = Path(path).read_text(encoding="utf-8").splitlines() if Path(path).exists() else []
-    return [line for line in found if line not in ("opened", "closed")]
+    lines = Path(path).read_text(encoding="utf-8").splitlines() if Path(path).exists() else []
+    return [line for line in lines if line not in ("opened", "closed")]

@@ -60,7 +60,7 @@ def _uniform(frame: DataFrame, name: str) -> DataFrame:
     return frame.select(F.lit(name).alias("block"), *columns, *ENVELOPE)
 
 
-def told(ran: Ran) -> list[dict[str, Any]]:
+def results(ran: Ran) -> list[dict[str, Any]]:
     """The rows without the columns that their block does not have."""
     return [{name: value for name, value in one.items() if value is not None} for one in ran.rows]
 
@@ -118,7 +118,7 @@ def hold_what_plain_python_puts_in_them(surroundings: Surroundings, blocks: Mapp
     ran = run(surroundings, inputs, together(blocks), conf=FEW)
     assert not ran.side_outputs, "no row is late"
     expected = _expected(events)
-    same(told(ran), ({"block": block, **one} for block in blocks for one in expected[block]))
+    same(results(ran), ({"block": block, **one} for block in blocks for one in expected[block]))
 
 
 def _expected(events: Sequence[Event]) -> dict[str, list[dict[str, Any]]]:
@@ -192,7 +192,7 @@ def _numbered(windows: Iterable[Sequence[Event]]) -> list[dict[str, Any]]:
 def _values(rows: Sequence[Event]) -> dict[str, Any]:
     """What stands in a result; what is null is left out, and so is the empty user of windows without keys."""
     numbers = [n for _, _, n, _ in rows if n is not None]
-    found = {
+    values = {
         "user": rows[0][1] or None,
         "rows": len(rows),
         "total": sum(numbers) if numbers else None,
@@ -200,7 +200,7 @@ def _values(rows: Sequence[Event]) -> dict[str, Any]:
         "paid": sum((Decimal(paid) for *_, paid in rows), Decimal()).quantize(Decimal("0.01")),
         "most": max(numbers, default=None),
     }
-    return {name: value for name, value in found.items() if value is not None}
+    return {name: value for name, value in values.items() if value is not None}
 
 
 def _ranked(minutes: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:

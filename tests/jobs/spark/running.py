@@ -137,7 +137,7 @@ class Running:
     failure: BaseException | None = None
     batches: list[dict[str, Any]] = field(default_factory=list)
     committed: list[dict[str, Any]] = field(default_factory=list)
-    _told: queue.Queue[tuple[str, Mapping[str, Any]]] = field(default_factory=queue.Queue)
+    _events: queue.Queue[tuple[str, Mapping[str, Any]]] = field(default_factory=queue.Queue)
 
     def run(self, driver: Driver) -> None:
         """The driver's thread."""
@@ -151,12 +151,12 @@ class Running:
 
     def hear(self, event: str, detail: Mapping[str, object]) -> None:
         """What the driver tells."""
-        self._told.put((event, json.loads(json.dumps(detail, default=str))))
+        self._events.put((event, json.loads(json.dumps(detail, default=str))))
 
     def wait(self, wanted: str) -> Mapping[str, Any]:
         """The next event of a kind; what the driver failed with is raised."""
         while True:
-            event, detail = self._told.get(timeout=_LIMIT_S)
+            event, detail = self._events.get(timeout=_LIMIT_S)
             if event == "batch":
                 self.batches.append(dict(detail))
             if event == "committed":

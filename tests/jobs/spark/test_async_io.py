@@ -60,7 +60,7 @@ def test_each_row_has_its_answer_or_goes_aside_with_the_reason(surroundings: Sur
     assert {key: made.count(key) for key in made} == {
         "a-1": 1, "flaky-2": 2, "down-3": 2, "refused-4": 1, "slow-5": 2, "odd-6": 1, "nothing-7": 1, "b-8": 1,
     }  # fmt: skip
-    assert ran.told[-1]["totalTags"] == {Tag.DATA: 4, Tag.FAILED: 6, Tag.QUARANTINED: 1}
+    assert ran.events[-1]["totalTags"] == {Tag.DATA: 4, Tag.FAILED: 6, Tag.QUARANTINED: 1}
 
 
 def test_a_task_that_fails_after_its_calls_does_not_make_them_again(surroundings: Surroundings) -> None:
@@ -99,7 +99,7 @@ def test_a_call_that_is_declared_wrongly_is_refused_where_it_stands(surroundings
     session = surroundings.session
     frame = session.createDataFrame([], f"user STRING, n INT, {TAG} string, {REASON} string, {TIME} timestamp, {RECORD} {RECORD_TYPE}")
     stream = Stream(frame, timed=False)
-    for given, told in (
+    for given, message in (
         ({"name": "No Name"}, "expected lower-case letters"),
         ({"result": "n INT"}, "the row already has n"),
         ({"capacity": 0}, "capacity = 0: must be at least 1"),
@@ -107,5 +107,5 @@ def test_a_call_that_is_declared_wrongly_is_refused_where_it_stands(surroundings
         ({"key": "struct(n)"}, "a record with topic, partition, offset"),
     ):
         arguments = {"name": "credit", "key": "n", "result": "credit INT"} | given
-        with pytest.raises(ValueError, match=told):
+        with pytest.raises(ValueError, match=message):
             call(stream, plain, **arguments)

@@ -40,13 +40,13 @@ def _read(
     frame = session.createDataFrame([(place, *pair) for place, pair in enumerate(pairs)], "place INT, key BINARY, value BINARY")
     fields = StructType.fromDDL(schema)
     assert isinstance(fields, StructType)
-    found = read(frame.coalesce(1), values, fields, "here").orderBy("place").collect()
-    return [row["_reason"] or {name: value for name, value in row["_value"].asDict().items() if value is not None} for row in found]
+    rows = read(frame.coalesce(1), values, fields, "here").orderBy("place").collect()
+    return [row["_reason"] or {name: value for name, value in row["_value"].asDict().items() if value is not None} for row in rows]
 
 
 def _held(session: SparkSession, values: Values, schema: str, expected: Mapping[bytes, Any]) -> None:
-    found = dict(zip(expected, _read(session, values, schema, list(expected)), strict=True))
-    wrong = {value[:60]: (found[value], expected[value]) for value in expected if found[value] != expected[value]}
+    outcomes = dict(zip(expected, _read(session, values, schema, list(expected)), strict=True))
+    wrong = {value[:60]: (outcomes[value], expected[value]) for value in expected if outcomes[value] != expected[value]}
     assert not wrong, "value: (found, expected)"
 
 
@@ -240,7 +240,7 @@ def test_a_time_that_python_does_not_know_is_no_row(session: SparkSession) -> No
     # A task's Python would fail of it, with every try.
     kinds = ["at TIMESTAMP", "here TIMESTAMP_NTZ", "day DATE", "all ARRAY<STRUCT<at: TIMESTAMP>>", "by MAP<STRING, DATE>"]
     schema = ", ".join(kinds)
-    told = "is not within the years 0001 to 9999"
+    message = "is not within the years 0001 to 9999"
     _held(
         session,
         Values("json"),
@@ -248,22 +248,22 @@ def test_a_time_that_python_does_not_know_is_no_row(session: SparkSession) -> No
         {
             b'{"day": "9999-12-31", "by": {"a": null}}': {"day": date(9999, 12, 31), "by": {"a": None}},
             b'{"day": "0001-01-01", "at": null, "all": []}': {"day": date(1, 1, 1), "all": []},
-            b'{"at": "10000-01-01T00:00:00Z"}': f"at {told}",
-            b'{"at": 253402300800}': f"at {told}",
-            b'{"at": "0001-01-01T00:00:00+14:00"}': f"at {told}",
-            b'{"here": "10000-01-01T00:00:00"}': f"here {told}",
-            b'{"day": "+10000-01-01"}': f"day {told}",
-            b'{"all": [{"at": null}, {"at": "0000-12-31T23:59:59Z"}]}': f"all {told}",
-            b'{"by": {"a": "2025-04-05", "b": "10000-01-01"}}': f"by {told}",
+            b'{"at": "10000-01-01T00:00:00Z"}': f"at {message}",
+            b'{"at": 253402300800}': f"at {message}",
+            b'{"at": "0001-01-01T00:00:00+14:00"}': f"at {message}",
+            b'{"here": "10000-01-01T00:00:00"}': f"here {message}",
+            b'{"day": "+10000-01-01"}': f"day {message}",
+            b'{"all": [{"at": null}, {"at": "0000-12-31T23:59:59Z"}]}': f"all {message}",
+            b'{"by": {"a": "2025-04-05", "b": "10000-01-01"}}': f"by {message}",
         },
     )
-    assert _read(session, Values("csv"), "day DATE", [b"2025-04-05", b"10000-01-01"]) == [{"day": date(2025, 4, 5)}, f"day {told}"]
+    assert _read(session, Values("csv"), "day DATE", [b"2025-04-05", b"10000-01-01"]) == [{"day": date(2025, 4, 5)}, f"day {message}"]
     clock = {"type": "record", "name": "Clock", "fields": [{"name": "at", "type": {"type": "long", "logicalType": "timestamp-micros"}}]}
     plain = {**clock, "fields": [{"name": "at", "type": "long"}]}
     avro = Values("avro", avro=AvroSchema(json.dumps(clock), Avro.model_validate({"schemaFile": "clock.avsc"})))
-    assert _read(session, avro, "at TIMESTAMP", [_avro({"at": moment}, plain) for moment in (2**62, -(2**62))]) == [f"at {told}"] * 2
+    assert _read(session, avro, "at TIMESTAMP", [_avro({"at": moment}, plain) for moment in (2**62, -(2**62))]) == [f"at {message}"] * 2
     by_day = Values("json", deletes=KafkaKey(fields=["day"]))
-    assert _read(session, by_day, "day DATE", [(b"10000-01-01", None)]) == [f"the key's day {told}"]
+    assert _read(session, by_day, "day DATE", [(b"10000-01-01", None)]) == [f"the key's day {message}"]
 
 
 @pytest.mark.timeout(120)
@@ -290,5 +290,5 @@ def test_a_decimal_that_would_be_written_out_for_minutes_is_no_row(session: Spar
     assert csv == [NOT_CSV, {"user": "3f1e99999", "amount": ten}]
     for form, key in (("json", b'{"amount": 1e999999999}'), ("text", b"1e-999999999"), ("text", b"1e999999999")):
         keyed = Values("json", deletes=KafkaKey.model_validate({"fields": ["amount"], "format": form}))
-        (told,) = _read(session, keyed, schema, [(key, None)])
-        assert told in ("the key has no amount of type decimal(10,2)", {"amount": Decimal("0.00")})
+        (outcome,) = _read(session, keyed, schema, [(key, None)])
+        assert outcome in ("the key has no amount of type decimal(10,2)", {"amount": Decimal("0.00")})

@@ -34,19 +34,19 @@ def test_rows_that_go_aside_before_an_aggregation_are_written_with_their_micro_b
     name = f"aside{uuid.uuid4().hex[:8]}"
     ran = run(surroundings, {"clicks": Input("user STRING", batches)}, _count_by_ten_seconds, name=name)
     # A window closes with the first watermark that has reached its end: that of the micro-batch before.
-    assert [len(found) for found in ran.batches] == [0, 0, 1, 1]
+    assert [len(rows) for rows in ran.batches] == [0, 0, 1, 1]
     same(ran.rows, [{"user": "a", "start": at("0"), "count": 2}, {"user": "b", "start": at("10"), "count": 1}])
     assert [side_outputs["value"].count('"x"') for side_outputs in ran.side_outputs[Tag.QUARANTINED]] == [1, 0]
     assert ['"late"' in side_outputs["value"] for side_outputs in ran.side_outputs[Tag.LATE]] == [True]
-    assert [batch["tags"] for batch in ran.told] == [
+    assert [batch["tags"] for batch in ran.events] == [
         {"quarantined": 1},
         {},
         {"data": 1, "late": 1, "quarantined": 1},
         {"data": 1},
     ]
     # What was staged is gone once it is written.
-    there = surroundings.s3.list_objects_v2(Bucket=CHECKPOINTS, Prefix=f"{name}/1/penstock/")["Contents"]
-    assert [item["Key"] for item in there if "/aside/" in item["Key"]] == []
+    objects = surroundings.s3.list_objects_v2(Bucket=CHECKPOINTS, Prefix=f"{name}/1/penstock/")["Contents"]
+    assert [item["Key"] for item in objects if "/aside/" in item["Key"]] == []
 
 
 def test_rows_that_are_filtered_out_before_an_aggregation_are_counted(surroundings: Surroundings) -> None:
@@ -57,7 +57,7 @@ def test_rows_that_are_filtered_out_before_an_aggregation_are_counted(surroundin
 
     ran = run(surroundings, {"clicks": Input("user STRING", batches)}, build)
     same(ran.rows, [{"user": "a", "start": at("0"), "count": 1}])
-    assert [batch["tags"] for batch in ran.told] == [{"filtered": 1, "quarantined": 1}, {"filtered": 1}, {"data": 1}]
+    assert [batch["tags"] for batch in ran.events] == [{"filtered": 1, "quarantined": 1}, {"filtered": 1}, {"data": 1}]
 
 
 def test_a_row_that_an_app_sends_aside_keeps_its_fields_and_its_reason(
@@ -74,7 +74,7 @@ def test_a_row_that_an_app_sends_aside_keeps_its_fields_and_its_reason(
     (alert,) = ran.side_outputs["alerts"]
     assert (alert["reason"], alert["source"], alert["value"]) == ("not b", "alerts", '{"user":"b"}')
     # A tag without a side output can't be refused where a function chooses it: it is counted, and told once.
-    assert ran.told[-1]["totalTags"] == {"data": 1, "alerts": 1, "nowhere": 2}
+    assert ran.events[-1]["totalTags"] == {"data": 1, "alerts": 1, "nowhere": 2}
     assert capsys.readouterr().err.count('rows with the tag "nowhere" are counted but not written') == 1
 
 

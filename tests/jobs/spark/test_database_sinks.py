@@ -61,10 +61,10 @@ def endpoint(tmp_path_factory: pytest.TempPathFactory) -> Iterator[HttpEndpoint]
 
 def frame(session: SparkSession, schema: str, *rows: tuple[Any, ...], envelope: bool = True) -> DataFrame:
     """Rows of a micro-batch; the last value of each is the second of its event time, None for none."""
-    found = session.createDataFrame([(*row[:-1], row[-1]) for row in rows], f"{schema}, _second INT")
+    rows_in_order = session.createDataFrame([(*row[:-1], row[-1]) for row in rows], f"{schema}, _second INT")
     time = (F.lit(START) + F.make_dt_interval(secs=F.col("_second"))).alias(TIME)
     side_outputs = [F.lit("data").alias("_tag"), F.lit(None).cast("string").alias("_reason"), F.lit(None).cast(RECORD_TYPE).alias(RECORD)]
-    return found.select(*found.columns[:-1], time, *side_outputs)
+    return rows_in_order.select(*rows_in_order.columns[:-1], time, *side_outputs)
 
 
 def table(postgres: PostgresServer, columns: str) -> str:
@@ -120,10 +120,10 @@ def test_every_type_arrives_as_postgres_writes_it(session: SparkSession, postgre
     )
     upsert(postgres, name, "id").write(rows, batch(0, 1))
     with connected(postgres.url) as connection:
-        found = connection.execute(
+        row = connection.execute(
             f"SELECT text, day::text, at::text, plain::text, ok, ratio::text, raw, tags, spent::text, ref::text FROM {name}"
         ).fetchone()
-    assert found == (
+    assert row == (
         "tab\t nul\ufffd line\n back\\slash \\N é 😀",
         "0001-01-01",
         "2025-04-05 12:30:00.123456+00",
@@ -173,11 +173,11 @@ def test_of_rows_of_one_moment_the_last_of_the_micro_batch_is_written(
         for kind, owners in enumerate(kinds.values())
         for number in range(10)
     ]
-    told = frame(session, "id INT, owner STRING, _deleted BOOLEAN", *rows)
-    upsert(postgres, name, "id", deletes=True, updates=False).write(told, batch(0, len(rows)))
+    changes = frame(session, "id INT, owner STRING, _deleted BOOLEAN", *rows)
+    upsert(postgres, name, "id", deletes=True, updates=False).write(changes, batch(0, len(rows)))
     assert {row["id"]: row["owner"] for row in postgres.rows(name)} == wanted
     hashes = RedisSink.model_validate({"connection": "cache", "key": ["id"], "prefix": prefix, "deletes": True})
-    RedisHashes("out", hashes, redis.url, updates=False).write(told, batch(0, len(rows)))
+    RedisHashes("out", hashes, redis.url, updates=False).write(changes, batch(0, len(rows)))
     assert {int(fields["id"]): fields["owner"] for fields in redis.hashes(f"{prefix}*").values()} == wanted
 
 

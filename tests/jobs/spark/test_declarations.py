@@ -96,13 +96,13 @@ DECLARATIONS = {
 }
 
 
-@pytest.mark.parametrize(("body", "found"), DECLARATIONS.values(), ids=list(DECLARATIONS))
+@pytest.mark.parametrize(("body", "texts"), DECLARATIONS.values(), ids=list(DECLARATIONS))
 def test_what_an_app_declares_wrongly_is_told(
-    surroundings: Surroundings, app: Callable[[str], str], body: str, found: tuple[str, str]
+    surroundings: Surroundings, app: Callable[[str], str], body: str, texts: tuple[str, str]
 ) -> None:
     error = _failure(surroundings.job(app(body), sources={"a": 1}))
     assert isinstance(error, BadDeclaration)
-    assert (error.code, error.exit_code, error.path, error.need) == ("JOB-004", 5, *found)
+    assert (error.code, error.exit_code, error.path, error.need) == ("JOB-004", 5, *texts)
     assert error.fix
 
 

@@ -22,7 +22,7 @@ from tests.jobs.spark.running import Surroundings
 def test_what_is_computed_anew_each_time_or_depends_on_the_order_of_rows_is_found_by_name(session: SparkSession) -> None:
     rows = session.createDataFrame([("a", 1)], "k string, n int")
     random = F.udf(lambda _: uuid.uuid4().hex).asNondeterministic()
-    found: dict[str, DataFrame] = {
+    frames: dict[str, DataFrame] = {
         "rand(5)": rows.where("n > 0").withColumn("r", F.expr("rand(5)")).select("k", (F.col("r") + 1).alias("r")),
         "uuid()": rows.select(F.expr("concat(k, uuid())")),
         "<lambda>(n)": rows.select(random("n")),
@@ -31,13 +31,13 @@ def test_what_is_computed_anew_each_time_or_depends_on_the_order_of_rows_is_foun
         "collect_list(outer.n)": rows.alias("outer").groupBy("k").agg(F.collect_list("outer.n")),
         "a sample": rows.sample(0.5),
     }
-    assert {name: unrepeatable(frame) for name, frame in found.items()} == {name: [name] for name in found}
+    assert {name: unrepeatable(frame) for name, frame in frames.items()} == {name: [name] for name in frames}
     with pytest.raises(NotRepeatable) as raised:
-        refuse_unrepeatable(found["uuid()"], ["out", "topic"])
+        refuse_unrepeatable(frames["uuid()"], ["out", "topic"])
     assert (raised.value.code, raised.value.given) == ("JOB-062", "uuid()")
     assert raised.value.need == "deterministic rows, for exactly-once delivery to out, topic"
     # A sink that is at-least-once anyway takes them.
-    refuse_unrepeatable(found["uuid()"], [])
+    refuse_unrepeatable(frames["uuid()"], [])
 
 
 def test_what_a_replay_repeats_passes(session: SparkSession) -> None:
@@ -81,7 +81,7 @@ def test_which_sinks_a_row_goes_to_is_decided_once(session: SparkSession) -> Non
     assert first == again
     assert 0 < len(first) == len(counted) < 100
     assert sinks["none"].found == [[], [], []]
-    assert [len(found) for found in sinks["all"].found] == [100, 100, 100]
+    assert [len(numbers) for numbers in sinks["all"].found] == [100, 100, 100]
     assert {tuple(sink.columns) for sink in sinks.values()} == {("n", TAG)}
     assert unrepeatable(marked) == ["rand()"]
     assert unrepeatable(routed(rows, {"fresh": "now() > timestamp '2025-04-05'", "all": None})) == []

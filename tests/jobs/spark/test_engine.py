@@ -124,11 +124,11 @@ def test_the_watermark_that_is_set_is_in_the_next_micro_batchs_offset_log_less_o
 def test_the_watermark_in_force_reaches_the_tasks_and_is_read_anew_each_time(surroundings: Surroundings) -> None:
     session = surroundings.session
     frame = current_watermark(session)
-    found = []
+    watermarks = []
     for watermark_ms in (None, 0, 1743856190000, -5, None):
         set_watermark(session, watermark_ms)
-        found.append([tuple(row) for row in frame.collect()])
-    assert found == [[(moment, moment)] for moment in (None, 0, 1743856190000, -5, None)]
+        watermarks.append([tuple(row) for row in frame.collect()])
+    assert watermarks == [[(moment, moment)] for moment in (None, 0, 1743856190000, -5, None)]
     set_watermark(session, 7, cleared_ms=-3)
     assert [tuple(row) for row in frame.collect()] == [(7, -3)]
 

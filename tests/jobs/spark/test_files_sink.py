@@ -119,13 +119,13 @@ def _killed_before(owner: type, method: str) -> Iterator[None]:
 
 def test_files_are_rolled_by_size_and_each_is_whole_lines(sink: Sink) -> None:
     sink.files(**SMALL).publish(sink.rows(1_000, width=1_000), Batch(7, 1_000, 0))
-    found = sink.objects()
+    objects = sink.objects()
     line = len(b'{"id":100,"text":""}\n') + 1_000
-    *full, last = [found[name] for name in sorted(found)]
+    *full, last = [objects[name] for name in sorted(objects)]
     assert len(full) == 1_000 * line // (64 * 1024 + line)
     assert all(64 * 1024 <= len(body) < 64 * 1024 + line for body in full)
     assert 0 < len(last) < 64 * 1024
-    assert all(body.endswith(b"}\n") for body in found.values())
+    assert all(body.endswith(b"}\n") for body in objects.values())
     assert sink.ids() == list(range(1_000))
 
 
@@ -440,13 +440,13 @@ def test_a_directory_of_a_long_value_has_its_beginning_and_a_hash_of_it_in_its_n
     rows = sink.session.createDataFrame([(number, name) for number, name in enumerate(names)], "id int, name string")
     for number, prefix in enumerate(("first-", "second-")):
         sink.files(bucketBy=["name"], prefix=prefix).publish(rows, Batch(number, 7, 0))
-    found = {json.loads(body)["id"]: key.split("/")[0].removeprefix("name=") for key, body in sink.objects().items()}
+    directories = {json.loads(body)["id"]: key.split("/")[0].removeprefix("name=") for key, body in sink.objects().items()}
     # The same on every try, each value its own.
-    assert len({key.split("/")[0] for key in sink.objects()}) == len(set(found.values())) == 7
-    assert found[0] == names[0]
-    assert all(len(directory.encode()) <= 200 for directory in found.values())
-    assert all(re.fullmatch("[^%/]+-[0-9a-f]{32}", found[number]) for number in range(1, 7))
-    assert found[6].startswith("a_bbb") and found[4].startswith("ééé")
+    assert len({key.split("/")[0] for key in sink.objects()}) == len(set(directories.values())) == 7
+    assert directories[0] == names[0]
+    assert all(len(directory.encode()) <= 200 for directory in directories.values())
+    assert all(re.fullmatch("[^%/]+-[0-9a-f]{32}", directories[number]) for number in range(1, 7))
+    assert directories[6].startswith("a_bbb") and directories[4].startswith("ééé")
     columns = {f"c{number}": F.repeat("name", 4) for number in range(12)}
     sink.files(bucketBy=list(columns)).publish(rows.withColumns(columns), Batch(2, 7, 0))
     assert max(len(f"{sink.path}/{key}".encode()) for key in sink.objects()) < 1_024 - 250
@@ -474,8 +474,8 @@ def test_parquet_is_written_at_once_or_over_micro_batches_and_any_reader_reads_i
 
 def test_an_open_parquet_file_takes_rows_of_an_app_that_is_mended_to_allow_nulls(sink: Sink, monkeypatch: pytest.MonkeyPatch) -> None:
     held = sink.held(format="parquet", interval="5m")
-    there = F.array(F.struct(F.col("id").alias("n"))).alias("more")
-    never_null = sink.rows(10).select("id", there, F.create_map(F.lit("k"), "id").alias("by"), TIME)
+    more = F.array(F.struct(F.col("id").alias("n"))).alias("more")
+    never_null = sink.rows(10).select("id", more, F.create_map(F.lit("k"), "id").alias("by"), TIME)
     with monkeypatch.context() as patch:
         # As a version before wrote its chunks: with what the app said.
         patch.setattr(part_formats, "_nullable", lambda field: field)

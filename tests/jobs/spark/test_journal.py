@@ -94,7 +94,7 @@ def test_a_bucket_that_is_not_there_is_told_through_the_text_of_a_failed_task(s3
     spark_says = RuntimeError(
         f"Traceback (most recent call last):\n  File ...\njobs.async_io.task_errors.TaskFailed: {raised.value}\n\tat x"
     )
-    told = of_a_task(spark_says)
-    assert isinstance(told, BucketUnreachable)
-    assert "no-such-bucket" in told.given or "NoSuchBucket" in told.given
+    error = of_a_task(spark_says)
+    assert isinstance(error, BucketUnreachable)
+    assert "no-such-bucket" in error.given or "NoSuchBucket" in error.given
     assert of_a_task(RuntimeError("something else")) is None

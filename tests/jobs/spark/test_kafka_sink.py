@@ -93,13 +93,13 @@ def read_committed(brokers: str, topic: str) -> list[Message]:
     try:
         left = set(consumer.list_topics(topic, timeout=30).topics[topic].partitions)
         consumer.assign([TopicPartition(topic, number, 0) for number in left])
-        found: list[Message] = []
+        result: list[Message] = []
         while left:
             messages = consumer.consume(1, timeout=30)
             assert messages, "the end of the topic was not reached in time"
             left -= {message.partition() for message in messages if message.error()}
-            found += [message for message in messages if not message.error()]
-        return sorted(found, key=lambda message: (message.partition() or 0, message.offset() or 0))
+            result += [message for message in messages if not message.error()]
+        return sorted(result, key=lambda message: (message.partition() or 0, message.offset() or 0))
     finally:
         consumer.close()
 
@@ -137,9 +137,9 @@ def test_a_topic_gets_keys_nulls_and_tombstones(target: Target) -> None:
         spec = KafkaSink.model_validate({"topic": target.topic, "key": ["name"], "deletes": True})
         sink = Topic(spec, target.access) if guarantee == "at-least-once" else target.sink(key=["name"], deletes=True)
         sink.write(frame, Batch(0, 3, 0))
-    found = Counter((message.partition(), message.key(), message.value()) for message in target.messages())
+    counts = Counter((message.partition(), message.key(), message.value()) for message in target.messages())
     # Both sinks choose the same partition for a key.
-    assert {(key, value): count for (_, key, value), count in found.items()} == {
+    assert {(key, value): count for (_, key, value), count in counts.items()} == {
         (b"one", b'{"name":"one","amount":1}'): 2,
         (b"two", b'{"name":"two","amount":null}'): 2,
         (b"three", None): 2,
@@ -152,9 +152,9 @@ def test_records_of_one_key_keep_their_order(target: Target) -> None:
     frame = target.around.session.range(300, numPartitions=1).select((F.col("id") % 3).alias("k"), "id")
     sink = target.sink(key=["k"])
     sink.write(frame, Batch(0, 300, 0))
-    told = [json.loads(message.value() or b"") for message in target.messages()]
+    written = [json.loads(message.value() or b"") for message in target.messages()]
     for key in range(3):
-        assert [row["id"] for row in told if row["k"] == key] == list(range(key, 300, 3))
+        assert [row["id"] for row in written if row["k"] == key] == list(range(key, 300, 3))
 
 
 History = tuple[tuple[int, bool, int | None], ...]
@@ -177,13 +177,13 @@ def test_records_of_one_key_and_moment_end_with_the_last_and_where_they_are_upda
             exact.updates = updates
             sink = Topic(exact.sink, target.access, updates) if letter == "a" else exact
             sink.write(frame, Batch(0, len(rows), 0))
-    told: dict[str, list[int | None]] = {}
+    by_key: dict[str, list[int | None]] = {}
     for message in target.messages():
         key, value = message.key(), message.value()
         assert isinstance(key, bytes)
-        told.setdefault(key.decode(), []).append(json.loads(value)["amount"] if value else None)
+        by_key.setdefault(key.decode(), []).append(json.loads(value)["amount"] if value else None)
     wanted = {"moves": [0, None, 2], "value, then tombstone": [0, 2, 1, None], "without time": [0, 2, 1, None]}
-    assert told == {f"{letter} {name} {number}": amounts for letter in "ab" for name, amounts in wanted.items() for number in range(9)}
+    assert by_key == {f"{letter} {name} {number}": amounts for letter in "ab" for name, amounts in wanted.items() for number in range(9)}
 
 
 def test_each_record_is_there_once_whatever_call_the_driver_dies_in(target: Target) -> None:
@@ -194,13 +194,13 @@ def test_each_record_is_there_once_whatever_call_the_driver_dies_in(target: Targ
         (ExactlyOnceTopic, "_judge", False),
         (ExactlyOnceTopic, "write", True),
     ]
-    told: list[str] = []
+    calls: list[str] = []
     for number, (owner, name, after) in enumerate(points):
-        told += [f"{name} of {number}" for name in NAMES]
+        calls += [f"{name} of {number}" for name in NAMES]
         with _killed(owner, name, after=after):
-            target.write(target.sink(), number, *told[-len(NAMES) :])
-        target.write(target.sink(), number, *told[-len(NAMES) :], partitions=1 + number % 3)
-    assert target.names() == sorted(told)
+            target.write(target.sink(), number, *calls[-len(NAMES) :])
+        target.write(target.sink(), number, *calls[-len(NAMES) :], partitions=1 + number % 3)
+    assert target.names() == sorted(calls)
 
 
 def test_a_share_that_was_committed_is_not_written_again_and_one_left_open_is_taken_over(target: Target, monkeypatch: Any) -> None:

@@ -53,16 +53,16 @@ def test_timers_fire_by_the_watermark_and_before_the_rows_that_came_after_it(sur
     assert len(ran.side_outputs["quarantined"]) == len(ran.side_outputs["late"]) == 1
 
 
-def _told(user: str, rows: list[tuple[int, int]]) -> list[dict[str, Any]]:
+def _expected(user: str, rows: list[tuple[int, int]]) -> list[dict[str, Any]]:
     """What `Trace` tells of rows (second, n) of one key, computed in plain Python: rows before timers of the same time."""
     happens = sorted([(second, 0, str(n)) for second, n in rows] + [(second + 4, 1, "timer") for second, n in rows if n % 3 == 0])
     before: list[str] = []
-    told = []
+    results = []
     for _, _, what in happens:
         before.append(what)
         counts = {name: before.count(name) for name in sorted(set(before))}
-        told.append({"user": user, "story": " ".join(before), "counts": counts})
-    return told
+        results.append({"user": user, "story": " ".join(before), "counts": counts})
+    return results
 
 
 def test_rows_and_timers_in_the_order_of_time_do_not_depend_on_the_cut(surroundings: Surroundings) -> None:
@@ -82,8 +82,8 @@ def test_rows_and_timers_in_the_order_of_time_do_not_depend_on_the_cut(surroundi
         {"clicks": Input("user STRING, n INT", batches, bound_s=9)},
         lambda streams: process(streams["clicks"], ["user"], Trace(), output=output, state=state, order="time").filter("user != 'z'"),
     )
-    found = [{**one, "counts": dict(sorted(one["counts"].items()))} for one in ran.rows]
-    same(found, [*_told("whole", rows), *_told("parts", rows)])
+    results = [{**one, "counts": dict(sorted(one["counts"].items()))} for one in ran.rows]
+    same(results, [*_expected("whole", rows), *_expected("parts", rows)])
     assert [len({one["user"] for one in batch}) for batch in ran.batches] == [0, 2, 2, 2, 2]
 
 
@@ -163,7 +163,7 @@ def test_duplicates_within_the_time_are_counted_and_those_beyond_it_pass(surroun
         lambda streams: deduplicate(streams["in"], ["id"], within="10s").filter("n != 3"),
     )
     same(ran.rows, [{"id": "a", "n": 1}, {"id": "b", "n": 2}, {"id": "d", "n": 4}, {"id": "a", "n": 1}])
-    assert ran.told[-1]["totalTags"] == {Tag.DATA: 4, Tag.FILTERED: 4}
+    assert ran.events[-1]["totalTags"] == {Tag.DATA: 4, Tag.FILTERED: 4}
 
 
 def test_of_duplicates_the_one_with_the_least_event_time_passes_if_asked_for(surroundings: Surroundings) -> None:
@@ -179,7 +179,7 @@ def test_of_duplicates_the_one_with_the_least_event_time_passes_if_asked_for(sur
     )
     # 8 s and 9 s and 16.999 s are less than 10 s after 7 s; 18 s is not.
     same(ran.rows, [{"id": "a", "n": 4}, {"id": "a", "n": 3}])
-    assert ran.told[-1]["totalTags"] == {Tag.DATA: 2, Tag.FILTERED: 3}
+    assert ran.events[-1]["totalTags"] == {Tag.DATA: 2, Tag.FILTERED: 3}
 
 
 def test_failures_and_then_a_success_within_a_time_are_found_in_the_order_of_time(surroundings: Surroundings) -> None:

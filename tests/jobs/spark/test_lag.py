@@ -80,9 +80,9 @@ def test_prometheus_reads_the_gauges_of_the_driver_and_of_its_query_under_names_
     parts = ("watermarkMs", "watermarkMs.a.t-0", "rows.a.t-0", "lateRows.a", "toleratedRows.a", "keyedRows.k", "hottestKeyRows.k")
     command = [sys.executable, "-c", _DRIVER, json.dumps({f"penstock.{part}": 5 for part in parts})]
     ran = subprocess.run(command, cwd=tmp_path, env=environment, capture_output=True, text=True, timeout=300, check=True)
-    told = json.loads(ran.stdout.splitlines()[-1])
-    names = {line.partition("{")[0].partition(" ")[0] for line in told["driver"].splitlines() if line}
+    pages = json.loads(ran.stdout.splitlines()[-1])
+    names = {line.partition("{")[0].partition(" ")[0] for line in pages["driver"].splitlines() if line}
     for regex in RENAMED | RENAMED_BY_PART:
         assert [name for name in names if re.fullmatch(regex, name)], regex
-    assert re.search(r'^metrics_penstock_driver_DAGScheduler_penstock_lagRecords_Value\{type="gauges"\} 17$', told["driver"], re.MULTILINE)
-    assert re.search(r"^metrics_executor_failedTasks_total\{.*\} 0$", told["executors"], re.MULTILINE)
+    assert re.search(r'^metrics_penstock_driver_DAGScheduler_penstock_lagRecords_Value\{type="gauges"\} 17$', pages["driver"], re.MULTILINE)
+    assert re.search(r"^metrics_executor_failedTasks_total\{.*\} 0$", pages["executors"], re.MULTILINE)

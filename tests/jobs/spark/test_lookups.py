@@ -129,12 +129,12 @@ def test_a_micro_batch_that_runs_again_finds_what_it_found(surroundings: Surroun
     rows = [row("1", a=7), row("1", a=8)]
     first = run(surroundings, {"in": Input("a INT", [[row("1", a=7)], rows])}, block, name=name)
     assert first.batches == [[{"a": 7, "owner": "zoe"}], [{"a": 7, "owner": "zoe"}]]
-    assert [batch["tags"] for batch in first.told] == [{Tag.DATA: 1}, {Tag.DATA: 1, Tag.UNMATCHED: 1}]
+    assert [batch["tags"] for batch in first.events] == [{Tag.DATA: 1}, {Tag.DATA: 1, Tag.UNMATCHED: 1}]
 
     surroundings.s3.delete_object(Bucket=CHECKPOINTS, Key=f"{name}/1/commits/1")
     bank.run("UPDATE bank.accounts SET owner = 'zora' WHERE id = 7; INSERT INTO bank.accounts VALUES (8, 'new')")
     again = run(surroundings, {"in": Input("a INT", [rows])}, block, name=name)
-    assert [batch["batch"] for batch in again.told] == [1, 2]
+    assert [batch["batch"] for batch in again.events] == [1, 2]
     assert again.batches[0] == [{"a": 7, "owner": "zoe"}]
     same(again.batches[1], [{"a": 7, "owner": "zora"}, {"a": 8, "owner": "new"}])
 
@@ -158,9 +158,9 @@ def test_a_database_that_goes_away_and_returns_loses_nothing(surroundings: Surro
     assert raised.value.path == "spec.tables.accounts"
     assert f"127.0.0.1:{bank.port}" in raised.value.need
     assert bank.url not in str(raised.value)
-    assert [batch["batch"] for batch in ran.told] == [0, 1, 2]
-    found = [(one["a"], one["accounts"] and one["accounts"]["balance"]) for one in ran.rows]
-    assert found == [(1, Decimal("10.50")), (2, Decimal("-1.00")), (3, None)]
+    assert [batch["batch"] for batch in ran.events] == [0, 1, 2]
+    rows = [(one["a"], one["accounts"] and one["accounts"]["balance"]) for one in ran.rows]
+    assert rows == [(1, Decimal("10.50")), (2, Decimal("-1.00")), (3, None)]
 
 
 def _start_when_asked(bank: PostgresServer) -> None:

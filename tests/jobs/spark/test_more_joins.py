@@ -115,7 +115,7 @@ def test_a_window_join_pairs_what_lies_in_one_window_and_tells_it_when_the_windo
     assert not any(ran.batches[:3]), "before the windows' end nothing is told"
     inner = run(surroundings, inputs, lambda streams: window_join(*_sides(streams), tumbling("10s")))
     assert sorted((one["l"], one["r"]) for one in _pairs(inner)) == [("l1", "r3"), ("l10", "r10"), ("l9", "r3")]
-    assert inner.told[-1]["totalTags"][Tag.UNMATCHED] == 3
+    assert inner.events[-1]["totalTags"][Tag.UNMATCHED] == 3
 
 
 def _names(group: Group) -> Iterator[dict[str, Any]]:
@@ -177,12 +177,12 @@ def test_a_temporal_join_takes_the_version_that_was_valid_then_whatever_came_fir
 
 def _plain_versions(left: Rows, right: Rows) -> list[dict[str, Any]]:
     """The pairs of a temporal join by two loops."""
-    found = []
+    pairs = []
     for one in left:
         valid = [other for other in right if other["k"] == one["k"] and at(other["_at"]) <= at(one["_at"])]
         newest = max(valid, key=lambda other: (other["_at"], other["v"]), default=None)
-        found.append({"l": one["n"], "r": None if newest is None or newest["_deleted"] else newest["n"]})
-    return found
+        pairs.append({"l": one["n"], "r": None if newest is None or newest["_deleted"] else newest["n"]})
+    return pairs
 
 
 ORDERS = "o STRING, c STRING, n STRING, _deleted BOOLEAN"
@@ -237,7 +237,7 @@ CHANGES = [
 ]
 
 
-def _told(ran: Ran) -> list[dict[str, Any]]:
+def _changes(ran: Ran) -> list[dict[str, Any]]:
     moments = [moment for batch in ran.times for moment in batch]
     return [{**pair, "at": moment} for pair, moment in zip(_pairs(ran), moments, strict=True)]
 
@@ -245,9 +245,9 @@ def _told(ran: Ran) -> list[dict[str, Any]]:
 def test_a_regular_join_tells_each_change_of_two_tables_in_order_however_the_micro_batches_are_cut(surroundings: Surroundings) -> None:
     # An order that moves on within one event time is under the last of its keys alone.
     moves = [_order("8.5", "o4", "anna", "four"), _order("8.5", "o4", "bert", "four")]
-    told = [("8.5", "+I", "four", "A2"), ("8.5", "-D", "four", "A2"), ("8.5", "+I", "four", "B")]
+    changes = [("8.5", "+I", "four", "A2"), ("8.5", "-D", "four", "A2"), ("8.5", "+I", "four", "B")]
     then = [("10", "-D", "four", "B"), ("10", "+I", "four", None)]
-    expected = [{"at": at(time), "_op": op, "l": one, "r": other} for time, op, one, other in [*CHANGES, *told, *then]]
+    expected = [{"at": at(time), "_op": op, "l": one, "r": other} for time, op, one, other in [*CHANGES, *changes, *then]]
     ends = [_order(END, "x", "x", "x", deleted=True)], [_customer(END, "x", "x", deleted=True)]
     orders, customers = [*CHANGES_OF_ORDERS, *moves], CHANGES_OF_CUSTOMERS
     for left, right in (
@@ -255,7 +255,7 @@ def test_a_regular_join_tells_each_change_of_two_tables_in_order_however_the_mic
         ([orders[:2], orders[2:], ends[0]], [customers[2:], customers[:2], ends[1]]),
     ):
         inputs = {"l": Input(ORDERS, left, bound_s=60), "r": Input(CUSTOMERS, right, bound_s=60)}
-        same(_told(run(surroundings, inputs, lambda streams: regular_join(*_tables(streams), how="left"))), expected)
+        same(_changes(run(surroundings, inputs, lambda streams: regular_join(*_tables(streams), how="left"))), expected)
 
 
 def test_a_broadcast_join_holds_rows_against_a_small_table_by_key_and_by_a_condition(surroundings: Surroundings) -> None:
@@ -310,14 +310,14 @@ def test_a_file_is_read_anew_for_every_micro_batch_and_the_same_on_a_replay(surr
         surroundings, inputs, lambda streams: table_join(streams["l"], "n", json_lines_file(stay), "k STRING, name STRING, n INT", on="k")
     )
     same(inner.rows, [{"k": "a", "name": "Anna", "n": 1}])
-    assert inner.told[-1]["totalTags"] == {Tag.DATA: 1, Tag.QUARANTINED: 1, Tag.UNMATCHED: 2}
+    assert inner.events[-1]["totalTags"] == {Tag.DATA: 1, Tag.QUARANTINED: 1, Tag.UNMATCHED: 2}
     gone = f"s3://{OUTPUT}/{key}.gone"
     batch = Stream(surroundings.session.sql(f"select 'a' as k, '{Tag.DATA}' as _tag, {NOTHING}"), timed=False)
     # Whatever class Spark wraps it in: the driver knows it again by its text.
     with pytest.raises(Exception, match="JOB-073") as raised:
         table_join(batch, "g", json_lines_file(gone), "k STRING, name STRING", on="k").frame.collect()
-    told = of_a_task(raised.value)
-    assert isinstance(told, TableFileUnread) and (told.path, told.given) == (gone, "NoSuchKey")
+    error = of_a_task(raised.value)
+    assert isinstance(error, TableFileUnread) and (error.path, error.given) == (gone, "NoSuchKey")
 
 
 def test_streams_that_do_not_fit_are_told_with_what_differs(surroundings: Surroundings) -> None:

@@ -153,8 +153,8 @@ def test_a_committed_micro_batch_without_its_record_is_no_checkpoint(surrounding
     job.feed("a", _row("one"))
     with job.running() as running:
         running.until_read({"a": [1]})
-    found = surroundings.s3.list_objects_v2(Bucket=CHECKPOINTS, Prefix=f"{job.name}/1/penstock/batches/")["Contents"]
-    for item in found:
+    contents = surroundings.s3.list_objects_v2(Bucket=CHECKPOINTS, Prefix=f"{job.name}/1/penstock/batches/")["Contents"]
+    for item in contents:
         surroundings.s3.delete_object(Bucket=CHECKPOINTS, Key=item["Key"])
     with pytest.raises(CheckpointDamaged), job.running():
         pass
@@ -182,7 +182,7 @@ def test_the_last_committed_micro_batch_is_known_by_its_record(s3: S3Client) -> 
 
 
 @pytest.mark.parametrize(
-    ("objects", "told"),
+    ("objects", "message"),
     [
         ({"commits_3": "v1", "batches_3": ""}, "penstock/batches/3.json"),
         ({"commits_3": "v1", "batches_3": _record(3)[:40]}, "penstock/batches/3.json"),
@@ -191,16 +191,16 @@ def test_the_last_committed_micro_batch_is_known_by_its_record(s3: S3Client) -> 
     ],
     ids=["an empty record", "half a record", "no commits", "no commits after many"],
 )
-def test_a_damaged_checkpoint_is_told_by_what_is_wrong_with_it(s3: S3Client, objects: dict[str, str], told: str) -> None:
-    with pytest.raises(CheckpointDamaged, match=told) as raised:
+def test_a_damaged_checkpoint_is_told_by_what_is_wrong_with_it(s3: S3Client, objects: dict[str, str], message: str) -> None:
+    with pytest.raises(CheckpointDamaged, match=message) as raised:
         _checkpoint(s3, **objects).last_record()
     assert raised.value.code == "JOB-008"
 
 
 def test_an_identity_that_was_emptied_is_not_taken_for_one(s3: S3Client) -> None:
     checkpoint = _checkpoint(s3)
-    found = checkpoint.identity()
-    assert (found, len(found)) == (checkpoint.identity(), 8)
+    identity = checkpoint.identity()
+    assert (identity, len(identity)) == (checkpoint.identity(), 8)
     s3.put_object(Bucket=CHECKPOINTS, Key=f"{checkpoint.uri.removeprefix(f's3a://{CHECKPOINTS}/')}/penstock/identity", Body=b"")
     with pytest.raises(CheckpointDamaged, match="penstock/identity"):
         checkpoint.identity()
@@ -214,7 +214,7 @@ def _gated(surroundings: Surroundings) -> TestedJob:
 
 
 def test_a_stop_waits_for_the_last_news_of_the_query(surroundings: Surroundings, monkeypatch: pytest.MonkeyPatch) -> None:
-    told, stop, over = ProgressListener.onQueryProgress, runtime._stop_between_micro_batches, threading.Event()
+    on_progress, stop, over = ProgressListener.onQueryProgress, runtime._stop_between_micro_batches, threading.Event()
 
     def stopping(*arguments: Any) -> None:
         stop(*arguments)
@@ -224,7 +224,7 @@ def test_a_stop_waits_for_the_last_news_of_the_query(surroundings: Surroundings,
         # Spark's bus is a second behind the query's end, in which a driver that does not wait for it is gone.
         assert over.wait(60)
         time.sleep(1)
-        told(listener, event)
+        on_progress(listener, event)
 
     monkeypatch.setattr(runtime, "_stop_between_micro_batches", stopping)
     monkeypatch.setattr(ProgressListener, "onQueryProgress", slowly)

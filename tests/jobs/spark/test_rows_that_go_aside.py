@@ -38,10 +38,10 @@ def test_a_record_that_does_not_parse_goes_to_quarantine_with_reason_and_place(s
     with job.running() as running:
         running.until_read({"a": [1, len(broken)]})
     assert job.rows() == [{"key": "k", "name": "good", "amount": 1.5}]
-    found = {record["offset"]: record for record in job.side_outputs("errors")}
-    assert [found[offset]["reason"] for offset in range(len(broken))] == list(broken.values())
-    assert {(record["source"], record["topic"], record["partition"]) for record in found.values()} == {("a", job.topics["a"], 1)}
-    values = [base64.b64decode(r["valueBase64"]) if "valueBase64" in r else r["value"].encode() for _, r in sorted(found.items())]
+    records = {record["offset"]: record for record in job.side_outputs("errors")}
+    assert [records[offset]["reason"] for offset in range(len(broken))] == list(broken.values())
+    assert {(record["source"], record["topic"], record["partition"]) for record in records.values()} == {("a", job.topics["a"], 1)}
+    values = [base64.b64decode(r["valueBase64"]) if "valueBase64" in r else r["value"].encode() for _, r in sorted(records.items())]
     assert values == list(broken)
 
 
@@ -98,5 +98,5 @@ def test_rows_lie_below_the_date_of_their_event_time_in_the_sinks_zone(surroundi
     job.feed("a", _row("evening", at="2025-04-05T18:29:59Z"), _row("night", at="2025-04-05T18:30:00Z"))
     with job.running() as running:
         running.until_read({"a": [2]})
-    found = surroundings.s3.list_objects_v2(Bucket="test-output", Prefix=f"{files['path']}/")["Contents"]
-    assert sorted(item["Key"].split("/")[1] for item in found) == ["dt=2025-04-05", "dt=2025-04-06"]
+    contents = surroundings.s3.list_objects_v2(Bucket="test-output", Prefix=f"{files['path']}/")["Contents"]
+    assert sorted(item["Key"].split("/")[1] for item in contents) == ["dt=2025-04-05", "dt=2025-04-06"]

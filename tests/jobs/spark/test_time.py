@@ -37,8 +37,8 @@ def test_a_text_is_read_by_its_format_as_the_oracle_reads_it(session: SparkSessi
     texts = OF_FORMAT[form]
     kind = StringType()
     frame = session.createDataFrame([(text,) for text in texts], "at STRING")
-    found = [row["ms"] for row in frame.select(F.unix_millis(event_time(F.col("at"), kind, form, "at")).alias("ms")).collect()]
-    assert dict(zip(texts, found, strict=True)) == {text: moment_ms(text, form) for text in texts}
+    times_ms = [row["ms"] for row in frame.select(F.unix_millis(event_time(F.col("at"), kind, form, "at")).alias("ms")).collect()]
+    assert dict(zip(texts, times_ms, strict=True)) == {text: moment_ms(text, form) for text in texts}
 
 
 def test_numbers_and_moments_are_read_too_and_what_would_overflow_is_no_moment(session: SparkSession) -> None:
@@ -86,10 +86,10 @@ def test_a_row_is_late_beyond_the_allowed_lateness_and_wherever_the_state_is_gon
     taken = datetime(2025, 4, 5, tzinfo=UTC)
     set_watermark(session, 100, cleared_ms=92)
     try:
-        found = _judged(session, time, [(text, taken) for text in ("100", "99", "92", "91", "89", "x")] + [(None, taken)])
+        judged = _judged(session, time, [(text, taken) for text in ("100", "99", "92", "91", "89", "x")] + [(None, taken)])
     finally:
         set_watermark(session, None)
-    assert [(row[judging.BEHIND], row[judging.LATE]) for row in found] == [
+    assert [(row[judging.BEHIND], row[judging.LATE]) for row in judged] == [
         (None, False),
         (1, False),
         (8, False),
@@ -98,7 +98,7 @@ def test_a_row_is_late_beyond_the_allowed_lateness_and_wherever_the_state_is_gon
         (None, False),
         (None, False),
     ]
-    assert [row[REASON] for row in found] == [*[None] * 5, "at is not milliseconds since 1970", "at is missing"]
+    assert [row[REASON] for row in judged] == [*[None] * 5, "at is not milliseconds since 1970", "at is missing"]
 
 
 def test_ingestion_and_processing_time_need_no_field(session: SparkSession) -> None:
@@ -182,8 +182,8 @@ def test_an_idle_input_holds_no_join_back_across_a_restart_and_takes_part_again_
     with job.running() as running:
         # Nothing comes from b any more; a speaks until b has been silent for a second.
         fed = _fed_until(running, lambda batch: batch["watermarks"]["inForceMs"] > HALF_PAST_MS, first=2)
-        told = running.batches[-1]["watermarks"]
-        assert told["inForceMs"] == told["inputs"]["a"] > told["inputs"]["b"] == HALF_PAST_MS - 10_000
+        watermarks = running.batches[-1]["watermarks"]
+        assert watermarks["inForceMs"] == watermarks["inputs"]["a"] > watermarks["inputs"]["b"] == HALF_PAST_MS - 10_000
     job.feed("b", _event("late b", "12:30:10"), _event("b2", "13:30:00"))
     job.feed("a", _event("last a", "14:30:00"))
     with job.running() as running:
@@ -256,6 +256,6 @@ def test_the_hottest_keys_of_a_micro_batch_are_told_and_rows_that_go_aside_are_n
         [row("12", user=None), row("12", user=""), row("12", user=""), *(row("12", user=f"u{n}") for n in range(9))],
     ]
     ran = run(surroundings, {"a": Input("user STRING", rows)}, lambda streams: observe_keys(streams["a"], "users", "user"))
-    first, second = [batch["keys"]["users"] for batch in ran.told]
+    first, second = [batch["keys"]["users"] for batch in ran.events]
     assert first == {"rows": 7, "hottest": [{"key": "hot", "rows": 5}, {"key": "b", "rows": 2}]}
     assert (second["rows"], len(second["hottest"]), second["hottest"][0]) == (12, 5, {"key": "", "rows": 2})

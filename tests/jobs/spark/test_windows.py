@@ -12,7 +12,7 @@ from penstock.jobs.blocks.keyed.deduplicate import deduplicate
 from penstock.jobs.blocks.windows import aggregate, count_window, global_window, salted, session, top, tumbling
 from penstock.jobs.stream.streams import Stream, Tag
 from tests.jobs.spark.blocks import Input, at, row, run, same
-from tests.jobs.spark.plain_windows import FEW, TIME_WINDOWS, TRIGGERED, Build, hold_what_plain_python_puts_in_them, together, told
+from tests.jobs.spark.plain_windows import FEW, TIME_WINDOWS, TRIGGERED, Build, hold_what_plain_python_puts_in_them, results, together
 from tests.jobs.spark.running import Surroundings
 
 # One of each kind of state, in one query; tests/chaos/blocks/test_windows_random.py has them all, and other cuts.
@@ -39,7 +39,7 @@ def test_a_result_passes_a_strict_block_though_the_watermark_has_stood_at_its_wi
         {"user": "a", "window_start": at(f"{start}"), "window_end": at(f"{start + 10}"), "most": start // 10 + 1} for start in (0, 10)
     ]
     expected = {"aggregate": windows, "top": [{**one, "rank": 1} for one in windows]}
-    same(told(ran), ({"block": block, **one} for block in blocks for one in expected[block]))
+    same(results(ran), ({"block": block, **one} for block in blocks for one in expected[block]))
 
 
 def _deduplicated(block: Build) -> Build:
@@ -59,7 +59,7 @@ def test_early_results_are_told_after_each_micro_batch_that_changes_them(surroun
     }
     ran = run(surroundings, dict.fromkeys(blocks, Input("user STRING, n INT", batches, bound_s=5)), together(blocks), conf=FEW)
     window = {"block": "window", "window_start": at("0"), "window_end": at("10")}
-    told = [
+    result = [
         [
             {**window, "user": "a", "total": 3},
             {**window, "user": "b", "total": 5},
@@ -79,15 +79,15 @@ def test_early_results_are_told_after_each_micro_batch_that_changes_them(surroun
             {"block": "best", "rank": 1, "user": "b", "most": 7},
         ],
     ]
-    for found, expected in zip(ran.batches, told, strict=False):
-        same(({name: value for name, value in one.items() if value is not None} for one in found), expected)
+    for rows, expected in zip(ran.batches, result, strict=False):
+        same(({name: value for name, value in one.items() if value is not None} for one in rows), expected)
     # The micro-batch without rows, in which windows go, changes none.
-    assert [len(found) for found in ran.batches] == [5, 4, 3, 0]
+    assert [len(rows) for rows in ran.batches] == [5, 4, 3, 0]
     assert len(ran.side_outputs[Tag.LATE]) == len(blocks), "each input's late row"
 
 
 @pytest.mark.parametrize(
-    ("wrong", "told"),
+    ("wrong", "message"),
     [
         (lambda s: aggregate(s, tumbling("10s")), "no aggregates"),
         (lambda s: aggregate(s, tumbling("10s"), keys=["who"], n="count(*)"), "unknown key who; the stream has user, n"),
@@ -106,7 +106,7 @@ def test_early_results_are_told_after_each_micro_batch_that_changes_them(surroun
         (lambda s: top(s, 0, by="n", window=tumbling("10s")), "n = 0"),
     ],
 )
-def test_a_window_that_can_not_be_is_told_before_the_query_starts(session: SparkSession, wrong: Build, told: str) -> None:
+def test_a_window_that_can_not_be_is_told_before_the_query_starts(session: SparkSession, wrong: Build, message: str) -> None:
     stream = Stream(session.createDataFrame([], "user STRING, n INT"), timed=True)
-    with pytest.raises(ValueError, match=told):
+    with pytest.raises(ValueError, match=message):
         wrong(stream)

@@ -20,8 +20,8 @@ def read_text(folder: Path, text: str | bytes) -> AppModule:
 def fault(folder: Path, text: str | bytes) -> PenstockError:
     with pytest.raises(PenstockError) as error:
         read_text(folder, text)
-    (found,) = error.value.errors
-    return found
+    (result,) = error.value.errors
+    return result
 
 
 @pytest.mark.parametrize("text", ["PARALLELISM = 91\n", "PARALLELISM: int = 91\n", "from typing import Final\nPARALLELISM: Final = 9_1\n"])
@@ -48,17 +48,17 @@ def test_operators_are_a_number_or_names(tmp_path: Path, text: str, count: int |
     "value", ["0", "-1", "True", "91.0", '"91"', "90 + 1", "int(91)", "None", "40_000", "N", "(91,)", "0x" + "F" * 5000]
 )
 def test_a_parallelism_that_is_no_literal_in_range_is_an_error_with_its_line(tmp_path: Path, value: str) -> None:
-    found = fault(tmp_path, f"N = 5\nPARALLELISM = {value}\n")
-    assert (found.code, found.path, str(found.at)) == ("SPEC-010", "PARALLELISM", f"{tmp_path / 'app.py'}:2")
-    assert found.render()
+    error = fault(tmp_path, f"N = 5\nPARALLELISM = {value}\n")
+    assert (error.code, error.path, str(error.at)) == ("SPEC-010", "PARALLELISM", f"{tmp_path / 'app.py'}:2")
+    assert error.render()
 
 
 @pytest.mark.parametrize(
     "value", ["0", "()", "[]", '("a", 1)', '("a", "a")', '("a", "")', '{"a"}', '"abc"', '["a"] * 3', "True", "range(3)"]
 )
 def test_operators_that_are_no_literals_are_an_error_with_their_line(tmp_path: Path, value: str) -> None:
-    found = fault(tmp_path, f"OPERATORS = {value}\n")
-    assert (found.code, found.path, found.at and found.at.line) == ("SPEC-010", "OPERATORS", 1)
+    error = fault(tmp_path, f"OPERATORS = {value}\n")
+    assert (error.code, error.path, error.at and error.at.line) == ("SPEC-010", "OPERATORS", 1)
 
 
 @pytest.mark.parametrize(
@@ -84,8 +84,8 @@ def test_operators_that_are_no_literals_are_an_error_with_their_line(tmp_path: P
     ],
 )
 def test_whatever_else_sets_a_parallelism_is_an_error_with_its_line(tmp_path: Path, text: str, line: int) -> None:
-    found = fault(tmp_path, text)
-    assert (found.code, found.at and found.at.line) == ("SPEC-010", line)
+    error = fault(tmp_path, text)
+    assert (error.code, error.at and error.at.line) == ("SPEC-010", line)
 
 
 @pytest.mark.parametrize(
@@ -105,7 +105,7 @@ def test_a_name_of_another_scope_is_another_name(tmp_path: Path, text: str) -> N
 def test_both_faults_come_at_once(tmp_path: Path) -> None:
     with pytest.raises(PenstockError) as error:
         read_text(tmp_path, "PARALLELISM = 0\nOPERATORS = 0\n")
-    assert [found.path for found in error.value.errors] == ["PARALLELISM", "OPERATORS"]
+    assert [one.path for one in error.value.errors] == ["PARALLELISM", "OPERATORS"]
 
 
 def test_calls_of_stateful_blocks_are_counted(tmp_path: Path) -> None:
@@ -129,9 +129,9 @@ def build(job):
     windows.salted(3)
     psycopg.connect(connect(pattern(job.process())))
 """
-    found = read_text(tmp_path, text)
-    assert sorted(found.stateful_calls) == ["interval_join", "process", "salted"]
-    assert sorted(found.stateful_operators) == ["join", "other", "other", "other"]
+    module = read_text(tmp_path, text)
+    assert sorted(module.stateful_calls) == ["interval_join", "process", "salted"]
+    assert sorted(module.stateful_operators) == ["join", "other", "other", "other"]
 
 
 @pytest.mark.parametrize(
@@ -147,12 +147,12 @@ def build(job):
     ids=["syntax", "bytes", "null", "brackets", "signs", "sums"],
 )
 def test_a_module_that_is_no_python_is_an_error_with_its_line(tmp_path: Path, text: bytes, line: int) -> None:
-    found = fault(tmp_path, text)
-    assert found.code == "SPEC-012"
-    assert found.at is not None
-    assert found.at.line is not None
-    assert found.at.line >= 1
-    assert line in (found.at.line, 1, 2)
+    error = fault(tmp_path, text)
+    assert error.code == "SPEC-012"
+    assert error.at is not None
+    assert error.at.line is not None
+    assert error.at.line >= 1
+    assert line in (error.at.line, 1, 2)
 
 
 def test_a_module_beyond_the_limit_is_refused(tmp_path: Path) -> None:

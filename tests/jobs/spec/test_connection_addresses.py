@@ -48,16 +48,16 @@ def spec(folder: Path, **changes: Any) -> SpecFile:
 
 
 def test_a_spec_needs_the_connections_of_its_sources_tables_sinks_and_of_its_app(tmp_path: Path) -> None:
-    found = spec(tmp_path)
-    assert connection_names(found.job.spec) == ["alerts", "bank", "cache", "credit", "lines"]
-    check(found, GIVEN)
+    job_spec = spec(tmp_path)
+    assert connection_names(job_spec.job.spec) == ["alerts", "bank", "cache", "credit", "lines"]
+    check(job_spec, GIVEN)
 
 
 def test_all_that_an_environment_lacks_is_told_at_once_with_its_lines(tmp_path: Path) -> None:
     with pytest.raises(Faults) as raised:
         check(spec(tmp_path), {name: url for name, url in GIVEN.items() if name != "bank"} | {"cache": GIVEN["alerts"]})
-    told = {(type(fault), fault.path, fault.given) for fault in raised.value.errors}
-    assert told == {
+    errors = {(type(fault), fault.path, fault.given) for fault in raised.value.errors}
+    assert errors == {
         (UnknownConnection, "spec.tables.accounts.postgres.connection", "bank"),
         (UnknownConnection, "spec.sinks.out.postgres.connection", "bank"),
         (ConnectionOfAnotherKind, "spec.sinks.now.redis.connection", "cache"),

@@ -66,8 +66,8 @@ def test_none_or_several_kinds_are_one_fault_of_the_whole_part(tmp_path: Path, s
 
 
 def test_the_fields_of_several_kinds_are_all_looked_at(tmp_path: Path) -> None:
-    found = places(tmp_path, source="kafka: {topc: t}, files: {path: /}, time: {feild: at}")
-    assert found == [
+    errors = places(tmp_path, source="kafka: {topc: t}, files: {path: /}, time: {feild: at}")
+    assert errors == [
         ("SPEC-004", 9, "spec.sources.a.kafka.topc"),
         ("SPEC-006", 9, "spec.sources.a.files.path"),
         ("SPEC-004", 9, "spec.sources.a.time.feild"),

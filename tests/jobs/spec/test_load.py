@@ -67,9 +67,9 @@ def faults(folder: Path, text: str) -> list[tuple[str, int | None, str]]:
 
 
 def test_a_load_gives_the_parallelism(tmp_path: Path) -> None:
-    found = targets_of(tmp_path)
-    assert (found.parallelism, found.executor.undecided) == (None, True)
-    planned = plan(found)
+    result = targets_of(tmp_path)
+    assert (result.parallelism, result.executor.undecided) == (None, True)
+    planned = plan(result)
     assert planned.parallelism.value == 14
     assert (planned.parallelism.source, planned.totals.executors, planned.kafka.topics) == ("load", 4, {"a": 14})
 
@@ -97,9 +97,9 @@ def test_without_memory_the_executors_get_what_the_load_needs(tmp_path: Path) ->
 
 
 def test_what_the_load_decides_is_read_as_what_is_given(tmp_path: Path) -> None:
-    found = targets_of(tmp_path)
-    settings, _ = settings_of(found)
-    ready = decided(found, settings)
+    result = targets_of(tmp_path)
+    settings, _ = settings_of(result)
+    ready = decided(result, settings)
     assert (ready.targets.parallelism.value, ready.targets.executor.heap_mib, ready.targets.memory_from_load) == (14, 1024, True)
     assert ready.settings.executor.overhead_mib == 384 + 4 * 136
     again = decided(ready.targets, ready.settings)
@@ -113,16 +113,16 @@ def test_memory_that_is_given_is_kept(tmp_path: Path) -> None:
 
 
 def test_an_overhead_that_is_given_is_kept(tmp_path: Path) -> None:
-    found = targets_of(tmp_path, SPEC + '  sparkConf: {spark.executor.memoryOverhead: "3g"}\n')
-    assert found.spark_conf["spark.executor.memoryOverhead"] == "3g"
+    result = targets_of(tmp_path, SPEC + '  sparkConf: {spark.executor.memoryOverhead: "3g"}\n')
+    assert result.spark_conf["spark.executor.memoryOverhead"] == "3g"
 
 
 def test_a_parallelism_of_the_code_wins_over_the_load_and_the_plan_says_so(tmp_path: Path) -> None:
-    found = targets_of(tmp_path, app="PARALLELISM = 91\n")
-    assert found.parallelism is not None
-    assert (found.parallelism.value, found.parallelism.source) == (91, "code")
+    result = targets_of(tmp_path, app="PARALLELISM = 91\n")
+    assert result.parallelism is not None
+    assert (result.parallelism.value, result.parallelism.source) == (91, "code")
     note = f"PARALLELISM = 91 in {tmp_path / 'app.py'}:1 overrides the 14 required by the load in {tmp_path / 'spec.yaml'}:7"
-    assert note in plan(found).notes
+    assert note in plan(result).notes
 
 
 def test_the_joins_of_the_app_are_its_stateful_operators(tmp_path: Path) -> None:
@@ -143,11 +143,11 @@ def test_a_bounded_run_has_no_trigger(tmp_path: Path) -> None:
 
 def test_a_profile_beside_the_spec_gives_the_throughput(tmp_path: Path) -> None:
     (tmp_path / "measured.json").write_text(PROFILE)
-    found = targets_of(tmp_path, changed("eventsPerSlot: 12000", "profile: measured.json"))
-    assert found.load is not None and found.load.profile is not None
-    assert found.load.profile.source == "a bench"
+    result = targets_of(tmp_path, changed("eventsPerSlot: 12000", "profile: measured.json"))
+    assert result.load is not None and result.load.profile is not None
+    assert result.load.profile.source == "a bench"
     # 4 slots have 50,000, each further one 10,000.
-    assert plan(found).parallelism.value == 15
+    assert plan(result).parallelism.value == 15
 
 
 @pytest.mark.parametrize(
@@ -207,20 +207,20 @@ def test_a_wrong_profile_is_an_error_with_its_own_line(tmp_path: Path, profile: 
 
 
 def test_what_a_plan_does_not_carry_is_told_with_its_place(tmp_path: Path) -> None:
-    found = targets_of(tmp_path, SPEC + "  trigger: 400ms\n", app="PARALLELISM = 7\n")
-    assert found.load is not None
-    ready = decided(found, settings_of(found)[0]).targets
+    result = targets_of(tmp_path, SPEC + "  trigger: 400ms\n", app="PARALLELISM = 7\n")
+    assert result.load is not None
+    ready = decided(result, settings_of(result)[0]).targets
     shape = shape_of(ready, slots_per_executor=4)
-    told = located_violations(ready, shape, plan_load(found.load, shape))
-    assert [(fault.code, fault.at.line if fault.at else None, fault.path, fault.given) for fault in told] == [
+    violations = located_violations(ready, shape, plan_load(result.load, shape))
+    assert [(fault.code, fault.at.line if fault.at else None, fault.path, fault.given) for fault in violations] == [
         ("SIZ-047", 4, "spec.parallelism", "7")
     ]
     slow = targets_of(tmp_path, SPEC + "  trigger: 400ms\n")
     assert slow.load is not None
     ready = decided(slow, settings_of(slow)[0]).targets
     shape = shape_of(ready, slots_per_executor=4)
-    told = located_violations(ready, shape, plan_load(slow.load, shape))
-    assert [(fault.code, fault.at.line if fault.at else None, fault.path, fault.given) for fault in told] == [
+    violations = located_violations(ready, shape, plan_load(slow.load, shape))
+    assert [(fault.code, fault.at.line if fault.at else None, fault.path, fault.given) for fault in violations] == [
         ("SIZ-046", 16, "spec.trigger", "0.4 s")
     ]
 

@@ -66,8 +66,8 @@ def test_what_is_left_out_is_asked_of_nobody(tmp_path: Path) -> None:
 
 
 def test_partitions_of_a_topic_are_those_of_the_plan(tmp_path: Path) -> None:
-    found = targets(spec_of(tmp_path, "    clicks: {partitions: 12}\n    clicks-errors: {partitions: 3}\n"))
-    assert plan(found).kafka.topics == {"clicks": 12, "clicks-errors": 3}
+    decided = targets(spec_of(tmp_path, "    clicks: {partitions: 12}\n    clicks-errors: {partitions: 3}\n"))
+    assert plan(decided).kafka.topics == {"clicks": 12, "clicks-errors": 3}
 
 
 @pytest.mark.parametrize(
@@ -107,8 +107,8 @@ def test_partitions_that_stand_twice_have_to_agree(tmp_path: Path) -> None:
 def test_two_jobs_that_say_the_same_or_different_things_are_one_wish(tmp_path: Path) -> None:
     one = spec_of(tmp_path, "    clicks: {retention: 1d, replication: 3}\n", "one")
     other = spec_of(tmp_path, "    clicks: {retention: 24h, cleanupPolicy: delete}\n", "other")
-    found = asked_topics([one, other])["clicks"]
-    assert (found.replication, found.config) == (3, {"retention.ms": "86400000", "cleanup.policy": "delete"})
+    clicks = asked_topics([one, other])["clicks"]
+    assert (clicks.replication, clicks.config) == (3, {"retention.ms": "86400000", "cleanup.policy": "delete"})
 
 
 def test_two_jobs_that_disagree_about_a_topic_are_told_of_all_of_it_with_both_places(tmp_path: Path) -> None:
@@ -116,12 +116,12 @@ def test_two_jobs_that_disagree_about_a_topic_are_told_of_all_of_it_with_both_pl
     other = spec_of(tmp_path, "    clicks:\n      retention: 2d\n      partitions: 5\n", "other")
     with pytest.raises(PenstockError) as raised:
         asked_topics([one, other])
-    found = raised.value.errors
-    assert [(fault.code, fault.path, str(fault.at)) for fault in found] == [
+    errors = raised.value.errors
+    assert [(fault.code, fault.path, str(fault.at)) for fault in errors] == [
         ("SPEC-013", "spec.topics.clicks.partitions", f"{tmp_path}/other.yaml:15"),
         ("SPEC-013", "spec.topics.clicks.retention", f"{tmp_path}/other.yaml:14"),
     ]
-    assert found[0].need == f"4, as one sets it in {tmp_path}/one.yaml:13"
+    assert errors[0].need == f"4, as one sets it in {tmp_path}/one.yaml:13"
 
 
 def test_a_source_and_another_jobs_topic_disagree_too(tmp_path: Path) -> None:

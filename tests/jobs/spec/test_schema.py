@@ -72,8 +72,8 @@ def test_every_default_is_as_a_person_would_write_it() -> None:
 
 def _parts(value: Any) -> list[dict[str, Any]]:
     inner = list(value.values()) if isinstance(value, dict) else value if isinstance(value, list) else []
-    found = [part for item in inner for part in _parts(item)]
-    return [value, *found] if isinstance(value, dict) else found
+    below = [part for item in inner for part in _parts(item)]
+    return [value, *below] if isinstance(value, dict) else below
 
 
 def test_a_field_is_described_in_one_line() -> None:

@@ -19,7 +19,7 @@ def _kafka(**fields: Any) -> KafkaSource:
 
 
 @pytest.mark.parametrize(
-    ("fields", "told"),
+    ("fields", "message"),
     [
         ({}, "exactly one of topic and topics and pattern"),
         ({"topic": "a", "pattern": "a.*"}, "exactly one of"),
@@ -37,10 +37,10 @@ def _kafka(**fields: Any) -> KafkaSource:
         ({"topic": "a", "groupIdPrefix": "my group"}, "String should match pattern"),
     ],
 )
-def test_a_kafka_source_that_can_not_be_is_refused(fields: dict[str, Any], told: str) -> None:
+def test_a_kafka_source_that_can_not_be_is_refused(fields: dict[str, Any], message: str) -> None:
     with pytest.raises(ValidationError) as refused:
         _kafka(**fields)
-    assert told in str(refused.value)
+    assert message in str(refused.value)
 
 
 def test_a_kafka_source_says_all_that_it_can() -> None:

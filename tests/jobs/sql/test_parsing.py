@@ -25,9 +25,9 @@ def statements(text: str) -> list[Statement]:
 
 def select(text: str) -> Select:
     """The one view of a text that also takes `clicks` and `prices`."""
-    found = statements(f"{CLICKS}{PRICES if 'prices' in text else ''}INSERT INTO out {text}")[-1]
-    assert isinstance(found, Insert) and isinstance(found.query, Select)
-    return found.query
+    statement = statements(f"{CLICKS}{PRICES if 'prices' in text else ''}INSERT INTO out {text}")[-1]
+    assert isinstance(statement, Insert) and isinstance(statement.query, Select)
+    return statement.query
 
 
 def faults(text: str) -> list[PenstockError]:
@@ -37,9 +37,9 @@ def faults(text: str) -> list[PenstockError]:
 
 
 def fault(text: str) -> PenstockError:
-    (found,) = faults(text)
-    assert found.code == "SPEC-045" and found.render()
-    return found
+    (error,) = faults(text)
+    assert error.code == "SPEC-045" and error.render()
+    return error
 
 
 def test_a_whole_app_is_read() -> None:
@@ -62,11 +62,11 @@ def test_a_whole_app_is_read() -> None:
 
 
 def test_columns_have_the_names_that_are_written_or_follow() -> None:
-    found = select(
+    query = select(
         "SELECT user, c.n, `n` AS m, upper(user) AS `big`, CASE WHEN n > 1 THEN 'from, a' END AS z, trim(BOTH FROM n) AS y FROM clicks AS c"
     )
-    assert [item.name for item in found.items] == ["user", "n", "m", "big", "z", "y"]
-    assert [item.expression.text for item in found.items][-2:] == ["CASE WHEN n > 1 THEN 'from, a' END", "trim(BOTH FROM n)"]
+    assert [item.name for item in query.items] == ["user", "n", "m", "big", "z", "y"]
+    assert [item.expression.text for item in query.items][-2:] == ["CASE WHEN n > 1 THEN 'from, a' END", "trim(BOTH FROM n)"]
 
 
 @pytest.mark.parametrize(
@@ -82,11 +82,11 @@ def test_columns_have_the_names_that_are_written_or_follow() -> None:
 )
 def test_each_join_is_told_by_how_its_rows_wait(join: str, kind: str, how: str) -> None:
     text = f"SELECT user FROM clicks {join} WHERE n > 0"
-    found = statements(f"{CLICKS}{PRICES if kind != 'lookup' else ''}INSERT INTO out {text}")[-1]
-    assert isinstance(found, Insert) and isinstance(found.query, Select) and found.query.join and found.query.where
-    assert (found.query.join.kind, found.query.join.how, found.query.where.text) == (kind, how, "n > 0")
+    statement = statements(f"{CLICKS}{PRICES if kind != 'lookup' else ''}INSERT INTO out {text}")[-1]
+    assert isinstance(statement, Insert) and isinstance(statement.query, Select) and statement.query.join and statement.query.where
+    assert (statement.query.join.kind, statement.query.join.how, statement.query.where.text) == (kind, how, "n > 0")
     keys = {"broadcast": (), "lookup": (("user", "name"),)}
-    assert found.query.join.keys == keys.get(kind, (("user", "page"),))
+    assert statement.query.join.keys == keys.get(kind, (("user", "page"),))
 
 
 def test_blocks_are_counted_as_in_an_app_in_python(tmp_path: Path) -> None:
@@ -132,11 +132,11 @@ def test_a_join_waits_in_any_window_and_what_a_row_is_known_by_stands_before_its
 
 
 def test_a_union_reads_its_views() -> None:
-    found = statements(f"{CLICKS}{PRICES}INSERT INTO out SELECT user AS x FROM clicks WHERE n > 1 UNION ALL SELECT page AS x FROM prices")[
+    union = statements(f"{CLICKS}{PRICES}INSERT INTO out SELECT user AS x FROM clicks WHERE n > 1 UNION ALL SELECT page AS x FROM prices")[
         -1
     ]
-    assert isinstance(found, Insert) and isinstance(found.query, Union)
-    assert [name.text for name in found.query.uses] == ["clicks", "prices"]
+    assert isinstance(union, Insert) and isinstance(union.query, Union)
+    assert [name.text for name in union.query.uses] == ["clicks", "prices"]
 
 
 @pytest.mark.parametrize(
@@ -182,22 +182,22 @@ def test_a_union_reads_its_views() -> None:
     ],
 )  # fmt: skip
 def test_what_can_not_be_taken_is_told_with_its_line(text: str, line: int, need: str) -> None:
-    found = faults(text)
-    assert found[0].code == "SPEC-045" and found[0].at and found[0].at.line == line and found[0].fix
-    assert need in found[0].need, found[0].need
+    errors = faults(text)
+    assert errors[0].code == "SPEC-045" and errors[0].at and errors[0].at.line == line and errors[0].fix
+    assert need in errors[0].need, errors[0].need
 
 
 def test_a_view_that_is_read_twice_would_read_its_topics_twice() -> None:
     views = "CREATE VIEW a AS SELECT n FROM clicks;\nCREATE VIEW b AS SELECT n FROM clicks;\n"
     twice = f"{CLICKS}{views}INSERT INTO out SELECT a.n FROM a JOIN b ON a.n = b.n IN TUMBLE('1m')"
-    found = fault(twice)
-    assert (found.at and found.at.line, found.given) == (3, "clicks") and "line 2" in found.need
+    error = fault(twice)
+    assert (error.at and error.at.line, error.given) == (3, "clicks") and "line 2" in error.need
     routed = statements(f"{CLICKS}INSERT INTO a SELECT * FROM clicks WHERE n > 1; INSERT INTO b SELECT * FROM clicks")
     assert [type(one) for one in routed] == [CreateSource, Insert, Insert]
 
 
 def test_all_statements_that_are_none_are_told_at_once() -> None:
-    lines = [found.at.line for found in faults("CREATE THING a;\nINSERT out;\nSIDE SHOW x") if found.at]
+    lines = [error.at.line for error in faults("CREATE THING a;\nINSERT out;\nSIDE SHOW x") if error.at]
     assert lines == [1, 2, 3]
 
 

@@ -17,9 +17,9 @@ POLICY = Policy(capacity=10, timeout_ms=5_000, attempts=3, backoff_ms=1)
 def _ended(attempts: Attempts, count: int) -> dict[str, Outcome]:
     ended: dict[str, Outcome] = {}
     while len(ended) < count:
-        found = attempts.next(30)
-        assert found is not None, "a call does not end"
-        ended[found[0]] = found[1]
+        ended_calls = attempts.next(30)
+        assert ended_calls is not None, "a call does not end"
+        ended[ended_calls[0]] = ended_calls[1]
     return ended
 
 

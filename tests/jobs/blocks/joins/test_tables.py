@@ -15,13 +15,13 @@ from penstock.jobs.errors import TableFileUnread
 URI = "s3://reference/tables/names"
 
 
-def _answer(monkeypatch: pytest.MonkeyPatch, found: bytes | ClientError | BotoCoreError) -> None:
+def _answer(monkeypatch: pytest.MonkeyPatch, answer: bytes | ClientError | BotoCoreError) -> None:
     class S3:
         def get_object(self, *, Bucket: str, Key: str) -> dict[str, Any]:  # noqa: N803
             assert (Bucket, Key) == ("reference", "tables/names")
-            if isinstance(found, Exception):
-                raise found
-            return {"Body": io.BytesIO(found)}
+            if isinstance(answer, Exception):
+                raise answer
+            return {"Body": io.BytesIO(answer)}
 
     monkeypatch.setattr(tables, "client", S3)
 
@@ -39,7 +39,7 @@ def test_a_field_of_csv_may_have_any_sign(monkeypatch: pytest.MonkeyPatch, sign:
 
 
 @pytest.mark.parametrize(
-    ("reader", "found", "given", "need"),
+    ("reader", "answer", "given", "need"),
     [
         (json_lines_file, ClientError({"Error": {"Code": "NoSuchKey"}}, "GetObject"), "NoSuchKey", "an existing, readable file"),
         (csv_file, ClientError({"Error": {"Code": "AccessDenied"}}, "GetObject"), "AccessDenied", "an existing, readable file"),
@@ -53,11 +53,11 @@ def test_a_field_of_csv_may_have_any_sign(monkeypatch: pytest.MonkeyPatch, sign:
 def test_a_file_that_can_not_be_read_is_told_with_its_address(
     monkeypatch: pytest.MonkeyPatch,
     reader: Callable[[str], Callable[[], tables.Rows]],
-    found: bytes | ClientError | BotoCoreError,
+    answer: bytes | ClientError | BotoCoreError,
     given: str,
     need: str,
 ) -> None:
-    _answer(monkeypatch, found)
+    _answer(monkeypatch, answer)
     with pytest.raises(TableFileUnread) as raised:
         list(reader(URI)())
     assert (raised.value.path, raised.value.given, raised.value.need) == (URI, given, need)

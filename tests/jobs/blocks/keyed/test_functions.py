@@ -28,12 +28,12 @@ class Trace(KeyedFunction):
         assert key.time_ms is not None
         if row.n % 3 == 0:
             key.set_timer(key.time_ms + 4)
-        yield self._told(str(row.n), key)
+        yield self._story(str(row.n), key)
 
     def on_timer(self, time_ms: int, key: Key) -> Iterator[Mapping[str, Any]]:
-        yield self._told(f"timer of {time_ms}", key)
+        yield self._story(f"timer of {time_ms}", key)
 
-    def _told(self, what: str, key: Key) -> Mapping[str, Any]:
+    def _story(self, what: str, key: Key) -> Mapping[str, Any]:
         key.list("before").append(what)
         return {"story": ", ".join(key.list("before").get())}
 

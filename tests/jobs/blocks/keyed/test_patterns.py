@@ -19,7 +19,7 @@ BEGUN = StructType([StructField("length", IntegerType()), StructField("first_ms"
 
 def _searched(letters: list[int], times: list[int], places: list[tuple[int, bool]], within: int) -> list[tuple[int, int]]:
     """First and last time of each match: for each row in turn all choices of rows since the match before are looked at."""
-    found, begin = [], 0
+    searched, begin = [], 0
     for last in range(len(letters)):
         if letters[last] == 3:
             begin = last + 1
@@ -30,9 +30,9 @@ def _searched(letters: list[int], times: list[int], places: list[tuple[int, bool
             if chosen[-1] == last and fits and follows and times[last] - times[chosen[0]] <= within:
                 best = max(best or 0, times[chosen[0]])
         if best is not None:
-            found.append((best, times[last]))
+            searched.append((best, times[last]))
             begin = last + 1
-    return found
+    return searched
 
 
 @settings(max_examples=300)

@@ -28,8 +28,8 @@ from penstock.jobs.spec import Table
     ],
 )
 def test_a_type_of_the_database_is_one_of_sparks(kind: str, modifier: int, spark: str, read_as: str | None) -> None:
-    found = column_type(kind, modifier, kind)
-    assert (found.spark.simpleString(), found.read_as, found.own) == (spark, read_as, kind)
+    result = column_type(kind, modifier, kind)
+    assert (result.spark.simpleString(), result.read_as, result.own) == (spark, read_as, kind)
 
 
 def test_many_keys_are_asked_for_at_once_by_their_columns() -> None:

@@ -29,7 +29,7 @@ def test_a_window_is_declared_by_durations_and_numbers(window: object, declared:
 
 
 @pytest.mark.parametrize(
-    ("wrong", "told"),
+    ("wrong", "message"),
     [
         (lambda: tumbling("5"), 'size = "5": expected'),
         (lambda: tumbling("5m", offset="5m"), "offset = 5m: must be less than"),
@@ -44,8 +44,8 @@ def test_a_window_is_declared_by_durations_and_numbers(window: object, declared:
         (lambda: global_window(purge=True), "requires a trigger"),
     ],
 )
-def test_a_window_that_can_not_be_declared_says_why(wrong: Callable[[], object], told: str) -> None:
-    with pytest.raises(ValueError, match=told):
+def test_a_window_that_can_not_be_declared_says_why(wrong: Callable[[], object], message: str) -> None:
+    with pytest.raises(ValueError, match=message):
         wrong()
 
 

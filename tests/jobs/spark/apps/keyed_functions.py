@@ -39,12 +39,12 @@ class Trace(KeyedFunction):
         assert key.time_ms is not None
         if row.n % 3 == 0:
             key.set_timer(key.time_ms + 4_000)
-        yield self._told(f"{row.n}", key)
+        yield self._history(f"{row.n}", key)
 
     def on_timer(self, time_ms: int, key: Key) -> Iterator[Mapping[str, Any]]:
-        yield self._told("timer", key)
+        yield self._history("timer", key)
 
-    def _told(self, what: str, key: Key) -> Mapping[str, Any]:
+    def _history(self, what: str, key: Key) -> Mapping[str, Any]:
         key.list("before").append(what)
         key.map("counts").put(what, key.map("counts").get(what, 0) + 1)
         return {"story": " ".join(key.list("before").get()), "counts": dict(key.map("counts").items())}
