@@ -1,4 +1,4 @@
-"""A scenario put together for scheduling, and what the scheduler leaves behind put into a decision."""
+"""Prepares a scenario for the scheduler, and converts the scheduler's result to a decision."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from penstock.sizing.placement.scenario import Scenario
 from penstock.sizing.placement.scheduler import Claim
 from penstock.sizing.placement.taints import PREFER_NO_SCHEDULE
 
-# Zones of the region that the NodeClass has subnets in, unless the caller says which.
+# Zones of the region with a subnet of the NodeClass, unless the caller passes them.
 DEFAULT_ZONES = ("a", "b", "c")
 
 
@@ -28,10 +28,10 @@ def default_zones(region: str) -> tuple[str, ...]:
 
 
 def market_of(scenario: Scenario, catalog: Catalog, settings: NodeSettings, zones: Sequence[str] | None) -> Market:
-    """What can be bought under a scenario's spot prices.
+    """The market under a scenario's spot prices.
 
     Raises:
-        NoSpotPrice: SIZ-025, where the catalog's spot prices are asked for and it has none.
+        NoSpotPrice: SIZ-025, if the catalog's spot prices are requested but it has none.
     """
     if scenario.spot_model == "catalog" and not catalog.spot:
         raise NoSpotPrice(
@@ -44,20 +44,20 @@ def market_of(scenario: Scenario, catalog: Catalog, settings: NodeSettings, zone
 
 
 def groups_of(scenario: Scenario) -> list[Group]:
-    """The groups of a scenario."""
+    """The pod groups of a scenario."""
     prefer = any(taint.effect == PREFER_NO_SCHEDULE for pool in scenario.node_pools for taint in pool.spec.template.spec.taints)
     return [group(each.name, index, each.pod.spec, tolerate_prefer_no_schedule=prefer) for index, each in enumerate(scenario.pods)]
 
 
 def keeps_min_values(claim: Claim, offered: Market) -> bool:
-    """Whether a claim cut to its cheapest types still has the values that ``minValues`` asks for; else it is dropped."""
+    """Whether a claim truncated to its cheapest types still satisfies ``minValues``; otherwise it is dropped."""
     if not claim.requirements.has_min_values:
         return True
     return enough_values(offered, cheapest(offered, claim.types, claim.requirements, CLAIM_TYPES), claim.requirements)
 
 
 def node_claim(claim: Claim, offered: Market, at_s: float | None = None) -> NodeClaim:
-    """A scheduled claim as it is sent to EC2."""
+    """A scheduled claim as sent to EC2."""
     types = cheapest(offered, claim.types, claim.requirements, CLAIM_TYPES)
     request = launch(offered, types, claim.requirements)
     best = None

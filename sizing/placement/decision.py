@@ -1,4 +1,4 @@
-"""What Karpenter decides, in the form of the recorded decisions: JSON with snake_case keys."""
+"""Karpenter's decision, in the format of the recorded decisions: JSON with snake_case keys."""
 
 from __future__ import annotations
 
@@ -10,17 +10,17 @@ from penstock.sizing.placement.launch import Launch
 
 
 class NodeClaim(BaseModel):
-    """A node that Karpenter asks for.
+    """A node that Karpenter requests.
 
     Args:
         node_pool: the NodePool.
-        pods: by group.
-        instance_types: what it may become, by name.
-        launch: what is sent to EC2.
-        at_s: when, in the staged order; None: in the only batch.
-        cheapest_type: the cheapest of the launch's types; None if nothing can be launched.
-        cheapest_usd_per_h: its price by the launch's capacity type.
-        zone: where that price is, the first of several.
+        pods: number of pods by group.
+        instance_types: eligible types, by name.
+        launch: the request to EC2.
+        at_s: time of the claim, in the staged order; None: in the only batch.
+        cheapest_type: the cheapest type of the launch; None if nothing can be launched.
+        cheapest_usd_per_h: its price for the launch's capacity type.
+        zone: the zone with that price, the first of several.
     """
 
     model_config = ConfigDict(frozen=True)
@@ -36,12 +36,12 @@ class NodeClaim(BaseModel):
 
 
 class Reason(BaseModel):
-    """Why pods of a group stay unschedulable.
+    """Why pods of a group are unschedulable.
 
     Args:
         group: the pods.
-        pool: the NodePool that can't take them; empty: any.
-        why: the rule that binds, with its numbers.
+        pool: the NodePool that rejects them; empty: any.
+        why: the binding rule, with its numbers.
     """
 
     model_config = ConfigDict(frozen=True)
@@ -52,13 +52,13 @@ class Reason(BaseModel):
 
 
 class Decision(BaseModel):
-    """The node claims, and what stays unschedulable.
+    """The node claims and the unschedulable pods.
 
     Args:
-        node_claims: by NodePool, pods and types, as they can't be told apart otherwise.
+        node_claims: by NodePool, pods and types, because they have no other identity.
         unschedulable: pods by group.
-        existing_nodes: pods that go onto nodes that were there, by node and group; None where the scenario has no nodes.
-        reasons: why pods stay unschedulable.
+        existing_nodes: pods placed on existing nodes, by node and group; None if the scenario has no nodes.
+        reasons: why pods are unschedulable.
     """
 
     model_config = ConfigDict(frozen=True)
@@ -69,10 +69,10 @@ class Decision(BaseModel):
     reasons: tuple[Reason, ...] = ()
 
     def as_json(self, *, explain: bool = False) -> dict[str, Any]:
-        """The decision as programs read it.
+        """The decision as a JSON object.
 
         Args:
-            explain: with the reasons too.
+            explain: whether to include the reasons.
         """
         document: dict[str, Any] = {
             "node_claims": [_claim_json(claim) for claim in self.node_claims],

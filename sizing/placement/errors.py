@@ -1,4 +1,4 @@
-"""The errors of placement."""
+"""Errors of placement."""
 
 from __future__ import annotations
 

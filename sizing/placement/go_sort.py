@@ -1,6 +1,7 @@
-"""Go's ``sort.Slice``, which is not stable: what it does with equal elements decides which claim Karpenter tries first.
+"""Go's ``sort.Slice``, which is not stable: its order of equal elements determines which claim Karpenter tries first.
 
-Source: Go 1.26 (package sort), a pattern-defeating quicksort with an insertion sort for up to 12 elements. The order of equal elements has
+Source: Go 1.26 (package sort), a pattern-defeating quicksort with an insertion sort for up to 12 elements. The order of equal elements
+has
 been the same since Go 1.19.
 """
 
@@ -23,17 +24,17 @@ _MASK_64 = (1 << 64) - 1
 
 
 def sort_slice(keys: list[K], items: list[T]) -> None:
-    """Sorts both lists in place by ascending key, with equal keys in the order that Go leaves them in.
+    """Sorts both lists in place by ascending key, with equal keys in Go's order.
 
     Args:
-        keys: what is compared.
-        items: what goes with the keys, of the same length.
+        keys: keys to compare.
+        items: items of the keys, of the same length.
     """
     _Sort(keys, items).run(0, len(keys), len(keys).bit_length())
 
 
 class _Sort(Generic[K, T]):
-    """One sorting: the elements, and the steps that Go takes on them."""
+    """One sort: the elements, and Go's steps on them."""
 
     def __init__(self, keys: list[K], items: list[T]) -> None:
         self._keys: list[K] = keys
@@ -78,7 +79,7 @@ class _Sort(Generic[K, T]):
         items[one], items[other] = items[other], items[one]
 
     def _move(self, index: int, to: int) -> None:
-        """Moves one element past its neighbours, as that many swaps would."""
+        """Moves one element past its neighbours, equivalent to that many swaps."""
         self._keys.insert(to, self._keys.pop(index))
         self._items.insert(to, self._items.pop(index))
 
@@ -106,7 +107,7 @@ class _Sort(Generic[K, T]):
         return False
 
     def _shift_left(self, start: int, index: int) -> None:
-        # What stands before is in order already, and what lies before `start` is not greater.
+        # Earlier elements are already in order, and those before `start` are not greater.
         to = bisect_right(self._keys, self._keys[index], start, index)
         if to != index:
             self._move(index, to)
@@ -152,7 +153,7 @@ class _Sort(Generic[K, T]):
             low, high = low + 1, high - 1
 
     def _choose_pivot(self, start: int, end: int) -> tuple[int, int]:
-        """The pivot's index, and how many of the comparisons went the wrong way."""
+        """The pivot's index, and the number of swaps."""
         length = end - start
         one, two, three = (start + length // 4 * quarter for quarter in (1, 2, 3))
         swaps = 0

@@ -1,8 +1,9 @@
-"""What Karpenter sends to EC2 for a claim.
+"""Karpenter's request to EC2 for a claim.
 
 Source: karpenter v1.14.1 (``TruncateInstanceTypes``, ``InstanceTypes.OrderByPrice``) and karpenter-provider-aws v1.14.1
-(``pkg/providers/instance``: the filters, ``getCapacityType``, ``getOverrides``). Where the last places go to types of one price,
-Karpenter's choice is random, for it lists its types in random order; here they are listed by name before they are sorted as there.
+(``pkg/providers/instance``: the filters, ``getCapacityType``, ``getOverrides``). If the last places go to types of equal price,
+Karpenter's
+choice is random, because it lists its types in random order; here they are listed by name before the same sort.
 """
 
 from __future__ import annotations
@@ -21,7 +22,7 @@ from penstock.sizing.placement.requirements import Requirements
 CLAIM_TYPES = 600
 LAUNCH_TYPES = 60
 
-# Karpenter's own words, as its events and logs have them.
+# Karpenter's own wording, as in its events and logs.
 _TRUNCATING = (
     "creating instance, insufficient capacity, truncating instance types based on the passed-in requirements, validating minValues, "
     "minValues requirement is not met for label(s)"
@@ -32,13 +33,13 @@ _STRATEGIES = {SPOT: "price-capacity-optimized", ON_DEMAND: "lowest-price"}
 
 
 class Launch(BaseModel):
-    """A request to EC2's fleet.
+    """A request to EC2's fleet API.
 
     Args:
         capacity_type: ``spot`` or ``on-demand``; empty if nothing can be launched.
         allocation_strategy: how EC2 chooses among the types.
         instance_types: the types, by name.
-        error: why nothing can be launched; empty else.
+        error: why nothing can be launched; otherwise empty.
     """
 
     model_config = ConfigDict(frozen=True)
@@ -50,7 +51,7 @@ class Launch(BaseModel):
 
 
 def cheapest(market: Market, types: int, requirements: Requirements, most: int, spot_at_most: float = NO_PRICE) -> int:
-    """The cheapest of some types, by their least price among the offerings that meet requirements.
+    """The cheapest types, by their lowest price among the offerings that meet the requirements.
 
     Returns:
         At most `most` of them.
@@ -68,8 +69,8 @@ def launch(market: Market, types: int, requirements: Requirements) -> Launch:
 
     Args:
         market: the prices.
-        types: of the claim, 600 at most.
-        requirements: of the claim.
+        types: types of the claim, at most 600.
+        requirements: requirements of the claim.
     """
     spot_at_most = NO_PRICE
     if not requirements.has_min_values:
@@ -91,7 +92,7 @@ def _request(market: Market, types: int, offerings: Sequence[tuple[str, str]], s
 
 
 def _cheapest_on_demand(market: Market, types: int, requirements: Requirements) -> float:
-    """The price above which spot offerings drop out: that of the cheapest on-demand one, where both kinds are allowed and there."""
+    """The price above which spot offerings are dropped: the cheapest on-demand price, if both capacity types are allowed and available."""
     allowed = requirements.get(CAPACITY_TYPE)
     if not (allowed.has(SPOT) and allowed.has(ON_DEMAND)):
         return NO_PRICE

@@ -1,7 +1,8 @@
-"""What every manifest has: strict fields in camelCase, labels, and metadata.
+"""Common parts of all manifests: strict camelCase fields, labels, and metadata.
 
-Fields that Karpenter's scheduler does not look at (an image, a command, a disruption budget) are read and left alone; every other field
-is refused, so that nothing that would change the answer is left out in silence.
+Fields that Karpenter's scheduler ignores (an image, a command, a disruption budget) are parsed and ignored; every other field is
+rejected,
+so that nothing that would change the result is dropped silently.
 """
 
 from __future__ import annotations
@@ -13,19 +14,19 @@ from pydantic import AfterValidator, BaseModel, ConfigDict, Field
 from pydantic.alias_generators import to_camel
 from pydantic_core import PydanticCustomError
 
-# Source: Kubernetes' rules for label values and the name part of keys.
+# Source: Kubernetes' syntax of label values and of the name part of keys.
 _NAME = re.compile(r"[A-Za-z0-9]([A-Za-z0-9_.-]*[A-Za-z0-9])?", re.ASCII)
 _DOMAIN = re.compile(r"[a-z0-9]([a-z0-9-]*[a-z0-9])?(\.[a-z0-9]([a-z0-9-]*[a-z0-9])?)*", re.ASCII)
 
 
 class Manifest(BaseModel):
-    """A part of a manifest: camelCase in the document, strict, without fields that are not listed."""
+    """A part of a manifest: camelCase in the document, strict, unknown fields forbidden."""
 
     model_config = ConfigDict(frozen=True, strict=True, extra="forbid", alias_generator=to_camel, populate_by_name=True)
 
 
 def label_key(text: str) -> str:
-    """A label's name by Kubernetes' rules, as a validator."""
+    """Validates a label's name by Kubernetes' rules."""
     domain, slash, name = text.rpartition("/")
     good = len(name) <= 63 and _NAME.fullmatch(name) and (not slash or (len(domain) <= 253 and _DOMAIN.fullmatch(domain)))
     if not good:
@@ -48,13 +49,13 @@ Name = Annotated[str, Field(min_length=1, max_length=253)]
 
 
 class Metadata(Manifest):
-    """Name and labels of an object; the labels of a pod don't bear on where it goes."""
+    """Name and labels of an object; a pod's labels do not affect its placement."""
 
     name: Name | None = None
     namespace: str | None = None
     labels: Labels = {}
     annotations: dict[str, str] = {}
-    # Kubernetes' own tools write it as null into what has not been created yet.
+    # Kubernetes' own tools write null for an object that has not been created yet.
     creation_timestamp: None = None
 
 
@@ -65,7 +66,7 @@ class NamedMetadata(Metadata):
 
 
 class LiveMetadata(NamedMetadata):
-    """Metadata as a cluster shows it. A pod may not have it: its moment of creation orders it among others."""
+    """Metadata as returned by a cluster. Not allowed for a pod: its creation timestamp determines its order."""
 
     uid: str | None = None
     resource_version: str | None = None

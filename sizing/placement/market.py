@@ -1,9 +1,11 @@
-"""What there is to buy: the instance types under given node settings, with what they hold, their labels and their offerings.
+"""The market: the instance types under given node settings, with their allocatable, labels and offerings.
 
-Sets of types are integers, one bit a type in the order of their names, so that asking "which of these have at least 8 cores" is one `and`.
+Sets of types are integers with one bit per type in the order of their names, so that "which of these have at least 8 cores" is one
+`and`.
 
-Source for what is offered: karpenter-provider-aws v1.14.1 (``pkg/providers/instancetype``): an offering needs a price, a zone that the type
-is sold in and that the NodeClass has a subnet in; A1 machines can't run AL2023.
+Source for offerings: karpenter-provider-aws v1.14.1 (``pkg/providers/instancetype``): an offering requires a price, and a zone that
+offers
+the type and has a subnet of the NodeClass; A1 machines cannot run AL2023.
 """
 
 from __future__ import annotations
@@ -41,9 +43,9 @@ from penstock.sizing.placement.resources import (
 )
 
 _MIB = 1024 * 1024
-# The labels that every instance type has, or says that it lacks.
+# Labels that every instance type either has or explicitly lacks.
 _SAID = WELL_KNOWN - {NODE_POOL, "karpenter.k8s.aws/placement-group-id", "karpenter.k8s.aws/placement-group-partition"}
-# What a type costs that no offering fits.
+# The price of a type without a matching offering.
 NO_PRICE = float("inf")
 
 Amounts = tuple[int, ...]
@@ -57,8 +59,8 @@ class Market:
 
     Args:
         catalog: types and prices.
-        settings: of the nodes.
-        zones: that the NodeClass has subnets in.
+        settings: settings of the nodes.
+        zones: zones with a subnet of the NodeClass.
         spot_ratio: each spot price as a share of the on-demand price, rounded to 4 decimals; None: the catalog's own spot prices.
     """
 
@@ -71,7 +73,7 @@ class Market:
         self.exotic = self._mask(is_exotic(instance) for instance in self.types)
         self.fitting = _StepsByResource(self.types, self.allocatable, _HELD)
         self.capacities = _StepsByResource(self.types, self.allocatable, _CAPACITY)
-        # A type on which less than nothing is left of a resource takes no pod at all; of devices there is never less than nothing.
+        # A type whose remaining amount of a resource is negative fits no pod; the number of devices is never negative.
         self.usable = self._mask(
             room.cpu_millicores >= 0 and room.memory_mib >= 0 and room.pods >= 0 and room.ephemeral_storage_mib >= 0
             for room in self.allocatable
@@ -98,7 +100,7 @@ class Market:
         return found
 
     def matching(self, requirements: Requirements) -> int:
-        """The types whose labels meet requirements, whether they can be bought or not."""
+        """The types whose labels meet requirements, regardless of offerings."""
         found = self.usable
         for label, values in requirements.by_label.items():
             if label in _SAID:
@@ -106,7 +108,7 @@ class Market:
         return found
 
     def allowing(self, label: str, values: Allowed) -> int:
-        """The types one of whose values of a label is allowed, or that lack the label where that is allowed."""
+        """The types with an allowed value of a label, or without the label if its absence is allowed."""
         found = self._allowing.get((label, values))
         if found is None:
             found = 0
@@ -117,7 +119,7 @@ class Market:
         return found
 
     def values(self, types: int, label: str) -> set[str]:
-        """The different values that some types have of a label."""
+        """The distinct values of a label among types."""
         found: set[str] = set()
         for had, those in self._types_by(label).items():
             if those & types:
@@ -125,8 +127,8 @@ class Market:
         return found
 
     def offerings(self, requirements: Requirements) -> Iterator[tuple[str, str]]:
-        """The capacity types and zones that requirements allow; none where they ask for a capacity reservation."""
-        # No offering has these labels: only what asks for their absence is met.
+        """The capacity types and zones that requirements allow; empty if they require a capacity reservation."""
+        # No offering has these labels: only a requirement for their absence is met.
         reserved = (requirements.by_label[label] for label in RESERVATION if label in requirements.by_label)
         if not all(values.is_negative for values in reserved):
             return
@@ -136,19 +138,19 @@ class Market:
                 yield capacity_type, zone
 
     def fits(self, amounts: Mapping[str, int]) -> int:
-        """The types on which amounts, in billionths, can be allocated."""
+        """The types whose allocatable covers these amounts, in billionths."""
         found = self.usable
         for name, amount in amounts.items():
             found &= self.fitting[name].at_least(amount)
         return found
 
     def price(self, index: int, offerings: Sequence[tuple[str, str]], spot_at_most: float = NO_PRICE) -> float:
-        """The least price of a type among offerings, in USD an hour; `NO_PRICE` where none of them is to be had.
+        """The lowest price of a type among offerings, in USD per hour; `NO_PRICE` if none is available.
 
         Args:
-            index: of the type.
+            index: index of the type.
             offerings: capacity types and zones.
-            spot_at_most: dearer spot offerings don't count.
+            spot_at_most: spot offerings above this price are ignored.
         """
         least = NO_PRICE
         for offering in offerings:
@@ -177,7 +179,7 @@ class Market:
         return found
 
     def _types_by(self, label: str) -> dict[Allowed, int]:
-        """The types by the values that they have of a label."""
+        """The types by their values of a label."""
         found = self._by_label.get(label)
         if found is None:
             same: dict[tuple[str, ...], int] = {}
@@ -191,18 +193,18 @@ class Market:
 
 
 def market(catalog: Catalog, settings: NodeSettings, zones: Sequence[str], spot_ratio: float | None) -> Market:
-    """The market of a catalog; the last few are remembered, for a plan asks for the same one many times."""
+    """The market of a catalog; the most recent ones are cached, because a plan uses the same one many times."""
     key = (id(catalog), settings.model_dump_json(), tuple(zones), spot_ratio)
     if key not in _markets:
         if len(_markets) >= _MAX_MARKETS:
             _markets.pop(next(iter(_markets)))
-        # The catalog is kept too: its id is its own as long as it is there.
+        # The catalog is kept too: its id stays unique as long as it exists.
         _markets[key] = (catalog, Market(catalog, settings, zones, spot_ratio))
     return _markets[key][1]
 
 
 def bits(mask: int) -> Iterator[int]:
-    """The indices of the bits that are set, ascending."""
+    """The indices of the set bits, ascending."""
     while mask:
         lowest = mask & -mask
         yield lowest.bit_length() - 1
@@ -210,7 +212,7 @@ def bits(mask: int) -> Iterator[int]:
 
 
 class _Steps:
-    """For one resource: which types have at least an amount of it."""
+    """For one resource: the types with at least a given amount."""
 
     def __init__(self, amounts: Sequence[int]) -> None:
         self._amounts: list[int] = []
@@ -226,22 +228,22 @@ class _Steps:
                 self._types.append(types)
 
     def at_least(self, amount: int) -> int:
-        """The types that have this amount or more."""
+        """The types with this amount or more."""
         step = bisect_right(self._amounts, -amount)
         return self._types[step - 1] if step else 0
 
     def more_than(self, amount: int) -> int:
-        """The types that have more than this amount."""
+        """The types with more than this amount."""
         step = bisect_left(self._amounts, -amount)
         return self._types[step - 1] if step else 0
 
     def largest(self, types: int) -> int:
-        """The largest amount that one of these types has; 0 for no type."""
+        """The largest amount among these types; 0 for no types."""
         return next((-amount for amount, those in zip(self._amounts, self._types, strict=True) if those & types), 0)
 
 
 class _StepsByResource(dict[str, _Steps]):
-    """The steps of each resource, made when one is first asked for: most plans ask for two of the nine."""
+    """The thresholds of each resource, built on first use: most plans need two of the nine."""
 
     def __init__(self, types: Sequence[InstanceType], rooms: Sequence[Allocatable], amounts: Mapping[str, _Amount]) -> None:
         super().__init__()
@@ -265,7 +267,7 @@ _DEVICES: dict[str, _Amount] = {
     NEURON: lambda instance, room: extras(instance).neurons * NANO,
     NEURON_CORE: lambda instance, room: extras(instance).neuron_cores * NANO,
 }
-# What pods, DaemonSets included, can have of a node, in billionths.
+# Allocatable for pods, DaemonSets included, in billionths.
 _HELD: dict[str, _Amount] = {
     CPU: lambda instance, room: room.cpu_millicores * NANO // 1000,
     MEMORY: lambda instance, room: room.memory_mib * _MIB * NANO,
@@ -273,7 +275,7 @@ _HELD: dict[str, _Amount] = {
     EPHEMERAL_STORAGE: lambda instance, room: room.ephemeral_storage_mib * _MIB * NANO,
     **_DEVICES,
 }
-# What a node counts against a limit, in billionths.
+# Capacity that counts against a limit, in billionths.
 _CAPACITY: dict[str, _Amount] = {
     CPU: lambda instance, room: room.capacity_cpu_millicores * NANO // 1000,
     MEMORY: lambda instance, room: room.capacity_mib * _MIB * NANO,
@@ -284,10 +286,10 @@ _CAPACITY: dict[str, _Amount] = {
 
 
 def held_by(market: Market, index: int) -> dict[str, int]:
-    """What pods, DaemonSets included, can have of a node of this type, by resource, in billionths."""
+    """Allocatable of a node of this type for pods, DaemonSets included, by resource, in billionths."""
     return {name: amount(market.types[index], market.allocatable[index]) for name, amount in _HELD.items()}
 
 
 def capacity_of(market: Market, index: int) -> dict[str, int]:
-    """What a node of this type counts against a limit, by resource, in billionths."""
+    """Capacity of a node of this type that counts against a limit, by resource, in billionths."""
     return {name: amount(market.types[index], market.allocatable[index]) for name, amount in _CAPACITY.items()}

@@ -1,4 +1,4 @@
-"""NodePools, as far as they bear on the placement."""
+"""NodePools, as far as they affect placement."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from penstock.sizing.placement.selection import ManifestTaint, Requirement, requ
 
 
 class NodeClassRef(Manifest):
-    """The EC2NodeClass of a NodePool; all of them have the same node settings here."""
+    """The EC2NodeClass of a NodePool; all of them share the same node settings here."""
 
     group: str = "karpenter.k8s.aws"
     kind: str = "EC2NodeClass"
@@ -23,7 +23,7 @@ class NodeClassRef(Manifest):
 
 
 class NodeTemplateSpec(Manifest):
-    """What a NodePool's nodes may be."""
+    """Requirements on a NodePool's nodes."""
 
     requirements: tuple[Requirement, ...] = Field(default=(), strict=False)
     node_class_ref: NodeClassRef = NodeClassRef()
@@ -62,7 +62,7 @@ def _check_limits(limits: Mapping[str, int]) -> Mapping[str, int]:
 
 
 class NodePoolSpec(Manifest):
-    """A NodePool's spec; disruption bears on what happens to nodes later."""
+    """A NodePool's spec; disruption only affects nodes later."""
 
     template: NodeTemplate
     limits: Annotated[dict[str, Amount], AfterValidator(_check_limits)] = {}
@@ -71,7 +71,7 @@ class NodePoolSpec(Manifest):
 
 
 class NodePool(Manifest):
-    """A NodePool of Karpenter."""
+    """A Karpenter NodePool."""
 
     api_version: Literal["karpenter.sh/v1"] | None = None
     kind: Literal["NodePool"] | None = None

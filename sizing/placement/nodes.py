@@ -1,8 +1,9 @@
-"""Nodes that exist already, or that are on their way, as the scheduler sees them.
+"""Existing and launching nodes, as the scheduler sees them.
 
 Source: karpenter v1.14.1 (``pkg/controllers/state/statenode.go``, ``existingnode.go``) and karpenter-provider-aws v1.14.1
-(``instanceToNodeClaim``): a node has the labels of its NodePool and those of its type that have one value; the requests of all DaemonSets
-that run on it come off its room.
+(``instanceToNodeClaim``): a node has the labels of its NodePool and the single-valued labels of its type; the requests of all its
+DaemonSets
+are subtracted from its allocatable.
 """
 
 from __future__ import annotations
@@ -25,10 +26,10 @@ from penstock.sizing.placement.scheduler import Node
 
 
 def existing_nodes(scenario: Scenario, market: Market, groups: Sequence[Group]) -> list[Node]:
-    """The nodes that a scenario starts with.
+    """The initial nodes of a scenario.
 
     Raises:
-        UnknownName: SIZ-024, an instance type that the catalog does not have.
+        UnknownName: SIZ-024, for an instance type that is not in the catalog.
     """
     by_group = {group.name: group for group in groups}
     found = []
@@ -57,13 +58,13 @@ def node_of(
     """A node of a NodePool.
 
     Args:
-        name: of the node.
+        name: name of the node.
         pool: its NodePool.
-        daemon_sets: what runs on every node that it fits to.
+        daemon_sets: DaemonSets, which run on every node that they fit.
         market: the instance types.
         bought: instance type, zone and capacity type.
         initialized: whether it is ready.
-        narrowed: the requirements of the claim that it came from, which can have settled the pool's own labels.
+        narrowed: requirements of its claim, which may have fixed the pool's own labels.
     """
     instance_type, zone, capacity_type = bought
     index = market.index[instance_type]
@@ -91,13 +92,13 @@ def node_of(
 
 
 def occupy(node: Node, group: Group, count: int) -> None:
-    """Takes the room of pods that stand on a node."""
+    """Subtracts the requests of pods already on a node."""
     for resource, amount in group.requests.items():
         node.room[resource] = node.room.get(resource, 0) - amount * count
 
 
 def _own_labels(pool: NodePool, narrowed: Requirements | None) -> Mapping[str, str]:
-    """The labels that the NodePool gives; of several values of one of its own labels Karpenter takes any, here it is the first."""
+    """Labels from the NodePool; of several values of a custom label Karpenter picks any, here the first."""
     settled = narrowed.by_label if narrowed else {}
     free = {
         label: min(values.values)
@@ -109,7 +110,7 @@ def _own_labels(pool: NodePool, narrowed: Requirements | None) -> Mapping[str, s
 
 def _daemons(daemon_sets: Sequence[DaemonSet], taints_of: NodePool, has: Requirements) -> Iterator[Mapping[str, int]]:
     taints = [taint.taint for taint in taints_of.spec.template.spec.taints]
-    # A node on its way gets these labels with the DaemonSets' pods.
+    # A launching node gets these labels together with its DaemonSet pods.
     ready = has.plus(requirements((label, one_of((value,))) for label, value in READY_LABELS.items()))
     for daemon_set in daemon_sets:
         spec = daemon_set.spec.template.spec

@@ -1,4 +1,4 @@
-"""One batch: all the pods of a scenario at once, as Karpenter decides."""
+"""One batch: all pods of a scenario at once, as Karpenter decides."""
 
 from __future__ import annotations
 
@@ -17,16 +17,16 @@ from penstock.sizing.placement.scheduler import Scheduler
 
 
 def place(scenario: Scenario, catalog: Catalog, node_settings: NodeSettings, zones: Sequence[str] | None = None) -> Decision:
-    """Which nodes Karpenter makes for the pods of a scenario, all in one batch.
+    """Places the pods of a scenario, all in one batch.
 
     Args:
-        scenario: NodePools, DaemonSets, pods, and nodes that exist; arrivals are taken as there at once.
+        scenario: NodePools, DaemonSets, pods, and existing nodes; arrivals count as present from the start.
         catalog: instance types and prices.
-        node_settings: what bears on the allocatable of nodes.
-        zones: that the NodeClass has subnets in; None: the region's a, b and c.
+        node_settings: settings that affect the allocatable of nodes.
+        zones: zones with a subnet of the NodeClass; None: the region's a, b and c.
 
     Returns:
-        The node claims and what stays unschedulable.
+        The node claims and the unschedulable pods.
 
     Raises:
         NoSpotPrice: SIZ-025.
@@ -51,6 +51,6 @@ def place(scenario: Scenario, catalog: Catalog, node_settings: NodeSettings, zon
 
 
 def counts(scenario: Scenario) -> dict[str, int]:
-    """How many pods of each group there are in all."""
+    """Total number of pods of each group."""
     arriving = {group.name: sum(arrival.count for arrival in scenario.arrivals if arrival.group == group.name) for group in scenario.pods}
     return {group.name: arriving[group.name] or group.count for group in scenario.pods}

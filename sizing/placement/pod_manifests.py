@@ -1,4 +1,4 @@
-"""Pods and DaemonSets, as far as they bear on the placement."""
+"""Pods and DaemonSets, as far as they affect placement."""
 
 from __future__ import annotations
 
@@ -13,19 +13,19 @@ from penstock.sizing.placement.selection import ManifestToleration, NodeSelector
 
 
 class ContainerResources(Manifest):
-    """Requests and limits; what has a limit and no request requests its limit, as the API server writes it."""
+    """Requests and limits; a limit without a request is also the request, as in the API server."""
 
     requests: Amounts = {}
     limits: Amounts = {}
 
     @property
     def effective(self) -> dict[str, int]:
-        """What is requested, in billionths."""
+        """The requests, in billionths."""
         return {**self.limits, **self.requests}
 
 
 class Port(Manifest):
-    """A port of a container; one of the host is not modelled."""
+    """A container port; host ports are not modelled."""
 
     container_port: int
     name: str | None = None
@@ -33,7 +33,7 @@ class Port(Manifest):
 
 
 class Container(Manifest):
-    """A container: its resources bear on the placement, the rest that is listed does not."""
+    """A container: its resources affect placement, the other fields do not."""
 
     name: str
     resources: ContainerResources = ContainerResources()
@@ -64,33 +64,33 @@ class NodeSelectorTerm(Manifest):
 
 
 class RequiredNodeAffinity(Manifest):
-    """Terms of which one must hold; Karpenter tries the first, then drops it for the next."""
+    """Terms of which one must hold; Karpenter tries the first, then replaces it with the next."""
 
     node_selector_terms: Annotated[tuple[NodeSelectorTerm, ...], Field(min_length=1, strict=False)]
 
 
 class PreferredTerm(Manifest):
-    """A wish: held as a requirement until the pod finds no place, the heaviest first."""
+    """A preference: treated as a requirement until the pod cannot be placed, the highest weight first."""
 
     weight: Annotated[int, Field(ge=1, le=100)]
     preference: NodeSelectorTerm
 
 
 class NodeAffinity(Manifest):
-    """What a pod requires of its node's labels, and what it prefers."""
+    """Required and preferred node labels of a pod."""
 
     required: RequiredNodeAffinity | None = Field(default=None, alias="requiredDuringSchedulingIgnoredDuringExecution")
     preferred: tuple[PreferredTerm, ...] = Field(default=(), alias="preferredDuringSchedulingIgnoredDuringExecution", strict=False)
 
 
 class Affinity(Manifest):
-    """Affinity to nodes; that to pods is not modelled."""
+    """Node affinity; pod affinity is not modelled."""
 
     node_affinity: NodeAffinity | None = None
 
 
 class Volume(Manifest):
-    """A volume that lies on whatever node the pod gets; claims, and disks of a zone, are not modelled."""
+    """A volume local to the pod's node; claims and zonal disks are not modelled."""
 
     name: str
     empty_dir: dict[str, Any] | None = None
@@ -102,7 +102,7 @@ class Volume(Manifest):
 
 
 class PodLevelResources(Manifest):
-    """Resources of the pod as a whole: they stand for what its containers request together."""
+    """Pod-level resources: they replace the sum of its containers."""
 
     requests: Amounts = {}
     limits: Amounts = {}
@@ -116,7 +116,7 @@ class PodLevelResources(Manifest):
 
 
 class PodSpec(Manifest):
-    """A pod's spec as far as it bears on the placement."""
+    """A pod's spec, as far as it affects placement."""
 
     containers: Annotated[tuple[Container, ...], Field(min_length=1, strict=False)]
     init_containers: tuple[Container, ...] = Field(default=(), strict=False)
@@ -152,7 +152,7 @@ class PodSpec(Manifest):
 
 
 class Pod(Manifest):
-    """A pod; the name of its metadata is the name of its group."""
+    """A pod; its metadata's name is the name of its group."""
 
     api_version: Literal["v1"] | None = None
     kind: Literal["Pod"] | None = None
@@ -161,7 +161,7 @@ class Pod(Manifest):
 
 
 class DaemonPort(Port):
-    """A port of a DaemonSet's container: one of the host too, for no pod that is placed here asks for one."""
+    """A port of a DaemonSet's container, including host ports, because no placed pod requires one."""
 
     host_port: int | None = None
     host_ip: str | None = Field(default=None, alias="hostIP")
@@ -174,7 +174,7 @@ class DaemonContainer(Container):
 
 
 class DaemonPodSpec(PodSpec):
-    """The spec of a DaemonSet's pods, which may use the host's network."""
+    """The spec of a DaemonSet's pods, which may use the host network."""
 
     containers: Annotated[tuple[DaemonContainer, ...], Field(min_length=1, strict=False)]
     init_containers: tuple[DaemonContainer, ...] = Field(default=(), strict=False)
@@ -182,7 +182,7 @@ class DaemonPodSpec(PodSpec):
 
 
 class PodTemplate(Manifest):
-    """The pods of a DaemonSet."""
+    """The pod template of a DaemonSet."""
 
     metadata: Metadata = Metadata()
     spec: DaemonPodSpec
@@ -199,7 +199,7 @@ class DaemonSetSpec(Manifest):
 
 
 class DaemonSet(Manifest):
-    """A DaemonSet: a pod on each node that it fits to, whose requests come off the node."""
+    """A DaemonSet: one pod on each node that it fits, whose requests are subtracted from the node's allocatable."""
 
     api_version: Literal["apps/v1"] | None = None
     kind: Literal["DaemonSet"] | None = None

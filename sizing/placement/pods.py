@@ -1,6 +1,7 @@
-"""What a group of pods asks of a node, first with all that it prefers, then with less and less of it.
+"""The requirements of a group of pods, first with all preferences, then successively relaxed.
 
-Source: karpenter v1.14.1 (``pkg/controllers/provisioning/scheduling/preferences.go``, ``pkg/scheduling/requirements.go``) and Kubernetes'
+Source: karpenter v1.14.1 (``pkg/controllers/provisioning/scheduling/preferences.go``, ``pkg/scheduling/requirements.go``) and
+Kubernetes'
 rule for the requests of a pod (``component-helpers/resource``).
 """
 
@@ -19,14 +20,14 @@ from penstock.sizing.placement.taints import TOLERATE_PREFER_NO_SCHEDULE, Tolera
 
 @dataclass(frozen=True, eq=False)
 class Wish:
-    """One form of what a group asks for.
+    """One relaxation step of a group's requirements.
 
     Args:
-        requirements: on the node's labels, with the heaviest preference as if it were required.
-        tolerations: of taints.
-        relaxed: what was given up to come here; empty at first.
-        failed_claims: claims that had no room for it; a claim only gets fuller, so they need not be tried again.
-        failed_pools: NodePools that could make no claim for it; limits only get tighter.
+        requirements: requirements on the node's labels, including the preference with the highest weight.
+        tolerations: tolerated taints.
+        relaxed: the last relaxed preference; empty for the first step.
+        failed_claims: claims without room for it; claims only fill up, so they are not tried again.
+        failed_pools: NodePools that could not create a claim for it; limits only get tighter.
     """
 
     requirements: Requirements
@@ -38,14 +39,14 @@ class Wish:
 
 @dataclass(frozen=True, eq=False)
 class Group:
-    """Pods that are all alike.
+    """A group of identical pods.
 
     Args:
-        name: of the group.
-        index: its place among the groups: it breaks ties, as the order of creation does.
-        requests: by resource, in billionths; each pod takes one of ``pods`` too.
-        wishes: what its pods ask for, in the order in which Karpenter relaxes it.
-        ignored: why Karpenter does not look at these pods at all; empty if it does.
+        name: name of the group.
+        index: index among the groups, which breaks ties as creation order does.
+        requests: requests by resource, in billionths; each pod also counts as one of ``pods``.
+        wishes: requirements of its pods, in the order in which Karpenter relaxes them.
+        ignored: why Karpenter ignores these pods; empty if it does not.
     """
 
     name: str
@@ -56,20 +57,20 @@ class Group:
 
 
 def group(name: str, index: int, spec: PodSpec, *, tolerate_prefer_no_schedule: bool) -> Group:
-    """A group from the spec of its pods.
+    """Creates a group from the spec of its pods.
 
     Args:
-        name: of the group.
-        index: its place among the groups.
-        spec: of one pod.
-        tolerate_prefer_no_schedule: whether some NodePool has a PreferNoSchedule taint: only then Karpenter relaxes that last.
+        name: name of the group.
+        index: index among the groups.
+        spec: spec of one pod.
+        tolerate_prefer_no_schedule: whether any NodePool has a PreferNoSchedule taint: only then Karpenter relaxes it as the last step.
     """
     wishes = tuple(_relaxations(spec, tolerate_prefer_no_schedule))
     return Group(name, index, {**requests(spec), "pods": NANO}, wishes, _ignored(spec))
 
 
 def requests(spec: PodSpec) -> dict[str, int]:
-    """What a pod requests, in billionths: its containers together, or an init container where that takes more."""
+    """The requests of a pod, in billionths: the sum of its containers, or an init container if that is higher."""
     total: dict[str, int] = {}
     for container in spec.containers:
         _add(total, container.resources.effective)
@@ -85,7 +86,7 @@ def requests(spec: PodSpec) -> dict[str, int]:
 
 
 def required_terms(spec: PodSpec) -> tuple[NodeSelectorTerm, ...]:
-    """The terms of the required node affinity, of which one must hold."""
+    """The terms of the required node affinity, one of which must hold."""
     affinity = spec.affinity.node_affinity if spec.affinity else None
     return affinity.required.node_selector_terms if affinity and affinity.required else ()
 
@@ -96,7 +97,7 @@ def strict_requirements(spec: PodSpec, term: NodeSelectorTerm | None) -> Require
 
 
 def _take(container: Container, total: dict[str, int], beside: dict[str, int], most: dict[str, int]) -> None:
-    """Counts an init container: one that stays beside the others, or one that runs before them."""
+    """Counts an init container: a sidecar, or one that runs before the others."""
     wanted = dict(container.resources.effective)
     if container.restart_policy == "Always":
         _add(total, wanted)
@@ -156,7 +157,7 @@ def _expressed(term: NodeSelectorTerm | None) -> list[tuple[str, Allowed]]:
 
 
 def _ignored(spec: PodSpec) -> str:
-    """Why Karpenter passes a pod over before it schedules."""
+    """Why Karpenter ignores a pod before scheduling."""
     for label in _asked_labels(spec):
         if is_restricted(NORMALIZED.get(label, label)):
             return f"Karpenter ignores pods that select {label}: an unknown label in one of its reserved domains"

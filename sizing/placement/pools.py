@@ -1,8 +1,8 @@
-"""NodePools as the scheduler sees them: what their nodes may be, and what DaemonSets take of them.
+"""NodePools as the scheduler sees them: the requirements on their nodes, and the overhead of DaemonSets.
 
 Source: karpenter v1.14.1 (``nodeclaimtemplate.go``, ``scheduler.go``: buildDaemonOverheadGroups, and ``utils/nodepool``: OrderByWeight).
-Karpenter drops the terms of a DaemonSet's required affinity for good as soon as one instance type does not meet them, in an order that is
-random there; here each type is held against each term.
+Karpenter permanently drops the terms of a DaemonSet's required affinity once one instance type does not meet them, in random order; here
+each type is compared with each term.
 """
 
 from __future__ import annotations
@@ -19,17 +19,17 @@ from penstock.sizing.placement.quantities import NANO
 from penstock.sizing.placement.requirements import Requirements, one_of, requirements
 from penstock.sizing.placement.taints import TOLERATE_PREFER_NO_SCHEDULE, Taint, not_tolerated
 
-# Labels that every node of Karpenter gets once it is there: a DaemonSet may select them.
+# Labels that every Karpenter node gets once it exists: a DaemonSet may select them.
 READY_LABELS = {"karpenter.sh/registered": "true", "karpenter.sh/initialized": "true"}
 
 
 @dataclass(frozen=True, eq=False)
 class Overhead:
-    """What DaemonSets take of some instance types.
+    """The overhead of DaemonSets on some instance types.
 
     Args:
         types: the types.
-        requests: by resource, in billionths, with one of ``pods`` for each DaemonSet.
+        requests: requests by resource, in billionths, including one of ``pods`` per DaemonSet.
     """
 
     types: int
@@ -41,12 +41,12 @@ class Pool:
     """A NodePool, ready for scheduling.
 
     Args:
-        name: of the NodePool.
-        requirements: of its nodes, its own labels included.
-        taints: of its nodes.
-        types: the instance types that it may have.
-        overheads: the DaemonSets' requests, by sets of types that together are `types`.
-        limits: by resource, in billionths.
+        name: name of the NodePool.
+        requirements: requirements on its nodes, including its own labels.
+        taints: taints of its nodes.
+        types: allowed instance types.
+        overheads: the DaemonSets' requests, by disjoint sets of types whose union is `types`.
+        limits: limits by resource, in billionths.
     """
 
     name: str
@@ -58,7 +58,7 @@ class Pool:
     tolerated: dict[object, bool] = field(default_factory=dict)
 
     def fitting(self, market: Market, types: int, totals: Mapping[str, int]) -> int:
-        """Those of `types` on which pods that request `totals` fit beside the DaemonSets."""
+        """The subset of `types` that fits pods with requests of `totals` in addition to the DaemonSets."""
         found = 0
         for overhead in self.overheads:
             mine = overhead.types & types
@@ -74,7 +74,7 @@ def pools(node_pools: Iterable[NodePool], daemon_sets: Sequence[DaemonSet], mark
 
 
 def pool_requirements(pool: NodePool) -> Requirements:
-    """What a NodePool requires of its nodes' labels."""
+    """The label requirements of a NodePool."""
     template = pool.spec.template
     labels = {
         **template.metadata.labels,
@@ -87,7 +87,7 @@ def pool_requirements(pool: NodePool) -> Requirements:
 
 
 def tolerates_as_daemon(spec: PodSpec, taints: Sequence[Taint]) -> bool:
-    """Whether a DaemonSet's pods run beside taints; they never mind PreferNoSchedule."""
+    """Whether a DaemonSet's pods tolerate taints; PreferNoSchedule is always ignored."""
     tolerations = [toleration.toleration for toleration in spec.tolerations]
     return not_tolerated(taints, [*tolerations, TOLERATE_PREFER_NO_SCHEDULE]) is None
 
@@ -107,7 +107,7 @@ def _pool(pool: NodePool, daemon_sets: Sequence[DaemonSet], market: Market) -> P
 
 
 def enough_values(market: Market, types: int, asked: Requirements) -> bool:
-    """Whether types have as many different values of each label as ``minValues`` asks for."""
+    """Whether types have as many distinct values of each label as ``minValues`` requires."""
     wanted = [(label, values.min_values) for label, values in asked.by_label.items() if values.min_values is not None]
     return not types or all(len(market.values(types, label)) >= least for label, least in wanted)
 

@@ -1,4 +1,4 @@
-"""Why pods stay unschedulable, NodePool by NodePool, in the state that the batch ended in."""
+"""Why pods are unschedulable, by NodePool, in the final state of the batch."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _MIB = 1024 * 1024
 
 
 def reasons(scheduler: Scheduler, market: Market, groups: Sequence[Group]) -> Iterator[Reason]:
-    """For each group the rule by which each NodePool can't take a pod of it."""
+    """For each group the rule by which each NodePool rejects its pods."""
     for group in groups:
         if group.ignored:
             yield Reason(group=group.name, pool="", why=group.ignored)
@@ -28,7 +28,7 @@ def reasons(scheduler: Scheduler, market: Market, groups: Sequence[Group]) -> It
 
 
 def _why(scheduler: Scheduler, market: Market, group: Group, pool: Pool) -> str:
-    # What was asked for last, when all preferences had been given up.
+    # The final requirements, with all preferences relaxed.
     wish = group.wishes[-1]
     if not pool.types:
         return "no instance type offered in these zones satisfies the NodePool's requirements"
@@ -54,7 +54,7 @@ def _why(scheduler: Scheduler, market: Market, group: Group, pool: Pool) -> str:
 
 
 def amounts(group: Group) -> str:
-    """What one pod of a group requests, in words."""
+    """The requests of one pod of a group, as text."""
     rest = {name: amount for name, amount in group.requests.items() if name not in (CPU, MEMORY, "pods") and amount}
     others = [f"{amount / NANO:g} {name}" for name, amount in rest.items()]
     cpu, memory = group.requests.get(CPU, 0), group.requests.get(MEMORY, 0)

@@ -1,4 +1,4 @@
-"""Karpenter's sets of label values, and how they meet: what a NodePool allows, a pod asks for, and an instance type has.
+"""Karpenter's sets of label values and their intersections: the requirements of NodePools and pods, and the labels of instance types.
 
 Source: karpenter v1.14.1 (``pkg/scheduling/requirement.go`` and ``requirements.go``). A set is finite (``In``; ``DoesNotExist`` is the
 empty one), or the complement of a finite set with bounds (``NotIn``, ``Exists``, ``Gt``, ``Lt``, ``Gte``, ``Lte``).
@@ -18,14 +18,14 @@ _MAX_INT = 2**63 - 1
 
 
 class Allowed(NamedTuple):
-    """The values that one label may have.
+    """The allowed values of one label.
 
     Args:
-        complement: whether `values` are those that are not allowed.
-        values: allowed ones, or with `complement` forbidden ones.
-        least: inclusive bound of a complement; None: unbounded.
-        most: inclusive bound of a complement; None: unbounded.
-        min_values: how many different values a claim's instance types must have (``minValues``); None: any number.
+        complement: whether `values` are excluded instead of allowed.
+        values: allowed values, or with `complement` excluded ones.
+        least: inclusive lower bound of a complement; None: unbounded.
+        most: inclusive upper bound of a complement; None: unbounded.
+        min_values: distinct values that a claim's instance types must have (``minValues``); None: any number.
     """
 
     complement: bool
@@ -36,7 +36,7 @@ class Allowed(NamedTuple):
 
     @property
     def is_negative(self) -> bool:
-        """Whether it says what must not be: ``NotIn`` or ``DoesNotExist``; such a one is met by a label that nobody has."""
+        """Whether it is an exclusion: ``NotIn`` or ``DoesNotExist``, which a missing label satisfies."""
         return bool(self.values) if self.complement else not self.values
 
     def has(self, value: str) -> bool:
@@ -44,7 +44,7 @@ class Allowed(NamedTuple):
         return (value in self.values) != self.complement and _within(value, self.least, self.most)
 
     def meets(self, other: Allowed) -> bool:
-        """Whether some value is allowed by both."""
+        """Whether any value is allowed by both."""
         least, most = _larger(self.least, other.least), _smaller(self.most, other.most)
         if least is not None and most is not None and least > most:
             return False
@@ -89,7 +89,7 @@ def one_of(values: Iterable[str]) -> Allowed:
 
 
 def allowed(operator: str, values: Iterable[str], min_values: int | None = None) -> Allowed:
-    """What an operator of Kubernetes or Karpenter allows; the values have been checked.
+    """The set for an operator of Kubernetes or Karpenter; the values are already validated.
 
     Args:
         operator: In, NotIn, Exists, DoesNotExist, Gt, Lt, Gte or Lte.
@@ -103,15 +103,15 @@ def allowed(operator: str, values: Iterable[str], min_values: int | None = None)
         return Allowed(True, frozenset(given if operator == "NotIn" else ()), min_values=min_values)
     bound = int(given[0])
     if operator in ("Gt", "Gte"):
-        # Nothing is greater than the largest integer; Karpenter drops minValues there too.
+        # No value is greater than the largest integer; Karpenter drops minValues here too.
         return ABSENT if operator == "Gt" and bound == _MAX_INT else ANY._replace(least=bound + (operator == "Gt"), min_values=min_values)
     return ANY._replace(most=bound - (operator == "Lt"), min_values=min_values)
 
 
 class Requirements:
-    """What is allowed for each label; immutable, and the same object for the same contents.
+    """The requirements by label; immutable and interned: equal contents are the same object.
 
-    Identity makes what follows from a set of requirements cheap to remember.
+    Identity makes results for a set of requirements cheap to cache.
     """
 
     __slots__ = ("__weakref__", "_added", "_compatible", "by_label", "has_min_values")
@@ -136,11 +136,11 @@ class Requirements:
         return known
 
     def get(self, label: str) -> Allowed:
-        """What is allowed for a label; any value where nothing is said of it."""
+        """The allowed values of a label; any value if it has no requirement."""
         return self.by_label.get(label, ANY)
 
     def plus(self, other: Requirements) -> Requirements:
-        """Both sets of requirements at once."""
+        """The intersection of two sets of requirements."""
         found = self._added.get(other)
         if found is None:
             merged = dict(self.by_label)
@@ -150,10 +150,10 @@ class Requirements:
         return found
 
     def conflict(self, incoming: Requirements, *, undefined_well_known: bool = True) -> str | None:
-        """The first label on which these requirements and incoming ones can't both be met.
+        """The first label on which these requirements and incoming ones conflict.
 
-        A label that only the incoming ones name is a conflict, unless they say what it must not be, or it is well known and
-        `undefined_well_known` (as for new nodes, whose instance type brings it).
+        A label that only the incoming ones name is a conflict, unless they are an exclusion, or the label is well-known and
+        `undefined_well_known` is set (as for new nodes, whose instance type provides it).
         """
         key = (incoming, undefined_well_known)
         if key not in self._compatible:
@@ -172,7 +172,7 @@ class Requirements:
 
 
 def requirements(pairs: Iterable[tuple[str, Allowed]]) -> Requirements:
-    """Requirements from single ones, several of which may be on one label; old names of labels are read as the new ones."""
+    """Combines single requirements, several of which may be on one label; deprecated label names are mapped to the current ones."""
     merged: dict[str, Allowed] = {}
     for name, values in pairs:
         label = NORMALIZED.get(name, name)

@@ -1,4 +1,4 @@
-"""Amounts of resources in manifests: cpu, memory and devices as Kubernetes writes them."""
+"""Resource amounts in manifests: cpu, memory and devices in Kubernetes' syntax."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ GAUDI = "habana.ai/gaudi"
 NEURON = "aws.amazon.com/neuron"
 NEURON_CORE = "aws.amazon.com/neuroncore"
 
-# Devices: whole ones only.
+# Devices: integers only.
 DEVICES = (NVIDIA_GPU, AMD_GPU, GAUDI, NEURON, NEURON_CORE)
 RESOURCES = (CPU, MEMORY, PODS, EPHEMERAL_STORAGE, *DEVICES)
 

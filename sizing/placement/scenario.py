@@ -1,4 +1,4 @@
-"""What a user gives to be placed: NodePools, DaemonSets, pods, and for the staged order nodes that exist and pods that arrive."""
+"""The input of a placement: NodePools, DaemonSets, pods, and for the staged order existing nodes and arriving pods."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from penstock.sizing.placement.selection import Requirement
 
 __all__ = ["Arrival", "DaemonSet", "ExistingNode", "NodePool", "PodGroup", "Requirement", "Scenario", "read"]
 
-# More pods than one cluster of Kubernetes is tested with; a typing slip is larger.
+# More pods than Kubernetes supports in one cluster; anything larger is a typing error.
 MAX_PODS = 150_000
 # Source: karpenter v1.14.1, BATCH_IDLE_DURATION and BATCH_MAX_DURATION.
 BATCH_IDLE_S = 1.0
@@ -49,11 +49,11 @@ _NOT_MODELLED = {
 
 
 class PodGroup(Manifest):
-    """Pods that are all alike.
+    """A group of identical pods.
 
     Args:
-        count: how many; none for a group that only arrives or only stands on existing nodes.
-        pod: one of them; its name is the group's.
+        count: number of pods; 0 for a group that only arrives later or only runs on existing nodes.
+        pod: one of the pods; its name is the group's name.
     """
 
     count: Annotated[int, Field(ge=0, le=MAX_PODS)] = 0
@@ -66,15 +66,15 @@ class PodGroup(Manifest):
 
 
 class ExistingNode(Manifest):
-    """A node that is there and initialized.
+    """An existing, initialized node.
 
     Args:
-        name: sorts it among the others: Karpenter tries existing nodes by name.
-        node_pool: the NodePool that it came from.
+        name: Karpenter tries existing nodes in the order of their names.
+        node_pool: its NodePool.
         instance_type: its type.
         zone: availability zone.
-        capacity_type: how it was bought.
-        pods: what stands on it, by group, DaemonSets apart.
+        capacity_type: ``spot`` or ``on-demand``.
+        pods: pods on it, by group, without DaemonSets.
     """
 
     name: Name
@@ -86,12 +86,12 @@ class ExistingNode(Manifest):
 
 
 class Arrival(Manifest):
-    """Pods that appear at a moment.
+    """Pods that arrive at a time.
 
     Args:
-        at_s: seconds from the beginning.
-        group: which pods.
-        count: how many.
+        at_s: seconds from the start.
+        group: group of the pods.
+        count: number of pods.
     """
 
     at_s: Annotated[float, Field(ge=0, le=1e7, allow_inf_nan=False, alias="at_s")]
@@ -100,21 +100,21 @@ class Arrival(Manifest):
 
 
 class Scenario(Manifest):
-    """What is to be placed.
+    """The input of a placement.
 
     Args:
-        name: for people.
+        name: name, for display.
         node_pools: the NodePools, in any order.
         daemon_sets: the DaemonSets.
         pods: the groups of pods.
-        spot_model: ``ratio``: each spot price is a share of the on-demand price; ``catalog``: the spot prices of the catalog; None: those
-            of the catalog unless there is a ratio.
-        spot_ratio: that share, rounded to 4 decimals of a USD; not with ``catalog``.
-        existing_nodes: nodes that are there before.
-        arrivals: pods that appear later; the `count` of a group that arrives is what all its arrivals give together, or is not given.
-        batch_idle_s: a batch ends when no pod has come for so long.
-        batch_max_s: or when it has lasted so long.
-        boot_s: from a claim until its node is ready and its pods start.
+        spot_model: ``ratio``: each spot price is a share of the on-demand price; ``catalog``: the spot prices of the catalog; None: the
+            catalog's unless there is a ratio.
+        spot_ratio: that share, rounded to 4 decimals of a USD; not allowed with ``catalog``.
+        existing_nodes: nodes that exist at the start.
+        arrivals: pods that arrive later; the `count` of an arriving group is the sum of its arrivals, or omitted.
+        batch_idle_s: a batch ends when no pod has arrived for this long.
+        batch_max_s: maximum duration of a batch.
+        boot_s: time from a claim until its node is ready and its pods start.
     """
 
     name: str = ""
@@ -143,14 +143,14 @@ class Scenario(Manifest):
 
 
 def read(document: object, path: str = "") -> Scenario:
-    """A scenario from a parsed JSON or YAML document.
+    """Parses a scenario from a JSON or YAML document.
 
     Args:
         document: the scenario itself, or a mapping with a ``scenario`` key.
-        path: what leads to it in a larger document, for the errors.
+        path: its path within a larger document, for errors.
 
     Raises:
-        BadScenario: SIZ-020, and what else is wrong (SIZ-021 to SIZ-024), all at once.
+        BadScenario: SIZ-020, together with all other faults (SIZ-021 to SIZ-024).
     """
     if isinstance(document, Mapping) and "scenario" in document:
         document, path = document["scenario"], _joined(path, "scenario")
@@ -166,14 +166,14 @@ def read(document: object, path: str = "") -> Scenario:
 
 
 def locate(error: PenstockError, file: str) -> PenstockError:
-    """The error with the file that it is in."""
+    """The error with its file."""
     for fault in error.errors:
         fault.at = fault.at or Place(file=file)
     return error
 
 
 def _first_hand(details: Sequence[ErrorDetails]) -> Iterator[ErrorDetails]:
-    """The faults without those that only follow from one further inside: a list whose only item is bad is not too short."""
+    """The faults without those caused by a nested one: a list whose only item is invalid is not reported as too short."""
     for detail in details:
         inside = [other["loc"] for other in details if len(other["loc"]) > len(detail["loc"])]
         if detail["type"] != "too_short" or not any(loc[: len(detail["loc"])] == detail["loc"] for loc in inside):

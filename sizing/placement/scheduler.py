@@ -19,14 +19,14 @@ from penstock.sizing.placement.taints import Taint, not_tolerated
 
 
 class Claim:
-    """A node to be: the pods that it takes and the instance types that it may still become.
+    """A claim in progress: its pods and its remaining instance types.
 
     Args:
         number: counted from 0, in the order of creation.
         pool: the NodePool.
-        requirements: what its pods and the NodePool ask for together.
+        requirements: combined requirements of its pods and the NodePool.
         types: the instance types that fit.
-        totals: what its pods request together, DaemonSets apart.
+        totals: total requests of its pods, without DaemonSets.
     """
 
     def __init__(self, number: int, pool: Pool, requirements: Requirements, types: int, totals: Amounts) -> None:
@@ -39,16 +39,16 @@ class Claim:
 
 
 class Node:
-    """A node that exists or is being launched.
+    """An existing or launching node.
 
     Args:
-        name: Karpenter tries nodes by name.
+        name: Karpenter tries nodes in the order of their names.
         pool: name of its NodePool.
-        initialized: such nodes are tried first.
+        initialized: initialized nodes are tried first.
         requirements: its labels.
-        taints: that pods must tolerate.
-        room: what is left for pods, by resource in the scheduler's order.
-        capacity: what it counts against the NodePool's limits.
+        taints: taints that pods must tolerate.
+        room: remaining amounts for pods, by resource in the scheduler's order.
+        capacity: capacity that counts against the NodePool's limits.
     """
 
     def __init__(
@@ -72,12 +72,12 @@ class Node:
 
 
 class Scheduler:
-    """One run over one batch of pods.
+    """One scheduling run over one batch of pods.
 
     Args:
-        market: what can be bought.
+        market: the instance types and offerings.
         pools: the NodePools in the order in which they are tried.
-        nodes: what exists.
+        nodes: existing and launching nodes.
         groups: the groups of pods.
     """
 
@@ -111,13 +111,13 @@ class Scheduler:
         """Places pods.
 
         Args:
-            counts: how many of each group.
+            counts: number of pods by group.
 
         Returns:
-            How many of each group found no place.
+            Number of unschedulable pods by group.
         """
         queue = deque(group for group in self._in_order() for _ in range(counts.get(group.name, 0)) if not group.ignored)
-        # Karpenter stops when a pod comes up again and the queue has not become shorter since it was put back.
+        # Karpenter stops when a pod is dequeued again and the queue has not become shorter since it was requeued.
         put_back: deque[int] = deque([0] * len(queue))
         while queue and put_back[0] != len(queue):
             pod = queue.popleft()
@@ -211,7 +211,7 @@ class Scheduler:
     def _added(
         self, pool: Pool, requirements: Requirements, types: int, totals: Amounts, group: Group, wish: Wish
     ) -> tuple[Requirements, int, Amounts] | None:
-        """What a claim becomes with one more pod; None where that can't be."""
+        """The claim with one more pod, or None if the pod does not fit."""
         if not types or not _tolerates(pool, wish) or requirements.conflict(wish.requirements) is not None:
             return None
         merged = requirements.plus(wish.requirements)
@@ -236,7 +236,7 @@ class Scheduler:
 
     def _add(self, claim: Claim, group: Group, requirements: Requirements, types: int, totals: Amounts) -> None:
         if requirements is not claim.requirements:
-            # A label that this pod brought may let in one that failed before.
+            # A label added by this pod may admit a pod that failed before.
             for other in self._groups:
                 for wish in other.wishes:
                     wish.failed_claims.discard(claim.number)
@@ -244,7 +244,7 @@ class Scheduler:
         claim.pods[group.name] += 1
 
     def within_limits(self, pool: Pool) -> int:
-        """The types of a pool that what remains of its limits allows: what is larger than that is left out."""
+        """The types of a pool within its remaining limits."""
         types, remaining = pool.types, self.remaining[pool.name]
         if remaining.get(NODES) == 0:
             return 0
@@ -256,7 +256,7 @@ class Scheduler:
         return types
 
     def _subtract_largest(self, claim: Claim) -> None:
-        """Karpenter takes the largest of a new claim's types off the limits, for it may come; the number of nodes it leaves alone."""
+        """Karpenter subtracts the largest type of a new claim from the limits, as the worst case; the node limit is not changed."""
         remaining = self.remaining[claim.pool.name]
         for name in remaining.keys() - {NODES}:
             remaining[name] -= self._market.capacities[name].largest(claim.types)
@@ -275,7 +275,7 @@ def _tolerates(pool: Pool, wish: Wish) -> bool:
 
 
 def _resources(pools: Iterable[Pool], groups: Iterable[Group]) -> tuple[str, ...]:
-    """The resources that somebody asks for, in a fixed order."""
+    """The requested resources, in a fixed order."""
     asked = {name for group in groups for name in group.requests}
     asked |= {name for pool in pools for overhead in pool.overheads for name in overhead.requests}
     return tuple(sorted(asked))

@@ -1,4 +1,4 @@
-"""What manifests say of the nodes that suit: requirements on labels, taints and tolerations."""
+"""Node constraints in manifests: label requirements, taints and tolerations."""
 
 from __future__ import annotations
 
@@ -16,22 +16,22 @@ from penstock.sizing.placement.taints import Taint, Toleration
 _INTEGER = re.compile(r"\+?[0-9]{1,19}", re.ASCII)
 _BOUNDS = ("Gt", "Lt", "Gte", "Lte")
 
-# Source: karpenter v1.14.1: of these labels at least one value must be a known one.
+# Source: karpenter v1.14.1: requirements on these labels need at least one known value.
 _KNOWN_VALUES = {CAPACITY_TYPE: {SPOT, ON_DEMAND, RESERVED}, TENANCY: {"default", "dedicated"}}
 
 
 def requirement_fault(need: str) -> PydanticCustomError:
-    """What a validator raises for a requirement that Karpenter would refuse."""
+    """Raised by a validator for a requirement that Karpenter would reject."""
     return PydanticCustomError("requirement", "{need}", {"need": need})
 
 
 class NodeSelectorRequirement(Manifest):
-    """One requirement of a pod on the labels of its node.
+    """A pod's requirement on one node label.
 
     Args:
         key: the label.
-        operator: how its value is compared.
-        values: none for Exists and DoesNotExist, one integer for Gt and Lt.
+        operator: comparison operator.
+        values: empty for Exists and DoesNotExist, one integer for Gt and Lt.
     """
 
     key: LabelKey
@@ -45,7 +45,7 @@ class NodeSelectorRequirement(Manifest):
 
     @property
     def allowed(self) -> Allowed:
-        """The values that it allows."""
+        """The allowed values."""
         return allowed(self.operator, self.values)
 
 
@@ -53,10 +53,10 @@ class Requirement(Manifest):
     """One requirement of a NodePool.
 
     Args:
-        key: the label, a well-known one or the pool's own.
-        operator: how its value is compared.
-        values: none for Exists and DoesNotExist, one integer for Gt, Lt, Gte and Lte.
-        min_values: how many different values a claim's instance types must have, 1 to 50.
+        key: the label, a well-known or a custom one.
+        operator: comparison operator.
+        values: empty for Exists and DoesNotExist, one integer for Gt, Lt, Gte and Lte.
+        min_values: distinct values that a claim's instance types must have, 1 to 50.
     """
 
     key: LabelKey
@@ -79,12 +79,12 @@ class Requirement(Manifest):
 
     @property
     def allowed(self) -> Allowed:
-        """The values that it allows."""
+        """The allowed values."""
         return allowed(self.operator, self.values, self.min_values)
 
 
 def check_values(key: str, operator: str, values: tuple[str, ...]) -> None:
-    """As a validator: whether the values suit the operator, and the label is one that can be told."""
+    """Validates that the values match the operator, and that the label is supported."""
     if NORMALIZED.get(key, key) == ZONE_ID:
         raise PydanticCustomError("not_modelled", "{need}", {"need": "the zone's name: zone ids map to different zones in each account"})
     if operator in ("In", "NotIn") and not values:
@@ -99,9 +99,9 @@ class ManifestTaint(Manifest):
     """A taint of a NodePool.
 
     Args:
-        key: name.
+        key: key of the taint.
         value: may be empty.
-        effect: what it does to pods that don't tolerate it.
+        effect: effect on pods that do not tolerate it.
     """
 
     key: LabelKey
@@ -115,14 +115,14 @@ class ManifestTaint(Manifest):
 
 
 class ManifestToleration(Manifest):
-    """What a pod tolerates.
+    """A toleration of a pod.
 
     Args:
-        key: of the taint; empty: all keys, with Exists.
-        operator: Equal unless given.
-        value: of the taint, for Equal.
-        effect: of the taint; empty: all.
-        toleration_seconds: bears on evictions only.
+        key: key of the taint; empty: all keys, with Exists.
+        operator: Equal by default.
+        value: value of the taint, for Equal.
+        effect: effect of the taint; empty: all.
+        toleration_seconds: affects evictions only.
     """
 
     key: Annotated[str, AfterValidator(lambda key: label_key(key) if key else key)] = ""

@@ -1,19 +1,22 @@
-"""The realistic order: pods arrive over time, Karpenter decides batch by batch, and nodes that are on their way take further pods.
+"""The realistic order: pods arrive over time, Karpenter decides batch by batch, and launching nodes accept further pods.
 
-What holds at each batch (karpenter v1.14.1, ``provisioner.go``, ``batcher.go``, ``pkg/controllers/state``):
+Rules of each batch (karpenter v1.14.1, ``provisioner.go``, ``batcher.go``, ``pkg/controllers/state``):
 
-- A batch begins with the first pod that comes and ends when none has come for ``batchIdle_s``, or after ``batchMax_s``. A pod that comes
-  in the very moment of the end belongs to the next batch.
-- Every pod that does not run yet is placed anew, those too for which a node is on its way: a claim once sent to EC2 is a node like any
-  other, of the type that EC2 chose, with that type's room. Nodes that are ready come before those that are not, then by name.
-- Pods that found no place come up again after 10 s: a limit that counted the largest type of a claim counts the type that came.
+- A batch starts with the first arriving pod and ends when none has arrived for ``batchIdle_s``, or after ``batchMax_s``. A pod that
+  arrives
+  at the exact end belongs to the next batch.
+- Every pod that is not running yet is placed again, including those with a launching node: a claim sent to EC2 is a node like any other,
+  of
+  the type that EC2 chose, with that type's allocatable. Ready nodes are tried before others, then by name.
+- Unschedulable pods are retried after 10 s: a limit that counted the largest type of a claim then counts the launched type.
 
-What can't be foretold, and what is taken instead:
+Assumptions for what cannot be predicted:
 
-- EC2 chooses a launch's type: on-demand by the lowest price, which is known; spot by price and free capacity, which nobody outside of AWS
-  knows. Here it is the cheapest of the launch in both cases, in the zone where it is cheapest; of several of one price the first by name.
+- EC2 chooses a launch's type: on-demand by the lowest price, which is known; spot by price and free capacity, which is known only to
+  AWS.
+  In both cases the cheapest type of the launch is assumed, in its cheapest zone; of several with one price the first by name.
 - The names of nodes are random: here they follow the order of creation.
-- Kubernetes binds waiting pods to a node that becomes ready in an order of its own: here they go where Karpenter meant them to go.
+- Kubernetes binds pending pods to a node that becomes ready in its own order: here they are bound as Karpenter planned.
 - A launch takes no time; a node is ready ``boot_s`` after its claim.
 """
 
@@ -35,7 +38,7 @@ from penstock.sizing.placement.reasons import reasons
 from penstock.sizing.placement.scenario import Scenario
 from penstock.sizing.placement.scheduler import Claim, Node, Scheduler
 
-# Source: karpenter v1.14.1 (pkg/controllers/provisioning/controller.go): a pod that waits triggers anew.
+# Source: karpenter v1.14.1 (pkg/controllers/provisioning/controller.go): a pending pod triggers provisioning again.
 RETRY_S = 10.0
 
 
@@ -44,9 +47,9 @@ class Standing:
     """A node over time.
 
     Args:
-        node: as it is without the pods of this run.
-        ready_s: when it is ready.
-        claim: what it came from; None for a node of the scenario.
+        node: the node without the pods of this run.
+        ready_s: time at which it is ready.
+        claim: its claim; None for a node of the scenario.
         bound: pods of this run that run on it.
         meant: pods that wait for it to be ready.
     """
@@ -59,16 +62,16 @@ class Standing:
 
 
 def place_staged(scenario: Scenario, catalog: Catalog, node_settings: NodeSettings, zones: Sequence[str] | None = None) -> Decision:
-    """Which nodes Karpenter makes when the pods come one after another.
+    """Places pods that arrive over time.
 
     Args:
-        scenario: with `arrivals`; groups that don't arrive are there at 0 s. Without arrivals this is one batch.
+        scenario: with `arrivals`; groups without arrivals are present at 0 s. Without arrivals this is one batch.
         catalog: instance types and prices.
-        node_settings: what bears on the allocatable of nodes.
-        zones: that the NodeClass has subnets in; None: the region's a, b and c.
+        node_settings: settings that affect the allocatable of nodes.
+        zones: zones with a subnet of the NodeClass; None: the region's a, b and c.
 
     Returns:
-        The node claims with the second of their batch (`at_s`), the pods that they end up with, and what stays unschedulable.
+        The node claims with the second of their batch (`at_s`) and their final pods, and the unschedulable pods.
 
     Raises:
         NoSpotPrice: SIZ-025.
@@ -79,7 +82,7 @@ def place_staged(scenario: Scenario, catalog: Catalog, node_settings: NodeSettin
 
 
 def batches(scenario: Scenario) -> list[tuple[float, dict[str, int]]]:
-    """When each batch ends, and the pods that came in it."""
+    """The end of each batch, and the pods that arrived in it."""
     coming = sorted((arrival.at_s, arrival.group, arrival.count) for arrival in scenario.arrivals)
     arriving = {arrival.group for arrival in scenario.arrivals}
     coming = [(0.0, group.name, group.count) for group in scenario.pods if group.count and group.name not in arriving] + coming
@@ -98,7 +101,7 @@ def batches(scenario: Scenario) -> list[tuple[float, dict[str, int]]]:
 
 
 class _Timeline:
-    """The nodes and the waiting pods from batch to batch."""
+    """The nodes and the pending pods from batch to batch."""
 
     def __init__(self, scenario: Scenario, market: Market) -> None:
         self._scenario = scenario
@@ -121,10 +124,10 @@ class _Timeline:
         return self._decision()
 
     def _batch(self, now_s: float) -> bool:
-        """One run of the scheduler.
+        """One scheduling run.
 
         Returns:
-            Whether it changed anything that could help the pods that found no place.
+            Whether it changed anything that could make unschedulable pods schedulable.
         """
         groups = {group.name: group for group in groups_of(self._scenario)}
         before = dict(self._unplaced)
@@ -141,7 +144,7 @@ class _Timeline:
         return any(launched) or self._unplaced != before
 
     def _make_ready(self, now_s: float, groups: dict[str, Group]) -> None:
-        """Nodes that are ready run the pods that wait for them."""
+        """Ready nodes run the pods that wait for them."""
         for standing in self._standing:
             if standing.ready_s <= now_s and standing.meant:
                 for name, count in standing.meant.items():
@@ -153,7 +156,7 @@ class _Timeline:
     def _launch(self, claim: Claim, now_s: float) -> bool:
         made = node_claim(claim, self._market, at_s=now_s)
         if made.cheapest_type is None or made.zone is None or not keeps_min_values(claim, self._market):
-            # Nothing could be launched: the pods wait on.
+            # Nothing could be launched: the pods stay pending.
             for name, count in claim.pods.items():
                 self._unplaced[name] = self._unplaced.get(name, 0) + count
             return False
@@ -189,7 +192,7 @@ class _Timeline:
 
 
 def _as_seen(standing: Standing, now_s: float) -> Node:
-    """The node as one run of the scheduler changes it."""
+    """A copy of the node for one scheduling run to modify."""
     node = standing.node
     ready = standing.ready_s <= now_s
     return Node(node.name, node.pool, ready, node.requirements, node.taints, node.room, node.capacity)

@@ -1,6 +1,6 @@
-"""Taints of nodes and what pods tolerate.
+"""Taints of nodes and tolerations of pods.
 
-Source: k8s.io/api v0.35 (``Toleration.ToleratesTaint``, with the comparisons Gt and Lt that Karpenter switches on) and karpenter v1.14.1
+Source: k8s.io/api v0.35 (``Toleration.ToleratesTaint``, with the operators Gt and Lt, which Karpenter enables) and karpenter v1.14.1
 (``pkg/scheduling/taints.go``, ``preferences.go``).
 """
 
@@ -16,7 +16,7 @@ class Taint(NamedTuple):
     """A taint of a node.
 
     Args:
-        key: label-like name.
+        key: label-like key.
         value: may be empty.
         effect: NoSchedule, PreferNoSchedule or NoExecute.
     """
@@ -30,13 +30,13 @@ class Taint(NamedTuple):
 
 
 class Toleration(NamedTuple):
-    """What a pod tolerates.
+    """A toleration of a pod.
 
     Args:
-        key: of the taint; empty with Exists: all.
+        key: key of the taint; empty with Exists: all.
         operator: Equal or Exists.
-        value: of the taint, for Equal.
-        effect: of the taint; empty: all.
+        value: value of the taint, for Equal.
+        effect: effect of the taint; empty: all.
     """
 
     key: str
@@ -45,7 +45,7 @@ class Toleration(NamedTuple):
     effect: str
 
     def tolerates(self, taint: Taint) -> bool:
-        """Whether it covers a taint."""
+        """Whether it tolerates a taint."""
         if self.effect and self.effect != taint.effect:
             return False
         if self.key and self.key != taint.key:
@@ -53,11 +53,11 @@ class Toleration(NamedTuple):
         return self.operator == "Exists" or self.value == taint.value
 
 
-# What Karpenter adds to a pod that finds no place, where some NodePool has such a taint.
+# The toleration that Karpenter adds to an unschedulable pod, if any NodePool has such a taint.
 TOLERATE_PREFER_NO_SCHEDULE = Toleration(key="", operator="Exists", value="", effect=PREFER_NO_SCHEDULE)
 
 
 def not_tolerated(taints: Iterable[Taint], tolerations: Iterable[Toleration]) -> Taint | None:
-    """The first taint that nothing tolerates; Karpenter takes PreferNoSchedule as NoSchedule until it relaxes it."""
+    """The first untolerated taint; Karpenter treats PreferNoSchedule as NoSchedule until it relaxes it."""
     given = tuple(tolerations)
     return next((taint for taint in taints if not any(toleration.tolerates(taint) for toleration in given)), None)
