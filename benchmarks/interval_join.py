@@ -1,7 +1,7 @@
-"""Penstock's interval join beside Spark's own, on keys that are hot: ``python -m benchmarks.interval_join [--rows N] [--keys N]``.
+"""Penstock's interval join compared with Spark's own, on hot keys: ``python -m benchmarks.interval_join [--rows N] [--keys N]``.
 
-Both join the same files, in one Spark, three times in turn, and must give the same number of pairs. Spark compares a row with every row of
-the other side under its key; Penstock's join puts a slice of event time into the key.
+Both join the same files, in one Spark session, three times in turn, and must return the same number of pairs. Spark compares a row with
+every row of the other side under its key; Penstock's join adds a slice of event time to the key.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ ROUNDS = 3
 
 
 def main() -> None:
-    """Prints a table of seconds, the smallest, the median and the largest of the rounds."""
+    """Prints a table of seconds: minimum, median and maximum of the rounds."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--rows", type=int, default=20_000, help="of each side (default: 20000)")
     parser.add_argument("--keys", type=int, default=3, help="how many keys share them (default: 3)")
@@ -41,7 +41,7 @@ def main() -> None:
         for turn in range(ROUNDS + 1):
             for name, join in joins.items():
                 seconds, pairs[name] = _run(session, Path(folder), join, f"{name}-{turn}")
-                # The first round warms the engine up.
+                # The first round is a warm-up.
                 took[name] += [seconds] if turn else []
         assert len(set(pairs.values())) == 1, f"the joins differ: {pairs}"
         print(f"{arguments.rows:,} rows a side, {arguments.keys} keys, {BOUND_S} s to either side: {pairs['Spark']:,} pairs")

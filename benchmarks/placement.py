@@ -1,7 +1,8 @@
-"""Placement of many pods on the full catalogue: ``python -m benchmarks.placement [--pods N ...]``.
+"""Placement of many pods on the full catalog: ``python -m benchmarks.placement [--pods N ...]``.
 
-Three fleets, from the one that needs the fewest nodes to the one that needs the most: any size of machine; machines of 8 cores; and 8 cores
-with 20 groups of pods of different sizes. Each is placed three times after a round that warms up, and must be decided alike each time.
+Three fleets, from the one that needs the fewest nodes to the one that needs the most: machines of any size; machines of 8 cores; and 8
+cores
+with 20 groups of pods of different sizes. Each is placed three times after a warm-up round, with the same decision each time.
 """
 
 from __future__ import annotations
@@ -21,7 +22,7 @@ _CPUS = "karpenter.k8s.aws/instance-cpu"
 
 
 def main() -> None:
-    """Prints a table: pods, nodes and seconds, the least, the median and the most of the rounds."""
+    """Prints a table: pods, nodes and seconds, with the minimum, the median and the maximum of the rounds."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument(
         "--pods", type=int, nargs="+", default=[1_000, 2_000, 5_000, 10_000], help="how many (default: 1000 2000 5000 10000)"
@@ -45,7 +46,7 @@ def _measure(scenario: Scenario) -> tuple[int, list[float]]:
         seconds.append(time.perf_counter() - begin)
     assert all(decision == decisions[0] for decision in decisions), "the decisions differ"
     assert not decisions[0].unschedulable
-    # The first round reads the catalogue.
+    # The first round loads the catalog.
     return len(decisions[0].node_claims), seconds[1:]
 
 

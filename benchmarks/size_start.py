@@ -23,7 +23,7 @@ COMMANDS = {
 
 
 def main() -> None:
-    """Prints a table: CPU seconds, the least, the median and the most of the rounds, and the medians relative to the first."""
+    """Prints a table: CPU seconds, with the minimum, the median and the maximum of the rounds, and the medians relative to the first."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--rounds", type=int, default=15, help="how many (default: 15)")
     rounds = parser.parse_args().rounds

@@ -1,7 +1,8 @@
-"""The shapes that a plan consists of; `penstock.sizing.plan` fills them.
+"""The models that make up a plan; computed by `penstock.sizing.plan`.
 
-``Plan.model_dump(mode="json", by_alias=True)`` is what ``penstock size -o json`` prints. What can't be said of a job is null, so that a
-reader of the JSON need not ask whether a field exists.
+``Plan.model_dump(mode="json", by_alias=True)`` is the output of ``penstock size -o json``. Values that do not apply to a job are null,
+so
+that consumers of the JSON need not test whether a field exists.
 """
 
 from __future__ import annotations
@@ -22,7 +23,7 @@ from penstock.sizing.state.checkpoint import CheckpointTraffic
 from penstock.sizing.state.stores import Backend
 from penstock.sizing.violation import Violation
 
-# Raised when a field of the JSON goes or changes its meaning; a new field is no change.
+# Incremented when a field of the JSON is removed or changes its meaning; adding a field does not change it.
 SCHEMA_VERSION = 1
 
 
@@ -31,20 +32,20 @@ class _Planned(BaseModel):
 
 
 class PlannedParallelism(_Planned):
-    """Tasks of a stage at the same time, and where the number came from."""
+    """Concurrent tasks of a stage, and the source of the number."""
 
     value: int
     source: Literal["spec", "code", "load"]
 
 
 class Totals(_Planned):
-    """Sums of the plan.
+    """Totals of the plan.
 
     Args:
-        executors: pods that run tasks.
+        executors: executor pods.
         pods: executors and the driver.
-        executor_memory_mib: of all executor pods.
-        executor_cpu_millicores: requested by all executor pods.
+        executor_memory_mib: memory of all executor pods.
+        executor_cpu_millicores: CPU requests of all executor pods.
         subtasks: as Flink counts them, operators * parallelism.
     """
 
@@ -56,18 +57,18 @@ class Totals(_Planned):
 
 
 class PlannedPod(_Planned):
-    """One kind of pod; its memory is request and limit at once.
+    """One kind of pod; its memory is both request and limit.
 
     Args:
-        count: of such pods.
-        memory_mib: of one pod: heap, overhead, off-heap and Python's memory.
-        heap_mib: of one pod, ``spark.<kind>.memory``.
-        overhead_mib: of one pod, ``spark.<kind>.memoryOverhead``.
-        off_heap_mib: of one pod.
-        pyspark_mib: what Spark itself adds to one pod for Python, in cluster mode only.
-        request_cpu_millicores: of one pod.
-        limit_cpu_millicores: of one pod; None: no limit.
-        slots: tasks of one pod at the same time; None: it runs none.
+        count: number of these pods.
+        memory_mib: memory of one pod: heap, overhead, off-heap and Python's memory.
+        heap_mib: heap of one pod, ``spark.<kind>.memory``.
+        overhead_mib: overhead of one pod, ``spark.<kind>.memoryOverhead``.
+        off_heap_mib: off-heap memory of one pod.
+        pyspark_mib: memory that Spark adds to one pod for Python, in cluster mode only.
+        request_cpu_millicores: CPU request of one pod.
+        limit_cpu_millicores: CPU limit of one pod; None: no limit.
+        slots: concurrent tasks of one pod; None: it runs no tasks.
     """
 
     count: int
@@ -89,18 +90,18 @@ class Pods(_Planned):
 
 
 class PerSlot(_Planned):
-    """What one task slot has of its executor's pod, rounded down."""
+    """One task slot's share of its executor's pod, rounded down."""
 
     memory_mib: int
     cpu_millicores: int
 
 
 class KafkaPlan(_Planned):
-    """What the job asks of Kafka.
+    """The job's requirements on Kafka.
 
     Args:
-        topics: topic -> partitions, the topics that the job reads first.
-        load: rates, and the cluster that carries them; None: no load is given.
+        topics: topic -> partitions, topics that the job reads first.
+        load: rates, and the cluster that carries them; None: no load.
     """
 
     topics: dict[str, int]
@@ -108,15 +109,15 @@ class KafkaPlan(_Planned):
 
 
 class StatePlan(_Planned):
-    """The state of the job, and the checkpoint that keeps it.
+    """The state of the job, and its checkpoint.
 
     Args:
         backend: ``memory`` or ``rocksdb``.
         stores: state stores of the query.
-        state_bytes: one version of it; None: no load says how much there is.
-        executor_heap_mib: what of an executor's heap it takes; None: as `state_bytes`.
-        executor_native_mib: what of an executor's overhead it takes; None: as `state_bytes`.
-        checkpoint: what is written.
+        state_bytes: size of one version; None: unknown without a load.
+        executor_heap_mib: heap that it uses on one executor; None: see `state_bytes`.
+        executor_native_mib: overhead that it uses on one executor; None: see `state_bytes`.
+        checkpoint: checkpoint traffic.
     """
 
     backend: Backend
@@ -128,14 +129,14 @@ class StatePlan(_Planned):
 
 
 class ThroughputPlan(_Planned):
-    """What the load takes, and what the plan can do.
+    """The requirements of the load, and the capability of the plan.
 
     Args:
-        peak_events_per_s: of the load.
-        target_events_per_s: what the slots must be able to process, so that a restart is caught up with in time.
-        max_offsets_per_trigger: of all topics together; None: a bounded run takes all there is.
-        trigger_s: from one micro-batch to the next; None: a bounded run.
-        capability: what the plan sustains, and how fast it catches up.
+        peak_events_per_s: peak rate of the load.
+        target_events_per_s: required throughput of the slots to catch up in time after a restart.
+        max_offsets_per_trigger: for all topics together; None: a bounded run reads everything available.
+        trigger_s: trigger interval; None: a bounded run.
+        capability: the load that the plan sustains, and how fast it catches up.
     """
 
     peak_events_per_s: float
@@ -146,13 +147,13 @@ class ThroughputPlan(_Planned):
 
 
 class SpotPlan(_Planned):
-    """What the loss of spot nodes does to the job.
+    """The effect on the job when spot nodes are lost.
 
     Args:
-        nodes: that executors run on, as spot.
-        drain: whether an executor ends its tasks before its node is gone; the longest task is taken to be a whole trigger. None: a bounded
-            run, of whose tasks nobody knows how long they take.
-        losses: for one node lost, for two and so on up to all; none without a load.
+        nodes: spot nodes that run executors.
+        drain: whether an executor completes its tasks before its node is terminated; the longest task is assumed to take a whole trigger
+            interval. None: a bounded run, whose task durations are unknown.
+        losses: for the loss of one node, of two and so on up to all; empty without a load.
     """
 
     nodes: int
@@ -161,27 +162,27 @@ class SpotPlan(_Planned):
 
 
 class Plan(_Planned):
-    """What the job needs.
+    """The plan of a job.
 
     Args:
-        schema_version: of this document.
-        parallelism: tasks of a stage at the same time, as asked or as the code has it.
-        totals: sums over the pods.
+        schema_version: version of this document.
+        parallelism: concurrent tasks of a stage, as requested or as set in code.
+        totals: totals of the pods.
         pods: the pods.
-        per_slot: what one task slot has.
-        stages: of one micro-batch, as Spark runs them.
-        tasks_at_a_time: the most tasks that run at the same time.
-        spark_conf: every setting that Spark is started with, the user's own among them.
+        per_slot: resources of one task slot.
+        stages: stages of one Spark micro-batch.
+        tasks_at_a_time: maximum number of concurrent tasks.
+        spark_conf: all settings that Spark is started with, including the user's.
         kafka: the topics.
-        nodes: which Karpenter makes; None: the environment has no cluster.
-        cost: of the job alone in its environment; None: as `nodes`, or no prices of the region are known.
-        state: of the job, and its checkpoint.
-        throughput: what the load takes and what the plan can do; None: no load is given.
-        spot: what the loss of spot nodes does; None: no executor runs on one.
+        nodes: nodes that Karpenter creates; None: the environment has no cluster.
+        cost: cost of the job alone in its environment; None: see `nodes`, or the region's prices are unknown.
+        state: state of the job, and its checkpoint.
+        throughput: requirements of the load and capability of the plan; None: no load.
+        spot: effect of losing spot nodes; None: no executor runs on one.
         feasible: whether all targets are met.
-        violations: why not.
-        notes: what a reader should know, in sentences.
-        explain: each number with the rule and the inputs behind it.
+        violations: the violations otherwise.
+        notes: remarks for the reader, as sentences.
+        explain: each number with its rule and inputs.
     """
 
     schema_version: int = SCHEMA_VERSION

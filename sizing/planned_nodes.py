@@ -1,4 +1,4 @@
-"""The shapes of the plan's nodes; `penstock.sizing.plan.nodes` fills them."""
+"""The models of the plan's nodes; computed by `penstock.sizing.plan.nodes`."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import Literal
 from pydantic import BaseModel, ConfigDict
 from pydantic.alias_generators import to_camel
 
-# Empty where nothing can be launched.
+# Empty if nothing can be launched.
 CapacityType = Literal["spot", "on-demand", "reserved", ""]
 
 
@@ -20,9 +20,9 @@ class PodsOnNode(_Planned):
 
     Args:
         group: ``driver`` or ``executor``; with several jobs ``<job>/driver`` or ``<job>/executor``.
-        count: on that node.
-        cpu_millicores: requested by one of them.
-        memory_mib: requested by one of them.
+        count: number of these pods on the node.
+        cpu_millicores: CPU request of one pod.
+        memory_mib: memory request of one pod.
     """
 
     group: str
@@ -32,17 +32,17 @@ class PodsOnNode(_Planned):
 
 
 class NodeExample(_Planned):
-    """One node as it would be as the cheapest of the types that may come, to see what is used and what is free.
+    """One node as the cheapest eligible type, with its used and free resources.
 
     Args:
-        instance_type: the cheapest at the prices that the node is bought at; of equal ones the first by name.
-        vcpu: of the type.
-        memory_mib: of the type's data sheet.
-        allocatable_cpu_millicores: what pods and DaemonSets may ask for.
-        allocatable_memory_mib: likewise.
-        daemon_sets_cpu_millicores: what the DaemonSets ask for.
-        daemon_sets_memory_mib: likewise.
-        on_demand_usd_per_h: None: the catalog knows no price.
+        instance_type: the cheapest type for the node's capacity type; on ties the first by name.
+        vcpu: vCPUs of the type.
+        memory_mib: memory in the type's data sheet.
+        allocatable_cpu_millicores: allocatable CPU for pods and DaemonSets.
+        allocatable_memory_mib: allocatable memory for pods and DaemonSets.
+        daemon_sets_cpu_millicores: CPU requests of the DaemonSets.
+        daemon_sets_memory_mib: memory requests of the DaemonSets.
+        on_demand_usd_per_h: None: the catalog has no price.
     """
 
     instance_type: str
@@ -56,19 +56,19 @@ class NodeExample(_Planned):
 
 
 class NodeGroup(_Planned):
-    """Nodes that are alike: of one pool, with the same pods and the same types that they may become.
+    """Identical nodes: of one pool, with the same pods and the same eligible types.
 
     Args:
-        count: of such nodes.
-        node_pool: that they come from.
-        pods: on each of them.
-        capacity_type: as Karpenter would launch them.
-        allocation_strategy: of the request to EC2.
-        may_become: number of types that the node claim leaves open.
-        launch_types: the types that are sent to EC2, at most 60, sorted.
-        example: the cheapest of these; None where nothing can be launched.
-        error: why nothing can be launched; empty as a rule.
-        at_s: when the last of their claims is made, in seconds after the job's start; None where all the pods come at once.
+        count: number of these nodes.
+        node_pool: their NodePool.
+        pods: pods on each of them.
+        capacity_type: capacity type of the launch.
+        allocation_strategy: allocation strategy of the request to EC2.
+        may_become: number of instance types in the node claim.
+        launch_types: the types sent to EC2, at most 60, sorted.
+        example: a node of the cheapest of these types; None if nothing can be launched.
+        error: why nothing can be launched; usually empty.
+        at_s: time of the last of their claims, in seconds after the job's start; None if all pods arrive at once.
     """
 
     count: int
@@ -84,13 +84,13 @@ class NodeGroup(_Planned):
 
 
 class PlacedPods(_Planned):
-    """What Karpenter makes of pods that come in one order.
+    """Karpenter's decision for pods in one order of arrival.
 
     Args:
-        groups: the nodes, those that are alike together.
-        nodes: how many there are.
-        unschedulable: group of pods -> how many find no node.
-        reasons: group of pods -> why.
+        groups: the nodes, identical ones grouped.
+        nodes: number of nodes.
+        unschedulable: group of pods -> number of unschedulable pods.
+        reasons: group of pods -> why they are unschedulable.
     """
 
     groups: tuple[NodeGroup, ...]
@@ -100,14 +100,14 @@ class PlacedPods(_Planned):
 
 
 class NodesPlan(_Planned):
-    """The nodes of the plan, in the two orders in which the pods may come.
+    """The nodes of the plan, in both orders of arrival.
 
     Args:
         environment: its name.
         region: AWS region.
         catalog_date: date of the instance types and their prices.
-        one_batch: all the pods at once, as after a drain or a restart of everything: the fewest nodes.
-        staged: the driver first, then executors as Spark asks for them: a first start.
+        one_batch: all pods at once, as after a drain or a complete restart: the fewest nodes.
+        staged: the driver first, then executors as Spark requests them: a first start.
     """
 
     environment: str

@@ -1,11 +1,12 @@
-"""How large Spark makes a pod, and which heap makes a pod of a given size.
+"""The size of Spark's pods, and the heap for a pod of a given size.
 
-Spark adds up a pod's memory from its settings: heap + overhead + off-heap + Python's own memory. `executor_memory` and `driver_memory` are
-those rules as they stand. `fit_executor` and `fit_driver` are the way back: from the pod to the largest heap, with the overhead as an
-absolute number, so that client mode, cluster mode and a SparkApplication all come to the same pod.
+Spark sums a pod's memory from its settings: heap + overhead + off-heap + Python's memory. `executor_memory` and `driver_memory`
+implement
+these rules. `fit_executor` and `fit_driver` are the inverse: from the pod to the largest heap, with an absolute overhead, so that client
+mode, cluster mode and a SparkApplication all create the same pod.
 
-Source: Spark 4.1.1, BasicExecutorFeatureStep, BasicDriverFeatureStep and ResourceProfile.calculateOverHeadMemory; the same numbers come out
-of 4.3.0's own classes (tests/sizing/test_spark_agrees.py runs them).
+Source: Spark 4.1.1, BasicExecutorFeatureStep, BasicDriverFeatureStep and ResourceProfile.calculateOverHeadMemory; 4.3.0's own classes
+return the same numbers (run by tests/sizing/test_spark_agrees.py).
 """
 
 from __future__ import annotations
@@ -17,20 +18,20 @@ from pydantic import BaseModel, ConfigDict
 
 from penstock.sizing.spark_settings import JVM_OVERHEAD_FACTOR, PodSettings, SparkSettings
 
-# Source: Spark 4.1.1, UnifiedMemoryManager: RESERVED_SYSTEM_MEMORY_BYTES (300 MiB) * 1.5 is the least memory that it starts with.
+# Source: Spark 4.1.1, UnifiedMemoryManager: RESERVED_SYSTEM_MEMORY_BYTES (300 MiB) * 1.5 is the minimum memory.
 MIN_HEAP_MIB = 450
-# Below this heap the answer depends on the collector: the JVM reports less than -Xmx, and Spark compares what it reports.
+# Below this heap the result depends on the collector: the JVM reports less than -Xmx, and Spark compares the reported value.
 # Source: Runtime.maxMemory() of OpenJDK 17 with -Xmx450m, measured 2026-11-21: G1 450 MiB, Serial 435 MiB, Parallel 400 MiB (8/9 of it).
 SAFE_HEAP_MIB = 507
 # Source: Spark 4.1.1, BasicDriverFeatureStep.NON_JVM_MEMORY_OVERHEAD_FACTOR, used for Python and R in cluster mode.
 PYTHON_OVERHEAD_FACTOR = 0.4
-# Ours: a driver that plans batches and holds no data; the pod that the first seed job asks for as well.
+# Ours: a driver that plans batches and holds no data; also the pod of the first seed job.
 DEFAULT_DRIVER_POD_MIB = 2048
 DEFAULT_DRIVER_CPU_MILLICORES = 1000
 
 
 class PodMemory(BaseModel):
-    """What a pod's memory consists of, in MiB; request and limit are `total_mib`."""
+    """The components of a pod's memory, in MiB; request and limit are `total_mib`."""
 
     model_config = ConfigDict(frozen=True, strict=True, extra="forbid")
 
@@ -46,10 +47,10 @@ class PodMemory(BaseModel):
 
 
 def executor_memory(settings: SparkSettings, heap_mib: int, *, python: bool = True) -> PodMemory:
-    """The executor's pod as Spark makes it.
+    """The memory of an executor's pod in Spark.
 
     Args:
-        settings: with the deploy mode, which decides on the default factor and on Python's memory.
+        settings: with the deploy mode, which determines the default factor and Python's memory.
         heap_mib: ``spark.executor.memory``.
         python: whether the app is PySpark.
     """
@@ -59,7 +60,7 @@ def executor_memory(settings: SparkSettings, heap_mib: int, *, python: bool = Tr
 
 
 def driver_memory(settings: SparkSettings, heap_mib: int, *, python: bool = True) -> PodMemory:
-    """The driver's pod as Spark makes it in cluster mode, and as Penstock makes it in client mode; arguments as `executor_memory`.
+    """The memory of the driver's pod, as in Spark in cluster mode and in Penstock in client mode; arguments as in `executor_memory`.
 
     Off-heap memory is not added to a driver.
     """
@@ -68,13 +69,13 @@ def driver_memory(settings: SparkSettings, heap_mib: int, *, python: bool = True
 
 
 def spark_factor(own: PodSettings, settings: SparkSettings, *, python: bool = True) -> float:
-    """The factor that Spark takes for the overhead: the pod's own, that of both, or the mode's default."""
+    """The factor that Spark uses for the overhead: the pod's own, the common one, or the mode's default."""
     default = PYTHON_OVERHEAD_FACTOR if python and settings.deploy_mode == "cluster" else JVM_OVERHEAD_FACTOR
     return own.overhead_factor or settings.overhead_factor or default
 
 
 def planned_factor(own: PodSettings, settings: SparkSettings) -> float:
-    """The factor that a plan takes for a pod of a given size: the user's, else room for Python's workers in either mode."""
+    """The factor of a plan for a pod of a given size: the user's, otherwise one with room for Python workers in either mode."""
     return own.overhead_factor or settings.overhead_factor or PYTHON_OVERHEAD_FACTOR
 
 
@@ -82,12 +83,14 @@ def fit_executor(settings: SparkSettings, pod_mib: int) -> PodMemory:
     """The executor with the largest heap that fits a pod.
 
     Args:
-        settings: an overhead or a factor in it is kept to; else the overhead is 0.4 of the heap, at least the least overhead, and in client
-            mode at least ``spark.executor.pyspark.memory``, which Spark adds by itself in cluster mode only.
+        settings: an overhead or a factor in it is respected; otherwise the overhead is 0.4 of the heap, at least the minimum overhead,
+            and in
+            client mode at least ``spark.executor.pyspark.memory``, which Spark itself adds in cluster mode only.
         pod_mib: memory of the pod.
 
     Returns:
-        A pod of exactly `pod_mib`, but for two cases that the caller has to refuse: a heap below `MIN_HEAP_MIB`, and a user's factor that
+        A pod of exactly `pod_mib`, except in two cases that the caller must reject: a heap below `MIN_HEAP_MIB`, and a user's factor
+        that
         rounds past `pod_mib`.
     """
     return _fit(lambda heap_mib: planned_executor(settings, heap_mib), settings.executor, settings, pod_mib)
@@ -99,7 +102,7 @@ def fit_driver(settings: SparkSettings, pod_mib: int) -> PodMemory:
 
 
 def planned_executor(settings: SparkSettings, heap_mib: int) -> PodMemory:
-    """The smallest executor pod that a plan of a given pod memory takes for a heap: `fit_executor` chooses among these."""
+    """The smallest executor pod of a plan for a heap when the pod's memory is given: `fit_executor` chooses among these."""
     cluster = settings.deploy_mode == "cluster"
     python_room_mib = 0 if cluster or has_own_overhead(settings.executor, settings) else settings.pyspark_mib
     return PodMemory(
@@ -111,13 +114,13 @@ def planned_executor(settings: SparkSettings, heap_mib: int) -> PodMemory:
 
 
 def planned_driver(settings: SparkSettings, heap_mib: int) -> PodMemory:
-    """As `planned_executor`, of the driver."""
+    """As `planned_executor`, for the driver."""
     overhead_mib = _overhead_mib(settings.driver, planned_factor(settings.driver, settings), heap_mib)
     return PodMemory(heap_mib=heap_mib, overhead_mib=overhead_mib)
 
 
 def has_own_overhead(own: PodSettings, settings: SparkSettings) -> bool:
-    """Whether the user said how the overhead comes about."""
+    """Whether the user set the overhead or a factor."""
     return own.overhead_mib is not None or own.overhead_factor is not None or settings.overhead_factor is not None
 
 
@@ -129,6 +132,6 @@ def _overhead_mib(own: PodSettings, factor: float, heap_mib: int) -> int:
 def _fit(pod_of: Callable[[int], PodMemory], own: PodSettings, settings: SparkSettings, pod_mib: int) -> PodMemory:
     fitting = bisect_right(range(pod_mib + 1), pod_mib, key=lambda heap_mib: pod_of(heap_mib).total_mib)
     pod = pod_of(max(0, fitting - 1))
-    # What rounding leaves goes to the overhead; a user's own rule is not to be bent.
+    # The remainder of rounding is added to the overhead; a user's own rule is not changed.
     left_mib = 0 if has_own_overhead(own, settings) else max(0, pod_mib - pod.total_mib)
     return pod.model_copy(update={"overhead_mib": pod.overhead_mib + left_mib})

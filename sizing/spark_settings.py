@@ -1,8 +1,10 @@
-"""The Spark settings that bear on pods and tasks, read as Spark itself reads them.
+"""The Spark settings that affect pods and tasks, parsed as Spark does.
 
-Source: Spark 4.1.1's ``internal/config/package.scala``, ``deploy/k8s/Config.scala`` and ``JavaUtils.byteStringAs``, and for the differences
-the code of 4.3.0's own jars, run on the same settings (2026-11-21): 4.3.0 takes a fraction for ``spark.task.cpus`` and the suffixes kib,
-mib, gib, tib and pib; else the rules are the same.
+Source: Spark 4.1.1's ``internal/config/package.scala``, ``deploy/k8s/Config.scala`` and ``JavaUtils.byteStringAs``, and for the
+differences
+the code of 4.3.0's own jars, run on the same settings (2026-11-21): 4.3.0 accepts a fraction for ``spark.task.cpus`` and the suffixes
+kib,
+mib, gib, tib and pib; otherwise the rules are the same.
 """
 
 from __future__ import annotations
@@ -30,9 +32,9 @@ DEFAULT_HEAP_MIB = 1024
 _DURATIONS_US = {"us": 1, "ms": 10**3, "s": 10**6, "m": 6 * 10**7, "min": 6 * 10**7, "h": 36 * 10**8, "d": 864 * 10**8}
 _EXPONENTS = {"b": 0, "k": 1, "m": 2, "g": 3, "t": 4, "p": 5}
 _NUMBER = r"(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][+-]?[0-9]{1,3})?"
-# Longer digits than any size has; Python itself refuses to convert beyond 4300.
+# More digits than any size has; Python refuses to convert beyond 4300.
 _MAX_DIGITS = 30
-# Source: Spark 4.3.0 takes 9 decimals for spark.task.cpus.
+# Source: Spark 4.3.0 accepts 9 decimals for spark.task.cpus.
 _NANO = 1_000_000_000
 
 _Count = Annotated[int, Field(ge=1)]
@@ -40,7 +42,7 @@ _Size = Annotated[int, Field(ge=0)]
 
 
 class PodSettings(BaseModel):
-    """What sparkConf says of one kind of pod, executor or driver; None where it says nothing.
+    """The settings in sparkConf of one kind of pod, executor or driver; None: not set.
 
     Args:
         cores: ``spark.<kind>.cores``.
@@ -64,21 +66,21 @@ class PodSettings(BaseModel):
 
 
 class SparkSettings(BaseModel):
-    """The settings of sparkConf that bear on the plan.
+    """The settings in sparkConf that affect the plan.
 
     Args:
         deploy_mode: ``spark.submit.deployMode``; Penstock runs in client mode inside the driver's pod.
-        executor: the executors' own.
-        driver: the driver's own.
+        executor: settings of executors.
+        driver: settings of the driver.
         overhead_factor: ``spark.kubernetes.memoryOverheadFactor``, for both.
-        off_heap_mib: ``spark.memory.offHeap.size`` where ``spark.memory.offHeap.enabled``, else 0.
+        off_heap_mib: ``spark.memory.offHeap.size`` if ``spark.memory.offHeap.enabled``, otherwise 0.
         pyspark_mib: ``spark.executor.pyspark.memory``, or 0.
         task_cpus: ``spark.task.cpus``.
         executor_instances: ``spark.executor.instances``.
         shuffle_partitions: ``spark.sql.shuffle.partitions``.
         dynamic_allocation: ``spark.dynamicAllocation.enabled``.
-        allocation_batch_size: ``spark.kubernetes.allocation.batch.size``, executors that Spark asks for at once.
-        allocation_batch_delay_ms: ``spark.kubernetes.allocation.batch.delay``, from one such batch to the next.
+        allocation_batch_size: ``spark.kubernetes.allocation.batch.size``, executors that Spark requests at once.
+        allocation_batch_delay_ms: ``spark.kubernetes.allocation.batch.delay``, between two such batches.
         decommission: ``spark.decommission.enabled``.
         grace_period_s: ``spark.kubernetes.executor.terminationGracePeriodSeconds``; None: Spark's default.
     """
@@ -102,27 +104,27 @@ class SparkSettings(BaseModel):
 
 
 def spark_mib(text: str) -> int:
-    """Memory as Spark reads it where a bare number is MiB; what is left of a MiB is dropped.
+    """Parses memory as Spark does, in MiB without a suffix; the remainder below a MiB is dropped.
 
     Returns:
         MiB, 0 or more.
 
     Raises:
-        NotAQuantity: a fraction, a sign, a blank inside, an unknown suffix, or more than 1024 TiB.
+        NotAQuantity: a fraction, a sign, inner whitespace, an unknown suffix, or more than 1024 TiB.
     """
     return _size(text, default="m") // MIB
 
 
 def spark_size_mib(text: str) -> int:
-    """As `spark_mib`, for the settings where a bare number is bytes (``spark.memory.offHeap.size``)."""
+    """As `spark_mib`, for settings in bytes without a suffix (``spark.memory.offHeap.size``)."""
     return _size(text, default="b") // MIB
 
 
 def read_settings(conf: Mapping[str, str]) -> tuple[SparkSettings, dict[str, NotAQuantity]]:
-    """Reads the settings that bear on the plan; the others are left alone.
+    """Parses the settings that affect the plan; the others are ignored.
 
     Returns:
-        The settings, without those that can't be read, and for each of these its key with the reason.
+        The valid settings, and for each invalid one its key with the reason.
     """
     read: dict[str, object] = {}
     pods: dict[str, dict[str, object]] = {"executor": {}, "driver": {}}

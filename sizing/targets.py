@@ -1,6 +1,6 @@
-"""Targets: all that sizing takes, and nothing of where it came from but its place.
+"""Targets: the complete input of sizing, independent of its origin except for places.
 
-`penstock.jobs.targets` makes them from a job spec; a program can make them itself.
+`penstock.jobs.targets` creates them from a job spec; a program can create them directly.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from penstock.sizing.violation import Violation
 
 Error = TypeVar("Error", bound=PenstockError)
 
-# Flink's own upper bound (KeyGroupRangeAssignment.UPPER_BOUND_MAX_PARALLELISM): what runs there can be compared with what runs here.
+# Flink's own upper bound (KeyGroupRangeAssignment.UPPER_BOUND_MAX_PARALLELISM), so that any Flink job can be compared with its plan.
 MAX_PARALLELISM = 32_768
 
 
@@ -24,12 +24,12 @@ class _Target(BaseModel):
 
 
 class Origin(_Target):
-    """Where a target stands in the document that a person wrote; errors name it.
+    """The place of a target in the user's document, for errors.
 
     Args:
         at: file and line.
-        path: the field as that document calls it (``spec.executor.slots``).
-        given: the value as it stands there.
+        path: the field, as named in that document (``spec.executor.slots``).
+        given: the value in that document.
     """
 
     at: Place
@@ -38,12 +38,12 @@ class Origin(_Target):
 
 
 class Parallelism(_Target):
-    """How many tasks of a stage shall run at the same time.
+    """The number of concurrent tasks of a stage.
 
     Args:
         value: 1 to `MAX_PARALLELISM`.
-        source: ``spec``, ``load`` where it follows from the load, or ``code`` where the app's own PARALLELISM won.
-        at: where the app's PARALLELISM stands, for a note that it wins over the load.
+        source: ``spec``, ``load`` if it is derived from the load, or ``code`` if the app's PARALLELISM took precedence.
+        at: place of the app's PARALLELISM, for a note that it takes precedence over the load.
     """
 
     value: Annotated[int, Field(ge=1, le=MAX_PARALLELISM)]
@@ -56,8 +56,8 @@ class Operators(_Target):
 
     Args:
         count: 1 or more.
-        names: of the operators, where the app gives them.
-        counted_from: in words, for the explanation.
+        names: names of the operators, if the app defines them.
+        counted_from: how they were counted, for the explanation.
     """
 
     count: Annotated[int, Field(ge=1)]
@@ -66,13 +66,13 @@ class Operators(_Target):
 
 
 class ExecutorTarget(_Target):
-    """One executor, at most one of memory and heap; without both its heap and its overhead are undecided and follow from the load.
+    """One executor, with at most one of memory and heap; without both, its heap and overhead are undecided and derived from the load.
 
     Args:
-        slots: ``spark.executor.cores``; None takes it from sparkConf, else the whole cores, at least 1.
-        cpu_millicores: CPU request of the pod; None takes it from sparkConf, else one core a slot.
-        memory_mib: of the pod, overhead included.
-        heap_mib: ``spark.executor.memory``; the pod is then as large as Spark makes it.
+        slots: ``spark.executor.cores``; None: from sparkConf, otherwise the whole cores, at least 1.
+        cpu_millicores: CPU request of the pod; None: from sparkConf, otherwise one core per slot.
+        memory_mib: memory of the pod, overhead included.
+        heap_mib: ``spark.executor.memory``; the pod then has the size that Spark computes.
     """
 
     slots: Annotated[int, Field(ge=1)] | None = None
@@ -88,12 +88,12 @@ class ExecutorTarget(_Target):
 
     @property
     def undecided(self) -> bool:
-        """Whether its memory follows from the load."""
+        """Whether its memory is derived from the load."""
         return self.memory_mib is None and self.heap_mib is None
 
 
 class DriverTarget(_Target):
-    """The driver, at most one of memory and heap; what is None comes from sparkConf, else from `penstock.sizing.spark_pods`' defaults."""
+    """The driver, with at most one of memory and heap; None: from sparkConf, otherwise the defaults of `penstock.sizing.spark_pods`."""
 
     cpu_millicores: Annotated[int, Field(ge=1)] | None = None
     memory_mib: Annotated[int, Field(ge=1)] | None = None
@@ -107,13 +107,13 @@ class DriverTarget(_Target):
 
 
 class StageTasks(_Target):
-    """Tasks of each kind of stage, where they are not the parallelism.
+    """Tasks of each kind of stage, where they differ from the parallelism.
 
     Args:
-        source: topic -> least tasks that read it; a topic with more partitions has a task for each.
-        reading: of a source, all its topics together; None: the parallelism.
-        stateless: after the rows were dealt out between the read and the first state; None: they are not dealt out.
-        stateful: after a shuffle, which a setting of Spark says too; None: the parallelism.
+        source: topic -> minimum number of tasks that read it; a topic with more partitions has one task per partition.
+        reading: tasks that read all topics of a source; None: the parallelism.
+        stateless: tasks after a repartition between the read and the first stateful operator; None: no repartition.
+        stateful: tasks after a shuffle, also a setting of Spark; None: the parallelism.
     """
 
     source: dict[str, Annotated[int, Field(ge=1)]] = Field(default_factory=dict)
@@ -123,37 +123,37 @@ class StageTasks(_Target):
 
     @property
     def by_kind(self) -> dict[str, int | None]:
-        """Kind of stage, as a spec calls it -> its tasks; None: the parallelism."""
+        """Kind of stage, as named in a spec -> its tasks; None: the parallelism."""
         return {"source": self.reading, "stateless": self.stateless, "stateful": self.stateful}
 
     def slots(self, parallelism: int) -> int:
-        """Tasks at a time of the stage that has the most.
+        """Concurrent tasks of the largest stage.
 
         Args:
-            parallelism: of the stages that are not given.
+            parallelism: of the stages without a value.
         """
         return max(parallelism if tasks is None else tasks for tasks in self.by_kind.values())
 
 
 class Targets(_Target):
-    """What a plan is made from.
+    """The input of a plan.
 
     Args:
-        parallelism: tasks of a stage at the same time; None: undecided, it follows from the load.
+        parallelism: concurrent tasks of a stage; None: undecided, derived from the load.
         operators: for Flink's count of subtasks.
         executor: one executor.
         driver: the driver.
-        spark_conf: Spark settings as text, as Spark reads them.
-        source_topics: topic -> partitions asked for; None leaves them to the plan.
+        spark_conf: Spark settings as text, in Spark's syntax.
+        source_topics: topic -> requested partitions; None: decided by the plan.
         sink_topics: topic -> partitions.
-        stages: tasks of the stages that are not the parallelism; what is after a shuffle stands in `spark_conf`.
-        load: what the job has to process, where that is known.
-        trigger_s: from one micro-batch to the next; None: one bounded run.
-        stateful_operators: one entry for each that the app has; a stream-stream join has more stores than others.
-        state_backend: where the state is kept; None leaves it to the plan.
-        state_incremental: RocksDB's changelog.
-        notes: sentences that the plan shall carry on to the reader, such as which of two numbers won.
-        origins: field of the targets (``executor.slots``, ``spark_conf.spark.executor.cores``) -> where it stands.
+        stages: tasks of the stages that differ from the parallelism; those after a shuffle are in `spark_conf`.
+        load: load of the job, if known.
+        trigger_s: trigger interval; None: one bounded run.
+        stateful_operators: one entry per operator of the app; a stream-stream join has more stores than others.
+        state_backend: where the state is kept; None: decided by the plan.
+        state_incremental: RocksDB's changelog checkpointing.
+        notes: sentences to include in the plan's notes, such as which of two numbers took precedence.
+        origins: field of the targets (``executor.slots``, ``spark_conf.spark.executor.cores``) -> its place.
     """
 
     parallelism: Parallelism | None = None
@@ -179,7 +179,7 @@ class Targets(_Target):
         return self
 
     def locate(self, error: Error, field: str) -> Error:
-        """The error with the place, path and value of a field of the targets, as they stand in the user's document where there is one."""
+        """The error with the place, path and value of a field of the targets in the user's document, if known."""
         origin = self.origins.get(field)
         if origin is None:
             error.path = error.path or field
@@ -188,7 +188,7 @@ class Targets(_Target):
         return error
 
     def located(self, violation: Violation, field: str) -> Violation:
-        """The violation with the place, path and value of a field, as `locate` gives them to an error."""
+        """The violation with the place, path and value of a field, as `locate` does for an error."""
         origin = self.origins.get(field)
         if origin is None:
             return violation.moved(path=violation.path or field)
@@ -196,11 +196,11 @@ class Targets(_Target):
 
 
 class DecidedTargets(Targets):
-    """Targets of which the load decides nothing any more; `penstock.sizing.plan.decided` makes them.
+    """Targets without undecided values; created by `penstock.sizing.plan.decided`.
 
     Args:
-        parallelism: as asked or as the load takes it, and no less than any stage has tasks.
-        memory_from_load: whether the executor's heap and overhead follow from the load.
+        parallelism: as requested or derived from the load, and at least the tasks of the largest stage.
+        memory_from_load: whether the executor's heap and overhead are derived from the load.
     """
 
     parallelism: Parallelism

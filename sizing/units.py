@@ -1,6 +1,6 @@
-"""Quantities as people write them: memory, CPU and durations.
+"""Human-readable quantities: memory, CPU and durations.
 
-Memory is binary whatever the suffix, as Flink's ``MemorySize`` reads it. ``m`` is MiB for memory, milli for CPU and minutes for a duration.
+Memory is binary with any suffix, as in Flink's ``MemorySize``. ``m`` is MiB for memory, milli for CPU and minutes for a duration.
 """
 
 from __future__ import annotations
@@ -15,20 +15,20 @@ DURATION_PATTERN = r"^[0-9]+(ms|s|m|h|d)$"
 _EXPONENTS = {"k": 1, "m": 2, "g": 3, "t": 4}
 _DURATIONS_MS = {"ms": 1, "s": 1_000, "m": 60_000, "h": 3_600_000, "d": 86_400_000}
 MIB = 1024 * 1024
-# Nothing that runs on one machine is larger; a typing slip such as 16000t is.
+# No machine has more; a typing error such as 16000t would exceed it.
 MAX_MEMORY_BYTES = 1024 * 1024**4
 MAX_CPU_MILLICORES = 1_000_000
 MAX_DURATION_MS = 3_650 * 86_400_000
-# Longer than any of the above is written; Python itself refuses to convert numbers of more than 4300 digits.
+# Longer than any quantity above; Python refuses to convert numbers of more than 4300 digits.
 _MAX_LENGTH = 40
 
 
 class NotAQuantity(ValueError):
-    """A text that is no quantity.
+    """An invalid quantity.
 
     Args:
         need: what is allowed.
-        fix: what to write instead.
+        fix: how to fix it.
     """
 
     def __init__(self, need: str, fix: str) -> None:
@@ -38,10 +38,10 @@ class NotAQuantity(ValueError):
 
 
 def size_bytes(text: object) -> int:
-    """A size in bytes: ``64k``, ``128Mi``, ``1g``.
+    """Parses a size into bytes: ``64k``, ``128Mi``, ``1g``.
 
     Raises:
-        NotAQuantity: anything else; bare numbers are refused, for nobody can tell bytes from MiB.
+        NotAQuantity: anything else; numbers without a unit are rejected, because they could be bytes or MiB.
     """
     if not isinstance(text, str) or len(text) > _MAX_LENGTH or not re.fullmatch(MEMORY_PATTERN, text, re.ASCII):
         raise NotAQuantity(
@@ -60,13 +60,13 @@ def size_bytes(text: object) -> int:
 
 
 def memory_mib(text: object) -> int:
-    """Memory in MiB.
+    """Parses memory into MiB.
 
     Returns:
         A whole number of MiB, 1 or more.
 
     Raises:
-        NotAQuantity: what is no size, or no whole MiB.
+        NotAQuantity: not a size, or not a whole number of MiB.
     """
     size = size_bytes(text)
     if size % MIB:
@@ -76,10 +76,10 @@ def memory_mib(text: object) -> int:
 
 
 def cpu_millicores(value: object) -> int:
-    """CPU in millicores: ``4``, ``0.5``, ``"500m"``.
+    """Parses CPU into millicores: ``4``, ``0.5``, ``"500m"``.
 
     Raises:
-        NotAQuantity: anything else, and what is finer than a millicore.
+        NotAQuantity: anything else, and values finer than a millicore.
     """
     text = _written(value)
     if isinstance(value, bool) or not isinstance(value, str | int | float) or not re.fullmatch(CPU_PATTERN, text, re.ASCII):
@@ -91,10 +91,10 @@ def cpu_millicores(value: object) -> int:
 
 
 def duration_ms(text: object) -> int:
-    """A duration in milliseconds: ``500ms``, ``10s``, ``2m``, ``1h``, ``7d``.
+    """Parses a duration into milliseconds: ``500ms``, ``10s``, ``2m``, ``1h``, ``7d``.
 
     Raises:
-        NotAQuantity: anything else; bare numbers are refused.
+        NotAQuantity: anything else; numbers without a unit are rejected.
     """
     match = re.fullmatch(r"([0-9]+)(ms|s|m|h|d)", _written(text), re.ASCII) if isinstance(text, str) else None
     if match is None:
@@ -106,17 +106,17 @@ def duration_ms(text: object) -> int:
 
 
 def memory_text(memory_mib: int) -> str:
-    """Memory in words: ``16 GiB``, ``11,703 MiB``."""
+    """Formats memory: ``16 GiB``, ``11,703 MiB``."""
     return f"{memory_mib // 1024:,} GiB" if memory_mib % 1024 == 0 and memory_mib else f"{memory_mib:,} MiB"
 
 
 def cpu_text(millicores: int) -> str:
-    """CPU in words: ``4 cores``, ``1 core``, ``0.5 cores``."""
+    """Formats CPU: ``4 cores``, ``1 core``, ``0.5 cores``."""
     return "1 core" if millicores == 1000 else f"{millicores / 1000:g} cores"
 
 
 def _close_memory(text: object) -> str:
-    """The nearest thing that would be taken, to show it in an error."""
+    """The nearest valid value, as a suggestion in an error."""
     match = re.fullmatch(r"\s*-?([0-9]+)(\.[0-9]+)?\s*([kmgt])i?b?\s*", _written(text), re.IGNORECASE | re.ASCII)
     if match is None:
         return "16g"
@@ -125,7 +125,7 @@ def _close_memory(text: object) -> str:
 
 
 def _written(value: object) -> str:
-    """A text or a number as it was written; empty, which is no quantity, for what is neither or far too long."""
+    """A text or a number as written; empty, which is not a quantity, for other types and overlong texts."""
     if not isinstance(value, str | int | float) or (isinstance(value, int) and value.bit_length() > 4 * _MAX_LENGTH):
         return ""
     text = str(value)

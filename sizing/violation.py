@@ -1,4 +1,4 @@
-"""What a plan does not meet: a value of the plan, not an exception."""
+"""A requirement that a plan does not meet: a value of the plan, not an exception."""
 
 from __future__ import annotations
 
@@ -10,18 +10,18 @@ from penstock.sizing.errors import Infeasible, Place, raise_all
 
 
 class Violation(BaseModel):
-    """One thing that a plan does not meet, as its JSON shows it.
+    """One requirement that a plan does not meet, as in its JSON.
 
     Args:
-        code: of the error that it is when it is raised.
-        title: of that error.
-        file: the document where the cause stands; None: it stands in none.
+        code: code of the corresponding error.
+        title: title of that error.
+        file: document with the cause; None: none.
         line: counted from 1.
         column: counted from 1.
-        path: the field, as a dotted path in the document, or the name of what is at fault.
-        given: what stands there.
+        path: the field, as a dotted path in the document, or the name of the faulty item.
+        given: the current value.
         need: what is required.
-        fix: what to do.
+        fix: how to fix it.
     """
 
     model_config = ConfigDict(frozen=True, strict=True, extra="forbid")
@@ -38,46 +38,46 @@ class Violation(BaseModel):
 
     @property
     def at(self) -> Place | None:
-        """Where its cause stands."""
+        """The place of its cause."""
         return None if self.file is None else Place(file=self.file, line=self.line, column=self.column)
 
     def moved(self, at: Place | None = None, *, path: str | None = None, given: str | None = None) -> Violation:
         """The same violation at another place.
 
         Args:
-            at: the place; None: it stays.
-            path: the field; None: it stays.
-            given: what stands there; None: it stays.
+            at: the place; None: unchanged.
+            path: the field; None: unchanged.
+            given: the current value; None: unchanged.
         """
         there = {} if at is None else {"file": at.file, "line": at.line, "column": at.column}
         texts = {name: text for name, text in (("path", path), ("given", given)) if text is not None}
         return self.model_copy(update={**there, **texts})
 
     def error(self) -> Infeasible:
-        """The error that it is when it ends a command."""
+        """The corresponding error, for a command that ends with it."""
         kind = next(kind for kind in _kinds(Infeasible) if getattr(kind, "code", None) == self.code)
         return kind(path=self.path, given=self.given, need=self.need, fix=self.fix, at=self.at)
 
     def render(self) -> str:
-        """As a person reads it."""
+        """The violation as text."""
         return self.error().render()
 
 
 def violated(kind: type[Infeasible], *, path: str = "", given: str = "", need: str = "", fix: str = "") -> Violation:
-    """A violation of a kind; arguments as `Violation` has them."""
+    """A violation of an error class; arguments as in `Violation`."""
     return Violation(code=kind.code, title=kind.title, path=path, given=given, need=need, fix=fix)
 
 
 def violation_of(error: Infeasible) -> Violation:
-    """What a calculation has raised that has no other way to say that nothing meets its demand."""
+    """Raised by a calculation that cannot otherwise report that nothing meets its demand."""
     return violated(type(error), path=error.path, given=error.given, need=error.need, fix=error.fix).moved(error.at)
 
 
 def raise_violations(violations: Iterable[Violation]) -> None:
-    """Ends what can't go on with a plan that is not feasible.
+    """Raises for a plan that is not feasible, where a command cannot continue.
 
     Raises:
-        PenstockError: the violation, or all of them as `Faults`; none: nothing is raised.
+        PenstockError: the violation, or all of them as `Faults`; nothing is raised without violations.
     """
     raise_all(violation.error() for violation in violations)
 
