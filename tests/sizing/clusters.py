@@ -1,4 +1,4 @@
-"""The shipped production cluster and small changes of it, and the targets of small jobs."""
+"""The shipped production cluster and variants of it, and the targets of small jobs."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ LOAD = Load(events_per_s=20_000.0, event_bytes=1000, events_per_slot_per_s=2000.
 
 
 def targets(parallelism: int = 91, slots: int = 13, **changes: Any) -> Targets:
-    """By default 7 executors of 2 GiB and 1 core, as many as 91 tasks take on 13 slots."""
+    """By default 7 executors of 2 GiB and 1 core, as many as 91 tasks need with 13 slots each."""
     executor = {"memory_mib": 2048, "cpu_millicores": 1000, **changes.pop("executor", {})}
     driver = {"memory_mib": 2048, "cpu_millicores": 1000, **changes.pop("driver", {})}
     return Targets(
@@ -78,7 +78,7 @@ def codes(found: Plan) -> list[str]:
 
 
 def violation(wanted: Targets, found: Cluster, code: str) -> Violation:
-    """The one violation of a plan, which has this code."""
+    """The only violation of a plan, which has this code."""
     made = plan(wanted, found)
     assert codes(made) == [code]
     assert not made.feasible

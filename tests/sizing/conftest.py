@@ -1,4 +1,4 @@
-"""Properties are held on busy machines too: hypothesis measures no time."""
+"""Properties must also pass on busy machines: no deadlines in hypothesis."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The known answers for loads, state, checkpoints and Kafka."""
+"""Reference results for loads, state, checkpoints and Kafka."""
 
 from __future__ import annotations
 
@@ -10,6 +10,6 @@ _CASES = json.loads((Path(__file__).parent / "data/load.json").read_text(encodin
 
 
 def case(name: str) -> tuple[Any, Any]:
-    """The input and the answer of one case."""
+    """Input and expected result of one case."""
     found = next(entry for entry in _CASES if entry["id"] == name)
     return found["input"], found["expected"]

@@ -1,4 +1,4 @@
-"""Targets with the settings that bear on pods in any mix, for properties that must hold for all of them."""
+"""Targets with any combination of settings that affect pods, for properties that must hold for all of them."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ PYTHON_MEMORY = "spark.executor.pyspark.memory"
 
 @st.composite
 def mixed_targets(draw: st.DrawFn, *, python_memory: bool = False) -> Targets:
-    """Targets of any pods; with `python_memory` also the setting of which the two modes make different pods."""
+    """Targets of any pods; with `python_memory` also the setting for which the two modes create different pods."""
     conf = draw(st.fixed_dictionaries(_MODE, optional={**_ANY_OF, **({PYTHON_MEMORY: _mib(0, 4096)} if python_memory else {})}))
     conf |= draw(_OFF_HEAP) if draw(st.booleans()) else {}
     kinds = st.sampled_from(["memory_mib", "heap_mib"])

@@ -1,4 +1,4 @@
-"""How many executors, and how the work is counted."""
+"""The number of executors, and how work is counted."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Spark's own classes, of the version that the jobs run on, make of a plan's settings the pods of the plan."""
+"""Spark's own classes, of the version that the jobs run on, create the plan's pods from the plan's settings."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from penstock.sizing.targets import Targets
 from tests.sizing.mixed_targets import PYTHON_MEMORY, mixed_targets
 
 pytestmark = pytest.mark.spark
-# Hypothesis can't reset the JVM between examples; it has no state that an example could change.
+# Hypothesis cannot reset the JVM between examples; no example changes its state.
 LENIENT = settings(max_examples=40, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 
 Resources = dict[str, str | None]
@@ -60,7 +60,7 @@ class SparkPods:
         return requests, limits, profile.maxTasksPerExecutor(conf)
 
     def driver(self, values: dict[str, str]) -> tuple[Resources, Resources, dict[str, str]]:
-        """Requests and limits of a driver in cluster mode, and what its executors inherit."""
+        """Requests and limits of a driver in cluster mode, and the settings that its executors inherit."""
         pods = self._spark.deploy.k8s
         main = pods.submit.PythonMainAppResource("app.py")
         arguments = self._gateway.new_array(self._gateway.jvm.java.lang.String, 0)
@@ -125,7 +125,7 @@ def test_spark_makes_of_a_users_settings_what_the_rules_say(spark: SparkPods, ta
     driver_requests, _, inherited = spark.driver(conf)
     in_mode = {**inherited, **conf} if read.deploy_mode == "cluster" else conf
     assert spark.executor({**in_mode, "spark.executor.cores": "4"})[0]["memory"] == f"{executor_memory(read, 7777).total_mib}Mi"
-    # Spark makes a driver's pod in cluster mode only.
+    # Spark creates a driver's pod in cluster mode only.
     cluster = read.model_copy(update={"deploy_mode": "cluster"})
     assert driver_requests["memory"] == f"{driver_memory(cluster, 3333).total_mib}Mi"
 

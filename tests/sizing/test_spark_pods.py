@@ -1,4 +1,4 @@
-"""Pods as Spark makes them, and heaps for pods of a given size."""
+"""Spark's pods, and heaps for pods of a given size."""
 
 from __future__ import annotations
 
@@ -112,7 +112,7 @@ FACTOR = st.floats(0.001, 20)
 
 @st.composite
 def overhead_conf(draw: st.DrawFn, kind: str) -> dict[str, str]:
-    """Settings that bear on an overhead, in any mix."""
+    """Any combination of settings that affect an overhead."""
     conf = {"spark.submit.deployMode": draw(st.sampled_from(["client", "cluster"]))}
     if draw(st.booleans()):
         conf[f"spark.{kind}.minMemoryOverhead"] = f"{draw(st.integers(0, 4096))}m"

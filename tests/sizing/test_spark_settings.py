@@ -1,4 +1,4 @@
-"""The settings of sparkConf that bear on pods, as Spark reads them."""
+"""The settings in sparkConf that affect pods, as Spark parses them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Quantities as people write them."""
+"""Human-readable quantities."""
 
 from __future__ import annotations
 

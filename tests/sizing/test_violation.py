@@ -1,4 +1,4 @@
-"""What a plan does not meet, as a value and as an error."""
+"""Unmet requirements of a plan, as values and as errors."""
 
 from __future__ import annotations
 

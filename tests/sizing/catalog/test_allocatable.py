@@ -1,6 +1,6 @@
-"""What pods can have of a node.
+"""Allocatable of nodes.
 
-``allocatable.csv.gz`` has the answers of the real Karpenter code (karpenter-provider-aws v1.14.1, recorded 2026-11-21) for all the types.
+``allocatable.csv.gz`` contains results of the real Karpenter code (karpenter-provider-aws v1.14.1, recorded 2026-11-21) for all types.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""The shipped catalog and snapshots of others."""
+"""The shipped catalog and snapshots."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The labels by which Karpenter knows a type."""
+"""Karpenter's labels of instance types."""
 
 from __future__ import annotations
 
@@ -68,7 +68,7 @@ def test_the_maker_of_the_processor_is_known_by_name(name: str, manufacturer: st
         ("g5.xlarge", True),
         ("inf2.xlarge", True),
         ("trn1.2xlarge", True),
-        # Neither Qualcomm's accelerators nor a part of a GPU count for Karpenter.
+        # Karpenter counts neither Qualcomm's accelerators nor fractional GPUs.
         ("dl2q.24xlarge", False),
         ("g6f.large", False),
     ],

@@ -40,7 +40,7 @@ def nodes(*types: str, spot: bool = False, count: int = 1, zones: tuple[str, ...
     return Usage(nodes=(used,))
 
 
-# Source: the worked answers of AWS's own MSK sizing script (agent-toolkit-for-aws@d6ad2e4), brokers only, 730 hours.
+# Source: the worked examples of AWS's own MSK sizing script (agent-toolkit-for-aws@d6ad2e4), brokers only, 730 hours.
 @pytest.mark.parametrize(
     ("broker_type", "brokers", "usd_per_month"),
     [
@@ -67,7 +67,7 @@ def test_brokers_cost_a_month_what_awss_own_script_says(broker_type: str, broker
     assert round(line.usd_per_month.low, 2) == usd_per_month
 
 
-# Source: worked answers for checkpoints by Spark 4.1.1's file layout, one PUT-class request an object, in a month of 30 days.
+# Source: worked examples for checkpoints by Spark 4.1.1's file layout, one PUT-class request per object, in a month of 30 days.
 @pytest.mark.parametrize(
     ("objects_per_day", "snapshot_objects_per_day", "usd_per_30_days"),
     [(3473280.0, 345600.0, 572.83), (13841280.0, 1382400.0, 2283.55), (190080.0, 36864.0, 34.04)],

@@ -1,4 +1,4 @@
-"""Usages and a small catalog for the tests of the cost."""
+"""Usages and a small catalog for cost tests."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Flink's sizing and Spark's side by side."""
+"""Comparison of Flink's sizing with Spark's."""
 
 from __future__ import annotations
 

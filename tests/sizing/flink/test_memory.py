@@ -1,4 +1,4 @@
-"""Flink's memory model, held against answers of Flink's own classes."""
+"""Flink's memory model, compared with results of Flink's own classes."""
 
 from __future__ import annotations
 
@@ -94,7 +94,7 @@ def test_a_process_without_any_total_is_told_the_three_ways() -> None:
 def test_parts_that_exceed_the_process_say_the_least_that_is_enough() -> None:
     with pytest.raises(FlinkMemoryContradicts) as error:
         task_manager(process_size="500m")
-    # 0.6 of what overhead and metaspace (192 + 256 MiB) leave must hold 128 + 128 + 64 MiB.
+    # 0.6 of the rest after overhead and metaspace (192 + 256 MiB) must hold 128 + 128 + 64 MiB.
     assert error.value.fix == '"982m" or more'
     assert task_manager(process_size="982m").task_heap_bytes >= 0
     with pytest.raises(FlinkMemoryContradicts):
@@ -128,7 +128,7 @@ def test_the_parts_of_a_job_manager_add_up_to_its_process(process_mib: int) -> N
 
 @given(less=st.integers(1024, 1_000_000), more=st.integers(0, 1_000_000))
 def test_a_larger_process_never_has_a_smaller_heap(less: int, more: int) -> None:
-    # The overhead and the network stop growing or grow slower than the process.
+    # Overhead and network memory stop growing, or grow slower than the process.
     assert task_manager(process_size=f"{less + more}m").heap_bytes >= task_manager(process_size=f"{less}m").heap_bytes
 
 

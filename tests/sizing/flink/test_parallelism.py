@@ -1,4 +1,4 @@
-"""TaskManagers, subtasks and the bound of a rescaling, as Flink counts them."""
+"""TaskManagers, subtasks and maximum parallelism, as Flink counts them."""
 
 from __future__ import annotations
 

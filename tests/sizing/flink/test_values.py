@@ -1,4 +1,4 @@
-"""Values as Flink reads them; the answers are those of flink-core 1.20.3 and 2.1.0."""
+"""Flink's value formats; the results are those of flink-core 1.20.3 and 2.1.0."""
 
 from __future__ import annotations
 

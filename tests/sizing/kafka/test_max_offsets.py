@@ -1,4 +1,4 @@
-"""How a limit is shared out over partitions."""
+"""Division of a limit among partitions."""
 
 from __future__ import annotations
 

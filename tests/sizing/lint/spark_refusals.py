@@ -1,6 +1,6 @@
-"""What Spark says to values of its settings, as JSON: ``python -m tests.sizing.lint.spark_refusals``.
+"""Spark's validation of values of its settings, as JSON: ``python -m tests.sizing.lint.spark_refusals``.
 
-A process of its own: PySpark changes how the errors of any JVM are read as soon as a session has been started in the same process.
+A separate process: once a session has been started, PySpark changes how errors of any JVM in the same process are read.
 """
 
 from __future__ import annotations
@@ -35,12 +35,12 @@ VALUES = (
     "NaN",
     "",
 )
-# Some of each kind: a thousand booleans are all alike.
+# A sample of each kind: a thousand booleans are all alike.
 OF_EACH_KIND = 25
 
 
 def refusals() -> dict[str, dict[str, str]]:
-    """Setting -> value -> what Spark says to it, for all the settings that it registers; without values beyond `OF_EACH_KIND`."""
+    """Setting -> value -> Spark's error, for all registered settings; without values beyond `OF_EACH_KIND`."""
     found: dict[str, dict[str, str]] = {}
     kinds: dict[str, int] = {}
     with spark_keys.registered() as entries:

@@ -1,4 +1,4 @@
-"""Rules on Kubernetes objects as they are written."""
+"""Rules on Kubernetes objects as written."""
 
 from __future__ import annotations
 

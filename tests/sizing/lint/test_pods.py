@@ -1,4 +1,4 @@
-"""Rules on where pods go."""
+"""Rules on pod scheduling."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The rules as a whole."""
+"""All rules together."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The file of Spark's settings is what the jars of the pinned Spark say, and what lint says of a value is what they do."""
+"""The file of Spark's settings agrees with the jars of the pinned Spark version, and so does lint's validation of values."""
 
 from __future__ import annotations
 

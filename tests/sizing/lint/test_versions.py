@@ -1,4 +1,4 @@
-"""Rules on versions, on days that are given."""
+"""Rules on versions, on fixed dates."""
 
 from __future__ import annotations
 

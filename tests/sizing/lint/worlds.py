@@ -1,4 +1,4 @@
-"""Small worlds to lint: a pool, some pods, a job."""
+"""Small subjects to lint: a pool, some pods, a job."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ ON_DEMAND, SPOT, BOTH = needs(CAPACITY, "In", "on-demand"), needs(CAPACITY, "In"
 
 
 def pool(name: str, *requirements: dict[str, Any], **spec: Any) -> LintedPool:
-    """A pool; `labels`, `taints` and `expireAfter` go to its template, what else is named to its spec."""
+    """A pool; `labels`, `taints` and `expireAfter` are set on its template, other fields on its spec."""
     node: dict[str, Any] = {"requirements": list(requirements), "taints": list(spec.pop("taints", ()))}
     if "expireAfter" in spec:
         node["expireAfter"] = spec.pop("expireAfter")

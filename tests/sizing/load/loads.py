@@ -10,7 +10,7 @@ from penstock.sizing.load.profile import Profile, ProfilePoint
 
 @st.composite
 def profiles(draw: st.DrawFn) -> Profile:
-    """Measured points, disturbed ones among them."""
+    """Measured points, including disturbed ones."""
     slots = sorted(draw(st.sets(st.integers(1, 2000), min_size=1, max_size=6)))
     rate = st.floats(1, 1e6)
     return Profile(points=tuple(ProfilePoint(slots=count, events_per_second=draw(rate)) for count in slots))
@@ -18,7 +18,7 @@ def profiles(draw: st.DrawFn) -> Profile:
 
 @st.composite
 def loads(draw: st.DrawFn, most_events_per_s: float = 1e8) -> Load:
-    """Loads with a throughput given or measured."""
+    """Loads with a given or a measured throughput."""
     given = draw(st.booleans())
     return Load(
         events_per_s=draw(st.floats(0.1, most_events_per_s)),

@@ -1,4 +1,4 @@
-"""What a plan sustains, and what the loss of nodes costs it."""
+"""The load that a plan sustains, and the effect of losing nodes."""
 
 from __future__ import annotations
 

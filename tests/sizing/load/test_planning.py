@@ -83,9 +83,9 @@ def test_state_on_the_heap_makes_the_heap_larger_and_a_join_has_four_stores() ->
         (("join",), ("join",), "memory"),
         (("join", "join"), (), "memory"),
         (("join", "other"), ("join", "other"), "rocksdb"),
-        # What the load counts is the spec's own word; the app's calls say more.
+        # The load's own count is taken from the spec; the calls in the app add to it.
         (("join",), ("join", "other"), "rocksdb"),
-        # Blocks in modules that the app imports are seen by nobody.
+        # Blocks in modules that the app imports are not detected.
         ((), (), "rocksdb"),
     ],
 )
@@ -221,7 +221,7 @@ def test_a_plan_meets_its_targets_or_says_which_it_does_not(load: Load, job: Job
     assert found.catch_up_s is not None
     assert found.catch_up_s <= load.catch_up_s * (1 + 1e-6)
     if job.trigger_s is not None and found.max_offsets_per_trigger is not None:
-        # A batch has one event at the least.
+        # A batch has at least one event.
         batch_s = (found.max_offsets_per_trigger - 1) / found.capacity_events_per_s + load.batch_overhead_s
         assert batch_s <= job.trigger_s * (1 + 1e-9)
 

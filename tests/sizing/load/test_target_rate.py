@@ -1,4 +1,4 @@
-"""The target rate, and how long a backlog takes."""
+"""The target rate, and the time to drain a backlog."""
 
 from __future__ import annotations
 

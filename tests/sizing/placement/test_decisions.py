@@ -1,6 +1,6 @@
 """Decisions of the real Karpenter code.
 
-``decisions.json.gz``: 40 given ones and 176 recorded for this project on 2026-11-21, all of karpenter v1.14.1 with its AWS provider of
+``decisions.json.gz``: 40 given decisions and 176 recorded for this project on 2026-11-21, all of karpenter v1.14.1 with its AWS provider
 v1.14.1, run offline on the shipped catalog: us-east-1a, b and c, AL2023, all pods in one batch.
 """
 
@@ -30,7 +30,7 @@ def recorded() -> list[dict[str, Any]]:
 
 
 def claims(decision: dict[str, Any]) -> list[str]:
-    """The claims as a multiset that can be compared and read."""
+    """The claims as a readable, comparable multiset."""
     return sorted(json.dumps(claim, sort_keys=True) for claim in decision["node_claims"])
 
 

@@ -1,6 +1,6 @@
 """Go's sort.Slice.
 
-``go_sort.json.gz`` has 120 lists of keys with few different values, up to 600 long, and the order in which Go 1.26.8 left them.
+``go_sort.json.gz`` contains 120 lists of keys with few distinct values, up to 600 long, and their order after Go 1.26.8 sorted them.
 """
 
 from __future__ import annotations

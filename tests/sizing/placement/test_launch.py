@@ -1,4 +1,4 @@
-"""What is sent to EC2."""
+"""Requests to EC2."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ def test_with_min_values_nothing_drops_out() -> None:
 def test_spot_dearer_than_the_cheapest_on_demand_offering_drops_out() -> None:
     sizes = needs(TYPE, "In", "m6i.large", "m6i.xlarge", "m6i.2xlarge", "m6i.4xlarge")
     claim = decide([pool("p", sizes, BOTH)], [pods("g", 1, cpu="100m")]).node_claims[0]
-    # 0.096 USD buys the smallest on demand; at 40 % of it 2xlarge is 0.1536 on spot.
+    # 0.096 USD is the price of the smallest type on demand; at 40 % 2xlarge is 0.1536 on spot.
     assert len(claim.instance_types) == 4
     assert claim.launch.instance_types == ("m6i.large", "m6i.xlarge")
 

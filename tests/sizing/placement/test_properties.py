@@ -1,4 +1,4 @@
-"""What holds for any scenario."""
+"""Properties of any scenario."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a scenario may say, and how what is wrong with it is told."""
+"""Validation of scenarios, and the errors of invalid ones."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The rules of Karpenter's scheduling, each by itself."""
+"""The rules of Karpenter's scheduling, one at a time."""
 
 from __future__ import annotations
 

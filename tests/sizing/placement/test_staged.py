@@ -1,4 +1,4 @@
-"""Pods that arrive one after another."""
+"""Pods that arrive over time."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ def test_a_node_on_its_way_takes_further_pods_within_the_room_of_its_type() -> N
     decision = decide_staged(
         [pool("p", needs(FAMILY, "In", "m6i"))], [group("g", cpu="1")], arrivals=[arrival(0, "g", 3), arrival(5, "g", 1)]
     )
-    # The first claim may be any size; what comes is the cheapest, an xlarge with 3.92 cores: a fourth pod of one core has no room on it.
+    # The first claim allows any size; the cheapest is launched, an xlarge with 3.92 cores, which has no room for a fourth pod of one core.
     assert [(claim.at_s, claim.cheapest_type, claim.pods) for claim in decision.node_claims] == [
         (1, "m6i.xlarge", {"g": 3}),
         (6, "m6i.large", {"g": 1}),

@@ -1,4 +1,6 @@
-"""What a cluster does not carry: each code with what binds, and the nearest that is feasible: it is, and one more is not."""
+"""Plans that a cluster does not carry: each code with its binding constraint and the nearest feasible value, where one more is
+infeasible.
+"""
 
 from __future__ import annotations
 

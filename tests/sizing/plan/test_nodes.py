@@ -1,4 +1,4 @@
-"""The nodes of a plan: both orders, when the pods come, and what a node is shown with."""
+"""The nodes of a plan: both orders, the arrival of pods, and the details of a node."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ def test_the_example_of_a_node_has_room_for_its_pods_beside_the_daemon_sets() ->
 def test_the_driver_comes_first_and_executors_in_sparks_batches() -> None:
     made = plan(targets(50, 1), PRODUCTION)
     groups = pod_groups(made.pods, made.spark_conf, PRODUCTION)
-    # Karpenter waits a second for further pods before it makes the driver's node.
+    # Karpenter waits a second for further pods before it creates the driver's node.
     begin = 1.0 + 60.0 + DRIVER_START_S
     found = [(one.at_s, one.group, one.count) for one in arrivals(groups, {}, 60.0)]
     assert found == [(0.0, DRIVER, 1), (begin, EXECUTOR, 20), (begin + 1, EXECUTOR, 20), (begin + 2, EXECUTOR, 10)]
@@ -97,20 +97,20 @@ def test_spot_prices_of_the_catalog_are_taken_where_it_has_some() -> None:
     made = plan(targets(), PRODUCTION.model_copy(update={"catalog": priced}))
     assert made.nodes is not None
     (executors,) = [group for group in made.nodes.one_batch.groups if group.node_pool == "executors"]
-    # The others are dearer than the cheapest on-demand machine, so they are not asked for.
+    # The others cost more than the cheapest on-demand machine, so they are not requested.
     assert (executors.capacity_type, executors.launch_types) == ("spot", ("r5.2xlarge",))
     assert made.cost is not None
     assert made.cost.lines[1].basis == "listed"
 
 
 def of_few_executors(wanted: Targets) -> Targets:
-    """At most some hundred executors, so that each example is placed at once."""
+    """At most a few hundred executors, so that each example is placed quickly."""
     assert wanted.parallelism is not None
     return wanted.model_copy(update={"parallelism": Parallelism(value=min(wanted.parallelism.value, 300))})
 
 
 def check(made: Plan) -> None:
-    """What holds for every plan in a cluster."""
+    """Properties of every plan in a cluster."""
     assert made.nodes is not None
     for order in (made.nodes.one_batch, made.nodes.staged):
         assert placed(order) == {DRIVER: 1, EXECUTOR: made.totals.executors}

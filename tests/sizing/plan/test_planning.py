@@ -28,7 +28,7 @@ def codes(error: pytest.ExceptionInfo[PenstockError]) -> list[str]:
 
 
 def pods_of(planned: Plan, mode: str) -> tuple[int, int]:
-    """Memory of the executor's and the driver's pod as Spark makes them of the plan's own sparkConf."""
+    """Memory of the executor's and the driver's pod as Spark computes it from the plan's own sparkConf."""
     settings, faults = read_settings({**planned.spark_conf, "spark.submit.deployMode": mode})
     assert not faults
     assert settings.executor.heap_mib is not None

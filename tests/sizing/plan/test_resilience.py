@@ -1,4 +1,4 @@
-"""What the loss of spot nodes does to a plan."""
+"""The effect of losing spot nodes on a plan."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""All the jobs of an environment together."""
+"""All jobs of an environment together."""
 
 from __future__ import annotations
 
@@ -139,7 +139,7 @@ def test_the_quota_of_brokers_holds_for_all_the_jobs_together() -> None:
     tight = with_kafka(broker_type="kafka.m7g.large").model_copy(update={"quotas": with_quotas(msk_brokers=3).quotas})
     assert free.kafka.cluster.brokers > 3
     assert [one.code for one in plan_together(jobs, tight).violations] == ["SIZ-011"]
-    # Where no type is fixed, one of which fewer brokers suffice is taken.
+    # If no type is fixed, one that needs fewer brokers is chosen.
     assert plan_together(jobs, with_quotas(msk_brokers=3)).feasible
 
 

@@ -1,4 +1,4 @@
-"""What of AWS a plan uses, and what its bill says that it leaves out."""
+"""The AWS usage of a plan, and the exclusions of its bill."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""State stores, their memory, and what checkpoints write."""
+"""State stores, their memory, and checkpoint traffic."""
 
 from __future__ import annotations
 
