@@ -57,11 +57,11 @@ def test_every_field_has_its_place() -> None:
     assert document.place(("a", "b", 0)).column == 7
 
 
-def test_a_field_that_is_not_there_has_the_place_of_what_is_around_it() -> None:
+def test_a_missing_field_has_the_place_of_its_closest_parent() -> None:
     assert str(parse_text("x: 1\na:\n  b: 1\n", "job.yaml").place(("a", "missing", "deep"))) == "job.yaml:2"
 
 
-def test_a_key_that_stands_twice_is_found_with_both_lines() -> None:
+def test_a_duplicate_key_is_reported_with_both_lines() -> None:
     fault = only_fault("a: 1\nb: 2\na: 3\n")
     assert (fault.code, fault.at and fault.at.line) == ("SPEC-003", 3)
     assert "line 1" in fault.need
@@ -85,7 +85,7 @@ def test_all_the_keys_that_stand_twice_come_at_once() -> None:
         ("%YAML 3.0\n---\na: 1\n", 1),
     ],
 )
-def test_broken_yaml_is_found_with_its_line(text: str, line: int) -> None:
+def test_invalid_yaml_is_reported_with_its_line(text: str, line: int) -> None:
     fault = only_fault(text)
     assert (fault.code, fault.at and fault.at.line) == ("SPEC-002", line)
     assert fault.need
@@ -131,19 +131,19 @@ def test_an_alias_is_fine_where_it_saves_typing() -> None:
     assert parse_text("a: &x {b: 1}\nc: *x\n", "job.yaml").data == {"a": {"b": 1}, "c": {"b": 1}}
 
 
-def test_a_file_that_is_not_there_is_named(tmp_path: Path) -> None:
+def test_a_missing_file_is_reported_by_name(tmp_path: Path) -> None:
     with pytest.raises(PenstockError) as error:
         read(tmp_path / "none.yaml")
     assert (error.value.code, error.value.at and error.value.at.file) == ("SPEC-001", str(tmp_path / "none.yaml"))
 
 
-def test_a_folder_is_no_document(tmp_path: Path) -> None:
+def test_a_folder_is_not_a_document(tmp_path: Path) -> None:
     with pytest.raises(PenstockError) as error:
         read(tmp_path)
     assert (error.value.code, error.value.given) == ("SPEC-001", "a directory")
 
 
-def test_bytes_that_are_no_utf_8_are_found_with_their_line(tmp_path: Path) -> None:
+def test_bytes_that_are_not_utf_8_are_reported_with_their_line(tmp_path: Path) -> None:
     path = tmp_path / "job.yaml"
     path.write_bytes(b"a: 1\nb: \xff\n")
     with pytest.raises(PenstockError) as error:
@@ -184,7 +184,7 @@ def test_a_missing_field_has_the_line_of_what_it_is_missing_from() -> None:
         ("conf: {a: [1]}", "a string, an integer or true or false", "see the JSON Schema"),
     ],
 )
-def test_a_wrong_value_says_what_is_needed(value: str, need: str, fix: str) -> None:
+def test_an_invalid_value_is_reported_with_what_is_needed(value: str, need: str, fix: str) -> None:
     fault = only_fault(f"name: a\n{value}\n", Whole)
     assert (fault.code, fault.need, fault.fix) == ("SPEC-006", need, fix)
 

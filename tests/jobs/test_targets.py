@@ -37,7 +37,7 @@ def targets_of(folder: Path, app: str = "", more: str = "", spec: str = SPEC) ->
     return targets(load(path))
 
 
-def test_a_parallelism_in_the_code_wins_and_the_plan_says_so(tmp_path: Path) -> None:
+def test_a_parallelism_in_the_code_wins_and_the_plan_has_a_note(tmp_path: Path) -> None:
     planned = plan(targets_of(tmp_path, "x = 1\nPARALLELISM = 91\nOPERATORS = 3\n"))
     assert (planned.parallelism.value, planned.parallelism.source) == (91, "code")
     assert (planned.totals.executors, planned.totals.subtasks) == (7, 273)
@@ -78,7 +78,7 @@ def test_a_stage_that_is_not_given_has_the_parallelism(tmp_path: Path) -> None:
     assert any(note.startswith(message) for note in planned.notes)
 
 
-def test_a_setting_that_contradicts_a_stage_is_refused(tmp_path: Path) -> None:
+def test_a_setting_that_contradicts_a_stage_is_rejected(tmp_path: Path) -> None:
     more = "  stages: {source: 4, stateful: 3}\n  sparkConf: {spark.sql.shuffle.partitions: 4}\n"
     spec = SPEC.replace("{kafka: {topic: a}", "{kafka: {topic: a, minPartitions: 5}")
     with pytest.raises(PenstockError) as raised:
@@ -106,7 +106,7 @@ def test_settings_become_the_text_that_spark_reads(tmp_path: Path) -> None:
     assert targets_of(tmp_path, more=more).spark_conf == {"spark.a": "true", "spark.b": "1", "spark.c": "0.5", "spark.d": "x"}
 
 
-def test_cores_of_the_driver_that_nobody_gave_may_come_from_a_setting(tmp_path: Path) -> None:
+def test_cores_of_the_driver_that_are_not_set_may_come_from_a_setting(tmp_path: Path) -> None:
     more = '  driver: {memory: 2g}\n  sparkConf: {spark.kubernetes.driver.request.cores: "2"}\n'
     assert plan(targets_of(tmp_path, more=more)).pods.driver.request_cpu_millicores == 2000
 
@@ -126,12 +126,12 @@ def test_what_sizing_finds_wrong_has_the_line_of_the_spec(tmp_path: Path, more: 
     assert (result.code, result.path, str(result.at)) == (code, path, f"{tmp_path / 'spec.yaml'}:{line}")
 
 
-def test_what_can_not_be_met_has_the_line_of_the_spec(tmp_path: Path) -> None:
+def test_an_unmet_target_has_the_line_of_the_spec(tmp_path: Path) -> None:
     (violation,) = plan(targets_of(tmp_path, spec=SPEC.replace("memory: 16g", "memory: 512m"))).violations
     assert (violation.code, violation.line, violation.path, violation.given) == ("SIZ-004", 7, "spec.executor.memory", '"512m"')
 
 
-def test_an_app_that_is_not_there_has_the_line_of_the_spec(tmp_path: Path) -> None:
+def test_a_missing_app_is_reported_with_the_line_of_the_spec(tmp_path: Path) -> None:
     with pytest.raises(PenstockError) as error:
         targets_of(tmp_path, spec=SPEC.replace("app: app", "app: ap"))
     assert (error.value.code, str(error.value.at), error.value.given) == ("SPEC-009", f"{tmp_path / 'spec.yaml'}:5", '"ap"')

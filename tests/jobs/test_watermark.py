@@ -75,7 +75,7 @@ def test_an_idle_input_does_not_hold_back_the_other() -> None:
     assert state.advance(times, {"a": _one(70), "b": _one(None, rows=0)}, now_ms=10).current_ms == 70
 
 
-def test_the_watermark_stands_while_all_is_idle() -> None:
+def test_the_watermark_does_not_advance_while_all_inputs_are_idle() -> None:
     times = {"a": InputTime(bound_ms=0, idleness_ms=10)}
     state = Watermarks().advance(times, {"a": _one(5)}, now_ms=0)
     assert state.advance(times, {"a": _one(None, rows=0)}, now_ms=99).current_ms == 5
@@ -102,7 +102,7 @@ def test_of_two_inputs_the_state_is_kept_for_the_one_that_may_be_later() -> None
     assert [is_late(95, state, time.lateness_ms) for time in times.values()] == [False, True]
 
 
-def test_more_lateness_after_a_restart_brings_back_no_state_that_is_gone() -> None:
+def test_more_lateness_after_a_restart_does_not_restore_cleared_state() -> None:
     state = Watermarks().advance({"e": TEN_S}, {"e": _one(100_000)}, now_ms=0)
     more = state.advance({"e": InputTime(bound_ms=10_000, lateness_ms=60_000)}, {"e": _one(101_000)}, now_ms=1)
     assert (more.current_ms, more.engine_ms) == (91_000, 90_000)
@@ -148,7 +148,7 @@ def test_a_record_of_a_version_that_knew_one_topic_a_source_goes_on() -> None:
     assert after.partitions == {"e": {"my-topic-0": Partition(greatest_ms=100_000, active_ms=7)}}
 
 
-def test_a_partition_that_is_gone_holds_nothing_back() -> None:
+def test_a_deleted_partition_does_not_hold_back_the_watermark() -> None:
     two = {"e": {"t-0": Seen(rows=1, greatest_ms=5), "u-0": Seen(rows=1, greatest_ms=90)}}
     state = Watermarks().advance({"e": InputTime(bound_ms=0)}, two, now_ms=0)
     assert state.current_ms == 5

@@ -9,5 +9,5 @@ from tests.jobs.spark.test_restarts import POINTS, hold_it_is_there_once
 
 
 @pytest.mark.parametrize("point", POINTS)
-def test_a_micro_batch_cut_off_at_a_point_is_there_once_after_the_restart(surroundings: Surroundings, point: str) -> None:
+def test_a_micro_batch_interrupted_at_any_point_is_written_once_after_the_restart(surroundings: Surroundings, point: str) -> None:
     hold_it_is_there_once(surroundings, point)

@@ -29,7 +29,7 @@ async def _asked(url: str, *calls: tuple[float, str]) -> list[Mapping[str, Any] 
     return asked
 
 
-def test_an_answer_a_refusal_and_a_service_that_is_busy_are_told_apart(tmp_path: Path) -> None:
+def test_an_answer_a_rejection_and_a_busy_service_are_distinguished(tmp_path: Path) -> None:
     busy = next(key for key in map(str, range(10_000)) if zlib.crc32(key.encode()) % BUSY_IN == 1)
     with HttpEndpoint(tmp_path / "service", "penstock.jobs.local.user_credit:credit_service") as endpoint:
         answered, refused, failed, again = asyncio.run(_asked(endpoint.url, (1.5, "a"), (90.1, "b"), (1.5, busy), (1.5, busy)))

@@ -71,14 +71,14 @@ def test_a_secret_may_be_the_whole_url(keep: Keep) -> None:
         (BANK, b"hidden", "a text"),
     ],
 )
-def test_a_secret_that_does_not_fit_is_told_without_what_is_in_it(url: str | None, secret: object, need: str, keep: Keep) -> None:
+def test_an_invalid_secret_is_reported_without_its_content(url: str | None, secret: object, need: str, keep: Keep) -> None:
     with pytest.raises(SecretUnusable) as raised:
         with_credentials({} if url is None else {"bank": url}, {"bank": keep(secret)})
     assert need in raised.value.need
     assert "hidden" not in raised.value.render() and "just-a-password" not in raised.value.render()
 
 
-def test_a_secret_that_is_not_there_is_told_with_its_arn(keep: Keep) -> None:
+def test_a_missing_secret_is_reported_with_its_arn(keep: Keep) -> None:
     arn = "arn:aws:secretsmanager:us-east-1:123456789012:secret:gone-AbCdEf"
     with pytest.raises(SecretUnusable, match="ResourceNotFoundException") as raised:
         with_credentials({"bank": BANK}, {"bank": arn})

@@ -11,7 +11,7 @@ def _text(**topics: dict[str, int]) -> str:
     return json.dumps(topics)
 
 
-def test_a_job_is_behind_by_what_lies_between_its_end_and_the_topics_over_all_partitions() -> None:
+def test_the_lag_of_a_job_is_summed_over_all_partitions() -> None:
     assert lag([(_text(a={"0": 5, "1": 7}), _text(a={"0": 15, "1": 7}))]) == {"a": 10}
 
 
@@ -20,7 +20,7 @@ def test_each_topic_has_a_lag_of_its_own() -> None:
 
 
 @pytest.mark.parametrize("latest", [None, "", "null", "None", "7"])
-def test_a_source_whose_topics_ends_are_not_told_is_left_out(latest: str | None) -> None:
+def test_a_source_without_end_offsets_is_ignored(latest: str | None) -> None:
     assert lag([(_text(a={"0": 5}), latest)]) == {}
 
 

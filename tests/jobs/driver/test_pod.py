@@ -20,7 +20,7 @@ def test_a_driver_in_a_pod_tells_spark_which(monkeypatch: pytest.MonkeyPatch) ->
     assert pod_conf() == {"spark.kubernetes.driver.pod.name": "user-credit-driver-0"}
 
 
-def test_outside_of_a_pod_there_is_nothing_to_tell(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_outside_of_a_pod_nothing_is_reported(monkeypatch: pytest.MonkeyPatch) -> None:
     for variable in (POD_NAME_VARIABLE, READY_FILE_VARIABLE):
         monkeypatch.delenv(variable, raising=False)
     assert pod_conf() == {}
@@ -41,7 +41,7 @@ def test_a_driver_whose_query_fails_is_not_ready_any_more(ready: Path) -> None:
     assert not ready.exists()
 
 
-def test_what_a_killed_driver_has_left_is_taken_away(ready: Path) -> None:
+def test_what_a_killed_driver_has_left_is_deleted(ready: Path) -> None:
     ready.touch()
     forget_ready()
     assert not ready.exists()

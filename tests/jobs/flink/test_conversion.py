@@ -129,7 +129,7 @@ def test_kubernetes_resources_come_before_the_operators_own() -> None:
 
 
 @pytest.mark.parametrize("path", DEPLOYMENTS, ids=lambda path: path.stem)
-def test_the_spec_loads_and_is_what_the_conversion_says(path: Path, tmp_path: Path) -> None:
+def test_the_spec_loads_and_equals_the_result_of_the_conversion(path: Path, tmp_path: Path) -> None:
     made = convert(path)
     written = tmp_path / "spec.yaml"
     written.write_text(made.text, encoding="utf-8")
@@ -189,18 +189,18 @@ def test_a_process_by_flinks_own_key_has_the_line_of_that_key() -> None:
     assert (fault.code, str(fault.at), fault.given) == ("SIZ-057", "flink.yaml:8", '"500m"')
 
 
-def test_several_documents_in_one_file_are_refused_with_a_line() -> None:
+def test_several_documents_in_one_file_are_rejected_with_a_line() -> None:
     assert faults(f"{PLAIN}---\n{PLAIN}")[0][:2] == ("SPEC-002", 11)
 
 
-def test_a_deployment_without_memory_is_told_where_to_give_it() -> None:
+def test_the_error_of_a_deployment_without_memory_names_the_field_to_set() -> None:
     fault = only_fault(PLAIN.replace("taskManager: {resource: {memory: 4g, cpu: 2}}", "taskManager: {resource: {cpu: 2}}"))
     assert (fault.code, fault.path) == ("SIZ-056", "spec.taskManager.resource.memory")
     assert fault.at
     assert fault.at.line == 9
 
 
-def test_a_parallelism_by_default_alone_is_refused_as_by_the_operator() -> None:
+def test_a_parallelism_by_default_only_is_rejected_as_by_the_operator() -> None:
     text = PLAIN.replace("parallelism: 8, ", "").replace('Slots: "4"', 'Slots: "4"\n    parallelism.default: "6"')
     fault = only_fault(text)
     assert (fault.code, fault.fix) == ("SPEC-005", "parallelism: 6")
@@ -234,7 +234,7 @@ def test_the_autoscalers_overrides_come_before_the_jobs_parallelism() -> None:
         ("  flinkVersion: v1_20\n", "", "SPEC-005", 4),
     ],
 )
-def test_what_is_refused_has_a_code_and_a_line(replace: str, by: str, code: str, line: int) -> None:
+def test_a_rejection_has_a_code_and_a_line(replace: str, by: str, code: str, line: int) -> None:
     assert replace in PLAIN
     fault = only_fault(PLAIN.replace(replace, by))
     assert (fault.code, fault.at.line if fault.at else None) == (code, line)
@@ -299,7 +299,7 @@ SCALARS = st.one_of(
     ),
     change=st.sampled_from(["replace", "remove", "rename"]),
 )
-def test_a_mutated_deployment_is_converted_or_refused_with_lines(source: Path, seed: int, value: Any, change: str) -> None:
+def test_a_mutated_deployment_is_converted_or_rejected_with_lines(source: Path, seed: int, value: Any, change: str) -> None:
     document = copy.deepcopy(yaml.safe_load(source.read_text()))
     *above, last = random.Random(seed).choice(_paths(document)[1:])
     holder = document

@@ -73,7 +73,7 @@ def test_iam_is_signed_by_msks_own_library_in_java_and_by_its_token_signer_here(
     assert until_s > time.time()
 
 
-def test_the_classes_that_spark_is_told_are_in_a_jar_of_the_pom() -> None:
+def test_the_classes_in_sparks_settings_are_in_a_jar_of_the_pom() -> None:
     pom = (locks.folder() / "spark-jars.pom.xml").read_text()
     assert "<artifactId>aws-msk-iam-auth</artifactId>" in pom
 
@@ -103,7 +103,7 @@ def test_the_signature_is_that_of_the_secret_and_of_no_other(somebody: None) -> 
     assert result != signature(url, f"{SECRET}!")
 
 
-def test_without_credentials_it_is_told_before_a_client_waits(nobody: None) -> None:
+def test_missing_credentials_are_reported_before_a_client_waits(nobody: None) -> None:
     with pytest.raises(NoKafkaCredentials) as raised:
         client_settings(KafkaAccess("b:9098", "iam", REGION))
     error = raised.value
@@ -118,13 +118,13 @@ def test_half_of_the_credentials_are_none(nobody: None, monkeypatch: pytest.Monk
     assert "AWS_SECRET_ACCESS_KEY" in raised.value.given
 
 
-def test_a_driver_is_told_by_its_configuration(tmp_path: Path) -> None:
+def test_a_driver_is_configured_by_its_configuration_file(tmp_path: Path) -> None:
     written = RuntimeConfiguration.model_validate({**CONFIGURATION, "brokers": "b:9098", "kafkaSecurity": "iam", "region": REGION})
     written.write(tmp_path / "configuration.json")
     assert RuntimeConfiguration.read(tmp_path / "configuration.json").kafka == KafkaAccess("b:9098", "iam", REGION)
     assert RuntimeConfiguration.model_validate({**CONFIGURATION, "brokers": "b:1"}).kafka == KafkaAccess("b:1")
 
 
-def test_iam_without_a_region_is_no_configuration() -> None:
+def test_iam_without_a_region_is_an_invalid_configuration() -> None:
     with pytest.raises(ValidationError, match="a region"):
         RuntimeConfiguration.model_validate({**CONFIGURATION, "brokers": "b:9098", "kafkaSecurity": "iam"})

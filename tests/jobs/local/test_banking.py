@@ -35,7 +35,7 @@ def test_a_transaction_that_comes_again_within_ten_minutes_counts_once_and_a_lat
     assert (expected.rows, expected.quarantined, expected.late) == (3, 0, 0)
 
 
-def test_what_is_no_debit_goes_to_the_credits_and_what_is_no_amount_nowhere() -> None:
+def test_a_type_other_than_debit_goes_to_the_credits_and_an_invalid_amount_nowhere() -> None:
     expected = split.expect(read(transactions=[_paid("T1", "0:00", kind="Credit"), _paid("T2", "0:01", amount="n/a")]))
     assert (expected.rows, expected.quarantined) == (1, 1)
     assert [row["transaction_id"] for row in rows(expected.sinks["credits"])] == ["T1"]
@@ -64,7 +64,7 @@ def test_the_risk_is_by_the_share_of_the_limit(amount: str, risk: str) -> None:
         assert [row["risk"] for row in rows(expected.exact)] == [risk]
 
 
-def test_only_open_accounts_of_customers_that_are_there_have_holders() -> None:
+def test_only_open_accounts_of_existing_customers_have_holders() -> None:
     customers = [_customer("0:00"), _customer("5:00", "business"), _customer("0:00", name="C01"), gone("C01", "9:00")]
     accounts = [_account("1:00"), _account("1:00", name="A2"), gone("A2", "2:00"), _account("1:00", "C01", name="A3")]
     moved = [_account("1:00", "C01", name="A4"), _account("3:00", name="A4")]
@@ -87,7 +87,7 @@ def test_totals_grow_by_ten_minutes_until_the_hour_is_over() -> None:
     assert [(row["transactions"], row["total"]) for row in second] == [(1, "7.00")] * 6
 
 
-def test_both_sides_of_a_transfer_meet_within_five_minutes_and_are_told_alone_beyond() -> None:
+def test_both_sides_of_a_transfer_match_within_five_minutes_and_are_emitted_separately_beyond() -> None:
     def side(name: str, reference: str, time: str, amount: str = "1.00") -> Recorded:
         return said(reference, time, reference=reference, **{f"{name}_id": f"{name[0]}{reference}"}, amount=amount)
 

@@ -29,14 +29,14 @@ def _events(fed: list[Record]) -> list[dict[str, Any]]:
     return events
 
 
-def test_each_departure_is_told_of_once_and_some_are_cut_short_before(fed: list[Record]) -> None:
+def test_each_departure_is_reported_once_and_some_are_truncated_before(fed: list[Record]) -> None:
     events = [event for event in _events(fed) if event["id"] >= 0]
     assert len(events) == len({event["id"] for event in events}) == 27_004
     assert 10 < len(fed) - PARTITIONS - len(events) < 60
     assert all(list(event) == FIELDS for event in events)
 
 
-def test_a_plane_is_told_of_when_it_leaves_and_a_cancelled_departure_at_its_time(fed: list[Record]) -> None:
+def test_a_departure_is_reported_when_the_plane_leaves_and_a_cancelled_one_at_its_time(fed: list[Record]) -> None:
     events = {event["id"]: event for event in _events(fed)}
     # The first line of the file: 515 in New York, 2 minutes late. Its longest delay: 1,301 minutes.
     assert (events[0]["scheduled_at"], events[0]["dep_delay"], events[0]["told_at"]) == ("2013-01-01T10:15:00Z", 2, "2013-01-01T10:17:00Z")

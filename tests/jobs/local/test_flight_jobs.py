@@ -91,7 +91,7 @@ def _event(number: int, at: str, delay: int | None, tailnum: str | None = "N1") 
     return {"id": number, "told_at": f"2013-01-{at}:00Z", "dep_delay": delay, "tailnum": tailnum}
 
 
-def test_a_chain_of_delays_ends_on_time_or_in_silence_and_is_told_where_it_is_the_longest_so_far() -> None:
+def test_a_chain_of_delays_ends_on_time_or_when_idle_and_is_emitted_if_it_is_the_longest_so_far() -> None:
     events = [
         _event(1, "01T10:00", 15),
         _event(2, "01T14:00", 20),

@@ -67,7 +67,7 @@ def _number(text: str) -> float | None:
     return None if text == "NA" else float(text)
 
 
-def test_each_departure_is_fed_once_and_as_it_stands_in_its_line_of_the_file(departures: list[Record]) -> None:
+def test_each_departure_is_fed_once_with_the_values_of_its_line_in_the_file(departures: list[Record]) -> None:
     bodies = [_body(record) for record in departures if not record.flush]
     by_id = {body["id"]: body for body in bodies}
     assert len(bodies) == len(by_id) == DEPARTURES

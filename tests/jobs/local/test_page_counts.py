@@ -36,7 +36,7 @@ def test_each_visit_counts_once_and_the_late_not_at_all() -> None:
     assert (expected.rows, expected.late, expected.quarantined) == (4, 1, 1)
 
 
-def test_some_visits_are_told_twice_and_every_partition_is_flushed() -> None:
+def test_some_visits_are_sent_twice_and_every_partition_is_flushed() -> None:
     records = list(visits(4))
     assert sum(record.flush for record in records) == 4
     assert 15_100 < len(records) < 16_500

@@ -48,7 +48,7 @@ def _verdict(judged: Judged) -> tuple[str, str]:
     return (judged.record.value or b"").decode(), action
 
 
-def test_late_is_strictly_older_than_the_watermark_in_force_when_the_batch_began() -> None:
+def test_late_is_strictly_older_than_the_current_watermark_when_the_batch_began() -> None:
     recording = _recording([{"t": [(0, "100"), (0, "85")]}, {"t": [(0, "89"), (0, "200"), (0, "90")]}], {"t": 1}, watermarks_ms={1: 89})
     assert [_verdict(event) for event in judge(recording, {"t": _clock()})] == [
         # 85 is older than 100 - 10, but nothing was in force when its micro-batch began.
@@ -108,14 +108,14 @@ def test_a_partition_that_comes_back_counts_again_but_carries_nothing_back() -> 
     assert [_verdict(event)[1] for event in judge(recording, {"t": _clock(IDLENESS_MS)})][3:] == ["in time", "in time", "late", "in time"]
 
 
-def test_the_watermark_stands_while_all_is_idle() -> None:
+def test_the_watermark_does_not_advance_while_all_inputs_are_idle() -> None:
     batches: list[Mapping[str, Sequence[tuple[int, str]]]] = [{"t": [(0, "100")]}, {}, {"t": [(0, "89")]}]
     recording = _recording(batches, {"t": 1}, [0, IDLENESS_MS, IDLENESS_MS], watermarks_ms={1: 89, 2: 89})
     assert [_verdict(event)[1] for event in judge(recording, {"t": _clock(IDLENESS_MS)})] == ["in time", "late"]
 
 
 @pytest.mark.parametrize("logged_ms", [0, 88, 90])
-def test_another_watermark_in_the_engines_log_than_the_input_gives_is_no_silent_matter(logged_ms: int) -> None:
+def test_a_watermark_in_the_engines_log_that_differs_from_the_input_is_reported(logged_ms: int) -> None:
     recording = _recording([{"t": [(0, "100")]}, {"t": [(0, "95")]}], {"t": 1}, watermarks_ms={1: logged_ms})
     with pytest.raises(AssertionError, match=f"batch 1: {logged_ms} in the offset log, 90 - 1 from its input"):
         list(judge(recording, {"t": _clock()}))

@@ -71,7 +71,7 @@ def test_each_partition_ends_with_the_only_flush_event_that_it_has(fed: dict[str
 
 
 @pytest.mark.parametrize("topic", TOPICS)
-def test_what_goes_wrong_in_a_day_is_there(fed: dict[str, list[Record]], topic: str) -> None:
+def test_all_faults_of_a_day_are_in_the_traffic(fed: dict[str, list[Record]], topic: str) -> None:
     records = [record for record in fed[topic] if not record.flush]
     assert all(copies <= 3 for copies in Counter(record.value for record in records if record.value).values())
     duplicates = len(records) - len({(record.value, record.key) for record in records})
@@ -196,7 +196,7 @@ def test_the_credit_service_answers_the_same_to_the_same_request() -> None:
     assert user_credit.credit_service("GET", "/", {}, b"")[0] == 404
 
 
-def test_the_credit_service_is_busy_once_for_some_pairs_and_never_there_for_others() -> None:
+def test_the_credit_service_is_busy_once_for_some_pairs_and_never_available_for_others() -> None:
     answers: Counter[tuple[int, ...]] = Counter()
     for number in range(4_000):
         answers[tuple(_asked(f"busy-{number}", amount=1.0, credit_limit=9.0)[0] for _ in range(3))] += 1

@@ -12,7 +12,7 @@ def test_a_tumbling_window_has_its_start_and_not_its_end(time_ms: int, window: t
     assert list(windows.tumbling(time_ms, 10)) == [window]
 
 
-def test_a_time_lies_in_every_sliding_window_that_reaches_over_it() -> None:
+def test_a_time_is_in_every_sliding_window_that_covers_it() -> None:
     assert list(windows.sliding(25, 20, 10)) == [(20, 40), (10, 30)]
     assert list(windows.sliding(30, 20, 10)) == [(30, 50), (20, 40)]
 

@@ -31,7 +31,7 @@ REDIS = {"connection": "cache", "key": ["id"]}
         {"kafka": {"topic": "t", "key": ["id"], "deletes": True}},
     ],
 )
-def test_rows_without_event_time_are_refused_where_the_newest_of_a_key_is_kept(sink: dict[str, Any]) -> None:
+def test_rows_without_event_time_are_rejected_where_the_newest_of_a_key_is_kept(sink: dict[str, Any]) -> None:
     with pytest.raises(BadDeclaration, match="JOB-004") as raised:
         refuse_unordered(UNTIMED, SINK.validate_python(sink), "here")
     assert raised.value.path == "here" and "kind: ingestion" in raised.value.fix
@@ -46,7 +46,7 @@ def test_other_sinks_take_rows_without_event_time(sink: dict[str, Any]) -> None:
     refuse_unordered(UNTIMED, SINK.validate_python(sink), "here")
 
 
-def test_the_app_is_told_when_it_declares_its_output() -> None:
+def test_the_error_is_raised_when_the_app_declares_its_output() -> None:
     job = Job(load(ROOT / "jobs/specs/banking_holders.yaml").job, cast(Any, None), KafkaAccess("b:1"), {})
     with pytest.raises(BadDeclaration) as raised:
         job.write(UNTIMED, "out")

@@ -24,7 +24,7 @@ def test_a_part_is_due_by_its_size_its_age_or_the_time_since_it_got_rows() -> No
     assert _part(touched_ms=290_000).due(ROLL, 300_000)
 
 
-def test_chunks_go_to_the_open_part_of_their_directory_and_make_one_where_there_is_none() -> None:
+def test_chunks_go_to_the_open_part_of_their_directory_or_open_one() -> None:
     parts = extended([_part("a"), _part("b")], [("a", _chunk("1")), ("c", _chunk("2"))], ROLL, "json", 70, 90)
     assert [(part.directory, [chunk.name for chunk in part.chunks], part.opened_ms, part.touched_ms) for part in parts] == [
         ("a", ["old", "1"], 0, 90),

@@ -18,7 +18,7 @@ from tests.jobs.spark.running import Surroundings
 SCHEMA = "user STRING, n INT"
 
 
-def test_each_row_has_its_answer_or_goes_aside_with_the_reason(surroundings: Surroundings) -> None:
+def test_each_row_has_its_answer_or_goes_to_a_side_output_with_the_reason(surroundings: Surroundings) -> None:
     notes = str(surroundings.folder / "notes")
     rows = [
         *(row("1", user="a", n=1), row("2", user="flaky", n=2), row("3", user="down", n=3), row(None, user="bad", n=0)),
@@ -95,7 +95,7 @@ def test_calls_of_a_plain_function_run_at_once_and_the_rows_keep_their_order(sur
     ]
 
 
-def test_a_call_that_is_declared_wrongly_is_refused_where_it_stands(surroundings: Surroundings) -> None:
+def test_an_invalid_declaration_of_a_call_is_rejected_with_its_place(surroundings: Surroundings) -> None:
     session = surroundings.session
     frame = session.createDataFrame([], f"user STRING, n INT, {TAG} string, {REASON} string, {TIME} timestamp, {RECORD} {RECORD_TYPE}")
     stream = Stream(frame, timed=False)

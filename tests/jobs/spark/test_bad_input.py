@@ -77,7 +77,7 @@ def test_json_is_one_object_of_the_schema_and_nothing_after_it(session: SparkSes
     )
 
 
-def test_poison_is_told_with_its_reason(session: SparkSession) -> None:
+def test_a_malformed_record_is_reported_with_its_reason(session: SparkSession) -> None:
     deep = b'{"user": "u", "other": ' + b'{"a": ' * 10_000 + b"1" + b"}" * 10_001
     _held(
         session,
@@ -207,7 +207,7 @@ def test_avro_of_a_schema_registry_has_its_frame(session: SparkSession) -> None:
     )
 
 
-def test_an_app_asks_for_what_its_avro_schema_has(session: SparkSession) -> None:
+def test_an_app_may_only_use_fields_of_its_avro_schema(session: SparkSession) -> None:
     with pytest.raises(BadDeclaration, match=r"a field of click\.avsc: user, n, tags"):
         _read(session, _avro_values(), "usr STRING", [])
     with pytest.raises(BadDeclaration, match="n INT, as"):
@@ -236,7 +236,7 @@ def test_a_tombstone_is_a_row_of_its_key(session: SparkSession) -> None:
         _read(session, Values("json", deletes=KafkaKey(fields=["other"])), SCHEMA, [])
 
 
-def test_a_time_that_python_does_not_know_is_no_row(session: SparkSession) -> None:
+def test_a_time_outside_pythons_range_is_quarantined(session: SparkSession) -> None:
     # A task's Python would fail of it, with every try.
     kinds = ["at TIMESTAMP", "here TIMESTAMP_NTZ", "day DATE", "all ARRAY<STRUCT<at: TIMESTAMP>>", "by MAP<STRING, DATE>"]
     schema = ", ".join(kinds)
@@ -267,7 +267,7 @@ def test_a_time_that_python_does_not_know_is_no_row(session: SparkSession) -> No
 
 
 @pytest.mark.timeout(120)
-def test_a_decimal_that_would_be_written_out_for_minutes_is_no_row(session: SparkSession) -> None:
+def test_a_decimal_that_would_be_written_out_for_minutes_is_quarantined(session: SparkSession) -> None:
     schema = "user STRING, amount DECIMAL(10,2), all ARRAY<DECIMAL(38,9)>, x DOUBLE"
     no_amount, ten = f"{NOT_JSON}: amount is not decimal(10,2)", Decimal("10.00")
     _held(

@@ -25,7 +25,7 @@ def _count_by_ten_seconds(streams: Mapping[str, Stream]) -> Stream:
     return Stream(frame.select("*", *nothing), timed=True)
 
 
-def test_rows_that_go_aside_before_an_aggregation_are_written_with_their_micro_batch(surroundings: Surroundings) -> None:
+def test_side_outputs_before_an_aggregation_are_written_with_their_micro_batch(surroundings: Surroundings) -> None:
     batches = [
         [row("1", user="a"), row("5", user="a"), row(None, user="x")],
         [row("19.999", user="b")],
@@ -60,7 +60,7 @@ def test_rows_that_are_filtered_out_before_an_aggregation_are_counted(surroundin
     assert [batch["tags"] for batch in ran.events] == [{"filtered": 1, "quarantined": 1}, {"filtered": 1}, {"data": 1}]
 
 
-def test_a_row_that_an_app_sends_aside_keeps_its_fields_and_its_reason(
+def test_a_row_that_an_app_sends_to_a_side_output_keeps_its_fields_and_its_reason(
     surroundings: Surroundings, capsys: pytest.CaptureFixture[str]
 ) -> None:
     batches = [[row("1", user="a"), row("2", user="b"), row("3", user="c")], [row("4", user="c")]]

@@ -149,7 +149,7 @@ def test_with_a_version_nothing_older_is_written_over_newer_and_tombstones_delet
     assert {row["id"]: row["owner"] for row in postgres.rows(name)} == {1: "newer", 2: "b", 4: "b"}
 
 
-def test_a_row_that_is_deleted_and_written_at_one_moment_is_there(session: SparkSession, postgres: PostgresServer) -> None:
+def test_a_row_deleted_and_written_at_the_same_time_exists(session: SparkSession, postgres: PostgresServer) -> None:
     name = table(postgres, "id int PRIMARY KEY, owner text")
     sink = upsert(postgres, name, "id", deletes=True)
     # Whichever of the two has the greater hash: ten rows that move from one owner to another.
@@ -181,7 +181,9 @@ def test_of_rows_of_one_moment_the_last_of_the_micro_batch_is_written(
     assert {int(fields["id"]): fields["owner"] for fields in redis.hashes(f"{prefix}*").values()} == wanted
 
 
-def test_what_does_not_fit_the_table_is_told_before_the_query_or_with_its_rows(session: SparkSession, postgres: PostgresServer) -> None:
+def test_rows_that_do_not_fit_the_table_are_reported_before_the_query_or_with_their_values(
+    session: SparkSession, postgres: PostgresServer
+) -> None:
     name = table(postgres, "id int, owner text NOT NULL, CHECK (id > 0)")
     with pytest.raises(TableDoesNotFit, match=f"an existing table {name}x"):
         upsert(postgres, f"{name}x", "id").check()

@@ -97,7 +97,7 @@ DECLARATIONS = {
 
 
 @pytest.mark.parametrize(("body", "texts"), DECLARATIONS.values(), ids=list(DECLARATIONS))
-def test_what_an_app_declares_wrongly_is_told(
+def test_an_invalid_declaration_of_an_app_is_reported(
     surroundings: Surroundings, app: Callable[[str], str], body: str, texts: tuple[str, str]
 ) -> None:
     error = _failure(surroundings.job(app(body), sources={"a": 1}))
@@ -106,16 +106,14 @@ def test_what_an_app_declares_wrongly_is_told(
     assert error.fix
 
 
-def test_a_source_of_the_spec_that_the_app_does_not_use_is_told(surroundings: Surroundings) -> None:
+def test_an_unused_source_of_the_spec_is_reported(surroundings: Surroundings) -> None:
     error = _failure(surroundings.job(COPY_ROWS, sources={"a": 1, "b": 1, "c": 1}))
     assert isinstance(error, BadDeclaration)
     assert error.need == "a job.source call for each source of the spec; unused: b, c"
 
 
 @pytest.mark.parametrize("schema", ["key STRINGS", "key STRING NOT", "key STRING,", "", "key STRING; at STRING", "INT"])
-def test_a_schema_that_spark_does_not_read_is_told_with_how_one_looks(
-    surroundings: Surroundings, app: Callable[[str], str], schema: str
-) -> None:
+def test_an_invalid_schema_is_reported_with_an_example(surroundings: Surroundings, app: Callable[[str], str], schema: str) -> None:
     error = _failure(surroundings.job(app(f'job.source("a", "{schema}")'), sources={"a": 1}))
     assert isinstance(error, BadDeclaration)
     assert (error.path, error.given) == ('job.source("a")', schema)
@@ -123,7 +121,7 @@ def test_a_schema_that_spark_does_not_read_is_told_with_how_one_looks(
     assert "JVM" not in error.render() and "Traceback" not in error.render()
 
 
-def test_files_by_date_of_rows_without_event_time_are_told(surroundings: Surroundings) -> None:
+def test_files_by_date_of_rows_without_event_time_are_rejected(surroundings: Surroundings) -> None:
     error = _failure(surroundings.job(COPY_ROWS, sources={"a": 1}).edit(_without_time))
     assert isinstance(error, BadDeclaration)
     assert (error.path, error.need) == ('job.write(..., "out")', "event time, by which the files are partitioned")
@@ -140,20 +138,20 @@ def test_rows_without_event_time_go_to_files_without_date(surroundings: Surround
     assert "/" not in item["Key"].removeprefix(f"{job.name}/")
 
 
-def test_an_event_time_field_that_the_schema_does_not_have_is_told(surroundings: Surroundings, app: Callable[[str], str]) -> None:
+def test_an_event_time_field_missing_in_the_schema_is_reported(surroundings: Surroundings, app: Callable[[str], str]) -> None:
     error = _failure(surroundings.job(app('job.source("a", "key STRING NOT NULL")'), sources={"a": 1}))
     assert isinstance(error, BadDeclaration)
     assert (error.path, error.need) == ('job.source("a")', "the event-time field, at")
 
 
-def test_an_app_that_raises_is_told_with_what_it_raised(surroundings: Surroundings, app: Callable[[str], str]) -> None:
+def test_an_app_that_raises_is_reported_with_its_exception(surroundings: Surroundings, app: Callable[[str], str]) -> None:
     name = app('raise KeyError("limits")')
     error = _failure(surroundings.job(name, sources={"a": 1}))
     assert isinstance(error, AppFailed)
     assert (error.code, error.exit_code, error.path, error.given) == ("JOB-003", 5, name, "KeyError: 'limits'")
 
 
-def test_an_app_that_asks_for_a_column_that_is_not_there_is_told(surroundings: Surroundings, app: Callable[[str], str]) -> None:
+def test_an_app_that_uses_a_missing_column_is_reported(surroundings: Surroundings, app: Callable[[str], str]) -> None:
     error = _failure(surroundings.job(app(f'job.write(job.source("a", {SCHEMA}).select(name="naem"), "out")'), sources={"a": 1}))
     assert isinstance(error, AppFailed)
     assert "naem" in error.given and "\n" not in error.given
@@ -178,7 +176,7 @@ def test_an_app_that_asks_for_a_column_that_is_not_there_is_told(surroundings: S
         "build takes nothing",
     ],
 )
-def test_an_app_module_that_is_no_app_is_told(
+def test_a_module_that_is_not_an_app_is_reported(
     surroundings: Surroundings, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, module: str | None, given: str
 ) -> None:
     name = f"app_{uuid.uuid4().hex}"
@@ -191,7 +189,7 @@ def test_an_app_module_that_is_no_app_is_told(
     assert error.need == "a module with a function build(job)"
 
 
-def test_a_topic_that_is_not_there_is_told_with_the_one_that_may_be_meant(surroundings: Surroundings) -> None:
+def test_a_missing_topic_is_reported_with_the_closest_name(surroundings: Surroundings) -> None:
     job = surroundings.job(COPY_ROWS, sources={"a": 1})
     wrong = job.topics["a"] + "s"
     error = _failure(job.edit(lambda spec: spec["sources"]["a"]["kafka"].update(topic=wrong)))
@@ -200,7 +198,7 @@ def test_a_topic_that_is_not_there_is_told_with_the_one_that_may_be_meant(surrou
     assert job.topics["a"] in error.need
 
 
-def test_all_the_topics_that_are_not_there_are_told_at_once(surroundings: Surroundings) -> None:
+def test_all_missing_topics_are_reported_at_once(surroundings: Surroundings) -> None:
     def wrong(spec: dict[str, Any]) -> None:
         for name, source in spec["sources"].items():
             source["kafka"]["topic"] = f"zzzz.{name}.nothing-like-it"
@@ -210,7 +208,7 @@ def test_all_the_topics_that_are_not_there_are_told_at_once(surroundings: Surrou
     assert {fault.fix for fault in error.errors} == {"create the topic, or correct its name in the spec"}
 
 
-def test_brokers_that_do_not_answer_are_told(surroundings: Surroundings, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_brokers_that_do_not_respond_are_reported(surroundings: Surroundings, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(brokers, "TIMEOUT_S", 1.0)
     address = f"127.0.0.1:{_closed_port()}"
     job = surroundings.job(COPY_ROWS, sources={"a": 1})
@@ -220,14 +218,14 @@ def test_brokers_that_do_not_answer_are_told(surroundings: Surroundings, monkeyp
     assert error.need.startswith("a response within 1 s; client error: ")
 
 
-def test_a_checkpoint_bucket_that_is_not_there_is_told_before_the_query_begins(surroundings: Surroundings) -> None:
+def test_a_missing_checkpoint_bucket_is_reported_before_the_query_starts(surroundings: Surroundings) -> None:
     error = _failure(replace(surroundings.job(COPY_ROWS, sources={"a": 1}), checkpoints="no-such-bucket"))
     assert isinstance(error, BucketUnreachable)
     assert (error.code, error.path.startswith("s3a://no-such-bucket/")) == ("JOB-009", True)
     assert "NoSuchBucket" in error.given
 
 
-def test_an_output_bucket_that_is_not_there_is_told_when_the_first_file_is_written(surroundings: Surroundings) -> None:
+def test_a_missing_output_bucket_is_reported_when_the_first_file_is_written(surroundings: Surroundings) -> None:
     job = replace(surroundings.job(COPY_ROWS, sources={"a": 1}), output="no-such-bucket")
     job.feed("a", {"key": "k", "at": "2025-04-05T12:00:00Z"})
     with pytest.raises(BucketUnreachable) as raised, job.running() as running:
@@ -237,7 +235,7 @@ def test_an_output_bucket_that_is_not_there_is_told_when_the_first_file_is_writt
     assert "NoSuchBucket" in error.given
 
 
-def test_an_s3_that_does_not_answer_is_told(surroundings: Surroundings, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_s3_that_does_not_respond_is_reported(surroundings: Surroundings, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("AWS_ENDPOINT_URL", f"http://127.0.0.1:{_closed_port()}")
     monkeypatch.setattr(s3_client, "_ATTEMPTS", 1)
     error = _failure(surroundings.job(COPY_ROWS, sources={"a": 1}))
@@ -245,7 +243,7 @@ def test_an_s3_that_does_not_answer_is_told(surroundings: Surroundings, monkeypa
     assert "Could not connect to the endpoint URL" in error.given
 
 
-def test_the_drivers_process_tells_its_fault_as_json_and_ends_with_its_exit_code(surroundings: Surroundings) -> None:
+def test_the_drivers_process_reports_its_error_as_json_and_ends_with_its_exit_code(surroundings: Surroundings) -> None:
     job = surroundings.job(COPY_ROWS, sources={"a": 1}).edit(lambda spec: spec["sources"]["a"]["kafka"].update(topic="no-such-topic"))
     code, events, log = _driver(job)
     assert code == 5
@@ -256,7 +254,7 @@ def test_the_drivers_process_tells_its_fault_as_json_and_ends_with_its_exit_code
     assert "TopicNotFound" in log, "the log keeps the whole story"
 
 
-def test_a_spec_that_is_no_spec_ends_the_drivers_process_with_the_faults_of_the_document(surroundings: Surroundings) -> None:
+def test_an_invalid_spec_ends_the_drivers_process_with_the_errors_of_the_document(surroundings: Surroundings) -> None:
     job = surroundings.job(COPY_ROWS, sources={"a": 1}).edit(lambda spec: spec.update(parallelism=0, colour="blue"))
     code, events, _ = _driver(job)
     assert code == 2

@@ -164,7 +164,7 @@ def test_an_empty_micro_batch_makes_no_file(sink: Sink) -> None:
     assert sink.files().publish(sink.rows(0), Batch(0, 0, 0)) == manifest
 
 
-def test_nulls_are_written_as_null_and_what_is_no_ascii_as_utf_8(sink: Sink) -> None:
+def test_nulls_are_written_as_null_and_non_ascii_text_as_utf_8(sink: Sink) -> None:
     rows = sink.rows(1).select("id", F.lit(None).cast("string").alias("text"), F.lit("\u00e9\n\u2028").alias("more"), TIME)
     sink.files().publish(rows, Batch(0, 1, 0))
     (body,) = sink.objects().values()
@@ -178,7 +178,7 @@ def test_the_envelope_is_not_written(sink: Sink) -> None:
     assert list(json.loads(body)) == ["id", "text"]
 
 
-def test_what_a_killed_try_has_staged_nobody_sees_and_the_next_try_takes_away(sink: Sink) -> None:
+def test_the_staged_rows_of_a_killed_attempt_are_not_visible_and_the_next_attempt_deletes_them(sink: Sink) -> None:
     with _killed_before(Checkpoint, "put_once"):
         sink.files(**SMALL).publish(sink.rows(200, width=1_000), Batch(0, 200, 0))
     left = sink.uploads()
@@ -213,7 +213,7 @@ def test_a_replay_completes_what_the_first_try_has_decided_and_writes_nothing(si
 
 
 @pytest.mark.parametrize("change", ["another row", "a row more", "a row less", "a row twice instead of another", "another date"])
-def test_a_replay_with_other_rows_is_refused(sink: Sink, change: str) -> None:
+def test_a_replay_with_other_rows_is_rejected(sink: Sink, change: str) -> None:
     sink.files().publish(sink.rows(10), Batch(0, 10, 0))
     before = sink.objects()
     others = {
@@ -235,7 +235,7 @@ def test_the_order_of_the_rows_and_the_cut_into_tasks_do_not_matter(sink: Sink) 
     assert sink.files().publish(sink.rows(100, partitions=7).orderBy(F.desc("id")), Batch(0, 100, 0)) == first
 
 
-def test_a_staged_part_that_is_gone_stops_the_job(sink: Sink) -> None:
+def test_a_missing_staged_part_stops_the_job(sink: Sink) -> None:
     with _killed_before(Publisher, "publish"):
         sink.files().publish(sink.rows(10), Batch(0, 10, 0))
     # As a bucket's lifecycle rule for unfinished uploads does while the job stands still.
@@ -248,7 +248,7 @@ def test_a_staged_part_that_is_gone_stops_the_job(sink: Sink) -> None:
     assert "keep incomplete multipart uploads" in error.fix
 
 
-def test_a_file_of_somebody_else_under_the_parts_name_is_not_taken_for_it(sink: Sink) -> None:
+def test_a_foreign_file_with_the_name_of_a_part_is_not_mistaken_for_it(sink: Sink) -> None:
     with _killed_before(PartLog, "publish"):
         sink.files().publish(sink.rows(10), Batch(0, 10, 0))
     (name,) = sink.objects()
@@ -396,7 +396,7 @@ def test_a_driver_killed_while_it_closes_a_file_of_several_micro_batches_loses_a
     assert sink.chunks() == [] and sink.uploads() == []
 
 
-def test_a_driver_taken_for_dead_can_close_nothing_that_its_successor_goes_on_with(sink: Sink) -> None:
+def test_a_driver_considered_dead_can_not_close_parts_that_its_successor_continues(sink: Sink) -> None:
     dead, successor = sink.held(interval="5m"), sink.held(interval="5m")
     sink.at(dead, 0, 0, sink.rows(10))
     sink.at(successor, 1, 10, sink.rows(10, first=10))
@@ -472,7 +472,7 @@ def test_parquet_is_written_at_once_or_over_micro_batches_and_any_reader_reads_i
     assert sink.chunks() == [] and sink.uploads() == []
 
 
-def test_an_open_parquet_file_takes_rows_of_an_app_that_is_mended_to_allow_nulls(sink: Sink, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_open_parquet_file_accepts_rows_of_an_app_that_was_changed_to_allow_nulls(sink: Sink, monkeypatch: pytest.MonkeyPatch) -> None:
     held = sink.held(format="parquet", interval="5m")
     more = F.array(F.struct(F.col("id").alias("n"))).alias("more")
     never_null = sink.rows(10).select("id", more, F.create_map(F.lit("k"), "id").alias("by"), TIME)

@@ -46,7 +46,7 @@ def _move_watermark(job: TestedJob, running: Running, to: str, ends: int) -> Non
     assert last["watermarks"]["inForceMs"] == time_ms - BOUND_MS
 
 
-def test_a_left_row_without_partner_is_kept_with_nulls_once_the_watermark_has_passed_and_told_only_then(surroundings: Surroundings) -> None:
+def test_an_unmatched_left_row_is_emitted_with_nulls_only_once_the_watermark_has_passed(surroundings: Surroundings) -> None:
     job = _job(surroundings, "left_pairs")
     with job.running() as running:
         job.feed("a", _event("alone", "12:30:00"))
@@ -104,7 +104,7 @@ def test_a_hot_key_is_joined_right(surroundings: Surroundings) -> None:
     assert _pairs(job) == expected
 
 
-def test_what_goes_aside_passes_through_a_join_once(surroundings: Surroundings) -> None:
+def test_rows_for_side_outputs_pass_a_join_once(surroundings: Surroundings) -> None:
     # A right row is copied to each slice that its partners can lie in; a record without event time has none.
     job = _job(surroundings, "lopsided_left_pairs")
     with job.running() as running:
@@ -150,7 +150,7 @@ def test_a_bound_is_a_duration_with_or_without_a_sign(text: str, ms: int) -> Non
 
 
 @pytest.mark.parametrize("text", ["", "-", "+", "60", "--60s", "+-60s", "-+60s", "60 s", "1.5.0s", "nans", "60S ", "-0", "s"])
-def test_what_is_no_bound_is_told_with_what_one_is(text: str) -> None:
+def test_an_invalid_bound_is_reported_with_valid_ones(text: str) -> None:
     with pytest.raises(ValueError, match=r"invalid bound .*, optionally signed") as raised:
         offset_ms(text)
     assert f'"{text}"' in str(raised.value)

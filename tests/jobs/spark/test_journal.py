@@ -80,7 +80,7 @@ def test_an_answer_is_the_same_to_who_puts_it_down_and_to_who_finds_it(checkpoin
     assert put["a"]["answer"] != 0.1
 
 
-def test_what_is_committed_is_taken_away(checkpoint: str) -> None:
+def test_entries_of_committed_micro_batches_are_deleted(checkpoint: str) -> None:
     journal.declare("credit")
     for batch in (5, 6, 7):
         _put(_journal(checkpoint, batch=batch), a=batch)
@@ -88,7 +88,7 @@ def test_what_is_committed_is_taken_away(checkpoint: str) -> None:
     assert [_found(_journal(checkpoint, batch=batch), "a") for batch in (5, 6, 7)] == [{}, {}, {"a": 7}]
 
 
-def test_a_bucket_that_is_not_there_is_told_through_the_text_of_a_failed_task(s3: S3Client) -> None:
+def test_a_missing_bucket_is_reported_from_the_text_of_a_failed_task(s3: S3Client) -> None:
     with pytest.raises(TaskFailed) as raised, in_a_task():
         _journal("s3a://no-such-bucket/job/1").find("a")
     spark_says = RuntimeError(

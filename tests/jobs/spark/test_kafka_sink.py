@@ -160,7 +160,7 @@ def test_records_of_one_key_keep_their_order(target: Target) -> None:
 History = tuple[tuple[int, bool, int | None], ...]
 
 
-def test_records_of_one_key_and_moment_end_with_the_last_and_where_they_are_updates_with_one_that_is_there(target: Target) -> None:
+def test_records_of_a_key_and_time_end_with_the_last_one_and_for_updates_with_an_existing_one(target: Target) -> None:
     # Amount, whether it is gone, second. A row that moves comes from two tasks, in any order.
     moves: History = ((2, False, 5), (1, True, 5), (0, False, 4))
     changes: dict[str, History] = {
@@ -186,7 +186,7 @@ def test_records_of_one_key_and_moment_end_with_the_last_and_where_they_are_upda
     assert by_key == {f"{letter} {name} {number}": amounts for letter in "ab" for name, amounts in wanted.items() for number in range(9)}
 
 
-def test_each_record_is_there_once_whatever_call_the_driver_dies_in(target: Target) -> None:
+def test_each_record_is_written_once_whichever_call_the_driver_dies_in(target: Target) -> None:
     """One sink through all the fixed points, a micro-batch each; every restart is a new writer and cuts the rows another way."""
     points: list[tuple[object, str, bool]] = [
         (Checkpoint, "put_once", False),
@@ -203,7 +203,7 @@ def test_each_record_is_there_once_whatever_call_the_driver_dies_in(target: Targ
     assert target.names() == sorted(calls)
 
 
-def test_a_share_that_was_committed_is_not_written_again_and_one_left_open_is_taken_over(target: Target, monkeypatch: Any) -> None:
+def test_a_committed_share_is_not_written_again_and_an_open_one_is_taken_over(target: Target, monkeypatch: Any) -> None:
     """The driver dies when one of its tasks has committed and another has its records sent but not committed."""
     sink = target.sink()
     outcomes: list[list[Row]] = []
@@ -268,7 +268,9 @@ def test_a_micro_batch_cut_off_longer_ago_than_marks_are_kept_is_not_guessed_at(
     assert damaged.value.path == f"{sink.checkpoint.uri}/penstock/{manifest}"
 
 
-def test_what_the_brokers_do_not_allow_is_told_before_the_query_starts(target: Target, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_settings_that_the_brokers_do_not_allow_are_reported_before_the_query_starts(
+    target: Target, monkeypatch: pytest.MonkeyPatch
+) -> None:
     with pytest.raises(TransactionsRefused) as raised:
         target.sink(transactionTimeout="20m")
     assert raised.value.code == "JOB-060"

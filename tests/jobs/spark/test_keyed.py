@@ -245,7 +245,7 @@ def test_timers_of_processing_time_fire_in_the_micro_batch_after(surroundings: S
         ({"order": "time", "time": "processing"}, 'order="time" requires event time'),
     ],
 )
-def test_a_declaration_that_can_not_be_run_is_refused_before_the_query_starts(
+def test_an_invalid_declaration_is_rejected_before_the_query_starts(
     surroundings: Surroundings, declared: Mapping[str, Any], why: str
 ) -> None:
     with pytest.raises(ValueError, match=why):
@@ -253,7 +253,7 @@ def test_a_declaration_that_can_not_be_run_is_refused_before_the_query_starts(
 
 
 @pytest.mark.parametrize("block", ["keyed functions", "windows with a trigger", "temporal, regular and broadcast joins"])
-def test_state_on_the_heap_is_refused(surroundings: Surroundings, block: str) -> None:
+def test_state_on_the_heap_is_rejected(surroundings: Surroundings, block: str) -> None:
     provider = "spark.sql.streaming.stateStore.providerClass"
     before = surroundings.session.conf.get(provider) or ""
     surroundings.session.conf.set(provider, state_conf(State(backend="memory"))[provider])
@@ -286,7 +286,7 @@ def _one_row(session: SparkSession) -> Stream:
     return Stream(frame, timed=True)
 
 
-def test_records_are_dealt_out_to_as_many_tasks_as_asked_for_and_each_time_the_same_way(session: SparkSession) -> None:
+def test_records_are_repartitioned_among_the_requested_tasks_in_the_same_way_each_time(session: SparkSession) -> None:
     read = session.range(0, 100, 1, 2).selectExpr("'t' as topic", "0 as partition", "id as offset", "cast(id as string) as value")
     repartitioned = [_repartitioned(read, 5).withColumn("task", F.spark_partition_id()).orderBy("offset").collect() for _ in range(2)]
     assert repartitioned[0] == repartitioned[1]

@@ -54,7 +54,7 @@ def _gauges(session: SparkSession) -> dict[str, Any]:
     return {name: shown.get(name).getValue() for name in (LAG_RECORDS, STARTED_S)}
 
 
-def test_a_driver_tells_with_each_commit_how_far_it_is_behind_and_nothing_when_it_is_idle(surroundings: Surroundings) -> None:
+def test_a_driver_reports_its_lag_with_each_commit_and_nothing_when_it_is_idle(surroundings: Surroundings) -> None:
     job = surroundings.job("tests.jobs.spark.apps.copy_rows", sources={"a": 1})
     job.feed("a", {"key": "one", "at": "2025-04-05T10:00:00Z", "name": "one"})
     with job.running() as running:

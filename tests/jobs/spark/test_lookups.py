@@ -109,9 +109,7 @@ def test_infinity_is_the_end_of_what_a_type_has(bank: PostgresServer) -> None:
 
 
 @pytest.mark.parametrize(("key", "column"), [(3, "rate"), (4, "day"), (5, "moment")])
-def test_a_value_that_spark_has_none_of_is_told_and_its_row_never_taken_for_a_missing_one(
-    bank: PostgresServer, key: int, column: str
-) -> None:
+def test_a_value_beyond_sparks_range_is_reported_and_its_row_not_treated_as_missing(bank: PostgresServer, key: int, column: str) -> None:
     table = _table(bank, "ends", ["id"], ["day", "moment", "local", "rate"])
     with Database(bank.url, "spec.tables.ends") as database:
         with pytest.raises(LookupRefused, match=f"column {column}") as raised:
@@ -122,7 +120,7 @@ def test_a_value_that_spark_has_none_of_is_told_and_its_row_never_taken_for_a_mi
     assert f"NULLIF({column}, " in raised.value.fix
 
 
-def test_a_micro_batch_that_runs_again_finds_what_it_found(surroundings: Surroundings, bank: PostgresServer) -> None:
+def test_a_replayed_micro_batch_looks_up_the_same_rows(surroundings: Surroundings, bank: PostgresServer) -> None:
     accounts = _table(bank, "accounts", ["id"], ["owner"])
     name = f"found-{uuid.uuid4().hex[:8]}"
     block = _block(lambda stream: lookup_join(stream, accounts, "a", "inner"), lambda stream: stream.select(a="a", owner="accounts.owner"))
@@ -170,7 +168,9 @@ def _start_when_asked(bank: PostgresServer) -> None:
     bank.start()
 
 
-def test_a_table_that_does_not_fit_is_told_before_or_when_it_is_seen(surroundings: Surroundings, bank: PostgresServer) -> None:
+def test_a_table_that_does_not_fit_is_reported_before_the_query_or_when_it_is_detected(
+    surroundings: Surroundings, bank: PostgresServer
+) -> None:
     with pytest.raises(LookupTableDoesNotFit, match="an existing table that the job may read"):
         _table(bank, "nowhere", ["id"], ["n"])
     with pytest.raises(LookupTableDoesNotFit, match=r"m, o columns of bank\.twice: id, n"):

@@ -65,7 +65,7 @@ def _two(left: Sequence[Rows], right: Sequence[Rows], schema: str = "k STRING, n
     return {"l": Input(schema, left, **more), "r": Input(schema, right, **more)}
 
 
-def test_a_full_interval_join_tells_rows_of_both_sides_without_partner_once(surroundings: Surroundings) -> None:
+def test_a_full_interval_join_emits_unmatched_rows_of_both_sides_once(surroundings: Surroundings) -> None:
     left = [[row("10", k="a", n="l10"), row("20", k="b", n="l20")], [row("30", k="a", n="l30")], [row(END, k="end", n="end")]]
     right = [[row("12", k="a", n="r12"), row("14", k="c", n="r14")], [row("28", k="a", n="r28")], [row(END, k="end", n="end")]]
     join = lambda streams: interval_join(*_sides(streams), lower="-5s", upper="5s", how="full")  # noqa: E731
@@ -81,7 +81,7 @@ def test_a_full_interval_join_tells_rows_of_both_sides_without_partner_once(surr
     )
 
 
-def test_a_right_row_that_was_put_aside_passes_an_interval_join_once(surroundings: Surroundings) -> None:
+def test_a_right_row_for_a_side_output_passes_an_interval_join_once(surroundings: Surroundings) -> None:
     # The time is a border of slices: a right row with it is held against the left rows of two.
     envelope = f"'{Tag.DATA}' as _tag, {NOTHING}"
     frame = surroundings.session.sql(f"select 'k' as k, id as n, {envelope} from range(2)").withColumn("_time", F.lit(at("20")))
@@ -91,7 +91,7 @@ def test_a_right_row_that_was_put_aside_passes_an_interval_join_once(surrounding
     assert sorted((one["r"]["n"], one["_tag"]) for one in joined.frame.collect()) == [(0, Tag.FILTERED), (1, "odd")]
 
 
-def test_a_window_join_pairs_what_lies_in_one_window_and_tells_it_when_the_window_ends(surroundings: Surroundings) -> None:
+def test_a_window_join_pairs_rows_of_the_same_window_and_emits_them_when_the_window_ends(surroundings: Surroundings) -> None:
     left = [
         [row("1", k="a", n="l1"), row("9.999", k="a", n="l9")],
         [row("10", k="a", n="l10"), row("2", k=None, n="null")],
@@ -139,7 +139,7 @@ def test_a_co_group_gives_a_function_the_rows_of_a_key_and_session_in_the_order_
     )
 
 
-def test_a_temporal_join_takes_the_version_that_was_valid_then_whatever_came_first(surroundings: Surroundings) -> None:
+def test_a_temporal_join_uses_the_version_valid_at_that_time_in_any_order_of_arrival(surroundings: Surroundings) -> None:
     rates = [
         row("0", k="usd", n="r0"),
         row("10", k="usd", n="r10"),
@@ -242,7 +242,7 @@ def _changes(ran: Ran) -> list[dict[str, Any]]:
     return [{**pair, "at": moment} for pair, moment in zip(_pairs(ran), moments, strict=True)]
 
 
-def test_a_regular_join_tells_each_change_of_two_tables_in_order_however_the_micro_batches_are_cut(surroundings: Surroundings) -> None:
+def test_a_regular_join_emits_each_change_of_two_tables_in_order_for_any_micro_batches(surroundings: Surroundings) -> None:
     # An order that moves on within one event time is under the last of its keys alone.
     moves = [_order("8.5", "o4", "anna", "four"), _order("8.5", "o4", "bert", "four")]
     changes = [("8.5", "+I", "four", "A2"), ("8.5", "-D", "four", "A2"), ("8.5", "+I", "four", "B")]
@@ -276,12 +276,12 @@ def test_a_broadcast_join_holds_rows_against_a_small_table_by_key_and_by_a_condi
     same(_pairs(above), [{"l": one, "r": other} for one, other in expected])
 
 
-def test_the_copies_of_a_table_are_dealt_out_to_the_state_partitions_in_turn(surroundings: Surroundings) -> None:
+def test_the_copies_of_a_table_are_distributed_round_robin_among_the_state_partitions(surroundings: Surroundings) -> None:
     keys = [surroundings.session.range(1).select(F.hash(F.lit(key)).alias("hash")) for key in group_keys(40)]
     assert [one["hash"] for one in reduce(DataFrame.unionAll, keys).collect()] == list(range(40))
 
 
-def test_a_file_is_read_anew_for_every_micro_batch_and_the_same_on_a_replay(surroundings: Surroundings) -> None:
+def test_a_file_is_read_again_for_every_micro_batch_and_its_earlier_content_on_a_replay(surroundings: Surroundings) -> None:
     key = f"{surroundings.folder.name}/names"
 
     def put(suffix: str, text: str) -> str:
@@ -320,7 +320,7 @@ def test_a_file_is_read_anew_for_every_micro_batch_and_the_same_on_a_replay(surr
     assert isinstance(error, TableFileUnread) and (error.path, error.given) == (gone, "NoSuchKey")
 
 
-def test_streams_that_do_not_fit_are_told_with_what_differs(surroundings: Surroundings) -> None:
+def test_streams_that_do_not_fit_are_reported_with_their_differences(surroundings: Surroundings) -> None:
     """No query is started: a block says at once what is wrong with its call."""
     spark = surroundings.session
 

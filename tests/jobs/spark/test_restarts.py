@@ -81,7 +81,7 @@ def _manifest(*arguments: Any) -> bool:
 
 # The others are in the tier chaos, with the kills of whole drivers at each point.
 @pytest.mark.parametrize("point", ["after the manifest, before any file is there", "after the record, before Spark's commit"])
-def test_a_micro_batch_cut_off_at_a_point_is_there_once_after_the_restart(surroundings: Surroundings, point: str) -> None:
+def test_a_micro_batch_interrupted_at_any_point_is_written_once_after_the_restart(surroundings: Surroundings, point: str) -> None:
     hold_it_is_there_once(surroundings, point)
 
 
@@ -106,7 +106,7 @@ def hold_it_is_there_once(surroundings: Surroundings, point: str) -> None:
     assert "Uploads" not in surroundings.s3.list_multipart_uploads(Bucket=OUTPUT, Prefix=f"{job.name}/"), "staged uploads are left behind"
 
 
-def test_a_file_that_is_there_already_is_not_written_again(surroundings: Surroundings) -> None:
+def test_an_existing_file_is_not_written_again(surroundings: Surroundings) -> None:
     job = _job(surroundings)
     job.feed("a", _row("one"))
     with _killed_at(POINTS["after the files are there, before the record"]), job.running() as running:
@@ -148,7 +148,7 @@ def test_a_replay_with_other_rows_stops_the_job(surroundings: Surroundings) -> N
     assert [row["name"] for row in job.rows()] == ["one"]
 
 
-def test_a_committed_micro_batch_without_its_record_is_no_checkpoint(surroundings: Surroundings) -> None:
+def test_a_committed_micro_batch_without_its_record_is_a_damaged_checkpoint(surroundings: Surroundings) -> None:
     job = _job(surroundings)
     job.feed("a", _row("one"))
     with job.running() as running:
@@ -191,13 +191,13 @@ def test_the_last_committed_micro_batch_is_known_by_its_record(s3: S3Client) -> 
     ],
     ids=["an empty record", "half a record", "no commits", "no commits after many"],
 )
-def test_a_damaged_checkpoint_is_told_by_what_is_wrong_with_it(s3: S3Client, objects: dict[str, str], message: str) -> None:
+def test_a_damaged_checkpoint_is_reported_with_its_damage(s3: S3Client, objects: dict[str, str], message: str) -> None:
     with pytest.raises(CheckpointDamaged, match=message) as raised:
         _checkpoint(s3, **objects).last_record()
     assert raised.value.code == "JOB-008"
 
 
-def test_an_identity_that_was_emptied_is_not_taken_for_one(s3: S3Client) -> None:
+def test_an_empty_identity_is_not_accepted(s3: S3Client) -> None:
     checkpoint = _checkpoint(s3)
     identity = checkpoint.identity()
     assert (identity, len(identity)) == (checkpoint.identity(), 8)
@@ -236,7 +236,7 @@ def test_a_stop_waits_for_the_last_news_of_the_query(surroundings: Surroundings,
     assert [committed["batch"] for committed in running.committed] == [0]
 
 
-def test_a_micro_batch_that_fails_after_the_job_was_told_to_stop_is_a_failure(
+def test_a_micro_batch_that_fails_after_a_stop_was_requested_is_a_failure(
     surroundings: Surroundings, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(gated, "failing", failing := threading.Event())

@@ -137,7 +137,7 @@ def test_a_job_without_a_checkpoint_starts_where_its_spec_says(kafka: KafkaBroke
         assert start("committed-or-latest", begun=True) == {0: 3, 1: 0}, "a checkpoint goes before the group"
 
 
-def test_a_pattern_takes_the_topics_that_are_there(kafka: KafkaBroker) -> None:
+def test_a_pattern_selects_the_existing_topics(kafka: KafkaBroker) -> None:
     name = f"p{uuid.uuid4().hex[:8]}"
     kafka_topics.create(kafka.address, {f"{name}-b": 1, f"{name}-a": 2, f"{name}-a-errors": 1})
     with _brokers(kafka, name) as brokers:

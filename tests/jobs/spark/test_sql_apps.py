@@ -78,7 +78,7 @@ def declared(session: SparkSession, folder: Path, text: str) -> Declared:
         ("CREATE SOURCE unknown (n INT);\nINSERT INTO out SELECT n FROM unknown", 1, "a source of the spec: clicks"),
     ],
 )  # fmt: skip
-def test_what_can_not_be_built_is_told_with_its_line(session: SparkSession, tmp_path: Path, text: str, line: int, need: str) -> None:
+def test_an_error_while_building_is_reported_with_its_line(session: SparkSession, tmp_path: Path, text: str, line: int, need: str) -> None:
     with pytest.raises(SqlRefused) as error:
         declared(session, tmp_path, text)
     assert error.value.at and error.value.at.line == line, error.value.render()

@@ -54,7 +54,7 @@ def test_numbers_and_moments_are_read_too_and_what_would_overflow_is_no_moment(s
     ]
 
 
-def test_a_type_that_can_not_have_the_format_is_refused_when_the_app_declares_it() -> None:
+def test_a_type_that_can_not_have_the_format_is_rejected_when_the_app_declares_it() -> None:
     schema = _schema("flag BOOLEAN, whole BIGINT")
     for name, form in (("flag", "epoch-millis"), ("whole", "iso-8601")):
         with pytest.raises(BadDeclaration, match="JOB-004"):
@@ -81,7 +81,7 @@ def _judged(session: SparkSession, time: EventTime, rows: list[tuple[str | None,
     return [row.asDict() for row in judged.collect()]
 
 
-def test_a_row_is_late_beyond_the_allowed_lateness_and_wherever_the_state_is_gone(session: SparkSession) -> None:
+def test_a_row_is_late_beyond_the_allowed_lateness_and_wherever_the_state_is_cleared(session: SparkSession) -> None:
     time = _time(field="at", format="epoch-millis", allowedLateness="10ms")
     taken = datetime(2025, 4, 5, tzinfo=UTC)
     set_watermark(session, 100, cleared_ms=92)
@@ -250,7 +250,7 @@ def _gauges(session: SparkSession) -> dict[str, Any]:
     return {name: registry.getGauges().get(name).getValue() for name in registry.getNames() if name.startswith("penstock.")}
 
 
-def test_the_hottest_keys_of_a_micro_batch_are_told_and_rows_that_go_aside_are_not_among_them(surroundings: Surroundings) -> None:
+def test_the_hottest_keys_of_a_micro_batch_are_reported_without_rows_of_side_outputs(surroundings: Surroundings) -> None:
     rows = [
         [*(row("10", user="hot") for _ in range(5)), row("11", user="b"), row("11", user="b"), *(row(None, user="x") for _ in range(9))],
         [row("12", user=None), row("12", user=""), row("12", user=""), *(row("12", user=f"u{n}") for n in range(9))],

@@ -46,7 +46,7 @@ def _deduplicated(block: Build) -> Build:
     return lambda stream: deduplicate(block(stream), ["user", "window_end"], within="1m")
 
 
-def test_early_results_are_told_after_each_micro_batch_that_changes_them(surroundings: Surroundings) -> None:
+def test_early_results_are_emitted_after_each_micro_batch_that_changes_them(surroundings: Surroundings) -> None:
     batches = [
         [row("1", user="a", n=1), row("5", user="a", n=2), row("2", user="b", n=5)],
         [row("12", user="a", n=3), row("9", user="a", n=4)],
@@ -106,7 +106,7 @@ def test_early_results_are_told_after_each_micro_batch_that_changes_them(surroun
         (lambda s: top(s, 0, by="n", window=tumbling("10s")), "n = 0"),
     ],
 )
-def test_a_window_that_can_not_be_is_told_before_the_query_starts(session: SparkSession, wrong: Build, message: str) -> None:
+def test_an_invalid_window_is_reported_before_the_query_starts(session: SparkSession, wrong: Build, message: str) -> None:
     stream = Stream(session.createDataFrame([], "user STRING, n INT"), timed=True)
     with pytest.raises(ValueError, match=message):
         wrong(stream)

@@ -57,7 +57,7 @@ def test_each_event_moves_its_streams_watermark_as_the_document_says_and_all_16_
     assert job.side_outputs("late") == []
 
 
-def test_an_event_that_equals_the_watermark_in_force_is_in_time(surroundings: Surroundings) -> None:
+def test_an_event_that_equals_the_current_watermark_is_in_time(surroundings: Surroundings) -> None:
     job = _job(surroundings)
     with job.running() as running:
         job.feed("a", _event("A", "12:29:55"))

@@ -47,7 +47,7 @@ def test_operators_are_a_number_or_names(tmp_path: Path, text: str, count: int |
 @pytest.mark.parametrize(
     "value", ["0", "-1", "True", "91.0", '"91"', "90 + 1", "int(91)", "None", "40_000", "N", "(91,)", "0x" + "F" * 5000]
 )
-def test_a_parallelism_that_is_no_literal_in_range_is_an_error_with_its_line(tmp_path: Path, value: str) -> None:
+def test_a_parallelism_that_is_not_a_literal_in_range_is_an_error_with_its_line(tmp_path: Path, value: str) -> None:
     error = fault(tmp_path, f"N = 5\nPARALLELISM = {value}\n")
     assert (error.code, error.path, str(error.at)) == ("SPEC-010", "PARALLELISM", f"{tmp_path / 'app.py'}:2")
     assert error.render()
@@ -146,7 +146,7 @@ def build(job):
     ],
     ids=["syntax", "bytes", "null", "brackets", "signs", "sums"],
 )
-def test_a_module_that_is_no_python_is_an_error_with_its_line(tmp_path: Path, text: bytes, line: int) -> None:
+def test_invalid_python_is_an_error_with_its_line(tmp_path: Path, text: bytes, line: int) -> None:
     error = fault(tmp_path, text)
     assert error.code == "SPEC-012"
     assert error.at is not None
@@ -155,7 +155,7 @@ def test_a_module_that_is_no_python_is_an_error_with_its_line(tmp_path: Path, te
     assert line in (error.at.line, 1, 2)
 
 
-def test_a_module_beyond_the_limit_is_refused(tmp_path: Path) -> None:
+def test_a_module_beyond_the_limit_is_rejected(tmp_path: Path) -> None:
     assert fault(tmp_path, b"#" * (MAX_BYTES + 1)).code == "SPEC-012"
 
 
@@ -165,7 +165,7 @@ def test_a_module_is_read_and_not_run(tmp_path: Path) -> None:
     assert "app" not in sys.modules
 
 
-def test_an_invalid_escape_is_no_warning(tmp_path: Path) -> None:
+def test_an_invalid_escape_causes_no_warning(tmp_path: Path) -> None:
     assert read_text(tmp_path, 'x = "\\d"\nPARALLELISM = 2\n').parallelism == 2
 
 
@@ -215,7 +215,7 @@ def test_a_slip_in_a_folder_is_close_too(tmp_path: Path) -> None:
     assert error.value.fix == "did you mean shop.clicks?"
 
 
-def test_an_app_unlike_any_other_says_how_to_name_its_folder(tmp_path: Path) -> None:
+def test_the_error_of_an_unknown_app_shows_how_to_add_its_folder(tmp_path: Path) -> None:
     with pytest.raises(PenstockError) as error:
         find("nowhere.at_all", tmp_path)
     assert "--app-path" in error.value.fix

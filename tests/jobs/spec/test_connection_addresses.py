@@ -53,7 +53,7 @@ def test_a_spec_needs_the_connections_of_its_sources_tables_sinks_and_of_its_app
     check(job_spec, GIVEN)
 
 
-def test_all_that_an_environment_lacks_is_told_at_once_with_its_lines(tmp_path: Path) -> None:
+def test_all_missing_connections_of_an_environment_are_reported_at_once_with_their_lines(tmp_path: Path) -> None:
     with pytest.raises(Faults) as raised:
         check(spec(tmp_path), {name: url for name, url in GIVEN.items() if name != "bank"} | {"cache": GIVEN["alerts"]})
     errors = {(type(fault), fault.path, fault.given) for fault in raised.value.errors}
@@ -106,7 +106,7 @@ def test_a_url_shows_neither_credentials_nor_path() -> None:
         ),
     ],
 )
-def test_one_name_for_two_things_is_refused(changes: dict[str, Any], path: str, need: str, tmp_path: Path) -> None:
+def test_a_duplicate_name_is_rejected(changes: dict[str, Any], path: str, need: str, tmp_path: Path) -> None:
     with pytest.raises(PenstockError) as raised:
         spec(tmp_path, **changes)
     fault = raised.value.errors[0]

@@ -77,7 +77,7 @@ def test_the_fields_of_several_kinds_are_all_looked_at(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("source", "key"), [("kafk: {topic: t}", "kafk"), (f"{KAFKA}, tiem: {{}}", "tiem"), (f"{KAFKA}, FromKafka: {{}}", "FromKafka")]
 )
-def test_an_unknown_key_is_told_all_the_kinds_and_what_they_share(tmp_path: Path, source: str, key: str) -> None:
+def test_the_error_of_an_unknown_key_lists_all_the_kinds_and_their_shared_fields(tmp_path: Path, source: str, key: str) -> None:
     (fault,) = faults(tmp_path, source=source)
     assert (fault.code, fault.path) == ("SPEC-004", f"spec.sources.a.{key}")
     assert fault.need == "one of kafka, files, socket, time"
@@ -97,7 +97,7 @@ def test_a_kind_is_a_mapping(tmp_path: Path, sink: str) -> None:
     assert places(tmp_path, sink=sink) == [("SPEC-006", 11, "spec.sinks.out.kafka")]
 
 
-def test_a_part_that_is_made_already_is_taken_as_it_is() -> None:
+def test_a_model_is_accepted_unchanged() -> None:
     sink = ToKafka.model_validate({"kafka": {"topic": "t", "guarantee": "exactly-once"}})
     assert TypeAdapter(Sink).validate_python(sink) is sink and sink.exactly_once
 

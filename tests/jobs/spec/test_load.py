@@ -117,7 +117,7 @@ def test_an_overhead_that_is_given_is_kept(tmp_path: Path) -> None:
     assert result.spark_conf["spark.executor.memoryOverhead"] == "3g"
 
 
-def test_a_parallelism_of_the_code_wins_over_the_load_and_the_plan_says_so(tmp_path: Path) -> None:
+def test_a_parallelism_of_the_code_wins_over_the_load_and_the_plan_has_a_note(tmp_path: Path) -> None:
     result = targets_of(tmp_path, app="PARALLELISM = 91\n")
     assert result.parallelism is not None
     assert (result.parallelism.value, result.parallelism.source) == (91, "code")
@@ -206,7 +206,7 @@ def test_a_wrong_profile_is_an_error_with_its_own_line(tmp_path: Path, profile: 
     assert fault.at is not None and fault.at.line is not None
 
 
-def test_what_a_plan_does_not_carry_is_told_with_its_place(tmp_path: Path) -> None:
+def test_what_a_plan_does_not_carry_is_reported_with_its_place(tmp_path: Path) -> None:
     result = targets_of(tmp_path, SPEC + "  trigger: 400ms\n", app="PARALLELISM = 7\n")
     assert result.load is not None
     ready = decided(result, settings_of(result)[0]).targets
@@ -225,7 +225,7 @@ def test_what_a_plan_does_not_carry_is_told_with_its_place(tmp_path: Path) -> No
     ]
 
 
-def test_the_schema_takes_either_of_the_two() -> None:
+def test_the_schema_accepts_either_of_the_two() -> None:
     validator = Draft202012Validator(schema())
     spec = yaml.safe_load(SPEC)
     assert validator.is_valid(spec)

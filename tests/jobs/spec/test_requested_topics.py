@@ -58,7 +58,7 @@ def test_a_topic_has_its_settings_by_kafkas_names(tmp_path: Path) -> None:
     }
 
 
-def test_what_is_left_out_is_asked_of_nobody(tmp_path: Path) -> None:
+def test_missing_settings_are_not_requested(tmp_path: Path) -> None:
     assert asked_topics([spec_of(tmp_path, "")]) == {
         "clicks": AskedTopic("clicks"),
         "clicks-errors": AskedTopic("clicks-errors", written=True),
@@ -89,7 +89,7 @@ def test_partitions_of_a_topic_are_those_of_the_plan(tmp_path: Path) -> None:
         ),
     ],
 )
-def test_a_fault_of_a_topic_is_told_with_its_line(tmp_path: Path, topics: str, code: str, line: int, path: str) -> None:
+def test_an_error_of_a_topic_is_reported_with_its_line(tmp_path: Path, topics: str, code: str, line: int, path: str) -> None:
     assert faults(tmp_path, topics) == [(code, line, path)]
 
 
@@ -111,7 +111,7 @@ def test_two_jobs_that_say_the_same_or_different_things_are_one_wish(tmp_path: P
     assert (clicks.replication, clicks.config) == (3, {"retention.ms": "86400000", "cleanup.policy": "delete"})
 
 
-def test_two_jobs_that_disagree_about_a_topic_are_told_of_all_of_it_with_both_places(tmp_path: Path) -> None:
+def test_all_settings_that_two_jobs_disagree_on_are_reported_with_both_places(tmp_path: Path) -> None:
     one = spec_of(tmp_path, "    clicks: {retention: 1d, partitions: 4}\n", "one")
     other = spec_of(tmp_path, "    clicks:\n      retention: 2d\n      partitions: 5\n", "other")
     with pytest.raises(PenstockError) as raised:

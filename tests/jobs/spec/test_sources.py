@@ -37,13 +37,13 @@ def _kafka(**fields: Any) -> KafkaSource:
         ({"topic": "a", "groupIdPrefix": "my group"}, "String should match pattern"),
     ],
 )
-def test_a_kafka_source_that_can_not_be_is_refused(fields: dict[str, Any], message: str) -> None:
+def test_an_invalid_kafka_source_is_rejected(fields: dict[str, Any], message: str) -> None:
     with pytest.raises(ValidationError) as refused:
         _kafka(**fields)
     assert message in str(refused.value)
 
 
-def test_a_kafka_source_says_all_that_it_can() -> None:
+def test_a_kafka_source_has_all_its_fields() -> None:
     source = _kafka(
         topics=["a", "b"],
         startingOffsets="2026-11-21T12:00:00+05:30",

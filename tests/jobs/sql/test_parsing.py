@@ -80,7 +80,7 @@ def test_columns_have_the_names_that_are_written_or_follow() -> None:
         ("JOIN prices UNIQUE (page) ON clicks.user = prices.page KEPT '12h' EMIT CURRENT", "regular", "inner"),
     ],
 )
-def test_each_join_is_told_by_how_its_rows_wait(join: str, kind: str, how: str) -> None:
+def test_each_join_is_identified_by_how_long_its_rows_are_kept(join: str, kind: str, how: str) -> None:
     text = f"SELECT user FROM clicks {join} WHERE n > 0"
     statement = statements(f"{CLICKS}{PRICES if kind != 'lookup' else ''}INSERT INTO out {text}")[-1]
     assert isinstance(statement, Insert) and isinstance(statement.query, Select) and statement.query.join and statement.query.where
@@ -181,7 +181,7 @@ def test_a_union_reads_its_views() -> None:
         ("", 1, "INSERT INTO a sink"),
     ],
 )  # fmt: skip
-def test_what_can_not_be_taken_is_told_with_its_line(text: str, line: int, need: str) -> None:
+def test_invalid_sql_is_reported_with_its_line(text: str, line: int, need: str) -> None:
     errors = faults(text)
     assert errors[0].code == "SPEC-045" and errors[0].at and errors[0].at.line == line and errors[0].fix
     assert need in errors[0].need, errors[0].need
@@ -196,13 +196,13 @@ def test_a_view_that_is_read_twice_would_read_its_topics_twice() -> None:
     assert [type(one) for one in routed] == [CreateSource, Insert, Insert]
 
 
-def test_all_statements_that_are_none_are_told_at_once() -> None:
+def test_all_invalid_statements_are_reported_at_once() -> None:
     lines = [error.at.line for error in faults("CREATE THING a;\nINSERT out;\nSIDE SHOW x") if error.at]
     assert lines == [1, 2, 3]
 
 
 @pytest.mark.parametrize("body", [b"\xff\xfe", b"-" * (MAX_BYTES + 1)])
-def test_a_file_that_is_no_text_or_too_long_is_told(tmp_path: Path, body: bytes) -> None:
+def test_a_file_that_is_not_text_or_too_long_is_reported(tmp_path: Path, body: bytes) -> None:
     (tmp_path / "app.sql").write_bytes(body)
     with pytest.raises(PenstockError) as error:
         app_module.read(tmp_path / "app.sql")
@@ -215,7 +215,7 @@ def test_deep_brackets_and_odd_characters_are_no_trouble() -> None:
     assert fault(f"{CLICKS}INSERT INTO out § ").need == "SELECT"
 
 
-def test_a_file_lies_beside_the_spec_or_on_the_app_path(tmp_path: Path) -> None:
+def test_a_file_is_searched_beside_the_spec_and_on_the_app_path(tmp_path: Path) -> None:
     folder = tmp_path / "apps"
     folder.mkdir()
     (folder / "counts.sql").write_text("", encoding="utf-8")
@@ -231,6 +231,6 @@ def test_a_file_beside_the_spec_goes_to_the_cluster_with_it(tmp_path: Path) -> N
     assert app_module.sql_beside("penstock.jobs.apps.flights", tmp_path) == app_module.sql_beside("on_the_image.sql", tmp_path) == {}
 
 
-def test_reading_takes_no_spark() -> None:
+def test_reading_does_not_need_spark() -> None:
     code = "import sys; import penstock.jobs.sql.parsing; print('pyspark' in sys.modules)"
     assert subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout == "False\n"

@@ -47,7 +47,7 @@ class Meeting:
         return key.upper()
 
 
-def test_as_many_calls_are_under_way_as_the_capacity_says_and_no_more() -> None:
+def test_as_many_calls_are_in_flight_as_the_capacity_allows_and_no_more() -> None:
     meeting = Meeting(3)
     ended = _all(meeting, "abcdefgh", Policy(3, 5_000, 1, 1))
     assert ended == {key: Outcome(answer=key.upper()) for key in "abcdefgh"}
@@ -75,7 +75,7 @@ def test_a_call_is_tried_again_with_the_same_key_until_it_has_failed() -> None:
     assert sorted(seen) == [("a", "a")] * 3 + [("b", "b")] * 2
 
 
-def test_a_call_that_is_refused_is_not_tried_again() -> None:
+def test_a_rejected_call_is_not_retried() -> None:
     seen: list[str] = []
 
     def function(row: dict[str, Any], key: str) -> None:

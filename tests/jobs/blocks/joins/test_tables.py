@@ -50,7 +50,7 @@ def test_a_field_of_csv_may_have_any_sign(monkeypatch: pytest.MonkeyPatch, sign:
         (csv_file, b'k\n"' + b"a" * 140_000, "field larger than field limit (131072)", "CSV with a header row"),
     ],
 )
-def test_a_file_that_can_not_be_read_is_told_with_its_address(
+def test_an_unreadable_file_is_reported_with_its_uri(
     monkeypatch: pytest.MonkeyPatch,
     reader: Callable[[str], Callable[[], tables.Rows]],
     answer: bytes | ClientError | BotoCoreError,

@@ -107,7 +107,7 @@ class Timers(KeyedFunction):
         return [{"story": str(time_ms)}]
 
 
-def test_timers_fire_once_in_the_order_of_their_time_and_can_be_taken_back() -> None:
+def test_timers_fire_once_in_the_order_of_their_time_and_can_be_cancelled() -> None:
     ran = Ran(Timers(), N, STORY, {}).rows((20, {"n": 20}), (21, {"n": 9}), (22, {"n": 100}), (23, {"n": -122}))
     # Spark has one timer, for the earliest.
     assert ran.timers == [30]
@@ -153,7 +153,7 @@ REMEMBERED = {
 }
 
 
-def test_state_lives_for_its_time_after_it_was_written_and_then_is_gone() -> None:
+def test_state_expires_after_its_time_to_live() -> None:
     ran = Ran(Remembers(), N, STORY, REMEMBERED, ttl_ms=10).rows((1, {"n": 1}), (4, {"n": 2}), (10, {"n": 3}), (11, {"n": 4}))
     assert [one["story"] for one in ran.out] == [
         "[None, [], {}]",
@@ -187,7 +187,7 @@ def test_state_can_live_by_the_clock() -> None:
     ("given_row", "why"),
     [({"other": 1}, "its output must be a mapping of story"), (["a"], "its output must be a mapping of story")],
 )
-def test_a_row_that_does_not_fit_the_output_is_told(given_row: Any, why: str) -> None:
+def test_a_row_that_does_not_fit_the_output_is_reported(given_row: Any, why: str) -> None:
     class Wrong(KeyedFunction):
         def on_row(self, row: Row, key: Key) -> Any:
             return [given_row]
@@ -196,7 +196,7 @@ def test_a_row_that_does_not_fit_the_output_is_told(given_row: Any, why: str) ->
         Ran(Wrong(), N, STORY, {}).rows((1, {"n": 1}))
 
 
-def test_state_that_is_not_declared_is_told() -> None:
+def test_undeclared_state_is_reported() -> None:
     class Wrong(KeyedFunction):
         def on_row(self, row: Row, key: Key) -> None:
             key.list("last")

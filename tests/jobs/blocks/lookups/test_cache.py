@@ -12,7 +12,7 @@ class Clock:
         return self.now
 
 
-def test_a_row_and_that_there_is_none_are_remembered_for_a_time() -> None:
+def test_a_row_and_its_absence_are_cached_for_a_time() -> None:
     clock = Clock()
     cache = RowCache(ttl_ms=10_000, entries=10, now_s=clock)
     cache.put("a", {"n": 1})

@@ -44,7 +44,7 @@ def test_a_window_is_declared_by_durations_and_numbers(window: object, declared:
         (lambda: global_window(purge=True), "requires a trigger"),
     ],
 )
-def test_a_window_that_can_not_be_declared_says_why(wrong: Callable[[], object], message: str) -> None:
+def test_an_invalid_window_is_rejected_with_the_reason(wrong: Callable[[], object], message: str) -> None:
     with pytest.raises(ValueError, match=message):
         wrong()
 
@@ -80,7 +80,7 @@ def test_an_aggregate_of_one_expression_is_known(text: str, call: tuple[str, str
         "sum((a)",
     ],
 )
-def test_an_aggregate_that_can_not_be_split_is_refused_with_those_that_can(text: str) -> None:
+def test_an_aggregate_that_can_not_be_split_is_rejected_with_those_that_can(text: str) -> None:
     with pytest.raises(ValueError, match=r"n = .* is not one of count\(...\), sum\(...\), min"):
         calls({"n": text}, SPLITTABLE)
     assert calls({"n": "first(a)"}, FOLDABLE) == [Call("n", "first", "a")]

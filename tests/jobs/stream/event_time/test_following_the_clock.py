@@ -24,7 +24,7 @@ def _written(folder: Path, *times: dict[str, Any], **spec: Any) -> Path:
     return path
 
 
-def test_a_clock_that_would_never_run_is_told_with_its_line(tmp_path: Path) -> None:
+def test_a_clock_that_would_never_run_is_reported_with_its_line(tmp_path: Path) -> None:
     path = _written(tmp_path, EVENT, EVENT | {"idleness": "1m"}, PROCESSING, whenIdle="clock")
     with pytest.raises(Contradiction) as refused:
         load(path)
