@@ -1,4 +1,4 @@
-"""Properties are held on busy machines too: hypothesis measures no time."""
+"""Properties must hold on busy machines too: hypothesis measures no time."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""AWS's signature of a presigned request, worked out anew from its documentation: what a token of MSK's signer is held against."""
+"""AWS's signature of a presigned request, computed independently from its documentation, to compare a token of MSK's signer with."""
 
 from __future__ import annotations
 
@@ -11,10 +11,10 @@ _UNSIGNED = ("X-Amz-Signature", "User-Agent")
 
 
 def signature(url: str, secret: str) -> str:
-    """The signature that a presigned GET must have.
+    """The expected signature of a presigned GET.
 
     Args:
-        url: with its query; what signature it has does not count.
+        url: URL with its query; its own signature is ignored.
         secret: the secret access key.
     """
     parts = urlparse(url)

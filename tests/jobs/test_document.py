@@ -1,4 +1,4 @@
-"""YAML documents that know the line of each of their fields."""
+"""YAML documents with the line of each of their fields."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ class Whole(Part):
 
 
 def faults(text: str, model: type[BaseModel] | None = None) -> list[tuple[str, int | None, str]]:
-    """Code, line and path of each fault."""
+    """Code, line and path of each error."""
     with pytest.raises(PenstockError) as error:
         document = parse_text(text, "job.yaml")
         if model:

@@ -1,4 +1,4 @@
-"""From a job spec to what sizing takes."""
+"""Conversion of a job spec to the targets of sizing."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The watermark and its oracle were written apart: on any run of micro-batches they say the same of every row."""
+"""The watermark and its oracle are independent implementations: on any run of micro-batches they agree on every row."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ def test_the_watermark_and_its_oracle_agree(
     expected: list[tuple[int | None, bool]] = []
     for number, (pause_ms, rows) in enumerate(batches):
         now_ms += pause_ms
-        # As a micro-batch reads them: topic by topic, partition by partition.
+        # In the order in which a micro-batch reads them: topic by topic, partition by partition.
         rows = sorted(rows, key=lambda row: row[:2])
         outcomes = [(row, _time_ms(row, times[row.topic], state, now_ms)) for row in rows]
         expected += [(time_ms, time_ms is not None and is_late(time_ms, state, times[row.topic].lateness_ms)) for row, time_ms in outcomes]

@@ -1,4 +1,4 @@
-"""The watermark: least over partitions and inputs, never back, idle partitions left out."""
+"""The watermark: minimum over partitions and inputs, monotonic, without idle partitions."""
 
 from __future__ import annotations
 

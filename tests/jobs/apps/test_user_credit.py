@@ -1,4 +1,4 @@
-"""The client of the credit service against the one that stands for it on this machine."""
+"""The client of the credit service against its local implementation."""
 
 from __future__ import annotations
 

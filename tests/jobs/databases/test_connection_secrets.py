@@ -1,4 +1,4 @@
-"""Credentials of connections, taken from an emulated AWS Secrets Manager."""
+"""Credentials of connections, read from an emulated AWS Secrets Manager."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ BANK = "postgresql://bank.example:5432/accounts?sslmode=verify-full"
 
 @pytest.fixture(scope="module")
 def keep(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Keep]:
-    """Keeps a secret, and gives its ARN."""
+    """Creates a secret and returns its ARN."""
     with EmulatedAws(log=tmp_path_factory.mktemp("aws") / "aws.log") as aws, pytest.MonkeyPatch.context() as patch:
         for name, value in aws.environment().items():
             patch.setenv(name, value)

@@ -1,4 +1,4 @@
-"""From a FlinkDeployment to the job spec that replaces it."""
+"""Conversion of a FlinkDeployment to the job spec that replaces it."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def converted(text: str) -> Conversion:
 
 
 def faults(text: str) -> list[tuple[str, int | None, str]]:
-    """Code, line and path of each fault."""
+    """Code, line and path of each error."""
     with pytest.raises(PenstockError) as error:
         converted(text)
     return [(fault.code, fault.at.line if fault.at else None, fault.path) for fault in error.value.errors]
@@ -62,7 +62,7 @@ def spec_of(made: Conversion) -> dict[str, Any]:
 
 
 def note(made: Conversion, path: str) -> str:
-    """The note on a path; each has one."""
+    """The only note on a path."""
     (note,) = [note for note in made.notes if note.path == path]
     return note.text
 
@@ -141,7 +141,7 @@ def test_the_spec_loads_and_equals_the_result_of_the_conversion(path: Path, tmp_
 @pytest.mark.parametrize("path", DEPLOYMENTS, ids=lambda path: path.stem)
 def test_every_value_of_the_deployment_is_in_the_spec_or_named_in_a_note(path: Path) -> None:
     made = convert(path)
-    # What the spec's own fields say.
+    # Values of the spec's fields.
     taken = {
         "apiVersion", "kind", "metadata.name", "spec.job.jarURI", "spec.job.parallelism", "spec.job.upgradeMode", "spec.job.entryClass",
         "spec.job.state", "spec.taskManager.resource", "spec.jobManager.resource", "spec.taskManager.resources",

@@ -1,4 +1,4 @@
-"""How clients are let in by the brokers: options, settings, and the token that proves an AWS identity."""
+"""Authentication of clients by the brokers: options, settings, and the token that proves an AWS identity."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Recordings of a few records, all of which one micro-batch has read."""
+"""Recordings of a few records, all read by one micro-batch."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def gone(key: str, time: str) -> Recorded:
 
 
 def read(**topics: Iterable[Recorded]) -> Recording:
-    """The topics as they were read, with one partition each; two underscores in a name stand for a dot, one for a hyphen."""
+    """The topics as read, with one partition each; two underscores in a name are replaced by a dot, one by a hyphen."""
     named = {topic.replace("__", ".").replace("_", "-"): list(records) for topic, records in topics.items()}
     records = {
         topic: [Recorded(0, n, r.key, r.value, r.flush, r.timestamp_ms) for n, r in enumerate(some)] for topic, some in named.items()

@@ -1,4 +1,4 @@
-"""Recordings made by hand, for oracles that are held by rows worked out by hand."""
+"""Handwritten recordings, for oracles compared with rows computed by hand."""
 
 from __future__ import annotations
 
@@ -21,9 +21,9 @@ def recorded(topic: str, *batches: Sequence[Value], watermarks: Sequence[str] = 
     """One partition read in micro-batches.
 
     Args:
-        topic: its name.
-        batches: the values of each; a mapping is written as JSON, one whose ``flush`` is true as a flush record.
-        watermarks: in force at the begin of each micro-batch after the first, as `ms` reads it.
+        topic: name of the topic.
+        batches: the values of each micro-batch; a mapping is written as JSON, one whose ``flush`` is true as a flush record.
+        watermarks: current watermark at the start of each micro-batch after the first, in the format of `ms`.
     """
     records: list[Recorded] = []
     ends: list[int] = []
@@ -38,7 +38,7 @@ def recorded(topic: str, *batches: Sequence[Value], watermarks: Sequence[str] = 
 
 
 def rows(expected: Expectation, *by: str) -> list[dict[str, Any]]:
-    """The expected rows in the order of some fields, each as often as it must be there."""
+    """The expected rows, ordered by some fields, with duplicates."""
     assert expected.exact is not None
     assert expected.rows == expected.exact.total()
     documents = [json.loads(row) for row in expected.exact.elements()]

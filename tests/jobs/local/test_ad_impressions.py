@@ -1,4 +1,4 @@
-"""The views of campaigns, worked out by hand for a few records."""
+"""The views of campaigns, computed by hand for a few records."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the banking jobs must give, worked out by hand for a few records."""
+"""Expected results of the banking jobs, computed by hand for a few records."""
 
 from __future__ import annotations
 
@@ -148,7 +148,7 @@ def test_each_topic_has_what_goes_wrong_in_one_and_ends_with_its_flush_records(
     records = list(topic(partitions))
     assert [record.partition for record in records if record.flush] == list(range(partitions))
     assert all(record.flush for record in records[-partitions:])
-    # A compacted topic takes no record without a key, and what comes later than the others by a day would roll its segments.
+    # A compacted topic accepts no record without a key, and a record a day later than the others would roll its segments.
     assert all(record.key and record.timestamp_ms for record in records)
     assert any(record.value is None for record in records) == gone_for_ever
     assert len(set(map(id, records))) < len(records), "none comes twice"

@@ -1,4 +1,4 @@
-"""The departures of January as events: all of the file, told of when the plane leaves."""
+"""The departures of January as events: all of the file, each reported when the plane leaves."""
 
 from __future__ import annotations
 

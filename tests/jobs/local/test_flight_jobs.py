@@ -1,4 +1,4 @@
-"""What is expected of the three jobs on January's departures, for rows that a person can follow."""
+"""Expectations of the three jobs on January's departures, for a few rows."""
 
 from __future__ import annotations
 
@@ -97,7 +97,7 @@ def test_a_chain_of_delays_ends_on_time_or_when_idle_and_is_emitted_if_it_is_the
         _event(2, "01T14:00", 20),
         _event(3, "01T15:00", None),
         _event(4, "01T18:00", 14),
-        # As long as the first one: not told.
+        # As long as the first one: not emitted.
         _event(5, "02T10:00", 30),
         _event(6, "05T10:00", 30),
         # A minute more than three days later.

@@ -1,4 +1,4 @@
-"""The real data of flights: what is fed is all of the files and never late, and pandas' result is that of plain loops."""
+"""The real data of flights: the input is complete and never late, and pandas' result equals that of plain loops."""
 
 from __future__ import annotations
 
@@ -93,7 +93,7 @@ def test_all_weather_rows_are_fed_once_and_what_is_missing_in_the_file_is_null(w
 def test_no_row_can_be_late_whatever_the_micro_batches_are(fed: list[Record]) -> None:
     bounds_ms = {source.time.out_of_orderness for source in load(ROOT / "jobs/specs/flights.yaml").job.spec.sources.values() if source.time}
     (bound_ms,) = bounds_ms
-    # A watermark is never above a partition's own greatest time less the bound, which is all that this holds each row against.
+    # A watermark is never above a partition's own greatest time minus the bound, which is the limit that each row is compared with here.
     greatest: dict[int | None, datetime] = {}
     disorder = 0
     for record in fed:

@@ -1,4 +1,4 @@
-"""The oracles of the jobs that read lines of text, held by lines that a person can read."""
+"""The oracles of the jobs that read lines of text, for a few readable lines."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ def test_words_are_counted_whatever_their_case_and_what_stands_between_them() ->
     expected = word_count.expect(recorded("lines", [b"Gate x_1, gate!", b"", b"it's -- 2025", b"\xff gate", b"GATE"]))
     assert {row["word"]: row["count"] for row in rows(expected)} == {"gate": 3, "x_1": 1, "it": 1, "s": 1, "2025": 1}
     assert expected.quarantined == 1
-    # A count stands for those before it.
+    # A count replaces the earlier ones.
     assert expected.last_by == ("word",)
 
 

@@ -1,4 +1,4 @@
-"""The oracle of page_counts, by a recording that a person can count."""
+"""The oracle of page_counts, for a recording small enough to count by hand."""
 
 from __future__ import annotations
 

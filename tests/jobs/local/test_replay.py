@@ -1,4 +1,4 @@
-"""The oracle of lateness, held by cases worked out by hand."""
+"""The oracle of lateness, for cases computed by hand."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def _recording(
     times_ms: Sequence[int] | None = None,
     watermarks_ms: Mapping[int, int] | None = None,
 ) -> Recording:
-    """A recording of micro-batches, each topic -> (partition, value), with the watermarks that Spark's log is to hold."""
+    """A recording of micro-batches, each topic -> (partition, value), with the watermarks of Spark's log."""
     records: dict[str, list[Recorded]] = {topic: [] for topic in partitions}
     ends: dict[str, dict[int, int]] = {topic: dict.fromkeys(range(count), 0) for topic, count in partitions.items()}
     recorded = []
@@ -51,10 +51,10 @@ def _verdict(judged: Judged) -> tuple[str, str]:
 def test_late_is_strictly_older_than_the_current_watermark_when_the_batch_began() -> None:
     recording = _recording([{"t": [(0, "100"), (0, "85")]}, {"t": [(0, "89"), (0, "200"), (0, "90")]}], {"t": 1}, watermarks_ms={1: 89})
     assert [_verdict(event) for event in judge(recording, {"t": _clock()})] == [
-        # 85 is older than 100 - 10, but nothing was in force when its micro-batch began.
+        # 85 is older than 100 - 10, but there was no watermark when its micro-batch began.
         ("100", "in time"),
         ("85", "in time"),
-        # 90 is in force, also behind the 200 of the same micro-batch.
+        # The current watermark is 90, also after the 200 of the same micro-batch.
         ("89", "late"),
         ("200", "in time"),
         ("90", "in time"),
@@ -91,7 +91,7 @@ def test_the_watermark_never_goes_back() -> None:
 def test_a_partition_is_left_out_from_when_it_was_silent_for_as_long_as_the_idleness() -> None:
     batches = [{"t": [(0, "100"), (1, "100")]}, {"t": [(0, "500")]}, {"t": [(0, "600")]}, {"t": [(0, "589"), (0, "590")]}]
     times_ms = [0, IDLENESS_MS - 1, IDLENESS_MS, IDLENESS_MS + 1]
-    # A millisecond before the time is over partition 1 still holds 90; then only partition 0 counts.
+    # A millisecond before the idleness is reached partition 1 still holds back at 90; then only partition 0 counts.
     recording = _recording(batches, {"t": 2}, times_ms, watermarks_ms={1: 89, 2: 89, 3: 589})
     assert [_verdict(event) for event in judge(recording, {"t": _clock(IDLENESS_MS)})][4:] == [("589", "late"), ("590", "in time")]
 
@@ -122,7 +122,7 @@ def test_a_watermark_in_the_engines_log_that_differs_from_the_input_is_reported(
 
 
 def test_only_what_the_run_read_is_judged() -> None:
-    # The run began at offset 1: what lies before is neither judged nor moves the watermark.
+    # The run began at offset 1: earlier records are neither judged nor advance the watermark.
     records = [Recorded(0, offset, None, value, False) for offset, value in enumerate((b"900", b"100", b"95"))]
     recording = Recording(
         {"t": records}, {"t": 1}, [RecordedBatch(0, 0, 0, {"t": {0: 2}}), RecordedBatch(1, 1, 89, {"t": {0: 3}})], {"t": {0: 1}}

@@ -1,4 +1,4 @@
-"""The traffic of user_credit: the worked example first, then all that goes wrong in a day; and what must come out of it."""
+"""The traffic of user_credit: the worked example, then all faults of a day; and its expectation."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def fed() -> dict[str, list[Record]]:
 
 
 def _row(record: Record) -> dict[str, Any] | None:
-    """The record's fields, if it is a row as the app's schema and the spec's time want it."""
+    """The record's fields, if it is a valid row for the app's schema and the spec's time."""
     try:
         body: dict[str, Any] = json.loads(record.value or b"")
         moment = datetime.fromisoformat(body["event_timestamp"])
@@ -48,7 +48,7 @@ def test_the_worked_example_comes_first_and_in_its_order(fed: dict[str, list[Rec
         assert {row["token"] for row in example if row} == {"token123"}
     names = [row["user_id"][-1] for topic in TOPICS for row in map(_row, fed[topic][:4]) if row]
     assert names == list("ABCDWXYZ")
-    # One partition, or the order of arrival would not be that of the example.
+    # One partition, or the order of arrival would differ from the example.
     assert len({record.partition for topic in TOPICS for record in fed[topic][:4]}) == 1
 
 
@@ -86,7 +86,7 @@ def test_all_faults_of_a_day_are_in_the_traffic(fed: dict[str, list[Record]], to
 
 
 def _surely_late(records: list[Record]) -> int:
-    """Rows that come more than a minute behind the greatest time that their partition has seen."""
+    """Rows that arrive more than a minute behind the greatest time of their partition."""
     greatest: dict[int | None, datetime] = {}
     late = 0
     for record in records:
@@ -149,8 +149,8 @@ def test_what_is_expected_is_what_a_loop_over_all_pairs_gives() -> None:
         b"{",
         event("t", "12:02:00Z", **limit),
     ]
-    # In force for the second micro-batch is 12:02:00 less 10 s: the first of these equals it, the second is older by a millisecond.
-    # Of the pairs of the first of these, each asks too much of its limit.
+    # The watermark of the second micro-batch is 12:02:00 less 10 s: the first of these equals it, the second is older by a millisecond. The
+    # pairs of the first of these each exceed their limit.
     a_later = [event("t", "12:01:50Z", amount=90.1), event("t", "12:01:49.999Z", amount=20)]
     b_later = [event("t", "12:03:00Z", **limit)]
     current_ms = 1743854510000

@@ -1,4 +1,4 @@
-"""The oracles of the jobs with windows: a handful of records each, read in micro-batches, and the rows that a person computes."""
+"""The oracles of the jobs with windows: a few records each, read in micro-batches, and rows computed by hand."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ def test_each_impression_is_in_ten_windows_of_ten_minutes() -> None:
     expected = region_impressions.expect_sliding(_impressions())
     assert sum(row["events"] for row in rows(expected)) == 10 * 5
     ending = {row["window_end"][11:16]: row["total_impressions"] for row in rows(expected) if row["region_code"] == "eu"}
-    # 12:00 to 12:10 has 12:04:59 and 12:09:50; 12:01 to 12:11 has 12:10:00 as well; 12:05 to 12:15 has the first no more.
+    # 12:00 to 12:10 has 12:04:59 and 12:09:50; 12:01 to 12:11 has 12:10:00 as well; 12:05 to 12:15 no longer has the first.
     assert (ending["12:10"], ending["12:11"], ending["12:15"]) == (1 + 16, 1 + 16 + 4, 16 + 4)
     assert ending["13:00"] == 32
 
@@ -79,7 +79,7 @@ def test_an_average_is_rounded_at_each_step_as_decimals_are() -> None:
         return {"id": sensor, "timestamp": ms(clock), "temperature": fahrenheit}
 
     batches = [
-        # 0.5556 and 0 have 0.2778 between them, which goes up; 32.009 is 0.0050.
+        # 0.5556 and 0 have an average of 0.2778, which is rounded up; 32.009 is 0.0050.
         [read("s1", 33, "12:00:00.000"), read("s1", 32, "12:00:00.999"), read("s2", 31, "12:00:00.500")],
         [
             read("s1", 32.009, "12:00:01.000"),
@@ -103,7 +103,7 @@ def test_a_visitor_counts_once_in_a_window_however_often_it_comes() -> None:
     visits = [visit("NZ", "a", "12:00:10"), visit("NZ", "a", "12:00:50"), visit("NZ", "b", "12:03:00"), visit("DE", "a", "12:03:00")]
     expected = visitors_by_country.expect(recorded(visitors_by_country.TOPIC, visits))
     ending = {(row["country"], row["window_end"][11:16]): (row["visitors"], row["visits"]) for row in rows(expected)}
-    # Of the last five minutes, told anew every minute.
+    # The last five minutes, every minute.
     assert [ending["NZ", f"12:0{minute}"] for minute in range(1, 9)] == [*[(1, 2)] * 3, *[(2, 3)] * 2, *[(1, 1)] * 3]
     assert [ending.get(("DE", f"12:0{minute}")) for minute in (3, 4, 8, 9)] == [None, (1, 1), (1, 1), None]
 

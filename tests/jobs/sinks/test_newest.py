@@ -1,4 +1,4 @@
-"""Which rows an upserting sink can't tell the newest of."""
+"""Rows of which an upserting sink can't determine the newest."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def test_rows_without_event_time_are_rejected_where_the_newest_of_a_key_is_kept(
     with pytest.raises(BadDeclaration, match="JOB-004") as raised:
         refuse_unordered(UNTIMED, SINK.validate_python(sink), "here")
     assert raised.value.path == "here" and "kind: ingestion" in raised.value.fix
-    # A version helps where no tombstone comes without one.
+    # A version suffices where no tombstone arrives without one.
     assert ("`version`" in raised.value.fix) == (sink == {"postgres": POSTGRES})
     for ordered in (replace(UNTIMED, timed=True), replace(UNTIMED, updates=True)):
         refuse_unordered(ordered, SINK.validate_python(sink), "here")

@@ -1,4 +1,4 @@
-"""What the log of a file sink makes of what lies in the checkpoint."""
+"""The log of a file sink, read from the content of a checkpoint."""
 
 from __future__ import annotations
 
@@ -54,13 +54,13 @@ def test_a_mark_stays_until_the_next_and_goes_for_its_own_manifest_alone() -> No
     second = PartLog(objects, "out")
     second.last()
     assert second.published(manifest(0)) and not second.finished(manifest(0))
-    # One without files needs none.
+    # A decision without files needs no mark.
     assert second.add(manifest(1, files=False)) and second.published(manifest(1, files=False))
     assert second.add(manifest(2)) and not second.published(manifest(2))
     third = PartLog(objects, "out")
     assert third.last() == manifest(2) and not third.published(manifest(2))
     third.publish(manifest(2))
-    # Of the driver before, which was slow; its own mark and that of its successor do no harm.
+    # The mark of the previous, slow driver; its own mark and that of its successor do no harm.
     second.publish(manifest(2))
     assert objects.names("sinks/out/published/") == ["0000000002"]
 

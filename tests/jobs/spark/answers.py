@@ -1,4 +1,4 @@
-"""What the endpoint of the webhook's tests answers."""
+"""Responses of the endpoint in the webhook's tests."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ ASKED: Counter[str] = Counter()
 
 
 def answer(method: str, path: str, headers: Mapping[str, str], body: bytes) -> tuple[int, str]:
-    """200, but for the paths that say otherwise."""
+    """200, except for paths that request another status."""
     ASKED[path] += 1
     if path == "/busy-twice":
         return {1: 503, 2: 429}.get(ASKED[path], 200), ""

@@ -1,15 +1,15 @@
-"""A block run by a test: hand-made micro-batches in, the rows of each micro-batch out, on the tier's one Spark session and without Kafka.
+"""Runs a block in a test: handwritten micro-batches in, the rows of each micro-batch out, on the tier's Spark session and without Kafka.
 
-The streams have the envelope that sources give, the micro-batches are run by the driver's own `MicroBatches` with the watermark decided by
-Penstock, and the checkpoint lies on the emulated S3. Only the source (files of the test) and the sink (a list of the test) are not those of
-a job; both have tests of their own.
+The streams have the envelope of sources, the micro-batches are run by the driver's own `MicroBatches` with the watermark decided by
+Penstock, and the checkpoint is on the emulated S3. Only the source (files of the test) and the sink (a list of the test) differ from a
+job; both have separate tests.
 
-    clicks = Input("user STRING, n INT", [[row("10", user="a", n=1)], [row("25", user="a", n=2), row("12", user="b", n=5)]])
-    ran = run(surroundings, {"clicks": clicks}, lambda streams: aggregate(streams["clicks"], tumbling("10s"), ...))
-    same(ran.rows, [{"user": "a", "window_start": at("10"), "n": 1}])
+    clicks = Input("user STRING, n INT", [[row("10", user="a", n=1)], [row("25", user="a", n=2), row("12", user="b", n=5)]]) ran =
+    run(surroundings, {"clicks": clicks}, lambda streams: aggregate(streams["clicks"], tumbling("10s"), ...)) same(ran.rows, [{"user":
+    "a", "window_start": at("10"), "n": 1}])
 
-Times are seconds or minutes past 2025-04-05 12:30, written as ``"10"``, ``"1:05"``, or whole ISO 8601. A row without a time (``None``) goes
-into quarantine. After the last micro-batch one more runs without rows where the watermark has moved, as in a job.
+Times are seconds or minutes past 2025-04-05 12:30, written as ``"10"``, ``"1:05"``, or whole ISO 8601. A row without a time (``None``)
+is quarantined. After the last micro-batch another one runs without rows if the watermark has advanced, as in a job.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ START = datetime(2025, 4, 5, 12, 30, tzinfo=UTC)
 
 
 def at(text: str) -> datetime:
-    """A moment: seconds or minutes:seconds past 12:30, or ISO 8601."""
+    """A time: seconds or minutes:seconds past 12:30, or ISO 8601."""
     if match := re.fullmatch(r"(?:(\d+):)?(\d+)(\.\d+)?", text):
         minutes, seconds, part = match.groups()
         return START + timedelta(minutes=int(minutes or 0), seconds=float(seconds + (part or "")))
@@ -57,14 +57,14 @@ def row(time: str | None, partition: int = 0, **fields: Any) -> dict[str, Any]:
 
 @dataclass(frozen=True)
 class Input:
-    """What one source brings, micro-batch by micro-batch; all inputs of a run have as many of them.
+    """Input of one source, by micro-batch; all inputs of a run have the same number of them.
 
     Args:
-        schema: of the fields, as Spark writes it.
+        schema: schema of the fields as Spark DDL.
         batches: rows made by `row`.
         bound_s: out-of-orderness in seconds.
-        idleness_s: after how many seconds a partition is left out.
-        partitions: of the topic that it stands for.
+        idleness_s: idleness of a partition in seconds.
+        partitions: number of partitions of the topic.
         timed: whether the source has event time.
     """
 
@@ -78,12 +78,12 @@ class Input:
 
 @dataclass
 class Ran:
-    """What came out.
+    """Output of a run.
 
     Args:
         batches: data rows of each micro-batch, without the envelope; structs as mappings, times in UTC.
         times: event times of the same rows.
-        side_outputs: tag -> what a side output would hold, in the order of the micro-batches.
+        side_outputs: tag -> rows for a side output, in the order of the micro-batches.
         events: the driver's ``batch`` events.
     """
 
@@ -110,11 +110,11 @@ def run(
     """Runs a block over the micro-batches of its inputs.
 
     Args:
-        surroundings: of the tier.
-        inputs: name -> what it brings.
-        build: the block: streams by name in, the one output out.
-        name: of the run; the same name goes on with the checkpoint of the run before it, as a restarted job.
-        conf: settings of Spark's SQL for this run.
+        surroundings: surroundings of the tier.
+        inputs: name -> input.
+        build: the block: from streams by name to the output.
+        name: name of the run; a run with the same name resumes from the checkpoint of the earlier one, like a restarted job.
+        conf: Spark SQL settings for this run.
     """
     name = name or f"b{uuid.uuid4().hex[:8]}"
     session = surroundings.session
@@ -169,7 +169,7 @@ def _stream(surroundings: Surroundings, folder: Path, name: str, data: Input) ->
     for number, rows in enumerate(data.batches, start=first):
         path = folder / f"{number:05d}.txt"
         path.write_text("".join(f"{json.dumps(dict(one))}\n" for one in rows), encoding="utf-8")
-        # The file source takes the oldest first.
+        # The file source reads the oldest first.
         os.utime(path, (1_700_000_000 + number, 1_700_000_000 + number))
     session = surroundings.session
     lines = session.readStream.option("maxFilesPerTrigger", 1).text(str(folder))
@@ -202,7 +202,7 @@ def _stream(surroundings: Surroundings, folder: Path, name: str, data: Input) ->
 
 @dataclass
 class _Kept:
-    """A sink that keeps what it is given."""
+    """A sink that keeps its rows."""
 
     ran: Ran
     tag: str | None = None
@@ -223,14 +223,14 @@ class _Kept:
 
 
 class _EveryTag(dict[str, Any]):
-    """Tag -> sink, for whatever tags there are: every one that is not data is kept."""
+    """Tag -> sink, for any tag: all rows that are not data are kept."""
 
     def __init__(self, ran: Ran) -> None:
         super().__init__({tag: _Kept(ran, tag) for tag in [*(tag.value for tag in Tag if tag != Tag.DATA), "aside", "alerts"]})
 
 
 def _plain(value: Any) -> Any:
-    """Times with their zone: the session's is UTC, and PySpark gives them in the zone of the machine."""
+    """Times with their zone: the session's is UTC, and PySpark returns them in the zone of the machine."""
     if isinstance(value, datetime) and value.tzinfo is None:
         return value.astimezone(UTC)
     if isinstance(value, dict):
@@ -239,7 +239,7 @@ def _plain(value: Any) -> Any:
 
 
 def same(actual: Iterable[Mapping[str, Any]], expected: Iterable[Mapping[str, Any]]) -> None:
-    """Fails with both side by side where the rows differ, whatever their order."""
+    """Fails with both sides if the rows differ, in any order."""
     ours, theirs = sorted(map(_line, actual)), sorted(map(_line, expected))
     if ours == theirs:
         return

@@ -1,4 +1,4 @@
-"""An outside system as tests have it: it notes each call in a file, and behaves as a row's `user` says."""
+"""An external system for tests: it records each call in a file, and behaves according to a row's `user`."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from penstock.jobs.blocks.calls import CallRefused
 
 @dataclass(frozen=True)
 class Outside:
-    """Gives the credit limit of a user; sent to Spark's workers."""
+    """Returns the credit limit of a user; sent to Spark's workers."""
 
     notes: str
 
@@ -28,7 +28,7 @@ class Outside:
         note(self.notes, "closed")
 
     async def __call__(self, row: dict[str, Any], key: str) -> object:
-        """What the user asks for."""
+        """Behavior that the user requests."""
         before = calls(self.notes).count(key)
         note(self.notes, key)
         match row["user"]:
@@ -44,7 +44,7 @@ class Outside:
                 return {"credit": "much"}
             case "nothing":
                 return {}
-        # Another answer whenever it is asked again.
+        # Another answer at each call.
         return {"credit": row["n"] * 10, "asked": before + 1, "more": 1}
 
 
@@ -56,7 +56,7 @@ def plain(row: dict[str, Any], key: str) -> dict[str, Any]:
 
 @dataclass(frozen=True)
 class FailsOnce:
-    """A step that fails its task after it has seen rows, the first time."""
+    """A step that fails its task after it has received rows, the first time."""
 
     notes: str
 
@@ -70,7 +70,7 @@ class FailsOnce:
 
 
 def note(path: str, line: str) -> None:
-    """Appends a line; whole, whoever else writes."""
+    """Appends a line atomically."""
     with Path(path).open("a", encoding="utf-8") as file:
         fcntl.flock(file, fcntl.LOCK_EX)
         file.write(f"{line}\n")

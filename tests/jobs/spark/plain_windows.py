@@ -1,4 +1,4 @@
-"""Windows run by Spark and worked out by plain Python, over the same random rows and any cut into micro-batches."""
+"""Windows computed by Spark and by plain Python, over the same random rows and in any micro-batches."""
 
 from __future__ import annotations
 
@@ -22,9 +22,9 @@ from tests.jobs.spark.running import Surroundings
 
 SCHEMA = "user STRING, n INT, paid DECIMAL(10, 2)"
 BOUND_S = 30
-# Spark neither hashes nor orders maps: the rows of these blocks have one.
+# Spark neither hashes nor orders maps: the rows of these blocks contain one.
 WITH_A_MAP = ("salted", "count", "sliding_count")
-# A result of any block, all of them in one query, so that the tier's time goes a long way.
+# A result of any block; all of them run in one query to save time.
 COLUMNS = {
     "window_start": "timestamp",
     "window_end": "timestamp",
@@ -66,7 +66,7 @@ def results(ran: Ran) -> list[dict[str, Any]]:
 
 
 def _events(seed: int) -> list[Event]:
-    """Rows out of order by less than the bound; no two at one moment, some at a window's border, some without a number."""
+    """Rows out of order by less than the bound; no two at the same time, some at a window's border, some without a number."""
     random_ = random.Random(seed)
     times = random_.sample([second + part for second in range(120) for part in (0, 0.999)], 40)
     events = [(time, random_.choice("aab"), random_.choice([1, 2, 3, 50, None]), f"{random_.randrange(1000) / 100}") for time in times]
@@ -76,7 +76,7 @@ def _events(seed: int) -> list[Event]:
 def _cut(events: Sequence[Event], parts: int) -> list[list[dict[str, Any]]]:
     borders = sorted(random.Random(parts).sample(range(1, len(events)), parts - 1))
     chunks = [[_row(event) for event in events[one:two]] for one, two in zip([0, *borders], [*borders, len(events)], strict=True)]
-    # The last word: every window of the others is over.
+    # The last row: it closes every window.
     return [*chunks[:-1], [*chunks[-1], row("10:00", user="end", n=1, paid="1")]]
 
 
@@ -100,17 +100,17 @@ TRIGGERED: dict[str, Build] = {
     "sliding_count": lambda s: aggregate(s, count_window(4, every=2), keys=["user"], **VALUES),
     "running": lambda s: aggregate(s, global_window(rows=1), keys=["user"], **VALUES),
     "every": lambda s: aggregate(s, global_window(every="30s"), **VALUES),
-    # Without event time only the numbers are the same however the rows come.
+    # Without event time only the numbers are independent of the order of the rows.
     "untimed": lambda s: aggregate(s, count_window(3), keys=["user"], rows="count(*)"),
 }
 
 
-# A shuffle of one partition: less to write to the checkpoint. Keys of several partitions are the engine's business.
+# A shuffle of one partition: less to write to the checkpoint. Several partitions are tested elsewhere.
 FEW = {"spark.sql.shuffle.partitions": "1"}
 
 
 def hold_what_plain_python_puts_in_them(surroundings: Surroundings, blocks: Mapping[str, Build], parts: int) -> None:
-    """Runs the blocks in one query over random rows, cut into micro-batches, and fails where a result is another than plain Python's."""
+    """Runs the blocks in one query over random rows in micro-batches, and fails if a result differs from plain Python's."""
     events = _events(seed=1)
     data = Input(SCHEMA, _cut(events, parts), bound_s=BOUND_S)
     maps = replace(data, schema=f"{SCHEMA}, tags MAP<STRING, STRING>")
@@ -190,7 +190,7 @@ def _numbered(windows: Iterable[Sequence[Event]]) -> list[dict[str, Any]]:
 
 
 def _values(rows: Sequence[Event]) -> dict[str, Any]:
-    """What stands in a result; what is null is left out, and so is the empty user of windows without keys."""
+    """Values of a result, without nulls and without the empty user of windows without keys."""
     numbers = [n for _, _, n, _ in rows if n is not None]
     values = {
         "user": rows[0][1] or None,

@@ -1,4 +1,4 @@
-"""A job run by a test: the driver's own code in the test's session, fed record by record, read back as any reader would."""
+"""Runs a job in a test: the driver's own code in the test's session, fed record by record, and read back like any reader."""
 
 from __future__ import annotations
 
@@ -24,13 +24,13 @@ if TYPE_CHECKING:
     from mypy_boto3_s3 import S3Client
 
 CHECKPOINTS, OUTPUT = "test-checkpoints", "test-output"
-# No test waits this long where all is well.
+# No successful test waits this long.
 _LIMIT_S = 300
 
 
 @dataclass
 class Surroundings:
-    """Where jobs of tests run."""
+    """Environment of the tests' jobs."""
 
     session: SparkSession
     brokers: str
@@ -38,7 +38,7 @@ class Surroundings:
     folder: Path
 
     def job(self, app: str, *, sources: Mapping[str, int], time: Mapping[str, Any] | None = None, **spec: Any) -> TestedJob:
-        """A job with topics and paths of its own: sources are name -> partitions, sinks are `out`, `errors` and `late`."""
+        """A job with separate topics and paths: sources are name -> partitions, sinks are `out`, `errors` and `late`."""
         name = f"t{uuid.uuid4().hex[:8]}"
         topics = {source: f"{name}-{source}" for source in sources}
         asked = {topics[source]: count for source, count in sources.items()}
@@ -55,7 +55,7 @@ class Surroundings:
                 "trigger": "1ms",
                 "sources": {s: {"kafka": {"topic": topics[s], "startingOffsets": "earliest"}, "time": clock} for s in sources},
                 "sinks": {
-                    # Files that do not stay open: what a micro-batch writes can be read once it is committed.
+                    # Files that do not stay open: the rows of a micro-batch can be read once it is committed.
                     "out": {"files": {"path": name, "prefix": "part-", "roll": {"interval": "1ms"}}},
                     "errors": {"kafka": {"topic": f"{name}-errors"}},
                     "late": {"kafka": {"topic": f"{name}-late"}},
@@ -70,7 +70,7 @@ class Surroundings:
 
 @dataclass
 class TestedJob:
-    """A job with its topics; `running` may be entered again after it ended, as a restarted driver."""
+    """A job with its topics; `running` may be entered again after it ended, like a restarted driver."""
 
     __test__ = False
 
@@ -83,7 +83,7 @@ class TestedJob:
     connections: dict[str, str] = field(default_factory=dict)
 
     def edit(self, change: Callable[[dict[str, Any]], object]) -> TestedJob:
-        """The same job once more, after what lies below `spec` in its document was changed."""
+        """The same job with a changed `spec`."""
         document = yaml.safe_load(self.spec.read_text(encoding="utf-8"))
         change(document["spec"])
         self.spec.write_text(yaml.safe_dump(document), encoding="utf-8")
@@ -118,18 +118,18 @@ class TestedJob:
         kafka_topics.feed(self.around.brokers, self.topics[source], partition + 1, records, lambda _: None)
 
     def rows(self) -> list[dict[str, Any]]:
-        """The output, as a reader of the bucket finds it, sorted."""
+        """The output as read from the bucket, sorted."""
         files = recorded_run.output_files(self.around.s3, OUTPUT, self.name)
         return sorted(recorded_run.output_rows(self.around.s3, OUTPUT, files), key=lambda row: json.dumps(row, sort_keys=True))
 
     def side_outputs(self, sink: str) -> list[dict[str, Any]]:
-        """What lies in a side output's topic."""
+        """Content of a side output's topic."""
         return list(recorded_run.topic_rows(self.around.brokers, f"{self.name}-{sink}"))
 
 
 @dataclass
 class Running:
-    """A running driver and what it has told."""
+    """A running driver and its events."""
 
     job: TestedJob
     stop: threading.Event = field(default_factory=threading.Event)
@@ -150,11 +150,11 @@ class Running:
             self.hear("stopped", {})
 
     def hear(self, event: str, detail: Mapping[str, object]) -> None:
-        """What the driver tells."""
+        """Receives the driver's events."""
         self._events.put((event, json.loads(json.dumps(detail, default=str))))
 
     def wait(self, wanted: str) -> Mapping[str, Any]:
-        """The next event of a kind; what the driver failed with is raised."""
+        """The next event of a kind; an exception of the driver is raised."""
         while True:
             event, detail = self._events.get(timeout=_LIMIT_S)
             if event == "batch":
@@ -168,7 +168,7 @@ class Running:
                 return detail
 
     def until_read(self, ends: Mapping[str, Sequence[int]]) -> list[dict[str, Any]]:
-        """Waits until the job has committed all up to source -> ends by partition and has nothing more to do; the micro-batches since."""
+        """Waits until the job has committed everything up to source -> ends by partition and is idle; returns the micro-batches since."""
         begun = len(self.batches)
         wanted = {(self.job.topics[source], str(number)): end for source, some in ends.items() for number, end in enumerate(some)}
         while True:

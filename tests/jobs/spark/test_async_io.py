@@ -1,4 +1,4 @@
-"""Calls of an outside system from within a stream: who is called, what becomes of the answers, and what a replay does."""
+"""Calls of an external system from within a stream: which rows are called for, what happens to the answers, and replays."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ def test_each_row_has_its_answer_or_goes_to_a_side_output_with_the_reason(surrou
     assert {(failed["source"], failed["value"]) for failed in ran.side_outputs[Tag.FAILED]} >= {("credit", '{"user":"down","n":3}')}
     assert len(ran.side_outputs[Tag.QUARANTINED]) == 1
     made = calls(notes)
-    # Two rows of one key share a call; nobody calls for a row that is no data.
+    # Two rows of a key share a call; rows that are not data cause none.
     assert {key: made.count(key) for key in made} == {
         "a-1": 1, "flaky-2": 2, "down-3": 2, "refused-4": 1, "slow-5": 2, "odd-6": 1, "nothing-7": 1, "b-8": 1,
     }  # fmt: skip

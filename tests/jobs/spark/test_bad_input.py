@@ -1,4 +1,4 @@
-"""Whatever stands in a record: a row, or a reason why it is none. The values alone, on a frame of records."""
+"""Any content of a record becomes a row or a reason. Tests values only, on a frame of records."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ AVSC = {
 def _read(
     session: SparkSession, values: Values, schema: str, records: Sequence[bytes | tuple[bytes | None, bytes | None] | None]
 ) -> list[Any]:
-    """Of each record, keys before values: the reason why it is no row, or its fields that are not null."""
+    """For each record, keys before values: its reason, or its fields that are not null."""
     pairs = [record if isinstance(record, tuple) else (None, record) for record in records]
     frame = session.createDataFrame([(place, *pair) for place, pair in enumerate(pairs)], "place INT, key BINARY, value BINARY")
     fields = StructType.fromDDL(schema)
@@ -65,7 +65,7 @@ def test_json_is_one_object_of_the_schema_and_nothing_after_it(session: SparkSes
             b'[{"user": "u", "n": 1}]': NOT_JSON,
             b'{"user": "u", "n": 1': NOT_JSON,
             b"{'user': 'u', 'n': 1}": NOT_JSON,
-            # Spark's parser alone would take the first object of these, and lose the rest.
+            # Spark's parser would read the first object of these, and lose the rest.
             b'{"user": "u", "n": 1}{"user": "v", "n": 2}': NOT_JSON,
             b'{"user": "u", "n": 1}\n{"user": "v", "n": 2}': NOT_JSON,
             b'{"user": "u", "n": 1}, {"user": "v", "n": 2}': NOT_JSON,
@@ -102,18 +102,18 @@ def test_a_schema_that_drifts_loses_no_record(session: SparkSession) -> None:
         Values("json"),
         SCHEMA,
         {
-            # Added fields are left out, missing ones are null unless they have to be there.
+            # Additional fields are dropped, missing ones are null unless required.
             b'{"user": "u", "n": 1, "new": {"a": [1, 2]}}': {"user": "u", "n": 1},
             b'{"user": "u"}': {"user": "u"},
             b'{"n": 1}': "user is missing",
             b'{"user": null, "n": 1}': "user is missing",
-            # Those of another type are told by name.
+            # Fields of another type are reported by name.
             b'{"user": "u", "n": "1"}': f"{NOT_JSON}: n is not int",
             b'{"user": "u", "n": 1.5}': f"{NOT_JSON}: n is not int",
             b'{"user": "u", "n": 99999999999}': f"{NOT_JSON}: n is not int",
             b'{"user": "u", "x": "much"}': f"{NOT_JSON}: x is not double",
             b'{"user": "u", "x": [1]}': f"{NOT_JSON}: x is not double",
-            # A STRING takes what there is, as its text.
+            # A STRING accepts any value as its text.
             b'{"user": 5}': {"user": "5"},
             b'{"user": {"id": 5}}': {"user": '{"id":5}'},
         },
@@ -183,10 +183,10 @@ def test_avro_is_read_by_the_schema_of_its_writer_and_to_its_end(session: SparkS
             b"": not_avro,
             _avro(row)[:-2]: not_avro,
             b"\xff" * 20: not_avro,
-            # A text of 2 GiB, and one of less than nothing.
+            # A text of 2 GiB, and one of negative length.
             b"\xfe\xff\xff\xff\x0f" + b"u" * 20: not_avro,
             b"\xff\xff\xff\xff\x0f": not_avro,
-            # What another schema has written would decode to a row.
+            # A value written with another schema would decode to a row.
             _avro(row | {"new": "more"}, wider): "the value has more bytes than click.avsc takes",
         },
     )
@@ -237,7 +237,7 @@ def test_a_tombstone_is_a_row_of_its_key(session: SparkSession) -> None:
 
 
 def test_a_time_outside_pythons_range_is_quarantined(session: SparkSession) -> None:
-    # A task's Python would fail of it, with every try.
+    # A Python task would fail on it at every attempt.
     kinds = ["at TIMESTAMP", "here TIMESTAMP_NTZ", "day DATE", "all ARRAY<STRUCT<at: TIMESTAMP>>", "by MAP<STRING, DATE>"]
     schema = ", ".join(kinds)
     message = "is not within the years 0001 to 9999"
@@ -281,7 +281,7 @@ def test_a_decimal_that_would_be_written_out_for_minutes_is_quarantined(session:
             b'{"user": "u", "all": [1, -5.5e999999999]}': f"{NOT_JSON}: all is not array<decimal(38,9)>",
             b'{"user": "u", "amount": 1e999999999': NOT_JSON,
             b'{"user": "u", "amount": 1e999999999, "amount": 1}': NOT_JSON,
-            # It stands elsewhere, and what is there is left as it is.
+            # It is elsewhere in the text, which is left unchanged.
             b'{"user": "3f1e99999", "amount": 1e1}': {"user": "3f1e99999", "amount": ten},
             b'{"amount": 1e1, "x": 1e-99999, "new": 1e999999999}': {"amount": ten, "x": 0.0},
         },

@@ -1,4 +1,4 @@
-"""The harness of the blocks' tests, and what every block relies on: rows that go aside before a stateful operator."""
+"""The harness of the blocks' tests, and what every block relies on: rows for side outputs before a stateful operator."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def test_side_outputs_before_an_aggregation_are_written_with_their_micro_batch(s
     ]
     name = f"aside{uuid.uuid4().hex[:8]}"
     ran = run(surroundings, {"clicks": Input("user STRING", batches)}, _count_by_ten_seconds, name=name)
-    # A window closes with the first watermark that has reached its end: that of the micro-batch before.
+    # A window closes with the first watermark that has reached its end: that of the previous micro-batch.
     assert [len(rows) for rows in ran.batches] == [0, 0, 1, 1]
     same(ran.rows, [{"user": "a", "start": at("0"), "count": 2}, {"user": "b", "start": at("10"), "count": 1}])
     assert [side_outputs["value"].count('"x"') for side_outputs in ran.side_outputs[Tag.QUARANTINED]] == [1, 0]
@@ -44,7 +44,7 @@ def test_side_outputs_before_an_aggregation_are_written_with_their_micro_batch(s
         {"data": 1, "late": 1, "quarantined": 1},
         {"data": 1},
     ]
-    # What was staged is gone once it is written.
+    # Staged rows are deleted once they are written.
     objects = surroundings.s3.list_objects_v2(Bucket=CHECKPOINTS, Prefix=f"{name}/1/penstock/")["Contents"]
     assert [item["Key"] for item in objects if "/aside/" in item["Key"]] == []
 
@@ -73,7 +73,7 @@ def test_a_row_that_an_app_sends_to_a_side_output_keeps_its_fields_and_its_reaso
     same(ran.rows, [{"name": "A"}])
     (alert,) = ran.side_outputs["alerts"]
     assert (alert["reason"], alert["source"], alert["value"]) == ("not b", "alerts", '{"user":"b"}')
-    # A tag without a side output can't be refused where a function chooses it: it is counted, and told once.
+    # A tag without a side output can't be rejected if a function assigns it: its rows are counted, with one warning.
     assert ran.events[-1]["totalTags"] == {"data": 1, "alerts": 1, "nowhere": 2}
     assert capsys.readouterr().err.count('rows with the tag "nowhere" are counted but not written') == 1
 

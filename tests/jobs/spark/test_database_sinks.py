@@ -1,4 +1,4 @@
-"""Sinks that are no files and no topics, against real servers: PostgreSQL, Redis, an HTTP endpoint, and a function of the app's own."""
+"""Sinks other than files and topics, against real servers: PostgreSQL, Redis, an HTTP endpoint, and a function of the app."""
 
 from __future__ import annotations
 
@@ -163,7 +163,7 @@ def test_a_row_deleted_and_written_at_the_same_time_exists(session: SparkSession
 def test_of_rows_of_one_moment_the_last_of_the_micro_batch_is_written(
     session: SparkSession, postgres: PostgresServer, redis: RedisServer, second: int | None
 ) -> None:
-    """As the records of a topic lie there. Ten keys of each kind, so that no order by content comes out right for all of them."""
+    """In the order of a topic's records. Ten keys of each kind, so that ordering by content fails for some of them."""
     name, prefix = table(postgres, "id int PRIMARY KEY, owner text"), f"moment-{second}:"
     kinds = {"z then a": ("z", "a"), "a then z": ("a", "z"), "written, then gone": ("a", None), "gone, then written": (None, "a")}
     wanted = {10 * kind + number: last for kind, (_, last) in enumerate(kinds.values()) for number in range(10) if last}
@@ -195,7 +195,7 @@ def test_rows_that_do_not_fit_the_table_are_reported_before_the_query_or_with_th
         upsert(postgres, name, "name").check()
     with pytest.raises(TableDoesNotFit, match="unique constraint on exactly id; existing: none"):
         upsert(postgres, name, "id").check()
-    # A part of the rows is not all of them.
+    # Some of the rows are not all of them.
     postgres.run(f"CREATE UNIQUE INDEX ON {name} (id) WHERE id > 5; CREATE UNIQUE INDEX ON {name} (id, owner)")
     with pytest.raises(TableDoesNotFit, match="existing: id, owner"):
         upsert(postgres, name, "id").check()
@@ -308,7 +308,7 @@ def test_a_webhook_posts_arrays_under_keys_that_a_replay_repeats(session: SparkS
     assert asked[0].headers["authorization"] == "Basic d2hvOnBAc3M="
     hook.write(session.sql("SELECT 't-0-5' AS key, '{\"reason\":\"late\"}' AS value"), batch(7, 1))
     assert endpoint.requests()[-1].json() == [{"reason": "late"}]
-    # Four rows that are alike make two requests that are alike, and both are meant.
+    # Four equal rows make two equal requests, and both are sent.
     before = len(endpoint.requests())
     alike = frame(session, "user STRING, n INT", *[("a", 1, 1)] * 4)
     for _ in range(2):
@@ -380,7 +380,7 @@ def test_a_running_job_writes_to_all_of_them_and_a_database_that_goes_away_costs
             running.until_read({"a": [4]})
             server.kill()
             job.feed("a", {"key": "x", "at": at, "amount": 2}, {"key": "n", "at": at, "amount": 3})
-            # What the sink tries to reach now is this test, so that it has been seen to find its database away.
+            # The sink now connects to this test, which shows that it found its database unavailable.
             with socket.socket() as listener:
                 listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
                 listener.bind(("127.0.0.1", server.port))

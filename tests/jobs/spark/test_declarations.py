@@ -1,4 +1,4 @@
-"""Apps that do not fit their specs, and surroundings that are not there: each is a fault with a code, in the user's terms."""
+"""Apps that do not fit their specs, and missing surroundings: each is an error with a code, in the user's terms."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ Edit = Callable[[dict[str, Any]], object]
 
 @pytest.fixture
 def app(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[[str], str]:
-    """Makes an app's module from the lines of its `build`; gives the module's name."""
+    """Creates an app's module from the lines of its `build`; returns the module's name."""
     monkeypatch.syspath_prepend(str(tmp_path))
 
     def write(body: str) -> str:
@@ -247,7 +247,7 @@ def test_the_drivers_process_reports_its_error_as_json_and_ends_with_its_exit_co
     job = surroundings.job(COPY_ROWS, sources={"a": 1}).edit(lambda spec: spec["sources"]["a"]["kafka"].update(topic="no-such-topic"))
     code, events, log = _driver(job)
     assert code == 5
-    # Before Spark is started: an answer that never comes must not cost ten seconds more.
+    # Before Spark is started: a response that never arrives must not cost ten more seconds.
     assert [event["event"] for event in events] == ["starting", "failed"]
     ((fault,),) = [event["errors"] for event in events if "errors" in event]
     assert (fault["code"], fault["path"]) == ("JOB-002", "topic no-such-topic")
@@ -264,7 +264,7 @@ def test_an_invalid_spec_ends_the_drivers_process_with_the_errors_of_the_documen
 
 
 def _driver(job: TestedJob) -> tuple[int, list[dict[str, Any]], str]:
-    """Runs the driver's own process to its end: its exit code, its events and its log."""
+    """Runs the driver's process to its end; returns its exit code, events and log."""
     configuration = RuntimeConfiguration(
         spec=str(job.spec),
         master="local[1]",

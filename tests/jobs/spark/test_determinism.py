@@ -1,4 +1,4 @@
-"""What a replay would not repeat is refused before an exactly-once sink."""
+"""Expressions that a replay would not repeat are rejected for an exactly-once sink."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def test_what_is_computed_anew_each_time_or_depends_on_the_order_of_rows_is_foun
         refuse_unrepeatable(frames["uuid()"], ["out", "topic"])
     assert (raised.value.code, raised.value.given) == ("JOB-062", "uuid()")
     assert raised.value.need == "deterministic rows, for exactly-once delivery to out, topic"
-    # A sink that is at-least-once anyway takes them.
+    # An at-least-once sink accepts them.
     refuse_unrepeatable(frames["uuid()"], [])
 
 
@@ -52,7 +52,7 @@ def test_what_a_replay_repeats_passes(session: SparkSession) -> None:
 
 
 class _Seen:
-    """A sink that looks at its rows twice, as one that writes them and makes sure does."""
+    """A sink that reads its rows twice, such as one that writes and verifies them."""
 
     def __init__(self) -> None:
         self.found: list[list[int]] = []

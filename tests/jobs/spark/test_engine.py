@@ -1,4 +1,4 @@
-"""What Penstock takes of the insides of Spark's streaming engine holds on this Spark: a version that moves it is found here."""
+"""The internals of Spark's streaming engine that Penstock uses work on this Spark version: changes in a new version are detected here."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def _event(name: str, time: str) -> dict[str, str]:
 
 @contextmanager
 def _seen_inside(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[dict[str, Any]]]:
-    """Looks at the engine in every micro-batch, once its rows have been computed."""
+    """Inspects the engine in every micro-batch, once its rows have been computed."""
     seen: list[dict[str, Any]] = []
     write = MicroBatches._write
 
@@ -51,12 +51,12 @@ def _seen_inside(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[dict[str, Any
 
 
 def _logged(job: TestedJob) -> dict[int, tuple[int, int]]:
-    """Micro-batch -> its own time and its watermark, from Spark's offset log."""
+    """Micro-batch -> its time and its watermark, from Spark's offset log."""
     return {batch.number: (batch.time_ms, batch.watermark_ms) for batch in _batches(job.around.s3, CHECKPOINTS, f"{job.name}/1")}
 
 
 def test_the_classes_and_methods_are_where_they_are_looked_for(surroundings: Surroundings) -> None:
-    """A method that is gone from a class is told by name here, before any query fails of it."""
+    """A removed method of a class is reported by name here, before any query fails because of it."""
     load = surroundings.session._jvm.java.lang.Class.forName  # type: ignore[union-attr]
     wanted = {
         f"{PACKAGE}.MicroBatchExecution": {"watermarkTracker", "lastExecution"},
@@ -84,7 +84,7 @@ def test_the_observed_metrics_are_those_of_the_micro_batch_before_it_is_committe
 
 
 def test_an_empty_micro_batch_observes_nothing(surroundings: Surroundings, monkeypatch: pytest.MonkeyPatch) -> None:
-    # A watermark that has moved is followed by a micro-batch without rows where there is state.
+    # With state, an advanced watermark causes a micro-batch without rows.
     job = surroundings.job("tests.jobs.spark.apps.left_pairs", sources={"a": 1, "b": 1})
     with _seen_inside(monkeypatch) as seen, job.running() as running:
         job.feed("b", _event("b", "12:30:00"))
@@ -105,7 +105,7 @@ def test_the_watermark_that_is_set_is_in_the_next_micro_batchs_offset_log_less_o
     job = surroundings.job("tests.jobs.spark.apps.left_pairs", sources={"a": 1, "b": 1})
     batches = []
     with _seen_inside(monkeypatch) as seen:
-        # The second driver is a restart: Spark goes on from its commit log.
+        # The second driver is a restart: Spark resumes from its commit log.
         for number, time in enumerate(("12:30:00", "12:40:00"), start=1):
             job.feed("a", _event(f"a{number}", time))
             job.feed("b", _event(f"b{number}", time))

@@ -1,4 +1,4 @@
-"""Files that any reader can trust: how they are cut and named, and what becomes of tries that came to nothing."""
+"""Files for any reader: their sizes and names, and the leftovers of failed attempts."""
 
 from __future__ import annotations
 
@@ -38,12 +38,12 @@ SMALL: dict[str, Any] = {"roll": {"size": "64k"}, "bucketBy": "none"}
 
 
 class Killed(Exception):
-    """Stands for the end of the process at a chosen point."""
+    """Represents the end of the process at a chosen point."""
 
 
 @dataclass(frozen=True)
 class Sink:
-    """One sink's place in the buckets, and what a reader finds there."""
+    """The location of a sink in the buckets, and what a reader sees."""
 
     session: SparkSession
     s3: S3Client
@@ -51,12 +51,12 @@ class Sink:
     now: list[int] = field(default_factory=lambda: [0])
 
     def files(self, kind: type[Checkpoint] = Checkpoint, **settings: Any) -> Files:
-        """A writer, as one driver has it."""
+        """A writer of one driver."""
         sink = FileSink.model_validate({"path": self.path, "prefix": "part-", **settings})
         return Files("out", sink, OUTPUT, "0123abcd", kind(f"s3a://{CHECKPOINTS}/{self.path}/1"))
 
     def held(self, *, format: str = "json", **roll: Any) -> Files:
-        """A writer whose files stay open; its clock is the time of the micro-batch that is written."""
+        """A writer whose files stay open; its clock is the time of the current micro-batch."""
         sink = FileSink.model_validate({"path": self.path, "bucketBy": "none", "format": format, "roll": roll})
         return Files("out", sink, OUTPUT, "0123abcd", Checkpoint(f"s3a://{CHECKPOINTS}/{self.path}/1"), clock=lambda: self.now[0])
 
@@ -66,7 +66,7 @@ class Sink:
         files.write(rows, Batch(batch, rows.count(), 1_000 * second))
 
     def chunks(self) -> list[str]:
-        """Names of the chunks that the checkpoint holds."""
+        """Names of the chunks in the checkpoint."""
         prefix = f"{self.path}/1/penstock/sinks/out/chunks/"
         return [item["Key"] for item in self.s3.list_objects_v2(Bucket=CHECKPOINTS, Prefix=prefix).get("Contents", [])]
 
@@ -80,7 +80,7 @@ class Sink:
         return frame.select("id", F.repeat(F.lit("x"), width).alias("text"), F.lit("2025-04-05 12:00:00").cast("timestamp").alias(TIME))
 
     def objects(self) -> dict[str, bytes]:
-        """Name -> content of every file that a reader sees."""
+        """Name -> content of every visible file."""
         listed = self.s3.list_objects_v2(Bucket=OUTPUT, Prefix=f"{self.path}/").get("Contents", [])
         read = {item["Key"]: self.s3.get_object(Bucket=OUTPUT, Key=item["Key"])["Body"].read() for item in listed}
         return {key.removeprefix(f"{self.path}/"): body for key, body in read.items()}
@@ -90,12 +90,12 @@ class Sink:
         return sorted(json.loads(line)["id"] for body in self.objects().values() for line in body.splitlines())
 
     def uploads(self) -> list[tuple[str, str]]:
-        """Key and id of the uploads that are open."""
+        """Key and id of the open uploads."""
         listed = self.s3.list_multipart_uploads(Bucket=OUTPUT, Prefix=f"{self.path}/").get("Uploads", [])
         return [(upload["Key"], upload["UploadId"]) for upload in listed]
 
     def manifests(self) -> list[str]:
-        """Names of the manifests that the checkpoint holds."""
+        """Names of the manifests in the checkpoint."""
         prefix = f"{self.path}/1/penstock/sinks/out/log/"
         return [item["Key"].removeprefix(prefix) for item in self.s3.list_objects_v2(Bucket=CHECKPOINTS, Prefix=prefix).get("Contents", [])]
 
@@ -107,7 +107,7 @@ def sink(session: SparkSession, s3: S3Client) -> Sink:
 
 @contextmanager
 def _killed_before(owner: type, method: str) -> Iterator[None]:
-    """Ends a write before a method, by an error that nothing catches, which leaves behind what a killed process leaves."""
+    """Ends a write before a method, by an error that is never caught, which leaves behind what a killed process leaves."""
 
     def instead(*arguments: object, **named: object) -> None:
         raise Killed
@@ -238,7 +238,7 @@ def test_the_order_of_the_rows_and_the_cut_into_tasks_do_not_matter(sink: Sink) 
 def test_a_missing_staged_part_stops_the_job(sink: Sink) -> None:
     with _killed_before(Publisher, "publish"):
         sink.files().publish(sink.rows(10), Batch(0, 10, 0))
-    # As a bucket's lifecycle rule for unfinished uploads does while the job stands still.
+    # Like a bucket's lifecycle rule for incomplete uploads while the job is down.
     ((key, upload),) = sink.uploads()
     sink.s3.abort_multipart_upload(Bucket=OUTPUT, Key=key, UploadId=upload)
     with pytest.raises(StagedPartGone) as raised:
@@ -259,7 +259,7 @@ def test_a_foreign_file_with_the_name_of_a_part_is_not_mistaken_for_it(sink: Sin
 
 @pytest.mark.parametrize("held", [False, True])
 def test_files_that_a_reader_has_moved_away_before_the_driver_dies_are_neither_missed_nor_written_again(sink: Sink, held: bool) -> None:
-    """The driver dies before its next manifest, once right after the mark and once later: its chunks may still be there, or be gone."""
+    """The driver dies before its next manifest, once right after the mark and once later: its chunks may or may not exist."""
     for number, point in enumerate([(Publisher, "forget"), None]):
         writer = sink.held(interval="5m", size="64k") if held else sink.files(**SMALL)
         rows = sink.rows(65, width=1_000, first=65 * number)
@@ -305,7 +305,7 @@ def test_a_slow_writer_may_still_decide_after_another_has_staged_its_rows(sink: 
     staged, go, decided = threading.Event(), threading.Event(), threading.Event()
 
     class Slow(Checkpoint):
-        """Falls asleep with its rows staged, as a driver that was taken for dead."""
+        """Pauses with its rows staged, like a driver considered dead."""
 
         def put_once(self, name: str, text: str) -> bool:
             staged.set()
@@ -313,7 +313,7 @@ def test_a_slow_writer_may_still_decide_after_another_has_staged_its_rows(sink: 
             return super().put_once(name, text)
 
     class Next(Checkpoint):
-        """Wakes the slow one up when it is about to decide itself."""
+        """Resumes the slow driver when the other one is about to decide."""
 
         def put_once(self, name: str, text: str) -> bool:
             go.set()
@@ -385,7 +385,7 @@ def test_a_driver_killed_while_it_closes_a_file_of_several_micro_batches_loses_a
     sink.at(again, 1, 300, sink.rows(10, first=10, partitions=2))
     assert sink.ids() == list(range(20))
     assert before.items() <= sink.objects().items()
-    # And while it closes one with no micro-batch at hand.
+    # And while it closes one between micro-batches.
     sink.at(again, 2, 310, sink.rows(10, first=20))
     with _killed_before(owner, method):
         again.idle(FOREVER_MS)
@@ -404,7 +404,7 @@ def test_a_driver_considered_dead_can_not_close_parts_that_its_successor_continu
     sink.at(dead, 1, 10, sink.rows(10, first=10))
     assert sink.objects() == {}
     dead.idle(FOREVER_MS)
-    # Whoever closes it, the other one goes on from there.
+    # Whichever closes it, the other one continues from there.
     sink.at(successor, 2, 20, sink.rows(10, first=20))
     successor.idle(FOREVER_MS)
     assert sorted(map(len, sink.lines())) == [10, 20]
@@ -441,7 +441,7 @@ def test_a_directory_of_a_long_value_has_its_beginning_and_a_hash_of_it_in_its_n
     for number, prefix in enumerate(("first-", "second-")):
         sink.files(bucketBy=["name"], prefix=prefix).publish(rows, Batch(number, 7, 0))
     directories = {json.loads(body)["id"]: key.split("/")[0].removeprefix("name=") for key, body in sink.objects().items()}
-    # The same on every try, each value its own.
+    # The same on every attempt, different for each value.
     assert len({key.split("/")[0] for key in sink.objects()}) == len(set(directories.values())) == 7
     assert directories[0] == names[0]
     assert all(len(directory.encode()) <= 200 for directory in directories.values())
@@ -458,7 +458,7 @@ def test_parquet_is_written_at_once_or_over_micro_batches_and_any_reader_reads_i
     held = sink.held(format="parquet", interval="5m")
     sink.at(held, 1, 0, sink.rows(10, first=1_000))
     sink.at(held, 2, 10, sink.rows(10, first=1_010))
-    # A column more, as after an upgrade of the app: the file that is open is closed without it.
+    # An additional column, as after an upgrade of the app: the open file is closed without it.
     sink.at(held, 3, 20, sink.rows(10, first=1_020).withColumn("more", F.lit(1)))
     held.idle(FOREVER_MS)
     tables = {name: pq.read_table(io.BytesIO(body)) for name, body in sink.objects().items()}
@@ -477,7 +477,7 @@ def test_an_open_parquet_file_accepts_rows_of_an_app_that_was_changed_to_allow_n
     more = F.array(F.struct(F.col("id").alias("n"))).alias("more")
     never_null = sink.rows(10).select("id", more, F.create_map(F.lit("k"), "id").alias("by"), TIME)
     with monkeypatch.context() as patch:
-        # As a version before wrote its chunks: with what the app said.
+        # As an earlier version wrote its chunks: with the app's nullability.
         patch.setattr(part_formats, "_nullable", lambda field: field)
         sink.at(held, 0, 0, never_null)
     nulls = ("IF(id < 15, id, NULL) id", "array(named_struct('n', NULLIF(id, 15))) more", "map('k', NULLIF(id, 15)) by")

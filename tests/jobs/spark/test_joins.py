@@ -1,4 +1,4 @@
-"""The interval join against plain Python, whatever the micro-batches are."""
+"""The interval join compared with plain Python, in any micro-batches."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def _pairs(job: TestedJob) -> Counter[Pair]:
 
 
 def _move_watermark(job: TestedJob, running: Running, to: str, ends: int) -> None:
-    """One event of each side, of keys of their own, so that the watermark stands at a time of the day."""
+    """One event of each side, with separate keys, so that the watermark is at a time of the day."""
     moment = datetime.fromisoformat(f"2025-04-05T{to}Z") + timedelta(milliseconds=BOUND_MS)
     time_ms = round((moment - EPOCH) / timedelta(milliseconds=1))
     job.feed("a", _event("mover", time_ms, key=f"a-{to}"))
@@ -51,11 +51,11 @@ def test_an_unmatched_left_row_is_emitted_with_nulls_only_once_the_watermark_has
     with job.running() as running:
         job.feed("a", _event("alone", "12:30:00"))
         job.feed("b", _event("other key", "12:30:00", key="other"))
-        # A right row of 12:31:00 would be in time and within the bounds while this is the watermark.
+        # A right row of 12:31:00 would be in time and within the bounds with this watermark.
         running.until_read({"a": [1], "b": [1]})
         _move_watermark(job, running, "12:31:00", 2)
         assert job.rows() == []
-        # Spark's watermark is a millisecond less than Penstock's, and state goes that lies before it.
+        # Spark's watermark is a millisecond less than Penstock's, and state before it is cleared.
         _move_watermark(job, running, "12:31:00.002", 3)
         assert job.rows() == [{"left": "alone", "right": None}]
         assert running.batches[-1]["totalTags"] == {Tag.DATA: 1}
@@ -105,7 +105,7 @@ def test_a_hot_key_is_joined_right(surroundings: Surroundings) -> None:
 
 
 def test_rows_for_side_outputs_pass_a_join_once(surroundings: Surroundings) -> None:
-    # A right row is copied to each slice that its partners can lie in; a record without event time has none.
+    # A right row is copied to each slice that its partners can be in; a record without event time has none.
     job = _job(surroundings, "lopsided_left_pairs")
     with job.running() as running:
         job.feed("a", b"broken left", _event("left", "12:30:00"))

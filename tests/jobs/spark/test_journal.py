@@ -1,4 +1,4 @@
-"""The journal of outside answers, on the emulated S3: the first answer to a key is the one that holds, whoever asks."""
+"""The journal of calls, on the emulated S3: the first answer to a key is kept, whichever task requests it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Topics as sinks: keys, tombstones, and each record exactly once whatever happens in the midst of it."""
+"""Topics as sinks: keys, tombstones, and exactly-once delivery despite failures."""
 
 from __future__ import annotations
 
@@ -38,12 +38,12 @@ from tests.jobs.spark.running import CHECKPOINTS, Surroundings
 
 
 class Killed(Exception):
-    """Stands for the end of the process at a chosen point."""
+    """Represents the end of the process at a chosen point."""
 
 
 @dataclass(frozen=True)
 class Target:
-    """A topic of three partitions, and what a reader finds there."""
+    """A topic of three partitions, and what a reader sees."""
 
     around: Surroundings
     topic: str = field(default_factory=lambda: f"t{uuid.uuid4().hex[:8]}")
@@ -53,7 +53,7 @@ class Target:
         return KafkaAccess(self.around.brokers)
 
     def sink(self, kind: type[Checkpoint] = Checkpoint, folder: str = "1", name: str = "out", **settings: Any) -> ExactlyOnceTopic:
-        """A writer as one driver has it, already checked."""
+        """A checked writer of one driver."""
         spec = KafkaSink.model_validate({"topic": self.topic, "guarantee": "exactly-once", **settings})
         checkpoint = kind(f"s3a://{CHECKPOINTS}/{self.topic}/{folder}")
         made = ExactlyOnceTopic(name, spec, self.access, "job", "0123abcd", checkpoint)
@@ -70,7 +70,7 @@ class Target:
         sink.write(self.rows(*names, partitions=partitions), Batch(number, len(names), 0))
 
     def names(self) -> list[str]:
-        """What a reader with read_committed finds, sorted."""
+        """Records seen by a reader with read_committed, sorted."""
         return sorted(json.loads(message.value() or b"")["name"] for message in self.messages())
 
     def messages(self) -> list[Message]:
@@ -79,7 +79,7 @@ class Target:
 
 
 def read_committed(brokers: str, topic: str) -> list[Message]:
-    """All records of a topic that are committed: up to the last stable offsets, which no open transaction lies before."""
+    """All committed records of a topic: up to the last stable offsets."""
     consumer = Consumer(
         {
             "bootstrap.servers": brokers,
@@ -113,7 +113,7 @@ def target(surroundings: Surroundings) -> Target:
 
 @contextmanager
 def _killed(owner: object, name: str, *, after: bool = False) -> Iterator[None]:
-    """Ends the driver before or after a call, by an error that nothing catches, which leaves behind what a killed process leaves."""
+    """Ends the driver before or after a call, by an error that is never caught, which leaves behind what a killed process leaves."""
     original = getattr(owner, name)
 
     def instead(*arguments: Any, **named: Any) -> None:
@@ -161,7 +161,7 @@ History = tuple[tuple[int, bool, int | None], ...]
 
 
 def test_records_of_a_key_and_time_end_with_the_last_one_and_for_updates_with_an_existing_one(target: Target) -> None:
-    # Amount, whether it is gone, second. A row that moves comes from two tasks, in any order.
+    # Amount, whether it is deleted, second. A row that moves comes from two tasks, in any order.
     moves: History = ((2, False, 5), (1, True, 5), (0, False, 4))
     changes: dict[str, History] = {
         "value, then tombstone": ((0, False, 4), (2, False, 5), (1, False, 5), (9, True, 5)),
@@ -187,7 +187,7 @@ def test_records_of_a_key_and_time_end_with_the_last_one_and_for_updates_with_an
 
 
 def test_each_record_is_written_once_whichever_call_the_driver_dies_in(target: Target) -> None:
-    """One sink through all the fixed points, a micro-batch each; every restart is a new writer and cuts the rows another way."""
+    """One sink through all the fixed points, a micro-batch each; every restart is a new writer and partitions the rows in another way."""
     points: list[tuple[object, str, bool]] = [
         (Checkpoint, "put_once", False),
         (Checkpoint, "put_once", True),
@@ -204,7 +204,7 @@ def test_each_record_is_written_once_whichever_call_the_driver_dies_in(target: T
 
 
 def test_a_committed_share_is_not_written_again_and_an_open_one_is_taken_over(target: Target, monkeypatch: Any) -> None:
-    """The driver dies when one of its tasks has committed and another has its records sent but not committed."""
+    """The driver dies when one of its tasks has committed and another has sent its records without committing."""
     sink = target.sink()
     outcomes: list[list[Row]] = []
     with _killed(exactly_once_topics, "_repartitioned"):
@@ -213,12 +213,12 @@ def test_a_committed_share_is_not_written_again_and_an_open_one_is_taken_over(ta
     first, second = manifest["shares"][0]["task"], manifest["shares"][1]["task"]
     repartitioned = exactly_once_topics._repartitioned
     with monkeypatch.context() as patch:
-        # Only the first task's rows come to a writer, and it commits them.
+        # Only the first task's rows reach a writer, and it commits them.
         patch.setattr(exactly_once_topics, "_repartitioned", lambda rows, tasks: repartitioned(rows, tasks).where(F.col("task") == first))
         patch.setattr(ExactlyOnceTopic, "_judge", lambda self, rows, manifest: outcomes.append(rows))
         target.write(target.sink(), 0, *NAMES)
     assert [(row["task"], row["outcome"]) for row in outcomes[0]] == [(first, WRITTEN)]
-    # The second one has an open transaction of a worker that still lives.
+    # The second one has an open transaction of a live worker.
     zombie = Producer(producer_settings(target.access, f"{sink.group}.{second}", 60_000))
     zombie.init_transactions(30)
     zombie.begin_transaction()
@@ -238,7 +238,7 @@ def test_a_replay_with_other_rows_stops_the_job_and_writes_nothing(target: Targe
     assert raised.value.need.startswith("the 20 rows of the first run")
     with pytest.raises(ReplayDiffers):
         target.write(target.sink(), 0)
-    # Rows that change between the look at them and the writing of them: the task finds it and takes its transaction back.
+    # Rows that change between counting and writing: the task detects it and aborts its transaction.
     changing = target.rows("a", "b").withColumn("name", F.udf(lambda _: uuid.uuid4().hex)("name"))
     with pytest.raises(ReplayDiffers):
         target.sink().write(changing, Batch(1, 2, 0))

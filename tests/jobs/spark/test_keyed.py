@@ -1,4 +1,4 @@
-"""Keyed functions: state of each kind, timers, time to live, the order of rows, and the blocks that are made of them."""
+"""Keyed functions: state of each kind, timers, time to live, the order of rows, and the blocks built on them."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def _visits(streams: Mapping[str, Stream]) -> Stream:
 def test_timers_fire_by_the_watermark_and_before_the_rows_that_came_after_it(surroundings: Surroundings) -> None:
     batches = [
         [row("1", user="a", n=1), row("5", user="a", n=2), row("4", user="b", n=-1), row(None, user="x", n=0)],
-        # The watermark is 5 s when this one begins, 15.001 s after it: what waits for 15 s is due.
+        # The watermark is 5 s when this one begins, 15.001 s after it: timers at 15 s are due.
         [row("15.001", user="c", n=1)],
         [row("16", user="b", n=1), row("40", user="d", n=1), row("15", user="a", n=100)],
         [],
@@ -54,7 +54,7 @@ def test_timers_fire_by_the_watermark_and_before_the_rows_that_came_after_it(sur
 
 
 def _expected(user: str, rows: list[tuple[int, int]]) -> list[dict[str, Any]]:
-    """What `Trace` tells of rows (second, n) of one key, computed in plain Python: rows before timers of the same time."""
+    """Expected results of `Trace` for rows (second, n) of one key, in plain Python: rows before timers of the same time."""
     happens = sorted([(second, 0, str(n)) for second, n in rows] + [(second + 4, 1, "timer") for second, n in rows if n % 3 == 0])
     before: list[str] = []
     results = []
@@ -68,7 +68,7 @@ def _expected(user: str, rows: list[tuple[int, int]]) -> list[dict[str, Any]]:
 def test_rows_and_timers_in_the_order_of_time_do_not_depend_on_the_cut(surroundings: Surroundings) -> None:
     rows = [(3, 3), (1, 1), (2, 2), (7, 6), (5, 5), (9, 7), (8, 4), (12, 9), (11, 8), (10, 10)]
     whole, parts = ([row(f"{second}", user=user, n=n) for second, n in rows] for user in ("whole", "parts"))
-    # The watermark is 3, 5, 9 and then 51 s: the rows of one key are there at once and those of the other come bit by bit.
+    # The watermark is 3, 5, 9 and then 51 s: the rows of one key arrive at once and those of the other gradually.
     batches = [
         [*whole, *parts[:3]],
         [*parts[3:6], row("14", user="z", n=1)],
@@ -96,7 +96,7 @@ def test_state_goes_after_its_time_to_live_and_lasts_across_restarts(surrounding
     first = [[row("1", user="a", n=1), row("4", user="a", n=2)]]
     ran = run(surroundings, {"clicks": Input("user STRING, n INT", first, bound_s=100)}, build, name="remembers")
     same(ran.rows, [{"n": 1, "last": None, "all": [], "each": {}}, {"n": 2, "last": 1, "all": [1], "each": {"1": 1}}])
-    # At 12 s what was written at 1 s is gone, the rest is not; at 14 s all but the last is.
+    # At 12 s the value written at 1 s has expired, the rest has not; at 14 s all but the last has.
     then = [[row("12", user="a", n=3)], [row("14", user="a", n=4), row("200", user="z", n=0)], [row("201", user="z", n=9)]]
     ran = run(surroundings, {"clicks": Input("user STRING, n INT", then, bound_s=100)}, build, name="remembers")
     same(

@@ -1,4 +1,4 @@
-"""What a driver tells of its lag: in its events, and among Spark's own metrics for Prometheus."""
+"""A driver's lag: in its events, and among Spark's metrics for Prometheus."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from penstock.jobs.driver.lag import LAG_RECORDS, STARTED_S, Gauges
 from penstock.scripts.layout import ROOT
 from tests.jobs.spark.running import Surroundings
 
-# What the driver serves while a query runs.
+# Metrics served by the driver while a query runs.
 _DRIVER = """
 import json, pathlib, sys, urllib.request
 from penstock.jobs.driver import session
@@ -75,7 +75,7 @@ def test_gauges_of_ours_stand_among_sparks_own_and_are_replaced_when_a_job_begin
 
 
 def test_prometheus_reads_the_gauges_of_the_driver_and_of_its_query_under_names_that_it_knows(tmp_path: Path) -> None:
-    """In a Spark of its own: those of other tests have no UI."""
+    """In a separate Spark process: that of other tests has no UI."""
     environment = {**os.environ, "PYTHONPATH": str(ROOT)}
     parts = ("watermarkMs", "watermarkMs.a.t-0", "rows.a.t-0", "lateRows.a", "toleratedRows.a", "keyedRows.k", "hottestKeyRows.k")
     command = [sys.executable, "-c", _DRIVER, json.dumps({f"penstock.{part}": 5 for part in parts})]

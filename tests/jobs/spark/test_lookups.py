@@ -1,4 +1,4 @@
-"""Lookups in a real PostgreSQL: what is found, what a replay finds, and what happens while the database is away."""
+"""Lookups in a real PostgreSQL: results, replays, and an unavailable database."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from penstock.scripts.local.servers.postgres_server import PostgresServer
 from tests.jobs.spark.blocks import Input, at, row, run, same
 from tests.jobs.spark.running import CHECKPOINTS, Surroundings
 
-# Nothing is remembered: a row is what the table has when it is asked.
+# Nothing is cached: a row has the content of the table at the time of the lookup.
 NO_CACHE = {"entries": 0}
 
 BANK = """
@@ -89,7 +89,7 @@ def test_each_row_is_joined_with_the_row_of_its_key(surroundings: Surroundings, 
         ran.rows,
         [
             {"a": "1", "account": ann, "rate": Decimal("1.200000000000000000"), "model": "x1"},
-            # No currency of the table has four letters, and no device such a number: these find nothing, and hold nothing up.
+            # No currency of the table has four letters, and no device such a number: these have no match, and block nothing.
             {"a": "2", "account": two, "rate": None, "model": None},
             {"a": "x", "account": None, "rate": None, "model": None},
             {"a": "1", "account": ann, "rate": None, "model": None},
@@ -114,7 +114,7 @@ def test_a_value_beyond_sparks_range_is_reported_and_its_row_not_treated_as_miss
     with Database(bank.url, "spec.tables.ends") as database:
         with pytest.raises(LookupRefused, match=f"column {column}") as raised:
             database.rows(table.query(), ([1, key],))
-        # The next query has a connection that works.
+        # The next query has a working connection.
         assert len(database.rows(table.query(), ([1],))) == 1
     assert raised.value.path == "spec.tables.ends"
     assert f"NULLIF({column}, " in raised.value.fix
@@ -148,7 +148,7 @@ def test_a_database_that_goes_away_and_returns_loses_nothing(surroundings: Surro
     with pytest.raises(DatabaseUnreachable) as raised:
         run(surroundings, {"in": Input("a INT", [[row("1", a=1)], [row("1", a=2)]])}, block("500ms"), name=name)
 
-    # The job is started again, and the database comes back only after it was asked for.
+    # The job is restarted, and the database only returns after a lookup was tried.
     returned = threading.Thread(target=_start_when_asked, args=(bank,))
     returned.start()
     ran = run(surroundings, {"in": Input("a INT", [[row("1", a=3)]])}, block("60s"), name=name)

@@ -1,4 +1,4 @@
-"""Joins beside the interval join's inner and left forms, on hand-made micro-batches."""
+"""Joins other than the inner and left interval joins, on handwritten micro-batches."""
 
 from __future__ import annotations
 
@@ -38,19 +38,19 @@ from tests.jobs.spark.blocks import Input, Ran, at, row, run, same
 from tests.jobs.spark.running import CHECKPOINTS, OUTPUT, Surroundings
 
 Rows = Sequence[Mapping[str, Any]]
-# A row of a key of its own that moves the watermark.
+# A row with a separate key that advances the watermark.
 END = "59:00"
-# The envelope of data beside its tag, in SQL.
+# The envelope of data without its tag, in SQL.
 NOTHING = f"cast(null as string) as _reason, cast(null as timestamp) as _time, cast(null as {RECORD_TYPE}) as _record"
 
 
 def _cut(rows: Rows, *ends: int) -> list[Rows]:
-    """Rows in micro-batches that end before these places."""
+    """Rows in micro-batches that end before these positions."""
     return [rows[first:last] for first, last in pairwise([0, *ends, len(rows)])]
 
 
 def _pairs(ran: Ran, left: str = "l", right: str = "r") -> list[dict[str, Any]]:
-    """Names of the rows of each pair, and whatever else there is."""
+    """Names of the rows of each pair, and all other columns."""
     return [
         {**one, left: None if one[left] is None else one[left]["n"], right: None if one[right] is None else one[right]["n"]}
         for one in ran.rows
@@ -82,7 +82,7 @@ def test_a_full_interval_join_emits_unmatched_rows_of_both_sides_once(surroundin
 
 
 def test_a_right_row_for_a_side_output_passes_an_interval_join_once(surroundings: Surroundings) -> None:
-    # The time is a border of slices: a right row with it is held against the left rows of two.
+    # The time is a border of slices: a right row with it is compared with the left rows of two.
     envelope = f"'{Tag.DATA}' as _tag, {NOTHING}"
     frame = surroundings.session.sql(f"select 'k' as k, id as n, {envelope} from range(2)").withColumn("_time", F.lit(at("20")))
     left, right = Stream(frame.where("n < 0"), timed=True), Stream(frame, timed=True)
@@ -243,7 +243,7 @@ def _changes(ran: Ran) -> list[dict[str, Any]]:
 
 
 def test_a_regular_join_emits_each_change_of_two_tables_in_order_for_any_micro_batches(surroundings: Surroundings) -> None:
-    # An order that moves on within one event time is under the last of its keys alone.
+    # An order that moves on within one event time exists only under its last key.
     moves = [_order("8.5", "o4", "anna", "four"), _order("8.5", "o4", "bert", "four")]
     changes = [("8.5", "+I", "four", "A2"), ("8.5", "-D", "four", "A2"), ("8.5", "+I", "four", "B")]
     then = [("10", "-D", "four", "B"), ("10", "+I", "four", None)]
@@ -313,7 +313,7 @@ def test_a_file_is_read_again_for_every_micro_batch_and_its_earlier_content_on_a
     assert inner.events[-1]["totalTags"] == {Tag.DATA: 1, Tag.QUARANTINED: 1, Tag.UNMATCHED: 2}
     gone = f"s3://{OUTPUT}/{key}.gone"
     batch = Stream(surroundings.session.sql(f"select 'a' as k, '{Tag.DATA}' as _tag, {NOTHING}"), timed=False)
-    # Whatever class Spark wraps it in: the driver knows it again by its text.
+    # Whichever class Spark wraps it in: the driver recognizes it by its text.
     with pytest.raises(Exception, match="JOB-073") as raised:
         table_join(batch, "g", json_lines_file(gone), "k STRING, name STRING", on="k").frame.collect()
     error = of_a_task(raised.value)
@@ -321,7 +321,7 @@ def test_a_file_is_read_again_for_every_micro_batch_and_its_earlier_content_on_a
 
 
 def test_streams_that_do_not_fit_are_reported_with_their_differences(surroundings: Surroundings) -> None:
-    """No query is started: a block says at once what is wrong with its call."""
+    """No query is started: a block rejects an invalid call at once."""
     spark = surroundings.session
 
     def stream(schema: str, *, timed: bool = True) -> Stream:

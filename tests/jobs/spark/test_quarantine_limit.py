@@ -1,4 +1,4 @@
-"""Bad records never stop a job, unless the spec says how many do."""
+"""Malformed records do not stop a job unless the spec sets a limit."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def test_too_many_bad_records_stop_the_job_with_their_reasons_and_nothing_is_wri
     assert raised.value.given == f"3 of 4 records (75.0%): {bad_json} (2, {first}-3); {no_key} (1, {first}-5)"
     assert (len(job.rows()), len(job.side_outputs("errors"))) == (1, 1)
 
-    # The micro-batch was not committed: with a limit that lets it pass it runs again, and nothing is lost or there twice.
+    # The micro-batch was not committed: with a higher limit it runs again, and no row is lost or duplicated.
     job.edit(lambda spec: spec["quarantine"].update(share=0.8))
     with job.running() as running:
         (batch, *_) = running.until_read({"a": [6]})

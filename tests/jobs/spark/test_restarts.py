@@ -1,4 +1,4 @@
-"""A job that ends anywhere and is started again: no row lost, none twice, the watermark as before."""
+"""A job that ends at any point and is restarted: no row lost or duplicated, the same watermark."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
 
 class Killed(Exception):
-    """Stands for the end of the process at a chosen point."""
+    """Represents the end of the process at a chosen point."""
 
 
 def _row(name: str, clock: str = "12:30:00") -> dict[str, object]:
@@ -58,7 +58,7 @@ POINTS = {
 
 @contextmanager
 def _killed_at(point: tuple[type, str, bool], only_if: Callable[..., bool] = lambda *_: True) -> Iterator[None]:
-    """Ends the micro-batch at a point by an error that nothing catches, which leaves behind what a killed process leaves."""
+    """Ends the micro-batch at a point by an error that is never caught, which leaves behind what a killed process leaves."""
     owner, method, after = point
     with pytest.MonkeyPatch.context() as patch:
         original = getattr(owner, method)
@@ -75,18 +75,18 @@ def _killed_at(point: tuple[type, str, bool], only_if: Callable[..., bool] = lam
 
 
 def _manifest(*arguments: Any) -> bool:
-    """The checkpoint's identity is written once too; the point is the manifest."""
+    """The checkpoint's identity is written once too; the point refers to the manifest."""
     return not (len(arguments) > 1 and arguments[1] == "identity")
 
 
-# The others are in the tier chaos, with the kills of whole drivers at each point.
+# The others are in the tier chaos, which kills whole drivers at each point.
 @pytest.mark.parametrize("point", ["after the manifest, before any file is there", "after the record, before Spark's commit"])
 def test_a_micro_batch_interrupted_at_any_point_is_written_once_after_the_restart(surroundings: Surroundings, point: str) -> None:
     hold_it_is_there_once(surroundings, point)
 
 
 def hold_it_is_there_once(surroundings: Surroundings, point: str) -> None:
-    """Holds a job to its rows that is cut off at one of `POINTS` and started again."""
+    """Verifies the rows of a job that is interrupted at one of `POINTS` and restarted."""
     job = _job(surroundings)
     job.feed("a", _row("one"))
     with job.running() as running:
@@ -125,7 +125,7 @@ def test_the_watermark_and_the_partitions_times_survive_a_restart(surroundings: 
     with job.running() as running:
         running.until_read({"a": [1, 1]})
         before = running.batches[-1]["watermarks"]
-    # Only one partition speaks after the restart: were the other forgotten, the watermark would stand or jump.
+    # Only one partition has rows after the restart: without the other one's state, the watermark would stand or jump.
     job.feed("a", _row("late", "12:29:49"), _row("on the edge", "12:29:50"), _row("newer", "12:50:00"), partition=0)
     with job.running() as running:
         (batch, *_) = running.until_read({"a": [4, 1]})
@@ -140,7 +140,7 @@ def test_a_replay_with_other_rows_stops_the_job(surroundings: Surroundings) -> N
     job.feed("a", _row("one"))
     with _killed_at(POINTS["after the files are there, before the record"]), job.running() as running:
         running.wait("failed")
-    # Another row of the same shape, as a query that depends on the clock would give.
+    # Another row of the same shape, as produced by a query that depends on the clock.
     _tamper(surroundings, job, digest=1)
     with job.running() as running, pytest.raises(ReplayDiffers) as stopped:
         running.until_read({"a": [1]})
@@ -221,7 +221,7 @@ def test_a_stop_waits_for_the_last_news_of_the_query(surroundings: Surroundings,
         over.set()
 
     def slowly(listener: ProgressListener, event: Any) -> None:
-        # Spark's bus is a second behind the query's end, in which a driver that does not wait for it is gone.
+        # Spark's listener bus is a second behind the query's end; a driver that does not wait for it would have ended.
         assert over.wait(60)
         time.sleep(1)
         on_progress(listener, event)
@@ -260,7 +260,7 @@ def test_partitions_added_while_the_job_runs_are_read_and_hold_the_watermark(sur
         job.feed("a", _row("new partition", "12:20:00"), partition=1)
         running.until_read({"a": [1, 1]})
     rows, late = [row["name"] for row in job.rows()], job.side_outputs("late")
-    # The watermark was 12:29:50 before the partition was there: what lies behind it is late, and told, not lost.
+    # The watermark was 12:29:50 before the partition existed: earlier rows are late and counted, not lost.
     assert (rows, len(late)) == (["one"], 1)
 
 

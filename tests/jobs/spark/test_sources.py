@@ -1,4 +1,4 @@
-"""Sources through the driver: each record once, in order, from where the spec says, whatever stops in between."""
+"""Sources through the driver: each record once, in order, from the start that the spec defines, across restarts."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ from tests.jobs.spark.running import OUTPUT, Surroundings, TestedJob
 
 
 def _write(brokers: str, topic: str, *records: dict[str, Any]) -> None:
-    """Writes records one after another, each with what `Producer.produce` takes."""
+    """Writes records one after another, each with the arguments of `Producer.produce`."""
     producer = Producer({"bootstrap.servers": brokers})
     for record in records:
         producer.produce(topic, **{"partition": 0, **record})
@@ -61,9 +61,9 @@ def test_several_topics_are_one_input_and_a_tombstone_deletes(surroundings: Surr
     _write(surroundings.brokers, other, {"key": b"2", "value": json.dumps({"id": 2, "at": at, "name": "y"}), "partition": 1})
     with job.running() as running:
         (batch, *_) = _until(running, {(one, 0): 4, (other, 1): 1})
-        # A tombstone's time is the broker's, of today: it must not carry the watermark away.
+        # A tombstone's time is the broker's, of today: it must not advance the watermark.
         assert batch["watermarks"]["inForceMs"] is None, "a partition without rows holds the watermark back"
-        # A partition more of one of the two: the query is planned anew, and nobody's split changes.
+        # An additional partition of one topic: the query is planned again, and existing splits do not change.
         admin = AdminClient({"bootstrap.servers": surroundings.brokers})
         admin.create_partitions([NewPartitions(one, 2)])[one].result()
         _write(surroundings.brokers, one, {"key": b"3", "value": json.dumps({"id": 3, "at": at, "name": "z"}), "partition": 1})
@@ -89,7 +89,7 @@ def test_several_topics_are_one_input_and_a_tombstone_deletes(surroundings: Surr
 
 
 def _until(running: Any, ends: dict[tuple[str, int], int]) -> list[dict[str, Any]]:
-    """Waits until topics are read that the job's own `until_read` does not know; the micro-batches since."""
+    """Waits until topics are read that are unknown to the job's `until_read`; returns the micro-batches since."""
     begun = len(running.batches)
     while True:
         offsets = running.wait("committed")["ends"]
@@ -124,7 +124,7 @@ def test_a_job_without_a_checkpoint_starts_where_its_spec_says(kafka: KafkaBroke
         assert start("latest") == {0: 3, 1: 0}
         assert start("committed-or-earliest") == {0: 0, 1: 0}
         assert start("committed-or-latest") == {0: 3, 1: 0}
-        # The first records that are not older; past the last one, and in an empty partition, what comes next.
+        # The first records that are not older; past the last one, and in an empty partition, the next record.
         assert start("2025-04-05T17:57:40+05:30") == {0: 1, 1: 0}
         assert start("2025-04-05T12:27:40.001+00:00") == {0: 2, 1: 0}
         assert start("2025-04-06T00:00:00+00:00") == {0: 3, 1: 0}
@@ -177,7 +177,7 @@ def test_files_are_read_once_each_line_a_record(surroundings: Surroundings) -> N
 
 
 class _Server:
-    """A TCP server that sends what it is told to whoever is connected."""
+    """A TCP server that sends given lines to all connected clients."""
 
     def __init__(self) -> None:
         self._listener = socket.create_server(("127.0.0.1", 0))
@@ -210,7 +210,7 @@ def test_a_socket_gives_lines(surroundings: Surroundings) -> None:
         server.send(b"three\n")
         _rows_in(running, 3)
     assert [row["line"] for row in job.rows()] == ["one", "three", "two"]
-    # A server does not send again what it has sent, so there is nothing that a checkpoint could go on from.
+    # A server does not repeat what it has sent, so a job can't resume from a checkpoint.
     with pytest.raises(SocketHasNoPast), job.running():
         pass
 
@@ -226,7 +226,7 @@ def _server(job: TestedJob) -> Iterator[_Server]:
 
 
 def _rows_in(running: Any, rows: int) -> None:
-    """Waits until as many rows have been read in all."""
+    """Waits until this many rows have been read in total."""
     deadline = time.monotonic() + 60
     while not running.batches or running.batches[-1]["totalRowsIn"]["a"] < rows:
         assert time.monotonic() < deadline

@@ -1,4 +1,4 @@
-"""Apps in SQL: what Spark or a block refuses is told with its line, and several INSERTs are routes of one output."""
+"""Apps in SQL: errors of Spark or of a block are reported with their line, and several INSERTs are routes of one output."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ CLICKS = "CREATE SOURCE clicks (user STRING, n INT, tags ARRAY<STRING>);\n"
 
 
 class Declared:
-    """Stands for `penstock.jobs.job.Job`: sources of that schema without rows, and what is written."""
+    """Replaces `penstock.jobs.job.Job`: sources with that schema and without rows, and the declared outputs."""
 
     def __init__(self, session: SparkSession) -> None:
         self._session = session

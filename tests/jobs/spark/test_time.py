@@ -72,7 +72,7 @@ def _time(**given: Any) -> EventTime:
 
 
 def _judged(session: SparkSession, time: EventTime, rows: list[tuple[str | None, datetime]]) -> list[dict[str, Any]]:
-    """Rows (their field ``at``, and when the broker took them) as they are judged."""
+    """Judges rows (their field ``at``, and when the broker received them)."""
     schema = _schema("at STRING")
     columns = "_value STRUCT<at STRING>, timestamp TIMESTAMP, _reason STRING"
     frame = session.createDataFrame([((at,), taken, None) for at, taken in rows], columns)
@@ -108,7 +108,7 @@ def test_ingestion_and_processing_time_need_no_field(session: SparkSession) -> N
     before_ms = int(datetime.now(UTC).timestamp() * 1000)
     (processed,) = _judged(session, _time(kind="processing"), [("nothing", taken)])
     assert before_ms <= processed["ms"] <= int(datetime.now(UTC).timestamp() * 1000)
-    # A clock that was put back makes no row late: it takes the watermark's time.
+    # A clock that was set back makes no row late: it continues at the watermark's time.
     set_watermark(session, processed["ms"] + 3_600_000)
     try:
         (put_back,) = _judged(session, _time(kind="processing"), [("nothing", taken)])
@@ -158,7 +158,7 @@ def test_an_event_a_day_ahead_goes_to_quarantine_and_carries_nothing_with_it(sur
 
 
 def test_a_partition_that_lags_in_a_catch_up_is_not_idle_and_loses_no_row(surroundings: Surroundings) -> None:
-    # By the time that the slower partition is read, the other one is an hour ahead and has been silent for longer than the idleness.
+    # By the time that the slower partition is read, the other one is an hour ahead and has been idle for longer than the idleness.
     time = {"field": "at", "outOfOrderness": "10s", "idleness": "1ms"}
     job = surroundings.job("tests.jobs.spark.apps.copy_rows", sources={"a": 2}, time=time)
     job.edit(lambda spec: spec["sources"]["a"]["kafka"].update(maxOffsetsPerTrigger=8))
@@ -180,7 +180,7 @@ def test_an_idle_input_holds_no_join_back_across_a_restart_and_takes_part_again_
         running.until_read({"a": [1], "b": [1]})
         assert running.batches[-1]["watermarks"]["inForceMs"] == HALF_PAST_MS - 10_000
     with job.running() as running:
-        # Nothing comes from b any more; a speaks until b has been silent for a second.
+        # b receives nothing more; a receives rows until b has been idle for a second.
         fed = _fed_until(running, lambda batch: batch["watermarks"]["inForceMs"] > HALF_PAST_MS, first=2)
         watermarks = running.batches[-1]["watermarks"]
         assert watermarks["inForceMs"] == watermarks["inputs"]["a"] > watermarks["inputs"]["b"] == HALF_PAST_MS - 10_000
@@ -190,14 +190,14 @@ def test_an_idle_input_holds_no_join_back_across_a_restart_and_takes_part_again_
         (batch, *_) = running.until_read({"a": [fed + 1], "b": [3]})
         assert batch["watermarks"]["inForceMs"] == HALF_PAST_MS + 3_600_000 - 10_000, "b holds it back again"
     rows = [{name: value for name, value in row.items() if value is not None} for row in job.rows()]
-    # b1 lies within a minute of the first two; the others, but for the last, are known to have no partner.
+    # b1 is within a minute of the first two; the others, except the last, are known to be unmatched.
     assert [row for row in rows if "right" in row] == [{"left": "a1", "right": "b1"}, {"left": "a2", "right": "b1"}]
     assert sorted(row["left"] for row in rows if "right" not in row) == sorted(f"a{number}" for number in range(3, fed + 1))
     assert [json.loads(late["value"])["name"] for late in job.side_outputs("late")] == ["late b"]
 
 
 def _fed_until(running: Running, reached: Callable[[dict[str, Any]], bool], first: int) -> int:
-    """Feeds input a, a minute apart, until a micro-batch is as wanted; how many records it has then."""
+    """Feeds input a, a minute apart, until a micro-batch meets a condition; returns its number of records by then."""
     number = first
     while True:
         running.job.feed("a", _event(f"a{number}", f"12:{29 + number}:00"))
@@ -238,7 +238,7 @@ def test_windows_of_processing_time_close_by_the_clock_with_the_same_code(surrou
 
 
 def _until(running: Running, reached: Callable[[dict[str, Any]], bool]) -> None:
-    """Waits for a micro-batch as wanted to be committed."""
+    """Waits until a micro-batch that meets a condition is committed."""
     while True:
         running.wait("committed")
         if reached(running.batches[-1]):

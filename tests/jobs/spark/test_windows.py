@@ -1,4 +1,4 @@
-"""Windows against plain Python, and what they tell and when."""
+"""Windows compared with plain Python, their results and when they are emitted."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from tests.jobs.spark.blocks import Input, at, row, run, same
 from tests.jobs.spark.plain_windows import FEW, TIME_WINDOWS, TRIGGERED, Build, hold_what_plain_python_puts_in_them, results, together
 from tests.jobs.spark.running import Surroundings
 
-# One of each kind of state, in one query; tests/chaos/blocks/test_windows_random.py has them all, and other cuts.
+# One of each kind of state, in one query; tests/chaos/blocks/test_windows_random.py has all of them, and other micro-batches.
 SHORT = ("session", "all_sessions", "cumulative", "salted", "sliding_count", "every", "untimed")
 
 
@@ -25,7 +25,8 @@ def test_windows_hold_what_plain_python_puts_in_them(surroundings: Surroundings)
 
 
 def test_a_result_passes_a_strict_block_though_the_watermark_has_stood_at_its_windows_very_end(surroundings: Surroundings) -> None:
-    # With a deduplication behind, the first micro-batch leaves Spark's watermark 1 ms before the end of a window, which the second closes.
+    # With a downstream deduplication, the first micro-batch leaves Spark's watermark 1 ms before the end of a window, which the second
+    # closes.
     tags = {"a": "b"}
     batches = [[row("1", user="a", n=1, tags=tags), row("10", user="a", n=2, tags=tags)], [row("25", user="a", n=4, tags=tags)]]
     blocks: dict[str, Build] = {
@@ -81,7 +82,7 @@ def test_early_results_are_emitted_after_each_micro_batch_that_changes_them(surr
     ]
     for rows, expected in zip(ran.batches, result, strict=False):
         same(({name: value for name, value in one.items() if value is not None} for one in rows), expected)
-    # The micro-batch without rows, in which windows go, changes none.
+    # The micro-batch without rows, in which windows are cleared, changes none.
     assert [len(rows) for rows in ran.batches] == [5, 4, 3, 0]
     assert len(ran.side_outputs[Tag.LATE]) == len(blocks), "each input's late row"
 

@@ -100,7 +100,7 @@ LATE_ARRIVALS = [
     ("L2", "12:30:05", "12:30:20"),
     ("E7", "12:30:35", "12:30:25"),
 ]
-# After it all windows of the example are over, with and without lateness.
+# Its watermark closes all windows of the example, with and without lateness.
 FLUSH = ("flush", "12:31:00", "12:30:50")
 
 

@@ -1,4 +1,4 @@
-"""Connections: what a spec names, what the environment gives, and what of it may be shown."""
+"""Connections: references of a spec, definitions of the environment, and the parts that may be shown."""
 
 from __future__ import annotations
 

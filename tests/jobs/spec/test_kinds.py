@@ -1,4 +1,4 @@
-"""Parts of a spec that are one of several kinds, told apart by their keys."""
+"""Parts of a spec that have one of several kinds, identified by their keys."""
 
 from __future__ import annotations
 

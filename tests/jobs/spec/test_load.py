@@ -1,4 +1,4 @@
-"""The load of a job spec, and what the targets make of it."""
+"""The load of a job spec in the targets."""
 
 from __future__ import annotations
 
@@ -146,7 +146,7 @@ def test_a_profile_beside_the_spec_gives_the_throughput(tmp_path: Path) -> None:
     result = targets_of(tmp_path, changed("eventsPerSlot: 12000", "profile: measured.json"))
     assert result.load is not None and result.load.profile is not None
     assert result.load.profile.source == "a bench"
-    # 4 slots have 50,000, each further one 10,000.
+    # 4 slots process 50,000, each further one 10,000.
     assert plan(result).parallelism.value == 15
 
 

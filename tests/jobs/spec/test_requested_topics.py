@@ -1,4 +1,4 @@
-"""``spec.topics``: what is asked of the topics, alone and together with other jobs."""
+"""``spec.topics``: requested settings of topics, of one job and of several."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Sinks that can't stand beside each other, or lack what their own fields ask for."""
+"""Sinks that contradict each other, or lack something that their own fields require."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ def test_a_job_does_not_read_what_it_writes(tmp_path: Path, source: Any, sink: A
     ],
 )
 def test_a_job_may_read_beside_what_it_writes(tmp_path: Path, source: Any, sink: Any) -> None:
-    # The fault that is told is the sink's without a key alone.
+    # The reported error is only that of the sink without a key.
     faulty = {"kafka": {"topic": "t", "deletes": True}}
     assert _faults(tmp_path, source=source, out=sink, faulty=faulty) == [("SPEC-008", "spec.sinks.faulty.kafka.deletes")]
 

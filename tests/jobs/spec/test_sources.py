@@ -1,4 +1,4 @@
-"""What a source of the spec may say, and the files that it names."""
+"""Fields of a source, and the files that it names."""
 
 from __future__ import annotations
 

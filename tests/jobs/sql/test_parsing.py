@@ -1,4 +1,4 @@
-"""Apps in SQL as sizing reads them: statements, and what is no statement, with its line; without Spark."""
+"""Apps in SQL as parsed by sizing: statements, and invalid statements with their line; without Spark."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def statements(text: str) -> list[Statement]:
 
 
 def select(text: str) -> Select:
-    """The one view of a text that also takes `clicks` and `prices`."""
+    """The only view of a text that also creates `clicks` and `prices`."""
     statement = statements(f"{CLICKS}{PRICES if 'prices' in text else ''}INSERT INTO out {text}")[-1]
     assert isinstance(statement, Insert) and isinstance(statement.query, Select)
     return statement.query

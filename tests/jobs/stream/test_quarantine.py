@@ -1,4 +1,4 @@
-"""How much may go to quarantine before a job stops."""
+"""The share of quarantined records that stops a job."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Calls without Spark: how many at once, how often, and what becomes of those that hang."""
+"""Calls without Spark: concurrency, retries, and calls that hang."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def _all(function: Function, keys: str, policy: Policy = POLICY) -> dict[str, Ou
 
 
 class Meeting:
-    """Lets nobody go on before so many are there, and counts how many are there at most."""
+    """Blocks until a number of calls are in flight, and records the maximum."""
 
     def __init__(self, wanted: int) -> None:
         self.wanted, self.here, self.most = wanted, 0, 0
@@ -71,7 +71,7 @@ def test_a_call_is_tried_again_with_the_same_key_until_it_has_failed() -> None:
 
     ended = _all(function, "ab")
     assert ended == {"a": Outcome(reason="failed after 3 attempts: ConnectionError: away"), "b": Outcome(answer="at last")}
-    # What a function does to its row does not reach the next attempt.
+    # Changes of a function to its row do not reach the next attempt.
     assert sorted(seen) == [("a", "a")] * 3 + [("b", "b")] * 2
 
 
@@ -102,7 +102,7 @@ def test_a_call_that_hangs_ends_with_its_time(asynchronous: bool) -> None:
 
 
 class Client:
-    """Notes when it is opened and closed."""
+    """Records when it is opened and closed."""
 
     def __init__(self) -> None:
         self.story: list[str] = []

@@ -1,4 +1,4 @@
-"""Names that an app gives while it is built: of calls, by which the journal of answers goes, and of tags."""
+"""Names that an app assigns while it is built: of calls, which identify their journals, and of tags."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Files that are read anew: what is read of them, and what is said where they can't be."""
+"""Files that are read for every micro-batch: their content, and errors of unreadable ones."""
 
 from __future__ import annotations
 

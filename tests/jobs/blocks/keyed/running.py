@@ -19,7 +19,7 @@ KEY = "k"
 
 
 class Ran:
-    """A function at work on one key, with rows of fields and a time in milliseconds."""
+    """Runs a function on one key, with rows of fields and a time in milliseconds."""
 
     def __init__(
         self,
@@ -42,7 +42,7 @@ class Ran:
 
     def rows(self, *rows: tuple[int, Mapping[str, Any]]) -> Ran:
         """A micro-batch: rows as (time in ms, fields)."""
-        # What stands for a row's content is its number.
+        # The number of a row represents its content.
         made = [
             self._row(*[{KEY: "one", **fields}[name] for name in self._fields], moment(time * 1000), fields.get("n", 0))
             for time, fields in rows
@@ -51,7 +51,7 @@ class Ran:
         return self
 
     def released(self, watermark_ms: int, *rows: tuple[int, Mapping[str, Any]]) -> Ran:
-        """A micro-batch that begins with a watermark, and with rows of an operator before that it has passed."""
+        """A micro-batch that begins with a watermark, and with rows of an upstream operator that the watermark has passed."""
         tester = self.tester
         tester._currentWatermarkMs, extractor, tester._eventTimeExtractor = (
             watermark_ms,
@@ -63,18 +63,18 @@ class Ran:
         return self
 
     def watermark(self, ms: int) -> Ran:
-        """The watermark has come to a time."""
+        """Advances the watermark to a time."""
         self._take(self.tester.setWatermark(ms))
         return self
 
     def clock(self, ms: int) -> Ran:
-        """The micro-batch's own time has come to a time."""
+        """Advances the micro-batch's clock to a time."""
         self._take(self.tester.setProcessingTime(ms))
         return self
 
     @property
     def timers(self) -> list[int]:
-        """What Spark is asked to wake the key for."""
+        """The timer that Spark is requested to set for the key."""
         return sorted(self.tester.handle._timers.listTimers("one"))
 
     def _take(self, rows: Any) -> None:
@@ -83,7 +83,7 @@ class Ran:
 
 
 def cut(items: Sequence[Any], sizes: Sequence[int]) -> list[list[Any]]:
-    """Items in pieces of these sizes, over and over."""
+    """Items in chunks of these sizes, repeated."""
     chunks: list[list[Any]] = []
     rest, number = list(items), 0
     while rest:

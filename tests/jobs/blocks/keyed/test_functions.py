@@ -22,7 +22,7 @@ BEFORE = {"before": TypedState("list", StringType(), StringType())}
 
 
 class Trace(KeyedFunction):
-    """Tells for every row and timer all that happened to the key before; each third row sets a timer."""
+    """Emits the history of the key for every row and timer; each third row sets a timer."""
 
     def on_row(self, row: Row, key: Key) -> Iterator[Mapping[str, Any]]:
         assert key.time_ms is not None
@@ -44,7 +44,7 @@ class Trace(KeyedFunction):
     disorder=st.integers(1, 30),
 )
 def test_in_the_order_of_time_the_cut_and_the_order_of_arrival_do_not_matter(times: list[int], sizes: list[int], disorder: int) -> None:
-    """Rows arrive out of order by less than the watermark stays behind; each one's number is its place by time."""
+    """Rows arrive out of order within the watermark's bound; the number of each is its position by time."""
     rows = [(time, {"n": n}) for n, time in enumerate(sorted(times))]
     arriving = sorted(rows, key=lambda row: (row[0] // disorder, -row[0]))
     ran = Ran(Trace(), N, STORY, BEFORE, order="time")
@@ -76,7 +76,7 @@ def test_what_was_due_comes_before_the_rows_that_arrive_after_it() -> None:
 def test_rows_that_an_operator_before_lets_go_of_come_in_their_turn_though_the_watermark_has_passed_them(order: Order) -> None:
     ran = Ran(Trace(), N, STORY, BEFORE, order=order, ttl_ms=100).rows((10, {"n": 3}))
     ran.watermark(10)
-    # In one micro-batch: the watermark has gone far on, and the operator before gives what it has passed.
+    # In one micro-batch: the watermark has advanced far, and the upstream operator emits rows that it has passed.
     ran.released(1_000, (12, {"n": 1}), (20, {"n": 6}), (110, {"n": 2}))
     assert [one["story"] for one in ran.out] == [
         "3",
@@ -84,13 +84,13 @@ def test_rows_that_an_operator_before_lets_go_of_come_in_their_turn_though_the_w
         "3, 1, timer of 14",
         "3, 1, timer of 14, 6",
         "3, 1, timer of 14, 6, timer of 24",
-        # What was written at 10 has lived for its hundred milliseconds.
+        # The value written at 10 has reached its time to live of a hundred milliseconds.
         "1, timer of 14, 6, timer of 24, 2",
     ]
 
 
 class Timers(KeyedFunction):
-    """Sets a timer `n` ms from the row; a negative number cancels that of its opposite."""
+    """Sets a timer `n` ms after the row; a negative number cancels that of its opposite."""
 
     def on_row(self, row: Row, key: Key) -> None:
         assert key.time_ms is not None
@@ -114,13 +114,13 @@ def test_timers_fire_once_in_the_order_of_their_time_and_can_be_cancelled() -> N
     ran.watermark(29)
     assert ran.out == []
     ran.watermark(60)
-    # A timer that is set for a time that has come is put to the next one; those that a timer sets fire in the same turn.
+    # A timer set for a time in the past fires in the next turn; those set by a timer fire in the same turn.
     assert [one["story"] for one in ran.out] == ["30", "40", "41", "45"]
     assert ran.timers == []
 
 
 class Past(KeyedFunction):
-    """Sets a timer for a time that has come."""
+    """Sets a timer for a time in the past."""
 
     def on_row(self, row: Row, key: Key) -> None:
         key.set_timer(10)
@@ -136,7 +136,7 @@ def test_a_timer_for_a_time_that_has_come_fires_once_the_watermark_goes_on() -> 
 
 
 class Remembers(KeyedFunction):
-    """Says what it knows, then learns the row's number in each kind of state."""
+    """Emits its state, then stores the row's number in each kind of state."""
 
     def on_row(self, row: Row, key: Key) -> Iterator[Mapping[str, Any]]:
         known = [key.value("last").get(), key.list("all").get(), dict(key.map("each").items())]
@@ -159,7 +159,7 @@ def test_state_expires_after_its_time_to_live() -> None:
         "[None, [], {}]",
         "[1, [1], {1: 1}]",
         "[2, [1, 2], {0: 2, 1: 1}]",
-        # What was written at 1 is gone at 11; its entry in the map was written again at 10.
+        # The value written at 1 has expired at 11; its entry in the map was written again at 10.
         "[3, [2, 3], {0: 2, 1: 3}]",
     ]
     assert ran.timers == [11]

@@ -1,4 +1,4 @@
-"""Patterns against a search of all that could be one."""
+"""Patterns compared with an exhaustive search."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ BEGUN = StructType([StructField("length", IntegerType()), StructField("first_ms"
 
 
 def _searched(letters: list[int], times: list[int], places: list[tuple[int, bool]], within: int) -> list[tuple[int, int]]:
-    """First and last time of each match: for each row in turn all choices of rows since the match before are looked at."""
+    """First and last time of each match: for each row in turn, all choices of rows since the previous match are tried."""
     searched, begin = [], 0
     for last in range(len(letters)):
         if letters[last] == 3:
@@ -47,7 +47,7 @@ def test_matches_are_those_that_a_search_finds(
 ) -> None:
     letters = [letter for letter, _ in rows]
     times = [sum(gap for _, gap in rows[: at + 1]) for at in range(len(rows))]
-    # Step i takes the letter that it was given; the letter 3 ends what has begun.
+    # Step i matches its letter; the letter 3 cancels a partial match.
     conditions = {f"_is_{number}": BooleanType() for number in range(len(steps))}
     places = [(letter, follows) for letter, count, follows in steps for _ in range(count)]
     matcher = _Matcher(("letter",), tuple((f"s{n}", count, follows) for n, (_, count, follows) in enumerate(steps)), within)

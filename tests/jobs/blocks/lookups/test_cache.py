@@ -1,4 +1,4 @@
-"""What a worker remembers of a lookup table."""
+"""A worker's cache of a lookup table."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Types of a table's columns, and the query that many keys are looked up with."""
+"""Types of a table's columns, and the query that looks up many keys."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Avro values as they are."""
+"""Avro values, unchanged."""
 
 from penstock import Job
 

@@ -1,4 +1,4 @@
-"""One input as it is; what a test wants otherwise stands in the spec's parameters, as SQL."""
+"""One input, unchanged; the spec's parameters change that with SQL."""
 
 from penstock import Job
 

@@ -1,4 +1,4 @@
-"""One input to a table, to hashes and to a function; what goes into quarantine is posted."""
+"""One input to a table, to hashes and to a function; quarantined records are posted."""
 
 from pyspark.sql import DataFrame
 

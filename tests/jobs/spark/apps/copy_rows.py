@@ -1,4 +1,4 @@
-"""One input as it is, rows named "skip" filtered out."""
+"""One input, unchanged, without rows named "skip"."""
 
 from penstock import Job, Tag
 

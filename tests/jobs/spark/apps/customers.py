@@ -1,4 +1,4 @@
-"""A compacted topic as it is, deletes and the record's own place included."""
+"""A compacted topic, unchanged, including deletes and the position of the record."""
 
 from penstock import Job
 

@@ -1,4 +1,4 @@
-"""One input as it is, into files and into a sink that is as slow as the test wants: it ends a micro-batch only when it is let."""
+"""One input, unchanged, into files and into a sink controlled by the test: it ends a micro-batch only when permitted."""
 
 import queue
 import threading
@@ -8,10 +8,10 @@ from pyspark.sql import DataFrame
 from penstock import Batch, Job
 
 _LIMIT_S = 120
-# The numbers of the micro-batches that the sink was given, and one permit for each that it may end.
+# The numbers of the micro-batches that the sink received, and a permit for each one that may end.
 entered: "queue.Queue[int]" = queue.Queue()
 let = threading.Semaphore(0)
-# Once set, the sink fails when it is let.
+# Once set, the sink fails when permitted.
 failing = threading.Event()
 
 

@@ -12,7 +12,7 @@ from penstock.jobs.blocks.keyed.values import milliseconds
 
 
 class Visits(KeyedFunction):
-    """Counts the clicks of a user until there was none for ten seconds."""
+    """Counts the clicks of a user until a gap of ten seconds."""
 
     def on_row(self, row: Row, key: Key) -> None:
         visit = key.value("visit").get() or {"clicks": 0, "ends": None}
@@ -33,7 +33,7 @@ class Visits(KeyedFunction):
 
 
 class Trace(KeyedFunction):
-    """Tells for every row and timer all that happened to the key before."""
+    """Emits the history of the key for every row and timer."""
 
     def on_row(self, row: Row, key: Key) -> Iterator[Mapping[str, Any]]:
         assert key.time_ms is not None
@@ -51,7 +51,7 @@ class Trace(KeyedFunction):
 
 
 def remembers(row: Row, key: Key) -> Iterator[Mapping[str, Any]]:
-    """Says what it knows of the key before the row, in each kind of state."""
+    """Emits the state of the key before the row, in each kind of state."""
     yield {
         "n": row.n,
         "last": key.value("last").get(),
@@ -89,7 +89,7 @@ class WithRate(ConnectedFunction):
 
 
 class Soon(KeyedFunction):
-    """Tells the sum of a key a moment later, by the clock."""
+    """Emits the sum of a key a moment later, by the clock."""
 
     def on_row(self, row: Row, key: Key) -> None:
         assert key.now_ms is not None

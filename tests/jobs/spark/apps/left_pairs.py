@@ -1,4 +1,4 @@
-"""Two inputs joined by key within a minute, the left one kept without partner."""
+"""Two inputs joined by key within a minute; unmatched left rows are kept."""
 
 from penstock import Job, Side, Tag, interval_join
 

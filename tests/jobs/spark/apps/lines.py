@@ -1,4 +1,4 @@
-"""Lines of text as they are."""
+"""Lines of text, unchanged."""
 
 from penstock import Job
 

@@ -1,4 +1,4 @@
-"""Two inputs joined by key, the right one from 5 s before the left one to 90 s after it; the left one kept without partner."""
+"""Two inputs joined by key, the right one from 5 s before the left one to 90 s after it; unmatched left rows are kept."""
 
 from penstock import Job, Side, Tag, interval_join
 

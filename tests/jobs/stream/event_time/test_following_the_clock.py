@@ -1,4 +1,4 @@
-"""When a watermark may follow the clock, and when micro-batches have to go on for it."""
+"""When a watermark may follow the clock, and when that requires further micro-batches."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What does not parse, what is late and what is filtered: all of it is counted, and nothing is lost."""
+"""Malformed, late and filtered rows: all of them are counted, and nothing is lost."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def test_a_record_that_does_not_parse_goes_to_quarantine_with_reason_and_place(s
         b'{"key": "k", "at": "2025-04-05"}': "at is not ISO-8601 with an offset",
         b'{"key": "k", "at": "%s", "amount": "much"}' % TIME.encode(): "the value is not JSON of the source's schema: amount is not double",
         b"[" * 10_000: "the value is not JSON of the source's schema",
-        # As large as a broker takes by default, and twice that once its quotes are escaped.
+        # The maximum that a broker accepts by default, and twice that once its quotes are escaped.
         b'"' * 1_000_000: "the value is not JSON of the source's schema",
     }
     job.feed("a", _row("good", amount=1.5), partition=0)
