@@ -157,11 +157,11 @@ def raise_all(errors: Iterable[PenstockError]) -> None:
         PenstockError: the only fault.
         Faults: two faults or more.
     """
-    found = tuple(errors)
-    if len(found) == 1:
-        raise found[0]
-    if found:
-        raise Faults(found)
+    raised = tuple(errors)
+    if len(raised) == 1:
+        raise raised[0]
+    if raised:
+        raise Faults(raised)
 
 
 class NoTaskSlot(DocumentError):

@@ -49,9 +49,9 @@ class Violation(BaseModel):
             path: the field; None: unchanged.
             given: the current value; None: unchanged.
         """
-        there = {} if at is None else {"file": at.file, "line": at.line, "column": at.column}
+        place = {} if at is None else {"file": at.file, "line": at.line, "column": at.column}
         texts = {name: text for name, text in (("path", path), ("given", given)) if text is not None}
-        return self.model_copy(update={**there, **texts})
+        return self.model_copy(update={**place, **texts})
 
     def error(self) -> Infeasible:
         """The corresponding error, for a command that ends with it."""
@@ -69,7 +69,7 @@ def violated(kind: type[Infeasible], *, path: str = "", given: str = "", need: s
 
 
 def violation_of(error: Infeasible) -> Violation:
-    """Raised by a calculation that cannot otherwise report that nothing meets its demand."""
+    """The violation for an error raised by a calculation."""
     return violated(type(error), path=error.path, given=error.given, need=error.need, fix=error.fix).moved(error.at)
 
 

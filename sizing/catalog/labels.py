@@ -185,8 +185,8 @@ def labels(instance: InstanceType, region: str, zones: Sequence[str]) -> dict[st
         zones: zones with a subnet of the NodeClass.
     """
     known = (REGION, ZONE, CAPACITY_TYPE, TENANCY, *_OF_THE_TYPE, *_OF_THE_EXTRAS)
-    found = {label: label_values(label, instance, region, zones) for label in known}
-    return {label: values for label, values in found.items() if values or label == ZONE}
+    by_label = {label: label_values(label, instance, region, zones) for label in known}
+    return {label: values for label, values in by_label.items() if values or label == ZONE}
 
 
 _OF_THE_TYPE: dict[str, Callable[[InstanceType], object]] = {

@@ -213,15 +213,15 @@ class _Settings:
 
     def share(self, name: str, default: str, least: int, most: int) -> _Share:
         """The three settings of a fraction; Flink rejects a minimum above the maximum."""
-        found = _Share(
+        bounds = _Share(
             fraction=self._read(f"{name}.fraction", fraction, fraction(default)),
             least=self.memory(f"{name}.min", least),
             most=self.memory(f"{name}.max", most),
         )
-        if found.least > found.most:
+        if bounds.least > bounds.most:
             at = f"{name}.min" if self.has(f"{name}.min") else f"{name}.max"
-            self.contradiction(at, f"{name}.min = {_shown(found.least)} <= {name}.max = {_shown(found.most)}", "correct one of them")
-        return found
+            self.contradiction(at, f"{name}.min = {_shown(bounds.least)} <= {name}.max = {_shown(bounds.most)}", "correct one of them")
+        return bounds
 
     def contradiction(self, name: str, need: str, fix: str) -> NoReturn:
         """Raises SIZ-057 at one of the settings, or at the total if that one is not set."""
@@ -279,8 +279,8 @@ def _least(read: _Settings, total: str) -> str:
         flink = mib * MIB - (metaspace + overhead.of(mib * MIB) if total == "process.size" else 0)
         return flink >= 0 and given + _managed(read, flink) + share.of(flink) <= flink
 
-    found = bisect_left(range(_MOST_MIB + 1), True, key=fits)
-    return f'"{found}m" or more' if found <= _MOST_MIB else "reduce the fractions of managed and network memory"
+    least_mib = bisect_left(range(_MOST_MIB + 1), True, key=fits)
+    return f'"{least_mib}m" or more' if least_mib <= _MOST_MIB else "reduce the fractions of managed and network memory"
 
 
 def _given_parts(read: _Settings) -> dict[str, int]:

@@ -70,7 +70,7 @@ def broker_types() -> tuple[BrokerType, ...]:
 
 def broker_type(name: str) -> BrokerType | None:
     """The type of this name, or None if its limits are unknown."""
-    return next((found for found in broker_types() if found.name == name), None)
+    return next((candidate for candidate in broker_types() if candidate.name == name), None)
 
 
 def _broker_type(name: str, row: dict[str, float]) -> BrokerType:

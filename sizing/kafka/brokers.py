@@ -81,8 +81,8 @@ def options(demand: KafkaDemand, kind: Kind) -> tuple[KafkaOption, ...]:
     Returns:
         Clusters within the broker quota.
     """
-    found = [_option(found, demand) for found in broker_types() if found.kind == kind]
-    fitting = [option for option in found if option.brokers <= demand.broker_quota]
+    each = [_option(broker, demand) for broker in broker_types() if broker.kind == kind]
+    fitting = [option for option in each if option.brokers <= demand.broker_quota]
     return tuple(sorted(fitting, key=lambda option: (round(option.broker_usd_per_month, 2), option.brokers)))
 
 
@@ -92,10 +92,10 @@ def cheapest(demand: KafkaDemand, kind: Kind) -> KafkaOption:
     Raises:
         KafkaOutOfReach: SIZ-040, with the binding constraint and the nearest feasible load.
     """
-    found = options(demand, kind)
-    if not found:
+    by_price = options(demand, kind)
+    if not by_price:
         raise _out_of_reach(demand, kind)
-    return found[0]
+    return by_price[0]
 
 
 def option_of(demand: KafkaDemand, name: str) -> KafkaOption:
@@ -104,12 +104,12 @@ def option_of(demand: KafkaDemand, name: str) -> KafkaOption:
     Raises:
         UnknownBrokerType: SIZ-042, also for t3.small, of which only the price is known.
     """
-    found = broker_type(name)
-    if found is None:
+    broker = broker_type(name)
+    if broker is None:
         known = "only its price is known, not its capacity" if name in UNMEASURED else f"{len(broker_types())} types are known"
         need = f"kafka.m5, kafka.m7g or express.m7g with a size: {known}"
         raise UnknownBrokerType(path="kafka.brokerType", given=name, need=need, fix="for example kafka.m7g.large")
-    return _option(found, demand)
+    return _option(broker, demand)
 
 
 def cluster_violations(demand: KafkaDemand, name: str, brokers: int) -> list[Violation]:
@@ -127,86 +127,86 @@ def cluster_violations(demand: KafkaDemand, name: str, brokers: int) -> list[Vio
 
 
 def _alternative(demand: KafkaDemand, needed: KafkaOption) -> str:
-    found = options(demand, needed.kind)
-    return f"{found[0].brokers} of {found[0].broker_type}" if found else "no type carries it within the broker quota"
+    by_price = options(demand, needed.kind)
+    return f"{by_price[0].brokers} of {by_price[0].broker_type}" if by_price else "no type carries it within the broker quota"
 
 
 def _utilisation(demand: KafkaDemand, kind: Kind) -> float:
     return demand.utilisation or (EXPRESS_UTILISATION if kind == "express" else STANDARD_UTILISATION)
 
 
-def _by_storage(found: BrokerType, demand: KafkaDemand) -> float:
-    volumes = found.ebs_mibps
-    if demand.provisioned_mibps is not None and found.provisionable:
+def _by_storage(broker: BrokerType, demand: KafkaDemand) -> float:
+    volumes = broker.ebs_mibps
+    if demand.provisioned_mibps is not None and broker.provisionable:
         volumes = min(volumes, demand.provisioned_mibps)
     return volumes / (TIERED_EBS_PER_INGRESS if demand.tiered else EBS_PER_INGRESS)
 
 
-def _by_network(found: BrokerType, demand: KafkaDemand, fan_out: float) -> float:
-    return found.network_mibps / (NETWORK_PER_EGRESS * fan_out + (TIERED_NETWORK_PER_INGRESS if demand.tiered else NETWORK_PER_INGRESS))
+def _by_network(broker: BrokerType, demand: KafkaDemand, fan_out: float) -> float:
+    return broker.network_mibps / (NETWORK_PER_EGRESS * fan_out + (TIERED_NETWORK_PER_INGRESS if demand.tiered else NETWORK_PER_INGRESS))
 
 
-def _brokers_by(found: BrokerType, demand: KafkaDemand) -> dict[Binding, float]:
+def _brokers_by(broker: BrokerType, demand: KafkaDemand) -> dict[Binding, float]:
     """The number of brokers required by each constraint, not rounded."""
-    utilisation = _utilisation(demand, found.kind)
-    per_broker = found.max_partitions if demand.use_max_partitions else found.recommended_partitions
-    partitions = demand.partitions_with_replicas(found.kind) / per_broker
-    if found.kind == "express":
-        ingress = demand.peak_in_mibps / (found.ingress_mibps * utilisation)
-        egress = demand.peak_out_mibps / (found.ingress_mibps * EXPRESS_EGRESS_PER_INGRESS * utilisation)
+    utilisation = _utilisation(demand, broker.kind)
+    per_broker = broker.max_partitions if demand.use_max_partitions else broker.recommended_partitions
+    partitions = demand.partitions_with_replicas(broker.kind) / per_broker
+    if broker.kind == "express":
+        ingress = demand.peak_in_mibps / (broker.ingress_mibps * utilisation)
+        egress = demand.peak_out_mibps / (broker.ingress_mibps * EXPRESS_EGRESS_PER_INGRESS * utilisation)
         return {"ingress": ingress, "egress": egress, "partitions": partitions}
-    alone = min(_by_storage(found, demand), _by_network(found, demand, 0))
+    alone = min(_by_storage(broker, demand), _by_network(broker, demand, 0))
     # Consumers without a producer: reading the remaining data of an idle cluster.
-    read_only = demand.peak_out_mibps * NETWORK_PER_EGRESS / found.network_mibps if not demand.peak_in_mibps else 0.0
+    read_only = demand.peak_out_mibps * NETWORK_PER_EGRESS / broker.network_mibps if not demand.peak_in_mibps else 0.0
     return {
         "ingress": demand.peak_in_mibps / (alone * utilisation),
-        "egress": max(demand.peak_in_mibps / (_by_network(found, demand, demand.fan_out)), read_only) / utilisation,
+        "egress": max(demand.peak_in_mibps / (_by_network(broker, demand, demand.fan_out)), read_only) / utilisation,
         "partitions": partitions,
         "storage": storage(demand, "standard").ebs_gib / MAX_STORAGE_GIB_PER_BROKER,
     }
 
 
-def _option(found: BrokerType, demand: KafkaDemand) -> KafkaOption:
-    zones, replication = (3, EXPRESS_REPLICATION) if found.kind == "express" else (demand.zones, demand.replication)
-    by = _brokers_by(found, demand)
+def _option(broker: BrokerType, demand: KafkaDemand) -> KafkaOption:
+    zones, replication = (3, EXPRESS_REPLICATION) if broker.kind == "express" else (demand.zones, demand.replication)
+    by = _brokers_by(broker, demand)
     binding = max(by, key=lambda constraint: by[constraint])
     needed = max(replication, math.ceil(by[binding] - _TOLERANCE), 1)
     brokers = -(-needed // zones) * zones
-    per_broker = ingress_mibps_per_broker(found, demand)
+    per_broker = ingress_mibps_per_broker(broker, demand)
     return KafkaOption(
-        kind=found.kind,
-        broker_type=found.name,
+        kind=broker.kind,
+        broker_type=broker.name,
         brokers=brokers,
         binding=binding if by[binding] > max(zones, replication) else "zones",
         ingress_mibps_per_broker=per_broker,
-        usable_ingress_mibps=per_broker * brokers * _utilisation(demand, found.kind),
-        storage=storage(demand, found.kind),
-        provisioned_mibps=_provisioned_mibps(found, demand, brokers),
-        broker_usd_per_month=brokers * found.usd_per_h * HOURS_PER_MONTH,
+        usable_ingress_mibps=per_broker * brokers * _utilisation(demand, broker.kind),
+        storage=storage(demand, broker.kind),
+        provisioned_mibps=_provisioned_mibps(broker, demand, brokers),
+        broker_usd_per_month=brokers * broker.usd_per_h * HOURS_PER_MONTH,
     )
 
 
-def _provisioned_mibps(found: BrokerType, demand: KafkaDemand, brokers: int) -> int:
+def _provisioned_mibps(broker: BrokerType, demand: KafkaDemand, brokers: int) -> int:
     """Volume throughput in whole MiB/s that a broker needs at the peak, headroom included, if it exceeds a volume's default."""
     per_ingress = TIERED_EBS_PER_INGRESS if demand.tiered else EBS_PER_INGRESS
-    needed = demand.peak_in_mibps / brokers * per_ingress / _utilisation(demand, found.kind)
-    if not found.provisionable or needed <= DEFAULT_VOLUME_MIBPS:
+    needed = demand.peak_in_mibps / brokers * per_ingress / _utilisation(demand, broker.kind)
+    if not broker.provisionable or needed <= DEFAULT_VOLUME_MIBPS:
         return 0
-    return min(math.ceil(needed - _TOLERANCE), math.floor(found.ebs_mibps))
+    return min(math.ceil(needed - _TOLERANCE), math.floor(broker.ebs_mibps))
 
 
 def _out_of_reach(demand: KafkaDemand, kind: Kind) -> KafkaOutOfReach:
     zones = 3 if kind == "express" else demand.zones
     most = demand.broker_quota // zones * zones
     shares: list[tuple[float, BrokerType, Binding]] = []
-    for found in broker_types():
-        if found.kind == kind:
-            by = _brokers_by(found, demand)
+    for broker in broker_types():
+        if broker.kind == kind:
+            by = _brokers_by(broker, demand)
             binding = max(by, key=lambda constraint: by[constraint])
-            shares.append((most / by[binding] if by[binding] else 1.0, found, binding))
-    share, found, binding = max(shares, key=lambda entry: entry[0])
+            shares.append((most / by[binding] if by[binding] else 1.0, broker, binding))
+    share, broker, binding = max(shares, key=lambda entry: entry[0])
     nearest = _nearest(demand, kind, binding, share)
-    need = f"{nearest}, the maximum that {most} brokers of {found.name} carry, limited by {binding}"
+    need = f"{nearest}, the maximum that {most} brokers of {broker.name} carry, limited by {binding}"
     fix = f"{nearest}, several clusters, or a higher broker quota"
     return KafkaOutOfReach(path="kafka", given=_asked(demand, kind, binding), need=need, fix=fix)
 

@@ -11,8 +11,8 @@ def most_partitions(plans: Iterable[Mapping[str, int]]) -> dict[str, int]:
     Args:
         plans: for each job, topic -> partitions.
     """
-    found: dict[str, int] = {}
+    most: dict[str, int] = {}
     for topics in plans:
         for topic, partitions in topics.items():
-            found[topic] = max(partitions, found.get(topic, 0))
-    return found
+            most[topic] = max(partitions, most.get(topic, 0))
+    return most

@@ -131,10 +131,10 @@ def unfit_shuffle(subject: Subject) -> Iterator[Fault]:
 def infeasible(subject: Subject) -> Iterator[Fault]:
     """Source: the violations for which `penstock size` exits 3."""
     for job in subject.jobs:
-        for found in (found for found in job.plan.violations if found.code not in _RULES_OF_THEIR_OWN):
-            at = next((where.at for where in job.fields.values() if where.path == found.path), job.where.at)
-            given = f"{found.code}: {found.title}" + (f" ({found.given})" if found.given else "")
-            yield Fault(Where(path=found.path or job.where.path, at=at), given, found.need, found.fix)
+        for violation in (violation for violation in job.plan.violations if violation.code not in _RULES_OF_THEIR_OWN):
+            at = next((where.at for where in job.fields.values() if where.path == violation.path), job.where.at)
+            given = f"{violation.code}: {violation.title}" + (f" ({violation.given})" if violation.given else "")
+            yield Fault(Where(path=violation.path or job.where.path, at=at), given, violation.need, violation.fix)
 
 
 @rule(

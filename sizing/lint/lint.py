@@ -24,8 +24,8 @@ def lint(subject: Subject, ignore: Collection[str] = ()) -> tuple[Finding, ...]:
     Returns:
         Findings by file and line, the most severe of a line first.
     """
-    found = [finding for rule in RULES.values() if rule.id not in ignore for finding in rule.findings(subject)]
-    return tuple(sorted(dict.fromkeys(found), key=_order))
+    findings = [finding for rule in RULES.values() if rule.id not in ignore for finding in rule.findings(subject)]
+    return tuple(sorted(dict.fromkeys(findings), key=_order))
 
 
 def _order(finding: Finding) -> tuple[str, int, str, int, str]:

@@ -236,8 +236,8 @@ def _streaming(subject: Subject) -> list[LintedPods]:
 
 def _pods_choose(subject: Subject, pool: LintedPool) -> bool:
     """Whether all pods that fit a pool require their own architecture."""
-    there = [pods for pods in subject.pods if pool in pools_for(subject, pods)]
-    return bool(there) and all("kubernetes.io/arch" in asked_labels(pods) for pods in there)
+    candidates = [pods for pods in subject.pods if pool in pools_for(subject, pods)]
+    return bool(candidates) and all("kubernetes.io/arch" in asked_labels(pods) for pods in candidates)
 
 
 def asked_labels(pods: LintedPods) -> set[str]:
@@ -247,12 +247,12 @@ def asked_labels(pods: LintedPods) -> set[str]:
 
 def _by_label(pool: NodePool) -> dict[str, list[tuple[str, Allowed]]]:
     """A pool's requirements by label, as text and as a set, including its nodes' own labels."""
-    found: dict[str, list[tuple[str, Allowed]]] = {}
+    by_label: dict[str, list[tuple[str, Allowed]]] = {}
     for one in pool.spec.template.spec.requirements:
-        found.setdefault(NORMALIZED.get(one.key, one.key), []).append((_text(one), one.allowed))
+        by_label.setdefault(NORMALIZED.get(one.key, one.key), []).append((_text(one), one.allowed))
     for label, value in pool.spec.template.metadata.labels.items():
-        found.setdefault(NORMALIZED.get(label, label), []).append((f"the label {label}: {value}", one_of((value,))))
-    return found
+        by_label.setdefault(NORMALIZED.get(label, label), []).append((f"the label {label}: {value}", one_of((value,))))
+    return by_label
 
 
 def _is_empty(parts: Iterable[Allowed]) -> bool:
@@ -293,8 +293,8 @@ def _known_values(subject: Subject, label: str) -> set[str]:
     """The values of a label among instance types; empty if unknown."""
     if label not in WELL_KNOWN or label == OS:
         return set()
-    found = subject.market.values((1 << len(subject.market.types)) - 1, label)
-    return found | {RESERVED} if label == CAPACITY_TYPE else found
+    values = subject.market.values((1 << len(subject.market.types)) - 1, label)
+    return values | {RESERVED} if label == CAPACITY_TYPE else values
 
 
 def _is_newer(subject: Subject, label: str, value: str) -> bool:

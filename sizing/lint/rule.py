@@ -79,4 +79,4 @@ def rule(id: str, severity: Severity, title: str, *, why: str, fix: str) -> Call
 
 def rules_of(module: ModuleType) -> tuple[Rule, ...]:
     """The rules of a module, by id."""
-    return tuple(sorted((value for value in vars(module).values() if isinstance(value, Rule)), key=lambda found: found.id))
+    return tuple(sorted((value for value in vars(module).values() if isinstance(value, Rule)), key=lambda each: each.id))

@@ -60,9 +60,9 @@ def unknown_setting(subject: Subject) -> Iterator[Fault]:
 def removed_setting(subject: Subject) -> Iterator[Fault]:
     """Source: Spark 4.3.0, SQLConf.removedSQLConfigs."""
     for conf, key in _own_settings(subject):
-        found = setting(key)
-        if found is not None and found.kind == "removed":
-            yield Fault(conf.place(key), conf.conf[key], found.note)
+        known = setting(key)
+        if known is not None and known.kind == "removed":
+            yield Fault(conf.place(key), conf.conf[key], known.note)
 
 
 @rule(
@@ -75,9 +75,9 @@ def removed_setting(subject: Subject) -> Iterator[Fault]:
 def deprecated_setting(subject: Subject) -> Iterator[Fault]:
     """Source: Spark 4.3.0, SparkConf.deprecatedConfigs and alternatives, SQLConf.deprecatedSQLConfigs."""
     for conf, key in _own_settings(subject):
-        found = setting(key)
-        if found is not None and found.kind != "removed" and found.note:
-            yield Fault(conf.place(key), conf.conf[key], found.note, fix=f"use {found.note.split()[0]}" if found.kind == "renamed" else "")
+        known = setting(key)
+        if known is not None and known.kind != "removed" and known.note:
+            yield Fault(conf.place(key), conf.conf[key], known.note, fix=f"use {known.note.split()[0]}" if known.kind == "renamed" else "")
 
 
 @rule(
@@ -90,8 +90,8 @@ def deprecated_setting(subject: Subject) -> Iterator[Fault]:
 def wrong_value(subject: Subject) -> Iterator[Fault]:
     """Source: the types and options of the settings in Spark 4.3.0's jars."""
     for conf, key in _own_settings(subject):
-        found = setting(key)
-        need = expected(found, conf.conf[key]) if found is not None else ""
+        known = setting(key)
+        need = expected(known, conf.conf[key]) if known is not None else ""
         if need:
             yield Fault(conf.place(key), conf.conf[key], need)
 

@@ -119,20 +119,20 @@ class Setting(NamedTuple):
 
 def setting(key: str) -> Setting | None:
     """The definition of a setting, or None if it does not exist."""
-    found = _settings().get(key) or _any_case().get(key.lower())
-    if found is not None and found.kind != "family":
-        return found
+    known = _settings().get(key) or _any_case().get(key.lower())
+    if known is not None and known.kind != "family":
+        return known
     return Setting(key, "family") if key.startswith(_families()) else None
 
 
 def likely(key: str) -> str:
     """The most similar setting, or an empty text."""
-    return MISTAKEN.get(key) or nearest(key, (name for name, found in _settings().items() if _is_current(found)), cutoff=0.8)
+    return MISTAKEN.get(key) or nearest(key, (name for name, known in _settings().items() if _is_current(known)), cutoff=0.8)
 
 
-def expected(found: Setting, value: str) -> str:
+def expected(known: Setting, value: str) -> str:
     """A description of the valid values if Spark rejects this value, otherwise an empty text."""
-    kind, _, options = found.kind.partition(" ")
+    kind, _, options = known.kind.partition(" ")
     text = value.strip()
     if "${" in text or kind not in _KINDS:
         return ""
@@ -171,22 +171,22 @@ def _fits(kind: str, text: str) -> bool:
     return bool(_INTEGER.fullmatch(text)) and -bound <= int(text) < bound
 
 
-def _is_current(found: Setting) -> bool:
-    return found.kind not in ("family", "removed", "renamed") and not found.note
+def _is_current(known: Setting) -> bool:
+    return known.kind not in ("family", "removed", "renamed") and not known.note
 
 
 @cache
 def _settings() -> dict[str, Setting]:
     lines = (line for line in _DATA.read_text("utf-8").splitlines() if not line.startswith("#"))
-    found = (Setting(*line.split("\t")) for line in lines)
-    return {one.key: one for one in found}
+    parsed = (Setting(*line.split("\t")) for line in lines)
+    return {one.key: one for one in parsed}
 
 
 @cache
 def _any_case() -> dict[str, Setting]:
-    return {key.lower(): found for key, found in _settings().items() if key.startswith(_ANY_CASE)}
+    return {key.lower(): known for key, known in _settings().items() if key.startswith(_ANY_CASE)}
 
 
 @cache
 def _families() -> tuple[str, ...]:
-    return (*_COMPOSED, *_LIBRARIES, *(key for key, found in _settings().items() if found.kind == "family"))
+    return (*_COMPOSED, *_LIBRARIES, *(key for key, known in _settings().items() if known.kind == "family"))

@@ -104,12 +104,12 @@ def curves(load: Load, slots_per_executor: int, executors: Iterable[int]) -> tup
 
 
 def _point(load: Load, slots_per_executor: int, executors: int) -> CurvePoint:
-    found = capability(load, Running(tasks=executors * slots_per_executor))
+    capable = capability(load, Running(tasks=executors * slots_per_executor))
     return CurvePoint(
         executors=executors,
-        capacity_events_per_s=found.capacity_events_per_s,
-        sustained_events_per_s=found.sustained_events_per_s,
-        catch_up_s=found.catch_up_s,
+        capacity_events_per_s=capable.capacity_events_per_s,
+        sustained_events_per_s=capable.sustained_events_per_s,
+        catch_up_s=capable.catch_up_s,
     )
 
 

@@ -103,5 +103,5 @@ class Load(BaseModel):
 
     def slots_for(self, events_per_s: float) -> int | None:
         """The minimum number of slots for a rate; None if `MOST_SLOTS` are not enough."""
-        found = bisect_left(range(1, MOST_SLOTS + 1), events_per_s, key=self.throughput)
-        return found + 1 if found < MOST_SLOTS else None
+        position = bisect_left(range(1, MOST_SLOTS + 1), events_per_s, key=self.throughput)
+        return position + 1 if position < MOST_SLOTS else None

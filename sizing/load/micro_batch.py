@@ -29,5 +29,5 @@ def slots_for_trigger(load: Load, trigger_s: float) -> int | None:
     if trigger_s <= load.batch_overhead_s:
         return None
     needed = math.ceil(drain_rate(load) * trigger_s)
-    found = bisect_left(range(1, MOST_SLOTS + 1), needed, key=lambda slots: max_offsets(load, load.throughput(slots), trigger_s))
-    return found + 1 if found < MOST_SLOTS else None
+    position = bisect_left(range(1, MOST_SLOTS + 1), needed, key=lambda slots: max_offsets(load, load.throughput(slots), trigger_s))
+    return position + 1 if position < MOST_SLOTS else None

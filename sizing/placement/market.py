@@ -90,41 +90,41 @@ class Market:
 
     def compatible(self, requirements: Requirements) -> int:
         """The types that meet requirements and have an offering that meets them."""
-        found = self._compatible.get(requirements)
-        if found is None:
-            found = self.matching(requirements)
+        compatible_types = self._compatible.get(requirements)
+        if compatible_types is None:
+            compatible_types = self.matching(requirements)
             offered = 0
             for offering in self.offerings(requirements):
                 offered |= self._offered[offering]
-            found = self._compatible[requirements] = found & offered
-        return found
+            compatible_types = self._compatible[requirements] = compatible_types & offered
+        return compatible_types
 
     def matching(self, requirements: Requirements) -> int:
         """The types whose labels meet requirements, regardless of offerings."""
-        found = self.usable
+        matching_types = self.usable
         for label, values in requirements.by_label.items():
             if label in _SAID:
-                found &= self.allowing(label, values)
-        return found
+                matching_types &= self.allowing(label, values)
+        return matching_types
 
     def allowing(self, label: str, values: Allowed) -> int:
         """The types with an allowed value of a label, or without the label if its absence is allowed."""
-        found = self._allowing.get((label, values))
-        if found is None:
-            found = 0
+        allowed_types = self._allowing.get((label, values))
+        if allowed_types is None:
+            allowed_types = 0
             for had, types in self._types_by(label).items():
                 if had.meets(values) or (had.is_negative and values.is_negative):
-                    found |= types
-            self._allowing[label, values] = found
-        return found
+                    allowed_types |= types
+            self._allowing[label, values] = allowed_types
+        return allowed_types
 
     def values(self, types: int, label: str) -> set[str]:
         """The distinct values of a label among types."""
-        found: set[str] = set()
+        distinct: set[str] = set()
         for had, those in self._types_by(label).items():
             if those & types:
-                found |= had.values
-        return found
+                distinct |= had.values
+        return distinct
 
     def offerings(self, requirements: Requirements) -> Iterator[tuple[str, str]]:
         """The capacity types and zones that requirements allow; empty if they require a capacity reservation."""
@@ -139,10 +139,10 @@ class Market:
 
     def fits(self, amounts: Mapping[str, int]) -> int:
         """The types whose allocatable covers these amounts, in billionths."""
-        found = self.usable
+        fitting_types = self.usable
         for name, amount in amounts.items():
-            found &= self.fitting[name].at_least(amount)
-        return found
+            fitting_types &= self.fitting[name].at_least(amount)
+        return fitting_types
 
     def price(self, index: int, offerings: Sequence[tuple[str, str]], spot_at_most: float = NO_PRICE) -> float:
         """The lowest price of a type among offerings, in USD per hour; `NO_PRICE` if none is available.
@@ -164,32 +164,32 @@ class Market:
 
     def _offerings(self, catalog: Catalog, settings: NodeSettings, spot_ratio: float | None) -> dict[tuple[str, str], list[float | None]]:
         spot = {name: {price.zone: price.usd_per_h for price in prices} for name, prices in catalog.spot.items()}
-        found: dict[tuple[str, str], list[float | None]] = {}
+        offerings: dict[tuple[str, str], list[float | None]] = {}
         for zone in self.zones:
             sold = [_sold(instance, zone, settings) for instance in self.types]
-            on_demand = [instance.on_demand_usd_per_h if there else None for instance, there in zip(self.types, sold, strict=True)]
-            found[ON_DEMAND, zone] = on_demand
+            on_demand = [instance.on_demand_usd_per_h if offered else None for instance, offered in zip(self.types, sold, strict=True)]
+            offerings[ON_DEMAND, zone] = on_demand
             if spot_ratio is None:
                 listed = [spot.get(instance.name, {}).get(zone) for instance in self.types]
             else:
                 whole = (instance.on_demand_usd_per_h for instance in self.types)
                 listed = [None if price is None else round(price * spot_ratio, 4) for price in whole]
             kept = zip(listed, self.types, sold, strict=True)
-            found[SPOT, zone] = [price if there and instance.spot else None for price, instance, there in kept]
-        return found
+            offerings[SPOT, zone] = [price if offered and instance.spot else None for price, instance, offered in kept]
+        return offerings
 
     def _types_by(self, label: str) -> dict[Allowed, int]:
         """The types by their values of a label."""
-        found = self._by_label.get(label)
-        if found is None:
+        by_value = self._by_label.get(label)
+        if by_value is None:
             same: dict[tuple[str, ...], int] = {}
             bit = 1
             for instance in self.types:
                 values = label_values(label, instance, self.region, self.zones) if label in _SAID else ()
                 same[values] = same.get(values, 0) | bit
                 bit <<= 1
-            found = self._by_label[label] = {one_of(values): types for values, types in same.items()}
-        return found
+            by_value = self._by_label[label] = {one_of(values): types for values, types in same.items()}
+        return by_value
 
 
 def market(catalog: Catalog, settings: NodeSettings, zones: Sequence[str], spot_ratio: float | None) -> Market:
@@ -251,8 +251,8 @@ class _StepsByResource(dict[str, _Steps]):
 
     def __missing__(self, name: str) -> _Steps:
         amount = self._amounts[name]
-        found = self[name] = _Steps([amount(instance, room) for instance, room in zip(self._types, self._rooms, strict=True)])
-        return found
+        steps = self[name] = _Steps([amount(instance, room) for instance, room in zip(self._types, self._rooms, strict=True)])
+        return steps
 
 
 def _sold(instance: InstanceType, zone: str, settings: NodeSettings) -> bool:

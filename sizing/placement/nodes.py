@@ -32,7 +32,7 @@ def existing_nodes(scenario: Scenario, market: Market, groups: Sequence[Group]) 
         UnknownName: SIZ-024, for an instance type that is not in the catalog.
     """
     by_group = {group.name: group for group in groups}
-    found = []
+    nodes = []
     for index, node in enumerate(scenario.existing_nodes):
         if node.instance_type not in market.index:
             path = f"existingNodes[{index}].instanceType"
@@ -41,8 +41,8 @@ def existing_nodes(scenario: Scenario, market: Market, groups: Sequence[Group]) 
         made = node_of(node.name, pool, scenario.daemon_sets, market, (node.instance_type, node.zone, node.capacity_type), initialized=True)
         for name, count in node.pods.items():
             occupy(made, by_group[name], count)
-        found.append(made)
-    return found
+        nodes.append(made)
+    return nodes
 
 
 def node_of(

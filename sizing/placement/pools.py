@@ -59,12 +59,12 @@ class Pool:
 
     def fitting(self, market: Market, types: int, totals: Mapping[str, int]) -> int:
         """The subset of `types` that fits pods with requests of `totals` in addition to the DaemonSets."""
-        found = 0
+        fitting_types = 0
         for overhead in self.overheads:
             mine = overhead.types & types
             if mine:
-                found |= mine & market.fits(_sum(totals, overhead.requests))
-        return found
+                fitting_types |= mine & market.fits(_sum(totals, overhead.requests))
+        return fitting_types
 
 
 def pools(node_pools: Iterable[NodePool], daemon_sets: Sequence[DaemonSet], market: Market) -> list[Pool]:
@@ -114,23 +114,23 @@ def enough_values(market: Market, types: int, asked: Requirements) -> bool:
 
 def _types_of(spec: PodSpec, asked: Requirements, market: Market) -> int:
     """The types of a pool that a DaemonSet's pods run on."""
-    found = 0
+    matching_types = 0
     for term in required_terms(spec) or (None,):
         wanted = strict_requirements(spec, term)
         if asked.conflict(wanted) is None:
-            found |= market.matching(wanted)
-    return found
+            matching_types |= market.matching(wanted)
+    return matching_types
 
 
 def _with(overheads: Sequence[Overhead], types: int, more: Mapping[str, int]) -> list[Overhead]:
     """The overheads with one more DaemonSet on some of the types."""
-    found = []
+    divided = []
     for overhead in overheads:
         if overhead.types & types:
-            found.append(Overhead(overhead.types & types, _sum(overhead.requests, more)))
+            divided.append(Overhead(overhead.types & types, _sum(overhead.requests, more)))
         if overhead.types & ~types:
-            found.append(Overhead(overhead.types & ~types, overhead.requests))
-    return found
+            divided.append(Overhead(overhead.types & ~types, overhead.requests))
+    return divided
 
 
 def _sum(one: Mapping[str, int], other: Mapping[str, int]) -> dict[str, int]:

@@ -141,13 +141,13 @@ class Requirements:
 
     def plus(self, other: Requirements) -> Requirements:
         """The intersection of two sets of requirements."""
-        found = self._added.get(other)
-        if found is None:
+        combined = self._added.get(other)
+        if combined is None:
             merged = dict(self.by_label)
             for label, values in other.by_label.items():
                 merged[label] = values.intersection(merged[label]) if label in merged else values
-            found = self._added[other] = Requirements(merged)
-        return found
+            combined = self._added[other] = Requirements(merged)
+        return combined
 
     def conflict(self, incoming: Requirements, *, undefined_well_known: bool = True) -> str | None:
         """The first label on which these requirements and incoming ones conflict.

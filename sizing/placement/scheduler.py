@@ -224,15 +224,15 @@ class Scheduler:
         return merged, types, summed
 
     def _fit(self, pool: Pool, types: int, totals: Amounts) -> int:
-        found = 0
+        fitting_types = 0
         for mine, overhead in self._overheads[pool.name]:
             fitting = mine & types
             for steps, amount, more in zip(self._fitting, totals, overhead, strict=True):
                 if not fitting:
                     break
                 fitting &= steps.at_least(amount + more)
-            found |= fitting
-        return found
+            fitting_types |= fitting
+        return fitting_types
 
     def _add(self, claim: Claim, group: Group, requirements: Requirements, types: int, totals: Amounts) -> None:
         if requirements is not claim.requirements:
@@ -268,10 +268,10 @@ class Scheduler:
 
 
 def _tolerates(pool: Pool, wish: Wish) -> bool:
-    found = pool.tolerated.get(wish)
-    if found is None:
-        found = pool.tolerated[wish] = not_tolerated(pool.taints, wish.tolerations) is None
-    return found
+    tolerated = pool.tolerated.get(wish)
+    if tolerated is None:
+        tolerated = pool.tolerated[wish] = not_tolerated(pool.taints, wish.tolerations) is None
+    return tolerated
 
 
 def _resources(pools: Iterable[Pool], groups: Iterable[Group]) -> tuple[str, ...]:

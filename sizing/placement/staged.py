@@ -87,7 +87,7 @@ def batches(scenario: Scenario) -> list[tuple[float, dict[str, int]]]:
     arriving = {arrival.group for arrival in scenario.arrivals}
     coming = [(0.0, group.name, group.count) for group in scenario.pods if group.count and group.name not in arriving] + coming
     coming.sort(key=lambda arrival: arrival[0])
-    found: list[tuple[float, dict[str, int]]] = []
+    ended: list[tuple[float, dict[str, int]]] = []
     while coming:
         begin = coming[0][0]
         end = begin + min(scenario.batch_idle_s, scenario.batch_max_s)
@@ -96,8 +96,8 @@ def batches(scenario: Scenario) -> list[tuple[float, dict[str, int]]]:
             at_s, name, count = coming.pop(0)
             pods[name] += count
             end = min(at_s + scenario.batch_idle_s, begin + scenario.batch_max_s)
-        found.append((end, dict(pods)))
-    return found
+        ended.append((end, dict(pods)))
+    return ended
 
 
 class _Timeline:
@@ -178,7 +178,7 @@ class _Timeline:
             for standing in self._standing
             if standing.claim
         ]
-        there = {
+        on_existing = {
             standing.node.name: dict(sorted((standing.bound + standing.meant).items()))
             for standing in self._standing
             if not standing.claim and (standing.bound or standing.meant)
@@ -186,7 +186,7 @@ class _Timeline:
         return Decision(
             node_claims=tuple(claims),
             unschedulable=dict(sorted(self._unplaced.items())),
-            existing_nodes=there if self._scenario.existing_nodes else None,
+            existing_nodes=on_existing if self._scenario.existing_nodes else None,
             reasons=self._reasons,
         )
 

@@ -47,7 +47,7 @@ def plan_in_cluster(targets: DecidedTargets, settings: SparkSettings, draft: Pla
     groups = pod_groups(draft.pods, draft.spark_conf, cluster)
     allocations = {EXECUTOR: allocation(settings)}
     nodes = plan_nodes(groups, cluster, allocations)
-    found = cluster_violations(Wanted(groups, cluster, allocations), nodes, {EXECUTOR: draft.pods.executor.slots or 1})
+    violations = cluster_violations(Wanted(groups, cluster, allocations), nodes, {EXECUTOR: draft.pods.executor.slots or 1})
     kafka = [draft.kafka.load] if draft.kafka.load else []
     return ClusterPlan(
         nodes=nodes,
@@ -60,7 +60,7 @@ def plan_in_cluster(targets: DecidedTargets, settings: SparkSettings, draft: Pla
             bounded=targets.trigger_s is None,
         ),
         spot=planned_spot(targets, draft.pods, settings, nodes, cluster, draft.state),
-        violations=(*(_located(targets, group, fault) for group, fault in found), *broker_quota_violations(draft.kafka.load, cluster)),
+        violations=(*(_located(targets, group, fault) for group, fault in violations), *broker_quota_violations(draft.kafka.load, cluster)),
         notes=_notes(nodes, cluster),
     )
 
@@ -102,12 +102,12 @@ def _located(targets: Targets, group: str, fault: Violation) -> Violation:
 
 
 def _notes(nodes: NodesPlan, cluster: Cluster) -> tuple[str, ...]:
-    found: list[str] = []
+    notes: list[str] = []
     if nodes.staged.nodes != nodes.one_batch.nodes:
-        found.append(
+        notes.append(
             f"the first start needs {nodes.staged.nodes} nodes, as Spark requests executors in batches; "
             f"all pods at once need {nodes.one_batch.nodes}"
         )
     if cluster.prices is None:
-        found.append(f"no prices for {cluster.region}, so no cost is computed")
-    return tuple(found)
+        notes.append(f"no prices for {cluster.region}, so no cost is computed")
+    return tuple(notes)

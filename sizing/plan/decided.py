@@ -42,8 +42,8 @@ def decided(targets: Targets, settings: SparkSettings) -> Decided:
     parallelism = asked.model_copy(update={"value": targets.stages.slots(asked.value)})
     notes = (*targets.notes, *_winner(targets), *_stages(targets, asked.value))
     fields = {name: getattr(targets, name) for name in Targets.model_fields}
-    found = DecidedTargets.model_validate({**fields, "parallelism": parallelism, "notes": notes})
-    return _with_memory(found, settings) if targets.executor.undecided else Decided(found, settings, [])
+    with_parallelism = DecidedTargets.model_validate({**fields, "parallelism": parallelism, "notes": notes})
+    return _with_memory(with_parallelism, settings) if targets.executor.undecided else Decided(with_parallelism, settings, [])
 
 
 def _parallelism(targets: Targets) -> Parallelism:
@@ -58,17 +58,17 @@ def _with_memory(targets: DecidedTargets, settings: SparkSettings) -> Decided:
     """The executor for the load, with explicit heap and overhead, so that every launcher creates the same pod."""
     needed = _needed_memory(targets, settings)
     executor = ExecutorTarget.model_validate({**targets.executor.model_dump(), "heap_mib": needed.heap_mib})
-    found = targets.model_copy(update={"executor": executor, "memory_from_load": True})
+    with_memory = targets.model_copy(update={"executor": executor, "memory_from_load": True})
     if settings.executor.overhead_mib is not None:
-        return Decided(found, settings, [])
+        return Decided(with_memory, settings, [])
     given = f"{needed.overhead_mib}m"
     try:
         overhead_mib = spark_mib(given)
     except NotAQuantity as fault:
         # It has no place in the document, so the fault is at the load.
-        return Decided(found, settings, [targets.locate(BadSparkSetting(given=given, need=fault.need, fix=fault.fix), "load")])
+        return Decided(with_memory, settings, [targets.locate(BadSparkSetting(given=given, need=fault.need, fix=fault.fix), "load")])
     own = settings.executor.model_copy(update={"overhead_mib": overhead_mib})
-    return Decided(found, settings.model_copy(update={"executor": own}), [])
+    return Decided(with_memory, settings.model_copy(update={"executor": own}), [])
 
 
 def _needed_memory(targets: DecidedTargets, settings: SparkSettings) -> ExecutorMemory:

@@ -26,8 +26,8 @@ def explain(targets: Targets, settings: SparkSettings, draft: Plan, load: JobLoa
         load: the planned load, whose own explanation of a number takes precedence.
     """
     own = load.explanations if load else ()
-    told = {explanation.number for explanation in own}
-    rest = (explanation for explanation in _explained(targets, settings, draft) if explanation.number not in told)
+    explained_numbers = {explanation.number for explanation in own}
+    rest = (explanation for explanation in _explained(targets, settings, draft) if explanation.number not in explained_numbers)
     return (*rest, *own, *explain_nodes(draft))
 
 

@@ -99,8 +99,8 @@ def most_pods(wanted: Wanted, group: PodGroup, placed: int) -> int:
 def largest_memory_mib(wanted: Wanted, group: PodGroup) -> int:
     """The maximum memory with which all pods of a group can be scheduled, with their CPU unchanged; 0: none that a JVM can start with."""
     cpu, mib = requested(group)
-    found = _largest(wanted, mib, lambda less: sized(group, cpu, less))
-    return found if found >= MIN_HEAP_MIB else 0
+    largest = _largest(wanted, mib, lambda less: sized(group, cpu, less))
+    return largest if largest >= MIN_HEAP_MIB else 0
 
 
 def largest_cpu_millicores(wanted: Wanted, group: PodGroup) -> int:
@@ -135,15 +135,15 @@ def limits_that_suffice(wanted: Wanted) -> Limits:
     def suffice(limits: Limits) -> bool:
         return not _limited_to(wanted, limits).left_out() - never
 
-    found = {pool: dict(limits) for pool, limits in enough.items()}
+    reduced = {pool: dict(limits) for pool, limits in enough.items()}
     for pool in wanted.cluster.node_pools:
-        for name in list(found.get(pool.name, {})):
-            least = _least(found, pool, name, suffice)
+        for name in list(reduced.get(pool.name, {})):
+            least = _least(reduced, pool, name, suffice)
             if least is None:
-                del found[pool.name][name]
+                del reduced[pool.name][name]
             else:
-                found[pool.name][name] = least
-    return {pool: limits for pool, limits in found.items() if limits}
+                reduced[pool.name][name] = least
+    return {pool: limits for pool, limits in reduced.items() if limits}
 
 
 def _least(limits: Limits, pool: NodePool, name: str, suffice: Callable[[Limits], bool]) -> int | None:
@@ -171,14 +171,14 @@ def _certain(wanted: Wanted) -> Limits:
     both = decisions(free.groups, cluster, free.allocations)
     one_batch, staged = (Counter(claim.node_pool for claim in decision.node_claims) for decision in both)
     claims = one_batch | staged
-    found: dict[str, dict[str, int]] = {}
+    limits: dict[str, dict[str, int]] = {}
     for pool in wanted.cluster.node_pools:
         for name, own in pool.spec.limits.items():
             if name in LIMIT_UNITS and claims[pool.name]:
                 whole = -(-claims[pool.name] * largest[pool.name][name] // LIMIT_UNITS[name]) * LIMIT_UNITS[name]
                 if whole > own:
-                    found.setdefault(pool.name, {})[name] = whole
-    return found
+                    limits.setdefault(pool.name, {})[name] = whole
+    return limits
 
 
 def _largest(wanted: Wanted, too_much: int, group_of: Callable[[int], PodGroup]) -> int:

@@ -101,16 +101,16 @@ def arrivals(groups: Sequence[PodGroup], allocations: Allocations, boot_s: float
         allocations: see `plan_nodes`.
         boot_s: time from a node claim to a ready node.
     """
-    found: list[Arrival] = []
+    arriving: list[Arrival] = []
     for group in groups:
         if group.name.split("/")[-1] == DRIVER:
-            found.append(_arrival(0.0, group.name, group.count))
+            arriving.append(_arrival(0.0, group.name, group.count))
             continue
         size, delay_s = allocations.get(group.name, Allocation())
         for index, asked in enumerate(range(0, group.count, size)):
             at_s = BATCH_IDLE_S + boot_s + DRIVER_START_S + index * delay_s
-            found.append(_arrival(at_s, group.name, min(size, group.count - asked)))
-    return tuple(sorted(found, key=lambda arrival: arrival.at_s))
+            arriving.append(_arrival(at_s, group.name, min(size, group.count - asked)))
+    return tuple(sorted(arriving, key=lambda arrival: arrival.at_s))
 
 
 def requested(group: PodGroup) -> tuple[int, int]:
@@ -196,16 +196,16 @@ class _Seen:
 
 
 def _capacity_type(text: str) -> CapacityType:
-    found: dict[str, CapacityType] = {"spot": "spot", "on-demand": "on-demand", "reserved": "reserved"}
-    return found.get(text, "")
+    capacity_types: dict[str, CapacityType] = {"spot": "spot", "on-demand": "on-demand", "reserved": "reserved"}
+    return capacity_types.get(text, "")
 
 
 def _reasons(decision: Decision) -> dict[str, str]:
     """Group -> why it is unschedulable, all pools in one sentence."""
-    found: dict[str, list[str]] = {}
+    by_group: dict[str, list[str]] = {}
     for reason in decision.reasons:
-        found.setdefault(reason.group, []).append(f"{reason.pool}: {reason.why}" if reason.pool else reason.why)
-    return {group: "; ".join(whys) for group, whys in found.items()}
+        by_group.setdefault(reason.group, []).append(f"{reason.pool}: {reason.why}" if reason.pool else reason.why)
+    return {group: "; ".join(whys) for group, whys in by_group.items()}
 
 
 def _on_node(group: PodGroup, count: int) -> PodsOnNode:

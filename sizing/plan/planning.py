@@ -81,18 +81,18 @@ def _finished(
     cluster: Cluster | None,
 ) -> Plan:
     """The draft with its nodes and notes."""
-    found = plan_in_cluster(targets, settings, draft, cluster) if cluster is not None else ClusterPlan()
-    every = [*violations, *found.violations]
+    in_cluster = plan_in_cluster(targets, settings, draft, cluster) if cluster is not None else ClusterPlan()
+    every = [*violations, *in_cluster.violations]
     whole = draft.model_copy(
         update={
-            "nodes": found.nodes,
-            "cost": found.cost,
-            "spot": found.spot,
+            "nodes": in_cluster.nodes,
+            "cost": in_cluster.cost,
+            "spot": in_cluster.spot,
             "feasible": not every,
             "violations": tuple(every),
         }
     )
-    notes = (*plan_notes(targets, settings, whole), *(load.notes if load else ()), *found.notes)
+    notes = (*plan_notes(targets, settings, whole), *(load.notes if load else ()), *in_cluster.notes)
     return whole.model_copy(update={"notes": notes, "explain": explain(targets, settings, whole, load)})
 
 

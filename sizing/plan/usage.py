@@ -61,16 +61,16 @@ def assumptions_of(nodes: PlacedPods, kafka: Sequence[LoadKafka], cluster: Clust
         cluster: the environment.
         bounded: whether any job is a bounded run.
     """
-    found = [
+    assumptions = [
         "nodes as after a first start; the control plane and NAT gateways are charged once, regardless of the number of jobs",
         "not included: the jobs' writes to S3 and Kafka, cross-zone shuffles, NAT gateway traffic, logs",
     ]
     if bounded:
-        found.append("a bounded run: its nodes are counted as running all the time, but are charged only while it runs")
+        assumptions.append("a bounded run: its nodes are counted as running all the time, but are charged only while it runs")
     waiting = sum(nodes.unschedulable.values())
     if waiting:
-        found.append(f"{waiting} {'pod that finds' if waiting == 1 else 'pods that find'} no node: not included in the cost")
-    return (*found, *_of_kafka(kafka, cluster.kafka))
+        assumptions.append(f"{waiting} {'pod that finds' if waiting == 1 else 'pods that find'} no node: not included in the cost")
+    return (*assumptions, *_of_kafka(kafka, cluster.kafka))
 
 
 def _of_kafka(jobs: Sequence[LoadKafka], brokers: KafkaCluster | None) -> Iterator[str]:
