@@ -146,7 +146,7 @@ class _Exchange(BaseResponse):
         try:
             asked: Asked = PROTOCOL_PARSERS[self._model.protocol](operation, map_type=dict).parse(sent)
         except (RequestParserError, AttributeError, TypeError, ValueError) as error:
-            raise Refused(self._service.malformed, f"The request can't be read: {error}") from error
+            raise Refused(self._service.malformed, f"The request cannot be parsed: {error}") from error
         if faults := request_faults(asked, operation.input_shape):
             raise Refused(self._service.malformed, f"{operation.name}: {'; '.join(faults)}")
         return asked

@@ -23,7 +23,7 @@ def look(aws: AwsAccess) -> list[Finding]:
     Args:
         aws: AWS of the environment.
     """
-    first = [_checked("jobs' plans", "feasible, so that there is something to deploy", lambda: _jobs(aws))]
+    first = [_checked("jobs' plans", "must be feasible to be deployed", lambda: _jobs(aws))]
     caller = _checked("credentials", "of the environment's account", lambda: aws.check_account().arn)
     if caller.state != OK:
         return [*first, caller]
@@ -63,7 +63,7 @@ def _api_server(aws: AwsAccess) -> str:
             cluster = aws.client("eks").describe_cluster(name=aws.environment.prefix)["cluster"]
         except ClientError as error:
             if code_of(error) == "ResourceNotFoundException":
-                return "the cluster is not there yet"
+                return "the cluster does not exist yet"
             raise
     authority = cluster.get("certificateAuthority", {}).get("data")
     address = cluster_address({"cluster_name": cluster["name"], "cluster_endpoint": cluster.get("endpoint"), "cluster_ca": authority})
@@ -81,7 +81,7 @@ def _quotas(aws: AwsAccess) -> list[Finding]:
 
 
 def _quota(aws: AwsAccess, name: str, code: str, stated: int | None) -> Finding:
-    purpose = f"quota {code}; plans are held against spec.quotas"
+    purpose = f"quota {code}; plans are checked against spec.quotas"
     try:
         with translated("Service Quotas"):
             value = int(aws.client("service-quotas").get_service_quota(ServiceCode="ec2", QuotaCode=code)["Quota"]["Value"])

@@ -55,14 +55,14 @@ TOOLS = (
         ("-version",),
         r'version "(\d+(?:\.\d+)*)',
         (17,),
-        "Spark and the local Kafka broker run on it",
+        "required by Spark and the local Kafka broker",
         "apt-get install openjdk-21-jdk-headless; brew install openjdk@21 and set JAVA_HOME",
     ),
     Tool(
         "mvn", ("--version",), r"Apache Maven (\d+(?:\.\d+)*)", (3, 6, 3), "fetches the jars", "apt-get install maven; brew install maven"
     ),
     Tool(
-        "node", ("--version",), r"v(\d+(?:\.\d+)*)", (20,), "cdktf runs on it", "apt-get install nodejs (Debian 13); brew install node@22"
+        "node", ("--version",), r"v(\d+(?:\.\d+)*)", (20,), "required by cdktf", "apt-get install nodejs (Debian 13); brew install node@22"
     ),
     Tool("npm", ("--version",), r"^(\d+(?:\.\d+)*)", (9,), "fetches cdktf-cli", "apt-get install npm; it comes with brew's node"),
     Tool(
@@ -73,7 +73,7 @@ TOOLS = (
         ("--version",),
         r"aws-cli/(\d+(?:\.\d+)*)",
         (1, 24),
-        "gives Helm its token for EKS",
+        "issues the EKS token for Helm",
         "install the AWS CLI",
         False,
     ),
@@ -138,7 +138,7 @@ def _tool(tool: Tool, variables: Mapping[str, str], needed: bool) -> Finding:
     match = re.search(tool.version, said, re.MULTILINE)
     if match is None:
         heard = " ".join(said.split())[:80] or f"nothing within {TOOL_LIMIT_S:g} s"
-        return missing(tool.name, said=f"does not say its version: {heard}", purpose=tool.purpose, fix=tool.fix, needed=needed)
+        return missing(tool.name, said=f"does not report its version: {heard}", purpose=tool.purpose, fix=tool.fix, needed=needed)
     if _numbers(match[1]) < tool.least:
         least = ".".join(str(part) for part in tool.least)
         return missing(tool.name, said=f"{match[1]}, older than {least}", purpose=tool.purpose, fix=tool.fix, needed=needed)
@@ -179,7 +179,7 @@ def _set_up() -> list[Finding]:
     checks: tuple[tuple[str, Callable[[], object], str], ...] = (
         ("Spark's jars", layout.spark_jars, "Kafka source and s3a of local runs"),
         ("Kafka's jars", layout.kafka_classpath, "the local Kafka broker"),
-        ("cdktf-cli", layout.cdktf, "cdktf synth, diff, deploy and destroy as such"),
+        ("cdktf-cli", layout.cdktf, "cdktf synth, diff, deploy and destroy"),
     )
     return [_checked(name, find, purpose) for name, find, purpose in checks]
 

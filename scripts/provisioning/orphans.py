@@ -56,7 +56,7 @@ def _looked(look: Look, aws: AwsAccess, known: Sequence[StateResource]) -> list[
         with translated(what):
             return list(look(aws, known))
     except PenstockError as error:
-        return [Orphan(what, "unknown", f"not looked for: {' '.join(error.given.split())[:120]}")]
+        return [Orphan(what, "unknown", f"could not be checked: {' '.join(error.given.split())[:120]}")]
 
 
 def _keys(destroy_actions: Sequence[DestroyAction]) -> Iterator[Orphan]:
@@ -65,14 +65,14 @@ def _keys(destroy_actions: Sequence[DestroyAction]) -> Iterator[Orphan]:
         for one in action.state.resources:
             if one.type == "aws_kms_key" and one.address in gone:
                 days = one.values.get("deletion_window_in_days") or 30
-                why = f"of {action.name}; deleted {days} days later, until then it can be saved"
+                why = f"of {action.name}; deleted after {days} days, until then the deletion can be canceled"
                 yield Orphan("KMS key", str(one.values.get("key_id", "")), why)
 
 
 def _state_bucket(aws: AwsAccess) -> Iterator[Orphan]:
     state = aws.environment.spec.state
     if state is not None:
-        yield Orphan("state bucket", state.bucket, "it keeps what Terraform knows; delete it by hand when nothing is left")
+        yield Orphan("state bucket", state.bucket, "contains Terraform's state; delete it manually once nothing else is left")
 
 
 def _instances(aws: AwsAccess, known: Sequence[StateResource]) -> Iterator[Orphan]:
@@ -80,20 +80,22 @@ def _instances(aws: AwsAccess, known: Sequence[StateResource]) -> Iterator[Orpha
     for page in _pages(aws, "describe_instances", Filters=filters):
         for reservation in page["Reservations"]:
             for instance in reservation["Instances"]:
-                yield Orphan("instance", instance["InstanceId"], "of Karpenter; it goes when its node pool is drained")
+                yield Orphan("instance", instance["InstanceId"], "of Karpenter; terminated when its NodePool is drained")
 
 
 def _launch_templates(aws: AwsAccess, known: Sequence[StateResource]) -> Iterator[Orphan]:
     filters = [{"Name": f"tag:{_LAUNCH_TEMPLATE_TAG}", "Values": [aws.environment.prefix]}]
     for page in _pages(aws, "describe_launch_templates", Filters=filters):
         for template in page["LaunchTemplates"]:
-            yield Orphan("launch template", template["LaunchTemplateId"], "of Karpenter; it goes with its node class, and costs nothing")
+            yield Orphan("launch template", template["LaunchTemplateId"], "of Karpenter; deleted with its EC2NodeClass, free of charge")
 
 
 def _volumes(aws: AwsAccess, known: Sequence[StateResource]) -> Iterator[Orphan]:
     for page in _pages(aws, "describe_volumes", Filters=[_of_cluster(aws), {"Name": "status", "Values": ["available"]}]):
         for volume in page["Volumes"]:
-            yield Orphan("EBS volume", volume["VolumeId"], f"{volume['Size']} GiB of a claim that kept it; on the bill until it is deleted")
+            yield Orphan(
+                "EBS volume", volume["VolumeId"], f"{volume['Size']} GiB of a retained PersistentVolumeClaim; billed until it is deleted"
+            )
 
 
 def _security_groups(aws: AwsAccess, known: Sequence[StateResource]) -> Iterator[Orphan]:
@@ -103,7 +105,7 @@ def _security_groups(aws: AwsAccess, known: Sequence[StateResource]) -> Iterator
             # EKS creates one itself and deletes it with the cluster.
             own = group["GroupName"] == "default" or group["GroupName"].startswith("eks-cluster-sg-") or group["GroupId"] in ours
             if not own:
-                yield Orphan("security group", group["GroupId"], f"{group['GroupName']}; the VPC can't go before it")
+                yield Orphan("security group", group["GroupId"], f"{group['GroupName']}; the VPC cannot be deleted before it")
 
 
 def _network_interfaces(aws: AwsAccess, known: Sequence[StateResource]) -> Iterator[Orphan]:
@@ -112,7 +114,7 @@ def _network_interfaces(aws: AwsAccess, known: Sequence[StateResource]) -> Itera
     for page in _pages(aws, "describe_network_interfaces", Filters=filters) if vpc else ():
         for interface in page["NetworkInterfaces"]:
             if interface["NetworkInterfaceId"] not in ours:
-                yield Orphan("network interface", interface["NetworkInterfaceId"], "nobody uses it; its subnet can't go before it")
+                yield Orphan("network interface", interface["NetworkInterfaceId"], "unused; its subnet cannot be deleted before it")
 
 
 def _log_groups(aws: AwsAccess, known: Sequence[StateResource]) -> Iterator[Orphan]:
@@ -124,7 +126,7 @@ def _log_groups(aws: AwsAccess, known: Sequence[StateResource]) -> Iterator[Orph
         for page in logs.get_paginator("describe_log_groups").paginate(logGroupNamePrefix=start):
             for group in page["logGroups"]:
                 if group["logGroupName"] not in ours:
-                    yield Orphan("log group", group["logGroupName"], "AWS made it; on the bill until it is deleted or its logs expire")
+                    yield Orphan("log group", group["logGroupName"], "created by AWS; billed until it is deleted or its logs expire")
 
 
 def _tagged_resources(aws: AwsAccess, known: Sequence[StateResource]) -> Iterator[Orphan]:
@@ -136,7 +138,7 @@ def _tagged_resources(aws: AwsAccess, known: Sequence[StateResource]) -> Iterato
         for one in page["ResourceTagMappingList"]:
             arn = one["ResourceARN"]
             if arn not in arns and arn.rpartition("/")[2] not in ids and arn.rpartition(":")[2] not in ids:
-                yield Orphan("tagged resource", arn, "no state knows it: of a deploy that was cut short, or kept by AWS for a while")
+                yield Orphan("tagged resource", arn, "in no state: left by an interrupted deploy, or retained by AWS for a while")
 
 
 def _of_cluster(aws: AwsAccess) -> dict[str, Any]:

@@ -28,4 +28,4 @@ def locked(stack: str, detail: str) -> StateLocked:
     given = f"{lock['Who']} is running {what} since {lock.get('Created', '?')}, lock ID {lock.get('ID', '?')}"
     fix = "wait until it has finished and retry; to force-unlock a stale lock: "
     fix += f"penstock deploy ENV {stack} --plan-only --unlock {lock.get('ID', 'ID')}"
-    return StateLocked(path=f"stack {stack}", given=given, need="only only one deploy or destroy at a time", fix=fix)
+    return StateLocked(path=f"stack {stack}", given=given, need="only one deploy or destroy at a time", fix=fix)

@@ -55,7 +55,7 @@ def held(folder: Path, verb: str) -> Iterator[Path]:
             file.seek(0)
             holder = file.read().strip() or "another process"
             fix = "wait until it has finished and retry"
-            raise StateLocked(path=str(folder), given=holder, need="only only one deploy or destroy at a time", fix=fix) from None
+            raise StateLocked(path=str(folder), given=holder, need="only one deploy or destroy at a time", fix=fix) from None
         file.truncate(0)
         file.write(f"process {os.getpid()} of this machine is running 'penstock {verb}' since {datetime.now(UTC):%Y-%m-%d %H:%M:%S} UTC\n")
         file.flush()

@@ -47,7 +47,7 @@ def create_access_entry(eks: Eks, asked: Asked) -> Answer:
         raise in_use("The specified access entry resource is already in use on this cluster.", clusterName=cluster.name)
     _need_principal(cluster.place, principal)
     if kind != STANDARD and (given := [key for key in ("kubernetesGroups", "username") if key in asked]):
-        raise invalid(f"{given[0]} can't be given for the type {kind}", clusterName=cluster.name)
+        raise invalid(f"{given[0]} cannot be set for the type {kind}", clusterName=cluster.name)
     return {"accessEntry": _add(cluster, principal, kind, asked)}
 
 
@@ -68,7 +68,7 @@ def update_access_entry(eks: Eks, asked: Asked) -> Answer:
     cluster = _with_entries(eks, asked)
     entry = _entry(cluster, asked["principalArn"])
     if entry["type"] != STANDARD:
-        raise invalid_request(f"An entry of the type {entry['type']} can't be updated", clusterName=cluster.name)
+        raise invalid_request(f"An entry of the type {entry['type']} cannot be updated", clusterName=cluster.name)
     changed = {key: asked[key] for key in ("kubernetesGroups", "username") if key in asked}
     _need_own_names(changed)
     entry.update(changed, modifiedAt=now())

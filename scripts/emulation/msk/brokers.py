@@ -159,7 +159,7 @@ def _group(place: Place, asked: Mapping[str, Any]) -> dict[str, Any]:
 def _storage(kind: str, asked: Mapping[str, Any] | None) -> dict[str, Any]:
     if is_express(kind):
         if asked:
-            raise bad_request("The storage of express brokers can't be specified", "storageInfo")
+            raise bad_request("The storage of express brokers cannot be specified", "storageInfo")
         return {}
     volume = {"VolumeSize": DEFAULT_VOLUME_GIB, **(asked or {}).get("EbsStorageInfo", {})}
     return {"StorageInfo": {"EbsStorageInfo": volume}}

@@ -37,7 +37,7 @@ def update_storage(msk: Msk, asked: Asked) -> Answer:
     if mode is None or mode == cluster.about.get("StorageMode"):
         return _grow(cluster, asked.get("VolumeSizeGB"), asked.get("ProvisionedThroughput"))
     if mode == "LOCAL":
-        raise bad_request("Tiered storage can't be turned off", "storageMode")
+        raise bad_request("Tiered storage cannot be turned off", "storageMode")
     return _set(cluster, "UPDATE_STORAGE", StorageMode=mode)
 
 
@@ -103,7 +103,7 @@ def update_security(msk: Msk, asked: Asked) -> Answer:
     encryption = cluster.about["EncryptionInfo"]
     if "EncryptionInfo" in asked:
         if "EncryptionAtRest" in asked["EncryptionInfo"]:
-            raise bad_request("The key of a cluster's volumes can't be changed", "encryptionAtRest")
+            raise bad_request("The key of a cluster's volumes cannot be changed", "encryptionAtRest")
         transit = {**encryption["EncryptionInTransit"], **asked["EncryptionInfo"].get("EncryptionInTransit", {})}
         encryption = {**encryption, "EncryptionInTransit": transit}
     authentication = asked.get("ClientAuthentication", cluster.about.get("ClientAuthentication"))
@@ -139,7 +139,7 @@ def _set(cluster: Cluster, kind: str, **wanted: Any) -> Answer:
 def _grow(cluster: Cluster, size_gib: int | None, throughput: Mapping[str, Any] | None) -> Answer:
     group = cluster.about["BrokerNodeGroupInfo"]
     if is_express(group["InstanceType"]):
-        raise bad_request("The storage of express brokers can't be changed", "volumeSizeGB")
+        raise bad_request("The storage of express brokers cannot be changed", "volumeSizeGB")
     volume = group["StorageInfo"]["EbsStorageInfo"]
     if size_gib is not None and size_gib < volume["VolumeSize"]:
         raise bad_request(f"A volume of {volume['VolumeSize']} GiB can't shrink to {size_gib}", "volumeSizeGB")

@@ -38,7 +38,7 @@ def test_a_tool_of_a_fit_version_is_ok_and_one_too_old_or_mute_is_not(tmp_path: 
     findings = _look(tmp_path)
     assert (findings["terraform"].state, findings["terraform"].said) == (OK, "1.11.4")
     assert (findings["node"].state, findings["node"].said) == (MISSING, "18.2.0, older than 20")
-    assert (findings["mvn"].state, findings["mvn"].said) == (MISSING, "does not say its version: sorry")
+    assert (findings["mvn"].state, findings["mvn"].said) == (MISSING, "does not report its version: sorry")
 
 
 def test_what_an_environment_needs_beyond_the_rest_is_missing_not_optional(tmp_path: Path) -> None:
