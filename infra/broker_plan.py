@@ -110,12 +110,12 @@ def fewer_brokers(plan: Mapping[str, Any]) -> list[PenstockError]:
 
 
 def _zones(environment: Environment, kafka: Kafka) -> int:
-    found = len(environment.spec.network.zones) if environment.spec.network else 0
-    if kafka.kind == "express" and found < MOST_ZONES:
+    zones = len(environment.spec.network.zones) if environment.spec.network else 0
+    if kafka.kind == "express" and zones < MOST_ZONES:
         need = f"{MOST_ZONES} zones or more for Express brokers"
-        fault = TooFewZones(given=str(found), need=need, fix="add zones of the region, or use kind: standard")
+        fault = TooFewZones(given=str(zones), need=need, fix="add zones of the region, or use kind: standard")
         raise environment.locate(fault, "spec", "network", "zones")
-    return min(found, MOST_ZONES)
+    return min(zones, MOST_ZONES)
 
 
 def _option(kafka: Kafka, plans: EnvironmentPlans, zones: int) -> KafkaOption | None:

@@ -85,16 +85,16 @@ def node_settings(nodes: Nodes) -> NodeSettings:
 def _node_pools(environment: Environment, nodes: Nodes) -> tuple[NodePool, ...]:
     """All pools as Karpenter reads them; raises the faults of all of them together."""
     adapter = TypeAdapter(NodePool)
-    found: list[NodePool] = []
+    pools: list[NodePool] = []
     faults: list[PenstockError] = []
     for index, pool in enumerate(nodes.pools):
         try:
-            found.append(adapter.validate_python(node_pool(pool)))
+            pools.append(adapter.validate_python(node_pool(pool)))
         except ValidationError as invalid:
             refused = [_refused(index, pool.name, detail) for detail in invalid.errors(include_url=False)]
             faults += [environment.locate(fault, "spec", "nodes", "pools", index) for fault in refused]
     raise_all(faults)
-    return tuple(found)
+    return tuple(pools)
 
 
 def _refused(index: int, name: str, detail: Any) -> BadNodePool:

@@ -48,8 +48,8 @@ def refuse_undeployable(environment: Environment, cluster: Cluster | None, *, to
     """
     if environment.spec.eks is None or cluster is None:
         return
-    found = [*_versions(environment.spec.eks, today), *_administrators(environment), *_zones(cluster)]
-    raise_all(environment.locate(fault, *path) for path, fault in found)
+    faults = [*_versions(environment.spec.eks, today), *_administrators(environment), *_zones(cluster)]
+    raise_all(environment.locate(fault, *path) for path, fault in faults)
 
 
 def _versions(eks: Eks, today: str) -> Iterator[tuple[Path_, PenstockError]]:

@@ -176,14 +176,14 @@ def _kafka(job: SpecFile, brokers: Brokers) -> list[Statement]:
     readers = sorted({f"{source.group_id_prefix}-*" for source in kafka if source.group_id_prefix is not None})
     written = sorted({sink.topic for sink in spec.kafka_sinks.values()})
     connect = ["kafka-cluster:Connect", *(["kafka-cluster:WriteDataIdempotently"] if written else [])]
-    found = [allow("ConnectToBrokers", connect, [brokers.cluster_arn])]
+    granted = [allow("ConnectToBrokers", connect, [brokers.cluster_arn])]
     if read:
-        found += [
+        granted += [
             allow("ReadOwnTopics", ["kafka-cluster:DescribeTopic", "kafka-cluster:ReadData"], _of(brokers.topics_arn, read)),
         ]
     # A transaction's commit is marked by a group's offsets.
     if read or any(sink.guarantee == "exactly-once" for sink in spec.kafka_sinks.values()):
-        found += [
+        granted += [
             allow(
                 "UseOwnGroups",
                 ["kafka-cluster:DescribeGroup", "kafka-cluster:AlterGroup"],
@@ -193,11 +193,11 @@ def _kafka(job: SpecFile, brokers: Brokers) -> list[Statement]:
         ]
     if written:
         transactions = ["kafka-cluster:DescribeTransactionalId", "kafka-cluster:AlterTransactionalId"]
-        found += [
+        granted += [
             allow("WriteOwnTopics", ["kafka-cluster:DescribeTopic", "kafka-cluster:WriteData"], _of(brokers.topics_arn, written)),
             allow("UseOwnTransactions", transactions, _of(brokers.transactions_arn, [own, f"{own}.*"])),
         ]
-    return found
+    return granted
 
 
 def _secrets(connections: Mapping[str, Connection]) -> list[Statement]:
@@ -205,7 +205,7 @@ def _secrets(connections: Mapping[str, Connection]) -> list[Statement]:
     secrets = {one.secret: one.key for one in connections.values() if one.secret is not None}
     if not secrets:
         return []
-    found = [allow("ReadOwnSecrets", ["secretsmanager:GetSecretValue"], sorted(secrets))]
+    granted = [allow("ReadOwnSecrets", ["secretsmanager:GetSecretValue"], sorted(secrets))]
     keys = sorted({key for key in secrets.values() if key is not None})
     if keys:
         encrypted = sorted(secret for secret, key in secrets.items() if key is not None)
@@ -214,8 +214,8 @@ def _secrets(connections: Mapping[str, Connection]) -> list[Statement]:
             "StringLike": {"kms:ViaService": [f"secretsmanager.{region}.*" for region in regions]},
             "StringEquals": {"kms:EncryptionContext:SecretARN": encrypted},
         }
-        found.append(allow("UseKeysOfSecrets", ["kms:Decrypt"], keys, condition))
-    return found
+        granted.append(allow("UseKeysOfSecrets", ["kms:Decrypt"], keys, condition))
+    return granted
 
 
 def _of(arn: str, names: Sequence[str]) -> list[str]:

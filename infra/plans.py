@@ -73,19 +73,19 @@ def plans(environment: Environment) -> EnvironmentPlans:
     raise_all(_named_twice(specs))
     # Jobs with different settings for one topic are reported here, before anything is sized with it.
     asked_topics(specs)
-    there = cluster(environment)
-    jobs = tuple(_planned(spec, there) for spec in specs)
-    raise_violations(found for job in jobs for found in job.plan.violations)
-    if there is None or not jobs:
-        return EnvironmentPlans(jobs=jobs, together=None, cluster=there)
-    together = plan_together({job.name: job.plan for job in jobs}, there)
+    environment_cluster = cluster(environment)
+    jobs = tuple(_planned(spec, environment_cluster) for spec in specs)
+    raise_violations(violation for job in jobs for violation in job.plan.violations)
+    if environment_cluster is None or not jobs:
+        return EnvironmentPlans(jobs=jobs, together=None, cluster=environment_cluster)
+    together = plan_together({job.name: job.plan for job in jobs}, environment_cluster)
     raise_violations(together.violations)
-    return EnvironmentPlans(jobs=jobs, together=together, cluster=there)
+    return EnvironmentPlans(jobs=jobs, together=together, cluster=environment_cluster)
 
 
-def _planned(spec: SpecFile, there: Cluster | None) -> JobPlan:
-    found = targets(spec)
-    return JobPlan(spec=spec, targets=found, plan=plan(found, there))
+def _planned(spec: SpecFile, environment_cluster: Cluster | None) -> JobPlan:
+    job_targets = targets(spec)
+    return JobPlan(spec=spec, targets=job_targets, plan=plan(job_targets, environment_cluster))
 
 
 def _named_twice(specs: list[SpecFile]) -> list[PenstockError]:

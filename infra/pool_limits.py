@@ -202,10 +202,12 @@ def _check(
     allocations: Allocations,
     orders: tuple[Decision, Decision],
 ) -> None:
-    for order, meant, found in zip(("one batch", "staged"), orders, decisions(groups, limited(cluster, limits), allocations), strict=True):
-        if found != meant:
+    for order, meant, limited_decision in zip(
+        ("one batch", "staged"), orders, decisions(groups, limited(cluster, limits), allocations), strict=True
+    ):
+        if limited_decision != meant:
             given = "; ".join(f"{pool}: cpu {limit.cpu_cores}, memory {limit.memory_gib}Gi" for pool, limit in limits.items())
-            need = f"the same nodes as without limits ({order}: {len(meant.node_claims)}, with limits {len(found.node_claims)})"
+            need = f"the same nodes as without limits ({order}: {len(meant.node_claims)}, with limits {len(limited_decision.node_claims)})"
             raise LimitsChangePlan(
                 path="spec.nodes.pools", given=given, need=need, fix="set limits of the pools explicitly, and report a bug"
             )

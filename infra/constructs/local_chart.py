@@ -75,16 +75,16 @@ def values(manifests: Sequence[Mapping[str, Any]]) -> str:
         manifests: in the form of the Kubernetes API.
     """
     text = json.dumps({"manifests": list(manifests)}, ensure_ascii=False)
-    return _EXPRESSION.sub(lambda found: found.group()[0] + found.group(), text)
+    return _EXPRESSION.sub(lambda match: match.group()[0] + match.group(), text)
 
 
 def _chart(stack: TerraformStack) -> str:
     """The chart's path relative to the stack's folder, into which it is copied once."""
-    found = stack.node.try_find_child(_ASSET)
-    if found is None:
+    asset = stack.node.try_find_child(_ASSET)
+    if asset is None:
         # Computed here because cdktf's hash depends on the folder of the checkout.
-        found = TerraformAsset(stack, _ASSET, path=str(CHART), type=AssetType.DIRECTORY, asset_hash=_content_hash(CHART))
-    path: str = found.path  # type: ignore[attr-defined]
+        asset = TerraformAsset(stack, _ASSET, path=str(CHART), type=AssetType.DIRECTORY, asset_hash=_content_hash(CHART))
+    path: str = asset.path  # type: ignore[attr-defined]
     # Helm would search a repository for a bare name.
     return f"./{path}"
 

@@ -15,9 +15,9 @@ def tolerations(given: Iterable[Toleration]) -> list[dict[str, Any]]:
 
 def placed(place: PodPlace) -> dict[str, Any]:
     """The part of a pod's spec that selects its nodes; empty if any node will do."""
-    found: dict[str, Any] = {}
+    placement: dict[str, Any] = {}
     if place.node_selector:
-        found["nodeSelector"] = dict(place.node_selector)
+        placement["nodeSelector"] = dict(place.node_selector)
     if place.tolerations:
-        found["tolerations"] = tolerations(place.tolerations)
-    return found
+        placement["tolerations"] = tolerations(place.tolerations)
+    return placement

@@ -52,18 +52,18 @@ def _range(cidr: str) -> IPv4Network | IPv6Network:
 
 def _named(cidr: str) -> str:
     """A range that has a single owner."""
-    found = _range(cidr)
-    widest = WIDEST_PREFIX[found.version]
-    if found.prefixlen < widest:
+    network = _range(cidr)
+    widest = WIDEST_PREFIX[network.version]
+    if network.prefixlen < widest:
         raise ValueError(f"known CIDR blocks, no larger than /{widest}: {cidr} opens the API server to most of the Internet")
-    return str(found)
+    return str(network)
 
 
 def _public(cidr: str) -> str:
-    found = _range(_named(cidr))
-    if any(found.version == never.version and found.overlaps(never) for never in NEVER_PUBLIC):
+    network = _range(_named(cidr))
+    if any(network.version == never.version and network.overlaps(never) for never in NEVER_PUBLIC):
         raise ValueError(f"public addresses, not the private ones of {cidr}; access from within the network is always allowed")
-    return str(found)
+    return str(network)
 
 
 def _each_once(values: list[str]) -> list[str]:

@@ -101,9 +101,9 @@ class ClusterStack(AwsStack):
             raise ValueError(f"{environment.name} has no cluster")
         self._eks: Eks = environment.spec.eks
         self._subnets = list(network.private_subnet_ids)
-        found = aws.data_aws_partition.DataAwsPartition(self, "partition")
-        self._partition: str = found.partition
-        self._dns_suffix: str = found.dns_suffix
+        partition = aws.data_aws_partition.DataAwsPartition(self, "partition")
+        self._partition: str = partition.partition
+        self._dns_suffix: str = partition.dns_suffix
         cluster = self._cluster(network)
         self._name: str = cluster.name
         self._administrators()
@@ -178,8 +178,8 @@ class ClusterStack(AwsStack):
                 from_port=HTTPS,
                 to_port=HTTPS,
             )
-        found: str = group.id
-        return found
+        group_id: str = group.id
+        return group_id
 
     def _administrators(self) -> None:
         module = aws.eks_access_policy_association

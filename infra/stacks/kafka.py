@@ -93,19 +93,19 @@ class KafkaStack(AwsStack):
             vpc_id=self._network.vpc_id,
             tags={"Name": f"{self.environment.prefix}-brokers"},
         )
-        found: str = group.id
+        group_id: str = group.id
         for number, cidr in enumerate(self._kafka.client_cidrs or [self._network.vpc_cidr], start=1):
             aws.vpc_security_group_ingress_rule.VpcSecurityGroupIngressRule(
                 self,
                 f"clients-{number}",
-                security_group_id=found,
+                security_group_id=group_id,
                 cidr_ipv4=cidr,
                 ip_protocol="tcp",
                 from_port=IAM_PORT,
                 to_port=IAM_PORT,
                 description="Who looks after the topics",
             )
-        return found
+        return group_id
 
     def _kept(self, ignore: list[str] | None = None) -> TerraformResourceLifecycle:
         return TerraformResourceLifecycle(prevent_destroy=self.environment.spec.protect, ignore_changes=ignore)

@@ -68,11 +68,11 @@ class KarpenterStack(AwsStack):
 
     def __init__(self, scope: Construct, environment: Environment, cluster: Cluster) -> None:
         super().__init__(scope, STACK, environment)
-        found = aws.data_aws_partition.DataAwsPartition(self, "partition")
-        self._partition: str = found.partition
+        partition = aws.data_aws_partition.DataAwsPartition(self, "partition")
+        self._partition: str = partition.partition
         spec = environment.spec
         self._home = Home(self._partition, spec.region, spec.account, environment.prefix)
-        node_role = self._node_role(f"ec2.{found.dns_suffix}", cluster)
+        node_role = self._node_role(f"ec2.{partition.dns_suffix}", cluster)
         queue, queue_arn = self._queue()
         self._rules(queue_arn)
         controller = self._controller_role(node_role.arn, queue_arn, cluster)

@@ -111,8 +111,8 @@ class NetworkStack(AwsStack):
             map_public_ip_on_launch=False,
             tags={"Name": f"{self.environment.prefix}-{id}", **tags},
         )
-        found: str = subnet.id
-        return found
+        subnet_id: str = subnet.id
+        return subnet_id
 
     def _nat_gateways(self, public: Sequence[str]) -> list[str]:
         """The public side: the Internet gateway and the NAT gateways behind it; nothing if there is no public subnet."""
@@ -131,8 +131,8 @@ class NetworkStack(AwsStack):
         address = aws.eip.Eip(self, f"{id}-address", domain="vpc", tags=tags, depends_on=[internet])
         module = aws.nat_gateway
         gateway = module.NatGateway(self, id, allocation_id=address.id, subnet_id=subnet, tags=tags, depends_on=[internet])
-        found: str = gateway.id
-        return found
+        gateway_id: str = gateway.id
+        return gateway_id
 
     def _private_routes(self, private: Sequence[str], gateways: Sequence[str]) -> list[str]:
         """One route table per zone: it routes through its own zone's gateway, or another's if the zone has none."""
@@ -149,8 +149,8 @@ class NetworkStack(AwsStack):
 
     def _route_table(self, id: str) -> str:
         tags = {"Name": f"{self.environment.prefix}-{id}"}
-        found: str = aws.route_table.RouteTable(self, f"{id}-routes", vpc_id=self._vpc_id, tags=tags).id
-        return found
+        table_id: str = aws.route_table.RouteTable(self, f"{id}-routes", vpc_id=self._vpc_id, tags=tags).id
+        return table_id
 
     def _associate(self, id: str, subnet: str, table: str) -> None:
         module = aws.route_table_association
@@ -197,8 +197,8 @@ class NetworkStack(AwsStack):
             from_port=HTTPS,
             to_port=HTTPS,
         )
-        found: str = group.id
-        return found
+        group_id: str = group.id
+        return group_id
 
     def _flow_logs(self) -> None:
         """Records every accepted or rejected connection, for the analysis of incidents."""

@@ -106,9 +106,9 @@ class ObservabilityStack(AwsStack):
         super().__init__(scope, STACK, environment)
         self._spec = environment.spec.observability
         self._log_group = f"/penstock/{environment.name}/jobs"
-        found = aws.data_aws_partition.DataAwsPartition(self, "partition")
-        self._partition: str = found.partition
-        self._dns_suffix: str = found.dns_suffix
+        partition = aws.data_aws_partition.DataAwsPartition(self, "partition")
+        self._partition: str = partition.partition
+        self._dns_suffix: str = partition.dns_suffix
         key_arn = self._key()
         topic_arn = self._topic(key_arn)
         jobs = [self._job(job.name, job.spec.job.spec.trigger, key_arn, topic_arn) for job in plans.jobs]
@@ -169,8 +169,8 @@ class ObservabilityStack(AwsStack):
         an alarm.
         """
         limit = self._spec.alarms.interruptions
-        told = {"treat_missing_data": "notBreaching", "alarm_actions": [topic_arn], "ok_actions": [topic_arn]}
-        beyond = {"comparison_operator": "GreaterThanThreshold", **told}
+        common = {"treat_missing_data": "notBreaching", "alarm_actions": [topic_arn], "ok_actions": [topic_arn]}
+        beyond = {"comparison_operator": "GreaterThanThreshold", **common}
         alarm = aws.cloudwatch_metric_alarm.CloudwatchMetricAlarm
         alarm(
             self,

@@ -86,12 +86,12 @@ def _search(environment: Environment, observability: Observability) -> Search | 
 
 def _request(environment: Environment) -> DaemonSetRequest:
     sized = environment.spec.nodes.daemon_sets if environment.spec.nodes is not None else []
-    found = next((one for one in sized if one.name == DAEMON_SET), None)
-    if found is None:
+    daemon_set = next((one for one in sized if one.name == DAEMON_SET), None)
+    if daemon_set is None:
         need = f"{DAEMON_SET} in nodes.daemonSets: it runs on every node and must be part of every node's sizing"
         fix = f"- {{name: {DAEMON_SET}, cpu: 100m, memory: 128Mi}}"
         raise DaemonSetNotSized(path="nodes.daemonSets", given=", ".join(one.name for one in sized) or "none", need=need, fix=fix)
-    return found
+    return daemon_set
 
 
 def _monitoring(environment: Environment, plans: EnvironmentPlans, observability: Observability) -> Monitoring:

@@ -19,7 +19,7 @@ Synthesized = dict[str, Any]
 
 @pytest.fixture(scope="session")
 def synthesize(tmp_path_factory: pytest.TempPathFactory) -> Callable[[Environment], Synthesized]:
-    """Synthesizes the checkpoints stack of an environment: its cdk.tf.json. cdktf is started once a session."""
+    """Synthesizes the checkpoints stack of an environment to its cdk.tf.json. cdktf is started once per session."""
     if shutil.which("node") is None:
         pytest.skip("cdktf needs Node.js, and node is not in PATH")
     os.environ.setdefault("JSII_SILENCE_WARNING_END_OF_LIFE_NODE_VERSION", "20")
@@ -50,7 +50,7 @@ def local(synthesize: Callable[[Environment], Synthesized]) -> Synthesized:
 
 @pytest.fixture(scope="session")
 def protected(synthesize: Callable[[Environment], Synthesized]) -> Synthesized:
-    """The checkpoints stack of an environment on AWS that protects what it holds."""
+    """The checkpoints stack of a protected environment on AWS."""
     data = load(BARE).model_dump(by_alias=True, exclude_none=True)
     data["metadata"]["name"] = "protected"
     data["spec"].update(protect=True, region="eu-central-1", account="123456789012", tags={"team": "data"})

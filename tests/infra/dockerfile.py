@@ -1,4 +1,4 @@
-"""A Dockerfile as its instructions. It can't be built without Docker; what it says can be read."""
+"""A Dockerfile parsed into its instructions, because it cannot be built without Docker."""
 
 from __future__ import annotations
 
@@ -22,11 +22,11 @@ class Instruction:
 
 @dataclass(frozen=True)
 class Stage:
-    """What begins with a FROM.
+    """A build stage, from its FROM on.
 
     Args:
         base: image or stage, with the build arguments' defaults filled in.
-        name: of the stage; None where it has none.
+        name: of the stage; None for an unnamed one.
         instructions: those after the FROM.
     """
 
@@ -35,25 +35,25 @@ class Stage:
     instructions: list[Instruction] = field(default_factory=list)
 
     def of(self, keyword: str) -> list[str]:
-        """The texts of one keyword's instructions."""
+        """The texts of the instructions with a keyword."""
         return [instruction.text for instruction in self.instructions if instruction.keyword == keyword]
 
 
 def stages(file: Path) -> list[Stage]:
     """The stages of a file."""
     defaults: dict[str, str] = {}
-    found: list[Stage] = []
+    parsed: list[Stage] = []
     for instruction in _instructions(file.read_text("utf-8")):
         if instruction.keyword == "FROM":
             base, _, name = instruction.text.partition(" AS ")
-            found.append(Stage(re.sub(r"\$\{(\w+)\}", lambda argument: defaults[argument[1]], base), name or None))
-        elif found:
-            found[-1].instructions.append(instruction)
+            parsed.append(Stage(re.sub(r"\$\{(\w+)\}", lambda argument: defaults[argument[1]], base), name or None))
+        elif parsed:
+            parsed[-1].instructions.append(instruction)
         else:
             assert instruction.keyword == "ARG", f"{instruction.keyword} before the first FROM"
             name, _, value = instruction.text.partition("=")
             defaults[name] = value
-    return found
+    return parsed
 
 
 def _instructions(text: str) -> list[Instruction]:

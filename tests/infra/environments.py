@@ -1,4 +1,4 @@
-"""The shipped production environment with small changes, as a file or as it is read."""
+"""The shipped production environment with small changes, as a file or parsed."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ Change = Callable[[dict[str, Any]], None]
 
 
 def written(folder: Path, change: Change | None = None) -> Path:
-    """The production environment as a file in a folder, its spec changed."""
+    """The production environment as a file in a folder, with a changed spec."""
     document: dict[str, Any] = yaml.safe_load((FOLDER / "production.yaml").read_text("utf-8"))
     document["spec"]["jobs"] = [str((FOLDER / path).resolve()) for path in document["spec"]["jobs"]]
     if change is not None:
@@ -29,11 +29,11 @@ def written(folder: Path, change: Change | None = None) -> Path:
 
 
 def read(folder: Path, change: Change | None = None) -> Environment:
-    """As `written`, read."""
+    """As `written`, parsed."""
     return load(written(folder, change))
 
 
 def pool(spec: dict[str, Any], name: str) -> dict[str, Any]:
     """A NodePool of a spec."""
-    found: dict[str, Any] = next(one for one in spec["nodes"]["pools"] if one["name"] == name)
-    return found
+    selected: dict[str, Any] = next(one for one in spec["nodes"]["pools"] if one["name"] == name)
+    return selected

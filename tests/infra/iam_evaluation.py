@@ -1,4 +1,4 @@
-"""What IAM makes of a request: an evaluation of policies that knows nothing of how they were written.
+"""IAM's decision on a request: an evaluation of policies, independent of the code that writes them.
 
 Source: IAM User Guide, "Policy evaluation logic" and "Condition operators", as far as the policies of the stacks use them.
 """
@@ -14,7 +14,7 @@ Context = Mapping[str, Any]
 
 
 def allowed(statements: Iterable[Mapping[str, Any]], action: str, resource: str, context: Context | None = None) -> bool:
-    """Whether the statements of one policy let a request pass: one of them allows it, and none denies it."""
+    """Whether the statements of one policy allow a request: one of them allows it, and none denies it."""
     effects = {each["Effect"] for each in statements if _applies(each, action, resource, context or {})}
     return effects == {"Allow"}
 

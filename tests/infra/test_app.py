@@ -9,7 +9,7 @@ from penstock.scripts.layout import ROOT
 
 
 def _app(folder: Path, **variables: str) -> subprocess.CompletedProcess[str]:
-    """Runs the app where Node.js is not found, which is after the environment has been read and before cdktf."""
+    """Runs the app without Node.js, which is missed after the environment has been read and before cdktf starts."""
     environment = {**os.environ, "PATH": str(folder), "PYTHONPATH": str(ROOT), **variables}
     if "PENSTOCK_ENVIRONMENT" not in variables:
         environment.pop("PENSTOCK_ENVIRONMENT", None)

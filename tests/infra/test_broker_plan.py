@@ -1,4 +1,4 @@
-"""Which brokers an environment's jobs get."""
+"""The brokers of an environment's jobs."""
 
 from __future__ import annotations
 
@@ -52,9 +52,9 @@ def test_with_a_load_brokers_and_storage_are_the_plans(tmp_path: Path) -> None:
     environment = of(tmp_path, load=LOAD)
     together = plans(environment).together
     assert together is not None and together.kafka is not None and together.kafka.cluster is not None
-    option, found = together.kafka.cluster, planned(environment)
-    assert (found.broker_type, found.brokers) == (option.broker_type, option.brokers)
-    assert found.brokers * (found.storage_gib or 0) >= option.storage.ebs_gib > (found.brokers * ((found.storage_gib or 0) - 1))
+    option, brokers = together.kafka.cluster, planned(environment)
+    assert (brokers.broker_type, brokers.brokers) == (option.broker_type, option.brokers)
+    assert brokers.brokers * (brokers.storage_gib or 0) >= option.storage.ebs_gib > (brokers.brokers * ((brokers.storage_gib or 0) - 1))
 
 
 def test_a_larger_load_has_more_brokers_or_larger_ones(tmp_path: Path) -> None:
@@ -78,8 +78,8 @@ def test_many_partitions_need_more_brokers_even_without_a_load(tmp_path: Path) -
 
 
 def test_express_brokers_have_no_volumes(tmp_path: Path) -> None:
-    found = planned(of(tmp_path, {"kind": "express"}, parallelism=4, executor={"slots": 4, "memory": "16g"}))
-    assert found == BrokerPlan("express.m7g.large", 3, 3, None, None, 0)
+    express = planned(of(tmp_path, {"kind": "express"}, parallelism=4, executor={"slots": 4, "memory": "16g"}))
+    assert express == BrokerPlan("express.m7g.large", 3, 3, None, None, 0)
 
 
 def test_two_zones_have_an_even_number_of_brokers(tmp_path: Path) -> None:

@@ -164,9 +164,9 @@ def test_a_state_is_one_environments_and_names_no_folder_of_this_machine(local: 
 
 
 def test_no_construct_has_moved(local: Stack, protected: Stack) -> None:
-    """Terraform knows a resource by its address: one that changes is destroyed and made anew, with what it holds.
+    """Terraform identifies a resource by its address: a resource whose address changes is replaced, and its contents are lost.
 
-    A change that is meant goes into the snapshot with a `moved` block beside it.
+    For an intended change, update the snapshot and add a `moved` block.
     """
     recorded = json.loads(SNAPSHOT.read_text())
     for stack in (local, protected):

@@ -1,4 +1,4 @@
-"""What sizing knows of an environment."""
+"""The cluster of an environment, as sizing models it."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from penstock.sizing.errors import PenstockError
 from tests.infra.environments import BARE, Change, pool, read, written
 
 
-def found(folder: Path, change: Change | None = None, catalog: Catalog | None = None) -> Cluster:
+def cluster_of(folder: Path, change: Change | None = None, catalog: Catalog | None = None) -> Cluster:
     made = cluster(read(folder, change), catalog)
     assert made is not None
     return made
@@ -67,7 +67,7 @@ def test_settings_of_the_nodes_come_with_their_units(tmp_path: Path) -> None:
         spec["nodes"].update(nodes)
         spec["quotas"] = {"onDemandVcpus": 64, "spotVcpus": 128, "mskBrokers": 12}
 
-    made = found(tmp_path, change)
+    made = cluster_of(tmp_path, change)
     node = made.node_settings
     assert (node.max_pods, node.reserved_enis, node.vm_memory_overhead_percent, node.measured_capacity_mib) == (
         50,
@@ -80,7 +80,7 @@ def test_settings_of_the_nodes_come_with_their_units(tmp_path: Path) -> None:
 
 
 def test_an_environment_without_kafka_has_none(tmp_path: Path) -> None:
-    assert found(tmp_path, lambda spec: spec.pop("kafka")).kafka is None
+    assert cluster_of(tmp_path, lambda spec: spec.pop("kafka")).kafka is None
 
 
 def test_all_that_karpenter_would_refuse_of_the_pools_comes_at_once(tmp_path: Path) -> None:
@@ -142,18 +142,18 @@ def test_a_region_whose_catalog_is_not_shipped_says_how_to_get_it(tmp_path: Path
 
     (fault,) = faults(tmp_path, change)
     assert (fault.code, fault.fix) == ("SIZ-030", "penstock catalog refresh --region eu-west-1")
-    there = found(tmp_path, change, of_region("eu-west-1")).prices
-    assert there is not None
-    assert (there.region, there.source) == ("eu-west-1", "no prices for eu-west-1")
-    assert there.eks_standard_usd_per_h is None
+    prices = cluster_of(tmp_path, change, of_region("eu-west-1")).prices
+    assert prices is not None
+    assert (prices.region, prices.source) == ("eu-west-1", "no prices for eu-west-1")
+    assert prices.eks_standard_usd_per_h is None
 
 
 def test_the_environment_s_own_prices_are_found_beside_its_file(tmp_path: Path) -> None:
     own = price_lists.shipped().model_copy(update={"eks_standard_usd_per_h": 0.5})
     (tmp_path / "prices.json").write_text(own.model_dump_json(), "utf-8")
-    there = found(tmp_path, lambda spec: spec.update(prices="prices.json")).prices
-    assert there is not None
-    assert there.eks_standard_usd_per_h == 0.5
+    prices = cluster_of(tmp_path, lambda spec: spec.update(prices="prices.json")).prices
+    assert prices is not None
+    assert prices.eks_standard_usd_per_h == 0.5
 
 
 def test_prices_that_can_not_be_read_are_a_coded_error(tmp_path: Path) -> None:
@@ -174,7 +174,7 @@ def test_a_catalog_of_another_region_is_refused(tmp_path: Path) -> None:
 def test_the_environment_s_own_snapshot_is_found_beside_its_file(tmp_path: Path) -> None:
     snapshot = Catalog.model_construct(**{**dict(shipped()), "date": "2026-11-20"})
     (tmp_path / "prices.json").write_text(snapshot.model_dump_json(), "utf-8")
-    assert found(tmp_path, lambda spec: spec.update(catalog="prices.json")).catalog.date == "2026-11-20"
+    assert cluster_of(tmp_path, lambda spec: spec.update(catalog="prices.json")).catalog.date == "2026-11-20"
 
 
 @pytest.mark.parametrize(("content", "code"), [(None, "INF-005"), (b"\xff\xfe", "INF-005"), (b"{}", "SIZ-031"), (b"no", "SIZ-031")])

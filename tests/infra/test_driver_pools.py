@@ -19,7 +19,7 @@ from tests.sizing.clusters import PRODUCTION, targets
 
 @pytest.fixture(scope="module")
 def nodes() -> NodesPlan:
-    """Of one job: its driver goes to the pool drivers."""
+    """Of one job, whose driver is placed in the pool drivers."""
     return plan_together({"clicks": plan(targets(), PRODUCTION)}, PRODUCTION).nodes
 
 
@@ -44,7 +44,7 @@ def test_every_shipped_environment_leaves_drivers_alone(name: str, nodes: NodesP
         [{"nodes": "0"}],
         [{"nodes": "0%", "reasons": ["Drifted"]}],
         [{"nodes": "1", "reasons": ["Empty"]}, {"nodes": "0", "reasons": ["Drifted", "Underutilized"]}],
-        # On Sundays at 03:00 UTC, for an hour less than a week: the rest of the time is a handover that somebody has planned.
+        # On Sundays at 03:00 UTC, for an hour less than a week: the remaining hour is a planned maintenance window.
         [{"nodes": "0", "reasons": ["Drifted"], "schedule": "0 3 * * 0", "duration": "167h"}],
     ],
 )

@@ -26,7 +26,7 @@ from tests import built_wheel
 from tests.infra.dockerfile import Stage, stages
 
 DOCKERFILE = ROOT / "infra/image/Dockerfile"
-# Distributions that Spark's own image has.
+# Distributions that are part of Spark's own image.
 IN_SPARK = {"pyspark", "py4j"}
 
 
@@ -37,17 +37,17 @@ def built() -> dict[str | None, Stage]:
 
 @pytest.fixture(scope="module")
 def image(built: dict[str | None, Stage]) -> Stage:
-    """The last stage, which is what runs."""
+    """The last stage, which is the image that runs."""
     return built[None]
 
 
 def lock(name: str) -> dict[str, set[str]]:
-    """Package -> its lines of a lock file, one a version."""
+    """Package -> its lines of a lock file, one per version."""
     text = (ROOT / name).read_text("utf-8")
-    found: dict[str, set[str]] = {}
+    packages: dict[str, set[str]] = {}
     for package, line in re.findall(r"^(([a-z0-9-]+)==.*?) \\$", text, re.MULTILINE):
-        found.setdefault(line, set()).add(package)
-    return found
+        packages.setdefault(line, set()).add(package)
+    return packages
 
 
 def environment(stage: Stage) -> dict[str, str]:
@@ -70,7 +70,7 @@ def test_the_image_is_made_from_sparks_own_of_the_version_that_the_tests_run(bui
 
 def test_it_does_not_run_as_root(image: Stage) -> None:
     assert image.of("USER")[-1] == str(SPARK_UID)
-    # The user comes after all that is written, so that what runs can't write to it.
+    # The user is set after all files are written, so that the running process cannot write to them.
     keywords = [instruction.keyword for instruction in image.instructions]
     assert not {"COPY", "ADD", "RUN"} & set(keywords[len(keywords) - keywords[::-1].index("USER") :])
 
@@ -103,7 +103,7 @@ def test_nothing_is_installed_but_what_a_lock_names(built: dict[str | None, Stag
     (install,) = [text for text in built["python"].of("RUN") if "uv pip install" in text]
     for flag in ("--require-hashes", "--no-deps", "--only-binary :all:", "-r /build/image.lock"):
         assert flag in install
-    # Build tools stay in the stages before.
+    # Build tools stay in the earlier stages.
     assert not [text for text in image.of("COPY") if "/uv" in text or ".m2" in text]
 
 
@@ -172,7 +172,9 @@ def test_sparks_entry_point_stays_for_the_executors(image: Stage) -> None:
 
 
 def test_what_is_in_the_image_starts_the_driver(image: Stage, tmp_path: Path) -> None:
-    """Of this interpreter's packages it may import those of the image's lock and Spark's; of this checkout the wheel's."""
+    """It may import this interpreter's packages only if they are in the image's lock or Spark's, and of this checkout only the wheel's
+    files.
+    """
     assert not [text for text in image.of("COPY") if text.split()[-1] == "/opt/penstock/" and "run.py" not in text]
     root = tmp_path / "opt/penstock"
     with zipfile.ZipFile(built_wheel.build(tmp_path / "wheel")) as wheel:

@@ -1,4 +1,4 @@
-"""The rules of the interruption queue, held against events as EventBridge sends them, by a matcher that is not ours."""
+"""The rules of the interruption queue, matched against events as EventBridge sends them, by an independent matcher."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ INSTANCE = "i-1234567890abcdef0"
 
 
 def event(source: str, detail_type: str, **detail: Any) -> dict[str, Any]:
-    """An event as EventBridge writes it. Source: EC2 User Guide and AWS Health User Guide, the examples of their events."""
+    """An event in EventBridge's format. Source: EC2 User Guide and AWS Health User Guide, the examples of their events."""
     return {
         "version": "0",
         "id": "12345678-1234-1234-1234-123456789012",
@@ -27,7 +27,7 @@ def event(source: str, detail_type: str, **detail: Any) -> dict[str, Any]:
     }
 
 
-# The messages that Karpenter 1.14.1 reads (pkg/controllers/interruption/messages), and the rule that brings each.
+# The messages that Karpenter 1.14.1 reads (pkg/controllers/interruption/messages), and the rule that delivers each.
 HEEDED = [
     (
         "spot-interruption",

@@ -9,8 +9,8 @@ LIMITS = Alarms.model_validate({"lagRecords": 500, "failedBatches": 2, "restarts
 
 
 def _alarm(kind: str, trigger: int = 10_000, limits: Alarms = LIMITS) -> Alarm:
-    (found,) = (alarm for alarm in job_alarms(trigger, limits) if alarm.kind == kind)
-    return found
+    (selected,) = (alarm for alarm in job_alarms(trigger, limits) if alarm.kind == kind)
+    return selected
 
 
 def test_a_job_that_runs_for_ever_has_four_alarms() -> None:
@@ -24,7 +24,7 @@ def test_a_bounded_run_has_none_for_silence() -> None:
 def test_thresholds_are_the_environments() -> None:
     assert (_alarm("lag").threshold, _alarm("lag").comparison) == (500, "GreaterThanThreshold")
     assert (_alarm("failed").threshold, _alarm("failed").comparison) == (2, "GreaterThanOrEqualToThreshold")
-    # The first start is none again: four restarts are five starts.
+    # The first start is not a restart: five starts are four restarts.
     assert (_alarm("restarts").threshold, _alarm("restarts").comparison) == (4, "GreaterThanThreshold")
 
 

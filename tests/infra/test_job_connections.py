@@ -1,4 +1,4 @@
-"""A job gets the connections that its spec names: to its driver as URLs without credentials, to its role as the right to read them."""
+"""A job gets the connections that its spec names: its driver as URLs without credentials, its role as the permission to read them."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ BUCKETS = Buckets(
 
 
 def environment(folder: Path, connections: dict[str, Any], **changes: Any) -> Environment:
-    """A production with one job that writes a table, posts alerts and calls the credit service."""
+    """A production environment with one job that writes a table, posts alerts and calls the credit service."""
     document = yaml.safe_load((SPECS / "user_credit.yaml").read_text("utf-8"))
     document["spec"]["sinks"]["bank"] = {"postgres": {"connection": "bank", "table": "credits", "key": ["id"]}}
     document["spec"]["sinks"]["alerts"] = {"webhook": {"connection": "alerts"}}

@@ -27,7 +27,7 @@ BROKERS = Brokers(*(f"{KAFKA}:{kind}/the-brokers/uuid-1" for kind in ("cluster",
 
 
 def spec(folder: Path, name: str, **changes: Any) -> SpecFile:
-    """The shipped job under another name, its output in a folder of that name."""
+    """The shipped job under another name, with its output in a folder of that name."""
     document = yaml.safe_load((SPECS / "user_credit.yaml").read_text("utf-8"))
     document["metadata"]["name"] = name
     document["spec"]["sinks"]["out"]["files"]["path"] = name
@@ -51,9 +51,9 @@ def listed(rights: list[Statement], bucket: str, prefix: str | None) -> bool:
 
 
 def by_sid(rights: list[Statement]) -> Mapping[str, Statement]:
-    found = {statement["Sid"]: statement for statement in rights}
-    assert len(found) == len(rights)
-    return found
+    sids = {statement["Sid"]: statement for statement in rights}
+    assert len(sids) == len(rights)
+    return sids
 
 
 def test_these_are_all_the_statements_and_no_one_denies(rights: list[Statement]) -> None:
@@ -92,7 +92,7 @@ def test_a_job_uses_its_own_checkpoints_and_no_others(rights: list[Statement], a
 def test_a_job_lists_its_own_folder_and_no_others(rights: list[Statement], bucket: str) -> None:
     assert listed(rights, bucket, "user-credit/")
     assert listed(rights, bucket, "user-credit/checkpoints/1/commits/")
-    # None: a request that names no prefix would list everything. The last begins like this job's folder and is another's.
+    # None: a request without a prefix would list everything. The last has this job's folder as a prefix but belongs to another job.
     for other in (None, "", "flights/", "user-credit-2/", "user-credit"):
         assert not listed(rights, bucket, other)
 
@@ -182,7 +182,7 @@ def test_groups_and_transactions_are_the_jobs_own(rights: list[Statement], kind:
 
     assert own("penstock.user-credit") and own("penstock.user-credit.1")
     assert not own("penstock.flights") and not own("penstock.user-credit-2") and not own("penstock.user-credit-2.1")
-    # Readers that Spark names by a prefix and at random.
+    # Consumer groups of Spark's readers: a prefix and a random suffix.
     assert own("penstock.user-credit.spark-8f14e45f-1-executor") and not own("spark-kafka-source-8f14e45f-1-executor")
     assert not may(rights, "kafka-cluster:DeleteGroup", f"{KAFKA}:group/the-brokers/uuid-1/penstock.user-credit")
 
@@ -233,8 +233,8 @@ def test_what_a_job_does_not_have_it_has_no_rights_for(tmp_path: Path) -> None:
 
 
 def test_brokers_that_do_not_ask_iam_need_no_rights() -> None:
-    found = statements(load(SPECS / "user_credit.yaml"), BUCKETS, None)
-    assert not [action for statement in found for action in statement["Action"] if action.startswith("kafka")]
+    granted = statements(load(SPECS / "user_credit.yaml"), BUCKETS, None)
+    assert not [action for statement in granted for action in statement["Action"] if action.startswith("kafka")]
 
 
 def test_no_two_jobs_of_the_shipped_environments_touch_each_others_folders() -> None:

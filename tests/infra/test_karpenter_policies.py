@@ -1,4 +1,4 @@
-"""Karpenter's permissions, statement by statement, and what they come to."""
+"""Karpenter's permissions, statement by statement, and their effect."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ NEW = [
 PROFILES = ["arn:aws:iam::123456789012:instance-profile/*"]
 CLUSTER_ARN = "arn:aws:eks:eu-west-1:123456789012:cluster/penstock-x"
 
-# By hand, from the template of karpenter-provider-aws v1.14.1: sid -> actions, resources, conditions.
+# Copied manually from the template of karpenter-provider-aws v1.14.1: sid -> actions, resources, conditions.
 TEMPLATE: dict[str, tuple[list[str], list[str], dict[str, Any]]] = {
     "AllowScopedEC2InstanceAccessActions": (
         ["ec2:RunInstances", "ec2:CreateFleet"],
@@ -244,7 +244,7 @@ def test_lists_are_of_this_region() -> None:
 
 
 def test_it_fits_into_a_roles_inline_policies_with_the_longest_name() -> None:
-    """Source: IAM quotas: 10,240 characters for a role's inline policies together, less the white space."""
+    """Source: IAM quotas: 10,240 characters for all inline policies of a role, without white space."""
     longest = Home("aws-us-gov", "ap-southeast-99", "123456789012", "penstock-" + "x" * 32)
     text = document(controller_statements(longest, NODE_ROLE + "x" * 64, QUEUE + "x" * 80))
     assert len(json.dumps(json.loads(text), separators=(",", ":"))) <= 10_240

@@ -1,4 +1,4 @@
-"""The limits of pools that come from the plans: the plan is what it is without them, and there is room to replace a node."""
+"""Pool limits derived from the plans: the plan is the same as without them, and a node can be replaced within them."""
 
 from __future__ import annotations
 
@@ -32,17 +32,19 @@ DEV = cluster(load("dev"))
 Jobs = Mapping[str, Plan]
 
 
-def job(parallelism: int = 10, slots: int = 5, cores: int = 4000, memory_mib: int = 16_384, found: Cluster = PRODUCTION) -> Plan:
+def job(parallelism: int = 10, slots: int = 5, cores: int = 4000, memory_mib: int = 16_384, on_cluster: Cluster = PRODUCTION) -> Plan:
     """By default 2 executors of 4 cores and 16 GiB, and a driver of 1 core and 2 GiB."""
-    return plan(targets(parallelism, slots, executor={"memory_mib": memory_mib, "cpu_millicores": cores}), found)
+    return plan(targets(parallelism, slots, executor={"memory_mib": memory_mib, "cpu_millicores": cores}), on_cluster)
 
 
-def orders(jobs: Jobs, found: Cluster) -> tuple[Decision, Decision]:
-    return decisions(groups_of(jobs, found), found, {f"{name}/{EXECUTOR}": allocation_of(one.spark_conf) for name, one in jobs.items()})
+def orders(jobs: Jobs, on_cluster: Cluster) -> tuple[Decision, Decision]:
+    return decisions(
+        groups_of(jobs, on_cluster), on_cluster, {f"{name}/{EXECUTOR}": allocation_of(one.spark_conf) for name, one in jobs.items()}
+    )
 
 
-def groups_of(jobs: Jobs, found: Cluster) -> list[PodGroup]:
-    return [group for name, one in jobs.items() for group in pod_groups(one.pods, one.spark_conf, found, name)]
+def groups_of(jobs: Jobs, on_cluster: Cluster) -> list[PodGroup]:
+    return [group for name, one in jobs.items() for group in pod_groups(one.pods, one.spark_conf, on_cluster, name)]
 
 
 def without_room(limits: PoolLimits, cores: int = 0, gib: int = 0) -> PoolLimits:
@@ -51,9 +53,9 @@ def without_room(limits: PoolLimits, cores: int = 0, gib: int = 0) -> PoolLimits
 
 def test_the_limits_are_the_largest_machines_one_more_and_a_share_of_the_pods() -> None:
     limits = pool_limits({"clicks": job()}, PRODUCTION, 0.5)
-    # Both executors go to one node, of 16 vCPUs and 128 GiB at the most; half of what they ask for is 4 cores and 16 GiB.
+    # Both executors fit one node, of at most 16 vCPUs and 128 GiB; half of their requests is 4 cores and 16 GiB.
     assert limits["executors"] == PoolLimits(cpu_cores=16 + 16 + 4, memory_gib=128 + 128 + 16)
-    # The driver's node has 8 vCPUs and 64 GiB at the most; half of what it asks for is half a core and 1 GiB.
+    # The driver's node has at most 8 vCPUs and 64 GiB; half of its requests is half a core and 1 GiB.
     assert limits["drivers"] == PoolLimits(cpu_cores=8 + 8 + 1, memory_gib=64 + 64 + 1)
 
 
@@ -62,12 +64,12 @@ def test_limits_are_written_as_kubernetes_has_them() -> None:
 
 
 def test_every_change_of_the_executors_number_or_size_changes_the_limits() -> None:
-    found = [
+    sizes = [
         pool_limits({"clicks": changed}, PRODUCTION, 0.5)["executors"]
         for changed in (job(), job(parallelism=11), job(parallelism=20), job(parallelism=100), job(memory_mib=20_480), job(cores=5000))
     ]
-    assert len(set(found)) == len(found)
-    assert found[0].cpu_cores < found[1].cpu_cores < found[2].cpu_cores < found[3].cpu_cores
+    assert len(set(sizes)) == len(sizes)
+    assert sizes[0].cpu_cores < sizes[1].cpu_cores < sizes[2].cpu_cores < sizes[3].cpu_cores
 
 
 def test_a_pool_that_no_job_uses_starts_nothing() -> None:
@@ -85,13 +87,13 @@ def test_a_pool_with_limits_of_its_own_keeps_them() -> None:
 
 
 def test_with_less_than_the_largest_machines_the_plan_changes() -> None:
-    """So nothing of the first part of the formula is to spare, but what a registered node may show above Karpenter's estimate."""
+    """So the first term of the formula has no slack, except what a registered node may report above Karpenter's estimate."""
     jobs = {"clicks": job(parallelism=40)}
     limits = pool_limits(jobs, PRODUCTION, 0.0)
     nodes = limits["executors"].cpu_cores // 16 - 1
     bare = without_room(limits["executors"], cores=16, gib=128)
     assert orders(jobs, limited(PRODUCTION, {**limits, "executors": bare})) == orders(jobs, PRODUCTION)
-    # Of 128 GiB Karpenter counts 7.5 % less: 9.6 GiB a node.
+    # Of 128 GiB Karpenter counts 7.5 % less: 9.6 GiB per node.
     for less in (without_room(bare, cores=1), without_room(bare, gib=10 * nodes)):
         assert orders(jobs, limited(PRODUCTION, {**limits, "executors": less})) != orders(jobs, PRODUCTION)
 
@@ -116,7 +118,7 @@ def some_jobs(draw: st.DrawFn) -> dict[str, dict[str, int]]:
     return {f"job-{index}": draw(one) for index in range(draw(st.integers(1, 3)))}
 
 
-# A failure is shown as it is found: to make it smaller would place thousands of pods anew.
+# Failures are not shrunk: that would place thousands of pods again.
 SOME = settings(
     max_examples=25,
     deadline=None,
@@ -125,8 +127,8 @@ SOME = settings(
 )
 
 
-def feasible(wanted: Mapping[str, dict[str, int]], found: Cluster) -> Jobs:
-    jobs = {name: job(**fields, found=found) for name, fields in wanted.items()}
+def feasible(wanted: Mapping[str, dict[str, int]], on_cluster: Cluster) -> Jobs:
+    jobs = {name: job(**fields, on_cluster=on_cluster) for name, fields in wanted.items()}
     assume(all(one.feasible for one in jobs.values()))
     return jobs
 
@@ -135,10 +137,10 @@ def feasible(wanted: Mapping[str, dict[str, int]], found: Cluster) -> Jobs:
 @given(wanted=some_jobs(), headroom=st.sampled_from([0.0, 0.25, 0.5, 2.0]), on_any=st.booleans())
 @example(wanted={"one": {"parallelism": 1, "slots": 1, "cores": 500, "memory_mib": 1024}}, headroom=0.0, on_any=True)
 def test_under_the_limits_the_plan_of_any_jobs_is_the_same(wanted: dict[str, Any], headroom: float, on_any: bool) -> None:
-    found = DEV if on_any and DEV is not None else PRODUCTION
-    jobs = feasible(wanted, found)
-    limits = pool_limits(jobs, found, headroom)
-    assert orders(jobs, limited(found, limits)) == orders(jobs, found)
+    on_cluster = DEV if on_any and DEV is not None else PRODUCTION
+    jobs = feasible(wanted, on_cluster)
+    limits = pool_limits(jobs, on_cluster, headroom)
+    assert orders(jobs, limited(on_cluster, limits)) == orders(jobs, on_cluster)
 
 
 @SOME
@@ -148,17 +150,17 @@ def test_any_node_of_any_jobs_may_be_replaced_while_it_still_counts(wanted: dict
     under = limited(PRODUCTION, pool_limits(jobs, PRODUCTION, 0.0))
     groups = groups_of(jobs, PRODUCTION)
     (one_batch, _) = orders(jobs, PRODUCTION)
-    there = tuple(full_and_largest(f"node-{index}", claim) for index, claim in enumerate(one_batch.node_claims))
+    full_nodes = tuple(full_and_largest(f"node-{index}", claim) for index, claim in enumerate(one_batch.node_claims))
     for claim in {(one.node_pool, tuple(one.pods.items())): one for one in one_batch.node_claims}.values():
         again = [group.model_copy(update={"count": claim.pods.get(group.name, 0)}) for group in groups]
-        scenario = scenario_of(again, under).model_copy(update={"existing_nodes": there})
+        scenario = scenario_of(again, under).model_copy(update={"existing_nodes": full_nodes})
         decision = place(scenario, under.catalog, under.node_settings, under.zones)
         assert not decision.unschedulable
         assert [one.instance_types for one in decision.node_claims] == [claim.instance_types]
 
 
 def full_and_largest(name: str, claim: NodeClaim) -> ExistingNode:
-    """A node that has become the largest that it may, with more pods than it has room for, so that none fits beside them."""
+    """A node that has become the largest possible, with more pods than it has room for, so that no other fits."""
     types = [one for each in claim.instance_types if (one := PRODUCTION.catalog.get(each))]
     largest = max(types, key=lambda one: (one.vcpu, one.memory_mib))
     fields = {

@@ -1,4 +1,4 @@
-"""All the stacks of the shipped environments, synthesized as cdktf synthesizes them."""
+"""All stacks of the shipped environments, as cdktf synthesizes them."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ SNAPSHOTS = Path(__file__).parent / "snapshots"
 Stacks = dict[str, dict[str, Any]]
 Synthesize = Callable[[str], Stacks]
 
-# The service that each kind of resource is asked of, by the longest beginning of its type.
+# The service of each kind of resource, by the longest matching prefix of its type.
 _SERVICE_OF = {
     "aws_appautoscaling": "appautoscaling",
     "aws_budgets": "budgets",
@@ -84,15 +84,15 @@ def _paths(stack: dict[str, Any]) -> dict[str, str]:
 
 @pytest.mark.parametrize("environment", ["local", "dev", "production"])
 def test_an_address_is_a_contract_with_what_is_deployed(synthesize: Synthesize, environment: str) -> None:
-    """A renamed construct is a resource that is destroyed and made anew.
+    """A renamed construct is a resource that is destroyed and created again.
 
-    Write the snapshots again with PENSTOCK_WRITE_SNAPSHOTS=1, and say in the changelog what a user has to move.
+    Update the snapshots with PENSTOCK_WRITE_SNAPSHOTS=1, and describe in the changelog what a user has to move.
     """
-    found = {name: _paths(stack) for name, stack in synthesize(environment).items()}
+    paths_by_stack = {name: _paths(stack) for name, stack in synthesize(environment).items()}
     file = SNAPSHOTS / f"{environment}.json"
     if os.environ.get("PENSTOCK_WRITE_SNAPSHOTS") == "1":
-        file.write_text(json.dumps(found, indent=1) + "\n", encoding="utf-8")
-    assert found == json.loads(file.read_text(encoding="utf-8"))
+        file.write_text(json.dumps(paths_by_stack, indent=1) + "\n", encoding="utf-8")
+    assert paths_by_stack == json.loads(file.read_text(encoding="utf-8"))
 
 
 def test_an_environment_on_aws_has_all_the_stacks(synthesize: Synthesize) -> None:
@@ -182,5 +182,5 @@ def test_a_job_spec_that_is_not_there_is_told(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("environment", sorted(file.stem for file in FOLDER.glob("*.yaml")))
 def test_the_shipped_environments_run_the_jobs_of_the_quick_start(environment: str) -> None:
-    # The other shipped specs are examples of their own: what they read and what they connect to is a team's to name.
+    # The other shipped specs are examples: their topics and connections are for a team to define.
     assert {Path(path).name for path in load(environment).spec.jobs} == {"user_credit.yaml", "flights.yaml"}

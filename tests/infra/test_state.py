@@ -15,7 +15,7 @@ pytestmark = pytest.mark.skipif(shutil.which("node") is None, reason="cdktf need
 
 
 def _two_stacks(environment: Environment, folder: Path) -> dict[str, Any]:
-    """Two stacks, of which the second takes something of the first: what Terraform is given, by stack."""
+    """Two stacks, the second of which uses an output of the first: Terraform's input, by stack."""
     from cdktf import App, DataResource, TerraformStack
 
     from penstock.infra.state import keep_state
@@ -54,7 +54,7 @@ def test_on_aws_the_state_is_encrypted_locked_and_of_the_environments_account(tm
         "allowed_account_ids": [environment.spec.account],
     }
     assert stacks["first"]["terraform"]["backend"] == {"s3": {**place, "use_lockfile": True}}
-    # Who reads the outputs of another stack takes no lock.
+    # Reading the outputs of another stack does not take its lock.
     assert _remote(stacks["second"]) == place
 
 

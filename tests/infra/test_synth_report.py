@@ -25,11 +25,11 @@ def test_a_stack_is_reported_with_what_it_and_each_of_its_resources_take_of_the_
     cluster = {"vpc": f"${{{STATE}vpc-id}}", "subnets": [{"id": f'${{join(",", [{STATE}subnet-a, {STATE}subnet-b])}}'}]}
     kafka = {"resource": {"aws_msk_cluster": {"kafka": cluster}, "aws_kms_key": {"key": plain}}, "output": {"vpc": {"value": "x"}}}
     folder = synthesized(tmp_path, {"kafka": kafka, "network": {"resource": {}}}, {"kafka": ["network"]})
-    network, found = report(folder).stacks
+    network, stack = report(folder).stacks
     assert (network.name, network.inputs, network.resource_inputs) == ("network", {}, {})
-    assert (found.name, found.folder, found.dependencies) == ("kafka", Path("stacks/kafka"), ("network",))
-    assert found.inputs == {"network": ("subnet-a", "subnet-b", "vpc-id")}
-    assert found.resource_inputs == {"aws_msk_cluster.kafka": ("network",)}
+    assert (stack.name, stack.folder, stack.dependencies) == ("kafka", Path("stacks/kafka"), ("network",))
+    assert stack.inputs == {"network": ("subnet-a", "subnet-b", "vpc-id")}
+    assert stack.resource_inputs == {"aws_msk_cluster.kafka": ("network",)}
 
 
 def test_a_report_is_read_back_as_it_was_written(tmp_path: Path) -> None:

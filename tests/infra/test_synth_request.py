@@ -14,19 +14,19 @@ def test_an_environment_and_its_plans_are_read_back_as_they_were_handed_on(name:
     environment = load(name)
     planned = plans(environment)
     request(environment, planned, ("network",)).write(tmp_path / "request.json")
-    found = read(tmp_path / "request.json")
-    assert found.environment == environment
-    assert found.plans == planned
-    assert found.stacks == ("network",)
+    received = read(tmp_path / "request.json")
+    assert received.environment == environment
+    assert received.plans == planned
+    assert received.stacks == ("network",)
 
 
 def test_documents_are_handed_on_so_that_later_findings_name_their_lines(tmp_path: Path) -> None:
     environment = load("production")
     request(environment, plans(environment)).write(tmp_path / "request.json")
-    found = read(tmp_path / "request.json")
+    received = read(tmp_path / "request.json")
     assert environment.document is not None
-    assert found.environment.document == environment.document
-    for spec in (job.spec for job in found.plans.jobs):
+    assert received.environment.document == environment.document
+    for spec in (job.spec for job in received.plans.jobs):
         assert spec.document.place(("metadata", "name")).line
         assert Path(spec.document.file) == spec.path
 

@@ -91,7 +91,7 @@ def test_what_looks_like_an_expression_of_terraforms_stays_text(synthesized: tup
 
 def _as_terraform_reads_it(text: str) -> str:
     """Source: Terraform, "Strings and Templates": $${ and %%{ are ${ and %{."""
-    return re.sub(r"\$\$\{|%%\{", lambda found: found.group()[1:], text)
+    return re.sub(r"\$\$\{|%%\{", lambda match: match.group()[1:], text)
 
 
 def test_a_value_of_another_stack_is_left_for_cdktf_to_fill_in() -> None:

@@ -58,9 +58,9 @@ def of_kind(manifests: list[dict[str, Any]], kind: str) -> list[dict[str, Any]]:
 
 
 def hold(manifest: dict[str, Any]) -> None:
-    """Holds a manifest against Kubernetes' own schema, which knows all fields that there are.
+    """Validates a manifest against Kubernetes' own schema, which has all fields.
 
     Raises:
-        kubernetes_validate.ValidationError: what does not fit.
+        kubernetes_validate.ValidationError: an invalid manifest.
     """
     kubernetes_validate.validate(manifest, KUBERNETES, strict=True)

@@ -15,12 +15,12 @@ _FILES = {"NodePool": "karpenter.sh_nodepools.yaml", "EC2NodeClass": "karpenter.
 
 
 def hold(manifest: dict[str, Any]) -> None:
-    """Holds a manifest against the CRD of its kind."""
+    """Validates a manifest against the CRD of its kind."""
     jsonschema.validate({**manifest, "metadata": {}}, schema(manifest["kind"]))
 
 
 def schema(kind: str) -> dict[str, Any]:
-    """The schema of a kind; the test is skipped where the CRDs are not at hand."""
+    """The schema of a kind; the test is skipped if the CRDs are not available."""
     file = CRDS / _FILES[kind]
     if not file.is_file():
         reason = f"the CRDs of Karpenter are not in {CRDS.name}/ beside the checkout"
@@ -33,7 +33,7 @@ def schema(kind: str) -> dict[str, Any]:
 
 
 def _closed(part: Any) -> Any:
-    """A copy that takes no field that the CRD does not name: the API server drops such a field without a word."""
+    """A copy that rejects fields that are not in the CRD: the API server drops such a field silently."""
     if isinstance(part, list):
         return [_closed(one) for one in part]
     if not isinstance(part, dict):

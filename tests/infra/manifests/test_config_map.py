@@ -1,4 +1,4 @@
-"""What a driver finds beside its spec."""
+"""The files that a driver reads, besides its spec."""
 
 from __future__ import annotations
 

@@ -32,8 +32,8 @@ def _of(logging: Logging, part: str, name: str) -> list[dict[str, Any]]:
 
 
 def _object(kind: str, logging: Logging = LOGGING) -> dict[str, Any]:
-    (found,) = (manifest for manifest in fluent_bit(logging) if manifest["kind"] == kind)
-    return found
+    (manifest_of_kind,) = (manifest for manifest in fluent_bit(logging) if manifest["kind"] == kind)
+    return manifest_of_kind
 
 
 @pytest.mark.parametrize("kind", [manifest["kind"] for manifest in fluent_bit(LOGGING)])
@@ -156,8 +156,8 @@ def test_its_place_in_the_files_outlives_the_pod() -> None:
 
 def test_another_configuration_is_another_pod_but_a_host_that_only_terraform_knows_is_not_hashed() -> None:
     def annotations(logging: Logging) -> dict[str, str]:
-        found: dict[str, str] = _object("DaemonSet", logging)["spec"]["template"]["metadata"]["annotations"]
-        return found
+        annotations_of_pod: dict[str, str] = _object("DaemonSet", logging)["spec"]["template"]["metadata"]["annotations"]
+        return annotations_of_pod
 
     one, other = "${TfToken[TOKEN.7]}", "${TfToken[TOKEN.9]}"
     key = "penstock.dev/configuration"

@@ -48,8 +48,8 @@ def driver_template(job: DeployedJob) -> dict[str, Any]:
 
 def container(job: DeployedJob) -> dict[str, Any]:
     (only,) = driver_template(job)["spec"]["containers"]
-    found: dict[str, Any] = only
-    return found
+    only_container: dict[str, Any] = only
+    return only_container
 
 
 def test_every_object_of_a_job_is_one_by_kubernetes_own_schemas(job: DeployedJob) -> None:
@@ -74,7 +74,7 @@ def test_the_namespace_comes_first_and_everything_else_lies_in_it(job: DeployedJ
 
 def test_every_name_and_label_has_a_length_that_kubernetes_takes(job: DeployedJob) -> None:
     labels = [value for manifest in job_manifests(job) for value in manifest["metadata"]["labels"].values()]
-    # A StatefulSet marks its pods with its name and a hash of up to 10 characters.
+    # A StatefulSet labels its pods with its name and a hash of up to 10 characters.
     names = [f"{job.driver_name}-{'0' * 7}", job.driver_host_name, job.driver_name, job.namespace, *labels]
     assert all(len(name) <= 63 and re.fullmatch(r"[a-z0-9A-Z]([a-z0-9A-Z._-]*[a-z0-9A-Z])?", name) for name in names)
 
@@ -115,7 +115,7 @@ def test_a_streaming_job_is_a_stateful_set_of_one_and_a_bounded_one_a_job() -> N
     bounded = job_manifests(deployed(trigger_s=None))[-1]
     assert bounded["kind"] == "Job"
     assert bounded["spec"]["template"]["spec"]["restartPolicy"] == "Never"
-    # Kubernetes starts the next pod when the one before has ended, not when it begins to.
+    # Kubernetes starts the next pod when the previous one has ended, not while it is terminating.
     assert bounded["spec"]["podReplacementPolicy"] == "Failed"
 
 
@@ -154,12 +154,12 @@ def test_executors_find_the_driver_by_the_name_of_its_headless_service() -> None
     (stateful_set,) = of_kind(manifests, "StatefulSet")
     spec, template = service["spec"], driver_template(job)
     assert spec["clusterIP"] == "None"
-    # Ready is what the driver becomes with its executors.
+    # The driver becomes ready only with its executors.
     assert spec["publishNotReadyAddresses"] is True
     assert spec["selector"].items() <= template["metadata"]["labels"].items()
     assert stateful_set["spec"]["serviceName"] == service["metadata"]["name"] == "user-credit-driver"
     assert client_mode_conf(job)["spark.driver.host"] == "user-credit-driver-0.user-credit-driver.job-user-credit.svc"
-    # A Job's pod gets by this what a StatefulSet's has by itself.
+    # This gives a Job's pod what a StatefulSet's pod has by default.
     bounded = driver_template(deployed(trigger_s=None))["spec"]
     assert (bounded["hostname"], bounded["subdomain"]) == ("user-credit-driver-0", "user-credit-driver")
 
@@ -282,7 +282,7 @@ def test_no_container_may_be_larger_than_the_largest_that_was_planned() -> None:
     (limits,) = of_kind(job_manifests(deployed()), "LimitRange")
     (limit,) = limits["spec"]["limits"]
     assert limit["max"] == {"memory": "16384Mi"}
-    # A default limit of CPU would be the driver's too, which has none.
+    # A default CPU limit would also apply to the driver, which has none.
     assert "cpu" not in limit["default"]
 
 
@@ -292,17 +292,17 @@ def test_the_same_job_gives_the_same_bytes() -> None:
 
 def test_a_driver_starts_anew_when_what_it_reads_has_changed() -> None:
     def annotations(**changes: Any) -> dict[str, str]:
-        found: dict[str, str] = driver_template(deployed(**changes))["metadata"]["annotations"]
-        return found
+        pod_annotations: dict[str, str] = driver_template(deployed(**changes))["metadata"]["annotations"]
+        return pod_annotations
 
     for changes in ({"spec_text": "changed"}, {"checkpoint": "s3a://c/user-credit/2"}, {"region": "eu-west-1"}):
         assert annotations(**changes) != annotations()
-    # MSK names three of its brokers, other ones from time to time.
+    # MSK returns three of its brokers, not always the same ones.
     assert annotations(brokers="b-3:9098") == annotations()
 
 
 def test_the_fingerprint_does_not_hang_on_values_that_only_terraform_knows() -> None:
-    """Their stand-ins are numbered anew in each synth, and every number would start all drivers anew."""
+    """Their tokens are renumbered in each synth, which would restart all drivers each time."""
 
     def with_tokens(number: int) -> DeployedJob:
         token = f"${{TfToken[TOKEN.{number}]}}"

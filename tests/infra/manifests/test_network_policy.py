@@ -9,7 +9,7 @@ import pytest
 from penstock.infra.manifests.job import job_manifests
 from tests.infra.manifests.jobs_in_cluster import deployed, of_kind
 
-# What an evaluation of the policies is asked about: whose pods, in which namespace, or an address.
+# A peer of a connection: pods with labels in a namespace, or an address.
 DRIVER, EXECUTOR = "driver", "executor"
 Peer = Mapping[str, Any]
 
@@ -27,8 +27,9 @@ def address(ip: str) -> Peer:
 
 
 def allowed(direction: str, component: str, peer: Peer, port: int, protocol: str = "TCP", **changes: Any) -> bool:
-    """Whether the policies of the job let a connection pass, as Kubernetes reads them: policies add up, and without one of a direction
-    for a pod everything passes there."""
+    """Whether the job's policies allow a connection, by Kubernetes' rules: policies add up, and without a policy for a pod and direction
+    everything is allowed.
+    """
     policies = of_kind(job_manifests(deployed(**changes)), "NetworkPolicy")
     own = [one["spec"] for one in policies if _selected(one["spec"]["podSelector"], pod(component)["labels"])]
     bound = [spec for spec in own if direction.title() in spec["policyTypes"]]
@@ -54,9 +55,9 @@ def _is(peer: Peer, rule: Mapping[str, Any]) -> bool:
 
 
 def _inside(ip: str, block: Mapping[str, Any]) -> bool:
-    found = ipaddress.ip_address(ip)
+    peer = ipaddress.ip_address(ip)
     within = [ipaddress.ip_network(cidr) for cidr in (block["cidr"], *block.get("except", []))]
-    return found in within[0] and not any(found in excepted for excepted in within[1:])
+    return peer in within[0] and not any(peer in excepted for excepted in within[1:])
 
 
 @pytest.mark.parametrize("port", [7078, 7079])

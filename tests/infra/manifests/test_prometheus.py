@@ -37,8 +37,8 @@ WORKSPACE = "https://aps-workspaces.us-east-1.amazonaws.com/workspaces/ws-1/"
 
 
 def _object(kind: str, monitoring: Monitoring = MONITORING) -> dict[str, Any]:
-    (found,) = (manifest for manifest in prometheus(monitoring) if manifest["kind"] == kind)
-    return found
+    (manifest_of_kind,) = (manifest for manifest in prometheus(monitoring) if manifest["kind"] == kind)
+    return manifest_of_kind
 
 
 def _pod(monitoring: Monitoring = MONITORING) -> dict[str, Any]:
@@ -47,13 +47,13 @@ def _pod(monitoring: Monitoring = MONITORING) -> dict[str, Any]:
 
 
 def _scraped(name: str) -> dict[str, Any]:
-    (found,) = (one for one in configuration(MONITORING)["scrape_configs"] if one["job_name"] == name)
-    return dict(found)
+    (scrape_config,) = (one for one in configuration(MONITORING)["scrape_configs"] if one["job_name"] == name)
+    return dict(scrape_config)
 
 
 def _rule(name: str, alarms: Alarms) -> dict[str, Any]:
-    (found,) = (rule for group in rules(alarms)["groups"] for rule in group["rules"] if rule["alert"] == name)
-    return dict(found)
+    (alert_rule,) = (rule for group in rules(alarms)["groups"] for rule in group["rules"] if rule["alert"] == name)
+    return dict(alert_rule)
 
 
 @pytest.mark.parametrize("kind", [manifest["kind"] for manifest in prometheus(MONITORING)])
@@ -98,8 +98,8 @@ def test_the_drivers_own_gauges_are_found_under_the_name_that_spark_gives_them(g
 )
 def test_a_gauge_of_a_part_says_with_a_label_of_which(gauge: str, of: str, metric: str) -> None:
     spelled = re.sub(r"[^a-zA-Z0-9]", "_", f"metrics_{FIXED['spark.metrics.namespace']}.driver.DAGScheduler.{gauge}{of}") + "_Value"
-    (found,) = [(new, match[1]) for regex, new in RENAMED_BY_PART.items() if (match := re.fullmatch(regex, spelled))]
-    assert found == (metric, re.sub(r"[^a-zA-Z0-9]", "_", of[1:]) or None)
+    (renamed,) = [(new, match[1]) for regex, new in RENAMED_BY_PART.items() if (match := re.fullmatch(regex, spelled))]
+    assert renamed == (metric, re.sub(r"[^a-zA-Z0-9]", "_", of[1:]) or None)
     labels = [one for one in _scraped("drivers")["metric_relabel_configs"] if one.get("target_label") == "of"]
     assert [one["regex"] for one in labels] == list(RENAMED_BY_PART)
 
@@ -113,10 +113,10 @@ def test_every_pod_of_fluent_bit_is_asked() -> None:
     request = DaemonSetRequest.model_validate({"name": "fluent-bit", "memory": "128Mi"})
     manifests = fluent_bit.fluent_bit(fluent_bit.Logging("production", "us-east-1", (), "/group", None, request))
     (service,) = (manifest for manifest in manifests if manifest["kind"] == "Service")
-    (found,) = _scraped("fluent-bit")["dns_sd_configs"]
-    assert found["names"] == [f"{service['metadata']['name']}.{service['metadata']['namespace']}.svc"]
+    (dns_config,) = _scraped("fluent-bit")["dns_sd_configs"]
+    assert dns_config["names"] == [f"{service['metadata']['name']}.{service['metadata']['namespace']}.svc"]
     assert service["spec"]["clusterIP"] == "None"
-    assert found["port"] == service["spec"]["ports"][0]["port"]
+    assert dns_config["port"] == service["spec"]["ports"][0]["port"]
 
 
 def test_the_limits_of_the_alarms_are_those_of_the_alerts() -> None:
@@ -179,8 +179,8 @@ def test_its_files_are_those_that_it_is_started_with() -> None:
 
 def test_another_configuration_is_another_pod_but_a_url_that_only_terraform_knows_is_not_hashed() -> None:
     def annotations(monitoring: Monitoring) -> dict[str, str]:
-        found: dict[str, str] = _pod(monitoring)["metadata"]["annotations"]
-        return found
+        pod_annotations: dict[str, str] = _pod(monitoring)["metadata"]["annotations"]
+        return pod_annotations
 
     key = "penstock.dev/configuration"
     one, other = (replace(MONITORING, workspace=f"${{TfToken[TOKEN.{number}]}}") for number in (7, 9))

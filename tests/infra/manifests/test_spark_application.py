@@ -33,7 +33,7 @@ def schema() -> dict[str, Any]:
 
 
 def _closed(schema: Any) -> Any:
-    """A copy that takes no field that the CRD does not name: the API server drops such a field without a word."""
+    """A copy that rejects fields that are not in the CRD: the API server drops such a field silently."""
     if isinstance(schema, list):
         return [_closed(part) for part in schema]
     if not isinstance(schema, dict):
@@ -71,7 +71,10 @@ def test_the_operator_makes_the_driver_and_its_service_and_nobody_else_does() ->
 
 
 def test_the_pods_are_as_large_as_without_the_operator() -> None:
-    """What the sizes of both kinds of pods follow from; the overheads are absolute, for a factor means something else in cluster mode."""
+    """The settings that determine the sizes of both kinds of pods; the overheads are absolute, because a factor has another meaning in
+    cluster
+    mode.
+    """
     conf, client = spark_application(deployed())["spec"]["sparkConf"], client_mode_conf(deployed())
     sizes = [f"spark.{kind}.{what}" for kind in ("driver", "executor") for what in ("memory", "memoryOverhead", "cores")]
     for key in [*sizes, *(f"spark.kubernetes.{kind}.request.cores" for kind in ("driver", "executor")), "spark.executor.instances"]:

@@ -1,4 +1,4 @@
-"""Connections of an environment: where a database is, and never who the job is there."""
+"""Connections of an environment: the address of a database, never the job's credentials."""
 
 from __future__ import annotations
 

@@ -67,9 +67,9 @@ def test_all_the_faults_of_a_cluster_are_told_at_once(tmp_path: Path) -> None:
 
 def test_ranges_that_somebody_has_are_taken(tmp_path: Path) -> None:
     ranges = ["203.0.113.0/24", "198.51.100.7/32", "2001:db8::/32"]
-    found = read(tmp_path, lambda spec: spec["eks"].update(publicAccessCidrs=ranges)).spec.eks
-    assert found is not None
-    assert found.public_access_cidrs == ranges
+    eks = read(tmp_path, lambda spec: spec["eks"].update(publicAccessCidrs=ranges)).spec.eks
+    assert eks is not None
+    assert eks.public_access_cidrs == ranges
 
 
 def test_a_graviton_type_is_known_by_its_name() -> None:

@@ -1,4 +1,4 @@
-"""What Concourse takes as a pipeline, as far as a pipeline of ours could use it. Unknown fields are refused, as `fly` does.
+"""Concourse's pipeline schema, as far as our pipelines could use it. Unknown fields are rejected, as in `fly`.
 
 Source: atc/config.go, atc/job_config.go, atc/steps.go, atc/task.go and atc/creds/idtoken of concourse/concourse, and its documentation.
 """
@@ -10,9 +10,9 @@ from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Discriminator, Field, Tag, model_validator
 
-# Source: Concourse's documentation, "Config Basics": letters, digits and . _ -, begun with a letter.
+# Source: Concourse's documentation, "Config Basics": letters, digits and . _ -, starting with a letter.
 Identifier = Annotated[str, Field(pattern=r"^[a-z][a-z0-9._-]*$")]
-# A duration of Go's.
+# A Go duration.
 Duration = Annotated[str, Field(pattern=r"^([0-9]+(\.[0-9]+)?(h|m|s|ms))+$")]
 
 

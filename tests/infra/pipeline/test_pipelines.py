@@ -28,7 +28,7 @@ from tests.infra.pipeline.concourse_schema import Pipeline
 CONCOURSE = written.FOLDER / "concourse.yaml"
 GITHUB = written.FOLDER / "github-actions.yaml"
 ALL = (*CHECK, *DEPLOY)
-# What a script's variables stand for here.
+# Values of a script's variables in these tests.
 VALUES = {"PENSTOCK_ENVIRONMENT": "production", "before": "jobs/specs/user_credit.yaml", "spec": "jobs/specs/user_credit.yaml"}
 
 
@@ -39,8 +39,8 @@ def pipeline() -> Pipeline:
 
 @pytest.fixture(scope="module")
 def workflow() -> dict[str, Any]:
-    found: dict[str, Any] = yaml.safe_load(GITHUB.read_text("utf-8"))
-    return found
+    document: dict[str, Any] = yaml.safe_load(GITHUB.read_text("utf-8"))
+    return document
 
 
 def _concourse_scripts(pipeline: Pipeline) -> dict[str, str]:
@@ -59,12 +59,12 @@ def _github_steps(workflow: dict[str, Any], job: str) -> list[dict[str, Any]]:
 
 
 def _command_lines(script: str) -> Iterator[list[str]]:
-    """The words of each command of `penstock` in a script, its variables and patterns filled in as a shell would."""
+    """The words of each `penstock` command in a script, with variables and patterns expanded as by a shell."""
     for line in script.splitlines():
-        found = re.search(r"\.venv/bin/penstock (.+?)(?: \|.*| > .*)?$", line)
-        if found is None:
+        match = re.search(r"\.venv/bin/penstock (.+?)(?: \|.*| > .*)?$", line)
+        if match is None:
             continue
-        words = shlex.split(re.sub(r"\$(\w+)", lambda name: VALUES[name[1]], found[1]))
+        words = shlex.split(re.sub(r"\$(\w+)", lambda name: VALUES[name[1]], match[1]))
         yield [one for word in words for one in (sorted(str(path) for path in ROOT.glob(word)) if "*" in word else [word])]
 
 
@@ -163,7 +163,7 @@ def test_the_whole_scripts_are_ones_for_bash_and_stop_at_the_first_fault(pipelin
     for script in _concourse_scripts(pipeline).values():
         assert script.startswith("set -euo pipefail\n")
         subprocess.run(["bash", "-n", "-c", script], check=True, timeout=10)
-    # By this GitHub runs each with -e and -o pipefail.
+    # With this, GitHub runs each script with -e and -o pipefail.
     assert workflow["defaults"]["run"]["shell"] == "bash"
 
 
@@ -218,19 +218,19 @@ def test_somebody_says_yes_before_production(pipeline: Pipeline, workflow: dict[
     jobs = {job.name: job for job in pipeline.jobs}
     for target in TARGETS:
         name = f"deploy-{target.environment}"
-        # GitHub asks the reviewers of the environment; in Concourse somebody starts the job.
+        # GitHub asks the reviewers of the environment; in Concourse the job is started manually.
         assert workflow["jobs"][name]["environment"] == target.environment
         (get,) = jobs[name].gets()
         assert get.trigger is not target.approved
 
 
 def test_the_variables_of_concourse_are_all_named() -> None:
-    found = set(re.findall(r"\(\(([\w-]+)\)\)", CONCOURSE.read_text("utf-8")))
-    assert found == set(VARIABLES)
+    referenced = set(re.findall(r"\(\(([\w-]+)\)\)", CONCOURSE.read_text("utf-8")))
+    assert referenced == set(VARIABLES)
 
 
 def test_a_cost_difference_is_of_the_specs_that_a_change_touches(tmp_path: Path) -> None:
-    """The step itself, in a repository with one change, and a `penstock` that says what it was asked."""
+    """Runs the step itself, in a repository with one change, with a `penstock` that records its arguments."""
     (step,) = (step for step in CHECK if step.name == "cost")
     specs = tmp_path / "jobs/specs"
     specs.mkdir(parents=True)

@@ -1,4 +1,4 @@
-"""The network and the cluster stack of changed environments, each synthesized once."""
+"""The network and cluster stacks of changed environments, each synthesized once."""
 
 from __future__ import annotations
 
@@ -29,8 +29,8 @@ class Stack:
 
     def kind(self, kind: str) -> dict[str, Resource]:
         """The resources of a kind, by name."""
-        found: dict[str, Resource] = self.content.get("resource", {}).get(kind, {})
-        return {name: {key: value for key, value in resource.items() if key != "//"} for name, resource in found.items()}
+        resources: dict[str, Resource] = self.content.get("resource", {}).get(kind, {})
+        return {name: {key: value for key, value in resource.items() if key != "//"} for name, resource in resources.items()}
 
     def one(self, kind: str, name: str) -> Resource:
         """A resource."""
@@ -42,17 +42,17 @@ class Stack:
 
     def statements(self, kind: str, name: str, field: str = "policy") -> list[dict[str, Any]]:
         """Of a policy."""
-        found: list[dict[str, Any]] = json.loads(self.one(kind, name)[field])["Statement"]
-        return found
+        parsed: list[dict[str, Any]] = json.loads(self.one(kind, name)[field])["Statement"]
+        return parsed
 
     def outputs(self) -> dict[str, Any]:
-        """By name, less those that cdktf makes for other stacks."""
+        """By name, without those that cdktf adds for other stacks."""
         outputs = self.content["output"]
         return {name: output["value"] for name, output in outputs.items() if not name.startswith("cross-stack")}
 
 
 def environment(change: Change | None = None) -> Environment:
-    """The production environment with an administrator, its spec changed."""
+    """The production environment with an administrator and a changed spec."""
     data = load("production").model_dump(by_alias=True, exclude_none=True)
     data["spec"]["eks"]["admins"] = [DEPLOYER]
     data["spec"]["network"] = {"zones": ["us-east-1a", "us-east-1b", "us-east-1c"], "natGateways": 3}
@@ -62,14 +62,14 @@ def environment(change: Change | None = None) -> Environment:
     return Environment.model_validate(data)
 
 
-def stacks(found: Environment) -> tuple[Stack, Stack]:
+def stacks(of_environment: Environment) -> tuple[Stack, Stack]:
     """The network stack and the cluster stack."""
-    network, cluster = _synthesized(found.model_dump_json(by_alias=True, exclude_none=True))
+    network, cluster = _synthesized(of_environment.model_dump_json(by_alias=True, exclude_none=True))
     return Stack(network), Stack(cluster)
 
 
 @cache
-def _synthesized(found: str) -> tuple[str, str]:
+def _synthesized(environment_text: str) -> tuple[str, str]:
     if shutil.which("node") is None:
         pytest.skip("cdktf needs Node.js, and node is not in PATH")
     os.environ.setdefault("JSII_SILENCE_WARNING_END_OF_LIFE_NODE_VERSION", "20")
@@ -78,7 +78,7 @@ def _synthesized(found: str) -> tuple[str, str]:
     from penstock.infra.stacks.cluster import ClusterStack
     from penstock.infra.stacks.network import NetworkStack
 
-    environment = Environment.model_validate_json(found)
+    environment = Environment.model_validate_json(environment_text)
     with TemporaryDirectory() as folder:
         app = App(outdir=folder)
         ClusterStack(app, environment, NetworkStack(app, environment).outputs)

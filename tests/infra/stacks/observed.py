@@ -1,4 +1,4 @@
-"""The observability stacks of environments that tests make, with plain texts in the place of other stacks' outputs."""
+"""The observability stacks of test environments, with plain strings in place of other stacks' outputs."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ Stack = dict[str, Any]
 
 @dataclass(frozen=True)
 class Outputs:
-    """What the observability stacks take of others."""
+    """The outputs of other stacks that the observability stacks use."""
 
     vpc_id: str = "vpc-1"
     private_subnet_ids: tuple[str, ...] = ("subnet-1", "subnet-2", "subnet-3")
@@ -33,7 +33,7 @@ class Outputs:
 
 
 def environment(name: str = "watched", **changes: Any) -> Environment:
-    """The shipped production environment with the shipped jobs, and with some of its parts changed.
+    """The shipped production environment with the shipped jobs and some changed parts.
 
     Args:
         name: of the environment.
@@ -62,8 +62,8 @@ def synthesized(folder: Path, environment: Environment, *, cluster: bool = True)
 
     app = App(outdir=str(folder))
     jobs, outputs = planned(environment), Outputs()
-    there = outputs if cluster else None
-    stack = ObservabilityStack(app, environment, jobs, network=there, cluster=there, karpenter=there)
+    upstream = outputs if cluster else None
+    stack = ObservabilityStack(app, environment, jobs, network=upstream, cluster=upstream, karpenter=upstream)
     if cluster:
         ObservabilityChartsStack(app, environment, jobs, outputs, stack.outputs)
     app.synth()

@@ -1,4 +1,4 @@
-"""One stack, synthesized with stand-ins for what others give it."""
+"""A single stack, synthesized with stand-ins for the outputs of others."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def content(folder: Path, name: str, add: Callable[[Any], object]) -> Content:
     Args:
         folder: to synthesize into.
         name: of the stack.
-        add: makes the stack in the app that it is given.
+        add: adds the stack to the given app.
     """
     if shutil.which("node") is None:
         pytest.skip("cdktf needs Node.js, and node is not in PATH")
@@ -33,5 +33,5 @@ def content(folder: Path, name: str, add: Callable[[Any], object]) -> Content:
     app = App(outdir=str(folder))
     add(app)
     app.synth()
-    found: Content = json.loads((folder / "stacks" / name / "cdk.tf.json").read_text())
-    return found
+    parsed: Content = json.loads((folder / "stacks" / name / "cdk.tf.json").read_text())
+    return parsed

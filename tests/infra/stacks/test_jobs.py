@@ -30,8 +30,8 @@ JOBS = ("user-credit", "flights")
 def synthesized(folder: Path, environment: Environment, kafka: Any = KAFKA) -> Content:
     from penstock.infra.stacks.jobs import JobsStack
 
-    found = plans(environment)
-    return content(folder, "jobs", lambda app: JobsStack(app, environment, found, CHECKPOINTS, kafka, CLUSTER))
+    environment_plans = plans(environment)
+    return content(folder, "jobs", lambda app: JobsStack(app, environment, environment_plans, CHECKPOINTS, kafka, CLUSTER))
 
 
 @pytest.fixture(scope="module")
@@ -46,9 +46,9 @@ def policy(text: str) -> list[dict[str, Any]]:
 
 
 def replaced(text: str) -> str:
-    """The text as Terraform's function ``replace`` leaves it."""
+    """The text after Terraform's function ``replace``."""
     call = re.compile(r'\$\{replace\("([^"]*)", "([^"]*)", "([^"]*)"\)\}')
-    return call.sub(lambda found: found[1].replace(found[2], found[3]), text)
+    return call.sub(lambda match: match[1].replace(match[2], match[3]), text)
 
 
 @pytest.mark.parametrize("job", JOBS)

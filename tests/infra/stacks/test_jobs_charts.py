@@ -34,11 +34,11 @@ def _no_image_of_a_pipeline(monkeypatch: pytest.MonkeyPatch) -> None:
 def synthesized(folder: Path, environment: Environment, kafka: Any = KAFKA) -> Content:
     from penstock.infra.stacks.jobs_charts import JobsChartsStack
 
-    found = plans(environment)
-    roles = SimpleNamespace(role_arns={job.name: f"{ROLES}{job.name}" for job in found.jobs})
+    environment_plans = plans(environment)
+    roles = SimpleNamespace(role_arns={job.name: f"{ROLES}{job.name}" for job in environment_plans.jobs})
 
     def add(app: Any) -> object:
-        return JobsChartsStack(app, environment, found, CLUSTER, CHECKPOINTS, kafka, REGISTRY, roles)
+        return JobsChartsStack(app, environment, environment_plans, CLUSTER, CHECKPOINTS, kafka, REGISTRY, roles)
 
     return content(folder, "jobs-charts", add)
 
@@ -51,7 +51,7 @@ def stack(tmp_path_factory: pytest.TempPathFactory) -> Content:
 
 @pytest.fixture
 def with_job(tmp_path: Path) -> Callable[..., Content]:
-    """The stack of a production with one job, whose spec differs from the shipped one."""
+    """The stack of a production environment with one job, whose spec differs from the shipped one."""
 
     def made(changes: dict[str, Any], change: Change | None = None, kafka: Any = KAFKA) -> Content:
         document = yaml.safe_load((SPECS / "user_credit.yaml").read_text("utf-8"))
@@ -70,12 +70,12 @@ def with_job(tmp_path: Path) -> Callable[..., Content]:
 
 def manifests(stack: Content, job: str = "user-credit") -> list[dict[str, Any]]:
     (text,) = stack["resource"]["helm_release"][f"job-{job}"]["values"]
-    found: list[dict[str, Any]] = json.loads(text)["manifests"]
-    return found
+    parsed: list[dict[str, Any]] = json.loads(text)["manifests"]
+    return parsed
 
 
-def runtime(found: list[dict[str, Any]]) -> dict[str, Any]:
-    (config_map,) = of_kind(found, "ConfigMap")
+def runtime(objects: list[dict[str, Any]]) -> dict[str, Any]:
+    (config_map,) = of_kind(objects, "ConfigMap")
     configuration: dict[str, Any] = json.loads(config_map["data"]["runtime.json"])
     return configuration
 
@@ -84,7 +84,7 @@ def test_each_job_is_a_release_of_its_own(stack: Content) -> None:
     releases = stack["resource"]["helm_release"]
     assert set(releases) == {"job-user-credit", "job-flights"}
     assert {release["namespace"] for release in releases.values()} == {"kube-system"}
-    # Source: Helm, a release's name has at most 53 characters; a job's 45.
+    # Source: Helm: a release's name has at most 53 characters. A job's name has at most 45.
     assert max(len(name) for name in releases) <= 53
 
 
@@ -102,14 +102,14 @@ def test_every_manifest_is_one_by_kubernetes_own_schemas(stack: Content, job: st
 
 
 def test_a_job_is_told_what_the_other_stacks_have_made(stack: Content) -> None:
-    found = manifests(stack)
-    configuration = runtime(found)
+    objects = manifests(stack)
+    configuration = runtime(objects)
     assert configuration["brokers"] == KAFKA.bootstrap_brokers
     assert configuration["kafkaSecurity"] == "iam"
     assert configuration["checkpoint"] == "s3a://the-checkpoints/user-credit/checkpoints/1"
     assert configuration["outputBucket"] == "the-output"
     assert configuration["sparkConf"]["spark.kubernetes.container.image"] == "registry.example/penstock-production/jobs:0.1.0"
-    accounts = of_kind(found, "ServiceAccount")
+    accounts = of_kind(objects, "ServiceAccount")
     assert {account["metadata"]["annotations"]["penstock.dev/role-arn"] for account in accounts} == {f"{ROLES}user-credit"}
 
 
@@ -119,9 +119,9 @@ def test_the_spec_goes_along_as_it_was_written(stack: Content) -> None:
 
 
 def test_a_changed_parallelism_changes_executors_and_quota(with_job: Callable[..., Content], stack: Content) -> None:
-    def instances(found: list[dict[str, Any]]) -> tuple[str, str]:
-        (quota,) = of_kind(found, "ResourceQuota")
-        return runtime(found)["sparkConf"]["spark.executor.instances"], quota["spec"]["hard"]["pods"]
+    def instances(objects: list[dict[str, Any]]) -> tuple[str, str]:
+        (quota,) = of_kind(objects, "ResourceQuota")
+        return runtime(objects)["sparkConf"]["spark.executor.instances"], quota["spec"]["hard"]["pods"]
 
     assert instances(manifests(stack)) == ("2", "5")
     kafka = {name: {"kafka": {"topic": f"events-{name}", "partitions": 20}} for name in ("a", "b")}
@@ -130,13 +130,13 @@ def test_a_changed_parallelism_changes_executors_and_quota(with_job: Callable[..
 
 def test_a_bounded_run_is_a_job(with_job: Callable[..., Content]) -> None:
     sources = {name: {"kafka": {"topic": f"events-{name}", "partitions": 10, "startingOffsets": "earliest"}} for name in ("a", "b")}
-    found = manifests(with_job({"trigger": "availableNow", "sources": sources}))
-    assert of_kind(found, "Job") and not of_kind(found, "StatefulSet")
+    objects = manifests(with_job({"trigger": "availableNow", "sources": sources}))
+    assert of_kind(objects, "Job") and not of_kind(objects, "StatefulSet")
 
 
 def test_with_the_operator_a_job_is_a_spark_application(with_job: Callable[..., Content]) -> None:
-    found = manifests(with_job({}, lambda spec: spec["eks"].update(sparkOperator=True)))
-    assert of_kind(found, "SparkApplication") and not of_kind(found, "StatefulSet")
+    objects = manifests(with_job({}, lambda spec: spec["eks"].update(sparkOperator=True)))
+    assert of_kind(objects, "SparkApplication") and not of_kind(objects, "StatefulSet")
 
 
 def test_brokers_of_others_are_reached_at_their_own_ports(with_job: Callable[..., Content]) -> None:
@@ -145,8 +145,8 @@ def test_brokers_of_others_are_reached_at_their_own_ports(with_job: Callable[...
     def external(spec: dict[str, Any]) -> None:
         spec["kafka"] = {"kind": "external", "bootstrapServers": servers, "security": "tls"}
 
-    found = manifests(with_job({}, external, SimpleNamespace(bootstrap_brokers=servers, security="tls")))
-    (outside,) = [policy for policy in of_kind(found, "NetworkPolicy") if policy["metadata"]["name"] == "outside"]
+    objects = manifests(with_job({}, external, SimpleNamespace(bootstrap_brokers=servers, security="tls")))
+    (outside,) = [policy for policy in of_kind(objects, "NetworkPolicy") if policy["metadata"]["name"] == "outside"]
     ports = {port["port"] for rule in outside["spec"]["egress"] for port in rule["ports"]}
     assert ports == {53, 80, 443, 9092, 19092}
 

@@ -1,4 +1,4 @@
-"""The Kafka stack as it is synthesized: who is let in, what is encrypted, what is kept, and what grows."""
+"""The synthesized Kafka stack: access, encryption, retention and growth."""
 
 from __future__ import annotations
 
@@ -34,9 +34,9 @@ def synthesize(tmp_path_factory: pytest.TempPathFactory) -> Synthesize:
             from penstock.infra.stacks.kafka import KafkaStack
             from penstock.infra.stacks.network import NetworkOutputs
 
-            there = environment(**kafka)
+            changed = environment(**kafka)
             network = NetworkOutputs("vpc-1", "10.0.0.0/16", ("subnet-a", "subnet-b", "subnet-c"), ())
-            KafkaStack(app, there, network, plans(there))
+            KafkaStack(app, changed, network, plans(changed))
 
         return content(tmp_path_factory.mktemp("kafka"), "kafka", add)
 
@@ -59,8 +59,8 @@ def serverless(synthesize: Synthesize) -> Content:
 
 
 def cluster(stack: Content, kind: str = "aws_msk_cluster") -> dict[str, Any]:
-    found: dict[str, Any] = stack["resource"][kind]["kafka"]
-    return found
+    resource: dict[str, Any] = stack["resource"][kind]["kafka"]
+    return resource
 
 
 def settings(stack: Content) -> dict[str, str]:
@@ -147,8 +147,8 @@ def test_storage_grows_by_itself_never_shrinks_and_is_no_difference_when_it_has_
 
 
 def test_express_has_no_storage_to_plan(express: Content) -> None:
-    found = cluster(express)
-    assert "storage_info" not in found["broker_node_group_info"] and "storage_mode" not in found
+    brokers = cluster(express)
+    assert "storage_info" not in brokers["broker_node_group_info"] and "storage_mode" not in brokers
     assert not any(kind.startswith("aws_appautoscaling") for kind in express["resource"])
 
 
@@ -185,7 +185,7 @@ def test_what_is_protected_is_not_destroyed(standard: Content, express: Content,
 
 
 def test_the_environments_own_choices_are_taken(synthesize: Synthesize) -> None:
-    found = cluster(
+    brokers = cluster(
         synthesize(
             brokerType="kafka.m7g.xlarge",
             brokers=6,
@@ -197,9 +197,12 @@ def test_the_environments_own_choices_are_taken(synthesize: Synthesize) -> None:
             logRetentionDays=90,
         )
     )
-    assert (found["number_of_broker_nodes"], found["kafka_version"], found["enhanced_monitoring"]) == (6, "3.8.x", "PER_BROKER")
-    assert found["broker_node_group_info"]["instance_type"] == "kafka.m7g.xlarge"
-    assert (found["storage_mode"], found["broker_node_group_info"]["storage_info"]["ebs_storage_info"]["volume_size"]) == ("TIERED", 500)
+    assert (brokers["number_of_broker_nodes"], brokers["kafka_version"], brokers["enhanced_monitoring"]) == (6, "3.8.x", "PER_BROKER")
+    assert brokers["broker_node_group_info"]["instance_type"] == "kafka.m7g.xlarge"
+    assert (brokers["storage_mode"], brokers["broker_node_group_info"]["storage_info"]["ebs_storage_info"]["volume_size"]) == (
+        "TIERED",
+        500,
+    )
 
 
 def _without_topics(stack: Content) -> dict[str, Any]:
@@ -240,7 +243,7 @@ def test_an_environment_without_kafka_gets_no_cluster_that_nobody_asked_for(synt
 
 
 def test_no_resource_has_moved(standard: Content) -> None:
-    """Terraform knows a resource by its address: the cluster would be destroyed and made anew, with all its records."""
+    """Terraform identifies a resource by its address: otherwise the cluster would be replaced, and all its records lost."""
     assert {f"{kind}.{name}" for kind, named in standard["resource"].items() for name in named} == {
         "aws_appautoscaling_policy.grow-storage",
         "aws_appautoscaling_target.storage",

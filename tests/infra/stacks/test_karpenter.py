@@ -30,8 +30,8 @@ def stack(tmp_path_factory: pytest.TempPathFactory) -> Content:
 
 
 def resource(stack: Content, kind: str, name: str) -> dict[str, Any]:
-    found: dict[str, Any] = stack["resource"][kind][name]
-    return found
+    selected: dict[str, Any] = stack["resource"][kind][name]
+    return selected
 
 
 def policy(text: str) -> list[dict[str, Any]]:

@@ -29,8 +29,8 @@ PAGE = ROOT / "docs" / "stacks" / "karpenter.md"
 def synthesized(folder: Path, environment: Environment) -> Content:
     from penstock.infra.stacks.karpenter_charts import KarpenterChartsStack
 
-    found = plans(environment)
-    return content(folder, "karpenter-charts", lambda app: KarpenterChartsStack(app, environment, found, CLUSTER, KARPENTER))
+    environment_plans = plans(environment)
+    return content(folder, "karpenter-charts", lambda app: KarpenterChartsStack(app, environment, environment_plans, CLUSTER, KARPENTER))
 
 
 @pytest.fixture(scope="module")
@@ -41,7 +41,7 @@ def stack(tmp_path_factory: pytest.TempPathFactory) -> Content:
 
 @pytest.fixture
 def with_job(tmp_path: Path) -> Callable[[dict[str, Any], Change | None], Content]:
-    """The stack of a production with one job, whose spec differs from the shipped one."""
+    """The stack of a production environment with one job, whose spec differs from the shipped one."""
     count = iter(range(100))
 
     def made(changes: dict[str, Any], change: Change | None = None) -> Content:
@@ -63,14 +63,14 @@ def with_job(tmp_path: Path) -> Callable[[dict[str, Any], Change | None], Conten
 
 
 def release(stack: Content, name: str) -> dict[str, Any]:
-    found: dict[str, Any] = stack["resource"]["helm_release"][name]
-    return found
+    helm_release: dict[str, Any] = stack["resource"]["helm_release"][name]
+    return helm_release
 
 
 def values(stack: Content, name: str) -> dict[str, Any]:
     (text,) = release(stack, name)["values"]
-    found: dict[str, Any] = json.loads(text)
-    return found
+    parsed: dict[str, Any] = json.loads(text)
+    return parsed
 
 
 def manifests(stack: Content) -> dict[str, dict[str, Any]]:
@@ -101,7 +101,7 @@ def test_both_of_karpenters_charts_are_of_the_version_of_the_environment(stack: 
 
 
 def test_crds_are_left_to_their_own_chart(stack: Content) -> None:
-    """Helm installs those that a chart carries beside its templates, and never changes them."""
+    """Helm installs the CRDs of a chart with templates once, and never updates them."""
     assert release(stack, "karpenter")["skip_crds"] is True
 
 
@@ -131,14 +131,14 @@ def test_settings_of_the_nodes_reach_the_controller(tmp_path: Path) -> None:
     made = controller_values(spec.nodes, spec.eks, Place("us-east-1", "c", "q", {}))
     assert made["settings"]["vmMemoryOverheadPercent"] == 0.05
     assert made["settings"]["reservedENIs"] == "1"
-    # Two of them never share a node: the second would wait for ever.
+    # Two of them never share a node: the second would wait forever.
     assert made["replicas"] == 1
 
 
 def test_the_controller_runs_on_the_system_nodes_and_never_on_its_own(stack: Content) -> None:
     made = values(stack, "karpenter")
     assert made["nodeSelector"] == {"kubernetes.io/os": "linux", "penstock.dev/role": "system"}
-    # These of the chart's own: no node of Karpenter's, one replica a node, the taint of the system nodes.
+    # Those of the chart itself: no node of Karpenter's, one replica per node, the taint of the system nodes.
     assert not {"affinity", "tolerations"} & set(made)
 
 
@@ -146,9 +146,9 @@ def test_where_nothing_leaves_the_vpc_karpenter_asks_neither_iam_nor_for_prices(
     def change(spec: dict[str, Any]) -> None:
         spec["network"].update(natGateways=0, interfaceEndpoints=[*INTERFACE_ENDPOINTS, "ssm"])
 
-    found = with_job({}, change)
-    assert values(found, "karpenter")["settings"]["isolatedVPC"] is True
-    machines = manifests(found)["EC2NodeClass/default"]
+    isolated = with_job({}, change)
+    assert values(isolated, "karpenter")["settings"]["isolatedVPC"] is True
+    machines = manifests(isolated)["EC2NodeClass/default"]
     assert machines["spec"]["instanceProfile"] == "the-node-role"
     assert "role" not in machines["spec"]
     hold(machines)
@@ -162,9 +162,9 @@ def test_two_controllers_with_bounded_memory(stack: Content) -> None:
 
 @pytest.mark.parametrize("name", ["production", "dev"])
 def test_every_object_of_a_shipped_environment_is_one_by_its_crd(tmp_path: Path, name: str) -> None:
-    found = manifests(synthesized(tmp_path, load(name)))
-    assert set(found) == {"EC2NodeClass/default", "NodePool/drivers", "NodePool/executors"}
-    for manifest in found.values():
+    objects = manifests(synthesized(tmp_path, load(name)))
+    assert set(objects) == {"EC2NodeClass/default", "NodePool/drivers", "NodePool/executors"}
+    for manifest in objects.values():
         hold(manifest)
 
 
@@ -195,10 +195,10 @@ def test_dev_takes_graviton_too(tmp_path: Path) -> None:
 
 
 def test_the_shipped_pools_get_their_limits_from_the_plans_of_the_jobs_as_the_page_says(stack: Content) -> None:
-    found = limits(stack)
-    assert set(found) == {"NodePool/drivers", "NodePool/executors"}
+    pool_limits = limits(stack)
+    assert set(pool_limits) == {"NodePool/drivers", "NodePool/executors"}
     page = PAGE.read_text("utf-8")
-    for name, amounts in found.items():
+    for name, amounts in pool_limits.items():
         pattern = rf"\| `{name.removeprefix('NodePool/')}` \|.*\| `cpu: {amounts['cpu']}`, `memory: {amounts['memory']}` \|"
         assert re.search(pattern, page)
 

@@ -61,7 +61,7 @@ def test_karpenter_finds_the_private_subnets_and_no_public_one(made: Stack) -> N
 
 
 def _exits(stack: Stack) -> dict[str, str]:
-    """Zone -> where its private subnet's way out leads, by the tables that are really associated."""
+    """Zone -> the target of its private subnet's default route, by the actual route table associations."""
     tables = {f"${{aws_route_table.{name}.id}}" for name in stack.kind("aws_route_table")}
     exits = {}
     for association in stack.kind("aws_route_table_association").values():
@@ -211,7 +211,7 @@ def test_the_other_stacks_get_the_vpc_and_its_subnets(made: Stack) -> None:
 
 
 def test_a_zone_that_is_added_moves_nothing_that_is_there(made: Stack) -> None:
-    """A subnet whose CIDR changes is made anew, with every node in it."""
+    """A subnet whose CIDR changes is replaced, with all its nodes."""
     two = _network(_of_network(zones=["us-east-1a", "us-east-1b"], natGateways=2))
     assert two.addresses() < made.addresses()
     for kind in ("aws_subnet", "aws_nat_gateway", "aws_eip", "aws_route", "aws_route_table", "aws_route_table_association"):

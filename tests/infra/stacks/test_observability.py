@@ -22,21 +22,21 @@ WATCHED = {"alarms": {"emails": ["ops@example.com"]}, "openSearch": {"domain": {
 
 @pytest.fixture(scope="module")
 def whole(tmp_path_factory: pytest.TempPathFactory) -> Stack:
-    """With all that an environment can ask for."""
+    """With all options of an environment."""
     return synthesized(tmp_path_factory.mktemp("whole"), environment(observability=WATCHED, budget=BUDGET))["observability"]
 
 
 @pytest.fixture(scope="module")
 def least(tmp_path_factory: pytest.TempPathFactory) -> Stack:
-    """Without a cluster, and with nothing asked for."""
+    """Without a cluster and without options."""
     return synthesized(tmp_path_factory.mktemp("least"), environment(observability={}, budget=None, protect=False), cluster=False)[
         "observability"
     ]
 
 
 def _all(stack: Stack, kind: str) -> dict[str, Any]:
-    found: dict[str, Any] = stack["resource"].get(kind, {})
-    return found
+    resources: dict[str, Any] = stack["resource"].get(kind, {})
+    return resources
 
 
 def _statements(text: str) -> dict[str, dict[str, Any]]:
@@ -65,10 +65,10 @@ def test_a_job_that_the_environment_drops_does_not_stop_a_deploy(whole: Stack) -
 def test_metrics_are_read_from_the_jobs_own_group_with_the_job_as_their_dimension(whole: Stack) -> None:
     filters = _all(whole, "aws_cloudwatch_log_metric_filter")
     assert set(filters) == {f"{job}-{metric}" for job in JOBS for metric in ("LagRecords", "FailedBatches", "Starts")}
-    for name, found in filters.items():
+    for name, metric_filter in filters.items():
         job = name.rpartition("-")[0]
-        assert found["log_group_name"] == f"${{aws_cloudwatch_log_group.{job}.name}}"
-        transformation = found["metric_transformation"]
+        assert metric_filter["log_group_name"] == f"${{aws_cloudwatch_log_group.{job}.name}}"
+        transformation = metric_filter["metric_transformation"]
         assert transformation["namespace"] == "Penstock/watched"
         assert transformation["dimensions"] == {"Job": "$.job"}
         assert "default_value" not in transformation, "CloudWatch takes no default beside a dimension"
@@ -85,7 +85,7 @@ def test_every_alarm_tells_when_it_begins_and_when_it_ends(whole: Stack) -> None
 
 
 def test_an_alarm_watches_a_metric_that_is_written(whole: Stack) -> None:
-    written = {found["metric_transformation"]["name"] for found in _all(whole, "aws_cloudwatch_log_metric_filter").values()}
+    written = {metric_filter["metric_transformation"]["name"] for metric_filter in _all(whole, "aws_cloudwatch_log_metric_filter").values()}
     for name, alarm in _all(whole, "aws_cloudwatch_metric_alarm").items():
         if alarm["namespace"] == "Penstock/watched":
             assert alarm["metric_name"] in written
@@ -200,8 +200,8 @@ def test_the_budget_is_over_what_carries_the_environments_tag(whole: Stack) -> N
     budget = _all(whole, "aws_budgets_budget")["budget"]
     assert (budget["limit_amount"], budget["limit_unit"], budget["time_unit"]) == ("500.00", "USD", "MONTHLY")
     assert budget["cost_filter"] == [{"name": "TagKeyValue", "values": ["user:penstock:environment$watched"]}]
-    told = {(one["notification_type"], one["threshold"]) for one in budget["notification"]}
-    assert told == {("FORECASTED", 80), ("ACTUAL", 100)}
+    thresholds = {(one["notification_type"], one["threshold"]) for one in budget["notification"]}
+    assert thresholds == {("FORECASTED", 80), ("ACTUAL", 100)}
     for one in budget["notification"]:
         assert one["subscriber_email_addresses"] == BUDGET["emails"]
 
@@ -229,7 +229,8 @@ def test_the_stack_gives_what_the_charts_take(whole: Stack) -> None:
     }
 
 
-# What the provider calls a service where its resources' names begin otherwise. Source: its documentation, "Custom Service Endpoints".
+# The provider's service names where they differ from the prefix of the resources' names. Source: its documentation, "Custom Service
+# Endpoints".
 SERVICE_OF = {"cloudwatch_log": "logs", "cloudwatch_metric": "cloudwatch", "prometheus": "amp", "security": "ec2", "vpc": "ec2"}
 
 
@@ -241,13 +242,13 @@ def test_every_service_of_the_stack_is_asked_at_an_emulator(whole: Stack) -> Non
 
 
 def test_no_construct_has_moved(whole: Stack) -> None:
-    """Terraform knows a resource by its address: one that changes is destroyed and made anew, with what it holds."""
-    found = {
+    """Terraform identifies a resource by its address: a resource whose address changes is replaced, and its contents are lost."""
+    paths = {
         f"{kind}.{name}": resource["//"]["metadata"]["path"]
         for kind, named in whole["resource"].items()
         for name, resource in named.items()
     }
-    assert found == json.loads(SNAPSHOT.read_text())
+    assert paths == json.loads(SNAPSHOT.read_text())
 
 
 @pytest.mark.parametrize("silent", ["90s", "25h", "0m"])

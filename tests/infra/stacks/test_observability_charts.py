@@ -18,13 +18,13 @@ def _charts(folder: Path, **observability: Any) -> Stack:
 
 def _manifests(stack: Stack, release: str) -> list[dict[str, Any]]:
     (values,) = stack["resource"]["helm_release"][release]["values"]
-    found: list[dict[str, Any]] = json.loads(values.replace("$${", "${"))["manifests"]
-    return found
+    parsed: list[dict[str, Any]] = json.loads(values.replace("$${", "${"))["manifests"]
+    return parsed
 
 
 def _file(stack: Stack, release: str, name: str) -> Any:
-    (found,) = (manifest["data"][name] for manifest in _manifests(stack, release) if manifest["kind"] == "ConfigMap")
-    return json.loads(found)
+    (text,) = (manifest["data"][name] for manifest in _manifests(stack, release) if manifest["kind"] == "ConfigMap")
+    return json.loads(text)
 
 
 @pytest.fixture(scope="module")
@@ -84,7 +84,7 @@ def test_without_prometheus_there_is_none(tmp_path: Path) -> None:
 
 
 def test_a_driver_is_asked_where_it_is_deployed() -> None:
-    # Of a deployed job nothing but the name makes its driver's address.
+    # A driver's address depends only on the name of its deployed job.
     deployed = object.__new__(DeployedJob)
     object.__setattr__(deployed, "name", "user-credit")
     assert _driver_address("user-credit") == deployed.driver_address

@@ -25,8 +25,8 @@ def stack(tmp_path_factory: pytest.TempPathFactory) -> Content:
 
 
 def repository(stack: Content) -> dict[str, Any]:
-    found: dict[str, Any] = stack["resource"]["aws_ecr_repository"]["repository"]
-    return found
+    resource: dict[str, Any] = stack["resource"]["aws_ecr_repository"]["repository"]
+    return resource
 
 
 def test_a_tag_is_written_once_and_each_image_is_scanned(stack: Content) -> None:
@@ -46,7 +46,7 @@ def test_what_has_no_tag_goes_and_the_newest_stay(stack: Content) -> None:
     untagged, newest = rules
     assert (untagged["selection"]["countType"], untagged["selection"]["countNumber"]) == ("sinceImagePushed", 7)
     assert (newest["selection"]["countType"], newest["selection"]["countNumber"]) == ("imageCountMoreThan", 30)
-    # ECR wants the rule for any image to have the highest number.
+    # ECR requires the rule for any image to have the highest number.
     assert untagged["rulePriority"] < newest["rulePriority"]
     assert all(rule["action"] == {"type": "expire"} for rule in rules)
 
