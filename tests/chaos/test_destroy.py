@@ -50,7 +50,7 @@ def test_what_holds_data_stays_with_its_key_a_later_deploy_goes_on_with_it_and_n
     destroy_actions = first.destroy_actions()
     shown = destroy_table.render(destroy_actions, orphans.remaining(access, destroy_actions), Screen(width=500))
     assert f"--delete-bucket {small.bucket}" in shown
-    assert re.search(rf"{small.environment.name}-state +it keeps what Terraform knows", shown)
+    assert re.search(rf"{small.environment.name}-state +contains Terraform's state", shown)
     (done,) = first.destroy(destroy_actions)
     assert done.applied is not None
     assert done.applied.count("delete") == 2
@@ -73,7 +73,7 @@ def test_what_holds_data_stays_with_its_key_a_later_deploy_goes_on_with_it_and_n
     named = _destroy(small, small.bucket)
     destroy_actions = named.destroy_actions()
     key = next(orphan for orphan in orphans.remaining(access, destroy_actions) if orphan.kind == "KMS key")
-    assert "deleted 7 days later" in key.why
+    assert "deleted after 7 days" in key.why
     named.destroy(destroy_actions)
     left = {bucket["Name"] for bucket in s3.list_buckets()["Buckets"] if bucket["Name"].startswith(small.environment.name)}
     assert left == {f"{small.environment.name}-state"}
