@@ -1,8 +1,7 @@
 """Placement of many pods on the full catalog: ``python -m benchmarks.placement [--pods N ...]``.
 
 Three fleets, from the one that needs the fewest nodes to the one that needs the most: machines of any size; machines of 8 cores; and 8
-cores
-with 20 groups of pods of different sizes. Each is placed three times after a warm-up round, with the same decision each time.
+cores with 20 groups of pods of different sizes. Each is placed three times after a warm-up round, with the same decision each time.
 """
 
 from __future__ import annotations

@@ -1,8 +1,7 @@
 """The models that make up a plan; computed by `penstock.sizing.plan`.
 
 ``Plan.model_dump(mode="json", by_alias=True)`` is the output of ``penstock size -o json``. Values that do not apply to a job are null,
-so
-that consumers of the JSON need not test whether a field exists.
+so that consumers of the JSON need not test whether a field exists.
 """
 
 from __future__ import annotations

@@ -1,9 +1,8 @@
 """The size of Spark's pods, and the heap for a pod of a given size.
 
 Spark sums a pod's memory from its settings: heap + overhead + off-heap + Python's memory. `executor_memory` and `driver_memory`
-implement
-these rules. `fit_executor` and `fit_driver` are the inverse: from the pod to the largest heap, with an absolute overhead, so that client
-mode, cluster mode and a SparkApplication all create the same pod.
+implement these rules. `fit_executor` and `fit_driver` are the inverse: from the pod to the largest heap, with an absolute overhead, so
+that client mode, cluster mode and a SparkApplication all create the same pod.
 
 Source: Spark 4.1.1, BasicExecutorFeatureStep, BasicDriverFeatureStep and ResourceProfile.calculateOverHeadMemory; 4.3.0's own classes
 return the same numbers (run by tests/sizing/test_spark_agrees.py).
@@ -84,14 +83,12 @@ def fit_executor(settings: SparkSettings, pod_mib: int) -> PodMemory:
 
     Args:
         settings: an overhead or a factor in it is respected; otherwise the overhead is 0.4 of the heap, at least the minimum overhead,
-            and in
-            client mode at least ``spark.executor.pyspark.memory``, which Spark itself adds in cluster mode only.
+            and in client mode at least ``spark.executor.pyspark.memory``, which Spark itself adds in cluster mode only.
         pod_mib: memory of the pod.
 
     Returns:
         A pod of exactly `pod_mib`, except in two cases that the caller must reject: a heap below `MIN_HEAP_MIB`, and a user's factor
-        that
-        rounds past `pod_mib`.
+        that rounds past `pod_mib`.
     """
     return _fit(lambda heap_mib: planned_executor(settings, heap_mib), settings.executor, settings, pod_mib)
 

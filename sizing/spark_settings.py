@@ -1,10 +1,8 @@
 """The Spark settings that affect pods and tasks, parsed as Spark does.
 
 Source: Spark 4.1.1's ``internal/config/package.scala``, ``deploy/k8s/Config.scala`` and ``JavaUtils.byteStringAs``, and for the
-differences
-the code of 4.3.0's own jars, run on the same settings (2026-11-21): 4.3.0 accepts a fraction for ``spark.task.cpus`` and the suffixes
-kib,
-mib, gib, tib and pib; otherwise the rules are the same.
+differences the code of 4.3.0's own jars, run on the same settings (2026-11-21): 4.3.0 accepts a fraction for ``spark.task.cpus`` and the
+suffixes kib, mib, gib, tib and pib; otherwise the rules are the same.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """Node allocatable: the machine's capacity less the hypervisor's overhead, the kubelet's reservation and the eviction threshold.
 
 Source: karpenter-provider-aws v1.14.1 (``pkg/providers/instancetype/types.go``); equal to Karpenter's own numbers for all the 1,386
-types
-of the shipped catalog. A real node can differ by a few MiB: `NodeSettings.measured_capacity_mib` accepts values measured in a cluster.
+types of the shipped catalog. A real node can differ by a few MiB: `NodeSettings.measured_capacity_mib` accepts values measured in a
+cluster.
 """
 
 from __future__ import annotations

@@ -83,8 +83,7 @@ def shipped(region: str = SHIPPED_REGION) -> Catalog:
             fix=f"penstock catalog refresh --region {region}",
         )
     # The file is shipped with Penstock, and a test compares this result with a validated load: validating it on each start would take most
-    # of
-    # the time of `penstock size`.
+    # of the time of `penstock size`.
     types = tuple(InstanceType.model_construct(**row) for row in _rows((_DATA / f"instance-types.{region}.csv").read_text("utf-8")))
     return Catalog.model_construct(region=region, date=SHIPPED_DATE, source=SHIPPED_SOURCE, types=types, spot={})
 

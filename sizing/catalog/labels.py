@@ -1,9 +1,8 @@
 """The labels that Karpenter sets for an instance type, and the resources that only some types have.
 
 Source: karpenter-provider-aws v1.14.1 (``pkg/providers/instancetype/types.go``, ``pkg/apis/v1/labels.go``). Values that the data sheet
-of
-`InstanceType` lacks (CPU manufacturer, GPU names ...) are in ``data/instance-labels.csv``: EC2's DescribeInstanceTypes as shipped with
-moto 5.2.5, and the network bandwidths of karpenter-provider-aws v1.14.1; both are the same in every region.
+of `InstanceType` lacks (CPU manufacturer, GPU names ...) are in ``data/instance-labels.csv``: EC2's DescribeInstanceTypes as shipped
+with moto 5.2.5, and the network bandwidths of karpenter-provider-aws v1.14.1; both are the same in every region.
 """
 
 from __future__ import annotations

@@ -35,8 +35,7 @@ def node_price(nodes: NodeUsage, catalog: Catalog, spot_ratio: float | None) -> 
         nodes: nodes with their eligible instance types.
         catalog: catalog of their region.
         spot_ratio: assumed spot price as a share of the on-demand price, for types without a spot price in the catalog; None: the
-            on-demand
-            price is used instead, the upper bound of the spot price.
+            on-demand price is used instead, the upper bound of the spot price.
     """
     return _spot(nodes, catalog, spot_ratio) if nodes.capacity_type == "spot" else _on_demand(nodes, catalog)
 

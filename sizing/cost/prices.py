@@ -24,8 +24,7 @@ class Prices(BaseModel):
     """The prices of one region, before tax and without discounts; omitted fields are unknown.
 
     A GiB is 2^30 bytes, which AWS's price lists call a GB (source: Amazon S3's FAQ, "How much does S3 cost?"; assumed to apply to the
-    other
-    services too).
+    other services too).
 
     Args:
         region: AWS region.

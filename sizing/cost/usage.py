@@ -45,8 +45,7 @@ class NodeUsage(_Usage):
         count: number of nodes.
         zones: allowed zones; empty: any zone of the region.
         or_on_demand: for spot, whether their NodePool also allows on-demand: Karpenter then skips spot offerings above the cheapest
-            on-demand
-            price (unless a requirement has minValues).
+            on-demand price (unless a requirement has minValues).
         root_volume: root volume of each node.
     """
 
@@ -201,8 +200,7 @@ def crossing_share(zones: int, *, rack_aware: bool = False) -> float:
     Args:
         zones: 1 or more, the same for the clients and the brokers.
         rack_aware: whether consumers fetch from the replica in their zone (``client.rack``, with brokers that select replicas by rack,
-            and a
-            replica in each zone). Applies to reads only: writes go to the partition's leader.
+            and a replica in each zone). Applies to reads only: writes go to the partition's leader.
 
     Returns:
         0 to 1.

@@ -2,8 +2,7 @@
 
 JVM overhead and metaspace are subtracted from the total process memory, and the rest ("Flink memory") is divided. A user sets the total
 process memory, the Flink memory, or the components; `task_manager_memory` and `job_manager_memory` derive the others in Flink's order
-and
-reject the same settings as Flink.
+and reject the same settings as Flink.
 
 Source: Flink 1.20.3 and 2.1.0, ``ProcessMemoryUtils``, ``TaskExecutorFlinkMemoryUtils`` and ``JobManagerFlinkMemoryUtils``; the tests
 contain results of both releases' jars.
@@ -153,8 +152,7 @@ def task_manager_memory(settings: Mapping[str, str]) -> TaskManagerMemory:
 
     Args:
         settings: Flink's keys and values, with the pod's memory as ``taskmanager.memory.process.size``; keys other than `MEMORY_KEYS`
-            are
-            ignored.
+            are ignored.
 
     Raises:
         BadFlinkSetting: SIZ-055.

@@ -1,8 +1,7 @@
 """Flink's value formats: memory sizes, fractions, durations, integers.
 
 Source: Flink 1.20.3 and 2.1.0, ``MemorySize.parseBytes``, ``ConfigurationUtils`` and ``TimeUtils.parseDuration``; the tests contain
-results
-of their jars. The operator's fallback for memory: flink-kubernetes-operator, ``parseResourceMemoryString``.
+results of their jars. The operator's fallback for memory: flink-kubernetes-operator, ``parseResourceMemoryString``.
 """
 
 from __future__ import annotations

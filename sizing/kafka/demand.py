@@ -99,8 +99,7 @@ def storage(demand: KafkaDemand, kind: Literal["standard", "express"]) -> KafkaS
     """The storage required by a demand.
 
     Source: AWS's MSK sizing script for standard brokers (rate * retention * replication * 2). That Express bills the data once is from
-    MSK's
-    price page (secondary).
+    MSK's price page (secondary).
     """
     rate_mibps = demand.peak_in_mibps if demand.average_in_mibps is None else demand.average_in_mibps
     gib_per_h = rate_mibps * 3600 / 1024

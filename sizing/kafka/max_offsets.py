@@ -15,8 +15,7 @@ def prorated(limit: int, backlogs: Sequence[int]) -> tuple[int, ...]:
 
     Returns:
         For each partition its share by backlog, rounded down, but at least one record where the backlog is above 0. The sum can be
-        slightly
-        above or below the limit.
+        slightly above or below the limit.
 
     Source: Spark 4.1.1, KafkaMicroBatchStream.rateLimit; it uses doubles, as here.
     """

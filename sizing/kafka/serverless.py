@@ -1,8 +1,7 @@
 """MSK Serverless: no broker choice, but limits, and a price by usage.
 
 The limits are AWS's documented quotas (secondary: the Amazon MSK Developer Guide, "MSK Serverless quota", as quoted elsewhere, 2026-11),
-and
-are therefore inputs.
+and are therefore inputs.
 """
 
 from __future__ import annotations

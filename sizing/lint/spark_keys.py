@@ -1,8 +1,7 @@
 """The settings that the pinned Spark version defines, and their valid values.
 
 ``data/spark-4.3.0-keys.txt`` is extracted from Spark's own jars (`penstock.scripts.dev.spark_keys`). This module adds what the jars
-lack:
-names that Spark's code composes at run time, and the families of libraries that are used with Spark.
+lack: names that Spark's code composes at run time, and the families of libraries that are used with Spark.
 """
 
 from __future__ import annotations

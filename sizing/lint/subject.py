@@ -214,8 +214,7 @@ class Subject(_Linted):
         manifests: the objects as written.
         budgets: PodDisruptionBudgets.
         spot_ratio: spot price over on-demand price. Rules check availability, not prices; the field allows sharing the market with a
-            plan
-            instead of computing it twice.
+            plan instead of computing it twice.
         all_pods: whether these are all pods that the pools serve.
     """
 

@@ -52,8 +52,7 @@ def needed_partitions(load: Load, parallelism: int) -> NeededPartitions:
     """The minimum number of partitions of a topic: one per task, and enough for the ingress and egress of one partition.
 
     The rule rate / rate of one partition, for producers and consumers, is secondary, as are the rates of one partition. Each topic is
-    counted
-    with the whole load, because a spec does not define how the load is distributed.
+    counted with the whole load, because a spec does not define how the load is distributed.
     """
     peak_mibps = load.mibps(load.peak_events_per_s)
     by: dict[Literal["parallelism", "producers", "consumers"], int] = {

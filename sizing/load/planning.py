@@ -113,8 +113,7 @@ def _backend(load: Load, job: JobShape, executors: int, heap_mib: int) -> Backen
     """RocksDB, unless all operators are stream-stream joins with a small state.
 
     Keyed functions, other joins and triggers run on Spark's transformWithState, which requires RocksDB. Operators other than
-    stream-stream
-    joins, and operators that were not found in the app, could be among them.
+    stream-stream joins, and operators that were not found in the app, could be among them.
     """
     on_the_heap = {*load.operators, *job.app_operators} == {"join"}
     return chosen_backend(load.state_bytes, executors, heap_mib) if on_the_heap else "rocksdb"

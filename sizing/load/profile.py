@@ -47,10 +47,8 @@ class Profile(_Measured):
         """Throughput of this many slots.
 
         Linear between two points; proportional below the first; above the last extrapolated from the last two points, but a slot never
-        adds more
-        than the average slot of the last point. A point below one with fewer slots is raised to that one: a disturbed measurement must
-        not make a
-        larger plan look worse.
+        adds more than the average slot of the last point. A point below one with fewer slots is raised to that one: a disturbed
+        measurement must not make a larger plan look worse.
         """
         best = 0.0
         before_slots, before = 0, 0.0

@@ -91,8 +91,7 @@ class DrainOutcome(_Found):
     Args:
         needed_s: time for the longest task and the migration of blocks.
         available_s: time from the SIGTERM to the end of the pod's grace period or of the notice; 0 if decommissioning is off, because
-            the
-            executor then exits immediately.
+            the executor then exits immediately.
         fits: whether `needed_s` is at most `available_s`.
         grace_s: the grace period that would suffice; None: no period within the notice does.
     """

@@ -11,8 +11,7 @@ def target_rate(load: Load) -> int:
     """The required throughput of the slots, in events per second.
 
     Source: Flink Kubernetes operator 1.15, AutoScalerUtils.getTargetProcessingCapacity: the backlog over the catch-up time, the events
-    that
-    arrive during a restart over the same time, and the rate over the utilisation; rounded as Java's Math.round does.
+    that arrive during a restart over the same time, and the rate over the utilisation; rounded as Java's Math.round does.
     """
     return math.floor(_exact_target(load) + 0.5)
 

@@ -1,8 +1,7 @@
 """Go's ``sort.Slice``, which is not stable: its order of equal elements determines which claim Karpenter tries first.
 
 Source: Go 1.26 (package sort), a pattern-defeating quicksort with an insertion sort for up to 12 elements. The order of equal elements
-has
-been the same since Go 1.19.
+has been the same since Go 1.19.
 """
 
 from __future__ import annotations

@@ -2,8 +2,7 @@
 
 Source: karpenter v1.14.1 (``TruncateInstanceTypes``, ``InstanceTypes.OrderByPrice``) and karpenter-provider-aws v1.14.1
 (``pkg/providers/instance``: the filters, ``getCapacityType``, ``getOverrides``). If the last places go to types of equal price,
-Karpenter's
-choice is random, because it lists its types in random order; here they are listed by name before the same sort.
+Karpenter's choice is random, because it lists its types in random order; here they are listed by name before the same sort.
 """
 
 from __future__ import annotations

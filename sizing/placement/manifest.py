@@ -1,8 +1,7 @@
 """Common parts of all manifests: strict camelCase fields, labels, and metadata.
 
 Fields that Karpenter's scheduler ignores (an image, a command, a disruption budget) are parsed and ignored; every other field is
-rejected,
-so that nothing that would change the result is dropped silently.
+rejected, so that nothing that would change the result is dropped silently.
 """
 
 from __future__ import annotations

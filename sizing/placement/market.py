@@ -4,8 +4,7 @@ Sets of types are integers with one bit per type in the order of their names, so
 `and`.
 
 Source for offerings: karpenter-provider-aws v1.14.1 (``pkg/providers/instancetype``): an offering requires a price, and a zone that
-offers
-the type and has a subnet of the NodeClass; A1 machines cannot run AL2023.
+offers the type and has a subnet of the NodeClass; A1 machines cannot run AL2023.
 """
 
 from __future__ import annotations

@@ -2,8 +2,7 @@
 
 Source: karpenter v1.14.1 (``pkg/controllers/state/statenode.go``, ``existingnode.go``) and karpenter-provider-aws v1.14.1
 (``instanceToNodeClaim``): a node has the labels of its NodePool and the single-valued labels of its type; the requests of all its
-DaemonSets
-are subtracted from its allocatable.
+DaemonSets are subtracted from its allocatable.
 """
 
 from __future__ import annotations

@@ -1,8 +1,7 @@
 """The requirements of a group of pods, first with all preferences, then successively relaxed.
 
 Source: karpenter v1.14.1 (``pkg/controllers/provisioning/scheduling/preferences.go``, ``pkg/scheduling/requirements.go``) and
-Kubernetes'
-rule for the requests of a pod (``component-helpers/resource``).
+Kubernetes' rule for the requests of a pod (``component-helpers/resource``).
 """
 
 from __future__ import annotations

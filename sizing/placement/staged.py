@@ -3,18 +3,15 @@
 Rules of each batch (karpenter v1.14.1, ``provisioner.go``, ``batcher.go``, ``pkg/controllers/state``):
 
 - A batch starts with the first arriving pod and ends when none has arrived for ``batchIdle_s``, or after ``batchMax_s``. A pod that
-  arrives
-  at the exact end belongs to the next batch.
+  arrives at the exact end belongs to the next batch.
 - Every pod that is not running yet is placed again, including those with a launching node: a claim sent to EC2 is a node like any other,
-  of
-  the type that EC2 chose, with that type's allocatable. Ready nodes are tried before others, then by name.
+  of the type that EC2 chose, with that type's allocatable. Ready nodes are tried before others, then by name.
 - Unschedulable pods are retried after 10 s: a limit that counted the largest type of a claim then counts the launched type.
 
 Assumptions for what cannot be predicted:
 
 - EC2 chooses a launch's type: on-demand by the lowest price, which is known; spot by price and free capacity, which is known only to
-  AWS.
-  In both cases the cheapest type of the launch is assumed, in its cheapest zone; of several with one price the first by name.
+  AWS. In both cases the cheapest type of the launch is assumed, in its cheapest zone; of several with one price the first by name.
 - The names of nodes are random: here they follow the order of creation.
 - Kubernetes binds pending pods to a node that becomes ready in its own order: here they are bound as Karpenter planned.
 - A launch takes no time; a node is ready ``boot_s`` after its claim.

@@ -122,8 +122,7 @@ def limits_that_suffice(wanted: Wanted) -> Limits:
 
     Returns:
         Pool -> resource -> limit in billionths, only those to raise. If a search is short enough, each is the minimum in whole cores,
-        GiB and
-        nodes, given the others; empty if not even one placement is affordable.
+        GiB and nodes, given the others; empty if not even one placement is affordable.
     """
     if wanted.effort > MOST_EFFORT_TO_PLACE:
         return {}

@@ -33,8 +33,7 @@ def plan(targets: Targets, cluster: Cluster | None = None) -> Plan:
     Returns:
         The plan. If a target is infeasible, the plan is not `feasible`: it shows what Spark and Karpenter would create, with the binding
         constraints among its `violations`: SIZ-004 and SIZ-005 for memory, SIZ-010 to SIZ-017 for nodes and partitions, SIZ-040 to
-        SIZ-048 for
-        a load.
+        SIZ-048 for a load.
 
     Raises:
         PenstockError: SIZ-001, SIZ-002, SIZ-003, SIZ-006 or SIZ-042; several are raised as `Faults`.

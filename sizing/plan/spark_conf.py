@@ -16,8 +16,7 @@ def planned_conf(
     """Every setting of the plan, by name.
 
     Heap and overhead are absolute: the default of the factor depends on the mode. User settings that the plan does not determine are
-    passed
-    through unchanged.
+    passed through unchanged.
 
     Args:
         targets: targets of the job.

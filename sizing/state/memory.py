@@ -1,8 +1,7 @@
 """Memory of the state on an executor: on the heap, or outside of it.
 
 The memory backend keeps rows as objects on the heap, outside of Spark's unified memory. RocksDB keeps them on disk and uses native
-memory,
-which must fit into the pod's overhead.
+memory, which must fit into the pod's overhead.
 """
 
 from __future__ import annotations
