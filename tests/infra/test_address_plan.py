@@ -44,12 +44,12 @@ def test_one_zone_more_moves_no_subnet(vpc: IPv4Network, zones: int) -> None:
         ("", "an IPv4 CIDR block"),
     ],
 )
-def test_what_is_no_range_is_told(given: str, need: str) -> None:
+def test_an_invalid_range_is_reported(given: str, need: str) -> None:
     with pytest.raises(ValueError, match=need.replace(".", r"\.")):
         network(given)
 
 
-def test_all_that_is_wrong_with_subnets_is_told_at_once() -> None:
+def test_all_faults_of_subnets_are_reported_at_once() -> None:
     faults = subnet_faults(["10.0.0.0/24", "10.0.0.128/25", "10.1.0.0/24", "10.0.2.0/26", "x"], within="10.0.0.0/16", max_prefix=25)
     assert faults == [
         "non-overlapping CIDR blocks; 10.0.0.128/25 overlaps 10.0.0.0/24",

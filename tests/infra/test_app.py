@@ -24,13 +24,13 @@ def test_there_is_no_default_environment(tmp_path: Path) -> None:
     assert "export PENSTOCK_ENVIRONMENT=" in ran.stderr
 
 
-def test_an_unknown_environment_is_told(tmp_path: Path) -> None:
+def test_an_unknown_environment_is_reported(tmp_path: Path) -> None:
     ran = _app(tmp_path, PENSTOCK_ENVIRONMENT="prod")
     assert ran.returncode == 2
     assert ran.stderr.startswith("error[INF-001]")
 
 
-def test_a_wrong_environment_file_is_told_with_its_line(tmp_path: Path) -> None:
+def test_an_invalid_environment_file_is_reported_with_its_line(tmp_path: Path) -> None:
     file = tmp_path / "wrong.yaml"
     file.write_text("apiVersion: penstock/v2\n")
     ran = _app(tmp_path, PENSTOCK_ENVIRONMENT=str(file))
@@ -39,7 +39,7 @@ def test_a_wrong_environment_file_is_told_with_its_line(tmp_path: Path) -> None:
     assert "Traceback" not in ran.stderr
 
 
-def test_a_missing_node_is_told(tmp_path: Path) -> None:
+def test_a_missing_node_is_reported(tmp_path: Path) -> None:
     ran = _app(tmp_path, PENSTOCK_ENVIRONMENT="local")
     assert ran.returncode == 4
     assert ran.stderr.startswith("error[INF-003]")

@@ -148,7 +148,7 @@ def test_a_region_whose_catalog_is_not_shipped_says_how_to_get_it(tmp_path: Path
     assert prices.eks_standard_usd_per_h is None
 
 
-def test_the_environment_s_own_prices_are_found_beside_its_file(tmp_path: Path) -> None:
+def test_the_environment_s_own_prices_are_read_relative_to_its_file(tmp_path: Path) -> None:
     own = price_lists.shipped().model_copy(update={"eks_standard_usd_per_h": 0.5})
     (tmp_path / "prices.json").write_text(own.model_dump_json(), "utf-8")
     prices = cluster_of(tmp_path, lambda spec: spec.update(prices="prices.json")).prices
@@ -171,7 +171,7 @@ def test_a_catalog_of_another_region_is_refused(tmp_path: Path) -> None:
     )
 
 
-def test_the_environment_s_own_snapshot_is_found_beside_its_file(tmp_path: Path) -> None:
+def test_the_environment_s_own_snapshot_is_read_relative_to_its_file(tmp_path: Path) -> None:
     snapshot = Catalog.model_construct(**{**dict(shipped()), "date": "2026-11-20"})
     (tmp_path / "prices.json").write_text(snapshot.model_dump_json(), "utf-8")
     assert cluster_of(tmp_path, lambda spec: spec.update(catalog="prices.json")).catalog.date == "2026-11-20"

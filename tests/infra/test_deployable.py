@@ -32,7 +32,7 @@ def _of_eks(**fields: Any) -> Change:
     return lambda spec: spec["eks"].update(fields)
 
 
-def test_an_environment_on_a_supported_version_with_an_administrator_is_taken(tmp_path: Path) -> None:
+def test_an_environment_on_a_supported_version_with_an_administrator_is_accepted(tmp_path: Path) -> None:
     assert _faults(tmp_path, _of_eks()) == []
 
 
@@ -55,7 +55,7 @@ def test_a_version_is_held_against_the_date(tmp_path: Path, version: str, extend
     assert [fault.code for fault in faults] == ([code] if code else [])
 
 
-def test_a_version_out_of_support_is_told_with_its_line_and_what_to_take(tmp_path: Path) -> None:
+def test_a_version_out_of_support_is_reported_with_its_line_and_what_to_take(tmp_path: Path) -> None:
     (fault,) = _faults(tmp_path, _of_eks(version="1.33"))
     assert (fault.path, fault.given, fault.exit_code) == ("spec.eks.version", "1.33", 2)
     assert "ended on 2026-07-29" in fault.need
@@ -69,7 +69,7 @@ def test_a_date_after_all_that_is_known_has_no_version_to_name(tmp_path: Path) -
     assert (fault.code, fault.fix) == ("INF-020", "use a version that EKS supports")
 
 
-def test_a_cluster_that_nobody_may_administrate_is_refused(tmp_path: Path) -> None:
+def test_a_cluster_without_an_administrator_is_rejected(tmp_path: Path) -> None:
     (fault,) = _faults(tmp_path, _of_eks(admins=[]))
     assert (fault.code, fault.path) == ("INF-022", "spec.eks.admins")
     assert fault.fix == "admins: [arn:aws:iam::111122223333:role/NAME]"
@@ -90,7 +90,7 @@ def test_a_zone_in_which_nothing_is_sold_is_refused(tmp_path: Path) -> None:
     assert fault.at is not None
 
 
-def test_all_that_stands_against_a_deploy_is_told_at_once(tmp_path: Path) -> None:
+def test_everything_that_prevents_a_deploy_is_reported_at_once(tmp_path: Path) -> None:
     def change(spec: dict[str, Any]) -> None:
         spec["eks"].update(version="1.33", admins=[])
         spec["network"]["zones"] = ["us-east-1a", "us-east-1b", "us-east-1z"]

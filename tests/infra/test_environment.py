@@ -54,14 +54,14 @@ def test_an_environment_is_read_by_its_path(tmp_path: Path) -> None:
     assert environment.spec.tags == {"cost-centre": "42"}
 
 
-def test_an_unknown_name_is_told_with_those_that_there_are() -> None:
+def test_an_unknown_name_is_reported_with_the_known_ones() -> None:
     with pytest.raises(UnknownEnvironment) as raised:
         load("prod")
     assert raised.value.need == "one of dev, local, production, or the path of an environment file"
     assert raised.value.exit_code == 2
 
 
-def test_a_path_that_is_not_there_is_told() -> None:
+def test_a_missing_path_is_reported() -> None:
     with pytest.raises(PenstockError) as raised:
         load("environments/missing.yaml")
     assert raised.value.code == "SPEC-001"
@@ -98,7 +98,7 @@ def test_an_environment_with_an_endpoint_is_read_back_as_it_was_written(tmp_path
         ("kind: Environment", "kind: StreamingJob", 2, "Environment"),
     ],
 )
-def test_a_wrong_value_is_told_with_its_line_and_what_is_needed(tmp_path: Path, old: str, new: str, line: int, need: str) -> None:
+def test_an_invalid_value_is_reported_with_its_line_and_what_is_needed(tmp_path: Path, old: str, new: str, line: int, need: str) -> None:
     (fault,) = _faults(tmp_path, WHOLE.replace(old, new))
     assert fault.at is not None
     assert (fault.code, fault.at.line) == ("SPEC-006", line)
@@ -106,7 +106,7 @@ def test_a_wrong_value_is_told_with_its_line_and_what_is_needed(tmp_path: Path, 
     assert fault.fix
 
 
-def test_unknown_and_missing_fields_are_told_together(tmp_path: Path) -> None:
+def test_unknown_and_missing_fields_are_reported_together(tmp_path: Path) -> None:
     text = WHOLE.replace("  protect: true\n", "").replace("output:", "outputs:")
     faults = _faults(tmp_path, text)
     assert sorted((fault.code, fault.path) for fault in faults) == [
@@ -129,7 +129,7 @@ def test_an_endpoint_is_a_url_without_credentials_and_path(tmp_path: Path, url: 
 @pytest.mark.parametrize(
     "region", ["us-east-1", "ap-southeast-7", "us-gov-west-1", "cn-north-1", "me-central-1", "mx-central-1", "il-central-1"]
 )
-def test_regions_of_every_partition_are_taken(region: str) -> None:
+def test_regions_of_every_partition_are_accepted(region: str) -> None:
     data: dict[str, Any] = yaml.safe_load(WHOLE)
     data["spec"]["region"] = region
     assert Environment.model_validate(data).spec.region == region
@@ -165,7 +165,7 @@ def test_production_has_a_cluster_and_is_read_back_as_it_was_written(tmp_path: P
         ("kind: standard", "kind: large", "spec.kafka.kind", "serverless"),
     ],
 )
-def test_a_wrong_value_of_the_cluster_is_told_with_its_path(tmp_path: Path, old: str, new: str, path: str, need: str) -> None:
+def test_an_invalid_value_of_the_cluster_is_reported_with_its_path(tmp_path: Path, old: str, new: str, path: str, need: str) -> None:
     assert old in PRODUCTION
     faults = _faults(tmp_path, PRODUCTION.replace(old, new, 1))
     assert [fault.path for fault in faults] == [path]

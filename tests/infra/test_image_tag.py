@@ -18,7 +18,7 @@ def test_a_pipeline_names_the_image_that_it_has_built(monkeypatch: pytest.Monkey
 
 
 @pytest.mark.parametrize("tag", ["-1", "a b", "x" * 129, "repo:1", "ä"])
-def test_a_tag_that_no_registry_takes_is_told(monkeypatch: pytest.MonkeyPatch, tag: str) -> None:
+def test_an_invalid_tag_is_reported(monkeypatch: pytest.MonkeyPatch, tag: str) -> None:
     monkeypatch.setenv(VARIABLE, tag)
     with pytest.raises(BadImageTag) as raised:
         image_tag(load("production"))

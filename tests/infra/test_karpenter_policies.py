@@ -250,7 +250,7 @@ def test_it_fits_into_a_roles_inline_policies_with_the_longest_name() -> None:
     assert len(json.dumps(json.loads(text), separators=(",", ":"))) <= 10_240
 
 
-def test_the_queue_takes_messages_of_these_rules_over_tls_and_of_nobody_else() -> None:
+def test_the_queue_accepts_only_messages_of_these_rules_over_tls() -> None:
     statements = queue_statements(HOME, QUEUE, ["penstock-x-rebalance", "penstock-x-state-change"])
     over_tls = {"aws:SecureTransport": True}
     assert allowed(statements, "sqs:SendMessage", QUEUE, {"aws:SourceArn": RULE, **over_tls})

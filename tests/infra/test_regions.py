@@ -13,7 +13,7 @@ def test_every_region_of_every_partition_is_known_and_nothing_else() -> None:
     assert not any(region.endswith("-global") for region in known_regions())
 
 
-def test_a_region_that_does_not_exist_is_told_with_the_nearest_that_do() -> None:
+def test_a_region_that_does_not_exist_is_reported_with_the_closest_that_do() -> None:
     with pytest.raises(ValueError, match="did you mean eu-central-2 or eu-central-1"):
         known_region("eu-central-7")
 

@@ -164,7 +164,7 @@ def test_an_infeasible_job_stops_the_synth_with_sizings_own_error(tmp_path: Path
     assert not (tmp_path / "out").exists()
 
 
-def test_two_jobs_of_one_name_are_told(tmp_path: Path) -> None:
+def test_two_jobs_of_one_name_are_reported(tmp_path: Path) -> None:
     for name in ("one.yaml", "two.yaml"):
         (tmp_path / name).write_text((ROOT / "jobs/specs/user_credit.yaml").read_text(encoding="utf-8"), encoding="utf-8")
     ran = _ran(str(written(tmp_path, lambda made: made.update(jobs=["one.yaml", "two.yaml"]))), tmp_path / "out")
@@ -173,7 +173,7 @@ def test_two_jobs_of_one_name_are_told(tmp_path: Path) -> None:
     assert "two.yaml:" in ran.stderr
 
 
-def test_a_job_spec_that_is_not_there_is_told(tmp_path: Path) -> None:
+def test_a_missing_job_spec_is_reported(tmp_path: Path) -> None:
     ran = _ran(str(written(tmp_path, lambda made: made.update(jobs=["none.yaml"]))), tmp_path / "out")
     assert ran.returncode == 2
     assert "none.yaml" in ran.stderr

@@ -41,7 +41,7 @@ def test_every_object_is_one_by_the_schema_of_kubernetes(kind: str) -> None:
     kubernetes_validate.validate(_object(kind), "1.35", strict=True)
 
 
-def test_the_pod_asks_for_what_the_nodes_are_sized_with() -> None:
+def test_the_pods_requests_are_those_that_the_nodes_are_sized_with() -> None:
     spec = _object("DaemonSet")["spec"]["template"]["spec"]
     (container,) = spec["containers"]
     assert container["resources"] == {"requests": {"cpu": "100m", "memory": "128Mi"}, "limits": {"memory": "128Mi"}}

@@ -95,7 +95,7 @@ def test_driver_and_executors_ask_for_no_right_on_their_node(job: DeployedJob) -
         assert not [volume for volume in spec["volumes"] if "hostPath" in volume]
 
 
-def test_the_drivers_pod_asks_for_what_was_planned_to_the_mib(job: DeployedJob) -> None:
+def test_the_drivers_pod_requests_what_was_planned_to_the_mib(job: DeployedJob) -> None:
     planned = job.plan.pods.driver
     resources = container(job)["resources"]
     assert resources["requests"] == {"cpu": f"{planned.request_cpu_millicores}m", "memory": f"{planned.memory_mib}Mi"}
@@ -129,7 +129,7 @@ def test_the_drivers_node_is_not_taken_away_under_it() -> None:
     assert driver_template(deployed())["metadata"]["annotations"]["karpenter.sh/do-not-disrupt"] == "true"
 
 
-def test_a_driver_has_time_for_the_micro_batch_that_runs_when_it_is_told_to_stop() -> None:
+def test_a_driver_has_time_for_the_current_micro_batch_when_it_is_stopped() -> None:
     def grace_s(trigger_s: float | None) -> int:
         seconds: int = driver_template(deployed(trigger_s=trigger_s))["spec"]["terminationGracePeriodSeconds"]
         return seconds
@@ -174,7 +174,7 @@ def test_ports_are_the_same_in_settings_container_service_and_policy() -> None:
     assert conf["spark.port.maxRetries"] == "0"
 
 
-def test_executors_belong_to_the_pod_that_the_driver_is_told_of() -> None:
+def test_executors_belong_to_the_pod_that_the_driver_gets_by_name() -> None:
     (pod_name,) = [one for one in container(deployed())["env"] if one["name"] == POD_NAME_VARIABLE]
     assert pod_name["valueFrom"]["fieldRef"]["fieldPath"] == "metadata.name"
 
@@ -240,7 +240,7 @@ def test_a_driver_may_ask_of_kubernetes_for_pods_and_nothing_else() -> None:
     assert not of_kind(manifests, "ClusterRole") + of_kind(manifests, "ClusterRoleBinding")
 
 
-def test_with_that_little_spark_is_told_not_to_ask_for_more() -> None:
+def test_with_that_little_spark_gets_a_setting_not_to_ask_for_more() -> None:
     conf = client_mode_conf(deployed())
     assert conf["spark.kubernetes.executor.disableConfigMap"] == "true"
     assert conf["spark.kubernetes.driver.service.deleteOnTermination"] == "false"
@@ -290,7 +290,7 @@ def test_the_same_job_gives_the_same_bytes() -> None:
     assert json.dumps(job_manifests(deployed())) == json.dumps(job_manifests(deployed()))
 
 
-def test_a_driver_starts_anew_when_what_it_reads_has_changed() -> None:
+def test_a_driver_restarts_when_its_files_change() -> None:
     def annotations(**changes: Any) -> dict[str, str]:
         pod_annotations: dict[str, str] = driver_template(deployed(**changes))["metadata"]["annotations"]
         return pod_annotations

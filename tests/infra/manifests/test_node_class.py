@@ -90,7 +90,7 @@ def test_the_image_is_the_latest_of_its_family_or_the_release_that_is_named(tmp_
     assert changed(tmp_path, **fields)["spec"]["amiSelectorTerms"] == [{"alias": alias}]
 
 
-def test_the_kubelet_is_told_of_its_pods_only_where_the_environment_says_how_many(tmp_path: Path) -> None:
+def test_the_kubelet_gets_a_pod_limit_only_if_the_environment_sets_one(tmp_path: Path) -> None:
     assert "kubelet" not in changed(tmp_path)["spec"]
     assert changed(tmp_path, maxPods=58)["spec"]["kubelet"] == {"maxPods": 58}
 

@@ -63,7 +63,7 @@ def test_all_else_of_the_job_is_by_kubernetes_own_schemas() -> None:
             hold(manifest)
 
 
-def test_the_operator_makes_the_driver_and_its_service_and_nobody_else_does() -> None:
+def test_only_the_operator_creates_the_driver_and_its_service() -> None:
     def kinds(manifests: list[dict[str, Any]]) -> set[str]:
         return {manifest["kind"] for manifest in manifests}
 

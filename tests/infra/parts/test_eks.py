@@ -47,7 +47,7 @@ def _faults(folder: Path, **eks: Any) -> list[PenstockError]:
         ({"addOnVersions": {"flannel": "v1.0.0-eksbuild.1"}}, "addOnVersions.flannel", "vpc-cni"),
     ],
 )
-def test_a_wrong_cluster_is_told_with_its_line(tmp_path: Path, fields: dict[str, Any], path: str, need: str) -> None:
+def test_an_invalid_cluster_is_reported_with_its_line(tmp_path: Path, fields: dict[str, Any], path: str, need: str) -> None:
     (fault,) = _faults(tmp_path, **fields)
     assert (fault.code, fault.path) == ("SPEC-006", f"spec.eks.{path}")
     assert need in fault.need
@@ -55,7 +55,7 @@ def test_a_wrong_cluster_is_told_with_its_line(tmp_path: Path, fields: dict[str,
     assert fault.at.line is not None
 
 
-def test_all_the_faults_of_a_cluster_are_told_at_once(tmp_path: Path) -> None:
+def test_all_faults_of_a_cluster_are_reported_at_once(tmp_path: Path) -> None:
     faults = _faults(tmp_path, publicAccessCidrs=["0.0.0.0/0", "10.0.0.0/8"], admins=["me"], version="35")
     assert sorted(fault.path for fault in faults) == [
         "spec.eks.admins[0]",
@@ -65,7 +65,7 @@ def test_all_the_faults_of_a_cluster_are_told_at_once(tmp_path: Path) -> None:
     ]
 
 
-def test_ranges_that_somebody_has_are_taken(tmp_path: Path) -> None:
+def test_ranges_of_a_single_owner_are_accepted(tmp_path: Path) -> None:
     ranges = ["203.0.113.0/24", "198.51.100.7/32", "2001:db8::/32"]
     eks = read(tmp_path, lambda spec: spec["eks"].update(publicAccessCidrs=ranges)).spec.eks
     assert eks is not None

@@ -91,7 +91,7 @@ def _faults(folder: Path, **network: Any) -> list[PenstockError]:
         ({"existing": EXISTING, "flowLogRetentionDays": 30}, ".existing", "flowLogRetentionDays"),
     ],
 )
-def test_a_wrong_network_is_told_with_its_line(tmp_path: Path, fields: dict[str, Any], field: str, need: str) -> None:
+def test_an_invalid_network_is_reported_with_its_line(tmp_path: Path, fields: dict[str, Any], field: str, need: str) -> None:
     (fault,) = _faults(tmp_path, **fields)
     assert (fault.code, fault.path) == ("SPEC-006", f"spec.network{field}")
     assert need in fault.need
@@ -102,7 +102,7 @@ def test_a_wrong_network_is_told_with_its_line(tmp_path: Path, fields: dict[str,
     assert f"{name}:" in lines[fault.at.line - 1] or "[" in fault.path
 
 
-def test_all_the_faults_of_a_network_are_told_at_once(tmp_path: Path) -> None:
+def test_all_faults_of_a_network_are_reported_at_once(tmp_path: Path) -> None:
     faults = _faults(tmp_path, natGateways=7, cidr="10.0.0.0/30", interfaceEndpoints=["s3"], flowLogRetentionDays=2)
     assert sorted(fault.path for fault in faults) == [
         "spec.network.cidr",
@@ -112,7 +112,7 @@ def test_all_the_faults_of_a_network_are_told_at_once(tmp_path: Path) -> None:
     ]
 
 
-def test_several_faults_of_one_field_are_told_together(tmp_path: Path) -> None:
+def test_several_faults_of_one_field_are_reported_together(tmp_path: Path) -> None:
     (fault,) = _faults(tmp_path, privateSubnets=["10.1.0.0/25", "10.1.0.0/26"], publicSubnets=PUBLIC)
     for need in ("one subnet per zone", "10.1.0.0/25 has 128 addresses", "10.1.0.0/26 is outside", "overlaps"):
         assert need in fault.need

@@ -53,6 +53,6 @@ def test_the_documents_are_printed_for_an_environment(capsys: pytest.CaptureFixt
     }
 
 
-def test_an_unknown_environment_is_told(capsys: pytest.CaptureFixture[str]) -> None:
+def test_an_unknown_environment_is_reported(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["role", "no-such", "--concourse", "ci.example.com"]) == 2
     assert capsys.readouterr().err.startswith("error[INF-001]")

@@ -214,7 +214,7 @@ def test_two_deploys_of_an_environment_never_run_at_once_and_none_is_broken_off(
         assert not jobs[name].interruptible
 
 
-def test_somebody_says_yes_before_production(pipeline: Pipeline, workflow: dict[str, Any]) -> None:
+def test_production_requires_approval(pipeline: Pipeline, workflow: dict[str, Any]) -> None:
     jobs = {job.name: job for job in pipeline.jobs}
     for target in TARGETS:
         name = f"deploy-{target.environment}"

@@ -124,5 +124,5 @@ def test_long_names_are_cut_and_stay_two(tmp_path: Path) -> None:
     assert all(len(role) == 64 for role in roles)
 
 
-def test_the_others_are_told_the_roles(stack: Content) -> None:
+def test_the_roles_are_outputs_for_the_other_stacks(stack: Content) -> None:
     assert stack["output"]["role_arns"]["value"] == {job: f"${{aws_iam_role.job-{job}.arn}}" for job in JOBS}

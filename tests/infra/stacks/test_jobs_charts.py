@@ -101,7 +101,7 @@ def test_every_manifest_is_one_by_kubernetes_own_schemas(stack: Content, job: st
         hold(manifest)
 
 
-def test_a_job_is_told_what_the_other_stacks_have_made(stack: Content) -> None:
+def test_a_job_gets_the_outputs_of_the_other_stacks(stack: Content) -> None:
     objects = manifests(stack)
     configuration = runtime(objects)
     assert configuration["brokers"] == KAFKA.bootstrap_brokers

@@ -72,7 +72,7 @@ def outputs(stack: Content) -> dict[str, Any]:
     return {name: output["value"] for name, output in stack.get("output", {}).items()}
 
 
-def test_those_whom_aws_knows_are_let_in_and_nobody_else(standard: Content, express: Content, serverless: Content) -> None:
+def test_only_clients_with_iam_authentication_are_admitted(standard: Content, express: Content, serverless: Content) -> None:
     for stack in (standard, express):
         assert cluster(stack)["client_authentication"] == {"unauthenticated": False, "sasl": {"iam": True, "scram": False}}
     assert cluster(serverless, "aws_msk_serverless_cluster")["client_authentication"] == {"sasl": {"iam": {"enabled": True}}}
@@ -107,7 +107,7 @@ def test_or_from_where_the_environment_says(synthesize: Synthesize) -> None:
     assert [cidr for cidr, *_ in doors] == ["10.9.0.0/24", "10.8.1.0/28"]
 
 
-def test_a_broker_makes_no_topic_by_itself_and_loses_no_acknowledged_record(standard: Content) -> None:
+def test_a_broker_creates_no_topic_on_its_own_and_loses_no_acknowledged_record(standard: Content) -> None:
     assert settings(standard) == {
         "auto.create.topics.enable": "false",
         "message.max.bytes": str(MAX_RECORD_BYTES),
@@ -134,7 +134,7 @@ def test_a_cluster_takes_its_configurations_newest_revision(standard: Content) -
     }
 
 
-def test_storage_grows_by_itself_never_shrinks_and_is_no_difference_when_it_has_grown(standard: Content) -> None:
+def test_storage_grows_automatically_never_shrinks_and_grown_storage_is_not_a_difference(standard: Content) -> None:
     assert cluster(standard)["broker_node_group_info"]["storage_info"] == {"ebs_storage_info": {"volume_size": 100}}
     assert cluster(standard)["lifecycle"]["ignore_changes"] == ["broker_node_group_info[0].storage_info[0].ebs_storage_info[0].volume_size"]
     target = standard["resource"]["aws_appautoscaling_target"]["storage"]
@@ -184,7 +184,7 @@ def test_what_is_protected_is_not_destroyed(standard: Content, express: Content,
     assert cluster(express)["lifecycle"]["prevent_destroy"] is False
 
 
-def test_the_environments_own_choices_are_taken(synthesize: Synthesize) -> None:
+def test_the_environments_own_choices_are_applied(synthesize: Synthesize) -> None:
     brokers = cluster(
         synthesize(
             brokerType="kafka.m7g.xlarge",
@@ -230,13 +230,13 @@ def test_brokers_elsewhere_are_an_address_and_no_resource(synthesize: Synthesize
     assert _without_topics(stack) == {"bootstrap_brokers": "b-1:9094,b-2:9094", "security": "tls"}
 
 
-def test_brokers_elsewhere_without_an_address_are_told(synthesize: Synthesize) -> None:
+def test_brokers_elsewhere_without_an_address_are_reported(synthesize: Synthesize) -> None:
     with pytest.raises(BrokersUnknown) as raised:
         synthesize(kind="external")
     assert (raised.value.code, raised.value.exit_code, raised.value.path) == ("INF-043", 2, "spec.kafka.bootstrapServers")
 
 
-def test_an_environment_without_kafka_gets_no_cluster_that_nobody_asked_for(synthesize: Synthesize) -> None:
+def test_an_environment_without_kafka_gets_no_cluster(synthesize: Synthesize) -> None:
     with pytest.raises(BrokersUnknown) as raised:
         synthesize(kind=None)
     assert (raised.value.code, raised.value.path) == ("INF-043", "spec.kafka")

@@ -126,7 +126,7 @@ def test_other_services_have_an_address_in_each_zone_and_their_own_name(made: St
     assert vpc["enable_dns_support"] is vpc["enable_dns_hostnames"] is True
 
 
-def test_endpoints_are_called_by_the_vpc_over_tls_and_call_nobody(made: Stack) -> None:
+def test_endpoints_are_called_by_the_vpc_over_tls_and_have_no_outgoing_rule(made: Stack) -> None:
     (rule,) = made.kind("aws_vpc_security_group_ingress_rule").values()
     assert {key: rule[key] for key in ("security_group_id", "cidr_ipv4", "ip_protocol", "from_port", "to_port")} == {
         "security_group_id": "${aws_security_group.endpoints.id}",

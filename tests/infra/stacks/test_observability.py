@@ -74,7 +74,7 @@ def test_metrics_are_read_from_the_jobs_own_group_with_the_job_as_their_dimensio
         assert "default_value" not in transformation, "CloudWatch takes no default beside a dimension"
 
 
-def test_every_alarm_tells_when_it_begins_and_when_it_ends(whole: Stack) -> None:
+def test_every_alarm_notifies_when_it_begins_and_when_it_ends(whole: Stack) -> None:
     alarms = _all(whole, "aws_cloudwatch_metric_alarm")
     kinds = {f"{job}-{kind}" for job in JOBS for kind in ("lag", "failed", "restarts", "silent")}
     assert set(alarms) == kinds | {"interruptions", "interruptions-unread"}

@@ -56,7 +56,7 @@ def test_what_the_aws_side_has_made_is_what_the_charts_use(whole: Stack) -> None
     assert written["url"] == f"{remote}cross-stack-output-aws_prometheus_workspacemetricsprometheus_endpoint}}api/v1/remote_write"
 
 
-def test_the_pod_asks_for_what_the_environments_nodes_are_sized_with(whole: Stack) -> None:
+def test_the_pods_requests_are_those_that_the_environments_nodes_are_sized_with(whole: Stack) -> None:
     nodes = environment().spec.nodes
     assert nodes is not None
     (sized,) = (one for one in nodes.daemon_sets if one.name == "fluent-bit")

@@ -71,7 +71,7 @@ def test_where_it_is_protected_images_are_kept(stack: Content, tmp_path: Path) -
     assert unprotected["force_delete"] is True
 
 
-def test_the_others_are_told_where_the_repository_is(stack: Content) -> None:
+def test_the_repository_is_an_output_for_the_other_stacks(stack: Content) -> None:
     assert {name: output["value"] for name, output in stack["output"].items()} == {
         "repository_url": "${aws_ecr_repository.repository.repository_url}",
         "repository_arn": "${aws_ecr_repository.repository.arn}",
