@@ -83,9 +83,9 @@ class Document:
         """
         try:
             return model.model_validate(self.data, strict=True)
-        except ValidationError as found:
+        except ValidationError as error:
             places: dict[Path_, list[ErrorDetails]] = {}
-            for detail in found.errors(include_url=False):
+            for detail in error.errors(include_url=False):
                 places.setdefault(self._path_in_document(tuple(detail["loc"])), []).append(detail)
         faults = [fault for path, details in places.items() for fault in self._faults(path, details, model)]
         raise_all(sorted(faults, key=lambda fault: (fault.at.line or 0, fault.at.column or 0) if fault.at else (0, 0)))

@@ -136,10 +136,10 @@ class _State:
     def end(self, batch: RecordedBatch) -> None:
         """The watermark with which the next micro-batch begins."""
         awake = {topic: self._awake(topic, batch) for topic in self.clocks}
-        nobody = not any(places or self.clocks[topic].by_clock for topic, places in awake.items())
+        all_idle = not any(places or self.clocks[topic].by_clock for topic, places in awake.items())
         held: list[int | None] = []
         for topic, clock in self.clocks.items():
-            if clock.by_clock or (nobody and self.when_idle == "clock"):
+            if clock.by_clock or (all_idle and self.when_idle == "clock"):
                 held.append(self._raised(topic, batch.time_ms - clock.bound_ms))
             elif awake[topic]:
                 times = [self.greatest.get(place) for place in awake[topic]]

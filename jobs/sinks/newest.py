@@ -31,7 +31,7 @@ def newest(rows: DataFrame, *, updates: bool, version: str | None = None) -> Col
     if updates and DELETED in rows.columns:
         gone = F.coalesce(F.col(DELETED).cast("string") == "true", F.lit(False))
         # Without event time, all rows of a micro-batch have the same time.
-        by.append((moment.isNull() | ~gone).alias("there"))
+        by.append((moment.isNull() | ~gone).alias("exists"))
     return F.struct(*by, F.monotonically_increasing_id().alias("place"))
 
 
