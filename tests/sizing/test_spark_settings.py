@@ -31,7 +31,7 @@ def test_a_memory_string_is_floored_to_mib(text: str, mib: int) -> None:
 
 
 @pytest.mark.parametrize("bad", ["1.5g", "-4g", "2 g", "", "g", "2x", "2bb", "2ib", "9" * 5000, "2000t", "+1g"])
-def test_what_spark_refuses_as_memory_is_refused(bad: str) -> None:
+def test_what_spark_refuses_as_memory_is_rejected(bad: str) -> None:
     with pytest.raises(NotAQuantity):
         spark_mib(bad)
 
@@ -46,7 +46,7 @@ def test_off_heap_counts_only_where_it_is_enabled() -> None:
     assert read_settings({**size, "spark.memory.offHeap.enabled": "TRUE"})[0].off_heap_mib == 2048
 
 
-def test_off_heap_without_a_size_is_refused_as_spark_refuses_it() -> None:
+def test_off_heap_without_a_size_is_rejected_as_spark_refuses_it() -> None:
     _, faults = read_settings({"spark.memory.offHeap.enabled": "true"})
     assert list(faults) == ["spark.memory.offHeap.enabled"]
     _, faults = read_settings({"spark.memory.offHeap.enabled": "true", "spark.memory.offHeap.size": "1k"})

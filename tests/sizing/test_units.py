@@ -27,7 +27,7 @@ ANYTHING = st.one_of(
 @pytest.mark.parametrize(
     "bad", ["1Gib", "-1Gi", "nan", "500 Mi", "1.5.0", "1.5g", "16", "", " 16g", "16g\n", "0x10m", "1e3m", "\u0661g", "0m", 16, None, True]
 )
-def test_what_is_no_memory_is_refused_with_what_is_allowed(bad: object) -> None:
+def test_what_is_no_memory_is_rejected_with_what_is_allowed(bad: object) -> None:
     with pytest.raises(NotAQuantity) as refused:
         memory_mib(bad)
     assert refused.value.need
@@ -53,7 +53,7 @@ def test_memory_is_binary_whatever_the_suffix(text: str, mib: int) -> None:
 
 
 @pytest.mark.parametrize("text", ["1k", "1.0001Gi", "1500k"])
-def test_memory_of_no_whole_mib_is_refused(text: str) -> None:
+def test_memory_of_no_whole_mib_is_rejected(text: str) -> None:
     with pytest.raises(NotAQuantity):
         memory_mib(text)
 
@@ -66,7 +66,7 @@ def test_cores_are_numbers_or_millicores(value: object, millicores: int) -> None
 
 
 @pytest.mark.parametrize("bad", [0, -1, "-1", "nan", float("nan"), float("inf"), 0.0001, True, "4 cores", "1e3", 1001, None, [4]])
-def test_what_is_no_cpu_is_refused(bad: object) -> None:
+def test_what_is_no_cpu_is_rejected(bad: object) -> None:
     with pytest.raises(NotAQuantity):
         cpu_millicores(bad)
 
@@ -77,14 +77,14 @@ def test_a_duration_has_a_unit(text: str, ms: int) -> None:
 
 
 @pytest.mark.parametrize("bad", ["10", 10, "1.5s", "-1s", "1 s", "1m30s", "0s", "4000d", "", None, "1.5.0"])
-def test_what_is_no_duration_is_refused(bad: object) -> None:
+def test_what_is_no_duration_is_rejected(bad: object) -> None:
     with pytest.raises(NotAQuantity):
         duration_ms(bad)
 
 
 @pytest.mark.parametrize("reader", READERS)
 @pytest.mark.parametrize("text", ["9" * 5000 + "m", "9" * 5000, "1." + "9" * 5000 + "Gi", "9" * 5000 + "s"])
-def test_digits_without_end_are_refused_like_any_other_fault(reader: Callable[[object], int], text: str) -> None:
+def test_digits_without_end_are_rejected_like_any_other_fault(reader: Callable[[object], int], text: str) -> None:
     with pytest.raises(NotAQuantity):
         reader(text)
 
@@ -116,7 +116,7 @@ def test_a_duration_reads_back_what_was_written(ms: int) -> None:
 
 
 @given(gib=st.decimals(min_value="0.25", max_value=4096, places=2))
-def test_decimals_make_a_whole_mib_or_are_refused(gib: object) -> None:
+def test_decimals_make_a_whole_mib_or_are_rejected(gib: object) -> None:
     exact = float(str(gib)) * 1024
     if exact.is_integer():
         assert memory_mib(f"{gib}Gi") == exact
@@ -126,7 +126,7 @@ def test_decimals_make_a_whole_mib_or_are_refused(gib: object) -> None:
 
 
 @pytest.mark.parametrize("reader", READERS)
-def test_a_number_beyond_what_python_writes_is_refused_like_any_other_fault(reader: Callable[[object], int]) -> None:
+def test_a_number_beyond_what_python_writes_is_rejected_like_any_other_fault(reader: Callable[[object], int]) -> None:
     with pytest.raises(NotAQuantity):
         reader(16**5000)
     with pytest.raises(NotAQuantity):

@@ -74,7 +74,7 @@ def test_a_snapshot_comes_back_as_it_was_written() -> None:
 
 
 @pytest.mark.parametrize("text", ["", "[]", "{}", "nonsense", '{"region": "x", "date": "2026", "source": "", "types": [{}]}', "\x00"])
-def test_what_is_no_snapshot_is_refused_with_a_code(text: str) -> None:
+def test_what_is_no_snapshot_is_rejected_with_a_code(text: str) -> None:
     with pytest.raises(BadCatalog) as caught:
         read(text)
     assert caught.value.code == "SIZ-031"

@@ -132,7 +132,7 @@ def test_without_a_ratio_too_spot_counts_as_on_demand() -> None:
 
 @pytest.mark.parametrize("spot", [True, False])
 @pytest.mark.parametrize("name", ["m1.unpriced", "m9.missing"])
-def test_an_unknown_price_is_said_and_never_counts_as_nothing(name: str, spot: bool) -> None:
+def test_an_unknown_price_is_noted_and_never_counts_as_nothing(name: str, spot: bool) -> None:
     made = of(nodes(name, spot=spot))
     assert made.lines[0].usd_per_h is None and made.lines[0].basis == "unknown"
     assert not made.total.complete
@@ -188,7 +188,7 @@ def test_everything_at_once_has_each_line_once_and_its_date() -> None:
     assert made.total.complete
 
 
-def test_prices_and_catalog_of_two_regions_are_refused() -> None:
+def test_prices_and_catalog_of_two_regions_are_rejected() -> None:
     foreign = CATALOG.model_copy(update={"region": "eu-central-1"})
     with pytest.raises(RegionsDiffer) as raised:
         bill(Usage(), shipped(), foreign)

@@ -81,7 +81,7 @@ def test_state_on_the_heap_has_no_memory_of_its_own() -> None:
     assert "635 MiB" in row.note
 
 
-def test_idle_slots_are_said() -> None:
+def test_idle_slots_are_noted() -> None:
     assert rows(flink_job(parallelism=7))["job", "task slots in all"].note == "6 of them idle at a parallelism of 7"
 
 

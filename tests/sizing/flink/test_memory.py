@@ -84,7 +84,7 @@ def test_older_keys_count_where_todays_are_not_given() -> None:
     assert both.managed_bytes == 1024 * MIB
 
 
-def test_a_process_without_any_total_is_told_the_three_ways() -> None:
+def test_a_process_without_any_total_is_an_error_with_the_three_ways() -> None:
     with pytest.raises(FlinkMemoryMissing) as error:
         task_manager(managed_size="1g")
     assert error.value.path == "taskmanager.memory.process.size"
@@ -101,7 +101,7 @@ def test_parts_that_exceed_the_process_say_the_least_that_is_enough() -> None:
         task_manager(process_size="981m")
 
 
-def test_shares_that_leave_nothing_at_any_size_are_told_so() -> None:
+def test_fractions_that_leave_nothing_at_any_size_are_an_error() -> None:
     with pytest.raises(FlinkMemoryContradicts) as error:
         task_manager(flink_size="4g", managed_fraction="0.8", network_fraction="0.3")
     assert error.value.fix == "reduce the fractions of managed and network memory"
@@ -142,7 +142,7 @@ FRACTIONS = st.one_of(st.floats(-1, 2).map(str), st.sampled_from(["", "nan", "1"
     settings=st.dictionaries(st.sampled_from(sorted(MEMORY_KEYS)), st.one_of(SIZES, FRACTIONS, st.text(max_size=8)), max_size=6),
     process=st.sampled_from(["taskmanager", "jobmanager"]),
 )
-def test_whatever_is_set_the_parts_add_up_or_it_is_refused_with_a_code(settings: dict[str, str], process: str) -> None:
+def test_whatever_is_set_the_parts_add_up_or_it_is_rejected_with_a_code(settings: dict[str, str], process: str) -> None:
     try:
         parts = by_name(memory_of(process, settings))
     except PenstockError as error:

@@ -24,7 +24,7 @@ def test_memory_sizes_are_binary_and_bare_numbers_are_bytes(text: str, expected:
 
 
 @pytest.mark.parametrize("text", ["", "2Gi", "1.5g", "-1", "9223372036854775808", "8388608t", "1 t b", "m", "1" * 5000])
-def test_what_memory_size_refuses_is_refused(text: str) -> None:
+def test_what_memory_size_refuses_is_rejected(text: str) -> None:
     with pytest.raises(NotAQuantity):
         memory_bytes(text)
 

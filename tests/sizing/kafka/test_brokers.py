@@ -113,7 +113,7 @@ def test_the_hard_limit_of_partitions_is_used_only_if_asked() -> None:
         ({"retention_h": 20_000.0}, "storage", "at most 776."),
     ],
 )
-def test_a_load_above_every_cluster_is_refused_with_what_binds_and_the_nearest(
+def test_a_load_above_every_cluster_is_rejected_with_what_binds_and_the_nearest(
     change: dict[str, float], binding: str, nearest: str
 ) -> None:
     with pytest.raises(KafkaOutOfReach) as error:
@@ -128,7 +128,7 @@ def test_the_nearest_load_is_one_that_a_cluster_carries() -> None:
     assert cheapest(STANDARD.model_copy(update={"partitions": 80_000}), "standard").brokers == 60
 
 
-def test_a_cluster_that_is_too_small_is_told_what_it_needs() -> None:
+def test_a_cluster_that_is_too_small_is_a_violation_with_what_it_needs() -> None:
     assert cluster_violations(STANDARD, "kafka.m7g.large", 18) == []
     (found,) = cluster_violations(STANDARD, "kafka.m7g.large", 3)
     assert (found.code, found.given) == ("SIZ-041", "3")
@@ -137,7 +137,7 @@ def test_a_cluster_that_is_too_small_is_told_what_it_needs() -> None:
 
 
 @pytest.mark.parametrize("name", ["kafka.t3.small", "kafka.m9.huge", ""])
-def test_a_broker_type_without_known_limits_is_refused(name: str) -> None:
+def test_a_broker_type_without_known_limits_is_rejected(name: str) -> None:
     with pytest.raises(UnknownBrokerType) as error:
         option_of(STANDARD, name)
     assert error.value.code == "SIZ-042"

@@ -31,7 +31,7 @@ def test_whole_executors_that_stay_idle_are_an_error() -> None:
     assert severities("LINT-051", subject(jobs=(job(source(7), parallelism=7, slots=13),))) == ["warning"]
 
 
-def test_what_has_a_rule_of_its_own_is_not_told_twice() -> None:
+def test_a_violation_with_its_own_rule_is_not_reported_twice() -> None:
     linted = job(source(4))
     assert [found.code for found in linted.plan.violations] == ["SIZ-015"]
     assert of("LINT-056", linted) == []
@@ -58,7 +58,7 @@ def test_a_source_without_idleness_is_found() -> None:
     assert of("LINT-053", job(source(1, has_time=True), parallelism=1, slots=1)) == [], "one partition alone holds nobody back"
 
 
-def test_a_batch_without_a_bound_is_told() -> None:
+def test_an_unbounded_batch_is_reported() -> None:
     assert severities("LINT-054", subject(jobs=(job(source()),))) == ["info"]
     for quiet in (job(source(max_offsets_per_trigger=1000)), job(source(), bounded=True), job(source(), has_load=True)):
         assert of("LINT-054", quiet) == []

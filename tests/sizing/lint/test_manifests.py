@@ -21,7 +21,7 @@ def test_a_field_that_the_api_server_drops_is_found_with_where_it_went() -> None
     assert found("LINT-015", written()) == []
 
 
-def test_a_value_that_is_refused_is_found_with_what_is_allowed() -> None:
+def test_a_value_that_is_rejected_is_found_with_what_is_allowed() -> None:
     (finding,) = found("LINT-016", written(refused={"spec.weight": "at most 100"}))
     assert (finding.given, finding.need) == ("NodePool a: spec.weight", "at most 100")
     assert found("LINT-016", written()) == []

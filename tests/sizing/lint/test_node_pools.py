@@ -121,7 +121,7 @@ def test_a_value_in_a_pods_selector_is_looked_at_too() -> None:
     assert [finding.given for finding in found("LINT-006", linted)] == [f"the executor: {TYPE} m5.3xlarge"]
 
 
-def test_what_no_label_can_have_in_a_pods_selector_is_told_as_any_other_value() -> None:
+def test_an_invalid_label_value_in_a_pods_selector_is_reported_as_any_other_value() -> None:
     linted = subject(pods=(pods("executor", {TYPE: "-2.5", "team": "-2.5"}),))
     assert [finding.given for finding in found("LINT-006", linted)] == [f"the executor: {TYPE} -2.5"]
 
@@ -139,7 +139,7 @@ def test_a_spot_pool_with_few_types_is_found() -> None:
     assert of("LINT-008", pool("p", M, SPOT)) == []
 
 
-def test_a_spot_pool_that_can_not_replace_spot_by_spot_is_told() -> None:
+def test_a_spot_pool_that_cannot_replace_spot_by_spot_is_reported() -> None:
     some = needs(TYPE, "In", *(f"{family}.xlarge" for family in ("m5", "m6i", "m7i", "r5", "r6i", "r7i")))
     assert of("LINT-009", pool("p", some, SPOT)) == ["p: 6 instance types"]
     assert of("LINT-009", pool("p", some, SPOT, disruption={"consolidationPolicy": "WhenEmpty", "consolidateAfter": "5m"})) == []
@@ -195,7 +195,7 @@ def test_nodes_that_expire_within_a_day_are_found(expire_after: str | None, fire
     assert bool(of("LINT-014", linted)) is fires
 
 
-def test_a_capacity_type_that_does_not_exist_is_refused_before_any_rule() -> None:
+def test_a_capacity_type_that_does_not_exist_is_rejected_before_any_rule() -> None:
     with pytest.raises(ValueError, match="at least one of on-demand, reserved, spot"):
         pool("p", needs(CAPACITY, "In", "ondemand"))
     assert of("LINT-006", pool("p", needs(CAPACITY, "In", "spot", "ondemand"))) == [f"p: {CAPACITY} ondemand"]

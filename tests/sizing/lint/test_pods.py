@@ -72,7 +72,7 @@ def test_of_the_terms_of_an_affinity_one_has_to_match() -> None:
     assert finding.given == "the executor: team In [b]"
 
 
-def test_without_pools_nothing_is_said_of_where_pods_go() -> None:
+def test_without_pools_scheduling_is_not_checked() -> None:
     linted = subject(pods=(pods("driver", {"team": "a"}),))
     assert [found(rule, linted) for rule in ("LINT-001", "LINT-002", "LINT-003", "LINT-020", "LINT-021")] == [[]] * 5
 

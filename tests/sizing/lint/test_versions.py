@@ -16,12 +16,12 @@ def test_support_ends_on_the_day_that_eks_says(today: str, rule: str) -> None:
     assert [one for one in ("LINT-060", "LINT-061") if found(one, versions("1.34", today))] == ([rule] if rule else [])
 
 
-def test_the_days_left_and_a_version_that_lasts_are_told() -> None:
+def test_the_days_left_and_a_version_with_longer_support_are_reported() -> None:
     (finding,) = found("LINT-061", versions("1.34"))
     assert finding.need == "1.35, in standard support until 2027-03-27; standard support of 1.34 ends on 2026-12-02, in 11 days"
 
 
-def test_extended_support_is_told_with_its_price() -> None:
+def test_extended_support_is_reported_with_its_price() -> None:
     (finding,) = found("LINT-060", versions("1.33"))
     assert finding.severity == "error"
     assert "it ended on 2026-07-29, extended support costs 0.60 $ an hour instead of 0.10 $ until 2027-07-29" in finding.need
@@ -50,7 +50,7 @@ def test_a_karpenter_too_old_for_kubernetes_is_found(eks: str, karpenter: str, f
     assert bool(found("LINT-063", versions(eks, karpenter=karpenter))) is fires
 
 
-def test_without_a_cluster_nothing_is_said_of_versions() -> None:
+def test_without_a_cluster_versions_are_not_checked() -> None:
     assert [found(f"LINT-06{last}", subject()) for last in range(4)] == [[]] * 4
 
 

@@ -122,14 +122,14 @@ def test_no_parallelism_for_a_throughput_that_no_longer_rises() -> None:
     assert planned({"events_per_slot_per_s": None, "profile": flat, "events_per_s": 62_686.0})[1] == []
 
 
-def test_a_fixed_parallelism_below_the_load_is_told_the_one_it_needs() -> None:
+def test_a_fixed_parallelism_below_the_load_is_a_violation_with_the_required_one() -> None:
     found, (violation,) = planned(parallelism=7)
     assert (found.parallelism, violation.code, violation.given) == (7, "SIZ-047", "7")
     assert violation.fix == "a parallelism of 14"
     assert planned(parallelism=14)[1] == []
 
 
-def test_too_few_partitions_are_told_how_many() -> None:
+def test_too_few_partitions_are_a_violation_with_the_required_number() -> None:
     found, (violation,) = planned(topics={"clicks": 5})
     assert found.capacity_events_per_s == 60_000
     assert (violation.code, violation.fix) == ("SIZ-048", "at least 14 partitions")
@@ -179,7 +179,7 @@ def test_without_kafka_no_brokers_are_planned() -> None:
     assert (found.kafka.cluster, found.kafka.serverless, violations) == (None, None, [])
 
 
-def test_a_profile_that_is_extrapolated_is_said() -> None:
+def test_an_extrapolated_profile_is_noted() -> None:
     measured = Profile(points=(ProfilePoint(slots=2, events_per_second=24_000),))
     found, _ = planned({"events_per_slot_per_s": None, "profile": measured})
     assert any(note.startswith("the profile ends at 2 slots") for note in found.notes)

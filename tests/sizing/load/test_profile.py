@@ -34,7 +34,7 @@ def test_a_profile_that_no_longer_rises_does_not_rise_beyond_its_points() -> Non
 
 
 @pytest.mark.parametrize("points", [(), ((2, 1.0), (2, 2.0)), ((3, 1.0), (2, 2.0)), ((1, 0.0),)])
-def test_points_without_order_or_rate_are_refused(points: tuple[tuple[int, float], ...]) -> None:
+def test_points_without_order_or_rate_are_rejected(points: tuple[tuple[int, float], ...]) -> None:
     with pytest.raises(ValidationError):
         profile(*points)
 

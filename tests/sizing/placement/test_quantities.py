@@ -50,7 +50,7 @@ def test_what_is_finer_than_a_billionth_is_rounded_up() -> None:
         *["1e", "e3", ".", "1e3m", "1e999", "9" * 61, "9E9E", "8Ei", None, True, [], {}, float("nan"), float("inf"), -1],
     ],
 )
-def test_what_kubernetes_refuses_is_refused(text: object) -> None:
+def test_what_kubernetes_refuses_is_rejected(text: object) -> None:
     with pytest.raises(NotAQuantity) as caught:
         nano(text)
     assert caught.value.need

@@ -77,7 +77,7 @@ def test_the_order_of_intersections_does_not_matter(one: Allowed, other: Allowed
     assert [left.has(value) for value in VALUES] == [right.has(value) for value in VALUES]
 
 
-def test_a_custom_label_that_nobody_defines_is_denied_unless_it_is_asked_to_be_absent() -> None:
+def test_an_undefined_custom_label_is_denied_unless_its_absence_is_required() -> None:
     nothing = requirements([])
     assert nothing.conflict(requirements([("team", one_of("a"))])) == "team"
     assert nothing.conflict(requirements([("team", ANY)])) == "team"

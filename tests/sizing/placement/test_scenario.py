@@ -42,55 +42,55 @@ def test_a_scenario_is_read_with_or_without_its_key() -> None:
     ("field", "value"),
     [("topologySpreadConstraints", []), ("nodeName", "n"), ("runtimeClassName", "gvisor"), ("somethingNew", 1)],
 )
-def test_a_field_of_a_pod_that_is_not_modelled_is_refused_with_its_path(field: str, value: Any) -> None:
+def test_a_field_of_a_pod_that_is_not_modelled_is_rejected_with_its_path(field: str, value: Any) -> None:
     found = fault(changed((*SPEC, field), value))
     assert found.path == f"pods[0].pod.spec.{field}"
     assert isinstance(found, NotModelled)
 
 
 @pytest.mark.parametrize(("field", "value"), [("hostNetwork", True), ("schedulerName", "other")])
-def test_a_value_of_a_pods_field_that_is_not_modelled_is_refused_with_its_path(field: str, value: Any) -> None:
+def test_a_value_of_a_pods_field_that_is_not_modelled_is_rejected_with_its_path(field: str, value: Any) -> None:
     assert fault(changed((*SPEC, field), value)).path == f"pods[0].pod.spec.{field}"
 
 
 @pytest.mark.parametrize("kind", ["persistentVolumeClaim", "ephemeral", "csi"])
-def test_a_volume_that_can_bind_a_pod_to_a_zone_is_refused(kind: str) -> None:
+def test_a_volume_that_can_bind_a_pod_to_a_zone_is_rejected(kind: str) -> None:
     found = fault(changed((*SPEC, "volumes"), [{"name": "v", kind: {}}]))
     assert (type(found), found.path) == (NotModelled, f"pods[0].pod.spec.volumes[0].{kind}")
 
 
 @pytest.mark.parametrize("kind", ["podAffinity", "podAntiAffinity"])
-def test_affinity_to_pods_is_refused(kind: str) -> None:
+def test_affinity_to_pods_is_rejected(kind: str) -> None:
     found = fault(changed((*SPEC, "affinity"), {kind: {}}))
     assert (type(found), found.path) == (NotModelled, f"pods[0].pod.spec.affinity.{kind}")
 
 
-def test_a_port_of_the_host_is_refused_and_one_of_the_container_is_not() -> None:
+def test_a_port_of_the_host_is_rejected_and_one_of_the_container_is_not() -> None:
     read(changed((*CONTAINER, "ports"), [{"containerPort": 80}]))
     found = fault(changed((*CONTAINER, "ports"), [{"containerPort": 80, "hostPort": 80}]))
     assert found.path == "pods[0].pod.spec.containers[0].ports[0].hostPort"
 
 
-def test_node_fields_are_refused() -> None:
+def test_node_fields_are_rejected() -> None:
     terms: dict[str, Any] = {"nodeSelectorTerms": [{"matchFields": []}]}
     found = fault(changed((*SPEC, "affinity"), {"nodeAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": terms}}))
     assert found.path.endswith("nodeSelectorTerms[0].matchFields")
 
 
 @pytest.mark.parametrize("name", ["vpc.amazonaws.com/efa", "hugepages-2Mi", "example.com/thing", "pods"])
-def test_a_resource_that_is_not_modelled_is_refused(name: str) -> None:
+def test_a_resource_that_is_not_modelled_is_rejected(name: str) -> None:
     found = fault(changed((*CONTAINER, "resources"), {"requests": {name: "1"}}))
     assert isinstance(found, NotModelled)
     assert found.given == name
 
 
 @pytest.mark.parametrize("value", ["nan", "-1Gi", "500 Mi", "1Gib", "", None, True])
-def test_what_is_no_quantity_is_refused_with_its_path(value: Any) -> None:
+def test_what_is_no_quantity_is_rejected_with_its_path(value: Any) -> None:
     found = fault(changed((*CONTAINER, "resources"), {"requests": {"memory": value}}))
     assert (type(found), found.path) == (BadResource, "pods[0].pod.spec.containers[0].resources.requests.memory")
 
 
-def test_half_a_gpu_is_refused() -> None:
+def test_half_a_gpu_is_rejected() -> None:
     assert isinstance(fault(changed((*CONTAINER, "resources"), {"requests": {"nvidia.com/gpu": "500m"}})), BadResource)
 
 
@@ -111,13 +111,13 @@ def test_half_a_gpu_is_refused() -> None:
         {"key": FAMILY, "operator": "In", "values": ["a b"]},
     ],
 )
-def test_a_requirement_that_karpenter_refuses_is_refused(requirement: dict[str, Any]) -> None:
+def test_a_requirement_that_karpenter_refuses_is_rejected(requirement: dict[str, Any]) -> None:
     found = fault(changed((*TEMPLATE, "requirements"), [requirement]))
     assert isinstance(found, BadRequirement)
     assert found.path.startswith("nodePools[0].spec.template.spec.requirements[0]")
 
 
-def test_ids_of_zones_are_refused_because_they_differ_between_accounts() -> None:
+def test_ids_of_zones_are_rejected_because_they_differ_between_accounts() -> None:
     zone_id = {"key": "topology.k8s.aws/zone-id", "operator": "In", "values": ["use1-az1"]}
     assert isinstance(fault(changed((*TEMPLATE, "requirements"), [zone_id])), NotModelled)
     assert isinstance(fault(changed((*SPEC, "nodeSelector"), {"topology.k8s.aws/zone-id": "use1-az1"})), NotModelled)
@@ -141,12 +141,12 @@ def test_ids_of_zones_are_refused_because_they_differ_between_accounts() -> None
         (("nodePools", 0, "kind"), "Provisioner", "nodePools[0].kind"),
     ],
 )
-def test_a_value_of_a_wrong_kind_or_out_of_range_is_refused_with_its_path(path: tuple[str | int, ...], value: Any, at: str) -> None:
+def test_a_value_of_a_wrong_kind_or_out_of_range_is_rejected_with_its_path(path: tuple[str | int, ...], value: Any, at: str) -> None:
     found = fault(changed(path, value))
     assert (type(found), found.path) == (BadScenario, at)
 
 
-def test_static_node_pools_are_refused() -> None:
+def test_static_node_pools_are_rejected() -> None:
     assert isinstance(fault(changed(("nodePools", 0, "spec", "replicas"), 3)), NotModelled)
 
 
@@ -175,12 +175,12 @@ def test_all_faults_come_at_once_and_none_that_only_follows() -> None:
 
 
 @pytest.mark.parametrize("document", [None, [], "text", 3, {"scenario": []}, {"scenario": None}])
-def test_what_is_no_mapping_is_refused(document: object) -> None:
+def test_what_is_no_mapping_is_rejected(document: object) -> None:
     assert isinstance(fault(document), BadScenario)
 
 
 @pytest.mark.parametrize("field", ["nodePools", "pods"])
-def test_two_of_one_name_are_refused(field: str) -> None:
+def test_two_of_one_name_are_rejected(field: str) -> None:
     document = copy.deepcopy(GOOD)
     document[field] = document[field] * 2
     assert fault(document).path == f"{field}[1]"
@@ -197,12 +197,12 @@ NODE = {"name": "n", "nodePool": "p", "instanceType": "m6i.large", "zone": "us-e
         ({"arrivals": [{"at_s": 0, "group": "h", "count": 1}]}, "arrivals[0].group"),
     ],
 )
-def test_a_name_that_nothing_has_is_refused(more: dict[str, Any], at: str) -> None:
+def test_a_name_that_nothing_has_is_rejected(more: dict[str, Any], at: str) -> None:
     found = fault({**GOOD, **more})
     assert (type(found), found.path) == (UnknownName, at)
 
 
-def test_a_type_that_the_catalog_lacks_is_refused() -> None:
+def test_a_type_that_the_catalog_lacks_is_rejected() -> None:
     with pytest.raises(UnknownName) as caught:
         decide([pool("p")], [pods("g", 1)], existingNodes=[{**NODE, "instanceType": "m99.large"}])
     assert caught.value.path == "existingNodes[0].instanceType"
@@ -212,12 +212,12 @@ def test_arrivals_must_agree_with_the_count() -> None:
     assert fault({**GOOD, "arrivals": [{"at_s": 0, "group": "g", "count": 2}]}).path == "pods[0].count"
 
 
-def test_more_pods_than_a_cluster_holds_are_refused() -> None:
+def test_more_pods_than_a_cluster_holds_are_rejected() -> None:
     document = scenario([pool("p")], [pods("g", 100_000), pods("h", 100_000)])
     assert fault(document).path == "pods"
 
 
-def test_spot_prices_of_a_catalog_without_any_are_refused() -> None:
+def test_spot_prices_of_a_catalog_without_any_are_rejected() -> None:
     with pytest.raises(NoSpotPrice):
         decide([pool("p")], [pods("g", 1)], spotModel="catalog", spotRatio=None)
 

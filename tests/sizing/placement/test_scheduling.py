@@ -88,7 +88,7 @@ def test_a_node_selector_on_a_pools_own_label_chooses_the_pool() -> None:
     assert decide(pools, [pods("g", 1, nodeSelector={"unheard": "z"})]).unschedulable == {"g": 1}
 
 
-def test_a_pod_that_asks_for_the_absence_of_a_label_goes_where_nobody_has_it() -> None:
+def test_a_pod_that_requires_the_absence_of_a_label_is_placed_on_a_node_without_it() -> None:
     pools = [pool("with", EIGHT, labels={"team": "x"}, weight=9), pool("without", EIGHT)]
     assert claims(decide(pools, [pods("g", 1, affinity=affinity([needs("team", "DoesNotExist")]))])) == [("without", {"g": 1})]
 

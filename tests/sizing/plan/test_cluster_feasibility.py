@@ -138,7 +138,7 @@ def test_a_type_that_would_carry_the_pod_does_where_it_is_allowed() -> None:
     assert feasible(91, allowed, executor={"memory_mib": 300_000, "cpu_millicores": 60_000})
 
 
-def test_a_selector_that_no_pool_meets_is_told_from_a_pod_that_is_too_large() -> None:
+def test_an_unsatisfiable_selector_is_distinguished_from_a_pod_that_is_too_large() -> None:
     conf = {"spark.kubernetes.executor.node.selector.disk": "ssd"}
     found = violation(targets(spark_conf=conf), PRODUCTION, "SIZ-013")
     assert found.given == "penstock.dev/role=executor, disk=ssd"
@@ -152,7 +152,7 @@ def test_pods_that_tolerate_no_taint_find_no_pool() -> None:
     assert "do not tolerate its taint penstock.dev/role=executor" in violation(targets(), strict, "SIZ-013").need
 
 
-def test_a_driver_on_spot_is_not_feasible_and_the_selector_that_is_proposed_mends_it() -> None:
+def test_a_driver_on_spot_is_infeasible_and_the_proposed_selector_fixes_it() -> None:
     both = with_pool("drivers", requirements={CAPACITY: ["spot", "on-demand"]})
     found = violation(targets(), both, "SIZ-014")
     assert (found.path, found.given) == ("driver", "pool drivers, spot")
@@ -179,13 +179,13 @@ def test_whole_executors_without_a_task_name_the_parallelism_that_keeps_them_bus
     assert feasible(91, PRODUCTION, spark_conf={"spark.sql.shuffle.partitions": "91"})
 
 
-def test_a_load_is_not_told_to_have_another_parallelism() -> None:
+def test_no_other_parallelism_is_proposed_for_a_load() -> None:
     wanted = targets(load=LOAD, spark_conf={"spark.sql.shuffle.partitions": "5"})
     (found,) = plan(wanted, PRODUCTION).violations
     assert (found.code, found.fix) == ("SIZ-016", "spark.sql.shuffle.partitions of 91")
 
 
-def test_a_node_that_ec2_can_not_be_asked_for_is_said_once() -> None:
+def test_a_node_that_ec2_cannot_launch_is_reported_once() -> None:
     varied = with_pool("executors", requirements={CPU: {"key": CPU, "operator": "Exists", "minValues": 12}})
     found = violation(targets(), varied, "SIZ-017")
     assert found.path == "executor"

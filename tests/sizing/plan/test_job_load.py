@@ -67,7 +67,7 @@ def test_too_few_fixed_brokers_are_a_violation_and_those_that_it_names_are_not()
     assert "SIZ-041" in codes(plan(heavy, with_kafka(broker_type="kafka.m7g.large", brokers=needed - 1)))
 
 
-def test_a_broker_type_that_nobody_knows_is_a_coded_error() -> None:
+def test_an_unknown_broker_type_is_a_coded_error() -> None:
     with pytest.raises(UnknownBrokerType):
         plan(WANTED, with_kafka(broker_type="kafka.z9.huge"))
 

@@ -101,7 +101,7 @@ def test_a_topic_without_partitions_gets_the_parallelism() -> None:
     assert "topic b has 3 partitions, so only 3 of 10 tasks read it" in planned.notes
 
 
-def test_idle_slots_are_said() -> None:
+def test_idle_slots_are_noted() -> None:
     planned = plan(targets(7, executor=ExecutorTarget(slots=13, memory_mib=16384)))
     assert "13 slots, 7 used: the others are idle" in planned.notes
 
@@ -129,7 +129,7 @@ def test_slots_and_cores_follow_from_one_another(executor: dict[str, int], conf:
     assert (pod.slots, pod.request_cpu_millicores) == (slots, millicores)
 
 
-def test_a_driver_nobody_describes_is_small_and_said() -> None:
+def test_a_driver_without_settings_is_small_and_noted() -> None:
     planned = plan(targets())
     assert (planned.pods.driver.memory_mib, planned.pods.driver.request_cpu_millicores) == (2048, 1000)
     assert "the driver's memory is not set: its pod gets 2048 MiB" in planned.notes
@@ -191,21 +191,21 @@ def test_all_that_contradicts_is_found_at_once() -> None:
     assert sorted(codes(error)) == ["SIZ-003", "SIZ-003", "SIZ-006"]
 
 
-def test_a_limit_below_the_request_is_refused() -> None:
+def test_a_limit_below_the_request_is_rejected() -> None:
     with pytest.raises(PenstockError) as error:
         plan(targets(spark_conf={"spark.kubernetes.executor.limit.cores": "3500m"}))
     assert codes(error) == ["SIZ-006"]
     assert plan(targets(spark_conf={"spark.kubernetes.executor.limit.cores": "6"})).pods.executor.limit_cpu_millicores == 6000
 
 
-def test_an_executor_without_a_slot_is_refused() -> None:
+def test_an_executor_without_a_slot_is_rejected() -> None:
     with pytest.raises(PenstockError) as error:
         plan(targets(executor=ExecutorTarget(slots=1, memory_mib=8192), spark_conf={"spark.task.cpus": "2"}))
     assert codes(error) == ["SIZ-001"]
     assert error.value.need == "spark.executor.cores >= spark.task.cpus = 2"
 
 
-def test_what_spark_would_refuse_is_refused() -> None:
+def test_what_spark_would_refuse_is_rejected() -> None:
     with pytest.raises(PenstockError) as error:
         plan(targets(spark_conf={"spark.executor.memoryOverhead": "1.5g", "spark.task.cpus": "none"}))
     assert codes(error) == ["SIZ-002", "SIZ-002"]
@@ -292,7 +292,7 @@ def test_the_json_has_the_fields_that_readers_were_promised() -> None:
     assert set(document["state"]) == {"backend", "stores", "stateBytes", "executorHeapMib", "executorNativeMib", "checkpoint"}
 
 
-def test_targets_and_plans_can_not_be_changed() -> None:
+def test_targets_and_plans_cannot_be_changed() -> None:
     planned = plan(targets())
     with pytest.raises(ValidationError):
         planned.feasible = False  # type: ignore[misc]

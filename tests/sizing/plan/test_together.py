@@ -152,7 +152,7 @@ def test_without_brokers_there_is_no_cluster(kind: str) -> None:
     assert (shared.kafka.serverless is not None) == (kind == "serverless")
 
 
-def test_without_kafka_and_without_a_load_nothing_is_said_of_brokers() -> None:
+def test_without_kafka_and_without_a_load_brokers_are_not_mentioned() -> None:
     none = PRODUCTION.model_copy(update={"kafka": None})
     assert plan_together({"a": job(load=LOAD)}, none).kafka is None
     assert plan_together({"a": job()}, PRODUCTION).kafka is None

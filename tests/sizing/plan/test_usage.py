@@ -47,7 +47,7 @@ def test_nodes_are_counted_as_after_a_first_start() -> None:
     assert len(items) == len(set(items))
 
 
-def test_pods_without_a_node_are_said_not_to_be_on_the_bill() -> None:
+def test_unschedulable_pods_are_noted_as_not_on_the_bill() -> None:
     tight = with_pool("executors", limits={"cpu": "4"})
     assert "4 pods that find no node: not included in the cost" in bill_of(tight).assumptions
     assert not any("no node" in one for one in bill_of().assumptions)
@@ -104,7 +104,7 @@ def test_provisioned_throughput_of_the_volumes_is_on_the_bill() -> None:
         ({"kind": "serverless"}, True, None),
     ],
 )
-def test_what_the_bill_leaves_out_of_kafka_is_said(kafka: dict[str, Any], load: bool, said: str | None) -> None:
+def test_what_the_bill_excludes_of_kafka_is_noted(kafka: dict[str, Any], load: bool, said: str | None) -> None:
     changes: dict[str, Any] = WITH_LOAD if load else {"source_topics": {"a": None}}
     made = bill_of(with_kafka(**kafka), **changes)
     assert [one for one in made.assumptions if "Kafka" in one and not one.startswith("not included")] == ([] if said is None else [said])
