@@ -30,9 +30,10 @@ TIERS = {
     "chaos": "kills, and what takes long",
 }
 DEFAULT = ("fast", "spark", "emulated")
-# Tiers whose tests share nothing that is slow to start run on all the cores; a file's tests stay together, with what they share. More
-# than eight at a time gain nothing: the longest file is what is left.
-_ON_ALL_CORES = {"fast": ("-p", "xdist", "-n", "auto", "--maxprocesses", "8", "--dist", "loadfile")}
+# Tiers that run in several processes, at most this many: a file's tests stay together, with what they share. The tests of the tier fast are
+# CPU-bound; beyond eight processes the longest file is all that is left. In the tier spark each process has a Spark session, a broker and
+# an emulated S3 of its own, some 3 GiB, and mostly waits.
+_MOST_PROCESSES = {"fast": 8, "spark": 2}
 # Source: pytest's reference, "Exit codes".
 _NO_TESTS_COLLECTED = 5
 
@@ -160,12 +161,18 @@ class _Interrupts:
         return code
 
 
+def _parallel(tier: str) -> tuple[str, ...]:
+    """pytest-xdist's options for a tier; none where its tests run in one process."""
+    most = _MOST_PROCESSES.get(tier)
+    return () if most is None else ("-p", "xdist", "-n", "auto", "--maxprocesses", str(most), "--dist", "loadfile")
+
+
 def _run_tier(tier: str, arguments: Sequence[str], interrupts: _Interrupts) -> Outcome:
     with tempfile.TemporaryDirectory(prefix="penstock-tests-") as folder:
         report = Path(folder) / "report.xml"
-        on_all_cores = _ON_ALL_CORES.get(tier, ())
-        command = [sys.executable, "-m", "pytest", "-m", tier, *on_all_cores, f"--junitxml={report}", *arguments]
-        code = interrupts.run(command, whole_group=bool(on_all_cores))
+        parallel = _parallel(tier)
+        command = [sys.executable, "-m", "pytest", "-m", tier, *parallel, f"--junitxml={report}", *arguments]
+        code = interrupts.run(command, whole_group=bool(parallel))
         if code == _NO_TESTS_COLLECTED:
             return Outcome()
         outcome = _read_report(report) if report.exists() else Outcome()
