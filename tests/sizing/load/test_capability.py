@@ -5,7 +5,7 @@ from __future__ import annotations
 from itertools import pairwise
 
 import pytest
-from hypothesis import given
+from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from penstock.sizing.load.capability import Running, capability, curves
@@ -105,5 +105,7 @@ def test_more_tasks_never_sustain_less(load: Load, tasks: int) -> None:
 
 @given(load=LOADS, nodes=st.integers(1, 50), lost=st.integers(0, 60), executors=st.integers(1, 200))
 def test_losing_more_never_lags_less(load: Load, nodes: int, lost: int, executors: int) -> None:
+    # After a partial loss the remaining slots read the lost state, after a total loss all the new ones do, which may be sooner.
+    assume(lost + 1 < nodes or lost >= nodes)
     fleet = SpotFleet(executors=executors, slots_per_executor=2, parallelism=2 * executors, nodes=nodes, state_bytes=load.state_bytes)
     assert loss(load, fleet, lost + 1).lag_events >= loss(load, fleet, lost).lag_events * (1 - 1e-9)
