@@ -262,10 +262,10 @@ class NothingToLaunch(Infeasible):
     title = "no instance type to launch"
 
 
-Told = TypeVar("Told", bound=PenstockError)
+Restored = TypeVar("Restored", bound=PenstockError)
 
 
-def told(document: Mapping[str, str | int | None]) -> PenstockError | None:
+def restored(document: Mapping[str, str | int | None]) -> PenstockError | None:
     """Restores an error that another process wrote as JSON.
 
     Args:
@@ -285,7 +285,7 @@ def _kinds(base: type[PenstockError]) -> Iterator[type[PenstockError]]:
         yield from _kinds(kind)
 
 
-def _of_json(kind: type[Told], document: Mapping[str, str | int | None]) -> Told:
+def _of_json(kind: type[Restored], document: Mapping[str, str | int | None]) -> Restored:
     file, line, column = document["file"], document["line"], document["column"]
     at = Place.model_validate({"file": file, "line": line, "column": column}) if file else None
     return kind(at=at, **{name: str(document[name] or "") for name in ("path", "given", "need", "fix")})

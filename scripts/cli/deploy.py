@@ -85,7 +85,7 @@ def _deploy(arguments: argparse.Namespace, aws: AwsAccess, plans: EnvironmentPla
         if not arguments.yes:
             confirm(f"Apply this to {environment.name} in account {environment.spec.account}?", "yes", shown=arguments.output == "table")
         done = deployment.apply()
-    _tell(arguments, deployment, done)
+    _print_result(arguments, deployment, done)
     return 0
 
 
@@ -95,7 +95,7 @@ def _unlock(deployment: Deployment, arguments: argparse.Namespace) -> None:
     deployment.terraform(arguments.stacks[0]).unlock(arguments.unlock)
 
 
-def _tell(arguments: argparse.Namespace, deployment: Deployment, done: Sequence[DeployedStack]) -> None:
+def _print_result(arguments: argparse.Namespace, deployment: Deployment, done: Sequence[DeployedStack]) -> None:
     """The result; outputs only after an apply, because before one they may not exist."""
     outputs_by_stack = outputs(deployment) if not arguments.plan_only else {}
     if arguments.output != "table":

@@ -80,7 +80,7 @@ def _one(job: PlannedJob, arguments: argparse.Namespace) -> int:
         _draw(job.plan)
         if arguments.explain:
             sys.stdout.write(plan_table.render_explanations(job.plan, screen))
-        _tell(job.plan.violations)
+        _print_violations(job.plan.violations)
     else:
         sys.stdout.write(as_text(_document(job.plan, explain=arguments.explain), arguments.output))
     return 0 if job.plan.feasible else Infeasible.exit_code
@@ -111,8 +111,8 @@ def _print_several(jobs: Sequence[PlannedJob], shared: Together, *, explain: boo
     sys.stdout.write(together_table.render(shared, [job.name for job in jobs], screen))
     sys.stdout.write("\n" + node_picture.for_stream(shared.nodes, sys.stdout, os.environ))
     for job in jobs:
-        _tell(job.plan.violations)
-    _tell(shared.violations)
+        _print_violations(job.plan.violations)
+    _print_violations(shared.violations)
 
 
 def _draw(plan: Plan) -> None:
@@ -120,7 +120,7 @@ def _draw(plan: Plan) -> None:
         sys.stdout.write("\n" + node_picture.for_stream(plan.nodes, sys.stdout, os.environ))
 
 
-def _tell(violations: Sequence[Violation]) -> None:
+def _print_violations(violations: Sequence[Violation]) -> None:
     sys.stdout.flush()
     for violation in violations:
         print(violation.render(), file=sys.stderr)

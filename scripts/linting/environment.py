@@ -75,7 +75,7 @@ class LintedEnvironment:
             jobs = {job.name: job.plan for job in plans(environment).jobs}
             return limited(cluster, pool_limits(jobs, cluster, environment.spec.nodes.limit_headroom))
         except PenstockError:
-            # A job that can't be planned is told by what plans it; without its plan no limit is known.
+            # A job that can't be planned is reported by its planning; without its plan no limit is known.
             return cluster
 
     def _pool(self, index: int, pool: NodePool) -> LintedPool:

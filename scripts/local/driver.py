@@ -35,7 +35,7 @@ class LocalDriver:
 
     def __init__(self, configuration: RuntimeConfiguration, *, folder: Path, log: Path, environment: Mapping[str, str]) -> None:
         self.log = log
-        self._told: queue.Queue[dict[str, Any]] = queue.Queue()
+        self._queue: queue.Queue[dict[str, Any]] = queue.Queue()
         self._pipe = folder / "events"
         file = folder / "runtime.json"
         configuration.write(file)
@@ -70,7 +70,7 @@ class LocalDriver:
         # Checked before the queue: the last events of a dying driver are in the queue by then.
         alive = self._supervised.alive()
         try:
-            event = self._told.get(timeout=timeout_s)
+            event = self._queue.get(timeout=timeout_s)
         except queue.Empty:
             if alive:
                 return None
@@ -86,7 +86,7 @@ class LocalDriver:
 
     def _listen(self) -> None:
         for line in self._events:
-            self._told.put(json.loads(line))
+            self._queue.put(json.loads(line))
 
 
 def _fault(reported: Mapping[str, Any]) -> PenstockError:

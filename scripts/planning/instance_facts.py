@@ -68,7 +68,7 @@ def _count(answer: Mapping[str, Any], info: str, devices: str) -> int:
 
 
 def _accelerators(answer: Mapping[str, Any]) -> int:
-    """Trainium and Inferentia are told as Neuron devices, and the older ones a second time as inference accelerators."""
+    """Trainium and Inferentia are reported as Neuron devices, and the older ones a second time as inference accelerators."""
     neuron = _count(answer, "NeuronInfo", "NeuronDevices")
     return neuron or _count(answer, "InferenceAcceleratorInfo", "Accelerators")
 

@@ -20,7 +20,7 @@ from penstock.infra.synth_report import SynthReport
 from penstock.infra.synth_request import request
 from penstock.scripts.errors import SynthFailed
 from penstock.scripts.layout import python_path
-from penstock.sizing.errors import PenstockError, raise_all, told
+from penstock.sizing.errors import PenstockError, raise_all, restored
 
 # The first synth on a machine unpacks the bindings (34 MB), which takes 10 s; later ones take 4 s.
 SYNTH_LIMIT_S = 300
@@ -161,7 +161,7 @@ def _read(answer: Path) -> SynthReport:
 
 
 def _errors(answer: Path) -> list[PenstockError]:
-    errors = [told(document) for document in _read(answer).errors] if answer.is_file() else []
+    errors = [restored(document) for document in _read(answer).errors] if answer.is_file() else []
     return [error for error in errors if error is not None]
 
 

@@ -6,7 +6,7 @@ import json
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from penstock.sizing.errors import PenstockError, told
+from penstock.sizing.errors import PenstockError, restored
 
 _MARK = "penstock-error "
 
@@ -33,7 +33,7 @@ def of_a_task(error: Exception) -> PenstockError | None:
         _, mark, text = line.partition(_MARK)
         if mark:
             try:
-                return told(json.JSONDecoder().raw_decode(text)[0])
+                return restored(json.JSONDecoder().raw_decode(text)[0])
             except (ValueError, KeyError):
                 continue
     return None
