@@ -96,17 +96,17 @@ def _spark(left: DataFrame, right: DataFrame) -> DataFrame:
 
 
 def _run(session: SparkSession, folder: Path, join: Callable[[DataFrame, DataFrame], DataFrame], name: str) -> tuple[float, int]:
-    found: list[int] = []
+    result: list[int] = []
     joined = join(_read(session, folder / "l"), _read(session, folder / "r"))
     began_s = time.monotonic()
     query = (
-        joined.writeStream.foreachBatch(lambda batch, _: found.append(batch.count()))
+        joined.writeStream.foreachBatch(lambda batch, _: result.append(batch.count()))
         .option("checkpointLocation", str(folder / name))
         .trigger(availableNow=True)
         .start()
     )
     query.awaitTermination()
-    return time.monotonic() - began_s, sum(found)
+    return time.monotonic() - began_s, sum(result)
 
 
 if __name__ == "__main__":

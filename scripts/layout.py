@@ -75,8 +75,8 @@ def cdktf(cache: Cache | None = None) -> Path:
         NotSetUp: TOOL-020, the cache has no cdktf.
         CacheOfAnotherVersion: TOOL-016.
     """
-    found = _checked(cache)
-    command = CdktfCli.command(CdktfCli().folder(found))
+    checked = _checked(cache)
+    command = CdktfCli.command(CdktfCli().folder(checked))
     if not command.exists():
         raise _not_set_up(command)
     return command
@@ -84,16 +84,16 @@ def cdktf(cache: Cache | None = None) -> Path:
 
 def _jars(jars: Jars, cache: Cache | None) -> list[Path]:
     folder = jars.folder(_checked(cache))
-    found = sorted(folder.glob("*.jar"))
-    if not found:
+    paths = sorted(folder.glob("*.jar"))
+    if not paths:
         raise _not_set_up(folder)
-    return found
+    return paths
 
 
 def _checked(cache: Cache | None) -> Cache:
-    found = cache or Cache.of_user()
-    found.check_layout()
-    return found
+    known = cache or Cache.of_user()
+    known.check_layout()
+    return known
 
 
 def _not_set_up(path: Path) -> NotSetUp:

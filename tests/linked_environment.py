@@ -24,20 +24,20 @@ _SELF = "penstock-kit"
 def distributions(extras: Iterable[str]) -> set[str]:
     """The names of the distributions that ``penstock-kit[extras]`` comes to, by what each says that it requires."""
     project = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["project"]
-    found: set[tuple[str, str]] = set()
+    result: set[tuple[str, str]] = set()
     pending = [Requirement(text) for text in project["dependencies"]] + [Requirement(f"{_SELF}[{extra}]") for extra in extras]
     while pending:
         requirement = pending.pop()
         name = canonicalize_name(requirement.name)
         for extra in sorted(requirement.extras) or [""]:
-            if (name, extra) in found:
+            if (name, extra) in result:
                 continue
-            found.add((name, extra))
+            result.add((name, extra))
             texts = project["optional-dependencies"][extra] if name == _SELF else _requires(name)
             pending += [one for one in map(Requirement, texts) if one.marker is None or one.marker.evaluate({"extra": extra})]
         if requirement.extras:
             pending.append(Requirement(name)) if name != _SELF else None
-    return {name for name, _ in found if name != _SELF and _installed(name) is not None}
+    return {name for name, _ in result if name != _SELF and _installed(name) is not None}
 
 
 def create(folder: Path, extras: Iterable[str], wheel: Path) -> Path:
@@ -55,9 +55,9 @@ def create(folder: Path, extras: Iterable[str], wheel: Path) -> Path:
     version = f"python{sys.version_info.major}.{sys.version_info.minor}"
     packages = folder / "lib" / version / "site-packages"
     for name in distributions(extras):
-        found = _installed(name)
-        assert found is not None
-        _link(found, packages)
+        installed = _installed(name)
+        assert installed is not None
+        _link(installed, packages)
     with zipfile.ZipFile(wheel) as archive:
         archive.extractall(packages)
     command = folder / "bin" / "penstock"
@@ -67,8 +67,8 @@ def create(folder: Path, extras: Iterable[str], wheel: Path) -> Path:
 
 
 def _requires(name: str) -> list[str]:
-    found = _installed(name)
-    return [] if found is None else found.requires or []
+    installed = _installed(name)
+    return [] if installed is None else installed.requires or []
 
 
 def _installed(name: str) -> Distribution | None:
@@ -79,10 +79,10 @@ def _installed(name: str) -> Distribution | None:
         return None
 
 
-def _link(found: Distribution, packages: Path) -> None:
+def _link(result: Distribution, packages: Path) -> None:
     base = Path(sysconfig.get_path("purelib")).resolve()
-    for file in found.files or []:
-        source = Path(str(found.locate_file(file))).resolve()
+    for file in result.files or []:
+        source = Path(str(result.locate_file(file))).resolve()
         if source.suffix == ".pyc" or not source.is_relative_to(base) or not source.exists():
             continue
         target = packages / source.relative_to(base)

@@ -93,9 +93,9 @@ def test_each_jar_has_one_checksum() -> None:
 
 
 def _jars() -> list[tuple[str, str]]:
-    found = []
+    jars = []
     for line in (DATA / "jars.sha256").read_text().splitlines():
         match = re.fullmatch(r"[0-9a-f]{64}  (spark|kafka)/(\S+\.jar)", line)
         assert match, line
-        found.append((match[1], match[2]))
-    return found
+        jars.append((match[1], match[2]))
+    return jars

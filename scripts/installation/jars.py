@@ -40,10 +40,10 @@ class Jars(Entry):
         """The jars that are missing, changed or unexpected."""
         want = self._wanted()
         have = _checksums(folder)
-        found = [f"missing    {self._set}/{name}" for name in want if name not in have]
-        found += [f"changed    {self._set}/{name}" for name in want if name in have and have[name] != want[name]]
-        found += [f"unexpected {self._set}/{name}" for name in have if name not in want]
-        return sorted(found)
+        differences = [f"missing    {self._set}/{name}" for name in want if name not in have]
+        differences += [f"changed    {self._set}/{name}" for name in want if name in have and have[name] != want[name]]
+        differences += [f"unexpected {self._set}/{name}" for name in have if name not in want]
+        return sorted(differences)
 
     def fetch(self, into: Path, log: Path, progress: Progress) -> None:
         """Fetches them.

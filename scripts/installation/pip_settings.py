@@ -43,13 +43,13 @@ def read(listing: str) -> dict[str, str]:
     Returns:
         Name -> value, by pip's precedence.
     """
-    found: dict[str, dict[str, str]] = {section: {} for section in _SECTIONS}
+    settings: dict[str, dict[str, str]] = {section: {} for section in _SECTIONS}
     for line in listing.splitlines():
         key, is_setting, literal = line.partition("=")
         section, _, name = key.rpartition(".")
-        if is_setting and section in found:
-            found[section][name] = str(ast.literal_eval(literal))
-    return {name: value for section in _SECTIONS for name, value in found[section].items()}
+        if is_setting and section in settings:
+            settings[section][name] = str(ast.literal_eval(literal))
+    return {name: value for section in _SECTIONS for name, value in settings[section].items()}
 
 
 def variables(settings: Mapping[str, str], environment: Mapping[str, str]) -> dict[str, str]:
@@ -63,14 +63,14 @@ def variables(settings: Mapping[str, str], environment: Mapping[str, str]) -> di
         Variable -> value.
     """
     # Hashes hold what comes, so that an index that has a package may be any of them, as for pip.
-    found = {"UV_INDEX_STRATEGY": "unsafe-best-match"}
+    result = {"UV_INDEX_STRATEGY": "unsafe-best-match"}
     for name, (variable, between) in _VARIABLES.items():
         value = (between or " ").join(settings.get(name, "").split())
         if value and _fits(variable, value):
-            found[variable] = _hosts(value.split()) if name == "trusted-host" else value
+            result[variable] = _hosts(value.split()) if name == "trusted-host" else value
     if settings.get("no-index", "").lower() in ("1", "true", "yes", "on"):
-        found["UV_NO_INDEX"] = "1"
-    return {variable: value for variable, value in found.items() if not environment.get(variable)}
+        result["UV_NO_INDEX"] = "1"
+    return {variable: value for variable, value in result.items() if not environment.get(variable)}
 
 
 def _fits(variable: str, value: str) -> bool:

@@ -118,9 +118,9 @@ class ToolEnvironment:
 def _uv() -> str | None:
     """The uv beside this Python, which the set-up puts there, or the one of the PATH; none where neither is recent enough."""
     beside = Path(sys.executable).with_name("uv")
-    for found in (str(beside) if beside.exists() else None, shutil.which("uv")):
-        if found is not None and _recent(found):
-            return found
+    for candidate in (str(beside) if beside.exists() else None, shutil.which("uv")):
+        if candidate is not None and _recent(candidate):
+            return candidate
     return None
 
 

@@ -24,9 +24,9 @@ from penstock.sizing.plan.nodes import allocation_of, decisions, scenario_of
 from penstock.sizing.planned import Plan
 from tests.sizing.clusters import targets, with_pool
 
-_FOUND = cluster(load("production"))
-assert _FOUND is not None
-PRODUCTION = _FOUND
+_CLUSTER = cluster(load("production"))
+assert _CLUSTER is not None
+PRODUCTION = _CLUSTER
 DEV = cluster(load("dev"))
 
 Jobs = Mapping[str, Plan]

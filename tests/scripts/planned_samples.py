@@ -27,18 +27,18 @@ LOAD = Load(events_per_s=9_000.0, event_bytes=600, events_per_slot_per_s=2_000.0
 
 
 def example(instance_type: str) -> NodeExample:
-    found = catalog.shipped().get(instance_type)
-    assert found is not None
-    pods_get = allocatable(found, NodeSettings())
+    sample = catalog.shipped().get(instance_type)
+    assert sample is not None
+    pods_get = allocatable(sample, NodeSettings())
     return NodeExample(
-        instance_type=found.name,
-        vcpu=found.vcpu,
-        memory_mib=found.memory_mib,
+        instance_type=sample.name,
+        vcpu=sample.vcpu,
+        memory_mib=sample.memory_mib,
         allocatable_cpu_millicores=pods_get.cpu_millicores,
         allocatable_memory_mib=pods_get.memory_mib,
         daemon_sets_cpu_millicores=280,
         daemon_sets_memory_mib=232,
-        on_demand_usd_per_h=found.on_demand_usd_per_h,
+        on_demand_usd_per_h=sample.on_demand_usd_per_h,
     )
 
 

@@ -68,9 +68,9 @@ class Checkout:
         self.calls = self.fakes / "calls"
         self.bin.mkdir(parents=True)
         for name in SYSTEM:
-            found = shutil.which(name)
-            if found:
-                (self.bin / name).symlink_to(found)
+            path = shutil.which(name)
+            if path:
+                (self.bin / name).symlink_to(path)
         for name, body in FAKES.items():
             self.tool(name, body)
         self._fill()

@@ -15,9 +15,9 @@ from penstock.sizing.planned import Plan
 from penstock.sizing.targets import DriverTarget, ExecutorTarget, Parallelism, Targets
 from penstock.sizing.violation import Violation
 
-_FOUND = cluster(load("production"))
-assert _FOUND is not None
-PRODUCTION = _FOUND
+_CLUSTER = cluster(load("production"))
+assert _CLUSTER is not None
+PRODUCTION = _CLUSTER
 CAPACITY = "karpenter.sh/capacity-type"
 Requirements = Mapping[str, Any]
 LOAD = Load(events_per_s=20_000.0, event_bytes=1000, events_per_slot_per_s=2000.0)
@@ -36,18 +36,20 @@ def targets(parallelism: int = 91, slots: int = 13, **changes: Any) -> Targets:
 
 
 def with_pool(
-    name: str, found: Cluster = PRODUCTION, *, limits: dict[str, str] | None = None, requirements: Requirements | None = None
+    name: str, result: Cluster = PRODUCTION, *, limits: dict[str, str] | None = None, requirements: Requirements | None = None
 ) -> Cluster:
     """The cluster with a pool that has other limits, or other requirements.
 
     Args:
         name: of the pool.
-        found: the cluster.
+        result: the cluster.
         limits: in place of its own.
         requirements: label -> its values, or a whole requirement, or None to take it out.
     """
-    return found.model_copy(
-        update={"node_pools": tuple(_changed(pool, limits, requirements or {}) if pool.name == name else pool for pool in found.node_pools)}
+    return result.model_copy(
+        update={
+            "node_pools": tuple(_changed(pool, limits, requirements or {}) if pool.name == name else pool for pool in result.node_pools)
+        }
     )
 
 
@@ -73,13 +75,13 @@ def with_quotas(**quotas: int) -> Cluster:
     return PRODUCTION.model_copy(update={"quotas": Quotas(**quotas)})
 
 
-def codes(found: Plan) -> list[str]:
-    return [str(violation.code) for violation in found.violations]
+def codes(result: Plan) -> list[str]:
+    return [str(violation.code) for violation in result.violations]
 
 
-def violation(wanted: Targets, found: Cluster, code: str) -> Violation:
+def violation(wanted: Targets, result: Cluster, code: str) -> Violation:
     """The only violation of a plan, which has this code."""
-    made = plan(wanted, found)
+    made = plan(wanted, result)
     assert codes(made) == [code]
     assert not made.feasible
     return made.violations[0]

@@ -11,5 +11,5 @@ _CASES = json.loads((Path(__file__).parent / "data/load.json").read_text(encodin
 
 def case(name: str) -> tuple[Any, Any]:
     """Input and expected result of one case."""
-    found = next(entry for entry in _CASES if entry["id"] == name)
-    return found["input"], found["expected"]
+    result = next(entry for entry in _CASES if entry["id"] == name)
+    return result["input"], result["expected"]

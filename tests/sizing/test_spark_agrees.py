@@ -82,8 +82,8 @@ def _object(package: Any, name: str) -> Any:
     return getattr(getattr(package, f"{name}$"), "MODULE$")
 
 
-def _quantities(found: Any) -> Resources:
-    return {name: None if found.get(name) is None else str(found.get(name)) for name in ("memory", "cpu")}
+def _quantities(result: Any) -> Resources:
+    return {name: None if result.get(name) is None else str(result.get(name)) for name in ("memory", "cpu")}
 
 
 @pytest.fixture(scope="module")

@@ -21,9 +21,9 @@ RECORDED = Path(__file__).with_name("allocatable.csv.gz")
 
 
 def of(name: str) -> InstanceType:
-    found = shipped().get(name)
-    assert found is not None
-    return found
+    instance_type = shipped().get(name)
+    assert instance_type is not None
+    return instance_type
 
 
 def test_all_types_are_equal_to_karpenters_own() -> None:
@@ -31,8 +31,8 @@ def test_all_types_are_equal_to_karpenters_own() -> None:
     assert len(rows) == len(shipped().types) == 1386
     columns = [column for column in rows[0] if column != "type"]
     for row in rows:
-        found = allocatable(of(row["type"]), NodeSettings())
-        assert {column: getattr(found, column) for column in columns} == {column: int(row[column]) for column in columns}, row["type"]
+        result = allocatable(of(row["type"]), NodeSettings())
+        assert {column: getattr(result, column) for column in columns} == {column: int(row[column]) for column in columns}, row["type"]
 
 
 # Source: karpenter-provider-aws, website/content/en/preview/reference/instance-types.md; those with max_pods follow from its code.
@@ -55,9 +55,9 @@ def test_all_types_are_equal_to_karpenters_own() -> None:
 def test_the_worked_examples_hold(
     name: str, settings: NodeSettings, cpu_millicores: int, memory_mib: int, pods: int, capacity_mib: int, kube_reserved_mib: int
 ) -> None:
-    found = allocatable(of(name), settings)
-    assert (found.cpu_millicores, found.memory_mib, found.pods) == (cpu_millicores, memory_mib, pods)
-    assert (found.capacity_mib, found.kube_reserved_mib) == (capacity_mib, kube_reserved_mib)
+    result = allocatable(of(name), settings)
+    assert (result.cpu_millicores, result.memory_mib, result.pods) == (cpu_millicores, memory_mib, pods)
+    assert (result.capacity_mib, result.kube_reserved_mib) == (capacity_mib, kube_reserved_mib)
 
 
 def test_reserved_interfaces_take_pods_but_leave_the_reserve_on_al2023() -> None:
@@ -67,8 +67,8 @@ def test_reserved_interfaces_take_pods_but_leave_the_reserve_on_al2023() -> None
 
 
 def test_reserved_interfaces_lower_the_reserve_on_bottlerocket() -> None:
-    found = allocatable(of("m5.xlarge"), NodeSettings(reserved_enis=1, ami_family="Bottlerocket"))
-    assert found.kube_reserved_mib == 255 + 11 * 44
+    result = allocatable(of("m5.xlarge"), NodeSettings(reserved_enis=1, ami_family="Bottlerocket"))
+    assert result.kube_reserved_mib == 255 + 11 * 44
 
 
 def test_with_all_interfaces_reserved_no_pod_fits() -> None:
@@ -76,8 +76,8 @@ def test_with_all_interfaces_reserved_no_pod_fits() -> None:
 
 
 def test_a_measured_capacity_stands_for_the_estimate() -> None:
-    found = allocatable(of("m5.xlarge"), NodeSettings(measured_capacity_mib={"m5.xlarge": 15_500}))
-    assert (found.capacity_mib, found.memory_mib) == (15_500, 15_500 - 893 - 100)
+    result = allocatable(of("m5.xlarge"), NodeSettings(measured_capacity_mib={"m5.xlarge": 15_500}))
+    assert (result.capacity_mib, result.memory_mib) == (15_500, 15_500 - 893 - 100)
 
 
 def test_without_overhead_the_capacity_is_that_of_the_data_sheet() -> None:

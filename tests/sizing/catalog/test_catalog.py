@@ -30,9 +30,9 @@ def test_the_shipped_catalog_is_read_once() -> None:
 
 
 def test_a_type_is_found_by_its_name_and_an_unknown_one_is_none() -> None:
-    found = shipped().get("m7g.xlarge")
-    assert found is not None
-    assert (found.vcpu, found.memory_mib, found.arch) == (4, 16384, "arm64")
+    instance_type = shipped().get("m7g.xlarge")
+    assert instance_type is not None
+    assert (instance_type.vcpu, instance_type.memory_mib, instance_type.arch) == (4, 16384, "arm64")
     assert shipped().get("m7g.enormous") is None
 
 
@@ -53,9 +53,14 @@ def test_an_empty_price_is_unknown_and_not_free() -> None:
     ],
 )
 def test_a_name_gives_category_generation_family_and_size(name: str, category: str, generation: int, family: str, size: str) -> None:
-    found = shipped().get(name)
-    assert found is not None
-    assert (found.category, found.generation, found.family, found.size) == (category, generation, family, size)
+    instance_type = shipped().get(name)
+    assert instance_type is not None
+    assert (instance_type.category, instance_type.generation, instance_type.family, instance_type.size) == (
+        category,
+        generation,
+        family,
+        size,
+    )
 
 
 def test_every_shipped_name_is_within_the_scheme() -> None:

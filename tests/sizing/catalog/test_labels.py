@@ -12,13 +12,13 @@ ZONES = ("us-east-1a", "us-east-1b", "us-east-1c")
 
 
 def of(name: str) -> InstanceType:
-    found = shipped().get(name)
-    assert found is not None
-    return found
+    instance_type = shipped().get(name)
+    assert instance_type is not None
+    return instance_type
 
 
 def test_a_plain_type_has_the_labels_of_its_data_sheet() -> None:
-    found = labels(of("m7g.xlarge"), "us-east-1", ZONES)
+    result = labels(of("m7g.xlarge"), "us-east-1", ZONES)
     expected = {
         "node.kubernetes.io/instance-type": "m7g.xlarge",
         "kubernetes.io/arch": "arm64",
@@ -35,7 +35,7 @@ def test_a_plain_type_has_the_labels_of_its_data_sheet() -> None:
         f"{AWS}instance-ebs-bandwidth": "10000",
         f"{AWS}instance-network-bandwidth": "1876",
     }
-    assert {label: found[label] for label in expected} == {label: (value,) for label, value in expected.items()}
+    assert {label: result[label] for label in expected} == {label: (value,) for label, value in expected.items()}
 
 
 @pytest.mark.parametrize("name", ["instance-gpu-count", "instance-local-nvme", "instance-accelerator-name"])

@@ -17,8 +17,8 @@ def of(usage: Usage) -> Bill:
     return bill(usage, shipped(), CATALOG, 0.4)
 
 
-def kinds(found: Difference) -> dict[str, str]:
-    return {f"{change.service}: {change.item}": change.kind for change in found.changes}
+def kinds(result: Difference) -> dict[str, str]:
+    return {f"{change.service}: {change.item}": change.kind for change in result.changes}
 
 
 BEFORE = Usage(
@@ -45,12 +45,12 @@ def test_items_are_matched_added_removed_and_changed() -> None:
 
 
 def test_a_change_has_its_sign_and_its_share() -> None:
-    found = difference(of(BEFORE), of(AFTER))
-    nodes = found.changes[0]
+    result = difference(of(BEFORE), of(AFTER))
+    nodes = result.changes[0]
     assert nodes.usd_per_h is not None and nodes.percent is not None
     assert [nodes.usd_per_h.low, nodes.usd_per_h.high] == pytest.approx([0.1, 1.0])
     assert [nodes.percent.low, nodes.percent.high] == pytest.approx([50, 500])
-    removed = found.changes[-1]
+    removed = result.changes[-1]
     assert removed.usd_per_month is not None and removed.percent is not None
     assert removed.usd_per_month.low == pytest.approx(-32.85)
     assert removed.percent.low == pytest.approx(-100)
@@ -63,17 +63,17 @@ def test_what_is_added_has_no_share() -> None:
 
 
 def test_the_difference_from_nothing_is_the_whole_bill() -> None:
-    found = difference(of(Usage()), of(AFTER))
-    assert found.usd_per_month.low == of(AFTER).total.usd_per_month.low
-    assert found.percent.low is None
+    result = difference(of(Usage()), of(AFTER))
+    assert result.usd_per_month.low == of(AFTER).total.usd_per_month.low
+    assert result.percent.low is None
 
 
 def test_an_unknown_price_on_one_side_leaves_the_change_unknown() -> None:
     odd = Usage(nodes=(NodeUsage(label="executors", instance_types=("m1.unpriced",), capacity_type="on-demand", count=2),))
-    found = difference(of(BEFORE), of(odd))
-    assert found.changes[0].kind == "changed"
-    assert found.changes[0].usd_per_month is None and found.changes[0].percent is None
-    assert not found.complete
+    result = difference(of(BEFORE), of(odd))
+    assert result.changes[0].kind == "changed"
+    assert result.changes[0].usd_per_month is None and result.changes[0].percent is None
+    assert not result.complete
 
 
 def test_lines_of_one_item_are_compared_together() -> None:
@@ -86,19 +86,19 @@ def test_lines_of_one_item_are_compared_together() -> None:
 
 @given(usages)
 def test_a_bill_and_itself_differ_by_nothing(usage: Usage) -> None:
-    found = difference(of(usage), of(usage))
-    assert {change.kind for change in found.changes} <= {"same"}
-    assert (found.usd_per_h.low, found.usd_per_h.high, found.usd_per_month.low, found.usd_per_month.high) == (0, 0, 0, 0)
-    assert all(change.usd_per_month is None or (change.usd_per_month.low, change.usd_per_month.high) == (0, 0) for change in found.changes)
+    result = difference(of(usage), of(usage))
+    assert {change.kind for change in result.changes} <= {"same"}
+    assert (result.usd_per_h.low, result.usd_per_h.high, result.usd_per_month.low, result.usd_per_month.high) == (0, 0, 0, 0)
+    assert all(change.usd_per_month is None or (change.usd_per_month.low, change.usd_per_month.high) == (0, 0) for change in result.changes)
 
 
 @given(usages, usages)
 def test_swapping_the_bills_turns_the_signs(first: Usage, second: Usage) -> None:
-    there, back = difference(of(first), of(second)), difference(of(second), of(first))
-    assert (there.usd_per_month.low, there.usd_per_month.high) == (-back.usd_per_month.low, -back.usd_per_month.high)
+    result, back = difference(of(first), of(second)), difference(of(second), of(first))
+    assert (result.usd_per_month.low, result.usd_per_month.high) == (-back.usd_per_month.low, -back.usd_per_month.high)
     returned = {(change.service, change.item): change for change in back.changes}
     turned = {"added": "removed", "removed": "added", "same": "same", "changed": "changed"}
-    for change in there.changes:
+    for change in result.changes:
         other = returned.pop((change.service, change.item))
         assert other.kind == turned[change.kind]
         assert (change.usd_per_month is None) == (other.usd_per_month is None)
@@ -109,13 +109,13 @@ def test_swapping_the_bills_turns_the_signs(first: Usage, second: Usage) -> None
 
 @given(usages, usages)
 def test_the_changes_add_up_to_the_difference_of_the_totals(first: Usage, second: Usage) -> None:
-    found = difference(of(first), of(second))
-    if all(change.usd_per_month is not None for change in found.changes):
-        summed = sum(change.usd_per_month.low for change in found.changes if change.usd_per_month)
+    result = difference(of(first), of(second))
+    if all(change.usd_per_month is not None for change in result.changes):
+        summed = sum(change.usd_per_month.low for change in result.changes if change.usd_per_month)
         scale = max(of(first).total.usd_per_month.high, of(second).total.usd_per_month.high)
-        assert isclose(found.usd_per_month.low, summed, rel_tol=1e-9, abs_tol=1e-9 * scale + 1e-9)
+        assert isclose(result.usd_per_month.low, summed, rel_tol=1e-9, abs_tol=1e-9 * scale + 1e-9)
 
 
 def test_a_difference_as_json_is_read_back_as_it_was() -> None:
-    found = difference(of(BEFORE), of(EVERYTHING))
-    assert Difference.model_validate_json(found.model_dump_json(by_alias=True)) == found
+    result = difference(of(BEFORE), of(EVERYTHING))
+    assert Difference.model_validate_json(result.model_dump_json(by_alias=True)) == result

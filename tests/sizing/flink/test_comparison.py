@@ -48,7 +48,7 @@ def rows(job: FlinkJob) -> dict[tuple[str, str], Row]:
 
 
 def test_seven_task_managers_become_seven_executors_of_the_same_pod() -> None:
-    found = rows(flink_job())
+    result = rows(flink_job())
     same = [
         ("job", "pods that run tasks"),
         ("job", "task slots in all"),
@@ -56,17 +56,17 @@ def test_seven_task_managers_become_seven_executors_of_the_same_pod() -> None:
         ("task", "pod memory"),
         ("task", "CPU request"),
     ]
-    assert [(found[row].flink, found[row].spark) for row in same] == [(7, 7), (91, 91), (91, 91), (2048 * MIB, 2048 * MIB), (1000, 1000)]
-    assert (found["job", "memory of all pods"].flink, found["job", "CPU of all pods"].flink) == (8 * 2048 * MIB, 8000)
+    assert [(result[row].flink, result[row].spark) for row in same] == [(7, 7), (91, 91), (91, 91), (2048 * MIB, 2048 * MIB), (1000, 1000)]
+    assert (result["job", "memory of all pods"].flink, result["job", "CPU of all pods"].flink) == (8 * 2048 * MIB, 8000)
 
 
 def test_the_same_pod_is_cut_differently() -> None:
-    found = rows(flink_job())
+    result = rows(flink_job())
     # Of 2048 MiB: Flink's overhead 0.1, metaspace 256 MiB; Spark's overhead 0.4 of a heap of 1463 MiB.
-    assert (found["task", "overhead"].flink, found["task", "overhead"].spark) == (214748368, 585 * MIB)
-    assert (found["task", "JVM heap"].flink, found["task", "JVM heap"].spark) == (134217728 + 563714445, 1463 * MIB)
-    assert found["task", "heap for tasks"].spark == int((1463 - 300) * MIB * 0.6)
-    assert (found["task", "metaspace"].flink, found["task", "metaspace"].spark) == (256 * MIB, None)
+    assert (result["task", "overhead"].flink, result["task", "overhead"].spark) == (214748368, 585 * MIB)
+    assert (result["task", "JVM heap"].flink, result["task", "JVM heap"].spark) == (134217728 + 563714445, 1463 * MIB)
+    assert result["task", "heap for tasks"].spark == int((1463 - 300) * MIB * 0.6)
+    assert (result["task", "metaspace"].flink, result["task", "metaspace"].spark) == (256 * MIB, None)
 
 
 def test_rocksdb_is_bounded_in_flink_and_counted_by_stores_in_spark() -> None:
@@ -92,10 +92,10 @@ def test_idle_slots_are_noted() -> None:
     backend=st.sampled_from(["rocksdb", "hashmap", "other"]),
 )
 def test_every_row_has_words_and_the_parts_of_both_pods_fit(parallelism: int, slots: int, memory_mib: int, backend: Backend) -> None:
-    found = rows(flink_job(parallelism, slots, memory_mib, backend))
-    assert all(row.note for row in found.values())
-    assert found["job", "pods that run tasks"].flink == found["job", "pods that run tasks"].spark
-    pod, heap, overhead = (found["task", name] for name in ("pod memory", "JVM heap", "overhead"))
+    result = rows(flink_job(parallelism, slots, memory_mib, backend))
+    assert all(row.note for row in result.values())
+    assert result["job", "pods that run tasks"].flink == result["job", "pods that run tasks"].spark
+    pod, heap, overhead = (result["task", name] for name in ("pod memory", "JVM heap", "overhead"))
     assert pod.spark is not None
     assert heap.spark is not None
     assert overhead.spark is not None

@@ -43,8 +43,8 @@ def task_manager(**settings: str) -> TaskManagerMemory:
 def test_a_task_manager_of_a_given_process_size(process_mib: int, expected: tuple[int, ...]) -> None:
     # Source: flink-runtime 1.20.3, ProcessMemoryUtils and TaskExecutorFlinkMemoryUtils.
     memory = task_manager(process_size=f"{process_mib}m")
-    found = (memory.overhead_bytes, memory.metaspace_bytes, memory.flink_bytes, memory.managed_bytes, memory.network_bytes)
-    assert (*found, memory.task_heap_bytes, memory.heap_bytes) == expected
+    result = (memory.overhead_bytes, memory.metaspace_bytes, memory.flink_bytes, memory.managed_bytes, memory.network_bytes)
+    assert (*result, memory.task_heap_bytes, memory.heap_bytes) == expected
     assert memory.framework_heap_bytes == memory.framework_off_heap_bytes == 128 * MIB
     assert memory.pod_mib == process_mib
 

@@ -34,12 +34,12 @@ def of_case(name: str) -> tuple[KafkaDemand, dict[str, dict[str, float]]]:
 def test_brokers_prices_and_storage_are_those_of_the_known_answers(name: str) -> None:
     demand, expected = of_case(name)
     for broker, answer in expected.items():
-        found = option_of(demand, broker)
-        assert found.brokers == answer["brokers"], broker
-        assert round(found.broker_usd_per_month, 2) == answer["broker_usd_mo"], broker
+        option = option_of(demand, broker)
+        assert option.brokers == answer["brokers"], broker
+        assert round(option.broker_usd_per_month, 2) == answer["broker_usd_mo"], broker
         if "ebs_gib" in answer:
-            assert round(found.ingress_mibps_per_broker, 4) == answer["ingress_per_broker_mibs"], broker
-            assert found.storage.ebs_gib == answer["ebs_gib"], broker
+            assert round(option.ingress_mibps_per_broker, 4) == answer["ingress_per_broker_mibs"], broker
+            assert option.storage.ebs_gib == answer["ebs_gib"], broker
 
 
 def test_of_two_clusters_of_one_price_the_one_with_fewer_brokers_is_taken() -> None:
@@ -51,9 +51,9 @@ def test_of_two_clusters_of_one_price_the_one_with_fewer_brokers_is_taken() -> N
 
 def test_express_sends_twice_what_it_takes() -> None:
     demand = KafkaDemand(peak_in_mibps=10.0, peak_out_mibps=100.0)
-    found = option_of(demand, "express.m7g.large")
-    assert (found.brokers, found.binding) == (6, "egress")
-    assert found.ingress_mibps_per_broker == pytest.approx(3.125)
+    option = option_of(demand, "express.m7g.large")
+    assert (option.brokers, option.binding) == (6, "egress")
+    assert option.ingress_mibps_per_broker == pytest.approx(3.125)
 
 
 @pytest.mark.parametrize(
@@ -130,10 +130,10 @@ def test_the_nearest_load_is_one_that_a_cluster_carries() -> None:
 
 def test_a_cluster_that_is_too_small_is_a_violation_with_what_it_needs() -> None:
     assert cluster_violations(STANDARD, "kafka.m7g.large", 18) == []
-    (found,) = cluster_violations(STANDARD, "kafka.m7g.large", 3)
-    assert (found.code, found.given) == ("SIZ-041", "3")
-    assert found.need == "18 brokers of kafka.m7g.large, limited by ingress: 100.0 MiB/s in"
-    assert found.fix == "brokers: 18, or fewer of a larger type: 9 of kafka.m7g.xlarge"
+    (result,) = cluster_violations(STANDARD, "kafka.m7g.large", 3)
+    assert (result.code, result.given) == ("SIZ-041", "3")
+    assert result.need == "18 brokers of kafka.m7g.large, limited by ingress: 100.0 MiB/s in"
+    assert result.fix == "brokers: 18, or fewer of a larger type: 9 of kafka.m7g.xlarge"
 
 
 @pytest.mark.parametrize("name", ["kafka.t3.small", "kafka.m9.huge", ""])
@@ -186,16 +186,16 @@ def chosen(demand: KafkaDemand, kind: Kind) -> KafkaOption | None:
 
 @given(demand=DEMANDS, kind=KINDS)
 def test_any_demand_has_a_cluster_that_carries_it_or_a_coded_error(demand: KafkaDemand, kind: Kind) -> None:
-    found = chosen(demand, kind)
-    if found is None:
+    result = chosen(demand, kind)
+    if result is None:
         return
-    assert found.brokers % (3 if kind == "express" else demand.zones) == 0
-    assert found.usable_ingress_mibps >= demand.peak_in_mibps * (1 - 1e-6)
-    limits = broker_type(found.broker_type)
+    assert result.brokers % (3 if kind == "express" else demand.zones) == 0
+    assert result.usable_ingress_mibps >= demand.peak_in_mibps * (1 - 1e-6)
+    limits = broker_type(result.broker_type)
     assert limits is not None
     most = limits.max_partitions if demand.use_max_partitions else limits.recommended_partitions
-    assert found.brokers * most >= demand.partitions_with_replicas(kind)
-    assert found.storage.ebs_gib <= found.brokers * 16_384 * (1 + 1e-9)
+    assert result.brokers * most >= demand.partitions_with_replicas(kind)
+    assert result.storage.ebs_gib <= result.brokers * 16_384 * (1 + 1e-9)
 
 
 @given(rate=st.floats(0.01, 2000), factor=st.floats(1, 20), fan_out=st.floats(0, 5), partitions=st.integers(0, 3000), kind=KINDS)
@@ -210,6 +210,6 @@ def test_more_ingress_never_has_less_ingress_capacity(rate: float, factor: float
 
 
 def test_every_type_of_the_data_is_read() -> None:
-    names = [found.name for found in broker_types()]
+    names = [result.name for result in broker_types()]
     assert len(names) == 22 and len(set(names)) == 22
-    assert sum(found.kind == "express" for found in broker_types()) == 7
+    assert sum(result.kind == "express" for result in broker_types()) == 7

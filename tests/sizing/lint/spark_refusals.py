@@ -41,16 +41,16 @@ OF_EACH_KIND = 25
 
 def refusals() -> dict[str, dict[str, str]]:
     """Setting -> value -> Spark's error, for all registered settings; without values beyond `OF_EACH_KIND`."""
-    found: dict[str, dict[str, str]] = {}
+    outcome: dict[str, dict[str, str]] = {}
     kinds: dict[str, int] = {}
     with spark_keys.registered() as entries:
         for key, entry in entries.items():
             setting = known.setting(key)
             kind = setting.kind.split()[0] if setting else "unknown"
             kinds[kind] = kinds.get(kind, 0) + 1
-            told = setting is not None and kind != "text" and kinds[kind] <= OF_EACH_KIND
-            found[key] = {value: spark_keys.refusal(entry, value) for value in _values(setting.kind)} if setting and told else {}
-    return found
+            result = setting is not None and kind != "text" and kinds[kind] <= OF_EACH_KIND
+            outcome[key] = {value: spark_keys.refusal(entry, value) for value in _values(setting.kind)} if setting and result else {}
+    return outcome
 
 
 def _values(kind: str) -> list[str]:

@@ -33,7 +33,7 @@ def test_whole_executors_that_stay_idle_are_an_error() -> None:
 
 def test_a_violation_with_its_own_rule_is_not_reported_twice() -> None:
     linted = job(source(4))
-    assert [found.code for found in linted.plan.violations] == ["SIZ-015"]
+    assert [violation.code for violation in linted.plan.violations] == ["SIZ-015"]
     assert of("LINT-056", linted) == []
 
 

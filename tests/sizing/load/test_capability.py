@@ -20,24 +20,24 @@ FLEET = SpotFleet(executors=4, slots_per_executor=4, parallelism=16, nodes=4)
 
 
 def test_the_highest_load_is_the_one_whose_target_is_the_capacity() -> None:
-    found = capability(LOAD, Running(tasks=14))
-    assert found.capacity_events_per_s == 168_000
-    assert found.sustained_peak_events_per_s == pytest.approx(168_000 / (1 / 6 + 1 / 0.7))
-    assert found.catch_up_s == pytest.approx(30_000_000 / 68_000)
-    assert found.binding == "target rate"
+    result = capability(LOAD, Running(tasks=14))
+    assert result.capacity_events_per_s == 168_000
+    assert result.sustained_peak_events_per_s == pytest.approx(168_000 / (1 / 6 + 1 / 0.7))
+    assert result.catch_up_s == pytest.approx(30_000_000 / 68_000)
+    assert result.binding == "target rate"
 
 
 def test_a_small_batch_limit_is_what_holds_a_plan() -> None:
-    found = capability(LOAD, Running(tasks=14, trigger_s=10.0, max_offsets_per_trigger=1_100_000))
-    assert (found.binding, found.drain_events_per_s) == ("batch limit", 110_000)
-    assert found.sustained_peak_events_per_s == pytest.approx(110_000 * 6 / 7)
-    assert found.catch_up_s == pytest.approx(3000)
+    result = capability(LOAD, Running(tasks=14, trigger_s=10.0, max_offsets_per_trigger=1_100_000))
+    assert (result.binding, result.drain_events_per_s) == ("batch limit", 110_000)
+    assert result.sustained_peak_events_per_s == pytest.approx(110_000 * 6 / 7)
+    assert result.catch_up_s == pytest.approx(3000)
 
 
 def test_what_processes_less_than_comes_never_catches_up() -> None:
-    found = capability(LOAD, Running(tasks=8))
-    assert found.catch_up_s is None
-    assert found.sustained_events_per_s < LOAD.events_per_s
+    result = capability(LOAD, Running(tasks=8))
+    assert result.catch_up_s is None
+    assert result.sustained_events_per_s < LOAD.events_per_s
 
 
 def test_curves_rise_with_the_executors_and_the_catch_up_falls() -> None:
@@ -50,23 +50,23 @@ def test_curves_rise_with_the_executors_and_the_catch_up_falls() -> None:
 
 
 def test_one_of_four_nodes_leaves_three_quarters_of_the_capacity() -> None:
-    found = loss(LOAD, FLEET, 1)
-    assert (found.lost_executors, found.left_events_per_s) == (1, 144_000)
-    assert (found.stall_s, found.short_s) == (10, 80)
-    assert found.lag_events == 100_000 * 10
-    assert found.recovery_s == pytest.approx(1_000_000 / 92_000)
+    result = loss(LOAD, FLEET, 1)
+    assert (result.lost_executors, result.left_events_per_s) == (1, 144_000)
+    assert (result.stall_s, result.short_s) == (10, 80)
+    assert result.lag_events == 100_000 * 10
+    assert result.recovery_s == pytest.approx(1_000_000 / 92_000)
 
 
 def test_two_of_four_nodes_lag_until_there_are_new_ones() -> None:
-    found = loss(LOAD, FLEET, 2)
-    assert found.lag_events == 100_000 * 10 + 4_000 * 70
-    assert found.lag_s == pytest.approx(12.8)
+    result = loss(LOAD, FLEET, 2)
+    assert result.lag_events == 100_000 * 10 + 4_000 * 70
+    assert result.lag_s == pytest.approx(12.8)
 
 
 def test_with_all_the_nodes_nothing_is_processed_until_there_are_new_ones() -> None:
-    found = loss(LOAD, FLEET, 9)
-    assert (found.lost_nodes, found.lost_executors, found.left_events_per_s) == (4, 4, 0)
-    assert found.lag_events == 100_000 * 90
+    result = loss(LOAD, FLEET, 9)
+    assert (result.lost_nodes, result.lost_executors, result.left_events_per_s) == (4, 4, 0)
+    assert result.lag_events == 100_000 * 90
 
 
 def test_lost_state_is_read_again() -> None:
@@ -75,8 +75,8 @@ def test_lost_state_is_read_again() -> None:
 
 
 def test_without_a_loss_there_is_no_lag() -> None:
-    found = loss(LOAD, FLEET, 0)
-    assert (found.lost_executors, found.lag_events, found.recovery_s) == (0, 0, 0)
+    result = loss(LOAD, FLEET, 0)
+    assert (result.lost_executors, result.lag_events, result.recovery_s) == (0, 0, 0)
 
 
 def test_a_drain_is_bounded_by_the_grace_period_and_not_by_the_notice() -> None:
@@ -91,9 +91,9 @@ def test_a_drain_is_bounded_by_the_grace_period_and_not_by_the_notice() -> None:
 
 def test_the_checkpoint_interval_is_that_of_the_known_answer() -> None:
     asked, expected = case("Y1")
-    found = checkpoint_interval(asked["p_month"], asked["nodes"], asked["ckpt_cost_s"])
-    assert round(found.job_mtbf_h, 2) == expected["job_mtbf_h"]
-    assert (round(found.young_s, 1), round(found.daly_s, 1)) == (expected["young_s"], expected["daly_s"])
+    result = checkpoint_interval(asked["p_month"], asked["nodes"], asked["ckpt_cost_s"])
+    assert round(result.job_mtbf_h, 2) == expected["job_mtbf_h"]
+    assert (round(result.young_s, 1), round(result.daly_s, 1)) == (expected["young_s"], expected["daly_s"])
 
 
 @given(load=LOADS, tasks=st.integers(1, 10_000))

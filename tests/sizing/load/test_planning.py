@@ -27,36 +27,36 @@ JOB = JobShape(slots_per_executor=4, topics={"clicks": None})
 
 def planned(change: dict[str, Any] | None = None, **shape: Any) -> tuple[LoadPlan, list[Violation]]:
     load, job = LOAD.model_copy(update=change or {}), JOB.model_copy(update=shape)
-    found = plan_load(load, job)
-    return found, load_violations(load, job, found)
+    result = plan_load(load, job)
+    return result, load_violations(load, job, result)
 
 
 def test_a_load_has_parallelism_partitions_executors_and_brokers() -> None:
-    found, violations = planned()
+    result, violations = planned()
     assert violations == []
-    assert (found.target_events_per_s, found.parallelism, found.executors, found.slots) == (159_524, 14, 4, 16)
-    assert (found.topic_partitions, found.shuffle_partitions) == ({"clicks": 14}, 14)
-    assert found.max_offsets_per_trigger == 168_000 * 9.5
-    assert found.catch_up_s == pytest.approx(30_000_000 / (159_600 - 100_000))
-    assert found.kafka.cluster is not None
-    assert (found.kafka.cluster.broker_type, found.kafka.cluster.brokers) == ("kafka.m7g.xlarge", 3)
+    assert (result.target_events_per_s, result.parallelism, result.executors, result.slots) == (159_524, 14, 4, 16)
+    assert (result.topic_partitions, result.shuffle_partitions) == ({"clicks": 14}, 14)
+    assert result.max_offsets_per_trigger == 168_000 * 9.5
+    assert result.catch_up_s == pytest.approx(30_000_000 / (159_600 - 100_000))
+    assert result.kafka.cluster is not None
+    assert (result.kafka.cluster.broker_type, result.kafka.cluster.brokers) == ("kafka.m7g.xlarge", 3)
 
 
 def test_one_partition_takes_and_gives_only_so_much() -> None:
-    found, _ = planned({"event_bytes": 10_000})
-    assert found.topic_partitions == {"clicks": 96}
-    (why,) = [entry for entry in found.explain if entry.number == "topicPartitions.clicks"]
+    result, _ = planned({"event_bytes": 10_000})
+    assert result.topic_partitions == {"clicks": 96}
+    (why,) = [entry for entry in result.explain if entry.number == "topicPartitions.clicks"]
     assert (why.value, why.binding) == (96, "producers")
 
 
 def test_every_number_has_a_rule_with_its_inputs() -> None:
-    found, _ = planned({"state_keys": 10**7, "bytes_per_key": 200})
-    numbers = {entry.number: entry for entry in found.explain}
+    result, _ = planned({"state_keys": 10**7, "bytes_per_key": 200})
+    numbers = {entry.number: entry for entry in result.explain}
     assert numbers["parallelism"].binding == "target rate"
     assert numbers["memory.overheadMib"].binding == "state"
     assert numbers["kafka.cluster.brokers"].binding == "zones"
-    assert all(entry.rule for entry in found.explain)
-    dumped = found.model_dump(mode="json", by_alias=True)
+    assert all(entry.rule for entry in result.explain)
+    dumped = result.model_dump(mode="json", by_alias=True)
     for number, entry in numbers.items():
         value: Any = dumped
         for part in number.split("."):
@@ -65,16 +65,16 @@ def test_every_number_has_a_rule_with_its_inputs() -> None:
 
 
 def test_state_takes_stores_memory_and_objects() -> None:
-    found, _ = planned({"state_keys": 10**8, "bytes_per_key": 200, "stateful_operators": ("join",)}, backend="rocksdb")
-    assert (found.state.stores, found.state.executor_native_mib) == (14, 4 * 136)
-    assert found.memory.overhead_mib == 384 + 4 * 136
-    assert found.checkpoint.objects_per_batch == 2 + 14 * 2
+    result, _ = planned({"state_keys": 10**8, "bytes_per_key": 200, "stateful_operators": ("join",)}, backend="rocksdb")
+    assert (result.state.stores, result.state.executor_native_mib) == (14, 4 * 136)
+    assert result.memory.overhead_mib == 384 + 4 * 136
+    assert result.checkpoint.objects_per_batch == 2 + 14 * 2
 
 
 def test_state_on_the_heap_makes_the_heap_larger_and_a_join_has_four_stores() -> None:
-    found, _ = planned({"state_keys": 10**8, "bytes_per_key": 200, "stateful_operators": ("join",)}, backend="memory")
-    assert found.state.stores == 14 * 4
-    assert found.memory.heap_mib > 2 * 20_000_000_000 / 4 / 1024**2 / 0.4
+    result, _ = planned({"state_keys": 10**8, "bytes_per_key": 200, "stateful_operators": ("join",)}, backend="memory")
+    assert result.state.stores == 14 * 4
+    assert result.memory.heap_mib > 2 * 20_000_000_000 / 4 / 1024**2 / 0.4
 
 
 @pytest.mark.parametrize(
@@ -92,14 +92,14 @@ def test_state_on_the_heap_makes_the_heap_larger_and_a_join_has_four_stores() ->
 def test_a_small_state_is_kept_on_the_heap_where_joins_alone_have_any(
     counted: tuple[OperatorKind, ...], called: tuple[OperatorKind, ...], backend: str
 ) -> None:
-    found, _ = planned({"state_keys": 10, "bytes_per_key": 10, "stateful_operators": counted}, app_operators=called)
-    assert (found.state.backend, found.state.chosen) == (backend, True)
+    result, _ = planned({"state_keys": 10, "bytes_per_key": 10, "stateful_operators": counted}, app_operators=called)
+    assert (result.state.backend, result.state.chosen) == (backend, True)
 
 
 def test_a_large_state_of_a_join_goes_to_rocksdb() -> None:
-    found, _ = planned({"state_keys": 10**8, "bytes_per_key": 200, "stateful_operators": ("join",)})
-    assert found.state.backend == "rocksdb"
-    assert "state backend rocksdb, chosen for 19,074 MiB of state on 4 executors and the operators join" in found.notes
+    result, _ = planned({"state_keys": 10**8, "bytes_per_key": 200, "stateful_operators": ("join",)})
+    assert result.state.backend == "rocksdb"
+    assert "state backend rocksdb, chosen for 19,074 MiB of state on 4 executors and the operators join" in result.notes
 
 
 def test_state_that_does_not_fit_the_pod_is_a_violation_with_what_fits() -> None:
@@ -108,49 +108,49 @@ def test_state_that_does_not_fit_the_pod_is_a_violation_with_what_fits() -> None
     assert (native.code, native.path) == ("SIZ-043", "executor.memory")
     assert '"953m"' in native.fix
     assert planned(state, heap_mib=4096, overhead_mib=953, backend="rocksdb")[1] == []
-    found, (heap,) = planned(state, heap_mib=4096, overhead_mib=2000, backend="memory")
+    result, (heap,) = planned(state, heap_mib=4096, overhead_mib=2000, backend="memory")
     assert (heap.code, heap.path) == ("SIZ-043", "executor.heap")
-    assert f'"{found.memory.heap_mib}m"' in heap.fix
-    assert planned(state, heap_mib=found.memory.heap_mib, overhead_mib=9000, backend="memory")[1] == []
+    assert f'"{result.memory.heap_mib}m"' in heap.fix
+    assert planned(state, heap_mib=result.memory.heap_mib, overhead_mib=9000, backend="memory")[1] == []
 
 
 def test_no_parallelism_for_a_throughput_that_no_longer_rises() -> None:
     flat = Profile(points=(ProfilePoint(slots=2, events_per_second=100_000), ProfilePoint(slots=4, events_per_second=100_000)))
-    _, (found,) = planned({"events_per_slot_per_s": None, "profile": flat})
-    assert (found.code, found.error().exit_code) == ("SIZ-045", 3)
-    assert found.fix.startswith("at most 62,686 events/s")
+    _, (result,) = planned({"events_per_slot_per_s": None, "profile": flat})
+    assert (result.code, result.error().exit_code) == ("SIZ-045", 3)
+    assert result.fix.startswith("at most 62,686 events/s")
     assert planned({"events_per_slot_per_s": None, "profile": flat, "events_per_s": 62_686.0})[1] == []
 
 
 def test_a_fixed_parallelism_below_the_load_is_a_violation_with_the_required_one() -> None:
-    found, (violation,) = planned(parallelism=7)
-    assert (found.parallelism, violation.code, violation.given) == (7, "SIZ-047", "7")
+    result, (violation,) = planned(parallelism=7)
+    assert (result.parallelism, violation.code, violation.given) == (7, "SIZ-047", "7")
     assert violation.fix == "a parallelism of 14"
     assert planned(parallelism=14)[1] == []
 
 
 def test_too_few_partitions_are_a_violation_with_the_required_number() -> None:
-    found, (violation,) = planned(topics={"clicks": 5})
-    assert found.capacity_events_per_s == 60_000
+    result, (violation,) = planned(topics={"clicks": 5})
+    assert result.capacity_events_per_s == 60_000
     assert (violation.code, violation.fix) == ("SIZ-048", "at least 14 partitions")
     assert planned(topics={"clicks": 5, "views": 9})[1] == []
 
 
 def test_a_short_trigger_takes_more_slots_and_one_that_is_too_short_is_a_violation() -> None:
     tight = {"utilisation": 1.0, "batch_overhead_s": 1.0}
-    found, violations = planned(tight, trigger_s=2.0)
+    result, violations = planned(tight, trigger_s=2.0)
     assert violations == []
-    assert found.parallelism == 20
-    assert next(entry.binding for entry in found.explain if entry.number == "parallelism") == "trigger"
+    assert result.parallelism == 20
+    assert next(entry.binding for entry in result.explain if entry.number == "parallelism") == "trigger"
     _, (violation,) = planned(tight, trigger_s=1.0)
     assert (violation.code, violation.fix) == ("SIZ-046", f"trigger: {37}s or longer")
     assert planned(tight, trigger_s=37.0)[1] == []
 
 
 def test_a_bounded_run_has_no_limit_of_its_batch() -> None:
-    found, violations = planned(trigger_s=None)
-    assert (found.max_offsets_per_trigger, found.trigger_s, violations) == (None, None, [])
-    assert found.checkpoint.objects_per_day == 2
+    result, violations = planned(trigger_s=None)
+    assert (result.max_offsets_per_trigger, result.trigger_s, violations) == (None, None, [])
+    assert result.checkpoint.objects_per_day == 2
 
 
 @pytest.mark.parametrize(
@@ -163,10 +163,10 @@ def test_a_bounded_run_has_no_limit_of_its_batch() -> None:
     ],
 )
 def test_a_load_that_kafka_does_not_carry_is_a_violation(choice: KafkaChoice, code: str) -> None:
-    found, (violation,) = planned({"event_bytes": 10_000}, kafka=choice)
+    result, (violation,) = planned({"event_bytes": 10_000}, kafka=choice)
     assert violation.code == code
     assert violation.fix
-    assert found.parallelism == 14
+    assert result.parallelism == 14
 
 
 def test_a_broker_type_that_does_not_exist_is_an_error() -> None:
@@ -175,14 +175,14 @@ def test_a_broker_type_that_does_not_exist_is_an_error() -> None:
 
 
 def test_without_kafka_no_brokers_are_planned() -> None:
-    found, violations = planned(kafka=KafkaChoice(kind="none"))
-    assert (found.kafka.cluster, found.kafka.serverless, violations) == (None, None, [])
+    result, violations = planned(kafka=KafkaChoice(kind="none"))
+    assert (result.kafka.cluster, result.kafka.serverless, violations) == (None, None, [])
 
 
 def test_an_extrapolated_profile_is_noted() -> None:
     measured = Profile(points=(ProfilePoint(slots=2, events_per_second=24_000),))
-    found, _ = planned({"events_per_slot_per_s": None, "profile": measured})
-    assert any(note.startswith("the profile ends at 2 slots") for note in found.notes)
+    result, _ = planned({"events_per_slot_per_s": None, "profile": measured})
+    assert any(note.startswith("the profile ends at 2 slots") for note in result.notes)
 
 
 SHAPES = st.builds(
@@ -209,28 +209,28 @@ SHAPES = st.builds(
 @settings(max_examples=300)
 @given(load=LOADS, job=SHAPES)
 def test_a_plan_meets_its_targets_or_says_which_it_does_not(load: Load, job: JobShape) -> None:
-    found = plan_load(load, job)
-    violations = load_violations(load, job, found)
+    result = plan_load(load, job)
+    violations = load_violations(load, job, result)
     assert all(violation.code and violation.need and violation.fix and violation.given for violation in violations)
-    assert found.model_dump_json(by_alias=True)
+    assert result.model_dump_json(by_alias=True)
     codes = {violation.code for violation in violations}
     if codes & {"SIZ-045", "SIZ-046", "SIZ-047", "SIZ-048"}:
         return
-    assert found.capacity_events_per_s >= needed_rate(load)
-    assert found.slots >= found.parallelism
-    assert found.catch_up_s is not None
-    assert found.catch_up_s <= load.catch_up_s * (1 + 1e-6)
-    if job.trigger_s is not None and found.max_offsets_per_trigger is not None:
+    assert result.capacity_events_per_s >= needed_rate(load)
+    assert result.slots >= result.parallelism
+    assert result.catch_up_s is not None
+    assert result.catch_up_s <= load.catch_up_s * (1 + 1e-6)
+    if job.trigger_s is not None and result.max_offsets_per_trigger is not None:
         # A batch has at least one event.
-        batch_s = (found.max_offsets_per_trigger - 1) / found.capacity_events_per_s + load.batch_overhead_s
+        batch_s = (result.max_offsets_per_trigger - 1) / result.capacity_events_per_s + load.batch_overhead_s
         assert batch_s <= job.trigger_s * (1 + 1e-9)
 
 
 @given(load=LOADS)
 def test_a_plan_is_capable_of_the_load_that_it_was_made_for(load: Load) -> None:
-    found = plan_load(load, JOB)
-    assume(not {violation.code for violation in load_violations(load, JOB, found)} & {"SIZ-045", "SIZ-046"})
-    running = Running(tasks=found.parallelism, trigger_s=found.trigger_s, max_offsets_per_trigger=found.max_offsets_per_trigger)
+    result = plan_load(load, JOB)
+    assume(not {violation.code for violation in load_violations(load, JOB, result)} & {"SIZ-045", "SIZ-046"})
+    running = Running(tasks=result.parallelism, trigger_s=result.trigger_s, max_offsets_per_trigger=result.max_offsets_per_trigger)
     assert capability(load, running).sustained_events_per_s >= load.events_per_s * (1 - 1e-9)
 
 

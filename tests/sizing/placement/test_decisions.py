@@ -25,8 +25,8 @@ RECORDED = Path(__file__).with_name("decisions.json.gz")
 
 @cache
 def recorded() -> list[dict[str, Any]]:
-    found: list[dict[str, Any]] = json.loads(gzip.decompress(RECORDED.read_bytes()))
-    return found
+    document: list[dict[str, Any]] = json.loads(gzip.decompress(RECORDED.read_bytes()))
+    return document
 
 
 def claims(decision: dict[str, Any]) -> list[str]:
@@ -46,7 +46,7 @@ def test_there_are_40_given_decisions_and_many_more() -> None:
 @pytest.mark.parametrize("index", range(len(recorded())), ids=list(names()))
 def test_the_decision_is_karpenters_to_the_letter(index: int) -> None:
     case = recorded()[index]
-    found = place(read(case), shipped(), NodeSettings()).as_json()
-    assert claims(found) == claims(case["decision"])
-    assert found["unschedulable"] == case["decision"]["unschedulable"]
-    assert found.get("existing_nodes", {}) == case["decision"].get("existing_nodes", {})
+    result = place(read(case), shipped(), NodeSettings()).as_json()
+    assert claims(result) == claims(case["decision"])
+    assert result["unschedulable"] == case["decision"]["unschedulable"]
+    assert result.get("existing_nodes", {}) == case["decision"].get("existing_nodes", {})

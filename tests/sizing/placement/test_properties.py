@@ -26,7 +26,7 @@ MIB = 1024 * 1024
 
 @st.composite
 def pools(draw: st.DrawFn) -> list[dict[str, Any]]:
-    found = []
+    result = []
     for index in range(draw(st.integers(1, 3))):
         families = draw(st.lists(st.sampled_from(FAMILIES), min_size=1, max_size=3, unique=True))
         requirements = [
@@ -36,18 +36,18 @@ def pools(draw: st.DrawFn) -> list[dict[str, Any]]:
         if draw(st.booleans()):
             requirements.append(needs(CPU, draw(st.sampled_from(["Lt", "Gt"])), str(draw(st.integers(1, 64)))))
         limits = {"cpu": str(draw(st.integers(0, 64)))} if draw(st.booleans()) else {}
-        found.append(pool(f"pool{index}", *requirements, limits=limits, weight=draw(st.none() | st.integers(1, 3))))
-    return found
+        result.append(pool(f"pool{index}", *requirements, limits=limits, weight=draw(st.none() | st.integers(1, 3))))
+    return result
 
 
 @st.composite
 def groups(draw: st.DrawFn) -> list[dict[str, Any]]:
-    found = []
+    result = []
     for index in range(draw(st.integers(1, 4))):
         cpu, memory = draw(st.integers(0, 9000)), draw(st.integers(0, 40_000))
         selector = draw(st.sampled_from([{}, {"kubernetes.io/arch": "arm64"}, {"kubernetes.io/arch": "amd64"}, {"team": "x"}]))
-        found.append(pods(f"g{index}", draw(st.integers(0, 25)), cpu=f"{cpu}m", memory=f"{memory}Mi", nodeSelector=selector))
-    return found
+        result.append(pods(f"g{index}", draw(st.integers(0, 25)), cpu=f"{cpu}m", memory=f"{memory}Mi", nodeSelector=selector))
+    return result
 
 
 daemons = st.lists(st.builds(daemon, st.sampled_from(["a", "b"]), cpu=st.sampled_from(["50m", "1"])), max_size=2)

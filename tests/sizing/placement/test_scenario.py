@@ -43,9 +43,9 @@ def test_a_scenario_is_read_with_or_without_its_key() -> None:
     [("topologySpreadConstraints", []), ("nodeName", "n"), ("runtimeClassName", "gvisor"), ("somethingNew", 1)],
 )
 def test_a_field_of_a_pod_that_is_not_modelled_is_rejected_with_its_path(field: str, value: Any) -> None:
-    found = fault(changed((*SPEC, field), value))
-    assert found.path == f"pods[0].pod.spec.{field}"
-    assert isinstance(found, NotModelled)
+    result = fault(changed((*SPEC, field), value))
+    assert result.path == f"pods[0].pod.spec.{field}"
+    assert isinstance(result, NotModelled)
 
 
 @pytest.mark.parametrize(("field", "value"), [("hostNetwork", True), ("schedulerName", "other")])
@@ -55,39 +55,39 @@ def test_a_value_of_a_pods_field_that_is_not_modelled_is_rejected_with_its_path(
 
 @pytest.mark.parametrize("kind", ["persistentVolumeClaim", "ephemeral", "csi"])
 def test_a_volume_that_can_bind_a_pod_to_a_zone_is_rejected(kind: str) -> None:
-    found = fault(changed((*SPEC, "volumes"), [{"name": "v", kind: {}}]))
-    assert (type(found), found.path) == (NotModelled, f"pods[0].pod.spec.volumes[0].{kind}")
+    result = fault(changed((*SPEC, "volumes"), [{"name": "v", kind: {}}]))
+    assert (type(result), result.path) == (NotModelled, f"pods[0].pod.spec.volumes[0].{kind}")
 
 
 @pytest.mark.parametrize("kind", ["podAffinity", "podAntiAffinity"])
 def test_affinity_to_pods_is_rejected(kind: str) -> None:
-    found = fault(changed((*SPEC, "affinity"), {kind: {}}))
-    assert (type(found), found.path) == (NotModelled, f"pods[0].pod.spec.affinity.{kind}")
+    result = fault(changed((*SPEC, "affinity"), {kind: {}}))
+    assert (type(result), result.path) == (NotModelled, f"pods[0].pod.spec.affinity.{kind}")
 
 
 def test_a_port_of_the_host_is_rejected_and_one_of_the_container_is_not() -> None:
     read(changed((*CONTAINER, "ports"), [{"containerPort": 80}]))
-    found = fault(changed((*CONTAINER, "ports"), [{"containerPort": 80, "hostPort": 80}]))
-    assert found.path == "pods[0].pod.spec.containers[0].ports[0].hostPort"
+    result = fault(changed((*CONTAINER, "ports"), [{"containerPort": 80, "hostPort": 80}]))
+    assert result.path == "pods[0].pod.spec.containers[0].ports[0].hostPort"
 
 
 def test_node_fields_are_rejected() -> None:
     terms: dict[str, Any] = {"nodeSelectorTerms": [{"matchFields": []}]}
-    found = fault(changed((*SPEC, "affinity"), {"nodeAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": terms}}))
-    assert found.path.endswith("nodeSelectorTerms[0].matchFields")
+    result = fault(changed((*SPEC, "affinity"), {"nodeAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": terms}}))
+    assert result.path.endswith("nodeSelectorTerms[0].matchFields")
 
 
 @pytest.mark.parametrize("name", ["vpc.amazonaws.com/efa", "hugepages-2Mi", "example.com/thing", "pods"])
 def test_a_resource_that_is_not_modelled_is_rejected(name: str) -> None:
-    found = fault(changed((*CONTAINER, "resources"), {"requests": {name: "1"}}))
-    assert isinstance(found, NotModelled)
-    assert found.given == name
+    result = fault(changed((*CONTAINER, "resources"), {"requests": {name: "1"}}))
+    assert isinstance(result, NotModelled)
+    assert result.given == name
 
 
 @pytest.mark.parametrize("value", ["nan", "-1Gi", "500 Mi", "1Gib", "", None, True])
 def test_what_is_no_quantity_is_rejected_with_its_path(value: Any) -> None:
-    found = fault(changed((*CONTAINER, "resources"), {"requests": {"memory": value}}))
-    assert (type(found), found.path) == (BadResource, "pods[0].pod.spec.containers[0].resources.requests.memory")
+    result = fault(changed((*CONTAINER, "resources"), {"requests": {"memory": value}}))
+    assert (type(result), result.path) == (BadResource, "pods[0].pod.spec.containers[0].resources.requests.memory")
 
 
 def test_half_a_gpu_is_rejected() -> None:
@@ -112,9 +112,9 @@ def test_half_a_gpu_is_rejected() -> None:
     ],
 )
 def test_a_requirement_that_karpenter_refuses_is_rejected(requirement: dict[str, Any]) -> None:
-    found = fault(changed((*TEMPLATE, "requirements"), [requirement]))
-    assert isinstance(found, BadRequirement)
-    assert found.path.startswith("nodePools[0].spec.template.spec.requirements[0]")
+    result = fault(changed((*TEMPLATE, "requirements"), [requirement]))
+    assert isinstance(result, BadRequirement)
+    assert result.path.startswith("nodePools[0].spec.template.spec.requirements[0]")
 
 
 def test_ids_of_zones_are_rejected_because_they_differ_between_accounts() -> None:
@@ -142,8 +142,8 @@ def test_ids_of_zones_are_rejected_because_they_differ_between_accounts() -> Non
     ],
 )
 def test_a_value_of_a_wrong_kind_or_out_of_range_is_rejected_with_its_path(path: tuple[str | int, ...], value: Any, at: str) -> None:
-    found = fault(changed(path, value))
-    assert (type(found), found.path) == (BadScenario, at)
+    result = fault(changed(path, value))
+    assert (type(result), result.path) == (BadScenario, at)
 
 
 def test_static_node_pools_are_rejected() -> None:
@@ -198,8 +198,8 @@ NODE = {"name": "n", "nodePool": "p", "instanceType": "m6i.large", "zone": "us-e
     ],
 )
 def test_a_name_that_nothing_has_is_rejected(more: dict[str, Any], at: str) -> None:
-    found = fault({**GOOD, **more})
-    assert (type(found), found.path) == (UnknownName, at)
+    result = fault({**GOOD, **more})
+    assert (type(result), result.path) == (UnknownName, at)
 
 
 def test_a_type_that_the_catalog_lacks_is_rejected() -> None:

@@ -15,9 +15,9 @@ MIB = 1024 * 1024
 
 
 def allocatable_mib(name: str) -> int:
-    found = shipped().get(name)
-    assert found is not None
-    return allocatable(found, NodeSettings()).memory_mib
+    node = shipped().get(name)
+    assert node is not None
+    return allocatable(node, NodeSettings()).memory_mib
 
 
 def test_a_claim_grows_until_no_type_would_fit() -> None:
@@ -132,8 +132,8 @@ def test_a_preference_is_held_while_it_can_be_and_given_up_then() -> None:
 )
 def test_a_pools_requirement_selects_types_by_each_operator(operator: str, values: list[str], expected: set[str]) -> None:
     decision = decide([pool("p", needs(FAMILY, "In", "m6i"), needs(CPU, operator, *values))], [pods("g", 1, cpu="100m")])
-    found = [shipped().get(name) for name in decision.node_claims[0].instance_types]
-    assert {str(instance.vcpu) for instance in found if instance} == expected
+    result = [shipped().get(name) for name in decision.node_claims[0].instance_types]
+    assert {str(instance.vcpu) for instance in result if instance} == expected
 
 
 def test_exists_leaves_out_types_without_the_label_and_does_not_exist_those_with_it() -> None:
@@ -302,9 +302,9 @@ def test_existing_nodes_are_filled_first_by_name() -> None:
             "instanceType": "m6i.2xlarge",
             "zone": "us-east-1a",
             "capacityType": "on-demand",
-            "pods": {"g": there},
+            "pods": {"g": result},
         }
-        for name, there in (("b", 0), ("a", 6))
+        for name, result in (("b", 0), ("a", 6))
     ]
     decision = decide([pool("p", EIGHT)], [pods("g", 10)], existingNodes=nodes)
     assert decision.existing_nodes == {"a": {"g": 1}, "b": {"g": 7}}

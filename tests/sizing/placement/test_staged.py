@@ -18,9 +18,9 @@ def arrival(at_s: float, group: str, count: int) -> dict[str, object]:
 
 
 def group(name: str, **more: object) -> dict[str, object]:
-    found = pods(name, 0, **more)  # type: ignore[arg-type]
-    del found["count"]
-    return found
+    result = pods(name, 0, **more)  # type: ignore[arg-type]
+    del result["count"]
+    return result
 
 
 def ends(*times: float, **more: Any) -> list[tuple[float, int]]:

@@ -22,10 +22,10 @@ Json = dict[str, Any]
 
 
 def needs(key: str, operator: str, *values: str, min_values: int | None = None) -> Json:
-    found: Json = {"key": key, "operator": operator}
+    text: Json = {"key": key, "operator": operator}
     if values:
-        found["values"] = list(values)
-    return found if min_values is None else {**found, "minValues": min_values}
+        text["values"] = list(values)
+    return text if min_values is None else {**text, "minValues": min_values}
 
 
 def pool(

@@ -17,13 +17,13 @@ CPU = "karpenter.k8s.aws/instance-cpu"
 
 
 def proposed(text: str, pattern: str) -> int:
-    found = re.search(pattern, text)
-    assert found is not None, text
-    return int(found.group(1))
+    match = re.search(pattern, text)
+    assert match is not None, text
+    return int(match.group(1))
 
 
-def feasible(parallelism: int, found: Cluster, **changes: Any) -> bool:
-    return plan(targets(parallelism, **changes), found).feasible
+def feasible(parallelism: int, cluster: Cluster, **changes: Any) -> bool:
+    return plan(targets(parallelism, **changes), cluster).feasible
 
 
 def test_a_cluster_with_room_for_seven_executors_carries_them() -> None:
@@ -44,11 +44,11 @@ def test_a_cluster_with_room_for_seven_executors_carries_them() -> None:
     ],
 )
 def test_a_limit_names_the_most_parallelism_and_the_least_limit_that_are_feasible(limits: dict[str, str], slots: int) -> None:
-    found = violation(targets(slots=slots), with_pool("executors", limits=limits), "SIZ-010")
-    most = proposed(found.fix, r"parallelism of at most ([0-9]+)")
+    result = violation(targets(slots=slots), with_pool("executors", limits=limits), "SIZ-010")
+    most = proposed(result.fix, r"parallelism of at most ([0-9]+)")
     assert feasible(most, with_pool("executors", limits=limits), slots=slots)
     assert not feasible(most + 1, with_pool("executors", limits=limits), slots=slots)
-    least = dict(re.findall(r"(cpu|memory|nodes) ([0-9]+(?:Gi)?)", found.fix.split("limits of executors: ")[1]))
+    least = dict(re.findall(r"(cpu|memory|nodes) ([0-9]+(?:Gi)?)", result.fix.split("limits of executors: ")[1]))
     assert feasible(91, with_pool("executors", limits={**limits, **least}), slots=slots)
     for name, amount in least.items():
         one_less = str(int(amount.removesuffix("Gi")) - 1) + ("Gi" if amount.endswith("Gi") else "")
@@ -56,9 +56,9 @@ def test_a_limit_names_the_most_parallelism_and_the_least_limit_that_are_feasibl
 
 
 def test_where_not_even_one_executor_finds_a_node_only_a_limit_is_proposed() -> None:
-    found = violation(targets(), with_pool("executors", limits={"cpu": "3"}), "SIZ-010")
-    assert found.fix == "limits of executors: cpu 8"
-    assert found.need.startswith("capacity for 7 more than the 0 that are scheduled; the limits are ")
+    result = violation(targets(), with_pool("executors", limits={"cpu": "3"}), "SIZ-010")
+    assert result.fix == "limits of executors: cpu 8"
+    assert result.need.startswith("capacity for 7 more than the 0 that are scheduled; the limits are ")
 
 
 def test_limits_of_two_pools_that_bind_are_proposed_together() -> None:
@@ -77,16 +77,16 @@ def test_a_first_start_that_finds_no_node_is_not_feasible_even_if_one_batch_woul
 
 def test_limits_of_many_pods_suffice_though_they_are_not_searched_for() -> None:
     wanted = targets(600, 1)
-    found = violation(wanted, with_pool("executors", limits={"cpu": "100"}), "SIZ-010")
-    limit = proposed(found.fix, r"limits of executors: cpu ([0-9]+)")
+    result = violation(wanted, with_pool("executors", limits={"cpu": "100"}), "SIZ-010")
+    limit = proposed(result.fix, r"limits of executors: cpu ([0-9]+)")
     assert plan(wanted, with_pool("executors", limits={"cpu": str(limit)})).feasible
 
 
 @pytest.mark.parametrize(("quota", "type_"), [("spot_vcpus", "spot"), ("on_demand_vcpus", "on-demand")])
 def test_a_quota_names_the_least_that_suffices(quota: str, type_: str) -> None:
-    found = violation(targets(), with_quotas(**{quota: 0}), "SIZ-011")
-    least = proposed(found.fix, r"a quota of at least ([0-9]+)")
-    assert f"{type_} vCPUs" in found.need
+    result = violation(targets(), with_quotas(**{quota: 0}), "SIZ-011")
+    least = proposed(result.fix, r"a quota of at least ([0-9]+)")
+    assert f"{type_} vCPUs" in result.need
     assert plan(targets(), with_quotas(**{quota: least})).feasible
     assert codes(plan(targets(), with_quotas(**{quota: least - 1}))) == ["SIZ-011"]
 
@@ -110,8 +110,8 @@ def test_a_quota_of_brokers_binds_those_of_a_load_and_those_that_are_fixed() -> 
 
 
 def test_a_pod_that_is_too_large_names_the_most_memory_that_is_feasible() -> None:
-    found = violation(targets(executor={"memory_mib": 300_000}), PRODUCTION, "SIZ-012")
-    most = proposed(found.fix, r'memory <= "([0-9]+)m"')
+    result = violation(targets(executor={"memory_mib": 300_000}), PRODUCTION, "SIZ-012")
+    most = proposed(result.fix, r'memory <= "([0-9]+)m"')
     assert feasible(91, PRODUCTION, executor={"memory_mib": most})
     assert codes(plan(targets(executor={"memory_mib": most + 1}), PRODUCTION)) == ["SIZ-012"]
 
@@ -124,25 +124,25 @@ def test_the_most_memory_heeds_the_limits_of_the_pool() -> None:
 
 
 def test_a_pod_with_too_many_cores_names_the_most_that_are_feasible() -> None:
-    found = violation(targets(executor={"cpu_millicores": 60_000}), PRODUCTION, "SIZ-012")
-    most = proposed(found.fix, r'cores <= "([0-9]+)m"')
+    result = violation(targets(executor={"cpu_millicores": 60_000}), PRODUCTION, "SIZ-012")
+    most = proposed(result.fix, r'cores <= "([0-9]+)m"')
     assert feasible(91, PRODUCTION, executor={"cpu_millicores": most})
     assert codes(plan(targets(executor={"cpu_millicores": most + 1}), PRODUCTION)) == ["SIZ-012"]
 
 
 def test_a_type_that_would_carry_the_pod_does_where_it_is_allowed() -> None:
-    found = violation(targets(executor={"memory_mib": 300_000, "cpu_millicores": 60_000}), PRODUCTION, "SIZ-012")
-    assert found.fix.startswith("reduce both, or allow ")
-    name = found.fix.split("or allow ")[1].split(" ")[0]
+    result = violation(targets(executor={"memory_mib": 300_000, "cpu_millicores": 60_000}), PRODUCTION, "SIZ-012")
+    assert result.fix.startswith("reduce both, or allow ")
+    name = result.fix.split("or allow ")[1].split(" ")[0]
     allowed = with_pool("executors", requirements={CPU: None, "node.kubernetes.io/instance-type": [name]})
     assert feasible(91, allowed, executor={"memory_mib": 300_000, "cpu_millicores": 60_000})
 
 
 def test_an_unsatisfiable_selector_is_distinguished_from_a_pod_that_is_too_large() -> None:
     conf = {"spark.kubernetes.executor.node.selector.disk": "ssd"}
-    found = violation(targets(spark_conf=conf), PRODUCTION, "SIZ-013")
-    assert found.given == "penstock.dev/role=executor, disk=ssd"
-    assert "the pods require disk: ssd" in found.need
+    result = violation(targets(spark_conf=conf), PRODUCTION, "SIZ-013")
+    assert result.given == "penstock.dev/role=executor, disk=ssd"
+    assert "the pods require disk: ssd" in result.need
     zone = {"spark.kubernetes.executor.node.selector.topology.kubernetes.io/zone": "us-east-1a"}
     assert plan(targets(spark_conf=zone), PRODUCTION).feasible
 
@@ -154,16 +154,16 @@ def test_pods_that_tolerate_no_taint_find_no_pool() -> None:
 
 def test_a_driver_on_spot_is_infeasible_and_the_proposed_selector_fixes_it() -> None:
     both = with_pool("drivers", requirements={CAPACITY: ["spot", "on-demand"]})
-    found = violation(targets(), both, "SIZ-014")
-    assert (found.path, found.given) == ("driver", "pool drivers, spot")
+    result = violation(targets(), both, "SIZ-014")
+    assert (result.path, result.given) == ("driver", "pool drivers, spot")
     selector = {f"spark.kubernetes.driver.node.selector.{CAPACITY}": "on-demand"}
     assert plan(targets(spark_conf=selector), both).feasible
 
 
 def test_fewer_partitions_than_the_parallelism_names_the_parallelism_that_they_feed() -> None:
     topics = {"a": 40, "b": 20}
-    found = violation(targets(source_topics=topics), PRODUCTION, "SIZ-015")
-    most = proposed(found.fix, r"a parallelism of ([0-9]+)")
+    result = violation(targets(source_topics=topics), PRODUCTION, "SIZ-015")
+    most = proposed(result.fix, r"a parallelism of ([0-9]+)")
     assert most == 60
     assert feasible(most, PRODUCTION, source_topics=topics)
     assert not feasible(most + 1, PRODUCTION, source_topics=topics)
@@ -172,8 +172,8 @@ def test_fewer_partitions_than_the_parallelism_names_the_parallelism_that_they_f
 
 def test_whole_executors_without_a_task_name_the_parallelism_that_keeps_them_busy() -> None:
     conf = {"spark.sql.shuffle.partitions": "30"}
-    found = violation(targets(spark_conf=conf), PRODUCTION, "SIZ-016")
-    most = proposed(found.fix, r"a parallelism of ([0-9]+)")
+    result = violation(targets(spark_conf=conf), PRODUCTION, "SIZ-016")
+    most = proposed(result.fix, r"a parallelism of ([0-9]+)")
     assert feasible(most, PRODUCTION, spark_conf=conf)
     assert codes(plan(targets(most + 1, spark_conf=conf), PRODUCTION)) == ["SIZ-016"]
     assert feasible(91, PRODUCTION, spark_conf={"spark.sql.shuffle.partitions": "91"})
@@ -181,14 +181,14 @@ def test_whole_executors_without_a_task_name_the_parallelism_that_keeps_them_bus
 
 def test_no_other_parallelism_is_proposed_for_a_load() -> None:
     wanted = targets(load=LOAD, spark_conf={"spark.sql.shuffle.partitions": "5"})
-    (found,) = plan(wanted, PRODUCTION).violations
-    assert (found.code, found.fix) == ("SIZ-016", "spark.sql.shuffle.partitions of 91")
+    (result,) = plan(wanted, PRODUCTION).violations
+    assert (result.code, result.fix) == ("SIZ-016", "spark.sql.shuffle.partitions of 91")
 
 
 def test_a_node_that_ec2_cannot_launch_is_reported_once() -> None:
     varied = with_pool("executors", requirements={CPU: {"key": CPU, "operator": "Exists", "minValues": 12}})
-    found = violation(targets(), varied, "SIZ-017")
-    assert found.path == "executor"
-    assert "minValues" in found.need
+    result = violation(targets(), varied, "SIZ-017")
+    assert result.path == "executor"
+    assert "minValues" in result.need
     few = with_pool("executors", requirements={CPU: {"key": CPU, "operator": "Exists", "minValues": 1}})
     assert plan(targets(), few).feasible

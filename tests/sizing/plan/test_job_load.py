@@ -15,11 +15,11 @@ WANTED = targets(load=LOAD, source_topics={"a": None})
 
 def test_the_environments_retention_and_replication_hold_only_where_the_spec_leaves_them_out() -> None:
     kafka = with_kafka(retention_h=72.0, replication=2).kafka
-    found = in_environment(LOAD, kafka)
-    assert (found.retention_h, found.replication) == (72.0, 2)
+    result = in_environment(LOAD, kafka)
+    assert (result.retention_h, result.replication) == (72.0, 2)
     own = Load(events_per_s=1.0, event_bytes=1, events_per_slot_per_s=1.0, retention_h=24.0)
-    found = in_environment(own, kafka)
-    assert (found.retention_h, found.replication) == (24.0, 2)
+    result = in_environment(own, kafka)
+    assert (result.retention_h, result.replication) == (24.0, 2)
     own = Load(events_per_s=1.0, event_bytes=1, events_per_slot_per_s=1.0, replication=3)
     assert (in_environment(own, kafka).retention_h, in_environment(own, kafka).replication) == (72.0, 3)
 
@@ -52,8 +52,8 @@ def test_serverless_has_no_brokers_and_external_has_nothing() -> None:
     assert serverless is not None
     assert serverless.cluster is None
     assert serverless.serverless is not None
-    for found in (with_kafka(kind="external"), PRODUCTION.model_copy(update={"kafka": None})):
-        bare = plan(WANTED, found).kafka.load
+    for result in (with_kafka(kind="external"), PRODUCTION.model_copy(update={"kafka": None})):
+        bare = plan(WANTED, result).kafka.load
         assert bare is not None
         assert (bare.cluster, bare.serverless) == (None, None)
 
@@ -74,5 +74,5 @@ def test_an_unknown_broker_type_is_a_coded_error() -> None:
 
 def test_a_quota_of_brokers_never_makes_a_traceback() -> None:
     for quota in (0, 1, 2, 3, 1000):
-        found = plan(WANTED, with_quotas(msk_brokers=quota))
-        assert ("SIZ-011" in codes(found)) == (quota < 3)
+        result = plan(WANTED, with_quotas(msk_brokers=quota))
+        assert ("SIZ-011" in codes(result)) == (quota < 3)

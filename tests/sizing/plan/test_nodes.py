@@ -19,17 +19,17 @@ from tests.sizing.mixed_targets import mixed_targets
 
 
 def nodes_of(wanted: Targets) -> NodesPlan:
-    found = plan(wanted, PRODUCTION).nodes
-    assert found is not None
-    return found
+    nodes_plan = plan(wanted, PRODUCTION).nodes
+    assert nodes_plan is not None
+    return nodes_plan
 
 
 def placed(order: PlacedPods) -> dict[str, int]:
-    found: dict[str, int] = dict(order.unschedulable)
+    result: dict[str, int] = dict(order.unschedulable)
     for group in order.groups:
         for pods in group.pods:
-            found[pods.group] = found.get(pods.group, 0) + group.count * pods.count
-    return found
+            result[pods.group] = result.get(pods.group, 0) + group.count * pods.count
+    return result
 
 
 def test_without_a_cluster_there_are_no_nodes_and_no_cost() -> None:
@@ -61,8 +61,8 @@ def test_the_driver_comes_first_and_executors_in_sparks_batches() -> None:
     groups = pod_groups(made.pods, made.spark_conf, PRODUCTION)
     # Karpenter waits a second for further pods before it creates the driver's node.
     begin = 1.0 + 60.0 + DRIVER_START_S
-    found = [(one.at_s, one.group, one.count) for one in arrivals(groups, {}, 60.0)]
-    assert found == [(0.0, DRIVER, 1), (begin, EXECUTOR, 20), (begin + 1, EXECUTOR, 20), (begin + 2, EXECUTOR, 10)]
+    result = [(one.at_s, one.group, one.count) for one in arrivals(groups, {}, 60.0)]
+    assert result == [(0.0, DRIVER, 1), (begin, EXECUTOR, 20), (begin + 1, EXECUTOR, 20), (begin + 2, EXECUTOR, 10)]
     later = [(one.at_s, one.count) for one in arrivals(groups, {EXECUTOR: Allocation(30, 2.5)}, 0.0)]
     assert later == [(0.0, 1), (1.0 + DRIVER_START_S, 30), (1.0 + DRIVER_START_S + 2.5, 20)]
 
@@ -76,8 +76,8 @@ def test_the_settings_say_how_executors_are_asked_for() -> None:
 
 def test_smaller_batches_never_take_fewer_nodes_on_a_first_start_than_one_batch() -> None:
     for size in ("1", "5", "100"):
-        found = nodes_of(targets(60, 2, spark_conf={"spark.kubernetes.allocation.batch.size": size}))
-        assert found.staged.nodes >= found.one_batch.nodes
+        nodes = nodes_of(targets(60, 2, spark_conf={"spark.kubernetes.allocation.batch.size": size}))
+        assert nodes.staged.nodes >= nodes.one_batch.nodes
 
 
 def test_what_finds_no_node_is_counted_by_the_worse_of_the_two_orders() -> None:

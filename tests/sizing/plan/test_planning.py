@@ -226,7 +226,7 @@ def test_what_spark_would_refuse_is_rejected() -> None:
 def test_a_heap_below_sparks_least_is_infeasible_with_the_least_that_suffices(changes: dict[str, Any], fix: str) -> None:
     planned = plan(targets(**changes))
     assert not planned.feasible
-    assert [(found.code, found.fix) for found in planned.violations] == [("SIZ-004", fix)]
+    assert [(violation.code, violation.fix) for violation in planned.violations] == [("SIZ-004", fix)]
 
 
 @pytest.mark.parametrize("conf", [{}, {"spark.executor.memoryOverhead": "1g"}, {"spark.executor.memoryOverheadFactor": "0.7"}])
@@ -272,9 +272,9 @@ def test_every_number_of_the_plan_is_explained() -> None:
 
 def _numbers(value: Any, path: str) -> list[tuple[str, int | float]]:
     if isinstance(value, dict):
-        return [found for key, inner in value.items() for found in _numbers(inner, f"{path}.{key}".lstrip("."))]
+        return [number for key, inner in value.items() for number in _numbers(inner, f"{path}.{key}".lstrip("."))]
     if isinstance(value, list):
-        return [found for index, inner in enumerate(value) for found in _numbers(inner, f"{path}[{index}]")]
+        return [number for index, inner in enumerate(value) for number in _numbers(inner, f"{path}[{index}]")]
     return [(path, value)] if isinstance(value, int | float) and not isinstance(value, bool) else []
 
 

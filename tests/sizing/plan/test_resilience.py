@@ -23,29 +23,29 @@ def test_no_spot_node_no_loss() -> None:
 
 
 def test_without_decommissioning_nothing_is_drained() -> None:
-    found = spot_of()
-    assert found is not None
-    assert found.drain is not None
-    assert (found.drain.fits, found.drain.available_s, found.drain.needed_s, found.losses) == (False, 0.0, 10.0, ())
+    spot = spot_of()
+    assert spot is not None
+    assert spot.drain is not None
+    assert (spot.drain.fits, spot.drain.available_s, spot.drain.needed_s, spot.losses) == (False, 0.0, 10.0, ())
 
 
 def test_a_drain_has_the_grace_period_of_the_settings_and_no_more_than_the_notice() -> None:
     available = {"30s": 30.0, "60": 60.0, " 1M ": 60.0, "1min": 60.0, "5m": 110.0, "1500ms": 1.0}
     for text, expected in available.items():
-        found = spot_of(spark_conf={**ON, GRACE: text})
-        assert found is not None
-        assert found.drain is not None
-        assert (found.drain.available_s, found.drain.fits) == (expected, expected >= 10)
-    found = spot_of(spark_conf={**ON})
-    assert found is not None
-    assert found.drain is not None
-    assert found.drain.available_s == 30.0
+        spot = spot_of(spark_conf={**ON, GRACE: text})
+        assert spot is not None
+        assert spot.drain is not None
+        assert (spot.drain.available_s, spot.drain.fits) == (expected, expected >= 10)
+    spot = spot_of(spark_conf={**ON})
+    assert spot is not None
+    assert spot.drain is not None
+    assert spot.drain.available_s == 30.0
 
 
 def test_of_a_bounded_run_nothing_is_claimed() -> None:
-    found = spot_of(trigger_s=None, load=LOAD)
-    assert found is not None
-    assert (found.drain, found.losses) == (None, ())
+    spot = spot_of(trigger_s=None, load=LOAD)
+    assert spot is not None
+    assert (spot.drain, spot.losses) == (None, ())
 
 
 def test_a_lost_node_takes_the_executors_of_the_fullest_node_with_it() -> None:
@@ -63,11 +63,11 @@ def test_a_lost_node_takes_the_executors_of_the_fullest_node_with_it() -> None:
 
 
 def test_the_losses_go_from_one_node_to_all_in_few_rows_and_get_worse() -> None:
-    found = spot_of(parallelism=300, slots=1, load=LOAD, executor={"memory_mib": 8192})
-    assert found is not None
-    lost = [one.lost_nodes for one in found.losses]
+    spot = spot_of(parallelism=300, slots=1, load=LOAD, executor={"memory_mib": 8192})
+    assert spot is not None
+    lost = [one.lost_nodes for one in spot.losses]
     assert len(lost) == MOST_LOSSES
-    assert (lost[-1], lost) == (found.nodes, sorted(set(lost)))
-    lags = [one.lag_events for one in found.losses]
+    assert (lost[-1], lost) == (spot.nodes, sorted(set(lost)))
+    lags = [one.lag_events for one in spot.losses]
     assert lags == sorted(lags)
-    assert found.losses[-1].left_events_per_s == 0
+    assert spot.losses[-1].left_events_per_s == 0

@@ -20,11 +20,11 @@ def job(parallelism: int = 91, slots: int = 13, **changes: object) -> Plan:
 
 
 def placed(order: PlacedPods) -> Counter[str]:
-    found = Counter(order.unschedulable)
+    counter = Counter(order.unschedulable)
     for group in order.groups:
         for pods in group.pods:
-            found[pods.group] += group.count * pods.count
-    return found
+            counter[pods.group] += group.count * pods.count
+    return counter
 
 
 def test_two_small_jobs_share_the_nodes_that_each_would_have_alone() -> None:
@@ -145,8 +145,8 @@ def test_the_quota_of_brokers_holds_for_all_the_jobs_together() -> None:
 
 @pytest.mark.parametrize("kind", ["serverless", "external"])
 def test_without_brokers_there_is_no_cluster(kind: str) -> None:
-    found = with_kafka(kind=kind)
-    shared = plan_together({"a": plan(targets(load=LOAD, source_topics={"a": None}), found)}, found)
+    kafka = with_kafka(kind=kind)
+    shared = plan_together({"a": plan(targets(load=LOAD, source_topics={"a": None}), kafka)}, kafka)
     assert shared.kafka is not None
     assert shared.kafka.cluster is None
     assert (shared.kafka.serverless is not None) == (kind == "serverless")
@@ -177,13 +177,13 @@ def test_no_environment_makes_a_traceback(
     quota: int | None,
     boot_s: float,
 ) -> None:
-    found = with_kafka(kind=kind).model_copy(update={"zones": zones, "boot_s": boot_s})
+    pool = with_kafka(kind=kind).model_copy(update={"zones": zones, "boot_s": boot_s})
     if quota is not None:
         quotas = with_quotas(msk_brokers=quota, spot_vcpus=quota, on_demand_vcpus=quota).quotas
-        found = found.model_copy(update={"quotas": quotas})
+        pool = pool.model_copy(update={"quotas": quotas})
     for name, own in limits.items():
-        found = with_pool(name, found, limits=own)
+        pool = with_pool(name, pool, limits=own)
     load = None if events_per_s is None else LOAD.model_copy(update={"events_per_s": events_per_s})
-    plans = {name: plan(targets(30, 4, load=load, trigger_s=trigger_s, source_topics={name: None}), found) for name in ("a", "b")}
-    shared = plan_together(plans, found)
+    plans = {name: plan(targets(30, 4, load=load, trigger_s=trigger_s, source_topics={name: None}), pool) for name in ("a", "b")}
+    shared = plan_together(plans, pool)
     assert shared.feasible == (not shared.violations and all(made.feasible for made in plans.values()))

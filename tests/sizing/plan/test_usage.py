@@ -14,8 +14,8 @@ from tests.sizing.clusters import CAPACITY, LOAD, PRODUCTION, targets, with_kafk
 WITH_LOAD: dict[str, Any] = {"load": LOAD, "source_topics": {"a": None}}
 
 
-def bill_of(found: Cluster = PRODUCTION, **changes: Any) -> Bill:
-    made = plan(targets(changes.pop("parallelism", 91), changes.pop("slots", 13), **changes), found).cost
+def bill_of(cluster: Cluster = PRODUCTION, **changes: Any) -> Bill:
+    made = plan(targets(changes.pop("parallelism", 91), changes.pop("slots", 13), **changes), cluster).cost
     assert made is not None
     return made
 
@@ -25,9 +25,9 @@ def line(bill: Bill, text: str) -> Line | None:
 
 
 def quantity(bill: Bill, text: str) -> float:
-    found = line(bill, text)
-    assert found is not None, [f"{one.service}: {one.item}" for one in bill.lines]
-    return found.quantity
+    result = line(bill, text)
+    assert result is not None, [f"{one.service}: {one.item}" for one in bill.lines]
+    return result.quantity
 
 
 def test_a_plan_has_its_nodes_volumes_cluster_nat_and_checkpoints_on_the_bill() -> None:
@@ -58,9 +58,9 @@ def test_unschedulable_pods_are_noted_as_not_on_the_bill() -> None:
 def test_spot_may_become_on_demand_only_where_the_pool_allows_both() -> None:
     both, spot = bill_of(), bill_of(with_pool("executors", requirements={CAPACITY: ["spot"]}))
     for made in (both, spot):
-        found = line(made, "EC2: executors, spot")
-        assert found is not None
-        assert found.basis == "assumed"
+        result = line(made, "EC2: executors, spot")
+        assert result is not None
+        assert result.basis == "assumed"
 
 
 def test_a_load_brings_brokers_their_storage_and_the_reads_between_zones() -> None:

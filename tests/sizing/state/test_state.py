@@ -18,8 +18,8 @@ GIB = 1024**3
 
 def test_unified_memory_is_that_of_the_known_answer() -> None:
     _, expected = case("M1")
-    found = unified_memory(17_179_869_184)
-    assert (found.total_bytes, found.storage_bytes) == (expected["max_memory"], expected["storage"])
+    result = unified_memory(17_179_869_184)
+    assert (result.total_bytes, result.storage_bytes) == (expected["max_memory"], expected["storage"])
 
 
 @pytest.mark.parametrize("name", ["C1", "C2", "C3"])
@@ -27,11 +27,11 @@ def test_a_checkpoint_writes_what_the_known_answers_say(name: str) -> None:
     asked, expected = case(name)
     backend: Backend = "memory" if asked["provider"] == "hdfs" else "rocksdb"
     stores = state_stores(asked["shuffle"], asked["stores_per_partition"])
-    found = checkpoint_traffic(stores, asked["trigger_s"], CheckpointSettings(backend=backend, checksums=asked["crc"]))
-    assert found.objects_per_batch == expected["objects_per_batch"]
-    assert found.objects_per_day == expected["objects_per_day"]
-    assert found.snapshot_objects_per_day == expected["snapshot_objects_per_day"]
-    assert round(found.requests_per_month / 1000 * USD_PER_1000_PUTS, 2) == expected["put_usd_per_month_1put"]
+    result = checkpoint_traffic(stores, asked["trigger_s"], CheckpointSettings(backend=backend, checksums=asked["crc"]))
+    assert result.objects_per_batch == expected["objects_per_batch"]
+    assert result.objects_per_day == expected["objects_per_day"]
+    assert result.snapshot_objects_per_day == expected["snapshot_objects_per_day"]
+    assert round(result.requests_per_month / 1000 * USD_PER_1000_PUTS, 2) == expected["put_usd_per_month_1put"]
 
 
 @pytest.mark.parametrize(
@@ -55,20 +55,20 @@ def test_without_checksums_there_is_one_file_a_store() -> None:
 
 
 def test_without_the_changelog_every_batch_is_a_snapshot() -> None:
-    found = checkpoint_traffic(32, 30, CheckpointSettings(incremental=False))
-    assert (found.objects_per_batch, found.snapshot_objects_per_day) == (2 + 32 * (2 + 2), 0)
+    result = checkpoint_traffic(32, 30, CheckpointSettings(incremental=False))
+    assert (result.objects_per_batch, result.snapshot_objects_per_day) == (2 + 32 * (2 + 2), 0)
 
 
 def test_a_query_without_state_writes_two_logs() -> None:
-    found = checkpoint_traffic(0, 10)
-    assert (found.objects_per_batch, found.snapshot_objects_per_day, found.storage_bytes) == (2, 0, 0)
+    result = checkpoint_traffic(0, 10)
+    assert (result.objects_per_batch, result.snapshot_objects_per_day, result.storage_bytes) == (2, 0, 0)
 
 
 def test_a_checkpoint_that_s3_does_not_take_is_a_violation_with_the_trigger_that_it_needs() -> None:
     busy = checkpoint_traffic(20_000, 1, CheckpointSettings(backend="memory"))
-    (found,) = checkpoint_violations(busy, 1)
-    assert (found.code, found.error().exit_code) == ("SIZ-044", 3)
-    assert found.fix == "trigger: 12s or longer, or fewer shuffle partitions"
+    (result,) = checkpoint_violations(busy, 1)
+    assert (result.code, result.error().exit_code) == ("SIZ-044", 3)
+    assert result.fix == "trigger: 12s or longer, or fewer shuffle partitions"
     assert checkpoint_violations(checkpoint_traffic(20_000, 12, CheckpointSettings(backend="memory")), 12) == []
 
 
@@ -79,8 +79,8 @@ def test_rocksdb_takes_native_memory_a_store_or_once_an_executor_where_it_is_bou
 
 
 def test_the_memory_backend_takes_two_versions_of_the_heap() -> None:
-    found = state_memory("memory", 4 * GIB, 16, 4)
-    assert (found.heap_mib, found.native_mib) == (2048, 0)
+    result = state_memory("memory", 4 * GIB, 16, 4)
+    assert (result.heap_mib, result.native_mib) == (2048, 0)
 
 
 def test_without_stores_nothing_is_taken() -> None:
