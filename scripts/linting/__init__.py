@@ -1,1 +1,1 @@
-"""What `penstock lint` looks at: environments, specs and manifests, made into subjects of `penstock.sizing.lint`."""
+"""The input of `penstock lint`: environments, specs and manifests, converted to subjects of `penstock.sizing.lint`."""

@@ -1,4 +1,4 @@
-"""An environment as lint sees it: its pools, where its drivers and executors go, and its versions, with their lines."""
+"""An environment as lint sees it: its pools, where its drivers and executors are scheduled, and its versions, with their lines."""
 
 from __future__ import annotations
 
@@ -110,5 +110,5 @@ def where(document: Document, path: Path_) -> Where:
 
 
 def tolerations(given: Sequence[dict[str, str]]) -> tuple[ManifestToleration, ...]:
-    """Tolerations in Kubernetes' words as models."""
+    """Tolerations of Kubernetes manifests as models."""
     return tuple(ManifestToleration.model_validate(one) for one in given)

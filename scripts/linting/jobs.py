@@ -1,4 +1,4 @@
-"""A job spec as lint sees it: its plan, its settings and where its pods go, with their lines."""
+"""A job spec as lint sees it: its plan, its settings and where its pods are scheduled, with their lines."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _ANNOTATIONS = "spark.kubernetes.{}.annotation."
 
 
 class JobToLint(NamedTuple):
-    """A job with its settings, and those of its pods that go elsewhere than the environment says."""
+    """A job with its settings, and its pods that are scheduled elsewhere than the environment says."""
 
     job: LintedJob
     conf: LintedConf
@@ -70,7 +70,7 @@ def selected(pods: LintedPods, name: str, conf: Mapping[str, str], fields: Mappi
     kept = dict(pods.fields)
     if selectors:
         places["nodeSelector"] = next(iter(places.values()))
-        # Where taints keep these pods away, it is the selector that led them there.
+        # If taints keep these pods away, the selector is the cause.
         kept.pop("tolerations", None)
     return pods.model_copy(
         update={
@@ -83,12 +83,12 @@ def selected(pods: LintedPods, name: str, conf: Mapping[str, str], fields: Mappi
 
 
 def _after(conf: Mapping[str, str], starts: Sequence[str]) -> dict[str, tuple[str, str]]:
-    """What follows a beginning -> the setting and its value; a later beginning wins."""
+    """Suffix after a prefix -> the setting and its value; a later prefix wins."""
     return {key.removeprefix(start): (key, value) for start in starts for key, value in conf.items() if key.startswith(start)}
 
 
 def _written(spec_file: SpecFile, asked: Targets) -> dict[str, str]:
-    """The settings that stand in the spec, without those that follow from its load."""
+    """The settings in the spec, without those that follow from its load."""
     return {key: value for key, value in asked.spark_conf.items() if key in spec_file.job.spec.spark_conf}
 
 
@@ -127,7 +127,7 @@ def _source(name: str, source: FromKafka, topic: str, planned: Plan) -> LintedSo
 
 
 def _fields(document: Document, sources: Mapping[str, Source]) -> dict[str, Where]:
-    """The places that the rules ask for, where they stand in the document."""
+    """The places that the rules need, if they are in the document."""
     paths: dict[str, tuple[str | int, ...]] = {
         "parallelism": ("parallelism",),
         "executor": ("executor",),

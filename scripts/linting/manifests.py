@@ -1,6 +1,7 @@
-"""Kubernetes manifests as lint sees them: NodePools, EC2NodeClasses, what makes pods, and disruption budgets, with their lines.
+"""Kubernetes manifests as lint sees them: NodePools, EC2NodeClasses, pod templates, and disruption budgets, with their lines.
 
-Only what the rules look at is read. Objects of other kinds are left alone, and so are fields that have nothing to do with where pods go.
+Only the fields that the rules check are read. Other kinds of objects are ignored, and so are fields that have nothing to do with
+scheduling.
 """
 
 from __future__ import annotations
@@ -40,7 +41,7 @@ _NODE_POOL_FIELDS: dict[Path_, set[str]] = {
         "terminationGracePeriod",
     },
 }
-# Where the template of the pods stands in each kind.
+# Path of the pod template in each kind.
 _TEMPLATES: dict[str, Path_] = {
     "Pod": (),
     "Deployment": ("spec", "template"),
@@ -57,7 +58,7 @@ _TOLERATIONS: TypeAdapter[tuple[ManifestToleration, ...]] = TypeAdapter(tuple[Ma
 
 
 class Manifests(NamedTuple):
-    """What was found in manifests."""
+    """The relevant content of manifests."""
 
     pools: tuple[LintedPool, ...] = ()
     pods: tuple[LintedPods, ...] = ()
@@ -66,7 +67,7 @@ class Manifests(NamedTuple):
     budgets: tuple[LintedBudget, ...] = ()
 
     def plus(self, other: Manifests) -> Manifests:
-        """What is in both."""
+        """The union of both."""
         return Manifests(
             pools=self.pools + other.pools,
             pods=self.pods + other.pods,
@@ -103,7 +104,7 @@ class _Object:
         self.places: dict[str, Where] = {}
 
     def get(self, *path: str | int) -> Any:
-        """What stands at a path; None where there is nothing."""
+        """The value at a path; None if there is none."""
         value = self.document.data
         for key in (*self.root, *path):
             try:
@@ -113,17 +114,17 @@ class _Object:
         return value
 
     def text(self, *path: str | int) -> str:
-        """A text at a path; empty where there is none."""
+        """A text at a path; empty if there is none."""
         value = self.get(*path)
         return value if isinstance(value, str) else ""
 
     def mapping(self, *path: str | int) -> dict[str, Any]:
-        """A mapping at a path; empty where there is none."""
+        """A mapping at a path; empty if there is none."""
         value = self.get(*path)
         return value if isinstance(value, dict) else {}
 
     def texts(self, *path: str | int) -> dict[str, str]:
-        """A mapping of texts, as labels are; what is no text is refused."""
+        """A mapping of texts, such as labels; other values are rejected."""
         mapping = self.mapping(*path)
         for key, value in mapping.items():
             if not isinstance(value, str):
@@ -135,14 +136,14 @@ class _Object:
         return where(self.document, (*self.root, *path))
 
     def refuse(self, path: Path_, need: str) -> None:
-        """Notes a value that Kubernetes or Karpenter would refuse."""
+        """Records a value that Kubernetes or Karpenter would reject."""
         place = self.where(*path)
         field = place.path
         self.refused.setdefault(field, need)
         self.places[field] = place
 
     def refuse_all(self, invalid: ValidationError, path: Path_) -> None:
-        """Notes all that a model says is wrong below a path; what is only not modelled is nobody's fault."""
+        """Records a model's errors below a path; what is merely not modelled is ignored."""
         for detail in invalid.errors(include_url=False):
             if detail["type"] not in ("extra_forbidden", "not_modelled"):
                 context = detail.get("ctx") or {}
@@ -198,7 +199,7 @@ def _node_pool(item: _Object) -> Manifests:
 
 
 def _read_part(item: _Object) -> dict[str, Any]:
-    """A NodePool without what no rule looks at: it might be refused as not modelled."""
+    """A NodePool without the fields that no rule checks: they might be rejected as not modelled."""
     node = item.mapping("spec", "template", "spec")
     known = _NODE_POOL_FIELDS["spec", "template", "spec"]
     kept = {key: value for key, value in node.items() if key in known and key != "nodeClassRef"}
@@ -212,14 +213,14 @@ def _read_part(item: _Object) -> dict[str, Any]:
 
 
 def _kept(item: _Object) -> list[int]:
-    """The requirements that are read: not those on zones by id, which differ from account to account."""
+    """The requirements that are read: not those on zone ids, which differ between accounts."""
     ones = item.get("spec", "template", "spec", "requirements")
     keys = [one.get("key") if isinstance(one, dict) else None for one in (ones if isinstance(ones, list) else [])]
     return [index for index, key in enumerate(keys) if not isinstance(key, str) or NORMALIZED.get(key, key) != ZONE_ID]
 
 
 def _node_class(item: _Object) -> dict[str, tuple[str, Where]]:
-    """The properties of an EC2NodeClass that the rules ask for."""
+    """The properties of an EC2NodeClass that the rules check."""
     properties = {HTTP_TOKENS: (item.text("spec", "metadataOptions", "httpTokens"), item.where("spec", "metadataOptions", "httpTokens"))}
     terms = item.get("spec", "amiSelectorTerms")
     for index, term in enumerate(terms if isinstance(terms, list) else []):
@@ -230,7 +231,7 @@ def _node_class(item: _Object) -> dict[str, tuple[str, Where]]:
 
 
 def _role(item: _Object, template: Path_) -> Role:
-    """What the pods of a template do, by the labels that Spark and its operators give."""
+    """The role of a template's pods, by the labels that Spark and its operators set."""
     labels = item.texts(*template, "metadata", "labels")
     said = labels.get("spark-role") or labels.get("app.kubernetes.io/component") or ""
     return "driver" if said == "driver" else "executor" if said in ("executor", "exec") else "other"
@@ -244,7 +245,7 @@ def _spark_application(item: _Object, spec: Path_) -> Manifests:
     for role in _ROLES:
         own = _pods(item, _pod_path(item, spec, role), f"{role} of {item.name}", role, common=item.texts(*spec, "nodeSelector"))
         pods[role] = selected(own, item.name, conf, fields)
-    # Another Spark has other settings.
+    # Another Spark version has other settings.
     version = item.text(*spec, "sparkVersion") or item.text(*spec, "runtimeVersions", "sparkVersion")
     linted = LintedConf(
         name=item.name,
@@ -258,7 +259,7 @@ def _spark_application(item: _Object, spec: Path_) -> Manifests:
 
 
 def _pod_path(item: _Object, spec: Path_, role: Role) -> Path_:
-    """Where an application says what its driver or executors are: a pod template, or fields as those of one."""
+    """Where an application describes its driver or executors: a pod template, or equivalent fields."""
     for path in ((*spec, f"{role}Spec", "podTemplateSpec"), (*spec, role, "template")):
         if item.mapping(*path):
             return path
@@ -296,7 +297,7 @@ def _pods(item: _Object, template: Path_, name: str, role: Role, *, common: Mapp
 
 
 def _validated(item: _Object, adapter: TypeAdapter[Any], path: Path_) -> tuple[Any, ...]:
-    """A list of an object as models; empty where there is none, or where it is refused."""
+    """A list of an object as models; empty if there is none, or if it is rejected."""
     value = item.get(*path)
     if not isinstance(value, list):
         return ()
@@ -313,7 +314,7 @@ def _setting(value: object) -> str:
 
 
 def _objects(document: Document) -> Iterator[Path_]:
-    """Where the objects of a document stand: it is one, or a List of some."""
+    """The places of the objects of a document: it is one object, or a List."""
     data = document.data
     if isinstance(data, dict) and str(data.get("kind", "")).endswith("List") and isinstance(data.get("items"), list):
         yield from (("items", index) for index, item in enumerate(data["items"]) if isinstance(item, dict))
@@ -322,7 +323,7 @@ def _objects(document: Document) -> Iterator[Path_]:
 
 
 def _documents(path: Path) -> Iterator[Document]:
-    """The documents of a file, each with the lines that it has in the file."""
+    """The documents of a file, each with its line numbers in the file."""
     text = text_of(path)
     lines = text.splitlines(keepends=True)
     for start, end in pairwise([*_starts(text, str(path)), len(lines)]):
@@ -343,5 +344,5 @@ def _starts(text: str, file: str) -> list[int]:
     except yaml.YAMLError as error:
         raise BrokenYaml(at=Place(file=file, line=1), need=f"YAML: {error}", fix="correct the document") from None
     lines = [mark.line for mark in marks if mark is not None]
-    # What stands before the first document are its comments.
+    # Text before the first document is comments.
     return [0, *lines[1:]] if lines else []

@@ -1,4 +1,4 @@
-"""The instance types of a region with today's prices, asked of AWS: what ``penstock catalog refresh`` writes.
+"""The instance types of a region with today's prices, read from AWS: what ``penstock catalog refresh`` writes.
 
 Needs ``ec2:DescribeInstanceTypes``, ``ec2:DescribeInstanceTypeOfferings``, ``ec2:DescribeSpotPriceHistory`` and ``pricing:GetProducts``.
 """
@@ -22,12 +22,12 @@ from penstock.scripts.progress import Steps
 from penstock.scripts.provisioning.aws_access import NO_CREDENTIALS, SIGN_IN, one_line
 from penstock.sizing.catalog.catalog import Catalog, SpotPrice
 
-# Source: AWS Price List Query API: it answers in few regions, for all regions; China has its own.
+# Source: AWS Price List Query API: endpoints in few regions, for all regions; China has its own.
 PRICING_REGION = "us-east-1"
 PRICING_REGION_CHINA = "cn-northwest-1"
 # Source: Amazon EC2 API, DescribeSpotPriceHistory: Linux outside and inside of a VPC; an account sees one of them.
 SPOT_PRODUCTS = ("Linux/UNIX", "Linux/UNIX (Amazon VPC)")
-# Source: AWS Price List, attributes of AmazonEC2; the same question as Karpenter's (karpenter-provider-aws v1.14.1, pkg/providers/pricing).
+# Source: AWS Price List, attributes of AmazonEC2; the same query as Karpenter's (karpenter-provider-aws v1.14.1, pkg/providers/pricing).
 _LINUX_BY_THE_HOUR = {"operatingSystem": "Linux", "preInstalledSw": "NA", "capacitystatus": "Used", "marketoption": "OnDemand"}
 _MACHINES = {"productFamily": "Compute Instance", "tenancy": "Shared"}
 _BARE_METAL = {"productFamily": "Compute Instance (bare metal)", "tenancy": "Dedicated"}
@@ -46,15 +46,15 @@ class SpotQuote(NamedTuple):
 
 
 def fetch(region: str, now: datetime, steps: Steps) -> Catalog:
-    """Asks AWS.
+    """Reads the catalog from AWS.
 
     Args:
         region: AWS region.
         now: the time of the snapshot, with its zone; spot prices are those of this moment.
-        steps: gets a line for each thing asked.
+        steps: gets a line per request.
 
     Returns:
-        The catalog, dated by the day in UTC. What AWS does not say is None: a machine without a price has none.
+        The catalog, dated by the day in UTC. Missing values are None: a machine without a price has none.
 
     Raises:
         CredentialsMissing: TOOL-030.
@@ -86,13 +86,13 @@ def pricing_region(region: str) -> str:
 
 
 def hourly_usd(product: str) -> tuple[str, float] | None:
-    """What a machine costs by the hour.
+    """The hourly price of a machine.
 
     Args:
         product: an element of ``PriceList``, a JSON text.
 
     Returns:
-        The instance type and USD an hour; None where the list has no price in USD above 0, as for machines that are only reserved.
+        The instance type and USD per hour; None if the list has no price in USD above 0, as for machines that can only be reserved.
     """
     read = json.loads(product)
     name = read["product"]["attributes"].get("instanceType")
@@ -119,7 +119,7 @@ def latest(quotes: Iterable[SpotQuote]) -> dict[str, tuple[SpotPrice, ...]]:
 
 def _clients(region: str) -> tuple[Any, Any]:
     session = boto3.Session(region_name=region)
-    # How often a question is asked again stays the user's to say: AWS_MAX_ATTEMPTS.
+    # The number of retries is the user's choice: AWS_MAX_ATTEMPTS.
     config = Config(retries={"mode": "standard"}, connect_timeout=CONNECT_LIMIT_S, read_timeout=READ_LIMIT_S)
     return session.client("ec2", config=config), session.client("pricing", region_name=pricing_region(region), config=config)
 
@@ -170,7 +170,7 @@ def _pages(client: Any, operation: str, **asked: Any) -> Iterator[Mapping[str, A
 
 
 def _source(endpoint: str) -> str:
-    """Where the facts come from; another endpoint than AWS's is named, for its prices may be made up."""
+    """The source of the facts; an endpoint other than AWS's is named, because its prices may be fictitious."""
     host = urlsplit(endpoint).hostname or ""
     own = host.endswith((".amazonaws.com", ".amazonaws.com.cn", ".api.aws"))
     return "EC2 and the AWS Price List" if own else f"EC2 and the price list of {endpoint}, which is not AWS"
@@ -178,7 +178,7 @@ def _source(endpoint: str) -> str:
 
 @contextmanager
 def _aws(region: str) -> Iterator[None]:
-    """What boto3 raises, in our terms."""
+    """boto3's exceptions as Penstock errors."""
     try:
         yield
     except NO_CREDENTIALS as error:

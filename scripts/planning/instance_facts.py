@@ -1,4 +1,4 @@
-"""One answer of EC2's DescribeInstanceTypes as the `InstanceType` that the sizing knows."""
+"""Converts a result of EC2's DescribeInstanceTypes to the `InstanceType` of the sizing."""
 
 from __future__ import annotations
 
@@ -7,20 +7,20 @@ from typing import Any
 
 from penstock.sizing.catalog.instance_type import InstanceType
 
-# EC2's names of architectures, and Kubernetes's; what is not here (macOS, 32 bits) can be no node.
+# EC2's architectures and Kubernetes's; others (macOS, 32 bits) cannot be nodes.
 _ARCHITECTURES = {"x86_64": "amd64", "arm64": "arm64"}
 
 
 def instance_type(answer: Mapping[str, Any], zones: Sequence[str], on_demand_usd_per_h: float | None) -> InstanceType | None:
-    """Reads one instance type.
+    """Converts one instance type.
 
     Args:
-        answer: an element of ``InstanceTypes``, as boto3 gives it.
+        answer: an element of ``InstanceTypes``, as boto3 returns it.
         zones: where the type is offered.
         on_demand_usd_per_h: None: unknown.
 
     Returns:
-        None for a machine that can be no Linux node: macOS, or 32 bits.
+        None for a machine that cannot be a Linux node: macOS, or 32 bits.
     """
     arch = _architecture(answer)
     if arch is None:

@@ -1,4 +1,4 @@
-"""Catalogs and instance types as people and as programs read them."""
+"""Catalogs and instance types as tables and as documents."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def listing(catalogs: Sequence[tuple[str, Catalog]], screen: Screen) -> str:
 
 
 def listing_document(catalogs: Sequence[tuple[str, Catalog]]) -> dict[str, Any]:
-    """The same for programs."""
+    """The same as a document."""
     return {
         "schemaVersion": SCHEMA_VERSION,
         "catalogs": [
@@ -66,7 +66,7 @@ def facts(known: Catalog, instance: InstanceType, screen: Screen) -> str:
 
 
 def facts_document(known: Catalog, instance: InstanceType) -> dict[str, Any]:
-    """The same for programs."""
+    """The same as a document."""
     return {
         "schemaVersion": SCHEMA_VERSION,
         "region": known.region,

@@ -1,4 +1,4 @@
-"""A bill, and the difference between two, as a comment on a pull request: the whole in a line, details folded."""
+"""A bill, and the difference between two, as a comment on a pull request: a one-line summary, details folded."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ def render(bill: Bill, title: str) -> str:
 
     Args:
         bill: the bill.
-        title: what it is of.
+        title: its title.
     """
     rows = [
         f"## Cost of {_text(title)}",
@@ -130,5 +130,5 @@ def _folded(summary: str, rows: Sequence[str]) -> list[str]:
 
 
 def _text(text: str) -> str:
-    """Text that Markdown takes as it stands: names come from the user's files."""
+    """Text escaped for Markdown: names come from the user's files."""
     return re.sub(r"([\\`|<>\[\]_*~])", r"\\\1", " ".join(text.split()))

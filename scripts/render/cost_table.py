@@ -1,4 +1,4 @@
-"""A bill, and the difference between two, as people read them in a terminal."""
+"""A bill, and the difference between two, as tables in a terminal."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ from penstock.sizing.cost.difference import Change, Difference, Side
 
 
 def render(bill: Bill, title: str, screen: Screen) -> str:
-    """The bill: a headline, its lines, their notes and what the prices are.
+    """The bill: a headline, its lines, their notes and the sources of the prices.
 
     Args:
         bill: the bill.
-        title: what it is of: ``clicks in production``.
-        screen: where it goes.
+        title: its title, such as ``clicks in production``.
+        screen: where it is printed.
     """
     columns = (
         Column("service", wraps=True),
@@ -81,7 +81,7 @@ def difference_headline(difference: Difference, before: str, after: str) -> list
 
 
 def notes(bill: Bill) -> Iterator[str]:
-    """What a reader should know of single lines."""
+    """Notes on single lines."""
     for line in bill.lines:
         basis = {"secondary": "the price is from a secondary source", "assumed": "", "listed": "", "unknown": ""}[line.basis]
         text = "; ".join(part for part in (line.note, basis) if part)
@@ -101,22 +101,22 @@ def price_sources(*bills: Bill) -> Iterator[str]:
 
 
 def assumptions(*bills: Bill) -> tuple[str, ...]:
-    """What the bills rest on, each once."""
+    """The assumptions of the bills, each once."""
     return tuple(dict.fromkeys(text for bill in bills for text in bill.assumptions))
 
 
 def left_out(total: Sum) -> str:
-    """What a sum misses, in a sentence; empty where nothing."""
+    """What a sum lacks, in a sentence; empty if nothing."""
     return "" if total.complete else f"at least, for prices are missing: {'; '.join(total.unknown)}"
 
 
 def side_text(side: Side | None) -> str:
-    """An item's month on one bill; a dash where it is not on it."""
+    """An item's monthly cost on one bill; a dash if it is not on it."""
     return "-" if side is None else usd(side.usd_per_month)
 
 
 def row(line: Line) -> list[str]:
-    """A line of a bill in words: service, item, quantity, unit, price of a unit, an hour and a month."""
+    """The cells of a line of a bill: service, item, quantity, unit, unit price, cost per hour and per month."""
     return [
         line.service,
         line.item,
@@ -144,7 +144,7 @@ def _change_row(change: Change) -> list[str]:
 
 
 def _held(cells: Iterable[str]) -> list[str]:
-    """Amounts that wrap, where they must, between their bounds alone."""
+    """Amounts that only wrap between their bounds."""
     unbroken = {" to ": f"{UNBROKEN}to ", " x ": f"{UNBROKEN}x ", " / ": f"{UNBROKEN}/{UNBROKEN}", " %": f"{UNBROKEN}%"}
     held = list(cells)
     for text, instead in unbroken.items():
@@ -166,7 +166,7 @@ def _label(total: Sum) -> str:
 
 
 def partly(difference: Difference) -> str:
-    """A word before a difference that misses a price on either side; empty where all are known."""
+    """A qualifier for a difference that lacks a price on either side; empty if all are known."""
     return "" if difference.complete else "of what is known "
 
 
@@ -187,5 +187,5 @@ def _both_footnotes(difference: Difference) -> Iterator[tuple[str, str]]:
 
 
 def _block(label: str, texts: Iterable[str]) -> Iterator[tuple[str, str]]:
-    """Texts below one another, the label before the first."""
+    """Texts one below the other, the label before the first."""
     yield from ((label if at == 0 else "", text) for at, text in enumerate(texts))

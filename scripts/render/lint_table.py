@@ -1,4 +1,4 @@
-"""Findings as people read them: by file, each with its line, why it matters and what to do; and the rules as a table."""
+"""Findings by file, each with its line, the reason and the fix; and the rules as a table."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from penstock.scripts.render.table import Column, Row, Styled, facts, table
 from penstock.sizing.lint.finding import SEVERITIES, Finding
 from penstock.sizing.lint.rule import Rule
 
-# Where a finding's facts begin: below its severity.
+# Indentation of a finding's facts: below its severity.
 _INDENT = 7
 _STYLES = {"error": "red", "warning": "yellow", "info": "cyan"}
 
@@ -28,7 +28,7 @@ def render(findings: Sequence[Finding], looked_at: str, screen: Screen) -> str:
     for file, group in groupby(findings, key=lambda finding: finding.at.file if finding.at else ""):
         lines.append(file or "no file")
         for finding in group:
-            # Once is enough for the reason of a rule.
+            # The reason of a rule is printed once.
             lines += _lines(finding, screen, with_why=finding.rule not in explained)
             explained.add(finding.rule)
         lines.append("")
@@ -36,7 +36,7 @@ def render(findings: Sequence[Finding], looked_at: str, screen: Screen) -> str:
 
 
 def counts(findings: Sequence[Finding]) -> str:
-    """How many findings there are: ``2 errors, 1 warning``."""
+    """The number of findings: ``2 errors, 1 warning``."""
     numbers = {severity: sum(finding.severity == severity for finding in findings) for severity in SEVERITIES}
     plural = {"error": "errors", "warning": "warnings", "info": "hints"}
     one = {"error": "error", "warning": "warning", "info": "hint"}
@@ -45,7 +45,7 @@ def counts(findings: Sequence[Finding]) -> str:
 
 
 def render_rules(rules: Iterable[Rule], screen: Screen) -> str:
-    """All the rules as people read them."""
+    """All the rules as a table."""
     columns = (Column("rule"), Column("severity"), Column("title, why it matters, fix", wraps=True))
     rows = [row for rule in rules for row in _rule_rows(rule)][:-1]
     return "\n".join(table(columns, rows, screen._replace(width=screen.prose), indent=0)) + "\n"

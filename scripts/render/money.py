@@ -1,4 +1,4 @@
-"""Amounts of money and of things, as people read them; rounded here and nowhere else."""
+"""Amounts of money and of things as text; the only place where they are rounded."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from penstock.sizing.cost.difference import Percent, UsdChange
 from penstock.sizing.cost.usd import UsdRange
 
 UNKNOWN = "unknown"
-# The units of a bill that are things to count.
+# The units of a bill that are countable things.
 _COUNTED = {"node", "cluster", "broker", "partition", "gateway"}
 
 
@@ -26,7 +26,7 @@ def usd_change(change: UsdChange | None, *, decimals: int = 2) -> str:
 
 
 def percent(share: Percent | None) -> str:
-    """A share with its sign, the lower bound first: ``+12.3 %``; a dash where there was nothing before."""
+    """A share with its sign, the lower bound first: ``+12.3 %``; a dash if there was nothing before."""
     known = [] if share is None else sorted(bound for bound in (share.low, share.high) if bound is not None)
     if not known:
         return "-"

@@ -1,4 +1,4 @@
-"""The nodes of a plan as a picture for the terminal: cpu and memory of each node as bars to scale, used and free."""
+"""The nodes of a plan as a picture for the terminal: CPU and memory of each node as bars to scale, used and free."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ NARROWEST = 60
 _LABEL = 12
 _NUMBERS = 31
 _UNBROKEN = "\N{NO-BREAK SPACE}"
-# Source: ECMA-48, SGR; the 16 colours that every terminal's theme makes readable.
+# Source: ECMA-48, SGR; the 16 colours that are readable in every terminal theme.
 _COLOURS: dict[Kind, str] = {"reserve": "90", "daemonSets": "36", "driver": "35", "executor": "34", "pod": "33", "free": "2"}
 _LETTERS: dict[Kind, str] = {"driver": "D", "executor": "E", "pod": "P"}
 
@@ -46,10 +46,10 @@ def render(nodes: NodesPlan, width: int = PROSE_WIDTH, colour: bool = False, uni
     """The nodes as text.
 
     Args:
-        nodes: where the pods of the plan go.
+        nodes: the planned nodes.
         width: columns, `NARROWEST` or more; less counts as that.
-        colour: whether to colour the bars; they can be read without.
-        unicode: whether block characters may be used; else ASCII.
+        colour: whether to colour the bars; they are readable without.
+        unicode: whether block characters may be used; otherwise ASCII.
     """
     style = _Style(max(width, NARROWEST), colour, _BLOCKS if unicode else _ASCII)
     rows = [*_placed("All pods at once", nodes, nodes.one_batch, style), ""]
@@ -61,11 +61,11 @@ def render(nodes: NodesPlan, width: int = PROSE_WIDTH, colour: bool = False, uni
 
 
 def for_stream(nodes: NodesPlan, stream: TextIO, environ: Mapping[str, str]) -> str:
-    """The nodes as a stream can show them.
+    """The nodes in the form that a stream supports.
 
     Args:
-        nodes: where the pods of the plan go.
-        stream: that will be written to: colour on a terminal alone, blocks where the encoding has them.
+        nodes: the planned nodes.
+        stream: the target: colour only on a terminal, blocks if the encoding has them.
         environ: variables of the process: NO_COLOR and TERM.
     """
     screen = screen_of(stream, environ)
@@ -156,7 +156,7 @@ def _bar(resource: Shares, style: _Style) -> str:
 
 
 def _merged(resource: Shares) -> Iterator[Part]:
-    """The parts with the pods of a kind as one: they are too many to be told apart."""
+    """The parts with the pods of a kind merged: there are too many to tell them apart."""
     for kind in KIND_NAMES:
         same = [part for part in resource.parts if part.kind == kind]
         if same:
@@ -172,7 +172,7 @@ def _segment(part: Part, width: int, style: _Style) -> str:
 
 
 def _pod(part: Part, width: int, glyphs: _Glyphs) -> str:
-    """A pod: its letter amid a block that ends in a gap, so that two pods side by side are two."""
+    """A pod: its letter in the middle of a block that ends in a gap, so that adjacent pods are distinguishable."""
     letter = _LETTERS[part.kind]
     if width < 3:
         return (letter + glyphs.last)[:width]
@@ -210,7 +210,7 @@ def _until(placed: PlacedPods) -> str:
 
 
 def _whole(item: str) -> str:
-    """An item that `_wrapped` breaks only where it is too long for a line."""
+    """An item that `_wrapped` only breaks if it is too long for a line."""
     return item.replace(" ", _UNBROKEN)
 
 

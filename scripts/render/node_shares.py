@@ -1,6 +1,6 @@
-"""How a planned node's cpu and memory are shared: the system's reserve, DaemonSets, pods and what is free.
+"""The shares of a planned node's CPU and memory: the system's reserve, DaemonSets, pods and free capacity.
 
-The pictures of a plan, on the terminal and on the report's page, are drawn from these.
+The pictures of a plan, on the terminal and in the report, are drawn from these.
 """
 
 from __future__ import annotations
@@ -25,11 +25,11 @@ KIND_NAMES: dict[Kind, str] = {
 
 
 class Part(NamedTuple):
-    """A part of a node's cpu or memory.
+    """A share of a node's CPU or memory.
 
     Args:
-        kind: what takes it.
-        name: of the part, for people; of a pod its group.
+        kind: what uses it.
+        name: for people; the group of a pod.
         amount: millicores or MiB.
     """
 
@@ -42,9 +42,9 @@ class Shares(NamedTuple):
     """One resource of a node.
 
     Args:
-        resource: which.
+        resource: CPU or memory.
         capacity: of the instance type, in millicores or MiB.
-        parts: in the order in which they are drawn; together they are the capacity.
+        parts: in drawing order; together they are the capacity.
     """
 
     resource: ResourceName
@@ -52,17 +52,17 @@ class Shares(NamedTuple):
     parts: tuple[Part, ...]
 
     def amount(self, *kinds: Kind) -> int:
-        """What parts of these kinds take together."""
+        """The sum of the parts of these kinds."""
         return sum(part.amount for part in self.parts if part.kind in kinds)
 
     @property
     def free(self) -> int:
-        """What another pod could ask for."""
+        """What another pod could request."""
         return self.amount("free")
 
     @property
     def used_percent(self) -> int:
-        """Share of the capacity that is not free, rounded to a whole per cent."""
+        """Share of the capacity that is used, rounded to a whole per cent."""
         return (200 * (self.capacity - self.free) + self.capacity) // (2 * self.capacity)
 
     def text(self, amount: int) -> str:
@@ -71,7 +71,7 @@ class Shares(NamedTuple):
 
 
 def shares(group: NodeGroup) -> tuple[Shares, Shares] | None:
-    """The cpu and the memory of one node of a group; None where no instance type can be launched."""
+    """CPU and memory of one node of a group; None if no instance type can be launched."""
     return None if group.example is None else (_cpu(group.example, group.pods), _memory(group.example, group.pods))
 
 
@@ -82,7 +82,7 @@ def kind_of(pod_group: str) -> Kind:
 
 
 def same_nodes(first: PlacedPods, second: PlacedPods) -> bool:
-    """Whether two orders end in the same nodes, whenever they come."""
+    """Whether two arrival orders result in the same nodes."""
     return _counted(first) == _counted(second) and first.unschedulable == second.unschedulable
 
 

@@ -1,4 +1,4 @@
-"""A decision of Karpenter as people read it: the nodes, what they carry, what they may be, what they cost, and what finds no place."""
+"""A decision of Karpenter as tables: the nodes, their pods, their possible types, their cost, and unschedulable pods."""
 
 from __future__ import annotations
 

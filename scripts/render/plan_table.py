@@ -1,4 +1,4 @@
-"""A plan as people read it: a headline, the pods, the totals, and what they should know."""
+"""A plan as tables: a headline, the pods, the totals, and notes."""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ from penstock.sizing.units import cpu_text, memory_text
 
 
 def render(plan: Plan, name: str, screen: Screen) -> str:
-    """The plan as text, as wide as the screen but for names that are longer.
+    """The plan as text, as wide as the screen except for longer names.
 
     Args:
         plan: the plan.
         name: of the job.
-        screen: where it goes.
+        screen: where it is printed.
     """
     heads, *pods = _pod_rows(plan)
     columns = [Column(head, right=at > 0) for at, head in enumerate(heads)]
@@ -66,7 +66,7 @@ def _facts(plan: Plan) -> Iterator[tuple[str, Sequence[str]]]:
 
 
 def node_lines(nodes: NodesPlan) -> list[str]:
-    """The nodes after a first start, one line for those that are alike, and what finds none."""
+    """The nodes after a first start, one line per kind, and the pods without a node."""
     lines = [_node_line(group) for group in nodes.staged.groups]
     lines += [_left_out(group, count, nodes.staged.reasons) for group, count in nodes.staged.unschedulable.items()]
     return lines or ["none"]
@@ -77,7 +77,7 @@ def _left_out(group: str, count: int, reasons: Mapping[str, str]) -> str:
 
 
 def cost_lines(cost: Bill) -> list[str]:
-    """What it costs, and where that comes from: `penstock cost` has the lines."""
+    """The cost and the date of its prices: `penstock cost` has the lines."""
     total = cost.total
     least = "" if total.complete else "at least "
     dates = sorted({line.price_date for line in cost.lines})

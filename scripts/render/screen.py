@@ -1,4 +1,4 @@
-"""What text is printed on: its width, and whether it shows colours."""
+"""The target of printed text: its width, and whether it shows colours."""
 
 from __future__ import annotations
 
@@ -6,12 +6,12 @@ import shutil
 from collections.abc import Mapping
 from typing import NamedTuple, TextIO
 
-# The width of tables where there is no terminal, and the most that sentences take anywhere.
+# The width of tables without a terminal, and the maximum width of sentences.
 PIPE_WIDTH, PROSE_WIDTH = 120, 100
 
 
 class Screen(NamedTuple):
-    """Where text for people goes; by default a pipe or a file.
+    """The target of text for people; by default a pipe or a file.
 
     Args:
         width: columns.

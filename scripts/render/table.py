@@ -1,6 +1,6 @@
-"""Tables for people, all in one look: bold headings, numbers to the right, no borders; a rule where there is a total.
+"""Tables for people, all with one look: bold headings, numbers aligned right, no borders; a rule above a total.
 
-rich is imported by the first table that is made and not before: `penstock size -o json` does without.
+rich is only imported by the first table: `penstock size -o json` does without.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from penstock.scripts.render.screen import Screen
 if TYPE_CHECKING:
     from rich.table import Table
 
-# A blank at which a cell does not wrap. rich takes Unicode's own for any other, so it gets a character for private use.
+# A non-breaking blank within a cell. rich treats Unicode's own as any other, so it gets a private-use character.
 UNBROKEN = "\ue000"
 # Wide enough for any line: rich crops what is wider than its console.
 _UNBOUNDED = 1_000_000
@@ -30,10 +30,9 @@ class Column(NamedTuple):
 
     Args:
         heading: of the column.
-        right: whether its cells are aligned right, as numbers are.
-        wraps: whether its cells may wrap, between words. Numbers do so too, where the table does not fit otherwise; names and codes
-            stay whole however narrow the screen is.
-        least: its least width.
+        right: whether its cells are aligned right, like numbers.
+        wraps: whether its cells may wrap between words. Numbers do too, if the table does not fit otherwise; names and codes never wrap.
+        least: its minimum width.
     """
 
     heading: str = ""

@@ -1,4 +1,4 @@
-"""What jobs take together, as people read it."""
+"""The combined requirements of several jobs as a table."""
 
 from __future__ import annotations
 

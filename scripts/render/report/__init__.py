@@ -1,4 +1,4 @@
-"""The plan as one HTML page: no script, no font, no picture and no request from elsewhere.
+"""The plan as one self-contained HTML page: no scripts, fonts, images or requests.
 
-The page is made of a plan alone; the same plan gives the same bytes.
+The page depends on the plan alone; the same plan yields the same bytes.
 """

@@ -11,10 +11,10 @@ from penstock.scripts.render.report.tables import Column, bullets, table
 from penstock.sizing.cost.billed import Bill, Line
 from penstock.sizing.cost.usd import UsdRange
 
-# A bar of this length is the highest price of the dearest line; the drawing is stretched to the width of the page.
+# Length of a bar for the highest price of the most expensive line; the drawing is scaled to the width of the page.
 FULL = 1000.0
 _HEIGHT = 10.0
-# What is too cheap to see keeps a trace.
+# Lines too cheap to be visible keep a minimum length.
 _LEAST = 2.0
 
 _COLUMNS = (
@@ -30,7 +30,7 @@ _COLUMNS = (
 
 
 def section(bill: Bill) -> Markup:
-    """The bill drawn and in numbers."""
+    """The bill as bars and in numbers."""
     dearest = max((line.usd_per_month.high for line in bill.lines if line.usd_per_month is not None), default=0.0)
     total = bill.total
     known = "" if total.complete else "at least "

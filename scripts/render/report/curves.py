@@ -1,4 +1,4 @@
-"""Throughput and catch-up time against the number of executors, drawn and in numbers."""
+"""Throughput and catch-up time by number of executors, as curves and in numbers."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ def section(plan: Plan, load: Load) -> Markup:
 
 
 def executor_numbers(planned: int, load: Load, slots: int) -> list[int]:
-    """The numbers of executors to look at: from 1 to twice what is planned or needed, the plan's among them, at most about 24.
+    """The numbers of executors to show: from 1 to twice what is planned or needed, including the plan's, at most about 24.
 
     Args:
         planned: executors of the plan.
@@ -64,7 +64,7 @@ def executor_numbers(planned: int, load: Load, slots: int) -> list[int]:
 
 
 def throughput_chart(points: Sequence[CurvePoint], load: Load, planned: int) -> Chart:
-    """What the executors process, against the peak and what keeping up and catching up needs."""
+    """The executors' throughput, compared with the peak and with what keeping up and catching up requires."""
     needed, peak = needed_rate(load), load.peak_events_per_s
     levels = (Level(needed, f"needed {needed:,.0f}"), Level(peak, f"peak {peak:,.0f}"))
     values = [(point.executors, point.capacity_events_per_s) for point in points]
@@ -83,7 +83,7 @@ def throughput_chart(points: Sequence[CurvePoint], load: Load, planned: int) -> 
 
 
 def catch_up_chart(points: Sequence[CurvePoint], load: Load, planned: int) -> Chart:
-    """How long a restart's backlog takes, against the load's target; what takes more than three times as long is cut off."""
+    """Time to process a restart's backlog, compared with the load's target; values above three times the target are cut off."""
     values = [(point.executors, None if point.catch_up_s is None else point.catch_up_s / 60) for point in points]
     at_plan = next((value for count, value in values if count == planned and value is not None), 0.0)
     target = load.catch_up_s / 60

@@ -1,4 +1,4 @@
-"""A line chart as SVG: one curve over whole numbers, with levels to hold it against and a mark on one number."""
+"""A line chart as SVG: one curve over whole numbers, with levels for comparison and a mark on one number."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ class Level(NamedTuple):
 
     Args:
         value: in the unit of the curve.
-        label: beside it.
+        label: next to it.
     """
 
     value: float
@@ -27,19 +27,19 @@ class Level(NamedTuple):
 
 
 class Chart(NamedTuple):
-    """What is drawn.
+    """The content of a chart.
 
     Args:
-        title: of the drawing, for those who listen to the page.
+        title: of the drawing, for screen readers.
         across: what the whole numbers count.
         up: what the curve shows, with its unit.
-        points: by rising number; None is what has no value there.
-        levels: to hold the curve against.
+        points: by rising number; None: no value there.
+        levels: for comparison with the curve.
         marked: the number with the vertical line.
-        mark: what it is.
-        most: upper end of the vertical axis; what is above is cut off.
-        text: a value with its unit, for the points' hints.
-        tick: a value of the vertical axis.
+        mark: its label.
+        most: upper end of the vertical axis; values above are cut off.
+        text: formats a value with its unit, for the points' hints.
+        tick: formats a value of the vertical axis.
     """
 
     title: str
@@ -81,7 +81,7 @@ def axes_of(chart: Chart) -> Axes:
 
 
 def tick_step(most: float, ticks: int = 5) -> float:
-    """A round distance of ticks: 1, 2 or 5 times a power of ten, about `ticks` of them up to `most`."""
+    """A round distance between ticks: 1, 2 or 5 times a power of ten, about `ticks` of them up to `most`."""
     raw = most / ticks
     power = 10.0 ** math.floor(math.log10(raw))
     return next(factor * power for factor in (1, 2, 5, 10) if factor * power >= raw * (1 - 1e-9))
@@ -109,7 +109,7 @@ def _grid(chart: Chart, axes: Axes) -> Iterator[Markup]:
 
 
 def _levels(chart: Chart, axes: Axes) -> Iterator[Markup]:
-    """Each level with its label above the line at the right, or below where the one above has no room."""
+    """Each level with its label above the line at the right, or below if there is no room above."""
     shown = sorted((level for level in chart.levels if level.value <= axes.most), key=lambda level: -level.value)
     for at, level in enumerate(shown):
         y = axes.y(level.value)
@@ -137,7 +137,7 @@ def _curve(chart: Chart, axes: Axes) -> Iterator[Markup]:
 
 
 def runs(points: Sequence[tuple[int, float | None]], most: float) -> list[list[tuple[float, float]]]:
-    """The pieces of the curve that lie below `most`, each up to where it crosses it."""
+    """The segments of the curve below `most`, each up to where it crosses it."""
     segments: list[list[tuple[float, float]]] = []
     known = [(count, value) for count, value in points if value is not None]
     for before, after in pairwise(known):
@@ -154,7 +154,7 @@ def runs(points: Sequence[tuple[int, float | None]], most: float) -> list[list[t
 
 
 def _cut(before: tuple[float, float], after: tuple[float, float], most: float) -> list[tuple[float, float]]:
-    """A straight piece up to the line `most`; nothing where it lies above."""
+    """A straight segment up to the line `most`; empty if it lies above."""
     if before[1] > most and after[1] > most:
         return []
     if before[1] <= most and after[1] <= most:

@@ -10,7 +10,7 @@ _VOID = {"br", "col", "hr", "meta"}
 
 
 class Markup(str):
-    """Text that is HTML already; any other `str` is escaped where it becomes part of an element."""
+    """Text that already is HTML; any other `str` is escaped when it becomes part of an element."""
 
     __slots__ = ()
 
@@ -20,8 +20,8 @@ def element(name: str, /, *children: str, **attributes: str | float | None) -> M
 
     Args:
         name: of the tag.
-        children: `Markup` as it is, other text escaped.
-        attributes: None leaves one out; an underscore stands for a hyphen, one at the end for nothing (``class_``). Numbers have at most
+        children: `Markup` verbatim, other text escaped.
+        attributes: None leaves one out; an underscore stands for a hyphen, a trailing one for nothing (``class_``). Numbers have at most
             two digits after the point.
     """
     start = "".join([name, *(_attribute(key, value) for key, value in attributes.items() if value is not None)])

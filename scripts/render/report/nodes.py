@@ -1,8 +1,8 @@
-"""The nodes drawn to one scale: a node's width is its cpu, its height its memory, and so are those of the pods in it.
+"""The nodes drawn to scale: a node's width is its CPU, its height its memory, and so are those of the pods in it.
 
-A pod takes of both, so pods stand corner to corner: the next one begins where the last one ends in both. What the system and the
-DaemonSets keep lies along the left and the lower edge. The upper right rectangle is what another pod could get; where either cpu or memory
-is used up, there is none.
+A pod uses both, so pods are placed corner to corner: each begins where the previous one ends in both dimensions. The reserve of the
+system and the DaemonSets lies along the left and the lower edge. The upper right rectangle is what another pod could request; there is
+none if either CPU or memory is used up.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from penstock.scripts.render.report.markup import Markup, element, joined
 from penstock.scripts.render.report.tables import Column, bullets, table
 from penstock.sizing.planned_nodes import NodeGroup, NodesPlan, PlacedPods
 
-# Sizes in the pixels of a drawing that is shown at its full width.
+# Sizes in pixels of a drawing that is shown at full width.
 WIDEST = 340.0
 TALLEST = 230.0
 _LEFT, _RIGHT, _TOP, _BOTTOM = 58.0, 12.0, 14.0, 24.0
@@ -57,7 +57,7 @@ class _Box(NamedTuple):
 
 
 def section(nodes: NodesPlan) -> Markup:
-    """The nodes of the plan in both orders, drawn and in numbers."""
+    """The nodes of the plan for both arrival orders, drawn and in numbers."""
     scale = scale_of(nodes)
     rest = (
         element("p", "The same nodes are created if the driver starts first and executors follow as Spark requests them.", class_="aside")
@@ -81,7 +81,7 @@ def section(nodes: NodesPlan) -> Markup:
 
 
 def scale_of(nodes: NodesPlan) -> Scale:
-    """The scale with which the largest node fits."""
+    """The scale at which the largest node fits."""
     examples = [group.example for group in (*nodes.one_batch.groups, *nodes.staged.groups) if group.example is not None]
     most_cpu = max((example.vcpu * 1000 for example in examples), default=1000)
     most_memory = max((example.memory_mib for example in examples), default=1024)
@@ -89,7 +89,7 @@ def scale_of(nodes: NodesPlan) -> Scale:
 
 
 def drawing(group: NodeGroup, scale: Scale) -> Markup:
-    """One node of a group as SVG; nothing where no instance type can be launched."""
+    """One node of a group as SVG; nothing if no instance type can be launched."""
     resources = shares(group)
     if resources is None:
         return Markup()
@@ -173,7 +173,7 @@ def _rectangle(kind: Kind, name: str, box: _Box, corner: tuple[float, float], sc
 
 
 def _label(name: str, texts: Sequence[str], x: float, y: float, wide: float, high: float) -> list[Markup]:
-    """The name and the amounts, as far as they fit into the rectangle."""
+    """The name and the amounts, if they fit into the rectangle."""
     for lines in ([name, *texts], [name, ", ".join(texts)], [name]):
         if max(map(len, lines)) * _LETTER + 8 <= wide and len(lines) * _LINE + 4 <= high:
             first = y + high / 2 - (len(lines) - 1) * _LINE / 2 + 4

@@ -1,4 +1,4 @@
-"""The page of a plan: what is planned, the nodes, the cost, the curves, and why each number is what it is."""
+"""The page of a plan: requirements, nodes, cost, curves, and the explanation of each number."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from penstock.sizing.planned import Plan
 from penstock.sizing.units import cpu_text, memory_text
 from penstock.sizing.violation import Violation
 
-# Nothing is fetched and nothing runs, whatever the page is made of.
+# Nothing is fetched or executed, whatever the page contains.
 _POLICY = "default-src 'none'; style-src 'unsafe-inline'"
 
 
@@ -25,13 +25,13 @@ def render(plan: Plan, job: str, environment: str = "", load: Load | None = None
     """The page.
 
     Args:
-        plan: what is shown.
+        plan: the plan.
         job: its name.
-        environment: its name; empty where the plan is for none.
-        load: that the plan is for, from which the curves follow; None: there are none.
+        environment: its name; empty if the plan is for none.
+        load: the plan's load, for the curves; None: no curves.
 
     Returns:
-        HTML; the same plan gives the same text.
+        HTML; the same plan yields the same text.
     """
     title = f"{job} in {environment}" if environment else job
     head = element(
@@ -133,7 +133,7 @@ def _cost(plan: Plan) -> Markup:
 
 
 def _homeless(plan: Plan) -> bool:
-    """Whether some pods of the nodes that are priced, those of a first start, find no node."""
+    """Whether some pods have no node on a first start, which is what the price is based on."""
     return plan.nodes is not None and bool(plan.nodes.staged.unschedulable)
 
 

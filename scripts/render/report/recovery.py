@@ -1,4 +1,4 @@
-"""What the plan can do: the load that it sustains, a restart, and the loss of spot nodes."""
+"""Capability of the plan: the load that it sustains, a restart, and the loss of spot nodes."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _COLUMNS = (
 
 
 def capability_section(throughput: ThroughputPlan) -> Markup:
-    """What the plan sustains and how fast it catches up."""
+    """The sustained load and the catch-up time."""
     capability = throughput.capability
     bounded = " (limited by maxOffsetsPerTrigger)" if capability.binding == "batch limit" else ""
     return facts(
@@ -40,7 +40,7 @@ def capability_section(throughput: ThroughputPlan) -> Markup:
 
 
 def spot_section(spot: SpotPlan) -> Markup:
-    """What becomes of the job when spot nodes go."""
+    """The effect of losing spot nodes."""
     rows = [_row(one) for one in spot.losses]
     return joined(
         [

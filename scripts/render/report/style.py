@@ -1,4 +1,4 @@
-"""The style sheet of the report's page: light, dark and paper."""
+"""The style sheet of the report: light, dark and print."""
 
 from __future__ import annotations
 

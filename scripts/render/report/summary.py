@@ -1,4 +1,4 @@
-"""The plan in short: the pods and their sums, topics, Kafka, state and checkpoint."""
+"""Summary of the plan: the pods and their sums, topics, Kafka, state and checkpoint."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from penstock.sizing.units import cpu_text, memory_text
 
 
 def section(plan: Plan) -> Markup:
-    """The pods, the sums over them, and what the job asks of Kafka and of its checkpoint."""
+    """The pods, their sums, and the job's requirements on Kafka and its checkpoint."""
     columns, rows = _pod_table(plan)
     totals = plan.totals
     stages = ", ".join(f"{stage.name} {stage.tasks:,}" for stage in plan.stages)

@@ -12,9 +12,9 @@ class Column(NamedTuple):
     """A column of a table.
 
     Args:
-        title: in the head.
-        numeric: numbers stand to the right.
-        code: names that a program reads, in a font of equal widths.
+        title: in the header.
+        numeric: numbers, aligned right.
+        code: identifiers, in a monospace font.
         wide: sentences, which need room.
         whole: words that are not broken into two lines.
     """
@@ -33,13 +33,13 @@ class Column(NamedTuple):
 
 
 def table(columns: Sequence[Column], rows: Sequence[Sequence[str]], total: Sequence[str] = (), caption: str = "") -> Markup:
-    """A table that scrolls sideways by itself where the page is narrow.
+    """A table that scrolls horizontally on its own if the page is narrow.
 
     Args:
         columns: of the table.
         rows: the first cell of each names the row.
-        total: a last row that sums up the others; empty: none.
-        caption: for those who listen to the page; empty: none.
+        total: a last row with the sums; empty: none.
+        caption: for screen readers; empty: none.
     """
     head = element("tr", *(element("th", column.title, scope="col", class_=column.classes) for column in columns))
     parts = [
@@ -52,17 +52,17 @@ def table(columns: Sequence[Column], rows: Sequence[Sequence[str]], total: Seque
 
 
 def bullets(texts: Sequence[str], class_: str | None = None) -> Markup:
-    """A list; nothing where there is nothing to list."""
+    """A list; nothing if it is empty."""
     return element("ul", *(element("li", text) for text in texts), class_=class_) if texts else Markup()
 
 
 def facts(pairs: Sequence[tuple[str, str]]) -> Markup:
-    """Names with what they stand for."""
+    """A description list."""
     return element("dl", *(element("div", element("dt", name), element("dd", text)) for name, text in pairs), class_="facts")
 
 
 def folded(summary: str, *children: str) -> Markup:
-    """What is shown on a click, and on paper."""
+    """Content that is shown on a click, and in print."""
     return element("details", element("summary", summary), joined(children))
 
 
