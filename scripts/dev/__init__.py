@@ -1,1 +1,1 @@
-"""What developers of Penstock run: the test tiers and the generated reference pages."""
+"""Tools for developers of Penstock: the test tiers and the generated reference pages."""

@@ -1,4 +1,4 @@
-"""``python -m penstock.scripts.dev.api_reference > docs/api.md``: the page of the names that ``import penstock`` offers."""
+"""``python -m penstock.scripts.dev.api_reference > docs/api.md``: the page of the public names of ``penstock``."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _PAGES = {
     "penstock.jobs.stream.skew": "blocks/skew.md",
     "penstock.jobs.stream": "blocks/README.md",
 }
-# What has no docstring of its own: type aliases and a column's name.
+# Names without a docstring of their own: type aliases and a column's name.
 _VALUES = {
     "DELETED": "The column that marks a row as deleted, ``_deleted``.",
     "Emit": "When a window's results are emitted: ``final`` or ``updates``.",
@@ -33,7 +33,7 @@ def page_of(name: str) -> str:
 
 
 def summary(name: str) -> str:
-    """The first sentence of a name's docstring; empty where it has none."""
+    """The first sentence of a name's docstring; empty if it has none."""
     if name in _VALUES:
         return _VALUES[name]
     text = getattr(penstock, name).__doc__ or ""

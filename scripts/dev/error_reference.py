@@ -1,4 +1,4 @@
-"""``python -m penstock.scripts.dev.error_reference > docs/errors.md``: the page of all the error codes; a test holds the two together."""
+"""``python -m penstock.scripts.dev.error_reference > docs/errors.md``: the page of all the error codes; a test compares the two."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def errors() -> dict[str, list[type[PenstockError]]]:
 
 
 def cause(kind: type[PenstockError]) -> str:
-    """The class's own docstring in one line; empty where it has none."""
+    """The class's own docstring in one line; empty if it has none."""
     return " ".join((kind.__dict__.get("__doc__") or "").split())
 
 

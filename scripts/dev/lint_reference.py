@@ -1,4 +1,4 @@
-"""``python -m penstock.scripts.dev.lint_reference > docs/lint.md``: the page of all the rules of lint; a test holds the two together."""
+"""``python -m penstock.scripts.dev.lint_reference > docs/lint.md``: the page of all the lint rules; a test compares the two."""
 
 from __future__ import annotations
 

@@ -1,9 +1,9 @@
-"""``python -m penstock.scripts.dev.spark_keys > sizing/data/spark-4.3.0-keys.txt``: the settings that the pinned Spark knows, from its own
+"""``python -m penstock.scripts.dev.spark_keys > sizing/data/spark-4.3.0-keys.txt``: the settings of the pinned Spark, read from its own
 jars.
 
-Spark registers most settings as `ConfigEntry` when a class is loaded; those have a type, which an entry tells when it is given a value that
-fits none. Others are plain texts in the code; those stand in the constant pools of its classes. Needs Java and what the set-up fetches. A
-test holds the file against the jars.
+Spark registers most settings as `ConfigEntry` when a class is loaded; those have a type, which an entry reveals when it is given an
+invalid value. Others are string constants in the code, read from the constant pools of its classes. Needs Java and the set-up's
+downloads. A test compares the file with the jars.
 """
 
 from __future__ import annotations
@@ -24,11 +24,11 @@ from pyspark.java_gateway import launch_gateway
 
 from penstock.scripts.layout import spark_jars
 
-# Fits no type and no set of options.
+# Valid for no type and no set of options.
 _NONSENSE = "~"
 _KEY = re.compile(r"spark(\.[A-Za-z0-9_-]+)+")
 _FAMILY = re.compile(r"spark(\.[A-Za-z0-9_-]+)+\.")
-# Beginnings that the code looks for and that are no family: what follows them is registered by name.
+# Prefixes that the code looks for and that are not families: what follows them is registered by name.
 _NO_FAMILIES = {
     "spark.history.fs.",
     "spark.sql.",
@@ -40,7 +40,7 @@ _NO_FAMILIES = {
     "spark.sql.streaming.stateStore.",
 }
 _ROCKSDB = "spark.sql.streaming.stateStore.rocksdb"
-# Source: the JVM specification, 4.4: bytes of a constant behind its tag.
+# Source: the JVM specification, 4.4: bytes of a constant after its tag.
 _SIZES = {3: 4, 4: 4, 5: 8, 6: 8, 7: 2, 8: 2, 9: 4, 10: 4, 11: 4, 12: 4, 15: 3, 16: 2, 17: 4, 18: 4, 19: 2, 20: 2}
 _UTF8, _STRING, _TWO_PLACES = 1, 8, (5, 6)
 
@@ -51,9 +51,9 @@ class Row(NamedTuple):
     Args:
         key: the setting.
         kind: ``boolean``, ``int``, ``long``, ``double``, ``bytes``, ``time``, ``text``; ``options`` or ``Options`` (any case) with their
-            values and ``|`` between them; ``named`` for a text of the code; ``family`` for a beginning that any name may follow;
-            ``removed`` or ``renamed``.
-        note: what Spark says of a setting that is deprecated, removed or renamed.
+            values separated by ``|``; ``named`` for a string constant; ``family`` for a prefix that any name may follow; ``removed`` or
+            ``renamed``.
+        note: Spark's message for a setting that is deprecated, removed or renamed.
     """
 
     key: str
@@ -70,7 +70,7 @@ def rows() -> list[Row]:
         for key, entry in _entries(jvm, classes).items():
             by_key[key] = Row(key, _kind(entry))
         for row in [*_renamed(jvm), *_deprecated(jvm), *_removed(jvm)]:
-            # What is registered under a name of its own is at most deprecated.
+            # A setting registered under a name of its own is at most deprecated.
             kind = by_key[row.key].kind if row.key in by_key and row.kind == "deprecated" else row.kind
             by_key[row.key] = row._replace(kind="named" if kind == "deprecated" else kind)
     return [by_key[key] for key in sorted(by_key) if not key.startswith("spark.test")]
@@ -101,7 +101,7 @@ def _jars() -> list[Path]:
 
 
 def _from_the_jars() -> tuple[list[str], set[str]]:
-    """The classes that register settings, and the settings that stand as texts in any class."""
+    """The classes that register settings, and the settings that are string constants in any class."""
     classes: list[str] = []
     names: set[str] = set()
     for jar in _jars():
@@ -118,7 +118,7 @@ def _from_the_jars() -> tuple[list[str], set[str]]:
 
 
 def _rocksdb(file: str, texts: set[str]) -> set[str]:
-    """RocksDB's own settings: their names are put behind a common beginning."""
+    """RocksDB's own settings: their names are appended to a common prefix."""
     if not file.endswith("/state/RocksDBConf$.class"):
         return set()
     named = {text for text in texts if re.fullmatch(r"[a-z][A-Za-z0-9.]{4,}", text)}
@@ -126,7 +126,7 @@ def _rocksdb(file: str, texts: set[str]) -> set[str]:
 
 
 def _texts(content: bytes) -> set[str]:
-    """The texts in the constant pool of a class."""
+    """The strings in the constant pool of a class."""
     count = struct.unpack_from(">H", content, 8)[0]
     at, index = 10, 1
     utf8: dict[int, bytes] = {}
@@ -161,7 +161,7 @@ def _gateway() -> Iterator[Any]:
 
 
 def _entries(jvm: Any, classes: Iterable[str]) -> dict[str, Any]:
-    """What the classes register when they are loaded; settings of Spark's own tests are nobody's to set."""
+    """What the classes register when they are loaded; settings of Spark's own tests are left out."""
     for name in classes:
         jvm.java.lang.Class.forName(name)
     entries = list(_object(jvm.org.apache.spark.internal.config, "ConfigEntry").knownConfigs().values())
@@ -186,7 +186,7 @@ def _kind(entry: Any) -> str:
 
 
 def refusal(entry: Any, value: str) -> str:
-    """What Spark says to a value of a setting; empty where it takes it.
+    """Spark's message for a value of a setting; empty if it is valid.
 
     Args:
         entry: one of `registered`.

@@ -1,1 +1,1 @@
-"""What Penstock needs beside its own Python packages: fetched from locks, once, into a cache of the user's."""
+"""Dependencies that are not Python packages: downloaded from locks, once, into the user's cache."""

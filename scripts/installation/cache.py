@@ -1,11 +1,11 @@
-"""The cache of the user: what the set-up has fetched, once for all projects and versions.
+"""The user's cache: the downloads of the set-up, shared by all projects and versions.
 
-Every entry lies in a folder named by the checksum of its lock, so that versions of Penstock stand side by side. An entry appears whole, by
-a rename: who finds its folder may use it, and needs no lock for that::
+Every entry is a folder named by the checksum of its lock, so that versions of Penstock coexist. An entry is put in place whole, by a
+rename: a process that finds its folder may use it without a lock::
 
     ~/.cache/penstock/
-    |-- layout              which way of laying out the rest this is
-    |-- setup.lock          held by the set-up that works here
+    |-- layout              version of this layout
+    |-- setup.lock          held by a running set-up
     |-- logs/
     |-- jars-spark/<checksum>/
     `-- cdktf/<checksum>/
@@ -27,7 +27,7 @@ import platformdirs
 from penstock.scripts.errors import CacheNotWritable, CacheOfAnotherVersion
 
 VARIABLE = "PENSTOCK_CACHE"
-# Raised where entries of another version could no longer stand beside those of this one.
+# Incremented if entries of another version can no longer coexist with those of this one.
 LAYOUT = 1
 _ROOM_MB = 500
 
@@ -38,7 +38,7 @@ class Cache:
     """The cache.
 
     Args:
-        folder: where it is; it need not be there yet.
+        folder: its folder; need not exist yet.
     """
 
     def __init__(self, folder: Path) -> None:
@@ -46,7 +46,7 @@ class Cache:
 
     @classmethod
     def of_user(cls, environment: Mapping[str, str] | None = None) -> Cache:
-        """The cache in the folder that PENSTOCK_CACHE names, else where this system keeps caches: ``~/.cache/penstock`` on Linux, or
+        """The cache in the folder that PENSTOCK_CACHE names, otherwise in this system's cache folder: ``~/.cache/penstock`` on Linux, or
         below XDG_CACHE_HOME, and ``~/Library/Caches/penstock`` on macOS.
 
         Args:
@@ -57,11 +57,11 @@ class Cache:
 
     @property
     def logs(self) -> Path:
-        """Where the tools' logs go."""
+        """Folder of the tools' logs."""
         return self.folder / "logs"
 
     def check_layout(self) -> None:
-        """Nothing where this version of Penstock knows the cache's layout.
+        """Checks that this version of Penstock supports the cache's layout.
 
         Raises:
             CacheOfAnotherVersion: TOOL-016.
@@ -78,13 +78,13 @@ class Cache:
 
     @contextmanager
     def writing(self, waiting: Progress = lambda said: None) -> Iterator[Path]:
-        """Gives the cache to one set-up alone, the second waits.
+        """Locks the cache for one set-up; a second one waits.
 
         Args:
-            waiting: called once where another set-up works here.
+            waiting: called once if another set-up holds the lock.
 
         Yields:
-            An empty folder on the cache's file system, removed in the end.
+            An empty folder on the cache's file system, removed at the end.
 
         Raises:
             CacheNotWritable: TOOL-015.
@@ -92,10 +92,10 @@ class Cache:
         """
         with self.written_to(), (self.folder / "setup.lock").open("a+") as held:
             self._wait(held.fileno(), waiting)
-            # Another version may have made it since it was looked at.
+            # Another version may have created it since it was checked.
             self.check_layout()
             temporary = self.folder / "tmp"
-            # Nobody else works here: what lies here is from set-ups that were killed.
+            # Under the lock: what is here was left by killed set-ups.
             shutil.rmtree(temporary, ignore_errors=True)
             temporary.mkdir()
             try:
@@ -105,7 +105,7 @@ class Cache:
 
     @contextmanager
     def written_to(self) -> Iterator[None]:
-        """Makes the cache where it is not there; what the system refuses meanwhile is an error of the cache's.
+        """Creates the cache if it does not exist; an OSError inside the context becomes an error of the cache.
 
         Raises:
             CacheNotWritable: TOOL-015.
@@ -117,13 +117,13 @@ class Cache:
                 layout.write_text(f"{LAYOUT}\n", encoding="utf-8")
             yield
         except BrokenPipeError:
-            # Nobody reads what is printed; that is not the cache's.
+            # The reader of the output has gone; not an error of the cache.
             raise
         except OSError as error:
             raise self._not_writable(error) from error
 
     def put(self, made: Path, entry: Path) -> None:
-        """Puts a whole entry in its place; one that is there already, and is not as it should be, gives way.
+        """Puts a whole entry in place; an existing, damaged one is replaced.
 
         Args:
             made: a folder below the one that `writing` yields.

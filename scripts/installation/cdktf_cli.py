@@ -1,4 +1,4 @@
-"""cdktf-cli: installed by npm from its lock file, and started once to see that it runs."""
+"""cdktf-cli: installed by npm from its lock file, and started once to verify that it runs."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _FLAGS = ("--ignore-scripts", "--no-audit", "--no-fund")
 
 
 class CdktfCli(Entry):
-    """cdktf-cli with all that it needs.
+    """cdktf-cli with its dependencies.
 
     Args:
         data: the folder of the locks; the package's own by default.
@@ -37,7 +37,7 @@ class CdktfCli(Entry):
         return locks.key((self._data / _LOCK).read_bytes())
 
     def faults(self, folder: Path) -> list[str]:
-        """Whether it is missing: the hashes are npm's to check, when it installs."""
+        """Whether it is missing: npm verifies the hashes when it installs."""
         return [] if os.access(self.command(folder), os.X_OK) else ["missing    cdktf"]
 
     def fetch(self, into: Path, log: Path, progress: Progress) -> None:
@@ -57,7 +57,7 @@ class CdktfCli(Entry):
         wanted: str = json.loads((into / _PACKAGE).read_text(encoding="utf-8"))["dependencies"]["cdktf-cli"]
         version = log.with_name("cdktf-version.log")
         started = tool.run([self.command(into), "--version"], environment=_quiet(), log=version, cwd=into)
-        # It looks at Terraform's settings too, and what it finds there does not matter here.
+        # It also checks Terraform's settings, which do not matter here.
         if wanted not in version.read_text("utf-8", "replace").splitlines():
             raise CdktfNotInstalled(
                 path="cdktf --version", given=started.said, need=f"the output {wanted}", fix=f"correct the reported error, {again}"

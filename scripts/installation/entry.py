@@ -1,4 +1,4 @@
-"""What every entry of the cache answers."""
+"""The interface of every entry of the cache."""
 
 from __future__ import annotations
 
@@ -10,13 +10,13 @@ from penstock.scripts.installation.tool import Progress
 
 
 class Entry(ABC):
-    """Something that is fetched from a lock.
+    """Something that is downloaded from a lock.
 
     Args:
         name: of its folder in the cache and of its log.
-        title: what it is to a person.
-        tool: the tool that fetches it.
-        download_mb: about how much is downloaded where the tool has nothing of it yet, in MB.
+        title: for people.
+        tool: the tool that downloads it.
+        download_mb: approximate download size with empty caches of the tool, in MB.
     """
 
     def __init__(self, *, name: str, title: str, tool: str, download_mb: int) -> None:
@@ -26,7 +26,7 @@ class Entry(ABC):
         self.download_mb = download_mb
 
     def folder(self, cache: Cache) -> Path:
-        """Where it is, or will be."""
+        """Its folder, whether it exists or not."""
         return cache.folder / self.name / self.key()
 
     @abstractmethod
@@ -35,12 +35,12 @@ class Entry(ABC):
 
     @abstractmethod
     def faults(self, folder: Path) -> list[str]:
-        """How what lies in a folder differs from the lock, one line each; none if it is whole."""
+        """Differences between a folder and the lock, one line each; empty if it is complete."""
 
     @abstractmethod
     def fetch(self, into: Path, log: Path, progress: Progress) -> None:
-        """Fetches it into a folder that is not there yet, and holds it against the lock.
+        """Downloads it into a new folder, and verifies it against the lock.
 
         Raises:
-            PenstockError: it could not be fetched, or is not what the lock names.
+            PenstockError: it could not be downloaded, or differs from the lock.
         """

@@ -1,4 +1,4 @@
-"""Sets of jars: named by a POM, fetched by Maven, held against checksums."""
+"""Sets of jars: listed in a POM, downloaded by Maven, verified by checksums."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from penstock.scripts.installation.entry import Entry
 from penstock.scripts.installation.tool import Progress
 
 _SUMS = "jars.sha256"
-# A file manager's own, which says nothing of the jars.
+# A file manager's own file, which has nothing to do with the jars.
 _PASSED_OVER = ".DS_Store"
 
 
@@ -22,8 +22,8 @@ class Jars(Entry):
 
     Args:
         jar_set: its name in ``jars.sha256`` and before ``-jars.pom.xml``.
-        title: what it is to a person.
-        download_mb: about how much it is, in MB.
+        title: for people.
+        download_mb: approximate download size, in MB.
         data: the folder of the locks; the package's own by default.
     """
 
@@ -33,7 +33,7 @@ class Jars(Entry):
         self._data = data or locks.folder()
 
     def key(self) -> str:
-        """By the checksums, which alone decide on the content."""
+        """By the checksums, which alone determine the content."""
         return locks.key("".join(f"{name} {checksum}\n" for name, checksum in sorted(self._wanted().items())).encode())
 
     def faults(self, folder: Path) -> list[str]:
@@ -53,7 +53,7 @@ class Jars(Entry):
             JarsDiffer: TOOL-012.
         """
         pom = self._data / f"{self._set}-jars.pom.xml"
-        # -ntp: a line for each jar, none for each kilobyte of it.
+        # -ntp: a line per jar, none per kilobyte.
         goal = ("dependency:copy-dependencies", f"-DoutputDirectory={into}")
         command = ["mvn", "-B", "-ntp", "-Dstyle.color=never", "-f", str(pom), *goal]
         ended = tool.run(command, environment=os.environ, log=log, cwd=into.parent, progress=progress)
@@ -75,9 +75,9 @@ class Jars(Entry):
 
 
 def _checksums(folder: Path) -> dict[str, str]:
-    """Name -> SHA-256 of what lies in a folder; nothing where it is not there."""
+    """Name -> SHA-256 of the files in a folder; empty if it does not exist."""
     paths = [path for path in folder.rglob("*") if path.is_file() and path.name != _PASSED_OVER]
-    # hashlib lets go of the interpreter while it works.
+    # hashlib releases the GIL while it works.
     with ThreadPoolExecutor(4) as pool:
         return {str(path.relative_to(folder)): checksum for path, checksum in zip(paths, pool.map(_checksum, paths), strict=True)}
 

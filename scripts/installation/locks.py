@@ -1,4 +1,4 @@
-"""Where the locks are that an installed package fetches from: beside this module, as its data."""
+"""Where the locks of an installed package are: beside this module, as package data."""
 
 from __future__ import annotations
 
@@ -13,10 +13,10 @@ def folder() -> Path:
 
 
 def key(text: bytes) -> str:
-    """What an entry of the cache is named by.
+    """The name of a cache entry's folder.
 
     Args:
-        text: all that decides on its content.
+        text: everything that determines its content.
 
     Returns:
         The beginning of its SHA-256, 16 hexadecimal digits.

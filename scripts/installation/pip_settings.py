@@ -1,7 +1,7 @@
 """The settings of pip that uv needs to find the same packages: uv reads neither pip.conf nor PIP_... variables.
 
-`scripts/setup` runs this file before there is more than a bare Python, hence the standard library alone. What it prints is for the shell's
-eval and is written nowhere: an index's address may hold a password.
+`scripts/setup` runs this file with a bare Python, hence the standard library alone. Its output is for the shell's eval and is written
+nowhere: an index's URL may contain a password.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ import sys
 from collections.abc import Iterable, Mapping
 from urllib.parse import urlsplit
 
-# A setting of pip -> the variable of uv, and what stands between several values. Source: uv's reference, "Environment variables".
+# pip setting -> uv variable, and the separator of several values. Source: uv's reference, "Environment variables".
 _VARIABLES = {
     "index-url": ("UV_DEFAULT_INDEX", ""),
     "extra-index-url": ("UV_INDEX", " "),
@@ -27,18 +27,18 @@ _VARIABLES = {
     "default-timeout": ("UV_HTTP_TIMEOUT", ""),
     "keyring-provider": ("UV_KEYRING_PROVIDER", ""),
 }
-# What pip takes first comes last: a later one replaces an earlier one. Source: pip's documentation, "Configuration", "Precedence".
+# Ascending precedence: a later one replaces an earlier one. Source: pip's documentation, "Configuration", "Precedence".
 _SECTIONS = ("global", "install", ":env:")
 _KEYRINGS = ("disabled", "subprocess")
-# The first version of uv that is taken; a test holds scripts/setup to it.
+# The minimum version of uv; a test compares it with scripts/setup.
 UV_LEAST = (0, 8)
 
 
 def read(listing: str) -> dict[str, str]:
-    """The settings in what ``pip config list`` prints.
+    """Parses the output of ``pip config list``.
 
     Args:
-        listing: lines ``section.name='value'``, the values as Python's literals.
+        listing: lines ``section.name='value'``, the values as Python literals.
 
     Returns:
         Name -> value, by pip's precedence.
@@ -53,16 +53,16 @@ def read(listing: str) -> dict[str, str]:
 
 
 def variables(settings: Mapping[str, str], environment: Mapping[str, str]) -> dict[str, str]:
-    """The variables that make uv look where pip looks.
+    """The variables that make uv use pip's indexes.
 
     Args:
         settings: of pip, by name.
-        environment: the variables that are set: uv's own go before pip's settings.
+        environment: the current variables: uv's own take precedence over pip's settings.
 
     Returns:
         Variable -> value.
     """
-    # Hashes hold what comes, so that an index that has a package may be any of them, as for pip.
+    # Hashes verify the packages, so any index that has one may be used, as with pip.
     result = {"UV_INDEX_STRATEGY": "unsafe-best-match"}
     for name, (variable, between) in _VARIABLES.items():
         value = (between or " ").join(settings.get(name, "").split())
@@ -74,29 +74,29 @@ def variables(settings: Mapping[str, str], environment: Mapping[str, str]) -> di
 
 
 def _fits(variable: str, value: str) -> bool:
-    """Whether uv knows such a value: its keyring is a program, and its time limit a whole number of seconds."""
+    """Whether uv supports such a value: its keyring is a program, and its timeout a whole number of seconds."""
     if variable == "UV_KEYRING_PROVIDER":
         return value in _KEYRINGS
     return variable != "UV_HTTP_TIMEOUT" or value.isdigit()
 
 
 def _hosts(named: Iterable[str]) -> str:
-    """pip takes hosts with a scheme as well."""
+    """pip also accepts hosts with a scheme."""
     return " ".join(urlsplit(host).netloc if "://" in host else host for host in named)
 
 
 def listed(python: str) -> dict[str, str]:
-    """The settings of the pip of a Python; none where it can't say what it is configured for.
+    """The settings of a Python's pip; empty if it cannot list them.
 
     Args:
         python: the Python's path.
     """
-    # -I keeps Python from PYTHON... variables, not pip from PIP_... ones.
+    # -I makes Python ignore PYTHON... variables, but not pip PIP_... ones.
     return read(said([python, "-I", "-m", "pip", "--disable-pip-version-check", "config", "list"]))
 
 
 def said(command: list[str]) -> str:
-    """What a command prints; nothing where it can't be started or takes long."""
+    """The output of a command; empty if it cannot be started or takes too long."""
     try:
         ran = subprocess.run(command, stdin=subprocess.DEVNULL, capture_output=True, text=True, errors="replace", timeout=60, check=False)
     except (OSError, subprocess.TimeoutExpired):

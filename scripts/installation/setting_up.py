@@ -1,4 +1,4 @@
-"""The set-up: what is missing in the cache is fetched, each entry by itself, so that what has come stays where the next one fails."""
+"""The set-up: downloads what is missing in the cache, one entry at a time, so that completed entries stay if a later one fails."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from penstock.scripts.progress import Steps
 
 
 def spark_jars(data: Path | None = None) -> Jars:
-    """The jars that Spark gets beside PySpark's own."""
+    """The jars that Spark gets in addition to PySpark's own."""
     return Jars("spark", title="Spark's jars", download_mb=22, data=data)
 
 
@@ -23,7 +23,7 @@ def kafka_jars(data: Path | None = None) -> Jars:
 
 
 def entries(data: Path | None = None) -> list[Entry]:
-    """All that a set-up fetches.
+    """Everything that a set-up downloads.
 
     Args:
         data: the folder of the locks; the package's own by default.
@@ -32,7 +32,7 @@ def entries(data: Path | None = None) -> list[Entry]:
 
 
 def due(cache: Cache, wanted: Sequence[Entry]) -> list[Entry]:
-    """The entries that are missing in the cache or not as their locks name them.
+    """The entries that are missing in the cache or differ from their locks.
 
     Raises:
         CacheOfAnotherVersion: TOOL-016.
@@ -42,18 +42,18 @@ def due(cache: Cache, wanted: Sequence[Entry]) -> list[Entry]:
 
 
 def fetch(cache: Cache, wanted: Sequence[Entry], steps: Steps) -> None:
-    """Fetches what is missing; does nothing where nothing is.
+    """Downloads what is missing; does nothing if nothing is.
 
     Args:
-        cache: where to.
+        cache: the target.
         wanted: the entries.
-        steps: shows what is done.
+        steps: shows progress.
 
     Raises:
         PenstockError: TOOL-011 to TOOL-016.
     """
     with cache.writing(lambda said: steps.line("wait", said)) as temporary:
-        # Another set-up may have fetched them meanwhile.
+        # Another set-up may have downloaded them meanwhile.
         for entry in due(cache, wanted):
             _fetch(cache, entry, temporary, steps)
 

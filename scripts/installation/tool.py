@@ -1,4 +1,4 @@
-"""A tool that fetches: Maven, npm or pip as a supervised process, and the end of what it said where it fails."""
+"""A downloading tool: Maven, npm or pip as a supervised process, and the end of its output if it fails."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from typing import NamedTuple
 from penstock.scripts.process.supervised import SupervisedProcess
 
 _POLL_S = 0.1
-# npm's warnings are no progress, and neither are pip's bars.
+# npm's warnings and pip's progress bars are not progress lines.
 _NO_PROGRESS = re.compile(r"^npm warn | eta ")
 _COLOURS = re.compile(r"\x1b\[[0-9;]*[A-Za-z]")
 
@@ -23,8 +23,8 @@ class Ended(NamedTuple):
     """How a tool ended.
 
     Args:
-        code: its exit code; None where it took too long and was ended.
-        said: the end of what it said.
+        code: its exit code; None if it took too long and was ended.
+        said: the end of its output.
     """
 
     code: int | None
@@ -43,19 +43,19 @@ def run(
     """Runs a tool to its end. It ends with this process, however this one ends.
 
     Args:
-        command: its words.
+        command: its arguments.
         environment: its whole environment.
-        log: gets what it says, from an empty file on.
+        log: the file for its output, emptied first.
         cwd: its working folder.
-        limit_s: how long it may take, in seconds; without one as long as it likes.
-        progress: called with each line that tells how far it is.
+        limit_s: time limit in seconds; None: no limit.
+        progress: called with each progress line.
 
     Raises:
         CommandNotStarted: RUN-001.
     """
     log.unlink(missing_ok=True)
     until_s, said = (None if limit_s is None else time.monotonic() + limit_s), ""
-    # As Ctrl-C would: pip and npm then clean up after themselves.
+    # Like Ctrl-C: pip and npm then clean up.
     with SupervisedProcess(command, env=environment, log=log, cwd=cwd, grace_s=5, ask=signal.SIGINT) as process:
         while process.alive() and (until_s is None or time.monotonic() < until_s):
             line = _COLOURS.sub("", process.tail(1)).strip()[:100]

@@ -1,4 +1,4 @@
-"""A Python environment of its own for a tool whose packages don't go together with Penstock's, made from a lock when it is first used."""
+"""A separate Python environment for a tool whose packages conflict with Penstock's, created from a lock on first use."""
 
 from __future__ import annotations
 
@@ -23,11 +23,11 @@ Progress = Callable[[str], None]
 
 
 class ToolEnvironment:
-    """An environment in the user's cache, named by its lock and its Python. It is made again where its making was interrupted.
+    """An environment in the user's cache, named by its lock and its Python. It is created again if its creation was interrupted.
 
     Args:
         name: of the tool; its lock is ``<name>.lock``.
-        python: the Python that it is made with; this one by default.
+        python: the Python to create it with; this one by default.
         cache: the user's by default.
         data: the folder of the locks; the package's own by default.
     """
@@ -41,26 +41,26 @@ class ToolEnvironment:
 
     @property
     def bin(self) -> Path:
-        """Where its commands are."""
+        """The folder of its commands."""
         return self.folder / "bin"
 
     def ready(self) -> bool:
-        """Whether it is there and whole."""
+        """Whether it exists and is complete."""
         return (self.folder / _STAMP).is_file()
 
     def ensure(self, progress: Progress = lambda said: None) -> Path:
-        """Makes it, where it is not there.
+        """Creates it if it does not exist.
 
         Args:
-            progress: called with what the installation says.
+            progress: called with the output of the installation.
 
         Returns:
             The folder of its commands.
 
         Raises:
-            MissingTool: TOOL-001, its Python is not there.
+            MissingTool: TOOL-001, its Python does not exist.
             ToolNotInstalled: TOOL-024.
-            PenstockError: TOOL-015, TOOL-016, the cache can't be used.
+            PenstockError: TOOL-015, TOOL-016, the cache cannot be used.
         """
         self._cache.check_layout()
         if not self.ready():
@@ -71,7 +71,7 @@ class ToolEnvironment:
 
     @contextmanager
     def _alone(self) -> Iterator[None]:
-        """Two processes never make it at the same time; the second waits and finds it made."""
+        """Two processes never create it concurrently; the second waits and uses it."""
         with self._cache.written_to():
             self.folder.parent.mkdir(parents=True, exist_ok=True)
             with (self.folder.parent / "setup.lock").open("w") as held:
@@ -89,7 +89,7 @@ class ToolEnvironment:
         (self.folder / _STAMP).touch()
 
     def _install(self, progress: Progress) -> None:
-        """With uv where there is one, with pip where there is none or it can't."""
+        """With uv if there is one, otherwise, or if it fails, with pip."""
         python, uv = str(self.bin / "python"), _uv()
         if uv is not None:
             variables = {**pip_settings.variables(pip_settings.listed(python), os.environ), "UV_NO_PROGRESS": "1"}
@@ -116,7 +116,7 @@ class ToolEnvironment:
 
 
 def _uv() -> str | None:
-    """The uv beside this Python, which the set-up puts there, or the one of the PATH; none where neither is recent enough."""
+    """The uv beside this Python, which the set-up installs, or the one of the PATH; None if neither is recent enough."""
     beside = Path(sys.executable).with_name("uv")
     for candidate in (str(beside) if beside.exists() else None, shutil.which("uv")):
         if candidate is not None and _recent(candidate):
@@ -130,5 +130,5 @@ def _recent(uv: str) -> bool:
 
 
 def _own_variables(base: Mapping[str, str]) -> dict[str, str]:
-    """Nothing of the environment that this process runs in: it has other packages."""
+    """Without this process's Python environment, which has other packages."""
     return {name: value for name, value in base.items() if name not in ("PYTHONPATH", "PYTHONHOME", "VIRTUAL_ENV")}
