@@ -230,6 +230,8 @@ def test_windows_of_processing_time_close_by_the_clock_with_the_same_code(surrou
         (batch, *_) = running.until_read({"a": [2, 0]})
         taken_ms = batch["timeMs"]
         _until(running, lambda batch: batch["watermarks"]["inForceMs"] >= taken_ms // 10_000 * 10_000 + 10_000)
+        # A micro-batch records the watermark that the next one begins with, and that one closes the window.
+        running.wait("committed")
         running.wait("idle")
     (row,) = job.rows()
     assert (row["n"], row["names"]) == (2, "one two")
