@@ -53,8 +53,8 @@ class OneKind:
     def __get_pydantic_core_schema__(self, union: Any, handler: GetCoreSchemaHandler) -> CoreSchema:
         kinds = _Kinds(self, get_args(union))
         tagged: Any = Union[tuple(Annotated[kind, Tag(_tag(kind))] for kind in kinds.models)]  # noqa: UP007 - the members are in a tuple.
-        told_apart: Any = Annotated[tagged, Discriminator(kinds.tag), BeforeValidator(kinds.alone), kinds]
-        return handler.generate_schema(told_apart)
+        discriminated: Any = Annotated[tagged, Discriminator(kinds.tag), BeforeValidator(kinds.alone), kinds]
+        return handler.generate_schema(discriminated)
 
 
 @dataclass(frozen=True)
