@@ -51,7 +51,7 @@ class ProgressListener(StreamingQueryListener):
         self._commits = commits
         self._close_when_idle = close_when_idle
         # Set only by the query's termination, which Spark reports last.
-        self.told_all = threading.Event()
+        self.reported_all = threading.Event()
 
     def onQueryStarted(self, event: QueryStartedEvent) -> None:
         """Nothing to report: `reading` already has been."""
@@ -88,7 +88,7 @@ class ProgressListener(StreamingQueryListener):
 
     def onQueryTerminated(self, event: QueryTerminatedEvent) -> None:
         """The query has terminated, with or without an error."""
-        self.told_all.set()
+        self.reported_all.set()
         self._ended.set()
 
 

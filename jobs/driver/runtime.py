@@ -234,7 +234,7 @@ class Driver:
                     return self._until_the_end(query, batches, ended)
                 finally:
                     # Spark reports its last micro-batch on a separate thread, and a removed listener receives nothing more.
-                    listener.told_all.wait(_LAST_NEWS_S)
+                    listener.reported_all.wait(_LAST_NEWS_S)
         finally:
             session.streams.removeListener(listener)
             if commits is not None:
