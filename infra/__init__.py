@@ -1,7 +1,7 @@
 """The infrastructure of jobs as cdktf stacks. Depends on the job spec and the plan, never on Spark."""
 
 if __name__ != "penstock.infra":
-    raise ImportError(f"{__name__} is a part of Penstock here, not a package of its own: import penstock.infra")
+    raise ImportError(f"{__name__} is part of Penstock and cannot be imported on its own; import penstock.infra instead")
 
 
 import os

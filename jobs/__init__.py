@@ -1,4 +1,4 @@
 """Jobs: the job spec, and the PySpark blocks that a job is built from."""
 
 if __name__ != "penstock.jobs":
-    raise ImportError(f"{__name__} is a part of Penstock here, not a package of its own: import penstock.jobs")
+    raise ImportError(f"{__name__} is part of Penstock and cannot be imported on its own; import penstock.jobs instead")

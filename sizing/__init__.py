@@ -4,4 +4,4 @@ Pure: pydantic and the standard library; no clock, network, environment variable
 """
 
 if __name__ != "penstock.sizing":
-    raise ImportError(f"{__name__} is a part of Penstock here, not a package of its own: import penstock.sizing")
+    raise ImportError(f"{__name__} is part of Penstock and cannot be imported on its own; import penstock.sizing instead")
