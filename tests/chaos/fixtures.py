@@ -1,0 +1,48 @@
+"""Fixtures of the jobs that are killed: a broker, a client of the emulated S3, and a job on both."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import boto3
+import pytest
+
+from penstock.scripts.emulation.emulated_aws import EmulatedAws
+from penstock.scripts.local.kafka_broker import KafkaBroker
+from tests.chaos.killed_job import CHECKPOINTS, OUTPUT, Job, NewJob
+
+if TYPE_CHECKING:
+    from mypy_boto3_s3 import S3Client
+
+
+@pytest.fixture(scope="session")
+def kafka(tmp_path_factory: pytest.TempPathFactory) -> Iterator[KafkaBroker]:
+    folder = tmp_path_factory.mktemp("kafka")
+    with KafkaBroker(folder=folder / "data", log=folder / "kafka.log") as running:
+        yield running
+
+
+@pytest.fixture(scope="session")
+def s3(aws: EmulatedAws) -> S3Client:
+    own = aws.environment()
+    client = boto3.client(
+        "s3",
+        endpoint_url=aws.endpoint,
+        region_name=own["AWS_REGION"],
+        aws_access_key_id=own["AWS_ACCESS_KEY_ID"],
+        aws_secret_access_key=own["AWS_SECRET_ACCESS_KEY"],
+    )
+    for bucket in (CHECKPOINTS, OUTPUT):
+        client.create_bucket(Bucket=bucket)
+    return client
+
+
+@pytest.fixture
+def new_job(aws: EmulatedAws, kafka: KafkaBroker, s3: S3Client, tmp_path: Path) -> NewJob:
+    def make(app: str) -> Job:
+        return Job(f"c{os.urandom(4).hex()}", app, aws, kafka, s3, tmp_path)
+
+    return make
