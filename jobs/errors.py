@@ -325,3 +325,10 @@ class TableFileUnread(RunFailed):
 
     code = "JOB-073"
     title = "cannot read a table file"
+
+
+class ConditionalWriteFailed(RunFailed):
+    """S3 did not answer a conditional write, or answered only with conflicts. Nothing is lost: the job resumes from its checkpoint."""
+
+    code = "JOB-082"
+    title = "S3 did not decide a conditional write"

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import re
 import uuid
+from collections.abc import Callable
 from functools import cached_property
 from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
@@ -16,6 +17,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 from pydantic.alias_generators import to_camel
 
 from penstock.jobs.errors import BucketUnreachable, CheckpointDamaged
+from penstock.jobs.storage.conditional import ConditionalWriter
 from penstock.jobs.storage.s3 import client, error_code
 from penstock.jobs.watermark import Watermarks
 
@@ -70,15 +72,17 @@ class Checkpoint:
 
     Args:
         uri: ``s3a://bucket/folder``.
+        token: fencing token of the driver, 0 or greater; a greater one's records are never replaced.
     """
 
-    def __init__(self, uri: str) -> None:
+    def __init__(self, uri: str, token: int = 0) -> None:
         parts = urlsplit(uri)
         if parts.scheme not in ("s3", "s3a") or not parts.netloc or not parts.path.strip("/"):
             raise BucketUnreachable(path="checkpoint", given=uri, need="s3a://bucket/folder", fix="specify a folder in a bucket")
         self.uri = f"s3a://{parts.netloc}/{parts.path.strip('/')}"
         self._bucket = parts.netloc
         self._folder = parts.path.strip("/")
+        self.token = token
 
     def identity(self) -> str:
         """The id of this checkpoint, 8 hexadecimal digits; created on first use.
@@ -144,16 +148,11 @@ class Checkpoint:
 
         Returns:
             Whether this call wrote it.
+
+        Raises:
+            ConditionalWriteFailed: JOB-082.
         """
-        try:
-            self._s3.put_object(Bucket=self._bucket, Key=self._key(name), Body=text.encode(), IfNoneMatch="*")
-        except ClientError as error:
-            if error_code(error) in ("PreconditionFailed", "ConditionalRequestConflict", "412", "409"):
-                return False
-            raise self._unreachable(error) from error
-        except BotoCoreError as error:
-            raise self._unreachable(error) from error
-        return True
+        return self._conditionally(lambda writer: writer.create(self._key(name), text.encode())) is not None
 
     def names(self, folder: str) -> list[str]:
         """Names of the objects in a directory, without its prefix, sorted.
@@ -173,6 +172,12 @@ class Checkpoint:
     @cached_property
     def _s3(self) -> S3Client:
         return client()
+
+    def _conditionally(self, write: Callable[[ConditionalWriter], str | None]) -> str | None:
+        try:
+            return write(ConditionalWriter(self._s3, self._bucket))
+        except (ClientError, BotoCoreError) as error:
+            raise self._unreachable(error) from error
 
     def _put(self, name: str, text: str) -> None:
         try:

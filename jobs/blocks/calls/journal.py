@@ -29,7 +29,8 @@ from urllib.parse import urlsplit
 from botocore.exceptions import BotoCoreError, ClientError
 
 from penstock.jobs.errors import BucketUnreachable
-from penstock.jobs.storage.s3 import client, error_code
+from penstock.jobs.storage.conditional import ConditionalWriter
+from penstock.jobs.storage.s3 import client
 from penstock.jobs.stream.declaration import name_call
 from penstock.jobs.stream.side_outputs import BATCH_PROPERTY, CHECKPOINT_PROPERTY
 
@@ -181,13 +182,7 @@ class Journal:
         body = io.BytesIO()
         with pa.ipc.new_stream(body, self._schema) as writer:
             writer.write_batch(rows)
-        try:
-            self._s3.put_object(Bucket=self._bucket, Key=name, Body=body.getvalue(), IfNoneMatch="*")
-        except ClientError as error:
-            if error_code(error) in ("PreconditionFailed", "ConditionalRequestConflict", "412", "409"):
-                return False
-            raise
-        return True
+        return ConditionalWriter(self._s3, self._bucket).create(name, body.getvalue()) is not None
 
 
 def clear(checkpoint: str, keep: int) -> None:

@@ -16,6 +16,7 @@ from pyspark.sql.types import StringType, StructField, StructType
 
 from penstock.jobs.blocks.calls.task_errors import in_a_task
 from penstock.jobs.errors import TableFileUnread
+from penstock.jobs.storage.conditional import ConditionalWriter
 from penstock.jobs.storage.s3 import client, error_code
 from penstock.jobs.stream.event_time.engine import with_event_time
 from penstock.jobs.stream.side_outputs import BATCH_PROPERTY
@@ -209,12 +210,8 @@ def _get(s3: S3Client, bucket: str, key: str) -> str | None:
 
 def _put_once(s3: S3Client, bucket: str, key: str, body: str) -> str:
     """Writes the object unless it exists; an existing one wins, because another task may already use it."""
-    try:
-        s3.put_object(Bucket=bucket, Key=key, Body=body.encode(), IfNoneMatch="*")
-    except ClientError as error:
-        if error_code(error) not in ("PreconditionFailed", "ConditionalRequestConflict"):
-            raise
-        content = _get(s3, bucket, key)
-        assert content is not None
-        return content
-    return body
+    if ConditionalWriter(s3, bucket).create(key, body.encode()) is not None:
+        return body
+    content = _get(s3, bucket, key)
+    assert content is not None
+    return content
