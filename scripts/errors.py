@@ -124,7 +124,6 @@ class ExpectationFailed(RunFailed):
     title = "cannot compute the expected result"
 
 
-# Some of these are raised by the shell script `scripts/setup`, which must work before Python is installed; a test compares the two.
 class StacksDiffer(CheckFailed):
     """A second plan, right after the apply, still shows changes."""
 
@@ -132,6 +131,28 @@ class StacksDiffer(CheckFailed):
     title = "stack differs from what was applied"
 
 
+class SparkClusterDied(RunFailed):
+    """The local Spark master or one of its workers exited before it was stopped; the standalone master does not replace a worker."""
+
+    code = "RUN-040"
+    title = "Spark cluster terminated unexpectedly"
+
+
+class SparkClusterNotReady(RunFailed):
+    """The local Spark master, a worker or the executors of a job did not register within the time limit."""
+
+    code = "RUN-041"
+    title = "timed out waiting for the Spark cluster"
+
+
+class TooManyExecutors(DocumentError):
+    """This machine does not have the cores or the memory for the requested number of executors."""
+
+    code = "RUN-042"
+    title = "too many executors for this machine"
+
+
+# Some of these are raised by the shell script `scripts/setup`, which must work before Python is installed; a test compares the two.
 class MissingTool(ToolMissing):
     """A tool required by the setup or by a run is not installed on this machine."""
 

@@ -1,0 +1,411 @@
+"""Spark's standalone cluster on this machine: a master, and workers with one executor each, every one a process of its own.
+
+A worker stands for a node: it has its own folder for its executor's files and shuffle blocks, and can be killed with it. Its environment is
+that of the image on Kubernetes: Penstock and the app's folders on the PYTHONPATH, the credentials, and nothing from the driver.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import re
+import shutil
+import signal
+import socket
+import sys
+import time
+from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from importlib.util import find_spec
+from pathlib import Path
+from types import TracebackType
+from typing import Self
+
+from penstock.scripts import layout
+from penstock.scripts.errors import PortInUse, SparkClusterDied, SparkClusterNotReady
+from penstock.scripts.process.supervised import SupervisedProcess
+
+HOST = "127.0.0.1"
+# Measured on 2 cores: 3 s for the master, 3 s more for two workers. A minute and a half is for a busy machine.
+START_LIMIT_S = 90
+# A worker asks its executor to end; the executor has nothing to save.
+GRACE_S = 5
+_POLL_S = 0.05
+_MASTER = "org.apache.spark.deploy.master.Master"
+_WORKER = "org.apache.spark.deploy.worker.Worker"
+_EXECUTOR = b"org.apache.spark.executor.CoarseGrainedExecutorBackend"
+_URL = re.compile(r"Starting Spark master at (spark://\S+)")
+_UI = re.compile(r"Bound MasterWebUI to .*, and started at (http://\S+)")
+_REGISTERED = re.compile(r"Successfully registered with master")
+_TAKEN = "Address already in use"
+# An executor inherits its worker's variables. These would configure Spark, Python or the AWS SDK as in this process, not as in the image.
+_NOT_INHERITED = ("SPARK_", "PYSPARK_", "PYTHON", "PENSTOCK_", "AWS_", "JAVA_TOOL_OPTIONS")
+_DAEMON_HEAP = "200m"
+_DAEMON_OPTIONS = (
+    "-XX:TieredStopAtLevel=1",
+    "-XX:+UseSerialGC",
+    # A port that is in use is an error; Spark would take the next one.
+    "-Dspark.port.maxRetries=0",
+    # Its port is fixed, and nothing is submitted to it.
+    "-Dspark.master.rest.enabled=false",
+    # SIGPWR decommissions a worker, as the notice of a spot interruption does a node.
+    "-Dspark.decommission.enabled=true",
+)
+# As the local driver's: in a run of a minute on few cores, optimizing code costs more than the faster code saves.
+_EXECUTOR_OPTIONS = "-XX:TieredStopAtLevel=1 -XX:+UseParallelGC -XX:+ExitOnOutOfMemoryError"
+
+
+@dataclass(frozen=True)
+class ExecutorSize:
+    """What an executor gets.
+
+    Args:
+        slots: concurrent tasks, 1 or more.
+        heap_mib: its heap.
+        overhead_mib: memory in addition to the heap: the JVM's own, RocksDB's and the Python workers'.
+    """
+
+    slots: int
+    heap_mib: int
+    overhead_mib: int
+
+    @property
+    def memory_mib(self) -> int:
+        """All its memory."""
+        return self.heap_mib + self.overhead_mib
+
+
+class SparkWorker:
+    """A worker with its executor, and its disk.
+
+    Args:
+        folder: its disk: a missing folder, removed when it ends.
+        log: the file for its output.
+        master: URL of the master.
+        size: of its executor.
+        environment: its complete environment, without its folders.
+    """
+
+    def __init__(self, folder: Path, *, log: Path, master: str, size: ExecutorSize, environment: Mapping[str, str]) -> None:
+        self.folder = folder.absolute()
+        self.log = log
+        local, temporary = self.folder / "local", self.folder / "tmp"
+        for one in (local, temporary):
+            one.mkdir(parents=True)
+        env = {**environment, "SPARK_LOCAL_DIRS": str(local), **_temporary(environment, temporary)}
+        options = ["--cores", str(size.slots), "--memory", f"{size.memory_mib}M", "--work-dir", str(self.work_folder)]
+        command = [str(_spark_class()), _WORKER, "--host", HOST, "--webui-port", "0", *options, master]
+        self._supervised = SupervisedProcess(command, env=env, log=log, cwd=self.folder, remove=self.folder, grace_s=GRACE_S)
+
+    @property
+    def name(self) -> str:
+        """The name of its folder."""
+        return self.folder.name
+
+    @property
+    def work_folder(self) -> Path:
+        """The folder in which it starts executors: ``<application>/<number>/stderr`` is the log of one."""
+        return self.folder / "work"
+
+    @property
+    def pid(self) -> int:
+        """Its process id, also the id of the process group that its executor belongs to."""
+        return self._supervised.pid
+
+    def start(self) -> Self:
+        """Starts it; `registered` tells when it is ready."""
+        self._supervised.start()
+        return self
+
+    def alive(self) -> bool:
+        """Whether it is running."""
+        return self._supervised.alive()
+
+    def registered(self) -> bool:
+        """Whether the master has accepted it."""
+        return _said(self.log, _REGISTERED) is not None
+
+    def check(self) -> None:
+        """Returns while it runs.
+
+        Raises:
+            SparkClusterDied: RUN-040.
+        """
+        fix = "retry; the standalone master does not replace a worker"
+        _check(self._supervised, self.name, "a Spark worker that runs until it is stopped", fix)
+
+    def executor_pids(self) -> list[int]:
+        """Process ids of its executors, oldest first: one, or none while it starts or after its end. Linux only."""
+        return [pid for pid in _children(self.pid) if _EXECUTOR in _read(Path(f"/proc/{pid}/cmdline"))]
+
+    def executor_logs(self) -> list[Path]:
+        """The logs of its executors, oldest first."""
+        return sorted(self.work_folder.glob("*/*/stderr"), key=lambda log: log.stat().st_mtime)
+
+    def kill(self) -> None:
+        """Kills it with its executor and removes its disk, as the loss of a node does. Returns when all of it is gone."""
+        with contextlib.suppress(ProcessLookupError):
+            os.killpg(self.pid, signal.SIGKILL)
+        self.stop()
+
+    def stop(self) -> None:
+        """Ends it with its executor and removes its disk; idempotent."""
+        self._supervised.stop()
+        shutil.rmtree(self.folder, ignore_errors=True)
+
+
+class SparkCluster:
+    """A running cluster.
+
+    Args:
+        folder: a missing or empty folder for its logs and the workers' disks.
+        executors: how many workers, with one executor each.
+        size: of an executor.
+        environment: variables of the executors in addition to those of this process, such as credentials.
+        app_path: folders with the app's modules, first on the executors' PYTHONPATH.
+        port: of the master, or 0 for a free one.
+        port_option: the option that set the port, for the error message.
+        start_limit_s: how long master and workers may each take to start.
+    """
+
+    def __init__(
+        self,
+        folder: Path,
+        *,
+        executors: int,
+        size: ExecutorSize,
+        environment: Mapping[str, str],
+        app_path: Sequence[Path] = (),
+        port: int = 0,
+        port_option: str = "--master-port",
+        start_limit_s: float = START_LIMIT_S,
+    ) -> None:
+        self.folder = folder.absolute()
+        self.log = self.folder / "master.log"
+        self.size = size
+        self.workers: list[SparkWorker] = []
+        self._executors = executors
+        self._environment = _environment(environment, app_path)
+        self._asked_port = port
+        self._port_option = port_option
+        self._start_limit_s = start_limit_s
+        self._master: SupervisedProcess | None = None
+        self._url = self._ui = ""
+        self._numbers = iter(range(1, sys.maxsize))
+
+    def __enter__(self) -> Self:
+        return self.start()
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+        self.stop()
+
+    @property
+    def url(self) -> str:
+        """``spark://127.0.0.1:port``, the driver's master."""
+        return self._url
+
+    @property
+    def ui(self) -> str:
+        """URL of the master's UI."""
+        return self._ui
+
+    @property
+    def pid(self) -> int:
+        """The master's process id."""
+        assert self._master is not None
+        return self._master.pid
+
+    @property
+    def spark_conf(self) -> dict[str, str]:
+        """Settings with which a driver gets one executor on each worker, and waits for all of them before its first task."""
+        return {
+            "spark.submit.deployMode": "client",
+            "spark.driver.host": HOST,
+            "spark.driver.bindAddress": HOST,
+            "spark.executor.instances": str(self._executors),
+            "spark.cores.max": str(self._executors * self.size.slots),
+            "spark.executor.cores": str(self.size.slots),
+            "spark.executor.memory": f"{self.size.heap_mib}m",
+            "spark.executor.memoryOverhead": f"{self.size.overhead_mib}m",
+            "spark.executor.extraClassPath": os.pathsep.join(str(jar) for jar in layout.spark_jars()),
+            "spark.executor.extraJavaOptions": _EXECUTOR_OPTIONS,
+            "spark.scheduler.minRegisteredResourcesRatio": "1.0",
+            "spark.scheduler.maxRegisteredResourcesWaitingTime": f"{self._start_limit_s:g}s",
+        }
+
+    def start(self) -> Self:
+        """Starts the master and the workers, and waits until all workers are registered.
+
+        Raises:
+            PortInUse: RUN-002.
+            SparkClusterDied: RUN-040, with the end of its log.
+            SparkClusterNotReady: RUN-041.
+        """
+        try:
+            self._start_master()
+            self._wait_for_workers([self._new_worker() for _ in range(self._executors)])
+        except BaseException:
+            self.stop()
+            raise
+        return self
+
+    def add_worker(self) -> SparkWorker:
+        """Starts one more worker with an empty disk, and waits until it is registered. Raises as `start`."""
+        worker = self._new_worker()
+        self._wait_for_workers([worker])
+        return worker
+
+    def stop_worker(self, worker: SparkWorker) -> None:
+        """Ends a worker with its executor and its disk; from then on `check` does not expect it."""
+        self.workers.remove(worker)
+        worker.stop()
+
+    def kill_worker(self, worker: SparkWorker) -> None:
+        """Kills a worker with its executor and its disk; from then on `check` does not expect it."""
+        self.workers.remove(worker)
+        worker.kill()
+
+    def executor_pids(self) -> list[int]:
+        """Process ids of all executors. Linux only."""
+        return [pid for worker in self.workers for pid in worker.executor_pids()]
+
+    def check(self) -> None:
+        """Returns while the master and all workers run.
+
+        Raises:
+            SparkClusterDied: RUN-040.
+        """
+        if self._master is not None:
+            _check(self._master, "spark", "a Spark master that runs until it is stopped", "check its log, and retry")
+        for worker in self.workers:
+            worker.check()
+
+    def stop(self) -> None:
+        """Ends it and removes the workers' disks; idempotent."""
+        with ThreadPoolExecutor(max_workers=4) as pool:
+            list(pool.map(SparkWorker.stop, self.workers))
+        self.workers.clear()
+        if self._master is not None:
+            self._master.stop()
+        shutil.rmtree(self.folder / "master", ignore_errors=True)
+
+    def _start_master(self) -> None:
+        _refuse_a_used_port(self._asked_port, self._port_option)
+        folder = self.folder / "master"
+        folder.mkdir(parents=True, exist_ok=True)
+        env = {**self._environment, **_temporary(self._environment, folder)}
+        command = [str(_spark_class()), _MASTER, "--host", HOST, "--port", str(self._asked_port), "--webui-port", "0"]
+        self._master = SupervisedProcess(command, env=env, log=self.log, cwd=folder, remove=folder, grace_s=GRACE_S).start()
+        try:
+            self._wait("master", self.log, self._has_started)
+        except SparkClusterDied:
+            # Another process may take the port between the look at it and the master's start.
+            if _TAKEN in self.log.read_text(encoding="utf-8", errors="replace"):
+                raise _port_in_use(self._asked_port, self._port_option, _TAKEN) from None
+            raise
+
+    def _has_started(self) -> bool:
+        self._url, self._ui = _said(self.log, _URL) or "", _said(self.log, _UI) or ""
+        return bool(self._url and self._ui)
+
+    def _new_worker(self) -> SparkWorker:
+        name = f"worker-{next(self._numbers)}"
+        log = self.folder / f"{name}.log"
+        worker = SparkWorker(self.folder / name, log=log, master=self.url, size=self.size, environment=self._environment)
+        self.workers.append(worker)
+        return worker.start()
+
+    def _wait_for_workers(self, workers: Sequence[SparkWorker]) -> None:
+        for worker in workers:
+            self._wait(worker.name, worker.log, worker.registered)
+
+    def _wait(self, name: str, log: Path, ready: Callable[[], bool]) -> None:
+        until_s = time.monotonic() + self._start_limit_s
+        while not ready():
+            self.check()
+            if time.monotonic() > until_s:
+                need = f"a Spark {name} that is ready within {self._start_limit_s:g} s"
+                raise SparkClusterNotReady(path="spark", given=str(log), need=need, fix="check its log, and retry")
+            time.sleep(_POLL_S)
+
+
+def _environment(given: Mapping[str, str], app_path: Sequence[Path]) -> dict[str, str]:
+    """What the image sets, in the place of this process's own settings of Spark and Python."""
+    inherited = {name: value for name, value in os.environ.items() if not name.startswith(_NOT_INHERITED)}
+    return {
+        **inherited,
+        "SPARK_HOME": str(_spark_home()),
+        "SPARK_LOCAL_IP": HOST,
+        "SPARK_PUBLIC_DNS": HOST,
+        "SPARK_DAEMON_MEMORY": _DAEMON_HEAP,
+        "SPARK_DAEMON_JAVA_OPTS": " ".join(_DAEMON_OPTIONS),
+        "SPARK_LAUNCHER_OPTS": "-XX:TieredStopAtLevel=1",
+        "PYTHONPATH": layout.python_path(*app_path),
+        "PYTHONSAFEPATH": "1",
+        "PYTHONDONTWRITEBYTECODE": "1",
+        "PYSPARK_PYTHON": sys.executable,
+        **given,
+    }
+
+
+def _temporary(environment: Mapping[str, str], folder: Path) -> dict[str, str]:
+    """A folder for the temporary files of a daemon and of what it starts. An option of Spark would be the same for all executors."""
+    java = f'{environment.get("JDK_JAVA_OPTIONS", "")} "-Djava.io.tmpdir={folder}"'
+    return {"JDK_JAVA_OPTIONS": java.strip(), "TMPDIR": str(folder)}
+
+
+def _spark_home() -> Path:
+    # Found without the import, which takes half a second.
+    spec = find_spec("pyspark")
+    assert spec is not None
+    assert spec.origin is not None
+    return Path(spec.origin).parent
+
+
+def _spark_class() -> Path:
+    return _spark_home() / "bin" / "spark-class"
+
+
+def _check(supervised: SupervisedProcess, name: str, need: str, fix: str) -> None:
+    if not supervised.alive():
+        given = f"exit code {supervised.returncode}; the end of its log, {supervised.log}:\n{supervised.tail()}"
+        raise SparkClusterDied(path=name, given=given, need=need, fix=fix)
+
+
+def _refuse_a_used_port(port: int, option: str) -> None:
+    with socket.socket() as listener:
+        listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        try:
+            listener.bind((HOST, port))
+        except OSError as error:
+            raise _port_in_use(port, option, error.strerror or "") from None
+
+
+def _port_in_use(port: int, option: str, given: str) -> PortInUse:
+    fix = f"stop the process listening on it, or choose another port with {option}; 0 selects a free one"
+    return PortInUse(path=f"{HOST}:{port}", given=given, need="a free port for Spark's master", fix=fix)
+
+
+def _said(log: Path, pattern: re.Pattern[str]) -> str | None:
+    """The first match in a log: its group, or all of it."""
+    try:
+        found = pattern.search(log.read_text(encoding="utf-8", errors="replace"))
+    except FileNotFoundError:
+        return None
+    return found[found.re.groups] if found else None
+
+
+def _children(pid: int) -> list[int]:
+    """The children of a process, oldest first."""
+    processes = [(int(folder.name), _read(folder / "stat")) for folder in Path("/proc").glob("[0-9]*")]
+    # After the name, which may contain anything, come the state and the parent. Source: proc(5).
+    return sorted(child for child, stat in processes if stat and int(stat.rpartition(b")")[2].split()[1]) == pid)
+
+
+def _read(file: Path) -> bytes:
+    """A file of a process, empty if the process has ended."""
+    try:
+        return file.read_bytes()
+    except (FileNotFoundError, ProcessLookupError, PermissionError):
+        return b""
