@@ -332,3 +332,10 @@ class ConditionalWriteFailed(RunFailed):
 
     code = "JOB-082"
     title = "S3 did not decide a conditional write"
+
+
+class TaskWithoutContext(RunFailed):
+    """A task did not receive its micro-batch's number, its checkpoint or the current watermark from the driver."""
+
+    code = "JOB-084"
+    title = "task without the context of its micro-batch"

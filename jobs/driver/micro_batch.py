@@ -14,7 +14,6 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from penstock.jobs.blocks.calls import journal
-from penstock.jobs.blocks.calls.task_errors import of_a_task
 from penstock.jobs.blocks.keyed.deduplicate import dropped
 from penstock.jobs.driver.gauges import measured
 from penstock.jobs.errors import BadDeclaration
@@ -23,10 +22,12 @@ from penstock.jobs.spec import QuarantineLimit
 from penstock.jobs.storage.checkpoint import BatchRecord, Checkpoint
 from penstock.jobs.stream import skew
 from penstock.jobs.stream.event_time import observation
-from penstock.jobs.stream.event_time.engine import Engine, set_watermark
+from penstock.jobs.stream.event_time.engine import Engine
 from penstock.jobs.stream.quarantine import hold_limit, side_records
 from penstock.jobs.stream.side_outputs import StagedRows, counted
 from penstock.jobs.stream.streams import NO_SIDE_OUTPUT, TAG, Tag
+from penstock.jobs.stream.task_context import set_watermark
+from penstock.jobs.stream.task_errors import of_a_task
 from penstock.jobs.watermark import InputTime, Seen, WhenIdle
 
 Emit = Callable[[str, Mapping[str, object]], None]

@@ -27,7 +27,6 @@ from typing import TYPE_CHECKING, Any, TextIO
 from pyspark.errors import StreamingQueryException
 from pyspark.sql import SparkSession
 
-from penstock.jobs.blocks.calls.task_errors import of_a_task
 from penstock.jobs.configuration.runtime import RuntimeConfiguration
 from penstock.jobs.databases.connection_secrets import with_credentials
 from penstock.jobs.driver import session as spark_session
@@ -53,8 +52,9 @@ from penstock.jobs.spec.stage_settings import stages_conf
 from penstock.jobs.storage.checkpoint import Checkpoint
 from penstock.jobs.stream.declaration import building
 from penstock.jobs.stream.event_time import heartbeat
-from penstock.jobs.stream.event_time.engine import Engine, ending_with_its_input, set_watermark
-from penstock.jobs.stream.side_outputs import StagedRows
+from penstock.jobs.stream.event_time.engine import Engine, ending_with_its_input
+from penstock.jobs.stream.task_context import set_checkpoint, set_watermark
+from penstock.jobs.stream.task_errors import of_a_task
 from penstock.jobs.watermark import InputTime
 from penstock.sizing.errors import PenstockError
 
@@ -219,7 +219,7 @@ class Driver:
         try:
             batches.check()
             set_watermark(session, batches.last.watermarks.current_ms, batches.last.watermarks.engine_ms)
-            StagedRows(self._configuration.checkpoint).activate(session)
+            set_checkpoint(session, self._configuration.checkpoint, self._checkpoint.token)
             if heartbeat.needed(self._spec.job.spec):
                 stream = heartbeat.added(session, stream)
             mode = "update" if stream.updates else "append"

@@ -24,16 +24,14 @@ from pyspark.sql.types import StructField, StructType
 from penstock.jobs.storage.s3 import client
 from penstock.jobs.stream.event_time.engine import with_event_time
 from penstock.jobs.stream.streams import REASON, RECORD, RECORD_TYPE, TAG, Stream, Tag
+from penstock.jobs.stream.task_context import TaskPlace
+from penstock.jobs.stream.task_errors import in_a_task
 
 if TYPE_CHECKING:
     import pyarrow as pa
     from mypy_boto3_s3 import S3Client
 
 SCHEMA = f"{TAG} string, {REASON} string, {RECORD} {RECORD_TYPE}"
-# The local property by which tasks get the checkpoint's URI.
-CHECKPOINT_PROPERTY = "penstock.aside"
-# org.apache.spark.sql.execution.streaming.runtime.MicroBatchExecution.BATCH_ID_KEY, Spark 4.3.0.
-BATCH_PROPERTY = "streaming.sql.batchId"
 _OPERATORS = itertools.count()
 
 
@@ -58,10 +56,6 @@ class StagedRows:
 
     uri: str
     _listed: dict[int, list[str]] = field(default_factory=dict)
-
-    def activate(self, session: SparkSession) -> None:
-        """Tells the tasks of this thread's queries where to stage such rows."""
-        session.sparkContext.setLocalProperty(CHECKPOINT_PROPERTY, self.uri)
 
     def rows(self, session: SparkSession, batch: int) -> DataFrame | None:
         """The rows that a micro-batch staged, with the columns of `SCHEMA`; None if there are none."""
@@ -105,20 +99,19 @@ class _StageSideRows:
                 taken.append(batch.filter(pc.invert(is_data)).select([TAG, REASON, RECORD]))
             yield rows
         if taken:
-            self._put(taken)
+            with in_a_task():
+                self._put(taken)
 
     def _put(self, taken: list[pa.RecordBatch]) -> None:
         import pyarrow as pa
         import pyarrow.parquet as pq
-        from pyspark import TaskContext
 
-        context = TaskContext.get()
-        assert context is not None
-        place = urlsplit(context.getLocalProperty(CHECKPOINT_PROPERTY) or "")
-        folder = _folder(place.path, int(context.getLocalProperty(BATCH_PROPERTY) or 0))
+        here = TaskPlace.here()
+        place = urlsplit(here.checkpoint)
+        folder = _folder(place.path, here.batch)
         body = io.BytesIO()
         pq.write_table(pa.Table.from_batches(taken), body, use_deprecated_int96_timestamps=False, coerce_timestamps="us")
-        key = f"{folder}/{self.operator:03d}-{context.partitionId():05d}.parquet"
+        key = f"{folder}/{self.operator:03d}-{here.partition:05d}.parquet"
         client().put_object(Bucket=place.netloc, Key=key, Body=body.getvalue())
 
 

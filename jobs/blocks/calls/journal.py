@@ -21,7 +21,6 @@ import io
 from collections.abc import Iterable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
-from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
@@ -32,7 +31,7 @@ from penstock.jobs.errors import BucketUnreachable
 from penstock.jobs.storage.conditional import ConditionalWriter
 from penstock.jobs.storage.s3 import client
 from penstock.jobs.stream.declaration import name_call
-from penstock.jobs.stream.side_outputs import BATCH_PROPERTY, CHECKPOINT_PROPERTY
+from penstock.jobs.stream.task_context import TaskPlace
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -57,31 +56,6 @@ def declare(name: str) -> None:
     """
     name_call(name)
     _DECLARED.add(name)
-
-
-@dataclass(frozen=True)
-class TaskPlace:
-    """Identifies a task of a micro-batch.
-
-    Args:
-        checkpoint: ``s3a://bucket/folder``.
-        batch: the micro-batch's number.
-        partition: the task's number in its stage; the same on a replay unless its input is split differently.
-    """
-
-    checkpoint: str
-    batch: int
-    partition: int
-
-    @classmethod
-    def here(cls) -> TaskPlace:
-        """Of the current task."""
-        from pyspark import TaskContext
-
-        context = TaskContext.get()
-        assert context is not None
-        batch = int(context.getLocalProperty(BATCH_PROPERTY) or 0)
-        return cls(context.getLocalProperty(CHECKPOINT_PROPERTY) or "", batch, context.partitionId())
 
 
 class Journal:

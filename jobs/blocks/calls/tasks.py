@@ -9,9 +9,10 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from penstock.jobs.blocks.calls.attempts import Attempts, Function, Outcome, Policy
-from penstock.jobs.blocks.calls.journal import KEY, PAGE, Entry, Journal, TaskPlace
-from penstock.jobs.blocks.calls.task_errors import in_a_task
+from penstock.jobs.blocks.calls.journal import KEY, PAGE, Entry, Journal
 from penstock.jobs.stream.streams import TAG, Tag
+from penstock.jobs.stream.task_context import TaskPlace
+from penstock.jobs.stream.task_errors import in_a_task
 
 if TYPE_CHECKING:
     import pyarrow as pa

@@ -14,20 +14,19 @@ from botocore.exceptions import BotoCoreError, ClientError
 from pyspark.sql import functions as F
 from pyspark.sql.types import StringType, StructField, StructType
 
-from penstock.jobs.blocks.calls.task_errors import in_a_task
 from penstock.jobs.errors import TableFileUnread
 from penstock.jobs.storage.conditional import ConditionalWriter
 from penstock.jobs.storage.s3 import client, error_code
 from penstock.jobs.stream.event_time.engine import with_event_time
-from penstock.jobs.stream.side_outputs import BATCH_PROPERTY
 from penstock.jobs.stream.streams import ENVELOPE, TAG, Stream, Tag
+from penstock.jobs.stream.task_context import TaskPlace
+from penstock.jobs.stream.task_errors import in_a_task
 
 if TYPE_CHECKING:
     import pyarrow as pa
     from mypy_boto3_s3 import S3Client
 
 Rows = Iterable[Mapping[str, Any]]
-_PROPERTY = "penstock.aside"
 
 
 def table_join(
@@ -184,11 +183,8 @@ class _Read:
                 yield pa.RecordBatch.from_pydict({"line": pa.array(lines, pa.string())})
 
     def _lines(self) -> str:
-        from pyspark import TaskContext
-
-        context = TaskContext.get()
-        assert context is not None
-        place, batch = urlsplit(context.getLocalProperty(_PROPERTY) or ""), int(context.getLocalProperty(BATCH_PROPERTY) or 0)
+        here = TaskPlace.here()
+        place, batch = urlsplit(here.checkpoint), here.batch
         folder, s3 = f"{place.path.strip('/')}/penstock/tables/{self.name}", client()
         kept = _get(s3, place.netloc, f"{folder}/{batch}")
         if kept is None:

@@ -9,12 +9,13 @@ from dataclasses import dataclass, field
 from itertools import chain
 from typing import TYPE_CHECKING, Any
 
-from penstock.jobs.blocks.calls.journal import KEY, PAGE, Entry, Journal, TaskPlace
-from penstock.jobs.blocks.calls.task_errors import in_a_task
+from penstock.jobs.blocks.calls.journal import KEY, PAGE, Entry, Journal
 from penstock.jobs.blocks.lookups.cache import Found, of_this_worker
 from penstock.jobs.blocks.lookups.queries import Database, NoSuchValue
 from penstock.jobs.errors import LookupTableDoesNotFit
 from penstock.jobs.stream.streams import TAG, Tag
+from penstock.jobs.stream.task_context import TaskPlace
+from penstock.jobs.stream.task_errors import in_a_task
 
 if TYPE_CHECKING:
     import pyarrow as pa

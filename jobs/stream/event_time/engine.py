@@ -16,6 +16,8 @@ from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from penstock.jobs.stream.streams import TIME
+from penstock.jobs.stream.task_context import CurrentWatermark
+from penstock.jobs.stream.task_errors import in_a_task
 
 # Spark's own watermark must never win: a delay of a hundred years keeps it below any watermark that is set.
 NEVER = "36500 days"
@@ -115,39 +117,21 @@ def as_event_time(column: Column, name: str, *, delay_ms: int = _NEVER_MS) -> Co
     return column.alias(name, metadata={_DELAY_KEY: delay_ms})
 
 
-def set_watermark(session: SparkSession, watermark_ms: int | None, cleared_ms: int | None = None) -> None:
-    """Passes the current watermark to the tasks of the next micro-batch.
-
-    A local property applies to every job submitted from this thread: the query's own thread inside a micro-batch, and the thread that
-    starts the query before the first one.
-
-    Args:
-        session: Spark's session.
-        watermark_ms: in epoch milliseconds; None if there is none yet.
-        cleared_ms: up to where the operators' state may have been cleared; the watermark by default.
-    """
-    cleared_ms = watermark_ms if cleared_ms is None else cleared_ms
-    session.sparkContext.setLocalProperty(_PROPERTY, "" if watermark_ms is None else f"{watermark_ms} {cleared_ms}")
-
-
 def current_watermark(session: SparkSession) -> DataFrame:
     """One row with the current watermark, in epoch milliseconds or null, evaluated again in every micro-batch.
 
     Returns:
-        A DataFrame of one row with the columns ``_current`` and ``_cleared`` (bigint), as passed to `set_watermark`.
+        A DataFrame of one row with the columns ``_in_force`` and ``_cleared`` (bigint), as passed to
+        `penstock.jobs.stream.task_context.set_watermark`.
     """
     return session.range(1, numPartitions=1).mapInArrow(_read_property, "_in_force bigint, _cleared bigint")
 
 
-_PROPERTY = "penstock.watermark.inForceMs"
-
-
 def _read_property(batches: Any) -> Any:
     import pyarrow as pa
-    from pyspark import TaskContext
 
-    context = TaskContext.get()
-    text = context.getLocalProperty(_PROPERTY) if context else None
-    current_ms, cleared_ms = map(int, text.split()) if text else (None, None)
-    for _ in batches:
-        yield pa.RecordBatch.from_pydict({"_in_force": pa.array([current_ms], pa.int64()), "_cleared": pa.array([cleared_ms], pa.int64())})
+    with in_a_task():
+        watermark = CurrentWatermark.here()
+        columns = {"_in_force": watermark.current_ms, "_cleared": watermark.cleared_ms}
+        for _ in batches:
+            yield pa.RecordBatch.from_pydict({name: pa.array([value], pa.int64()) for name, value in columns.items()})

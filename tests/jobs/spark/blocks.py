@@ -28,14 +28,14 @@ from pyspark.errors import StreamingQueryException
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
-from penstock.jobs.blocks.calls.task_errors import of_a_task
 from penstock.jobs.driver.micro_batch import MicroBatches, Route
 from penstock.jobs.sinks.sink import Batch
 from penstock.jobs.storage.checkpoint import Checkpoint
 from penstock.jobs.stream.event_time import engine, observation
-from penstock.jobs.stream.event_time.engine import Engine, set_watermark
-from penstock.jobs.stream.side_outputs import StagedRows
+from penstock.jobs.stream.event_time.engine import Engine
 from penstock.jobs.stream.streams import ENVELOPE, REASON, RECORD, TAG, TIME, Stream, Tag
+from penstock.jobs.stream.task_context import set_checkpoint, set_watermark
+from penstock.jobs.stream.task_errors import of_a_task
 from penstock.jobs.watermark import InputTime
 from tests.jobs.spark.running import CHECKPOINTS, Surroundings
 
@@ -151,7 +151,7 @@ def _run(surroundings: Surroundings, inputs: Mapping[str, Input], build: Callabl
         strict=out.strict,
     )
     set_watermark(session, batches.last.watermarks.current_ms, batches.last.watermarks.engine_ms)
-    StagedRows(checkpoint.uri).activate(session)
+    set_checkpoint(session, checkpoint.uri, checkpoint.token)
     writer = out.frame.writeStream.queryName(name).outputMode("update" if out.updates else "append").foreachBatch(batches)
     with engine.ending_with_its_input(session, out.frame):
         query = writer.trigger(availableNow=True).option("checkpointLocation", checkpoint.uri).start()

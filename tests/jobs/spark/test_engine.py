@@ -12,7 +12,8 @@ from pyspark.sql import DataFrame
 
 from penstock.jobs.driver.micro_batch import MicroBatches
 from penstock.jobs.stream.event_time import observation
-from penstock.jobs.stream.event_time.engine import Engine, current_watermark, set_watermark
+from penstock.jobs.stream.event_time.engine import Engine, current_watermark
+from penstock.jobs.stream.task_context import set_watermark
 from penstock.jobs.watermark import Seen
 from penstock.scripts.local.recorded_run import _batches
 from tests.jobs.spark.running import CHECKPOINTS, Surroundings, TestedJob

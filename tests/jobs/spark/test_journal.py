@@ -9,9 +9,10 @@ import pyarrow as pa
 import pytest
 
 from penstock.jobs.blocks.calls import journal
-from penstock.jobs.blocks.calls.journal import Journal, TaskPlace
-from penstock.jobs.blocks.calls.task_errors import TaskFailed, in_a_task, of_a_task
+from penstock.jobs.blocks.calls.journal import Journal
 from penstock.jobs.errors import BucketUnreachable
+from penstock.jobs.stream.task_context import TaskPlace
+from penstock.jobs.stream.task_errors import TaskFailed, in_a_task, of_a_task
 from tests.jobs.spark.running import CHECKPOINTS
 
 if TYPE_CHECKING:
@@ -26,7 +27,7 @@ def checkpoint(s3: S3Client) -> str:
 
 
 def _journal(checkpoint: str, *, partition: int = 0, batch: int = 7, schema: pa.Schema = SCHEMA) -> Journal:
-    return Journal(TaskPlace(checkpoint, batch, partition), "credit", schema)
+    return Journal(TaskPlace(checkpoint, 0, "run", batch, partition, 0), "credit", schema)
 
 
 def _put(of: Journal, **answers: int) -> dict[str, int]:

@@ -14,7 +14,6 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 from pyspark.sql.types import StructType
 
-from penstock.jobs.blocks.calls.task_errors import of_a_task
 from penstock.jobs.blocks.joins import (
     Group,
     Side,
@@ -34,8 +33,10 @@ from penstock.jobs.blocks.joins.in_order import as_text, from_text
 from penstock.jobs.blocks.windows import session, tumbling
 from penstock.jobs.errors import TableFileUnread
 from penstock.jobs.stream.streams import RECORD_TYPE, Stream, Tag
+from penstock.jobs.stream.task_errors import of_a_task
 from tests.jobs.spark.blocks import Input, Ran, at, row, run, same
 from tests.jobs.spark.running import CHECKPOINTS, OUTPUT, Surroundings
+from tests.jobs.spark.task_properties import ALL, local_properties
 
 Rows = Sequence[Mapping[str, Any]]
 # A row with a separate key that advances the watermark.
@@ -314,7 +315,7 @@ def test_a_file_is_read_again_for_every_micro_batch_and_its_earlier_content_on_a
     gone = f"s3://{OUTPUT}/{key}.gone"
     batch = Stream(surroundings.session.sql(f"select 'a' as k, '{Tag.DATA}' as _tag, {NOTHING}"), timed=False)
     # Whichever class Spark wraps it in: the driver recognizes it by its text.
-    with pytest.raises(Exception, match="JOB-073") as raised:
+    with local_properties(surroundings.session, ALL), pytest.raises(Exception, match="JOB-073") as raised:
         table_join(batch, "g", json_lines_file(gone), "k STRING, name STRING", on="k").frame.collect()
     error = of_a_task(raised.value)
     assert isinstance(error, TableFileUnread) and (error.path, error.given) == (gone, "NoSuchKey")
