@@ -26,13 +26,14 @@ from penstock.jobs.stream.streams import Tag
 from penstock.jobs.targets import targets
 from penstock.scripts import layout
 from penstock.scripts.cli.environment_argument import add_environment_option
-from penstock.scripts.errors import StacksDiffer, WrongResult
+from penstock.scripts.errors import StacksDiffer, WrongResult, WrongUsage
 from penstock.scripts.local import input as local_input
 from penstock.scripts.local import kafka_topics, verdict
 from penstock.scripts.local import machine as local_machine
 from penstock.scripts.local.environment import LocalEnvironment
 from penstock.scripts.local.run import Job, LocalRun
 from penstock.scripts.local.servers.starting import LocalServers, without_server
+from penstock.scripts.local.spark_cluster import refuse_used_port
 from penstock.scripts.local.verdict import Outcome, Verdict
 from penstock.scripts.progress import Steps
 from penstock.scripts.provisioning.terraform import Applied
@@ -45,6 +46,8 @@ from penstock.sizing.violation import raise_violations
 # How often the running components are checked.
 _LOOK_S = 1.0
 _WIDTH = 100
+# The second is an executor's.
+_LOGS = ("*.log", "stderr")
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -60,6 +63,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         metavar="DIR",
         help="additional folder to search for an app's module; repeatable",
     )
+    parser.add_argument(
+        "--executors",
+        type=_executors,
+        metavar="N",
+        help="run N executors as processes of a Spark standalone cluster on this machine (default: the driver does their work, local[n])",
+    )
     parser.add_argument("--keep", action="store_true", help="keep running after the check, until Ctrl-C")
     parser.add_argument(
         "--all-stacks",
@@ -69,6 +78,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add_environment_option(parser, LOCAL_ENVIRONMENT)
     parser.add_argument("--aws-port", type=_port, default=0, metavar="PORT", help="port of the emulated AWS (default: any free port)")
     parser.add_argument("--kafka-port", type=_port, default=0, metavar="PORT", help="port of the Kafka broker (default: any free port)")
+    parser.add_argument(
+        "--master-port", type=_port, default=0, metavar="PORT", help="port of the Spark master, with --executors (default: any free port)"
+    )
 
 
 def run(arguments: argparse.Namespace) -> int:
@@ -81,13 +93,16 @@ def run(arguments: argparse.Namespace) -> int:
         PenstockError: whatever is wrong with a spec, this machine, the run or its result.
     """
     signal.signal(signal.SIGTERM, _interrupt)
+    if arguments.master_port and not arguments.executors:
+        raise WrongUsage(path="--master-port", given=str(arguments.master_port), need="--executors N", fix="leave out --master-port")
     steps = Steps()
     jobs = _jobs(arguments)
     environment = load_environment(arguments.environment)
     for job in jobs:
         sys.stdout.write(plan_table.render(job.plan, job.name, screen_of(sys.stdout, os.environ)) + "\n")
         sys.stdout.flush()
-    # Checked before anything is started, so that missing jars are reported at once.
+    # Checked before anything is started, so that a port in use and missing jars are reported at once.
+    refuse_used_port(arguments.master_port)
     layout.kafka_classpath()
     layout.spark_jars()
     folder = Path(tempfile.mkdtemp(prefix="penstock-up-"))
@@ -111,7 +126,8 @@ def _jobs(arguments: argparse.Namespace) -> list[Job]:
             jobs.append(_job(path, arguments.app_path))
         except PenstockError as error:
             faults.extend(error.errors)
-    raise_all([*faults, *_namesakes(jobs), *_fed_twice(jobs), *([] if arguments.keep else _without_input(jobs))])
+    too_many = local_machine.too_many(arguments.executors or 0)
+    raise_all([*too_many, *faults, *_namesakes(jobs), *_fed_twice(jobs), *([] if arguments.keep else _without_input(jobs))])
     return jobs
 
 
@@ -175,7 +191,7 @@ def _run_all(jobs: list[Job], arguments: argparse.Namespace, environment: Enviro
         settings = {name: asked.config for name, asked in asked_topics([job.spec]).items()}
         kafka_topics.create(local.kafka.address, job.plan.kafka.topics, settings)
     steps.line("topics", "\n".join(", ".join(f"{topic} ({count})" for topic, count in job.plan.kafka.topics.items()) for job in jobs))
-    runs = [_local_run(job, local, folder, steps) for job in jobs]
+    runs = [_local_run(job, arguments, local, folder, steps) for job in jobs]
     with steps.at("buckets", "synthesizing the stack with cdktf and applying it with Terraform") as step:
         local.wait_for_buckets()
         step.said = f"{environment.spec.buckets.checkpoints}, {environment.spec.buckets.output}"
@@ -189,7 +205,7 @@ def _run_all(jobs: list[Job], arguments: argparse.Namespace, environment: Enviro
         _stay(runs, local, steps)
 
 
-def _local_run(job: Job, local: LocalEnvironment, folder: Path, steps: Steps) -> LocalRun:
+def _local_run(job: Job, arguments: argparse.Namespace, local: LocalEnvironment, folder: Path, steps: Steps) -> LocalRun:
     """A run of a job, with the servers for its connections."""
     servers = LocalServers(job.spec, job.app_path, folder / f"{job.name}-servers")
     asked = job.spec.job.spec.local.connections
@@ -197,7 +213,10 @@ def _local_run(job: Job, local: LocalEnvironment, folder: Path, steps: Steps) ->
         with steps.at("servers", f"starting {', '.join(f'{one.kind} for {name}' for name, one in asked.items())}") as step:
             step.said = local.serve(servers).said()
     lines = {name: len(some) for name, some in servers.lines.items()}
-    return LocalRun(job, local, local_machine.cut(job.plan), folder / job.name, steps, lines=lines, connections=servers.urls)
+    executors = arguments.executors
+    machine = local_machine.cut_to_executors(job.plan, executors) if executors else local_machine.cut(job.plan)
+    given = {"lines": lines, "connections": servers.urls, "master_port": arguments.master_port}
+    return LocalRun(job, local, machine, folder / job.name, steps, **given)
 
 
 def _plan_again(local: LocalEnvironment, steps: Steps) -> None:
@@ -287,21 +306,22 @@ def _stay(runs: list[LocalRun], local: LocalEnvironment, steps: Steps) -> None:
     steps.title("still running; Ctrl-C stops it and tears everything down")
     console = "org.apache.kafka.tools.consumer.ConsoleConsumer"
     for one in runs:
-        steps.line(
-            one.job.name, f"Spark UI {one.reading['ui']}\noutput {one.output_place()}\ntopics {', '.join(one.job.plan.kafka.topics)}"
-        )
+        master = f"Spark master {one.cluster.url}, UI {one.cluster.ui}\n" if one.cluster else ""
+        place = f"output {one.output_place()}\ntopics {', '.join(one.job.plan.kafka.topics)}"
+        steps.line(one.job.name, f"Spark UI {one.reading['ui']}\n{master}{place}")
     steps.line("bucket", f"curl '{local.aws.endpoint}/{local.environment.spec.buckets.output}?list-type=2'")
     jars = f"'{Path(layout.kafka_classpath().split(os.pathsep)[0]).parent}/*'"
     steps.line("topic", f"java -cp {jars} {console} --bootstrap-server {local.kafka.address} --from-beginning --topic NAME")
     steps.line("stop", f"Ctrl-C, or kill {os.getpid()}")
     watched = threading.Event()
     while not watched.wait(_LOOK_S):
-        local.check()
+        for one in runs:
+            one.check()
 
 
 def _keep_logs(folder: Path, steps: Steps) -> None:
     """After a failure the logs are kept, in a folder of their own, and named; everything else is removed."""
-    logs = [log for log in folder.rglob("*.log") if log.stat().st_size]
+    logs = [log for pattern in _LOGS for log in folder.rglob(pattern) if log.stat().st_size]
     if logs:
         kept = Path(tempfile.mkdtemp(prefix="penstock-logs-"))
         for log in logs:
@@ -312,6 +332,12 @@ def _keep_logs(folder: Path, steps: Steps) -> None:
 def _port(text: str) -> int:
     if not text.isdigit() or int(text) > 65_535:
         raise argparse.ArgumentTypeError(f"{text!r} is not a port: use a number from 0 to 65535; 0 selects a free port")
+    return int(text)
+
+
+def _executors(text: str) -> int:
+    if not text.isdecimal() or int(text) < 1:
+        raise argparse.ArgumentTypeError(f"{text!r} is not a number of executors: use 1 or more")
     return int(text)
 
 

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import queue
+import signal
 import sys
 import threading
 from collections.abc import Mapping
@@ -20,7 +22,7 @@ from penstock.scripts.process.supervised import SupervisedProcess
 from penstock.sizing.errors import PenstockError, Place, raise_all
 
 # A stopping driver has a micro-batch to finish.
-_GRACE_S = 60
+DRIVER_GRACE_S = 60
 
 
 class LocalDriver:
@@ -31,9 +33,18 @@ class LocalDriver:
         folder: an existing folder for its configuration and its events.
         log: the file for Spark's log.
         environment: variables in addition to this process's.
+        grace_s: seconds that it gets to finish its micro-batch.
     """
 
-    def __init__(self, configuration: RuntimeConfiguration, *, folder: Path, log: Path, environment: Mapping[str, str]) -> None:
+    def __init__(
+        self,
+        configuration: RuntimeConfiguration,
+        *,
+        folder: Path,
+        log: Path,
+        environment: Mapping[str, str],
+        grace_s: float = DRIVER_GRACE_S,
+    ) -> None:
         self.log = log
         self._queue: queue.Queue[dict[str, Any]] = queue.Queue()
         self._pipe = folder / "events"
@@ -42,7 +53,7 @@ class LocalDriver:
         env = {**os.environ, **environment, "PYTHONPATH": python_path(), "PYTHONUNBUFFERED": "1", "PYSPARK_PYTHON": sys.executable}
         command = [sys.executable, "-m", "penstock.jobs.driver.runtime", str(file), "--events", str(self._pipe)]
         # The driver asks its JVM to finish the micro-batch and closes what it holds open, so the JVM must outlive the signal.
-        self._supervised = SupervisedProcess(command, env=env, log=log, cwd=folder, grace_s=_GRACE_S, led=True)
+        self._supervised = SupervisedProcess(command, env=env, log=log, cwd=folder, grace_s=grace_s, led=True)
 
     def __enter__(self) -> Self:
         os.mkfifo(self._pipe)
@@ -79,6 +90,11 @@ class LocalDriver:
         if event["event"] == "failed":
             raise_all(_fault(error) for error in event["errors"])
         return event
+
+    def kill(self) -> None:
+        """Kills it with its JVM."""
+        with contextlib.suppress(ProcessLookupError):
+            os.killpg(self.pid, signal.SIGKILL)
 
     def stop(self) -> None:
         """Lets the driver finish its micro-batch and ends it; idempotent."""

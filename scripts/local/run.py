@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from pathlib import Path
@@ -16,23 +16,27 @@ from penstock.jobs.local.recording import Expectation, Record, Recorded
 from penstock.jobs.spec import FromSocket, SpecFile
 from penstock.jobs.stream.streams import Tag
 from penstock.scripts import layout
-from penstock.scripts.errors import ExpectationFailed, InputFailed, RunTooLong
+from penstock.scripts.errors import ExpectationFailed, InputFailed, RunTooLong, SparkClusterDied, SparkClusterNotReady
 from penstock.scripts.local import files as local_files
-from penstock.scripts.local import kafka_topics, recorded_run
-from penstock.scripts.local.driver import LocalDriver
+from penstock.scripts.local import kafka_topics, recorded_run, spark_ui
+from penstock.scripts.local.driver import DRIVER_GRACE_S, LocalDriver
 from penstock.scripts.local.environment import LocalEnvironment
 from penstock.scripts.local.input import Expect, Generator
 from penstock.scripts.local.kafka_topics import Fed
 from penstock.scripts.local.machine import LocalMachine
 from penstock.scripts.local.results import Results, last_of
+from penstock.scripts.local.spark_cluster import SparkCluster
 from penstock.scripts.local.verdict import Outcome, canonical
 from penstock.scripts.progress import Steps
+from penstock.scripts.render.node_shares import counted
 from penstock.sizing.errors import PenstockError
 from penstock.sizing.planned import Plan
 
 # The longest time without an event from the driver. A micro-batch of 100,000 rows takes seconds; Spark's start takes ten.
 STALL_LIMIT_S = 300
 _LOOK_S = 1.0
+# A driver whose executors ended with this process waits for others; with them, it finishes a micro-batch in this time.
+_GRACE_WITH_EXECUTORS_S = 20
 # Tags with a field of their own in an outcome.
 _ACCOUNTED = {Tag.DATA, Tag.QUARANTINED, Tag.LATE, Tag.FILTERED, Tag.UNMATCHED}
 
@@ -73,6 +77,7 @@ class LocalRun:
         steps: shows progress.
         lines: connection -> lines that its socket sends.
         connections: name -> URL of the servers started for them.
+        master_port: of the master of its executors, 0 for a free one.
     """
 
     job: Job
@@ -89,6 +94,8 @@ class LocalRun:
     files: dict[str, list[Recorded]] = field(default_factory=dict)
     lines: Mapping[str, int] = field(default_factory=dict)
     connections: Mapping[str, str] = field(default_factory=dict)
+    master_port: int = 0
+    cluster: SparkCluster | None = None
 
     @property
     def bounded(self) -> bool:
@@ -123,14 +130,24 @@ class LocalRun:
             PenstockError: the driver's failure, or that of a component around it.
         """
         self.folder.mkdir(parents=True)
-        log = self.folder / "driver.log"
-        with LocalDriver(self._configuration(), folder=self.folder, log=log, environment=self.local.aws.environment()) as driver:
-            with self.steps.at("spark", f"starting {self.machine.master}") as step:
-                self.reading = self._next(driver)
-                while self.reading["event"] != "reading":
-                    self.reading = self._next(driver)
-                step.said = f"{self.machine.master} is reading; Spark UI at {self.reading['ui']}"
-            yield driver
+        with self._cluster(), self._driver() as driver:
+            try:
+                self._wait_until_reading(driver)
+                yield driver
+            except SparkClusterDied:
+                # It would wait for executors, not finish its micro-batch.
+                driver.kill()
+                raise
+
+    def check(self) -> None:
+        """Returns while everything around the driver runs.
+
+        Raises:
+            PenstockError: RUN-003, RUN-010, RUN-030, RUN-040.
+        """
+        self.local.check()
+        if self.cluster is not None:
+            self.cluster.check()
 
     def feed(self, records: Mapping[str, list[Record]]) -> None:
         """Writes the input to its topics.
@@ -227,6 +244,60 @@ class LocalRun:
         sink = self.job.spec.job.spec.kafka_sinks.get(name) if name else None
         return sink.topic if sink else None
 
+    @contextmanager
+    def _cluster(self) -> Iterator[None]:
+        """The master and the workers, if the job's executors are processes of their own."""
+        with ExitStack() as held:
+            if self.machine.size is not None:
+                workers = counted(self.machine.executors, "worker")
+                with self.steps.at("cluster", f"starting a Spark master and {workers}") as step:
+                    self.cluster = held.enter_context(
+                        SparkCluster(
+                            self.folder / "spark",
+                            executors=self.machine.executors,
+                            size=self.machine.size,
+                            environment=self.local.aws.environment(),
+                            app_path=self.job.app_path,
+                            port=self.master_port,
+                        )
+                    )
+                    step.said = f"{self.cluster.url} with {workers}; UI at {self.cluster.ui}"
+            yield
+
+    def _driver(self) -> LocalDriver:
+        return LocalDriver(
+            self._configuration(),
+            folder=self.folder,
+            log=self.folder / "driver.log",
+            environment=self.local.aws.environment(),
+            grace_s=_GRACE_WITH_EXECUTORS_S if self.cluster else DRIVER_GRACE_S,
+        )
+
+    def _wait_until_reading(self, driver: LocalDriver) -> None:
+        with self.steps.at("spark", f"starting {self.machine.master or 'the driver and its executors'}") as step:
+            self.reading = self._next(driver)
+            while self.reading["event"] != "reading":
+                self.reading = self._next(driver)
+            running_on = self._executors(self.cluster) if self.cluster else self.machine.master
+            step.said = f"{running_on} is reading; Spark UI at {self.reading['ui']}"
+
+    def _executors(self, cluster: SparkCluster) -> str:
+        """The registered executors, for people. The driver's session has waited for all of them.
+
+        Raises:
+            SparkClusterNotReady: RUN-041.
+        """
+        size, registered = cluster.size, spark_ui.executors(self.reading["ui"])
+        if len(registered) < self.machine.executors:
+            given = f"{len(registered)} of {self.machine.executors} executors; {cluster.last_words()}"
+            need = f"executors that register with the driver within {cluster.start_limit_s:g} s"
+            raise SparkClusterNotReady(path=self.job.name, given=given, need=need, fix="check their logs, and retry")
+        each = f"{counted(size.slots, 'slot')} and {size.heap_mib:,} MiB of heap"
+        return f"a driver with {counted(len(registered), 'executor')} of {each}"
+
+    def _cluster_conf(self) -> dict[str, str]:
+        return self.cluster.spark_conf if self.cluster else {}
+
     def _made(self, topic: str, records: Iterable[Record]) -> list[Record]:
         try:
             return list(records)
@@ -241,14 +312,14 @@ class LocalRun:
         return RuntimeConfiguration(
             spec=str(self.job.spec.path.resolve()),
             app_path=tuple(str(folder.resolve()) for folder in self.job.app_path),
-            master=self.machine.master,
+            master=self.cluster.url if self.cluster else self.machine.master,
             brokers=self.local.kafka.address,
             checkpoint=f"s3a://{buckets.checkpoints}/{self.checkpoint_folder}",
             output_bucket=buckets.output,
             connections=dict(self.connections),
             # The result is checked while the driver runs.
             close_when_idle=True,
-            spark_conf=self.job.plan.spark_conf | self.machine.spark_conf | self._local_conf(),
+            spark_conf=self.job.plan.spark_conf | self._local_conf() | self._cluster_conf() | self.machine.spark_conf,
         )
 
     def _local_conf(self) -> dict[str, str]:
@@ -276,7 +347,7 @@ class LocalRun:
     def _next(self, driver: LocalDriver) -> dict[str, Any]:
         """The driver's next event, while everything around it runs."""
         for _ in range(int(STALL_LIMIT_S / _LOOK_S)):
-            self.local.check()
+            self.check()
             event = driver.next_event(_LOOK_S)
             if event is not None:
                 return event

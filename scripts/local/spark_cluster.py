@@ -14,6 +14,7 @@ import signal
 import socket
 import sys
 import time
+from collections import deque
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
@@ -27,11 +28,14 @@ from penstock.scripts.errors import PortInUse, SparkClusterDied, SparkClusterNot
 from penstock.scripts.process.supervised import SupervisedProcess
 
 HOST = "127.0.0.1"
+PORT_OPTION = "--master-port"
 # Measured on 2 cores: 3 s for the master, 3 s more for two workers. A minute and a half is for a busy machine.
 START_LIMIT_S = 90
 # A worker asks its executor to end; the executor has nothing to save.
 GRACE_S = 5
 _POLL_S = 0.05
+# Of a log that an error shows.
+_LINES = 20
 _MASTER = "org.apache.spark.deploy.master.Master"
 _WORKER = "org.apache.spark.deploy.worker.Worker"
 _EXECUTOR = b"org.apache.spark.executor.CoarseGrainedExecutorBackend"
@@ -81,7 +85,7 @@ class SparkWorker:
 
     Args:
         folder: its disk: a missing folder, removed when it ends.
-        log: the file for its output.
+        log: the file for its output; the logs of its executors are in a folder beside it, which stays.
         master: URL of the master.
         size: of its executor.
         environment: its complete environment, without its folders.
@@ -93,7 +97,9 @@ class SparkWorker:
         local, temporary = self.folder / "local", self.folder / "tmp"
         for one in (local, temporary):
             one.mkdir(parents=True)
-        env = {**environment, "SPARK_LOCAL_DIRS": str(local), **_temporary(environment, temporary)}
+        # LOCAL_DIRS is where s3a buffers its uploads. Source: Hadoop 3.5's core-default.xml, fs.s3a.buffer.dir.
+        disk = {"SPARK_LOCAL_DIRS": str(local), "LOCAL_DIRS": str(local)}
+        env = {**environment, **disk, **_temporary(environment, temporary)}
         options = ["--cores", str(size.slots), "--memory", f"{size.memory_mib}M", "--work-dir", str(self.work_folder)]
         command = [str(_spark_class()), _WORKER, "--host", HOST, "--webui-port", "0", *options, master]
         self._supervised = SupervisedProcess(command, env=env, log=log, cwd=self.folder, remove=self.folder, grace_s=GRACE_S)
@@ -106,7 +112,7 @@ class SparkWorker:
     @property
     def work_folder(self) -> Path:
         """The folder in which it starts executors: ``<application>/<number>/stderr`` is the log of one."""
-        return self.folder / "work"
+        return self.log.absolute().with_name(f"{self.name}-executors")
 
     @property
     def pid(self) -> int:
@@ -178,7 +184,7 @@ class SparkCluster:
         environment: Mapping[str, str],
         app_path: Sequence[Path] = (),
         port: int = 0,
-        port_option: str = "--master-port",
+        port_option: str = PORT_OPTION,
         start_limit_s: float = START_LIMIT_S,
     ) -> None:
         self.folder = folder.absolute()
@@ -189,7 +195,7 @@ class SparkCluster:
         self._environment = _environment(environment, app_path)
         self._asked_port = port
         self._port_option = port_option
-        self._start_limit_s = start_limit_s
+        self.start_limit_s = start_limit_s
         self._master: SupervisedProcess | None = None
         self._url = self._ui = ""
         self._numbers = iter(range(1, sys.maxsize))
@@ -223,6 +229,8 @@ class SparkCluster:
             "spark.submit.deployMode": "client",
             "spark.driver.host": HOST,
             "spark.driver.bindAddress": HOST,
+            # A worker has the cores and the memory of one executor.
+            "spark.dynamicAllocation.enabled": "false",
             "spark.executor.instances": str(self._executors),
             "spark.cores.max": str(self._executors * self.size.slots),
             "spark.executor.cores": str(self.size.slots),
@@ -231,7 +239,7 @@ class SparkCluster:
             "spark.executor.extraClassPath": os.pathsep.join(str(jar) for jar in layout.spark_jars()),
             "spark.executor.extraJavaOptions": _EXECUTOR_OPTIONS,
             "spark.scheduler.minRegisteredResourcesRatio": "1.0",
-            "spark.scheduler.maxRegisteredResourcesWaitingTime": f"{self._start_limit_s:g}s",
+            "spark.scheduler.maxRegisteredResourcesWaitingTime": f"{self.start_limit_s:g}s",
         }
 
     def start(self) -> Self:
@@ -270,6 +278,12 @@ class SparkCluster:
         """Process ids of all executors. Linux only."""
         return [pid for worker in self.workers for pid in worker.executor_pids()]
 
+    def last_words(self) -> str:
+        """The end of the newest log of an executor, or of the master's if no executor was started; for an error."""
+        log = max((log for worker in self.workers for log in worker.executor_logs()), key=lambda log: log.stat().st_mtime, default=self.log)
+        with log.open(encoding="utf-8", errors="replace") as lines:
+            return f"the end of {log}:\n{''.join(deque(lines, maxlen=_LINES)).rstrip()}"
+
     def check(self) -> None:
         """Returns while the master and all workers run.
 
@@ -277,7 +291,7 @@ class SparkCluster:
             SparkClusterDied: RUN-040.
         """
         if self._master is not None:
-            _check(self._master, "spark", "a Spark master that runs until it is stopped", "check its log, and retry")
+            _check(self._master, "master", "a Spark master that runs until it is stopped", "check its log, and retry")
         for worker in self.workers:
             worker.check()
 
@@ -291,7 +305,7 @@ class SparkCluster:
         shutil.rmtree(self.folder / "master", ignore_errors=True)
 
     def _start_master(self) -> None:
-        _refuse_a_used_port(self._asked_port, self._port_option)
+        refuse_used_port(self._asked_port, self._port_option)
         folder = self.folder / "master"
         folder.mkdir(parents=True, exist_ok=True)
         env = {**self._environment, **_temporary(self._environment, folder)}
@@ -321,11 +335,11 @@ class SparkCluster:
             self._wait(worker.name, worker.log, worker.registered)
 
     def _wait(self, name: str, log: Path, ready: Callable[[], bool]) -> None:
-        until_s = time.monotonic() + self._start_limit_s
+        until_s = time.monotonic() + self.start_limit_s
         while not ready():
             self.check()
             if time.monotonic() > until_s:
-                need = f"a Spark {name} that is ready within {self._start_limit_s:g} s"
+                need = f"a Spark {name} that is ready within {self.start_limit_s:g} s"
                 raise SparkClusterNotReady(path="spark", given=str(log), need=need, fix="check its log, and retry")
             time.sleep(_POLL_S)
 
@@ -373,7 +387,16 @@ def _check(supervised: SupervisedProcess, name: str, need: str, fix: str) -> Non
         raise SparkClusterDied(path=name, given=given, need=need, fix=fix)
 
 
-def _refuse_a_used_port(port: int, option: str) -> None:
+def refuse_used_port(port: int, option: str = PORT_OPTION) -> None:
+    """Returns if the master can listen on a port.
+
+    Args:
+        port: a loopback port, or 0.
+        option: the option that set it, for the error message.
+
+    Raises:
+        PortInUse: RUN-002.
+    """
     with socket.socket() as listener:
         listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         try:

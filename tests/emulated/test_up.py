@@ -10,17 +10,18 @@ import subprocess
 import sys
 import time
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from penstock.infra.environment_file import load
 from penstock.scripts.cli.up import _job
-from penstock.scripts.errors import BrokerDied, EmulatorDied
+from penstock.scripts.errors import BrokerDied, EmulatorDied, SparkClusterDied, SparkClusterNotReady
 from penstock.scripts.layout import ROOT
 from penstock.scripts.local import kafka_topics
 from penstock.scripts.local.environment import LocalEnvironment
-from penstock.scripts.local.machine import cut
+from penstock.scripts.local.machine import cut, cut_to_executors
 from penstock.scripts.local.run import LocalRun
 from penstock.scripts.progress import Steps
 
@@ -61,12 +62,24 @@ def expect(recording):
     assert len(recording.records["clicks"]) == 4
     return Expectation(rows=3, quarantined=0, exact=Counter({'{"page": "/", "user": "ann"}': 1, '{"page": "/gone", "user": "zoe"}': 2}))
 """
+EXPECTED = EXPECT.replace("rows=3, quarantined=0", "rows=2, quarantined=1").replace(
+    """'{"page": "/gone", "user": "zoe"}': 2""", """'{"page": "/cart", "user": "bob"}': 1"""
+)
 LINES = """\
 {"user": "ann", "at": "2025-04-05T12:00:00Z", "page": "/"}
 {"user": "bob", "at": "2025-04-05T12:00:01Z", "page": "/cart"}
 {"user": "monitor", "at": "2025-04-05T12:00:02Z", "page": "/health"}
 not JSON
 """
+
+# A function of the team's that only Python workers call: each executor imports it.
+PAGES = """
+def short(page):
+    return page.rstrip("/") or "/"
+"""
+APP_WITH_PYTHON = APP.replace('page="page"', 'page=udf(pages.short)("page")').replace(
+    "from penstock.jobs.job import Job", "import pages\nfrom penstock.jobs.job import Job\nfrom pyspark.sql.functions import udf"
+)
 
 
 @pytest.fixture
@@ -187,16 +200,41 @@ def test_killed_hard_it_leaves_no_process(spec: Path, temporary: Path) -> None:
     _wait_until_gone(temporary)
 
 
-@pytest.mark.parametrize("option", ["--aws-port", "--kafka-port"])
-def test_a_port_in_use_is_named_with_how_to_choose_another(spec: Path, temporary: Path, option: str) -> None:
+def test_executors_of_their_own_give_every_row_and_leave_no_process(spec: Path, temporary: Path) -> None:
+    (spec.parent / "clicks_app.py").write_text(APP_WITH_PYTHON, encoding="utf-8")
+    (spec.parent / "pages.py").write_text(PAGES, encoding="utf-8")
+    (spec.parent / "clicks_expect.py").write_text(EXPECTED, encoding="utf-8")
+    spec.write_text(SPEC + "    expect: clicks_expect:expect\n", encoding="utf-8")
+    up = _up(spec, temporary, "--executors", "2")
+    _, result = up.communicate(timeout=LIMIT_S)
+    assert up.returncode == 0, result
+    assert re.search(r"^  cluster +spark://127.0.0.1:\d+ with 2 workers; UI at http://127.0.0.1:\d+ ", result, re.MULTILINE)
+    assert re.search(r"^  spark +a driver with 2 executors of \d slots? and [\d,]+ MiB of heap is reading", result, re.MULTILINE)
+    assert "correct: all rows" in result
+    assert list(temporary.iterdir()) == []
+    _wait_until_gone(temporary)
+
+
+def test_killed_hard_it_leaves_no_process_of_its_executors(spec: Path, temporary: Path) -> None:
+    up = _up(spec, temporary, "--executors", "2", "--keep")
+    # All of the executors and the driver run.
+    _until(up, r"^  spark .*is reading")
+    assert len([line for line in _processes(temporary) if "CoarseGrainedExecutorBackend" in line]) == 2
+    up.kill()
+    up.communicate(timeout=60)
+    _wait_until_gone(temporary)
+
+
+@pytest.mark.parametrize("option", [["--aws-port"], ["--kafka-port"], ["--executors=1", "--master-port"]], ids=" ".join)
+def test_a_port_in_use_is_named_with_how_to_choose_another(spec: Path, temporary: Path, option: list[str]) -> None:
     with socket.create_server(("127.0.0.1", 0)) as taken:
         port = taken.getsockname()[1]
-        up = _up(spec, temporary, option, str(port))
+        up = _up(spec, temporary, *option, str(port))
         _, result = up.communicate(timeout=LIMIT_S)
     assert up.returncode == 5, result
     assert "error[RUN-002]" in result
     assert f"127.0.0.1:{port}" in result
-    assert option in result
+    assert option[-1] in result
     assert "Traceback" not in result
     _wait_until_gone(temporary)
 
@@ -225,3 +263,44 @@ def test_a_broker_that_dies_midway_ends_the_run_with_its_own_error(local: LocalE
         os.kill(local.kafka.pid, signal.SIGKILL)
         with pytest.raises(BrokerDied, match="RUN-010"):
             run.process(driver)
+
+
+def test_a_master_or_a_worker_that_dies_midway_ends_the_run_and_loses_nothing(local: LocalEnvironment, spec: Path, tmp_path: Path) -> None:
+    job = _job(spec, [])
+    machine = cut_to_executors(job.plan, 1)
+    kafka_topics.create(local.kafka.address, job.plan.kafka.topics)
+    local.wait_for_buckets()
+    fed: dict[str, kafka_topics.Fed] = {}
+    for number, name in enumerate(("master", "worker-1", "")):
+        run = LocalRun(job, local, machine, tmp_path / f"driver-{number}", Steps(), fed=fed)
+        with run.driver() as driver:
+            if not fed:
+                run.feed(run.records())
+                fed = run.fed
+            assert run.cluster is not None
+            if name:
+                os.kill(run.cluster.pid if name == "master" else run.cluster.workers[0].pid, signal.SIGKILL)
+                with pytest.raises(SparkClusterDied, match="RUN-040") as raised:
+                    run.process(driver)
+                assert raised.value.path == name
+                assert ".log" in raised.value.given
+                # As `up` does with it, so that the driver does not wait for executors.
+                driver.kill()
+            else:
+                run.process(driver)
+                outcome = run.outcome(None)
+    assert (outcome.rows, outcome.quarantined) == (2, 1)
+
+
+def test_executors_that_never_register_are_an_error_with_their_log(local: LocalEnvironment, spec: Path, tmp_path: Path) -> None:
+    job = _job(spec, [])
+    machine = cut_to_executors(job.plan, 1)
+    # No worker has so much memory: the master waits for another.
+    unfit = {"spark.executor.memory": "64g", "spark.scheduler.maxRegisteredResourcesWaitingTime": "1s"}
+    run = LocalRun(job, local, replace(machine, spark_conf={**machine.spark_conf, **unfit}), tmp_path / "driver", Steps())
+    kafka_topics.create(local.kafka.address, job.plan.kafka.topics)
+    local.wait_for_buckets()
+    with pytest.raises(SparkClusterNotReady, match="RUN-041") as raised, run.driver():
+        pass
+    assert "0 of 1 executors" in raised.value.given
+    assert "master.log" in raised.value.given

@@ -5,6 +5,8 @@ from __future__ import annotations
 import os
 from pathlib import Path
 
+import pytest
+
 from tests.scripts.cli.called import Called, penstock
 
 SPEC = """
@@ -64,3 +66,25 @@ def test_two_jobs_that_are_fed_through_one_topic_are_refused() -> None:
     assert "error[SPEC-008]" in ran.stderr
     assert "local.input.transactions" in ran.stderr
     assert "banking-split has input for them" in ran.stderr
+
+
+@pytest.mark.parametrize("number", ["0", "-1", "two", "1.5", ""])
+def test_a_number_of_executors_that_is_none_is_wrong_usage(number: str) -> None:
+    ran = _up("jobs/specs/flights.yaml", f"--executors={number}")
+    assert ran.returncode == 2
+    assert "error[USE-001]" in ran.stderr
+    assert f"{number!r} is not a number of executors: use 1 or more" in ran.stderr
+
+
+def test_more_executors_than_the_machine_carries_are_refused_with_the_other_faults() -> None:
+    ran = _up("jobs/specs/banking_split.yaml", "jobs/specs/banking_totals.yaml", "--executors", "1000")
+    assert ran.returncode == 2
+    assert "error[RUN-042]" in ran.stderr
+    assert "error[SPEC-008]" in ran.stderr
+
+
+def test_a_port_of_a_master_without_executors_is_wrong_usage() -> None:
+    ran = _up("jobs/specs/flights.yaml", "--master-port", "7077")
+    assert ran.returncode == 2
+    assert "error[USE-001]" in ran.stderr
+    assert "--executors N" in ran.stderr
