@@ -11,15 +11,17 @@ How a micro-batch is written:
 
 After a crash Spark runs the micro-batch again with the number of tasks of the manifest. What a task had committed is recognized by its
 mark; an open transaction is aborted by the task that takes over its transactional id. The same holds for a driver that was considered
-dead: the later one fences it, and it does not matter which of the two commits a share, since both have the same.
+dead: the later one fences it, and it does not matter which of the two commits a share, since both have the same. If the dead one goes on
+and fences a task of its successor, that task runs again. Manifests expire: a driver that was suspended for long would write one for a
+micro-batch whose manifest is deleted, so later ones are looked for after each manifest.
 
 Guarantee: exactly once, crashes included, for readers with ``isolation.level=read_committed``; a reader may see the share of one task
-before that of another. Records of a key keep the order of the rows. A replay must produce the same rows: known causes of differing rows
-are rejected before the query starts (`penstock.jobs.driver.determinism`, JOB-062), any other difference stops the job (JOB-007). The
-brokers delete marks some days after they were written (``offsets.retention.minutes``): a micro-batch interrupted longer ago than that
-stops the job (JOB-063). Cost: the rows are read twice (for the manifest and for the topic), a shuffle if the topic has several
-partitions, a PUT for the manifest, and a producer per task with six round trips to the brokers. Readers see records when the transaction
-of their task commits.
+before that of another. Records of a key keep the order of the rows. A replay must produce the same rows: known causes of differing rows are
+rejected before the query starts (`penstock.jobs.driver.determinism`, JOB-062), any other difference stops the job (JOB-007). The brokers
+delete marks some days after they were written (``offsets.retention.minutes``): a micro-batch interrupted longer ago than that stops the job
+(JOB-063). Cost: the rows are read twice (for the manifest and for the topic), a shuffle if the topic has several partitions, a PUT and a
+LIST for the manifest, and a producer per task with six round trips to the brokers. Readers see records when the transaction of their task
+commits.
 """
 
 from __future__ import annotations
@@ -176,6 +178,8 @@ class ExactlyOnceTopic:
         manifest = TopicManifest(batch=batch.number, tasks=tasks, token=uuid.uuid4().hex, written_ms=_now_ms(), shares=shares)
         name = self._manifest_name(batch.number)
         if self.checkpoint.put_once(name, manifest.model_dump_json()):
+            if shares:
+                self._must_be_the_last(manifest)
             return manifest, True
         earlier = manifests.read(self.checkpoint, name, TopicManifest)
         assert earlier is not None
@@ -184,6 +188,18 @@ class ExactlyOnceTopic:
             raise self._differs(earlier, current)
         self._must_be_remembered(earlier)
         return earlier, False
+
+    def _must_be_the_last(self, manifest: TopicManifest) -> None:
+        names = self.checkpoint.names(self._folder)
+        last = max((int(name.removesuffix(".json")) for name in names if name.endswith(".json")), default=manifest.batch)
+        if last > manifest.batch:
+            self.checkpoint.delete(self._manifest_name(manifest.batch))
+            raise self._foreign(f"a manifest of batch {last}", manifest.batch)
+
+    def _foreign(self, given: str, batch: int) -> MarksDisagree:
+        need = f"markers and manifests of this checkpoint only, which is at batch {batch}"
+        fix = "run only one copy of a checkpoint at a time; remove penstock/identity from a copy that is to run separately"
+        return MarksDisagree(path=f"sink {self.name}, batch {batch}", given=given, need=need, fix=fix)
 
     def _must_be_remembered(self, manifest: TopicManifest) -> None:
         age_ms = _now_ms() - manifest.written_ms
@@ -197,10 +213,7 @@ class ExactlyOnceTopic:
     def _judge(self, outcomes: list[Row], manifest: TopicManifest) -> None:
         foreign = [row for row in outcomes if row["outcome"] == FOREIGN]
         if foreign:
-            given = f"a marker of batch {foreign[0]['marked']} in group {self.group}"
-            need = f"markers of this checkpoint only, which is at batch {manifest.batch}"
-            fix = "run only one copy of a checkpoint at a time; remove penstock/identity from a copy that is to run separately"
-            raise MarksDisagree(path=f"sink {self.name}, batch {manifest.batch}", given=given, need=need, fix=fix)
+            raise self._foreign(f"a marker of batch {foreign[0]['marked']} in group {self.group}", manifest.batch)
         differing = {row["task"] for row in outcomes if row["outcome"] == DIFFERS}
         if differing or {row["task"] for row in outcomes} != {share.task for share in manifest.shares}:
             task_shares = tuple(
@@ -226,7 +239,11 @@ class ExactlyOnceTopic:
         return TransactionsRefused(path=f"sink {self.name}", given=error.str(), need="brokers that accept transactions", fix=fix)
 
     def _manifest_name(self, batch: int) -> str:
-        return f"sinks/{self.name}/{batch}.json"
+        return f"{self._folder}{batch}.json"
+
+    @property
+    def _folder(self) -> str:
+        return f"sinks/{self.name}/"
 
 
 def _task(tasks: int) -> Column:

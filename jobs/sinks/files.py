@@ -4,33 +4,48 @@ How rows are written:
 
 1. Tasks stage the rows of a micro-batch where readers do not see them: as chunks in the checkpoint's folder or, if files do not stay
    open beyond their micro-batch (a roll interval shorter than it), as multipart uploads of whole files that are left open.
-2. The driver writes a manifest, once and only if none has its number (``If-None-Match: *``): the files that are published now, and the
+2. The driver composes each part file that is closed now from its chunks, as an upload that is left open; large chunks are copied by S3
+   itself.
+3. The driver writes a manifest, once and only if none has its number (``If-None-Match: *``): the uploads that are completed now, and the
    chunks of the part files that stay open. From then on both are decided. Between micro-batches the driver decides in the same way to
    close part files that have reached the roll interval or inactivity interval.
-3. The driver publishes the files of the manifest: it completes the uploads, and composes each closed part file from its chunks; large
-   chunks are copied by S3 itself. Each file appears whole, and never overwrites an existing one.
-4. The driver marks the manifest as published, and deletes the chunks. From then on a reader may move the files.
+4. The driver publishes the files of the manifest: it completes their uploads. Each file appears whole, and never overwrites an existing
+   one. S3 completes an upload once, so no file appears again after a reader has moved it.
+5. The driver marks the manifest as published, deletes the chunks of its files, and aborts the uploads of other attempts at it.
 
 After a crash the driver publishes the missing files of the last manifest, unless it is marked as published, and Spark runs its
 micro-batch again. If the manifest includes that micro-batch, nothing is written. Otherwise none of its rows were visible: the staged
-ones are deleted and written anew. A second driver that lost its lease finds that the manifest's number exists and publishes nothing.
+ones are deleted and written anew.
+
+A driver that was considered dead and goes on, at whichever of these requests, changes nothing that counts:
+
+- staging, composing: its uploads and chunks have names of their own and are in no manifest. A chunk that it needs may be deleted by then,
+  and its upload aborted: it reads the log again.
+- manifest: the number exists. If it existed so long ago that it has expired, the log has later entries: the driver lists them after each
+  manifest that it writes.
+- completion: the upload is completed, by itself or by its successor, or it is aborted.
+- mark: of a manifest that is published; the marks that it deletes are those of earlier manifests.
+- deletions: of chunks that the files of its manifest were composed of, or of its micro-batch and in no manifest; of uploads of its
+  manifest and earlier ones that are in none. Names of chunks and uploads have the number of the micro-batch, and those of composed files
+  the number of the manifest, so that none of a later decision is touched.
 
 Guarantee: exactly once for any reader, at any time, crashes included, file by file: a reader may see some files of a micro-batch shortly
 before the others. A replay must produce the same rows (verified by a digest, else JOB-007). Cost: rows become visible when their file is
 closed, by size, interval or inactivity, or when the job ends; a micro-batch takes a PUT for each directory and task, one for its
-manifest, one for the mark if files are published, and two LISTs; bytes are stored twice until their file is closed. Parquet chunks pass
-through the driver once more, lines only if a chunk is smaller than 5 MiB. One file of a directory is open at a time, so the size of a
+manifest, and two LISTs; if files are published, a third LIST, a PUT for the mark, and for each file its creation, an upload of each 8
+MiB, and its completion; bytes are stored twice until their file is closed. Parquet chunks pass through the driver once more, lines only
+if a chunk is smaller than 5 MiB. One file of a directory is open at a time, so the size of a
 file is between the roll size and 8 MiB above it.
 """
 
 from __future__ import annotations
 
+import functools
 import hashlib
 import json
 import math
 import time
-import uuid
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cached_property
@@ -42,10 +57,10 @@ from pyspark.errors import PythonException
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
-from penstock.jobs.errors import BadDeclaration, BucketUnreachable, ReplayDiffers
+from penstock.jobs.errors import BadDeclaration, BucketUnreachable, ReplayDiffers, StagedPartGone
 from penstock.jobs.sinks.open_parts import Chunk, OpenPart, extended
 from penstock.jobs.sinks.part_formats import LINES
-from penstock.jobs.sinks.part_log import ComposedPart, Manifest, PartLog
+from penstock.jobs.sinks.part_log import Manifest, PartLog
 from penstock.jobs.sinks.parts import PART_BYTES, STAGED_SCHEMA, PartWriter, StagedPart, wrapped
 from penstock.jobs.sinks.publishing import Publisher
 from penstock.jobs.sinks.sink import Batch, SinkContext
@@ -105,7 +120,7 @@ class Files:
             BucketUnreachable: JOB-009.
         """
         with self._s3_errors():
-            self._finish(self._log.last())
+            self._settled()
 
     def idle(self, now_ms: int) -> None:
         """Closes the part files that are due.
@@ -115,11 +130,10 @@ class Files:
             BucketUnreachable: JOB-009.
         """
         with self._s3_errors():
-            last = self._log.last()
-            self._finish(last)
+            last = self._settled()
             if last is not None and any(part.due(self.sink.roll, now_ms) for part in last.open):
-                self._log.add(self._closing(last, now_ms))
-                self._finish(self._log.last())
+                self._decided(last, functools.partial(self._closing, last, now_ms))
+                self._settled()
 
     def write(self, rows: DataFrame, batch: Batch) -> None:
         """Writes the rows of a micro-batch.
@@ -142,16 +156,16 @@ class Files:
             records = self._records(rows)
             staged: _Staged | None = None
             while True:
-                last = self._log.last()
-                self._finish(last)
+                last = self._settled()
                 if last is not None and last.batch >= batch.number:
+                    if staged:
+                        self._discard(staged, last)
                     return self._replayed(last, records, batch)
                 # Staged rows of another attempt are kept until a manifest exists: a slow driver could still include them in one.
                 staged = staged or self._stage(records, batch)
-                if self._log.add(self._decision(last, staged, batch)):
-                    decided = self._log.last()
-                    assert decided is not None
-                    self._finish(decided)
+                decided = self._decided(last, functools.partial(self._decision, last, staged, batch))
+                if decided is not None:
+                    self._settled()
                     return decided
 
     @cached_property
@@ -201,23 +215,19 @@ class Files:
         return F.concat_ws("/", *(F.concat(F.lit(f"{name}="), _escaped(F.col(name), longest)) for name in by))
 
     def _stage(self, records: DataFrame, batch: Batch) -> _Staged:
-        """Stages the rows: as chunks, or as whole files if these would be due at once."""
-        held = self.clock() - batch.time_ms < self.sink.roll.interval
         tasks = max(1, math.ceil(batch.rows / ROWS_A_TASK))
-        writer = self._chunk_writer(batch.number) if held else self._file_writer(batch.number)
-        staged = [row.asDict() for row in records.coalesce(tasks).mapInArrow(writer, STAGED_SCHEMA).collect()] if batch.rows else []
-        staged.sort(key=lambda row: str(row["key"]))
-        return _Staged(
-            parts=tuple(_staged(row) for row in staged if row["upload_id"]),
-            chunks=tuple((row["directory"], _chunk(row)) for row in staged if not row["upload_id"]),
-            rows=sum(row["rows"] for row in staged),
-            digest=wrapped(sum(row["digest"] for row in staged)),
-            shape=self._shape(records),
-        )
+        staged = records.coalesce(tasks).mapInArrow(self._writer(batch), STAGED_SCHEMA).collect() if batch.rows else []
+        return _Staged.of([row.asDict() for row in staged], self._shape(records))
+
+    def _writer(self, batch: Batch) -> PartWriter:
+        """Writer that stages the rows: as chunks, or as whole files if these would be due at once."""
+        held = self.clock() - batch.time_ms < self.sink.roll.interval
+        return self._chunk_writer(batch.number) if held else self._file_writer(batch.number)
 
     def _file_writer(self, batch: int) -> PartWriter:
-        stem = f"{self.sink.prefix}{self._stem(batch)}"
-        return PartWriter(self.bucket, self.sink.path, stem, self._suffix(self.sink.format), self.sink.format, self.sink.roll.size)
+        return PartWriter(
+            self.bucket, self.sink.path, self._stem(batch), self._suffix(self.sink.format), self.sink.format, self.sink.roll.size
+        )
 
     def _chunk_writer(self, batch: int) -> PartWriter:
         bucket, folder = self._publisher.chunks_bucket, self._publisher.chunks_folder.rstrip("/")
@@ -228,6 +238,18 @@ class Files:
         if self.sink.format == LINES:
             return LINES
         return f"{self.sink.format}:{hashlib.sha256(records.schema.simpleString().encode()).hexdigest()[:16]}"
+
+    def _decided(self, last: Manifest | None, decide: Callable[[], Manifest]) -> Manifest | None:
+        """Writes the next decision; None if another driver has written one after `last`, which may have deleted the chunks of this one."""
+        try:
+            manifest = decide()
+        except StagedPartGone:
+            if not self._log.followed(last):
+                raise
+            return None
+        if self._log.add(manifest):
+            return manifest
+        return None
 
     def _decision(self, last: Manifest | None, staged: _Staged, batch: Batch) -> Manifest:
         """Decides on the rows of a micro-batch and on the open parts."""
@@ -240,8 +262,8 @@ class Files:
             batch=batch.number,
             rows=staged.rows,
             digest=staged.digest,
-            parts=staged.parts,
-            composed=self._composed(number, batch.number, closed),
+            parts=(*staged.parts, *self._composed(number, batch.number, closed)),
+            used=_names(closed),
             open=tuple(part for part in parts if part not in closed),
         )
 
@@ -250,17 +272,17 @@ class Files:
         number = last.number + 1
         closed = [part for part in last.open if part.due(self.sink.roll, now_ms)]
         left = tuple(part for part in last.open if part not in closed)
-        composed = self._composed(number, last.batch, closed)
-        return last.model_copy(update={"number": number, "parts": (), "composed": composed, "open": left})
+        parts = self._composed(number, last.batch, closed)
+        return last.model_copy(update={"number": number, "parts": parts, "used": _names(closed), "composed": (), "open": left})
 
-    def _composed(self, number: int, batch: int, parts: Sequence[OpenPart]) -> tuple[ComposedPart, ...]:
-        stem = f"{self.sink.prefix}{self._stem(batch)}-c{number:06d}"
-        composed = []
-        for place, part in enumerate(parts):
+    def _composed(self, number: int, batch: int, closed: Sequence[OpenPart]) -> tuple[StagedPart, ...]:
+        """Composes closed parts, as uploads that the decision completes."""
+        stem = f"{self._stem(batch)}-c{number:06d}"
+        files = []
+        for place, part in enumerate(closed):
             name = f"{stem}-{place:03d}{self._suffix(part.shape.partition(':')[0])}"
-            key = "/".join(step for step in (self.sink.path, part.directory, name) if step)
-            composed.append(ComposedPart(key=key, token=uuid.uuid4().hex, shape=part.shape, chunks=part.chunks))
-        return tuple(composed)
+            files.append(("/".join(step for step in (self.sink.path, part.directory, name) if step), part))
+        return self._publisher.compose(files)
 
     def _replayed(self, last: Manifest, records: DataFrame, batch: Batch) -> Manifest:
         """The decision that includes the micro-batch, if the replay produced the same rows."""
@@ -277,36 +299,76 @@ class Files:
             raise ReplayDiffers(path=f"sink {self.name}, batch {manifest.batch}", need=need, fix=fix)
         return manifest
 
-    def _finish(self, manifest: Manifest | None) -> None:
-        """Publishes the files of a manifest, and deletes what is no longer needed."""
-        if manifest is None or self._log.finished(manifest):
-            return
-        if not self._log.published(manifest):
+    def _settled(self) -> Manifest | None:
+        """The last decision, with its files published and what is no longer needed deleted."""
+        while True:
+            last = self._log.last()
+            if last is None or self._log.finished(last):
+                return last
+            if self._log.published(last) or self._published(last):
+                self._clean_up(last)
+                self._log.finish(last)
+
+    def _published(self, manifest: Manifest) -> bool:
+        """Publishes the files of a manifest; False if another driver already has, and a reader has moved them: the log is read again."""
+        try:
             self._publisher.publish(manifest.parts, manifest.composed)
-            # Before the chunks are deleted: a driver that finds no mark needs them.
-            self._log.publish(manifest)
-        self._publisher.forget(chunk.name for part in manifest.composed for chunk in part.chunks)
-        stem = f"{self.sink.prefix}{self._stem(manifest.batch)}-"
-        self._publisher.abort(f"{self.sink.path}/", (part.upload_id for part in manifest.parts), stem)
-        self._publisher.sweep(f"{manifest.batch:08d}-", (chunk.name for part in manifest.open for chunk in part.chunks))
-        self._log.finish(manifest)
+        except StagedPartGone:
+            if not (self._log.followed(manifest) or self._log.marked(manifest)):
+                raise
+            return False
+        # Before the chunks are deleted: a driver that finds no mark needs them.
+        self._log.publish(manifest)
+        return True
+
+    def _clean_up(self, manifest: Manifest) -> None:
+        """Deletes what attempts at this decision and, in the first call, at earlier ones have left."""
+        first = not self._log.has_finished
+        self._publisher.forget((*manifest.used, *(chunk.name for part in manifest.composed for chunk in part.chunks)))
+        if manifest.parts or manifest.composed or first:
+            kept = [part.upload_id for part in manifest.parts]
+            self._publisher.abort(self.sink.path, f"{self.sink.prefix}{self.query}-", manifest.batch, manifest.number, kept)
+        self._publisher.sweep(manifest.batch, _names(manifest.open), earlier=first)
+
+    def _discard(self, staged: _Staged, last: Manifest) -> None:
+        """Deletes the staged rows of a micro-batch that another driver has decided."""
+        ours = {part.upload_id for part in last.parts}
+        self._publisher.discard(part for part in staged.parts if part.upload_id not in ours)
+        needed = set(_names(last.open))
+        self._publisher.forget(chunk.name for _, chunk in staged.chunks if chunk.name not in needed)
 
     def _suffix(self, format: str) -> str:
         return self.sink.suffix if self.sink.suffix is not None and format == self.sink.format else f".{format}"
 
     def _stem(self, batch: int) -> str:
-        return f"{self.query}-{batch:08d}"
+        return f"{self.sink.prefix}{self.query}-{batch:08d}"
 
 
 @dataclass(frozen=True)
 class _Staged:
-    """Folder of a micro-batch's staged rows, not visible to readers."""
+    """A micro-batch's staged rows, not visible to readers."""
 
     parts: tuple[StagedPart, ...]
     chunks: tuple[tuple[str, Chunk], ...]
     rows: int
     digest: int
     shape: str
+
+    @classmethod
+    def of(cls, written: Iterable[dict[str, Any]], shape: str) -> _Staged:
+        """What tasks have written, in the form of `STAGED_SCHEMA`."""
+        rows = sorted(written, key=lambda row: str(row["key"]))
+        return cls(
+            parts=tuple(_staged(row) for row in rows if row["upload_id"]),
+            chunks=tuple((row["directory"], _chunk(row)) for row in rows if not row["upload_id"]),
+            rows=sum(row["rows"] for row in rows),
+            digest=wrapped(sum(row["digest"] for row in rows)),
+            shape=shape,
+        )
+
+
+def _names(parts: Iterable[OpenPart]) -> tuple[str, ...]:
+    return tuple(chunk.name for part in parts for chunk in part.chunks)
 
 
 def _escaped(column: Column, longest_bytes: int) -> Column:

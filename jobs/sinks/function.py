@@ -3,7 +3,8 @@
 Guarantee: the function is not called again with a micro-batch that it has completed: when it returns, a marker is written into the
 checkpoint, and a replay that finds the marker skips the call. Only if the driver ends within the function, or between its return and the
 marker, is it called again, with the same ``batch.number``: a function that uses this number, or upserts, is exactly-once; any other is
-at-least-once in that case only.
+at-least-once in that case only. A driver that was suspended within the call, or before it, and goes on after another one has taken over,
+finishes or makes the call: later than those of later micro-batches.
 
 Cost: a GET and a PUT per micro-batch.
 """

@@ -10,6 +10,7 @@ a reader may move them.
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 
 from pydantic import BaseModel, ConfigDict
@@ -21,7 +22,7 @@ from penstock.jobs.storage.checkpoint import RETAINED_BATCHES, Checkpoint
 
 
 class ComposedPart(BaseModel):
-    """A part file composed of chunks.
+    """A part file of a manifest that an earlier version wrote: it is composed of its chunks after the decision.
 
     Args:
         key: key of the object in the bucket.
@@ -47,7 +48,8 @@ class Manifest(BaseModel):
         rows: number of rows of that micro-batch.
         digest: sum of their hashes modulo 2^64, as a signed number.
         parts: uploads to complete.
-        composed: files to compose from chunks.
+        used: names of the chunks that these uploads were composed of.
+        composed: files to compose from chunks, only in manifests of earlier versions.
         open: parts that stay open.
     """
 
@@ -58,6 +60,7 @@ class Manifest(BaseModel):
     rows: int
     digest: int
     parts: tuple[StagedPart, ...] = ()
+    used: tuple[str, ...] = ()
     composed: tuple[ComposedPart, ...] = ()
     open: tuple[OpenPart, ...] = ()
 
@@ -83,7 +86,7 @@ class PartLog:
         """The last decision that this log has read or written; None if it has none. Raises JOB-008."""
         if not self._looked:
             names = self.checkpoint.names(self._folder)
-            number = max((int(name.removesuffix(".json")) for name in names if name.endswith(".json")), default=-1)
+            number = _greatest(names)
             self._last, self._looked = self._read(number), True
             self._marks = [f"{self._marks_folder}{name}" for name in self.checkpoint.names(self._marks_folder)]
             # The second is the mark by which earlier versions ended a run.
@@ -94,15 +97,32 @@ class PartLog:
     def add(self, manifest: Manifest) -> bool:
         """Writes the next decision.
 
+        Entries expire, so the number may be free because it existed long ago: for a driver that was suspended meanwhile. A later entry
+        proves that.
+
         Returns:
             False if another driver has written a decision with that number: `last` is read again.
         """
-        if not self.checkpoint.put_once(self._name(manifest.number), manifest.model_dump_json()):
+        name = self._name(manifest.number)
+        written = self.checkpoint.put_once(name, manifest.model_dump_json())
+        newest = self._newest() if written else manifest.number
+        if newest >= manifest.number + RETAINED_BATCHES:
+            self.checkpoint.delete(name)
+        if not written or newest > manifest.number:
             self._looked = False
             return False
         self._last, self._looked = manifest, True
         self.checkpoint.delete(self._name(manifest.number - RETAINED_BATCHES))
         return True
+
+    def followed(self, manifest: Manifest | None) -> bool:
+        """Whether another driver has written a later decision, so that this one is completed; `last` is read again."""
+        self._looked = False
+        return self._newest() > (manifest.number if manifest else -1)
+
+    def marked(self, manifest: Manifest) -> bool:
+        """Whether any driver has marked a decision as published by now."""
+        return self._mark(manifest.number).rpartition("/")[2] in self.checkpoint.names(self._marks_folder)
 
     def published(self, manifest: Manifest) -> bool:
         """Whether the files of a decision are known to be published: it has none, or this log or an earlier one has marked it."""
@@ -122,6 +142,11 @@ class PartLog:
         """Whether a decision is completed, as far as this log has recorded."""
         return manifest.number <= self._finished
 
+    @property
+    def has_finished(self) -> bool:
+        """Whether this log has recorded the completion of any decision."""
+        return self._finished >= 0
+
     def finish(self, manifest: Manifest) -> None:
         """Records in memory that a decision is completed."""
         self._finished = max(self._finished, manifest.number)
@@ -132,6 +157,9 @@ class PartLog:
         while manifest is not None and manifest.batch > batch:
             manifest = self._read(manifest.number - 1)
         return manifest if manifest is not None and manifest.batch == batch else None
+
+    def _newest(self) -> int:
+        return _greatest(self.checkpoint.names(self._folder))
 
     def _read(self, number: int) -> Manifest | None:
         return manifests.read(self.checkpoint, self._name(number), Manifest) if number >= 0 else None
@@ -149,3 +177,8 @@ class PartLog:
 
     def _mark(self, number: int) -> str:
         return f"{self._marks_folder}{number:010d}"
+
+
+def _greatest(names: Iterable[str]) -> int:
+    """The number of the last entry; -1 if there is none."""
+    return max((int(name.removesuffix(".json")) for name in names if name.endswith(".json")), default=-1)

@@ -5,10 +5,12 @@ for the same keys. Of several rows of a key in a micro-batch the newest by event
 (`penstock.jobs.sinks.newest`). Each task writes in one transaction: a reader sees all of its rows or none, and may see the rows of some
 tasks before those of others.
 
-Requirements: the key is a primary key or has a unique constraint, and its columns are not null. Without a `version` the last write wins,
-so a driver that was cut off and resumes while another one runs could overwrite newer values; with a `version` neither it nor a rewind
-can, and a late row changes nothing. With `deletes` the newest row of a micro-batch is determined by event time, not by the version,
-since a tombstone has none; it deletes the row of the table, and with it the version.
+Requirements: the key is a primary key or has a unique constraint, and its columns are not null. Without a `version` the last write wins, so
+a driver that was suspended and goes on after another one has taken over can overwrite newer values with those of its micro-batch; with a
+`version` neither it nor a rewind can, and a late row changes nothing. Of rows with equal versions the last write wins. With `deletes` the
+newest row of a micro-batch is determined by event time, not by the version, since a tombstone has none; it deletes the row of the table,
+and with it the version: a suspended driver can then delete a newer row, or write a deleted one again. The server ends the transaction of a
+suspended task after a minute, so that its locks do not stop others.
 
 Cost: a shuffle by key, a connection and a transaction per task, and a task's rows in memory until they are committed. An unavailable
 database is retried (`penstock.jobs.databases.retry`); after that the job fails with JOB-053, without committing the micro-batch.

@@ -3,10 +3,11 @@
 A row is the hash ``<prefix><key column>:<key column>...`` with a field for each column that is not null, all as text; other fields of an
 existing hash are removed. Colons and percent signs within the value of a key column are written as ``%3A`` and ``%25``.
 
-Guarantee: each hash has the values of its last row, exactly once for any reader: a micro-batch that is run again writes the same values.
-Of several rows of a key in a micro-batch the newest by event time is written (`penstock.jobs.sinks.newest`). A hash changes atomically.
-What Redis has acknowledged is as durable as its configuration: with its own append-only file and no failover to a replica, nothing is
-lost. The last write wins, so a driver that was cut off and resumes while another one runs could overwrite newer values.
+Guarantee: each hash has the values of its last row, exactly once for any reader: a micro-batch that is run again writes the same values. Of
+several rows of a key in a micro-batch the newest by event time is written (`penstock.jobs.sinks.newest`). A hash changes atomically. What
+Redis has acknowledged is as durable as its configuration: with its own append-only file and no failover to a replica, nothing is lost. The
+last write wins, so a driver that was suspended and goes on after another one has taken over can overwrite newer values with those of its
+micro-batch.
 
 Cost: a shuffle by key, and a round trip per 500 rows. One primary, no Redis Cluster, where a transaction is limited to one slot. An
 unavailable server is retried (`penstock.jobs.databases.retry`); after that the job fails with JOB-053, without committing the

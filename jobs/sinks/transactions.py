@@ -3,11 +3,16 @@
 The mark is an offset committed in the same transaction: the group is the sink's, the topic the sink's, the partition is the number of
 the task, the offset the number of the micro-batch, and the metadata the token of the manifest. Records and mark are committed
 atomically.
+
+Two attempts at a share, by a task that was considered dead or by another driver, fence each other: the one that begins later aborts the
+other's transaction, whose commit then fails. A failed attempt waits for a random moment and Spark runs it again; it finds the mark, or
+is the later one itself. So one of them commits, and none can commit after the other has read the marks.
 """
 
 from __future__ import annotations
 
 import itertools
+import random
 import time
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
@@ -38,6 +43,10 @@ _ASK_AGAIN = {
     KafkaError.CONCURRENT_TRANSACTIONS,
 }
 _BACKOFF_S = 0.1
+# What a producer is told that another one with its transactional id has fenced.
+_FENCED = {KafkaError._FENCED, KafkaError.PRODUCER_FENCED, KafkaError.INVALID_PRODUCER_EPOCH}
+# An attempt takes some tenths of a second: long enough for the other one to commit, whichever begins first.
+_FENCED_PAUSE_S = 2.0
 # The same partitioner as in Java's clients (librdkafka, CONFIGURATION.md, `partitioner`), so that a key keeps its partition whichever sink
 # writes the topic.
 _PARTITIONER = "murmur2_random"
@@ -93,7 +102,12 @@ class TransactionWriter:
         if first is None:
             return
         task = int(first.column("task")[0].as_py())
-        yield pa.RecordBatch.from_pylist([self._write(task, first, filled)])
+        try:
+            yield pa.RecordBatch.from_pylist([self._write(task, first, filled)])
+        except KafkaException as error:
+            if error.args[0].code() in _FENCED:
+                time.sleep(random.uniform(0, _FENCED_PAUSE_S))
+            raise
 
     def _write(self, task: int, first: pa.RecordBatch, more: Iterator[pa.RecordBatch]) -> dict[str, object]:
         producer = Producer(producer_settings(self.access, f"{self.name}.{task}", self.timeout_ms))

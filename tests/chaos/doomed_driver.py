@@ -55,7 +55,7 @@ def _share(*arguments: Any) -> bool:
 
 
 def _with_files(*arguments: Any) -> bool:
-    return bool(arguments[1] or arguments[2])
+    return bool(arguments[1])
 
 
 POINTS = {
@@ -63,7 +63,8 @@ POINTS = {
     "before the manifest": Point(Checkpoint, "put_once", counts=_decision),
     "after the manifest": Point(Checkpoint, "put_once", after=True, counts=_decision),
     "before the files are published": Point(Publisher, "publish", counts=_with_files),
-    "between two files": Point(Publisher, "compose", after=True),
+    "before the files are composed": Point(Publisher, "compose", counts=_with_files),
+    "between two files": Point(Publisher, "complete", after=True),
     "before the chunks are taken away": Point(Publisher, "forget"),
     "after the topic's manifest": Point(Checkpoint, "put_once", after=True, counts=_share),
     "after the topic": Point(ExactlyOnceTopic, "write", after=True),
@@ -84,7 +85,7 @@ class Careless(Files):
 
     def _decision(self, last: Manifest | None, staged: _Staged, batch: Batch) -> Manifest:
         decided = super()._decision(last, staged, batch)
-        self._publisher.publish(decided.parts, decided.composed)
+        self._publisher.publish(decided.parts)
         return decided
 
 

@@ -48,6 +48,7 @@ KILLS = {
         Kill(log="commits", after=True),
     ],
     "files": [
+        Kill("before the files are composed"),
         Kill("before the manifest"),
         Kill("after the manifest"),
         Kill("before the files are published"),

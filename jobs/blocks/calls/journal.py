@@ -5,8 +5,12 @@ to the checkpoint directory before it is used, ``penstock/calls/<name>/<micro-ba
 a crash, on another executor, or twice concurrently) finds it there. Everything downstream may then be exactly-once by replay.
 
 A task's pages are a log: the next page is only written if it does not exist (``If-None-Match: *``). A task that finds it taken reads it
-first, so that two concurrent attempts of a task continue with the same responses. The journal of a micro-batch is deleted once the next
-one has been written, because it is committed by then.
+first, so that two concurrent attempts of a task continue with the same responses, also if they belong to two drivers. The journal of a
+micro-batch is deleted once the next one has been written, because it is committed by then.
+
+A task or a driver that was considered dead and goes on can repeat calls, with the same idempotency keys, and write pages of a
+micro-batch that is committed. Nobody reads these pages, and the next deletion includes them. It never deletes pages of a later
+micro-batch than its own.
 
 What it does not hold: responses that had not been written when a task died, at most a second's worth. They are requested again, with the
 same idempotency key.
@@ -160,7 +164,9 @@ class Journal:
 
 
 def clear(checkpoint: str, keep: int) -> None:
-    """Deletes the journals of all micro-batches except the one not committed yet.
+    """Deletes the journals of the micro-batches before the one not committed yet.
+
+    Those of later ones are kept: they belong to the driver that took over from this one, if it was considered dead.
 
     Raises:
         BucketUnreachable: JOB-009.
@@ -171,7 +177,7 @@ def clear(checkpoint: str, keep: int) -> None:
     folder = f"{location.path.strip('/')}/penstock/calls/"
     with _s3_errors():
         s3 = client()
-        old = [name for name in _names(s3, location.netloc, folder) if name.removeprefix(folder).split("/")[1] != str(keep)]
+        old = [name for name in _names(s3, location.netloc, folder) if int(name.removeprefix(folder).split("/")[1]) < keep]
         for start in range(0, len(old), _DELETES_AT_A_TIME):
             some = old[start : start + _DELETES_AT_A_TIME]
             s3.delete_objects(Bucket=location.netloc, Delete={"Objects": [{"Key": name} for name in some], "Quiet": True})

@@ -17,6 +17,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from penstock.jobs.configuration.kafka_access import KafkaAccess
+from penstock.jobs.databases import postgres as databases_postgres
 from penstock.jobs.databases.postgres import connected
 from penstock.jobs.errors import BadDeclaration, DatabaseUnreachable, RowsRefused, SinkFunctionFailed, TableDoesNotFit, WebhookFailed
 from penstock.jobs.sinks.building import build
@@ -229,6 +230,57 @@ def test_two_tasks_that_meet_in_other_keys_do_not_wait_for_each_other_in_a_circl
         thread.join()
     assert [outcome.to_pylist() for outcome in outcomes] == [[{"rows": 2000, "away": None, "refused": None}]] * 2
     assert len(postgres.rows(name)) == 2000
+
+
+def _task(postgres: PostgresServer, name: str, retry_limit_s: float = 30) -> Upsert:
+    return Upsert(postgres.url, name, ("id", "owner", "changed"), ("id",), "changed", False, retry_limit_s)
+
+
+def _texts(*rows: tuple[str, str, str]) -> Any:
+    import pyarrow as pa
+
+    return pa.RecordBatch.from_pydict(dict(zip(("id", "owner", "changed"), map(list, zip(*rows, strict=True)), strict=True)))
+
+
+def test_with_a_version_a_task_that_wakes_after_a_later_micro_batch_changes_nothing(postgres: PostgresServer) -> None:
+    name = table(postgres, "id int PRIMARY KEY, owner text, changed int")
+    earlier, later = _texts(("1", "a", "1"), ("2", "a", "2"), ("3", "a", "3")), _texts(("1", "b", "4"), ("2", "b", "5"))
+    list(_task(postgres, name)([earlier]))
+    list(_task(postgres, name)([later]))
+    before = postgres.rows(name)
+    # The first attempt, or a driver that was considered dead.
+    list(_task(postgres, name)([earlier]))
+    assert sorted(postgres.rows(name), key=str) == sorted(before, key=str)
+    assert {row["id"]: row["owner"] for row in before} == {1: "b", 2: "b", 3: "a"}
+
+
+def test_a_task_suspended_within_its_transaction_does_not_stop_others(postgres: PostgresServer, monkeypatch: pytest.MonkeyPatch) -> None:
+    import pyarrow as pa
+
+    monkeypatch.setattr(databases_postgres, "_IDLE_IN_TRANSACTION_S", 1)
+    name = table(postgres, "id int PRIMARY KEY, owner text, changed int")
+    merged, wake = threading.Event(), threading.Event()
+
+    class Suspended(Upsert):
+        """Stops once, after its rows are written and before the commit."""
+
+        def _delete(self) -> Any:
+            if not merged.is_set():
+                merged.set()
+                assert wake.wait(60)
+            return super()._delete()
+
+    ours = {**vars(_task(postgres, name)), "deletes": True, "fields": ("id", "owner", "changed", "_deleted")}
+    rows = pa.RecordBatch.from_pydict({"id": ["1"], "owner": ["a"], "changed": ["1"], "_deleted": ["false"]})
+    suspended = threading.Thread(target=lambda: list(Suspended(**ours)([rows])))
+    suspended.start()
+    assert merged.wait(60)
+    list(_task(postgres, name)([_texts(("1", "b", "2"))]))
+    assert [row["owner"] for row in postgres.rows(name)] == ["b"]
+    # It is told that its transaction is lost, and tries again: the row has a later version by now.
+    wake.set()
+    suspended.join()
+    assert [row["owner"] for row in postgres.rows(name)] == ["b"]
 
 
 def test_a_database_that_is_away_is_waited_for_and_then_named_without_its_password(session: SparkSession, tmp_path: Path) -> None:

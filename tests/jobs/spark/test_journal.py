@@ -89,6 +89,28 @@ def test_entries_of_committed_micro_batches_are_deleted(checkpoint: str) -> None
     assert [_found(_journal(checkpoint, batch=batch), "a") for batch in (5, 6, 7)] == [{}, {}, {"a": 7}]
 
 
+def test_a_driver_considered_dead_deletes_no_entries_of_a_later_micro_batch(checkpoint: str) -> None:
+    journal.declare("credit")
+    for batch in (6, 7, 10):
+        _put(_journal(checkpoint, batch=batch), a=batch)
+    # It has written micro-batch 7, while its successor runs micro-batch 10.
+    journal.clear(checkpoint, keep=7)
+    assert [_found(_journal(checkpoint, batch=batch), "a") for batch in (6, 7, 10)] == [{}, {"a": 7}, {"a": 10}]
+
+
+def test_what_a_task_considered_dead_records_after_its_micro_batch_is_deleted_with_the_next_one(s3: S3Client, checkpoint: str) -> None:
+    journal.declare("credit")
+    dead, live = _journal(checkpoint), _journal(checkpoint)
+    assert _put(dead, a=1) == _put(live, a=2) == {"a": 1}
+    journal.clear(checkpoint, keep=8)
+    # It keeps the answers that it knows, and asks again for others.
+    assert _put(dead, a=3, b=3) == {"a": 1, "b": 3}
+    assert _put(_journal(checkpoint, batch=8), a=8, b=8) == {"a": 8, "b": 8}
+    journal.clear(checkpoint, keep=9)
+    prefix = checkpoint.removeprefix(f"s3a://{CHECKPOINTS}/")
+    assert "Contents" not in s3.list_objects_v2(Bucket=CHECKPOINTS, Prefix=prefix)
+
+
 def test_a_missing_bucket_is_reported_from_the_text_of_a_failed_task(s3: S3Client) -> None:
     with pytest.raises(TaskFailed) as raised, in_a_task():
         _journal("s3a://no-such-bucket/job/1").find("a")

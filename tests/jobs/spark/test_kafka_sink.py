@@ -253,6 +253,20 @@ def test_marks_of_another_copy_of_the_checkpoint_stop_the_job(target: Target) ->
     assert target.names() == sorted(NAMES)
 
 
+def test_a_driver_suspended_until_its_manifest_has_expired_writes_nothing(target: Target, monkeypatch: pytest.MonkeyPatch) -> None:
+    """It wakes with more tasks than its successor had: the additional ones have no marks."""
+    monkeypatch.setattr(exactly_once_topics, "RETAINED_BATCHES", 2)
+    suspended, successor = target.sink(), target.sink()
+    successor.partitions = 1
+    for number in range(4):
+        target.write(successor, number, *NAMES)
+    with pytest.raises(MarksDisagree) as raised:
+        target.write(suspended, 0, *NAMES)
+    assert (raised.value.code, raised.value.given) == ("JOB-061", "a manifest of batch 3")
+    assert target.names() == sorted(4 * NAMES)
+    target.write(successor, 4, "one more")
+
+
 def test_a_micro_batch_cut_off_longer_ago_than_marks_are_kept_is_not_guessed_at(target: Target) -> None:
     target.write(target.sink(), 0, *NAMES)
     sink = target.sink()
