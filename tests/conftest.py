@@ -1,4 +1,7 @@
-"""Tiers of tests: each test has one, by its marker or its folder, and none may be left out where all must run."""
+"""Tiers of tests: each test has one, by its marker or its folder, and none may be left out where all must run.
+
+The tier executors runs tests of the tier spark once more, on a cluster: those with the marker `on_executors`, or all of them.
+"""
 
 from __future__ import annotations
 
@@ -9,25 +12,40 @@ from pathlib import Path
 
 import pytest
 
-from penstock.scripts.dev.tiers import TIERS
+from penstock.scripts.dev.tiers import ON_EXECUTORS, TIERS
 
 _TESTS = Path(__file__).resolve().parent
 
 
+def pytest_addoption(parser: pytest.Parser) -> None:
+    """Adds the option that extends the tier executors to the whole tier spark."""
+    parser.addoption("--all-of-spark", action="store_true", help="with -m executors: run every test of the tier spark on the executors")
+
+
 def pytest_configure(config: pytest.Config) -> None:
     """Makes the tiers known as markers."""
+    config.addinivalue_line("markers", f"{ON_EXECUTORS}: a test of the tier spark that the tier executors runs too")
     for tier, what in TIERS.items():
         config.addinivalue_line("markers", f"{tier}: {what}")
 
 
 def _folder_tier(path: Path) -> str | None:
-    """The tier whose folder a file or folder lies in."""
+    """The tier whose folder a file or folder lies in; of several the innermost."""
     parts = path.relative_to(_TESTS).parts if path.is_relative_to(_TESTS) else ()
-    return next((part for part in parts if part in TIERS), None)
+    return next((part for part in reversed(parts) if part in TIERS), None)
 
 
 def _tier(item: pytest.Item) -> str:
-    """A test's tier: its marker or the folder that it lies in, else fast."""
+    """A test's tier: its marker or the folder that it lies in, else fast; executors for those of spark that are asked to run there."""
+    own = _own_tier(item)
+    if own == "spark" and item.config.getoption("markexpr") == "executors":
+        chosen = item.config.getoption("--all-of-spark") or item.get_closest_marker(ON_EXECUTORS)
+        return "executors" if chosen else own
+    return own
+
+
+def _own_tier(item: pytest.Item) -> str:
+    """The tier that a test has by its marker or its folder."""
     named = {mark.name for mark in item.iter_markers() if mark.name in TIERS}
     folder = _folder_tier(item.path)
     if folder:
@@ -40,7 +58,8 @@ def _tier(item: pytest.Item) -> str:
 def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:
     """Leaves the folders of other tiers unread: what they import takes long, and may be missing here."""
     asked, folder = config.getoption("markexpr"), _folder_tier(collection_path)
-    return True if folder and asked in TIERS and asked != folder else None
+    read = ("spark", asked) if asked == "executors" else (asked,)
+    return True if folder and asked in TIERS and folder not in read else None
 
 
 # First, since pytest's own hook of this name drops what `-m` doesn't ask for.

@@ -108,6 +108,7 @@ class MicroBatches:
         failure: the exception of the last call.
         stopping: once set, no further micro-batch begins.
         measured: name of a gauge -> value after the last micro-batch.
+        rows_read: micro-batch -> records that it read, until its commit is reported.
     """
 
     session: SparkSession
@@ -125,6 +126,7 @@ class MicroBatches:
     failure: Exception | None = field(default=None)
     stopping: threading.Event = field(default_factory=threading.Event)
     measured: Mapping[str, int] = field(default_factory=dict)
+    rows_read: dict[int, int] = field(default_factory=dict)
     _lost: set[str] = field(default_factory=set)
     _between: threading.Lock = field(default_factory=threading.Lock)
 
@@ -171,6 +173,8 @@ class MicroBatches:
             if any(observation.grown(metrics[name], len(splits)) for name, splits in self.splits.items()):
                 raise PartitionsGrew
             seen = {name: observation.seen(metrics[name], splits) for name, splits in self.splits.items()}
+            # Before the sinks: rows that are lost with an executor afterwards are observed again by the sinks' jobs, and only they.
+            keys = skew.observed_keys(self.engine)
             if self.quarantine:
                 bad = tags.get(Tag.QUARANTINED, 0) + staged_counts.get(Tag.QUARANTINED, 0)
                 hold_limit(self.quarantine, [frame for frame in (batch, staged) if frame is not None], bad, _rows(seen))
@@ -181,7 +185,7 @@ class MicroBatches:
         side_rows.clear(number)
         counted_by_tag = Counter(tags) + Counter(staged_counts) + duplicates
         self._warn_of_lost_rows(counted_by_tag)
-        self._record(number, dict(counted_by_tag), seen, metrics)
+        self._record(number, dict(counted_by_tag), seen, metrics, keys)
         # Spark begins a micro-batch only after the previous one is committed, so its responses are no longer needed.
         journal.clear(self.checkpoint.uri, keep=number)
 
@@ -220,7 +224,12 @@ class MicroBatches:
                 route.sink.write(data.drop(*marks), Batch(number, count, time_ms))
 
     def _record(
-        self, number: int, tags: dict[str, int], seen: Mapping[str, Mapping[str, Seen]], metrics: Mapping[str, Mapping[str, object]]
+        self,
+        number: int,
+        tags: dict[str, int],
+        seen: Mapping[str, Mapping[str, Seen]],
+        metrics: Mapping[str, Mapping[str, object]],
+        keys: Mapping[str, skew.Keys],
     ) -> None:
         time_ms = self.engine.batch_time_ms()
         rows_in = {name: sum(partition.rows for partition in partitions.values()) for name, partitions in seen.items()}
@@ -241,7 +250,7 @@ class MicroBatches:
         )
         self.checkpoint.record(record)
         self._advance(record)
-        keys = skew.observed_keys(self.engine)
+        self.rows_read[number] = sum(rows_in.values())
         self.measured = {**measured(record, seen, self.times), **skew.gauges(keys)}
         fields = record.model_dump(by_alias=True, exclude={"watermarks": {"partitions"}})
         self.emit("batch", fields | {"keys": {name: key_counts.model_dump() for name, key_counts in keys.items()}})

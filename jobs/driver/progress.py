@@ -63,7 +63,8 @@ class ProgressListener(StreamingQueryListener):
         ends = _merged(source.endOffset for source in progress.sources)
         detail = {
             "batch": progress.batchId,
-            "rows": sum(rows),
+            # Spark's own count grows with every task that runs again.
+            "rows": self._batches.rows_read.pop(progress.batchId, 0),
             "durationMs": progress.durationMs.get("triggerExecution", 0),
             "ends": ends,
         }

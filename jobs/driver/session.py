@@ -21,6 +21,10 @@ FIXED = {
     "spark.sql.streaming.multipleWatermarkPolicy": "min",
     "spark.sql.streaming.noDataMicroBatches.enabled": "true",
     "spark.sql.streaming.metricsEnabled": "true",
+    # What DataFrame.observe counts goes into the record of a micro-batch: each row once, however often its stage runs.
+    "spark.sql.legacy.observeMetricsAggregateAllAttempts": "false",
+    # Without it a task that takes the rows that a failed attempt has cached counts none of them (SPARK-41497).
+    "spark.rdd.cache.visibilityTracking.enabled": "true",
     # The driver's metrics at /metrics/prometheus of its UI, under one namespace for all jobs: Prometheus adds the job as a label.
     "spark.metrics.conf.*.sink.prometheusServlet.class": "org.apache.spark.metrics.sink.PrometheusServlet",
     "spark.metrics.conf.*.sink.prometheusServlet.path": "/metrics/prometheus",

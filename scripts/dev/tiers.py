@@ -24,12 +24,15 @@ from penstock.sizing.errors import PenstockError
 TIERS = {
     "fast": "neither Spark nor an emulator",
     "spark": "a Spark session on this machine",
+    "executors": "two executors on Spark's standalone cluster",
     "emulated": "the emulated AWS, the Kafka broker and Terraform",
     "localstack": "LocalStack in the place of AWS",
     "kube": "a Kubernetes API server",
     "chaos": "kills, and what takes long",
 }
 DEFAULT = ("fast", "spark", "emulated")
+# Tests of the tier spark with this marker run in the tier executors too.
+ON_EXECUTORS = "on_executors"
 # Tiers that run in several processes, at most this many: a file's tests stay together, with what they share. The tests of the tier fast are
 # CPU-bound; beyond eight processes the longest file is all that is left. In the tier spark each process has a Spark session, a broker and
 # an emulated S3 of its own, some 3 GiB, and mostly waits.

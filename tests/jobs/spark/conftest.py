@@ -1,4 +1,4 @@
-"""One Spark session, one broker and one emulated S3 for all the tests of the tier."""
+"""One Spark session, one broker and one emulated S3 for all the tests of the tier; in the tier executors also one cluster."""
 
 from __future__ import annotations
 
@@ -16,10 +16,14 @@ from penstock.jobs.spec import State
 from penstock.scripts import layout
 from penstock.scripts.emulation.emulated_aws import EmulatedAws
 from penstock.scripts.local.kafka_broker import KafkaBroker
+from penstock.scripts.local.spark_cluster import ExecutorSize, SparkCluster
 from tests.jobs.spark.running import CHECKPOINTS, OUTPUT, Surroundings
 
 if TYPE_CHECKING:
     from mypy_boto3_s3 import S3Client
+
+# From here the Python workers import the apps that tests write, and the package itself.
+_IMPORTED = (Path(__file__).parent, layout.ROOT)
 
 
 @pytest.fixture(scope="session")
@@ -46,14 +50,28 @@ def s3(aws: EmulatedAws) -> S3Client:
 
 
 @pytest.fixture(scope="session")
-def session(aws: EmulatedAws, s3: S3Client, tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
+def cluster(request: pytest.FixtureRequest, aws: EmulatedAws, tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkCluster | None]:
+    """Two executors in the tier executors; elsewhere the tasks run in the driver's process."""
+    if request.config.getoption("markexpr") != "executors":
+        yield None
+        return
+    folder = tmp_path_factory.mktemp("cluster")
+    size = ExecutorSize(slots=1, heap_mib=700, overhead_mib=300)
+    with SparkCluster(folder, executors=2, size=size, environment=aws.environment(), app_path=_IMPORTED) as running:
+        yield running
+
+
+@pytest.fixture(scope="session")
+def session(
+    aws: EmulatedAws, s3: S3Client, cluster: SparkCluster | None, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[SparkSession]:
     folder = tmp_path_factory.mktemp("spark")
     with pytest.MonkeyPatch.context() as patch:
-        # Spark's Python workers import the jobs package, and the apps that tests write, from here.
-        patch.setenv("PYTHONPATH", os.pathsep.join([str(Path(__file__).parent), str(layout.ROOT)]))
+        patch.setenv("PYTHONPATH", os.pathsep.join(map(str, _IMPORTED)))
         # Without it the folder that the JVM was started in, the checkout, goes before all others: it has a folder called jobs.
         patch.setenv("PYTHONSAFEPATH", "1")
-        session = spark_session.build("tests", "local[2]", {**spark_session.state_conf(State()), **_conf(aws, folder)})
+        conf = {**spark_session.state_conf(State()), **_conf(aws, folder), **(cluster.spark_conf if cluster else {})}
+        session = spark_session.build("tests", cluster.url if cluster else "local[2]", conf)
         session.sparkContext.setLogLevel("ERROR")
         yield session
         session.stop()

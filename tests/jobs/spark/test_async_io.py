@@ -18,6 +18,7 @@ from tests.jobs.spark.running import Surroundings
 SCHEMA = "user STRING, n INT"
 
 
+@pytest.mark.on_executors("calls", "journal")
 def test_each_row_has_its_answer_or_goes_to_a_side_output_with_the_reason(surroundings: Surroundings) -> None:
     notes = str(surroundings.folder / "notes")
     rows = [
@@ -63,6 +64,7 @@ def test_each_row_has_its_answer_or_goes_to_a_side_output_with_the_reason(surrou
     assert ran.events[-1]["totalTags"] == {Tag.DATA: 4, Tag.FAILED: 6, Tag.QUARANTINED: 1}
 
 
+@pytest.mark.on_executors("calls", "journal")
 def test_a_task_that_fails_after_its_calls_does_not_make_them_again(surroundings: Surroundings) -> None:
     notes, failed = str(surroundings.folder / "notes"), str(surroundings.folder / "failed")
     name = f"failed-{uuid.uuid4().hex[:8]}"
@@ -71,10 +73,13 @@ def test_a_task_that_fails_after_its_calls_does_not_make_them_again(surroundings
         asked = call(streams["in"], Outside(notes), name="credit", key="concat_ws('-', user, n)", result="credit DOUBLE, asked INT")
         return asked.transform(lambda frame: frame.mapInArrow(FailsOnce(failed), frame.schema))
 
-    rows = [row("1", user="a", n=1), row("2", user="flaky", n=2)]
-    with pytest.raises(PythonException, match="a step after the calls"):
-        run(surroundings, {"in": Input(SCHEMA, [rows], timed=False)}, build, name=name)
-    ran = run(surroundings, {"in": Input(SCHEMA, [], timed=False)}, build, name=name)
+    batches = [[row("1", user="a", n=1), row("2", user="flaky", n=2)]]
+    if str(surroundings.session.sparkContext.master).startswith("local"):
+        # In the driver's process the query fails, and the micro-batch runs again; on executors Spark repeats the task.
+        with pytest.raises(PythonException, match="a step after the calls"):
+            run(surroundings, {"in": Input(SCHEMA, batches, timed=False)}, build, name=name)
+        batches = []
+    ran = run(surroundings, {"in": Input(SCHEMA, batches, timed=False)}, build, name=name)
     same(ran.rows, [{"user": "a", "n": 1, "credit": 10.0, "asked": 1}, {"user": "flaky", "n": 2, "credit": 20.0, "asked": 2}])
     assert sorted(calls(notes)) == ["a-1", "flaky-2", "flaky-2"]
 

@@ -25,6 +25,7 @@ def _count_by_ten_seconds(streams: Mapping[str, Stream]) -> Stream:
     return Stream(frame.select("*", *nothing), timed=True)
 
 
+@pytest.mark.on_executors("side outputs")
 def test_side_outputs_before_an_aggregation_are_written_with_their_micro_batch(surroundings: Surroundings) -> None:
     batches = [
         [row("1", user="a"), row("5", user="a"), row(None, user="x")],

@@ -84,6 +84,7 @@ def batch(number: int, rows: int) -> Batch:
     return Batch(number, rows, 0)
 
 
+@pytest.mark.on_executors("postgres")
 def test_the_newest_row_of_each_key_is_upserted_and_a_replay_changes_nothing(session: SparkSession, postgres: PostgresServer) -> None:
     name = table(postgres, 'id int, "Kind" text, amount numeric(9,2), note text DEFAULT \'kept\', PRIMARY KEY ("Kind", id)')
     sink = upsert(postgres, name, "id", "Kind")
@@ -301,6 +302,7 @@ def test_a_database_that_is_away_is_waited_for_and_then_named_without_its_passwo
             PostgresTable("out", PostgresSink(connection="c", table="t", key=["id"]), server.url.replace(password, "x"), 0.2).check()
 
 
+@pytest.mark.on_executors("redis")
 def test_a_hash_of_redis_has_the_fields_of_its_last_row_alone(session: SparkSession, redis: RedisServer) -> None:
     sink = RedisSink.model_validate({"connection": "cache", "key": ["user", "day"], "prefix": "u:", "ttl": "1h"})
     hashes = RedisHashes("out", sink, redis.url)
@@ -345,6 +347,7 @@ def test_a_redis_that_is_away_is_waited_for_and_a_wrong_password_is_not(tmp_path
             RedisHashes("out", RedisSink(connection="c", key=["id"]), server.url.replace(password, "wrong")).check()
 
 
+@pytest.mark.on_executors("webhook")
 def test_a_webhook_posts_arrays_under_keys_that_a_replay_repeats(session: SparkSession, endpoint: HttpEndpoint) -> None:
     sink = WebhookSink(connection="alerts", rows=2)
     url = endpoint.url.replace("http://", "http://who:p%40ss@")
@@ -380,6 +383,7 @@ def test_a_webhook_is_tried_again_where_that_helps_and_then_stops_the_job(sessio
         Webhook("alerts", WebhookSink(connection="alerts", attempts=2), f"{endpoint.url}/broken", "").write(rows, batch(0, 1))
 
 
+@pytest.mark.on_executors("function")
 def test_a_function_is_called_once_for_each_micro_batch_and_again_only_if_it_failed(session: SparkSession, s3: S3Client) -> None:
     calls: list[tuple[int, list[str]]] = []
 
@@ -459,6 +463,7 @@ def test_a_connection_that_the_environment_does_not_have_stops_the_job_before_it
     assert "hidden" not in str(raised.value)
 
 
+@pytest.mark.on_executors("console")
 def test_the_console_shows_the_first_rows_of_a_micro_batch(session: SparkSession, capsys: pytest.CaptureFixture[str]) -> None:
     rows = frame(session, "user STRING", ("a\nb", 1), ("c", 1)).coalesce(1)
     Console("look", ConsoleSink(rows=1)).write(rows, batch(3, 2))

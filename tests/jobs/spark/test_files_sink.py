@@ -140,6 +140,7 @@ def test_each_date_has_files_of_its_own(sink: Sink) -> None:
     assert {name.split("/")[0]: len(body.splitlines()) for name, body in sink.objects().items()} == {"dt=2025-04-05": 5, "dt=2025-04-06": 5}
 
 
+@pytest.mark.on_executors("files")
 def test_many_rows_are_written_by_many_tasks(sink: Sink, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(files, "ROWS_A_TASK", 100)
     sink.files(bucketBy="none").publish(sink.rows(1_000, partitions=4), Batch(0, 300, 0))
@@ -178,6 +179,7 @@ def test_the_envelope_is_not_written(sink: Sink) -> None:
     assert list(json.loads(body)) == ["id", "text"]
 
 
+@pytest.mark.on_executors("files")
 def test_the_staged_rows_of_a_killed_attempt_are_not_visible_and_the_next_attempt_deletes_them(sink: Sink) -> None:
     with _killed_before(Checkpoint, "put_once"):
         sink.files(**SMALL).publish(sink.rows(200, width=1_000), Batch(0, 200, 0))
@@ -342,6 +344,7 @@ def test_manifests_are_kept_as_long_as_a_replay_may_need_them(sink: Sink, monkey
     assert sorted(sink.manifests()) == ["0000000001.json", "0000000002.json"]
 
 
+@pytest.mark.on_executors("files")
 def test_rows_of_several_micro_batches_share_a_file_until_it_is_old_full_or_has_got_none_for_a_while(sink: Sink) -> None:
     files = sink.held(interval="5m", inactivity="2m", size="64k")
     for number in range(3):

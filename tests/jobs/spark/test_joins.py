@@ -46,6 +46,7 @@ def _move_watermark(job: TestedJob, running: Running, to: str, ends: int) -> Non
     assert last["watermarks"]["inForceMs"] == time_ms - BOUND_MS
 
 
+@pytest.mark.on_executors("interval_join")
 def test_an_unmatched_left_row_is_emitted_with_nulls_only_once_the_watermark_has_passed(surroundings: Surroundings) -> None:
     job = _job(surroundings, "left_pairs")
     with job.running() as running:

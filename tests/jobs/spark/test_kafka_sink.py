@@ -129,6 +129,7 @@ def _killed(owner: object, name: str, *, after: bool = False) -> Iterator[None]:
 NAMES = [f"name-{number}" for number in range(20)]
 
 
+@pytest.mark.on_executors("kafka")
 def test_a_topic_gets_keys_nulls_and_tombstones(target: Target) -> None:
     frame = target.around.session.createDataFrame(
         [("one", 1, False), ("two", None, None), ("three", 3, True)], "name string, amount int, _deleted boolean"
@@ -186,6 +187,7 @@ def test_records_of_a_key_and_time_end_with_the_last_one_and_for_updates_with_an
     assert by_key == {f"{letter} {name} {number}": amounts for letter in "ab" for name, amounts in wanted.items() for number in range(9)}
 
 
+@pytest.mark.on_executors("kafka")
 def test_each_record_is_written_once_whichever_call_the_driver_dies_in(target: Target) -> None:
     """One sink through all the fixed points, a micro-batch each; every restart is a new writer and partitions the rows in another way."""
     points: list[tuple[object, str, bool]] = [

@@ -120,6 +120,7 @@ def test_a_value_beyond_sparks_range_is_reported_and_its_row_not_treated_as_miss
     assert f"NULLIF({column}, " in raised.value.fix
 
 
+@pytest.mark.on_executors("lookups", "journal")
 def test_a_replayed_micro_batch_looks_up_the_same_rows(surroundings: Surroundings, bank: PostgresServer) -> None:
     accounts = _table(bank, "accounts", ["id"], ["owner"])
     name = f"found-{uuid.uuid4().hex[:8]}"

@@ -92,6 +92,7 @@ def test_a_right_row_for_a_side_output_passes_an_interval_join_once(surroundings
     assert sorted((one["r"]["n"], one["_tag"]) for one in joined.frame.collect()) == [(0, Tag.FILTERED), (1, "odd")]
 
 
+@pytest.mark.on_executors("window_join")
 def test_a_window_join_pairs_rows_of_the_same_window_and_emits_them_when_the_window_ends(surroundings: Surroundings) -> None:
     left = [
         [row("1", k="a", n="l1"), row("9.999", k="a", n="l9")],
@@ -123,6 +124,7 @@ def _names(group: Group) -> Iterator[dict[str, Any]]:
     yield {"k": group.key, "l": [one.n for one in group.left], "r": [one.n for one in group.right], "s": (group.end - group.start).seconds}
 
 
+@pytest.mark.on_executors("co_group")
 def test_a_co_group_gives_a_function_the_rows_of_a_key_and_session_in_the_order_of_time(surroundings: Surroundings) -> None:
     left = [[row("5", k="a", n="l5"), row("1", k="a", n="l1")], [row("20", k="a", n="l20")], [row(END, k="x", n="x")]]
     right = [[row("3", k="a", n="r3"), row("4", k="b", n="r4")], [row("9", k="a", n="r9")], [row(END, k="x", n="x")]]
@@ -140,6 +142,7 @@ def test_a_co_group_gives_a_function_the_rows_of_a_key_and_session_in_the_order_
     )
 
 
+@pytest.mark.on_executors("temporal_join")
 def test_a_temporal_join_uses_the_version_valid_at_that_time_in_any_order_of_arrival(surroundings: Surroundings) -> None:
     rates = [
         row("0", k="usd", n="r0"),
@@ -243,6 +246,7 @@ def _changes(ran: Ran) -> list[dict[str, Any]]:
     return [{**pair, "at": moment} for pair, moment in zip(_pairs(ran), moments, strict=True)]
 
 
+@pytest.mark.on_executors("regular_join")
 def test_a_regular_join_emits_each_change_of_two_tables_in_order_for_any_micro_batches(surroundings: Surroundings) -> None:
     # An order that moves on within one event time exists only under its last key.
     moves = [_order("8.5", "o4", "anna", "four"), _order("8.5", "o4", "bert", "four")]
@@ -259,6 +263,7 @@ def test_a_regular_join_emits_each_change_of_two_tables_in_order_for_any_micro_b
         same(_changes(run(surroundings, inputs, lambda streams: regular_join(*_tables(streams), how="left"))), expected)
 
 
+@pytest.mark.on_executors("broadcast_join")
 def test_a_broadcast_join_holds_rows_against_a_small_table_by_key_and_by_a_condition(surroundings: Surroundings) -> None:
     payments = [row("1", k="a", n=10), row("6", k="a", n=10), row("7", k="b", n=99), row("8", k="a", n=99), row("9", k=None, n=99)]
     rules = [

@@ -19,11 +19,13 @@ from tests.jobs.spark.running import Surroundings
 SHORT = ("session", "all_sessions", "cumulative", "salted", "sliding_count", "every", "untimed")
 
 
+@pytest.mark.on_executors("aggregate", "salted")
 def test_windows_hold_what_plain_python_puts_in_them(surroundings: Surroundings) -> None:
     blocks = TIME_WINDOWS | TRIGGERED
     hold_what_plain_python_puts_in_them(surroundings, {name: blocks[name] for name in SHORT}, parts=2)
 
 
+@pytest.mark.on_executors("aggregate", "top", "deduplicate")
 def test_a_result_passes_a_strict_block_though_the_watermark_has_stood_at_its_windows_very_end(surroundings: Surroundings) -> None:
     # With a downstream deduplication, the first micro-batch leaves Spark's watermark 1 ms before the end of a window, which the second
     # closes.

@@ -140,6 +140,19 @@ def test_where_all_must_run_a_skip_is_a_failure_with_its_reason(tree: Tree) -> N
     assert code == 0, "a test that fails as expected has run"
 
 
+@pytest.mark.parametrize(
+    ("tier", "options", "counts"),
+    [("spark", [], 3), ("executors", [], 2), ("executors", ["--", "--all-of-spark"], 4), ("spark,executors", [], 5)],
+    ids=["spark", "executors", "all of spark on executors", "both"],
+)
+def test_the_tier_executors_runs_chosen_tests_of_the_tier_spark_too(tree: Tree, tier: str, options: list[str], counts: int) -> None:
+    tree.write("tests/spark/test_chosen.py", "import pytest\n@pytest.mark.on_executors\ndef test_chosen(): pass\ndef test_other(): pass\n")
+    tree.write("tests/spark/executors/test_cluster.py", "def test_cluster(): pass\n")
+    code, said = tree.run("--tier", tier, *options)
+    assert code == 0, said
+    assert said.splitlines()[-1] == f"{counts} passed, 0 failed, 0 skipped", "in the small tree one more test has the marker spark"
+
+
 def test_the_folders_of_other_tiers_are_not_read(tree: Tree) -> None:
     tree.write("tests/emulated/test_bad.py", "import no_module_of_this_name\n")
     assert tree.run("--tier", "fast")[0] == 0
@@ -170,7 +183,7 @@ def test_pytest_gets_what_stands_after_the_dashes(tree: Tree) -> None:
 def test_the_tiers_are_listed_without_running(tree: Tree) -> None:
     code, said = tree.run("--list")
     assert code == 0
-    assert [line.split()[0] for line in said.splitlines()] == ["fast", "spark", "emulated", "localstack", "kube", "chaos"]
+    assert [line.split()[0] for line in said.splitlines()] == ["fast", "spark", "executors", "emulated", "localstack", "kube", "chaos"]
     assert [line.split()[0] for line in said.splitlines() if "by default" in line] == ["fast", "spark", "emulated"]
 
 
