@@ -327,6 +327,20 @@ class TableFileUnread(RunFailed):
     title = "cannot read a table file"
 
 
+class CheckpointHeld(RunFailed):
+    """Another driver holds the checkpoint's lease and renews it, so this one does not start."""
+
+    code = "JOB-080"
+    title = "another driver runs on this checkpoint"
+
+
+class LeaseLost(RunFailed):
+    """Another driver has taken over the checkpoint, so this one stops. It can no longer change anything that counts."""
+
+    code = "JOB-081"
+    title = "another driver has taken over this checkpoint"
+
+
 class ConditionalWriteFailed(RunFailed):
     """S3 did not answer a conditional write, or answered only with conflicts. Nothing is lost: the job resumes from its checkpoint."""
 
@@ -339,3 +353,10 @@ class TaskWithoutContext(RunFailed):
 
     code = "JOB-084"
     title = "task without the context of its micro-batch"
+
+
+class ConcurrentWriter(RunFailed):
+    """Spark's logs in the checkpoint are repeatedly written by another driver, one that does not take the lease."""
+
+    code = "JOB-083"
+    title = "another driver writes to this checkpoint"

@@ -11,7 +11,7 @@ from penstock.infra.manifests.deployed_job import UI_PORT, DeployedJob
 from penstock.infra.manifests.pod import placed
 from penstock.infra.manifests.pod_security import LOCAL_DIRS, TEMPORARY, WORK, container_security_context, pod_security_context, writable
 from penstock.infra.manifests.service import PORTS
-from penstock.jobs.configuration.runtime import POD_NAME_VARIABLE, READY_FILE_VARIABLE
+from penstock.jobs.configuration.runtime import POD_NAME_VARIABLE, POD_UID_VARIABLE, READY_FILE_VARIABLE
 from penstock.sizing.planned import PlannedPod
 
 CONTAINER = "driver"
@@ -80,7 +80,7 @@ def _container(job: DeployedJob, mounts: list[dict[str, Any]]) -> dict[str, Any]
         "imagePullPolicy": "IfNotPresent",
         # tini forwards signals and reaps orphaned processes of the JVM.
         "command": ["/usr/bin/tini", "--", PYTHON, "-m", "penstock.jobs.driver.runtime", f"{CONFIGURATION_FOLDER}/{RUNTIME}"],
-        "env": [_pod_name(), *driver_environment(job)],
+        "env": [*_pod(), *driver_environment(job)],
         "ports": [{"name": name, "containerPort": port, "protocol": "TCP"} for name, port in PORTS.items()],
         "resources": resources(job.plan.pods.driver),
         "securityContext": container_security_context(),
@@ -106,9 +106,10 @@ def configuration_volume(job: DeployedJob) -> tuple[dict[str, Any], dict[str, An
     return volume, {"name": "configuration", "mountPath": CONFIGURATION_FOLDER, "readOnly": True}
 
 
-def _pod_name() -> dict[str, Any]:
-    """The pod of this name owns the executors' pods, which are deleted with it."""
-    return {"name": POD_NAME_VARIABLE, "valueFrom": {"fieldRef": {"apiVersion": "v1", "fieldPath": "metadata.name"}}}
+def _pod() -> list[dict[str, Any]]:
+    """The pod of this name owns the executors' pods, which are deleted with it; by its uid a restarted container knows its own lease."""
+    fields = {POD_NAME_VARIABLE: "metadata.name", POD_UID_VARIABLE: "metadata.uid"}
+    return [{"name": name, "valueFrom": {"fieldRef": {"apiVersion": "v1", "fieldPath": path}}} for name, path in fields.items()]
 
 
 def _probes() -> dict[str, Any]:

@@ -10,9 +10,10 @@ from pydantic.alias_generators import to_camel
 
 from penstock.jobs.configuration.kafka_access import KafkaAccess, Security
 
-# What a pod passes to its driver beside the file, because it is unknown before there is a pod: its own name, and the file that the driver
-# keeps while its query reads.
+# What a pod passes to its driver beside the file, because it is unknown before there is a pod: its own name and uid, and the file that the
+# driver keeps while its query reads.
 POD_NAME_VARIABLE = "PENSTOCK_POD_NAME"
+POD_UID_VARIABLE = "PENSTOCK_POD_UID"
 READY_FILE_VARIABLE = "PENSTOCK_READY_FILE"
 
 
@@ -31,6 +32,8 @@ class RuntimeConfiguration(BaseModel):
         output_bucket: where the spec's file sinks write.
         connections: name -> URL of databases and endpoints; with credentials only on a developer's machine.
         close_when_idle: whether sinks close what they hold open as soon as all input is read, for a run whose result is checked then.
+        lease_s: seconds without a renewal after which another driver may take over the checkpoint, 3 or more; see
+            `penstock.jobs.storage.lease`.
         secrets: name -> ARN of the secret in AWS Secrets Manager with the credentials of that connection.
         spark_conf: the plan's Spark configuration with what the environment adds.
     """
@@ -48,6 +51,7 @@ class RuntimeConfiguration(BaseModel):
     output_bucket: str
     connections: dict[str, str] = Field(default_factory=dict, repr=False)
     close_when_idle: bool = False
+    lease_s: float = Field(default=30, ge=3)
     secrets: dict[str, str] = Field(default_factory=dict)
     spark_conf: dict[str, str] = Field(default_factory=dict)
 

@@ -20,6 +20,7 @@ from penstock.jobs.errors import BadDeclaration
 from penstock.jobs.sinks.sink import FOREVER_MS, Batch, BatchSink
 from penstock.jobs.spec import QuarantineLimit
 from penstock.jobs.storage.checkpoint import BatchRecord, Checkpoint
+from penstock.jobs.storage.lease import Lease
 from penstock.jobs.stream import skew
 from penstock.jobs.stream.event_time import observation
 from penstock.jobs.stream.event_time.engine import Engine
@@ -35,6 +36,10 @@ Emit = Callable[[str, Mapping[str, object]], None]
 
 class PartitionsGrew(Exception):
     """A topic has partitions that the running query was not planned for; the query is planned again and reruns the micro-batch."""
+
+
+class CheckpointAdvanced(Exception):
+    """Another driver has committed micro-batches since this one read the checkpoint; the query is planned again from there."""
 
 
 class Stopping(Exception):
@@ -102,6 +107,7 @@ class MicroBatches:
         side_outputs: tag -> the sink of its rows.
         last: the record of the previous micro-batch.
         emit: reports events to the process that started the driver.
+        lease: of the checkpoint.
         strict: see `penstock.jobs.stream.streams.Stream`.
         when_idle: what the watermark does while every input is idle.
         quarantine: how many bad records fail the job; None: no limit.
@@ -120,6 +126,7 @@ class MicroBatches:
     side_outputs: Mapping[str, BatchSink]
     last: BatchRecord
     emit: Emit
+    lease: Lease
     strict: bool = True
     when_idle: WhenIdle = "stand"
     quarantine: QuarantineLimit | None = None
@@ -150,6 +157,9 @@ class MicroBatches:
         Args:
             now_ms: epoch milliseconds by the clock; `FOREVER_MS` closes everything.
         """
+        # What a driver holds open is closed by the one that has taken over its checkpoint.
+        if self.lease.lost or (now_ms != FOREVER_MS and not self.lease.sure):
+            return
         if self._between.acquire(blocking=now_ms == FOREVER_MS):
             try:
                 for sink in [*(route.sink for route in self.routes), *self.side_outputs.values()]:
@@ -160,6 +170,9 @@ class MicroBatches:
     def _run(self, batch: DataFrame, number: int) -> None:
         if self.stopping.is_set():
             raise Stopping
+        self.lease.check()
+        if number != self.last.batch + 1:
+            raise CheckpointAdvanced
         side_rows = StagedRows(self.checkpoint.uri)
         # An earlier attempt may have staged rows under a different task layout.
         side_rows.clear(number)
@@ -178,10 +191,13 @@ class MicroBatches:
             if self.quarantine:
                 bad = tags.get(Tag.QUARANTINED, 0) + staged_counts.get(Tag.QUARANTINED, 0)
                 hold_limit(self.quarantine, [frame for frame in (batch, staged) if frame is not None], bad, _rows(seen))
+            # A driver that was frozen until here writes nothing more: sinks that are written at least once would get its rows too.
+            self.lease.check()
             self._write_side_outputs(batch, tags, staged, staged_counts, number)
             self._write(batch, tags.get(Tag.DATA, 0), number)
         finally:
             batch.unpersist()
+        self.lease.check()
         side_rows.clear(number)
         counted_by_tag = Counter(tags) + Counter(staged_counts) + duplicates
         self._warn_of_lost_rows(counted_by_tag)
@@ -237,6 +253,7 @@ class MicroBatches:
         tolerated = {name: observation.tolerated(metrics[name]) for name in self.times}
         record = BatchRecord(
             batch=number,
+            token=self.checkpoint.token,
             time_ms=time_ms,
             began_with_ms=self.last.watermarks.current_ms,
             watermarks=self.last.watermarks.advance(self.times, seen, time_ms, self.when_idle),

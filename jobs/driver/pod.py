@@ -7,7 +7,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from penstock.jobs.configuration.runtime import POD_NAME_VARIABLE, READY_FILE_VARIABLE
+from penstock.jobs.configuration.runtime import POD_NAME_VARIABLE, POD_UID_VARIABLE, READY_FILE_VARIABLE
+from penstock.jobs.storage.lease_holder import LeaseHolder
 
 
 def pod_conf() -> dict[str, str]:
@@ -17,6 +18,11 @@ def pod_conf() -> dict[str, str]:
     """
     name = os.environ.get(POD_NAME_VARIABLE)
     return {"spark.kubernetes.driver.pod.name": name} if name else {}
+
+
+def this_driver() -> LeaseHolder:
+    """This process as the holder of a lease."""
+    return LeaseHolder.this_process(os.environ.get(POD_NAME_VARIABLE) or None, os.environ.get(POD_UID_VARIABLE) or None)
 
 
 @contextmanager

@@ -1,9 +1,10 @@
 """The driver program: ``python -m penstock.jobs.driver.runtime CONFIGURATION.json [--events FILE]``.
 
 Runs one job until it is stopped (SIGTERM or SIGINT, at a micro-batch boundary) or fails. Events go to standard output, or to a file or
-pipe, one JSON object per line with an ``event``: ``starting``, ``reading``, ``batch``, ``committed``, ``idle``, ``stopped``, ``failed``.
-``committed`` and ``idle`` have ``lagRecords``, how far the job is behind, for alarms. Spark's log goes to standard error. Exit code 0
-after a stop, 5 after a failure.
+pipe, one JSON object per line with an ``event``: ``starting``, ``waiting``, ``reading``, ``batch``, ``committed``, ``idle``, ``stopped``,
+``failed``. ``waiting`` is sent if another driver holds the checkpoint's lease, with its ``holder``, ``since`` when and ``until`` when.
+``committed`` and ``idle`` have ``lagRecords``, how far the job is behind, for alarms. Spark's log goes to standard error. Exit code 0 after
+a stop, 5 after a failure.
 """
 
 from __future__ import annotations
@@ -17,12 +18,12 @@ import signal
 import sys
 import threading
 import traceback
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import cached_property
 from pathlib import Path
 from types import ModuleType
-from typing import TYPE_CHECKING, Any, TextIO
+from typing import TYPE_CHECKING, Any, NoReturn, TextIO
 
 from pyspark.errors import StreamingQueryException
 from pyspark.sql import SparkSession
@@ -30,10 +31,11 @@ from pyspark.sql import SparkSession
 from penstock.jobs.configuration.runtime import RuntimeConfiguration
 from penstock.jobs.databases.connection_secrets import with_credentials
 from penstock.jobs.driver import session as spark_session
+from penstock.jobs.driver.another_writer import AnotherWriter, Encounters, blame, noticed, noticing
 from penstock.jobs.driver.determinism import refuse_unrepeatable
 from penstock.jobs.driver.lag import Gauges
 from penstock.jobs.driver.micro_batch import Emit, MicroBatches, PartitionsGrew, Route, Stopping, routed
-from penstock.jobs.driver.pod import forget_ready, pod_conf, reported_ready
+from penstock.jobs.driver.pod import forget_ready, pod_conf, reported_ready, this_driver
 from penstock.jobs.driver.progress import ProgressListener
 from penstock.jobs.driver.sql_app import declare
 from penstock.jobs.errors import AppFailed, QueryFailed, SocketHasNoPast
@@ -50,6 +52,7 @@ from penstock.jobs.spec.app_module import find, is_sql
 from penstock.jobs.spec.avro_schemas import avro_schemas
 from penstock.jobs.spec.stage_settings import stages_conf
 from penstock.jobs.storage.checkpoint import Checkpoint
+from penstock.jobs.storage.lease import Lease, LeaseFile
 from penstock.jobs.stream.declaration import building
 from penstock.jobs.stream.event_time import heartbeat
 from penstock.jobs.stream.event_time.engine import Engine, ending_with_its_input
@@ -133,26 +136,59 @@ class Driver:
         """Starts Spark and runs the job until it is stopped.
 
         Raises:
-            PenstockError: JOB-001 to JOB-009, JOB-050 to JOB-057.
+            PenstockError: JOB-001 to JOB-009, JOB-050 to JOB-057, JOB-080 to JOB-083.
         """
         forget_ready()
         _importable(self._configuration.app_path)
         self._emit("starting", {"job": self._spec.job.metadata.name, "master": self._configuration.master})
         _ = self._connections
-        # The brokers first: unreachable brokers are reported before Spark's start has cost ten seconds.
-        self._offsets()
-        session = self._session()
-        try:
-            self.run_in(session)
-        finally:
-            session.stop()
+        with self._leased() as lease:
+            if lease is None:
+                return
+            # The brokers first: unreachable brokers are reported before Spark's start has cost ten seconds.
+            self._offsets()
+            session = self._session()
+            try:
+                self._run_in(session, lease)
+            finally:
+                session.stop()
 
     def run_in(self, session: SparkSession) -> None:
         """Runs the job in an existing session. Raises as `run`."""
+        with self._leased() as lease:
+            if lease is not None:
+                self._run_in(session, lease)
+
+    def _run_in(self, session: SparkSession, lease: Lease) -> None:
         self._refuse_a_socket_that_goes_on()
-        gauges = Gauges(session)
-        while not self._stop.is_set() and self._query(session, self._offsets(), gauges):
-            pass
+        gauges, encounters = Gauges(session), Encounters(lease, self._checkpoint.uri)
+        again = True
+        while again and not self._stop.is_set():
+            try:
+                again = self._query(session, lease, self._offsets(), gauges)
+            except AnotherWriter as met:
+                encounters.again(met)
+
+    @contextlib.contextmanager
+    def _leased(self) -> Iterator[Lease | None]:
+        """Holds the checkpoint's lease; None if the job is stopped while it waits for it.
+
+        The lease is released after a failure too: the query has ended by then, and the next driver need not wait.
+        """
+        file = LeaseFile(self._checkpoint.uri, this_driver(), self._configuration.lease_s)
+
+        def waiting(lease: Mapping[str, object]) -> None:
+            self._emit("waiting", lease)
+
+        lease = file.take(lambda: self._checkpoint.greatest_token() + 1, self._stop, waiting)
+        if lease is None:
+            yield None
+            return
+        self._checkpoint = Checkpoint(self._configuration.checkpoint, lease.token)
+        try:
+            yield lease
+        finally:
+            lease.release()
 
     @cached_property
     def _connections(self) -> Mapping[str, str]:
@@ -189,17 +225,18 @@ class Driver:
             fix = "give the job a new metadata.name to start with an empty checkpoint; to resume without data loss, read from Kafka"
             raise SocketHasNoPast(path=f"spec.sources.{sockets[0]}.socket", given=self._checkpoint.uri, need="no checkpoint", fix=fix)
 
-    def _commits(self, offsets: Mapping[str, Offsets]) -> OffsetCommits | None:
+    def _commits(self, offsets: Mapping[str, Offsets], lease: Lease) -> OffsetCommits | None:
         """The committer of offsets to consumer groups, for the sources that ask for it."""
         asking = [name for name, source in self._spec.job.spec.kafka_sources.items() if source.commit_offsets]
         topics = frozenset(topic for name in asking for topic in offsets.get(name, {}))
-        return OffsetCommits(self._brokers(), topics) if topics else None
+        return OffsetCommits(self._brokers(), topics, lambda: lease.sure) if topics else None
 
-    def _query(self, session: SparkSession, offsets: Mapping[str, Offsets], gauges: Gauges) -> bool:
+    def _query(self, session: SparkSession, lease: Lease, offsets: Mapping[str, Offsets], gauges: Gauges) -> bool:
         """Plans and runs the query until it terminates.
 
         Returns:
-            Whether it must be planned and started again, because a topic got more partitions.
+            Whether it must be planned and started again, because a topic got more partitions, or because another driver, whose lease this
+            one has taken over, has written to Spark's logs.
         """
         configuration = self._configuration
         bucket, schemas = configuration.output_bucket, avro_schemas(self._spec)
@@ -211,9 +248,9 @@ class Driver:
         exactly_once = {name: routes.get(name) for name in outputs if self._spec.job.spec.sinks[name].exactly_once}
         refuse_unrepeatable(routed(stream.frame, exactly_once), list(exactly_once))
         stream = replace(stream, frame=routed(stream.frame, routes))
-        batches = self._batches(session, job, app)
+        batches = self._batches(session, lease, job, app)
         ended = threading.Event()
-        commits = self._commits(offsets)
+        commits = self._commits(offsets, lease)
         listener = ProgressListener(ended, self._emit, gauges, batches, commits, close_when_idle=configuration.close_when_idle)
         session.streams.addListener(listener)
         try:
@@ -227,7 +264,7 @@ class Driver:
             # The start offsets are decided; reported before the query starts, so that this comes before any event of the query.
             self._emit("reading", self._description(job, list(routes), session.sparkContext.uiWebUrl))
             bounded = self._spec.job.spec.trigger == "availableNow"
-            with ending_with_its_input(session, stream.frame) if bounded else contextlib.nullcontext():
+            with noticing(), ending_with_its_input(session, stream.frame) if bounded else contextlib.nullcontext():
                 query = self._triggered(writer).option("checkpointLocation", self._configuration.checkpoint).start()
             with reported_ready():
                 try:
@@ -246,7 +283,7 @@ class Driver:
         described = {"offsets": job.offsets, "outputs": outputs, "sideOutputs": side_outputs}
         return {**described, "checkpoint": self._configuration.checkpoint, "ui": ui}
 
-    def _batches(self, session: SparkSession, job: Job, app: ModuleType | None) -> MicroBatches:
+    def _batches(self, session: SparkSession, lease: Lease, job: Job, app: ModuleType | None) -> MicroBatches:
         spec = self._spec.job.spec
         stream, routes = job.declared()
         timed = {name: source.time for name, source in spec.sources.items() if source.time}
@@ -273,6 +310,7 @@ class Driver:
             side_outputs={tag: sinks[name] for tag, name in job.side_outputs.items()},
             last=self._checkpoint.last_record(),
             emit=self._emit,
+            lease=lease,
             strict=stream.strict,
             when_idle=spec.when_idle,
             quarantine=spec.quarantine,
@@ -283,21 +321,33 @@ class Driver:
         return writer.trigger(availableNow=True) if trigger == "availableNow" else writer.trigger(processingTime=f"{trigger} milliseconds")
 
     def _until_the_end(self, query: StreamingQuery, batches: MicroBatches, ended: threading.Event) -> bool:
-        # Two things end a query: its own termination and a stop request. A thread waits for each, so neither is polled.
-        threading.Thread(target=self._end_with_a_stop, args=(ended,), daemon=True).start()
+        # Three things end a query: its own termination, a stop request and a lost lease. A thread waits for each, so none is polled.
+        for cause in (self._stop, batches.lease.over):
+            threading.Thread(target=_pass_on, args=(cause, ended), daemon=True).start()
+        first = batches.last.batch
         ended.wait()
         if self._stop.is_set():
+            batches.lease.stopping()
+        if self._stop.is_set() or batches.lease.lost:
             _stop_between_micro_batches(query, batches)
         with contextlib.suppress(StreamingQueryException):
             query.awaitTermination()
         error = query.exception()
+        batches.lease.check()
         # The last micro-batch may have failed after the stop request. One that did not begin, or is to be planned again, has not failed.
         if error is not None and not isinstance(batches.failure, (Stopping, PartitionsGrew)):
-            raise self._as_fault(batches.failure or error) from error
+            self._refuse(batches.failure or error, error, batches, first)
         if isinstance(batches.failure, PartitionsGrew) and not self._stop.is_set():
             return True
         batches.idle(FOREVER_MS)
         return False
+
+    def _refuse(self, failure: Exception, error: Exception, batches: MicroBatches, first: int) -> NoReturn:
+        if noticed(failure) or noticed(error):
+            # The last record's micro-batch is not committed yet.
+            raise AnotherWriter(committed=max(0, batches.last.batch - first - 1)) from error
+        blame(batches.lease)
+        raise self._as_fault(failure) from error
 
     def _as_fault(self, failure: Exception) -> PenstockError:
         # A failure before the micro-batch is handed over has not been examined yet.
@@ -306,9 +356,10 @@ class Driver:
             return failure
         return QueryFailed(path=self._spec.job.spec.app, given=_first_line(failure), fix="check the driver's log")
 
-    def _end_with_a_stop(self, ended: threading.Event) -> None:
-        self._stop.wait()
-        ended.set()
+
+def _pass_on(cause: threading.Event, ended: threading.Event) -> None:
+    cause.wait()
+    ended.set()
 
 
 def _stop_between_micro_batches(query: StreamingQuery, batches: MicroBatches) -> None:

@@ -16,7 +16,7 @@ from botocore.exceptions import BotoCoreError, ClientError
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 from pydantic.alias_generators import to_camel
 
-from penstock.jobs.errors import BucketUnreachable, CheckpointDamaged
+from penstock.jobs.errors import BucketUnreachable, CheckpointDamaged, LeaseLost
 from penstock.jobs.storage.conditional import ConditionalWriter
 from penstock.jobs.storage.s3 import client, error_code
 from penstock.jobs.watermark import Watermarks
@@ -36,6 +36,7 @@ class BatchRecord(BaseModel):
 
     Args:
         batch: Spark's batch id.
+        token: fencing token of the driver that wrote it; 0 in records without one.
         time_ms: the micro-batch's own timestamp in epoch milliseconds.
         began_with_ms: the watermark that its rows were compared with.
         watermarks: what the next micro-batch begins with.
@@ -51,6 +52,7 @@ class BatchRecord(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid", alias_generator=to_camel, validate_by_name=True)
 
     batch: int = Field(ge=-1)
+    token: int = Field(default=0, ge=0)
     time_ms: int = 0
     # The field's name in checkpoints.
     began_with_ms: int | None = Field(default=None, alias="beganInForceMs")
@@ -122,20 +124,62 @@ class Checkpoint:
 
     def _refuse_lost_commits(self) -> None:
         """Without commits Spark starts from the beginning. A record of micro-batch 0 may exist: its commit comes later."""
-        numbers = [int(match[1]) for name in self.names("batches/") if (match := re.fullmatch(r"([0-9]+)\.json", name))]
+        numbers = self._recorded()
         if max(numbers, default=0) > 0:
             need = f"commits/{max(numbers) - 1}, which must exist before penstock/{_record_name(max(numbers))}"
             raise CheckpointDamaged(path=self.uri, given="no commits", need=need, fix=_WHOLE)
 
+    def greatest_token(self) -> int:
+        """The token of the last record, whether committed or not; 0 without one. A lease that is created anew continues after it."""
+        numbers = self._recorded()
+        text = self.get(_record_name(max(numbers))) if numbers else None
+        return _token(text) if text else 0
+
     def record(self, record: BatchRecord) -> None:
-        """Writes a micro-batch's record and deletes the one that has expired."""
-        self._put(_record_name(record.batch), record.model_dump_json(by_alias=True))
+        """Writes a micro-batch's record and deletes the one that has expired. A record of an earlier attempt, by this driver or one
+        before it, is replaced.
+
+        Raises:
+            LeaseLost: JOB-081, the record is of a driver with a greater token.
+            ConditionalWriteFailed: JOB-082.
+            BucketUnreachable: JOB-009.
+        """
+        name = _record_name(record.batch)
+        text = record.model_dump_json(by_alias=True)
+        # A single request unless the micro-batch is a replay.
+        while not self.put_once(name, text) and not self._replaced(name, text, record.token):
+            pass
+        # Of a driver that was frozen, too: none that came after it needs a record that is so much older.
         self.delete(_record_name(record.batch - RETAINED_BATCHES))
+
+    def _replaced(self, name: str, text: str, token: int) -> bool:
+        """Replaces a record; False if it has changed or is gone by now."""
+        found = self._found(name)
+        if found is None:
+            return False
+        existing, etag = found
+        if _token(existing) > token:
+            raise LeaseLost(
+                path=f"{self.uri}/penstock/{name}",
+                given=f"written by a driver with token {_token(existing)}",
+                need=f"a token of at most {token}, this driver's",
+                fix="stop one of the two drivers; nothing is lost, and the one that holds the lease goes on",
+            )
+        return self._conditionally(lambda writer: writer.replace(self._key(name), text.encode(), etag)) is not None
+
+    def _recorded(self) -> list[int]:
+        return [int(match[1]) for name in self.names("batches/") if (match := re.fullmatch(r"([0-9]+)\.json", name))]
 
     def get(self, name: str) -> str | None:
         """An object's text; None if it does not exist."""
+        found = self._found(name)
+        return found[0] if found else None
+
+    def _found(self, name: str) -> tuple[str, str] | None:
+        """An object's text and ETag; None if it does not exist."""
         try:
-            return self._s3.get_object(Bucket=self._bucket, Key=self._key(name))["Body"].read().decode()
+            answer = self._s3.get_object(Bucket=self._bucket, Key=self._key(name))
+            return answer["Body"].read().decode(), answer["ETag"]
         except ClientError as error:
             if error_code(error) in ("NoSuchKey", "404"):
                 return None
@@ -179,12 +223,6 @@ class Checkpoint:
         except (ClientError, BotoCoreError) as error:
             raise self._unreachable(error) from error
 
-    def _put(self, name: str, text: str) -> None:
-        try:
-            self._s3.put_object(Bucket=self._bucket, Key=self._key(name), Body=text.encode())
-        except (ClientError, BotoCoreError) as error:
-            raise self._unreachable(error) from error
-
     def _names(self, folder: str) -> list[str]:
         prefix = f"{self._folder}/{folder}"
         try:
@@ -204,3 +242,11 @@ class Checkpoint:
 
 def _record_name(batch: int) -> str:
     return f"batches/{batch}.json"
+
+
+def _token(text: str) -> int:
+    """A record's token; 0 of one that cannot be read, which any driver may replace."""
+    try:
+        return BatchRecord.model_validate_json(text).token
+    except ValidationError:
+        return 0

@@ -48,11 +48,13 @@ class ConditionalWriter:
     Args:
         s3: client.
         bucket: name.
+        attempts: until a conflict is given up, at least 1.
         pause: sleeps for a number of seconds before a request is repeated.
     """
 
     s3: S3Client
     bucket: str
+    attempts: int = _ATTEMPTS
     pause: Callable[[float], None] = field(default=time.sleep)
 
     def create(self, key: str, body: bytes, *, content_type: str | None = None, metadata: Mapping[str, str] | None = None) -> str | None:
@@ -96,7 +98,7 @@ class ConditionalWriter:
         own = uuid.uuid4().hex
         request = {**condition, "Metadata": {**metadata, WRITE: own}, **({"ContentType": content_type} if content_type else {})}
         last = ""
-        for attempt in range(_ATTEMPTS):
+        for attempt in range(self.attempts):
             if attempt:
                 self.pause(min(_LONGEST_PAUSE_S, _FIRST_PAUSE_S * 2**attempt) * random.uniform(0.5, 1.0))
             try:

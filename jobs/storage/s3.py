@@ -19,9 +19,19 @@ if TYPE_CHECKING:
 _ATTEMPTS = 10
 
 
-def client() -> S3Client:
-    """A client with retries; create one per task, since a client must not be sent to another process."""
-    config = Config(retries={"mode": "standard", "max_attempts": _ATTEMPTS}, connect_timeout=10, read_timeout=60, max_pool_connections=16)
+def client(*, attempts: int = _ATTEMPTS, timeout_s: float = 60) -> S3Client:
+    """A client with retries; create one per task, since a client must not be sent to another process.
+
+    Args:
+        attempts: of each request, at least 1.
+        timeout_s: until an attempt without an answer is given up, in seconds.
+    """
+    config = Config(
+        retries={"mode": "standard", "max_attempts": attempts},
+        connect_timeout=min(10, timeout_s),
+        read_timeout=timeout_s,
+        max_pool_connections=16,
+    )
     return boto3.client("s3", config=config)
 
 

@@ -16,7 +16,7 @@ from penstock.infra.manifests.executor_pod_template import executor_pod_template
 from penstock.infra.manifests.job import job_manifests
 from penstock.infra.manifests.pod_security import LOCAL_DIRS, TEMPORARY
 from penstock.infra.parts.nodes import PodPlace
-from penstock.jobs.configuration.runtime import POD_NAME_VARIABLE, READY_FILE_VARIABLE, RuntimeConfiguration
+from penstock.jobs.configuration.runtime import POD_NAME_VARIABLE, POD_UID_VARIABLE, READY_FILE_VARIABLE, RuntimeConfiguration
 from penstock.jobs.spec import load
 from tests.infra.manifests.jobs_in_cluster import deployed, hold, of_kind
 
@@ -177,6 +177,11 @@ def test_ports_are_the_same_in_settings_container_service_and_policy() -> None:
 def test_executors_belong_to_the_pod_that_the_driver_gets_by_name() -> None:
     (pod_name,) = [one for one in container(deployed())["env"] if one["name"] == POD_NAME_VARIABLE]
     assert pod_name["valueFrom"]["fieldRef"]["fieldPath"] == "metadata.name"
+
+
+def test_a_restarted_container_knows_its_pod_by_the_uid() -> None:
+    (uid,) = [one for one in container(deployed())["env"] if one["name"] == POD_UID_VARIABLE]
+    assert uid["valueFrom"]["fieldRef"]["fieldPath"] == "metadata.uid"
 
 
 def test_a_release_is_done_when_the_query_reads() -> None:

@@ -17,6 +17,7 @@ from __future__ import annotations
 import json
 import os
 import re
+import threading
 import uuid
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -31,6 +32,8 @@ from pyspark.sql import functions as F
 from penstock.jobs.driver.micro_batch import MicroBatches, Route
 from penstock.jobs.sinks.sink import Batch
 from penstock.jobs.storage.checkpoint import Checkpoint
+from penstock.jobs.storage.lease import Lease, LeaseFile
+from penstock.jobs.storage.lease_holder import LeaseHolder
 from penstock.jobs.stream.event_time import engine, observation
 from penstock.jobs.stream.event_time.engine import Engine
 from penstock.jobs.stream.streams import ENVELOPE, REASON, RECORD, TAG, TIME, Stream, Tag
@@ -129,8 +132,24 @@ def run(
 
 
 def _run(surroundings: Surroundings, inputs: Mapping[str, Input], build: Callable[[Mapping[str, Stream]], Stream], name: str) -> Ran:
+    uri = f"s3a://{CHECKPOINTS}/{name}/1"
+    lease = LeaseFile(uri, LeaseHolder.this_process()).take(lambda: 1, threading.Event(), lambda _: None)
+    assert lease is not None
+    try:
+        return _run_leased(surroundings, inputs, build, name, Checkpoint(uri, lease.token), lease)
+    finally:
+        lease.release()
+
+
+def _run_leased(
+    surroundings: Surroundings,
+    inputs: Mapping[str, Input],
+    build: Callable[[Mapping[str, Stream]], Stream],
+    name: str,
+    checkpoint: Checkpoint,
+    lease: Lease,
+) -> Ran:
     session, ran = surroundings.session, Ran()
-    checkpoint = Checkpoint(f"s3a://{CHECKPOINTS}/{name}/1")
     out = build({source: _stream(surroundings, surroundings.folder / name / source, source, data) for source, data in inputs.items()})
     batches = MicroBatches(
         session=session,
@@ -148,6 +167,7 @@ def _run(surroundings: Surroundings, inputs: Mapping[str, Input], build: Callabl
         side_outputs=_EveryTag(ran),
         last=checkpoint.last_record(),
         emit=lambda event, detail: ran.events.append(dict(detail)),
+        lease=lease,
         strict=out.strict,
     )
     set_watermark(session, batches.last.watermarks.current_ms, batches.last.watermarks.engine_ms)

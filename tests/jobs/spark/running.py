@@ -81,6 +81,9 @@ class TestedJob:
     checkpoints: str = CHECKPOINTS
     output: str = OUTPUT
     connections: dict[str, str] = field(default_factory=dict)
+    lease_s: float = 30.0
+    # Called when the driver emits an event, in the driver's thread.
+    on: Mapping[str, Callable[[], object]] = field(default_factory=dict)
 
     def edit(self, change: Callable[[dict[str, Any]], object]) -> TestedJob:
         """The same job with a changed `spec`."""
@@ -99,6 +102,7 @@ class TestedJob:
             checkpoint=f"s3a://{self.checkpoints}/{self.name}/1",
             output_bucket=self.output,
             connections=self.connections,
+            lease_s=self.lease_s,
         )
         running = Running(self)
         driver = Driver(configuration, running.stop, running.hear)
@@ -137,6 +141,7 @@ class Running:
     failure: BaseException | None = None
     batches: list[dict[str, Any]] = field(default_factory=list)
     committed: list[dict[str, Any]] = field(default_factory=list)
+    waited: Mapping[str, Any] | None = None
     _events: queue.Queue[tuple[str, Mapping[str, Any]]] = field(default_factory=queue.Queue)
 
     def run(self, driver: Driver) -> None:
@@ -151,6 +156,7 @@ class Running:
 
     def hear(self, event: str, detail: Mapping[str, object]) -> None:
         """Receives the driver's events."""
+        self.job.on.get(event, lambda: None)()
         self._events.put((event, json.loads(json.dumps(detail, default=str))))
 
     def wait(self, wanted: str) -> Mapping[str, Any]:
@@ -159,6 +165,8 @@ class Running:
             event, detail = self._events.get(timeout=_LIMIT_S)
             if event == "batch":
                 self.batches.append(dict(detail))
+            if event == "waiting":
+                self.waited = detail
             if event == "committed":
                 self.committed.append(dict(detail))
             if event == "failed" and wanted != "failed":

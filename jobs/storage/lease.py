@@ -1,0 +1,387 @@
+"""The lease of a checkpoint: of several drivers, which one starts.
+
+It is the object ``penstock/lease.json`` in the checkpoint. A driver creates it, or replaces a free one, with a token greater by one; it
+then renews it every third of its duration, and frees it when it stops. Another driver may take it over if it is free, if its holder is
+provably dead, or if it has not been renewed for its duration.
+
+It is not what protects the checkpoint: a driver that was frozen does not know that its lease has expired. The token does, which the
+checkpoint's records carry, together with writes that S3 decides (see `penstock.jobs.storage.conditional`).
+
+Expiry does not depend on a machine's clock: S3 gives the age of the lease, from the answer's Date and the object's LastModified, and what
+remains is measured by a monotonic clock. Nothing is compared with the time of a machine.
+
+Cost: two or three requests to take it, one PUT per renewal, that is by time and not by micro-batch, and one PUT to free it.
+"""
+
+from __future__ import annotations
+
+import sys
+import threading
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from email.utils import parsedate_to_datetime
+from enum import StrEnum
+from functools import cached_property
+from typing import TYPE_CHECKING
+from urllib.parse import urlsplit
+
+from botocore.exceptions import BotoCoreError, ClientError
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from pydantic.alias_generators import to_camel
+
+from penstock.jobs.errors import BucketUnreachable, CheckpointDamaged, CheckpointHeld, LeaseLost
+from penstock.jobs.storage.conditional import ConditionalWriter
+from penstock.jobs.storage.lease_holder import LeaseHolder
+from penstock.jobs.storage.s3 import client
+from penstock.sizing.errors import PenstockError
+
+if TYPE_CHECKING:
+    from mypy_boto3_s3 import S3Client
+
+NAME = "penstock/lease.json"
+DURATION_S = 30.0
+# S3's Date and LastModified are whole seconds, so an age may appear up to this much too great.
+_PRECISION_S = 1.0
+_RENEWALS_PER_DURATION = 3
+# A waiting driver looks this often per duration: a lease that is freed is taken soon.
+_LOOKS_PER_DURATION = 15
+# Of a request: one must not outlast the renewals after it.
+_ATTEMPTS = 3
+
+
+class LeaseState(StrEnum):
+    """What a lease's holder does."""
+
+    HELD = "held"
+    # It finishes its last micro-batch: a driver that waits for the lease waits on.
+    STOPPING = "stopping"
+    RELEASED = "released"
+
+
+class LeaseRecord(BaseModel):
+    """The object's content.
+
+    Args:
+        token: grows by one with each driver that takes the lease.
+        holder: the driver's process.
+        since: when it took the lease, by its clock; for people only.
+        duration_s: seconds that the lease lasts without a renewal.
+        renewal: number of renewals; makes every content, and so every ETag, another.
+        state: what the holder does.
+    """
+
+    model_config = ConfigDict(frozen=True, alias_generator=to_camel, validate_by_name=True)
+
+    token: int = Field(ge=1)
+    holder: LeaseHolder
+    since: datetime
+    duration_s: float = Field(gt=0)
+    renewal: int = Field(default=0, ge=0)
+    state: LeaseState = LeaseState.HELD
+
+
+@dataclass(frozen=True)
+class FoundLease:
+    """The lease as S3 returned it.
+
+    Args:
+        record: its content.
+        etag: of the content.
+        age_s: seconds since it was written.
+        renewed: when it was written.
+    """
+
+    record: LeaseRecord
+    etag: str
+    age_s: float
+    renewed: datetime
+
+    @property
+    def until(self) -> datetime:
+        """When it expires without a further renewal."""
+        return self.renewed + timedelta(seconds=self.record.duration_s)
+
+
+class LeaseFile:
+    """The lease of a checkpoint, free or held.
+
+    Args:
+        checkpoint: ``s3a://bucket/folder``.
+        holder: the calling process.
+        duration_s: how long the lease lasts without a renewal, in seconds.
+    """
+
+    def __init__(self, checkpoint: str, holder: LeaseHolder, duration_s: float = DURATION_S) -> None:
+        place = urlsplit(checkpoint)
+        self.uri = f"{checkpoint}/{NAME}"
+        self._bucket, self._key = place.netloc, f"{place.path.strip('/')}/{NAME}"
+        self._holder = holder
+        self._duration_s = duration_s
+
+    def take(
+        self,
+        first_token: Callable[[], int],
+        stop: threading.Event,
+        waiting: Callable[[Mapping[str, object]], None],
+    ) -> Lease | None:
+        """Takes the lease, after waiting for one that is not renewed any more to expire.
+
+        Args:
+            first_token: the token of a lease that does not exist yet.
+            stop: ends the waiting.
+            waiting: called once when it begins to wait, with who holds the lease, since when and until when.
+
+        Returns:
+            The lease, renewed by a thread until it is released; None if `stop` was set.
+
+        Raises:
+            CheckpointHeld: JOB-080, the holder is alive.
+            ConditionalWriteFailed: JOB-082.
+            BucketUnreachable: JOB-009.
+            CheckpointDamaged: JOB-008, the object is not a lease.
+        """
+        waited = False
+
+        def waits(found: FoundLease) -> None:
+            nonlocal waited
+            if not waited:
+                waiting(_described(found))
+            waited = True
+
+        while not stop.is_set():
+            found = self.read()
+            if found is None:
+                lease = self._created(first_token())
+            elif self._free(found) or self._expires(found, stop, waits):
+                lease = self._taken_over(found)
+            else:
+                continue
+            if lease is not None:
+                return lease
+        return None
+
+    def read(self) -> FoundLease | None:
+        """The lease; None if there is none.
+
+        Raises:
+            BucketUnreachable: JOB-009.
+            CheckpointDamaged: JOB-008.
+        """
+        try:
+            # To a job, which may only list its own folder, GET of a missing object is a denied request.
+            if not self._s3.list_objects_v2(Bucket=self._bucket, Prefix=self._key, MaxKeys=1).get("Contents"):
+                return None
+            answer = self._s3.get_object(Bucket=self._bucket, Key=self._key)
+            body = answer["Body"].read()
+        except (ClientError, BotoCoreError) as error:
+            need, fix = "a bucket with read and write access", "check its name and the job's permissions"
+            raise BucketUnreachable(path=self.uri, given=str(error), need=need, fix=fix) from error
+        try:
+            record = LeaseRecord.model_validate_json(body)
+        except ValidationError as error:
+            fix = "make sure that no driver runs on this checkpoint, then delete the object"
+            raise CheckpointDamaged(path=self.uri, given=error.errors()[0]["msg"], need="a lease", fix=fix) from error
+        date = answer["ResponseMetadata"]["HTTPHeaders"].get("date")
+        age = parsedate_to_datetime(date) - answer["LastModified"] if date else timedelta()
+        return FoundLease(record, answer["ETag"], age.total_seconds(), answer["LastModified"])
+
+    def replace(self, record: LeaseRecord, etag: str) -> str | None:
+        """Replaces the lease if it is unchanged.
+
+        Returns:
+            Its new ETag; None if it has changed.
+
+        Raises:
+            ConditionalWriteFailed: JOB-082.
+            ClientError: S3 rejects the request.
+        """
+        return self._writer.replace(self._key, _body(record), etag)
+
+    def _free(self, found: FoundLease) -> bool:
+        record = found.record
+        return (
+            record.state is LeaseState.RELEASED
+            or record.holder.seen_dead_by(self._holder)
+            or found.age_s >= record.duration_s + _PRECISION_S
+        )
+
+    def _expires(self, found: FoundLease, stop: threading.Event, waits: Callable[[FoundLease], None]) -> bool:
+        """Waits for the end of a lease's time.
+
+        Returns:
+            Whether it has expired; False if it must be looked at anew: it was freed, its holder is stopping, or `stop` was set.
+
+        Raises:
+            CheckpointHeld: JOB-080, it was renewed.
+        """
+        waits(found)
+        ends = time.monotonic() + found.record.duration_s + _PRECISION_S - max(0.0, found.age_s)
+        while (left := ends - time.monotonic()) > 0:
+            if stop.wait(min(left, found.record.duration_s / _LOOKS_PER_DURATION)):
+                return False
+            now = self.read()
+            if now is None or (now.etag != found.etag and now.record.state is not LeaseState.HELD):
+                return False
+            if now.etag != found.etag:
+                raise _held(self.uri, now)
+        return True
+
+    def _created(self, token: int) -> Lease | None:
+        record = self._own(token)
+        etag = self._writer.create(self._key, _body(record))
+        return None if etag is None else Lease(self, record, etag)
+
+    def _taken_over(self, found: FoundLease) -> Lease | None:
+        record = self._own(found.record.token + 1)
+        etag = self.replace(record, found.etag)
+        return None if etag is None else Lease(self, record, etag)
+
+    def _own(self, token: int) -> LeaseRecord:
+        return LeaseRecord(token=token, holder=self._holder, since=datetime.now(UTC), duration_s=self._duration_s)
+
+    @cached_property
+    def _writer(self) -> ConditionalWriter:
+        return ConditionalWriter(self._s3, self._bucket, attempts=_ATTEMPTS)
+
+    @cached_property
+    def _s3(self) -> S3Client:
+        return client(attempts=_ATTEMPTS, timeout_s=self._duration_s / _RENEWALS_PER_DURATION)
+
+
+class Lease:
+    """A lease that this process has taken; a thread renews it until it is released or lost.
+
+    Args:
+        file: where it is.
+        record: its content.
+        etag: of the content.
+    """
+
+    def __init__(self, file: LeaseFile, record: LeaseRecord, etag: str) -> None:
+        self.token = record.token
+        # Set when the lease is known to be another driver's, or has been released.
+        self.over = threading.Event()
+        self._file, self._record, self._etag = file, record, etag
+        self._renewed = time.monotonic()
+        self._state = record.state
+        self._lost: str | None = None
+        self._requests = threading.Lock()
+        self._wake = threading.Event()
+        self._thread = threading.Thread(target=self._renew_until_over, name="penstock-lease", daemon=True)
+        self._thread.start()
+
+    @property
+    def lost(self) -> bool:
+        """Whether the lease is known to be another driver's. Costs no request."""
+        return self._lost is not None
+
+    @property
+    def sure(self) -> bool:
+        """Whether no other driver can have taken the lease yet. Costs no request."""
+        return not self.over.is_set() and time.monotonic() - self._renewed < self._record.duration_s
+
+    def check(self) -> None:
+        """Refuses to go on with a lost lease. Costs a request only if the last renewal is too long ago: this process was frozen, or S3
+        does not answer. Without an answer it goes on, because the lease decides only who starts.
+
+        Raises:
+            LeaseLost: JOB-081.
+        """
+        if not self.over.is_set() and not self.sure:
+            self._renew()
+        self._refuse_lost()
+
+    def confirm(self) -> None:
+        """Reads the lease and refuses to go on with a lost one.
+
+        Raises:
+            LeaseLost: JOB-081.
+            BucketUnreachable: JOB-009.
+        """
+        with self._requests:
+            found = self._file.read()
+            if not self.over.is_set() and (found is None or found.record.token != self.token):
+                self._lose(found)
+        self._refuse_lost()
+
+    def stopping(self) -> None:
+        """Lets a driver that waits for the lease know that this one is about to stop."""
+        if self._state is LeaseState.HELD:
+            self._state = LeaseState.STOPPING
+            self._wake.set()
+
+    def release(self) -> None:
+        """Ends the renewals and frees the lease, if it is still this process's. Without an answer from S3 it expires."""
+        self._state = LeaseState.RELEASED
+        self._renew()
+        self.over.set()
+        self._wake.set()
+        self._thread.join()
+
+    def _renew_until_over(self) -> None:
+        while not self.over.is_set():
+            duration_s = self._record.duration_s
+            # After a renewal without an answer, the next one comes sooner.
+            answered = time.monotonic() - self._renewed < duration_s / _RENEWALS_PER_DURATION
+            self._wake.wait(duration_s / (_RENEWALS_PER_DURATION if answered else _LOOKS_PER_DURATION))
+            self._wake.clear()
+            self._renew()
+
+    def _renew(self) -> None:
+        with self._requests:
+            if self.over.is_set():
+                return
+            try:
+                asked = time.monotonic()
+                etag = self._replaced(self._etag) or self._replaced_after_a_lost_answer()
+            except (PenstockError, ClientError, BotoCoreError) as error:
+                print(f"WARN the lease {self._file.uri} is not renewed yet: {error}", file=sys.stderr)
+                return
+            if etag is not None:
+                self._etag, self._renewed = etag, asked
+
+    def _replaced(self, etag: str) -> str | None:
+        self._record = self._record.model_copy(update={"renewal": self._record.renewal + 1, "state": self._state})
+        return self._file.replace(self._record, etag)
+
+    def _replaced_after_a_lost_answer(self) -> str | None:
+        """The lease has changed: by an earlier renewal of this process that was executed but not answered, or by another driver."""
+        found = self._file.read()
+        if found is not None and found.record.token == self.token:
+            return self._replaced(found.etag)
+        self._lose(found)
+        return None
+
+    def _lose(self, found: FoundLease | None) -> None:
+        self._lost = f"{_described(found)['holder']} since {_described(found)['since']}" if found else "nobody: the object was deleted"
+        self.over.set()
+
+    def _refuse_lost(self) -> None:
+        if self._lost is not None:
+            raise LeaseLost(
+                path=self._file.uri,
+                given=f"held by {self._lost}",
+                need=f"the lease with token {self.token}, which this driver had taken",
+                fix="stop one of the two drivers; nothing is lost, and the one that holds the lease goes on",
+            )
+
+
+def _described(found: FoundLease) -> dict[str, object]:
+    since = found.record.since.astimezone(UTC).isoformat(timespec="seconds")
+    return {"holder": str(found.record.holder), "since": since, "until": found.until.astimezone(UTC).isoformat(timespec="seconds")}
+
+
+def _held(uri: str, found: FoundLease) -> CheckpointHeld:
+    described = _described(found)
+    return CheckpointHeld(
+        path=uri,
+        given=f"held by {described['holder']} since {described['since']}, renewed until {described['until']}",
+        need="a checkpoint without a running driver",
+        fix="stop the other driver, or give this job a new metadata.name; a lease that is no longer renewed expires by itself",
+    )
+
+
+def _body(record: LeaseRecord) -> bytes:
+    return record.model_dump_json(by_alias=True).encode()
