@@ -18,8 +18,10 @@ _TESTS = Path(__file__).resolve().parent
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
-    """Adds the option that extends the tier executors to the whole tier spark."""
+    """Adds options of the tiers executors and chaos."""
     parser.addoption("--all-of-spark", action="store_true", help="with -m executors: run every test of the tier spark on the executors")
+    parser.addoption("--full", action="store_true", help="with -m chaos: 100 kills of executors for each exactly-once sink, not 20 in all")
+    parser.addoption("--chaos-seed", type=int, default=1, help="with -m chaos: what is killed at random, and when (1)")
 
 
 def pytest_configure(config: pytest.Config) -> None:

@@ -5,8 +5,9 @@ from __future__ import annotations
 import json
 import threading
 from collections import Counter
+from collections.abc import Mapping
 from types import TracebackType
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from mypy_boto3_s3 import S3Client
@@ -23,13 +24,16 @@ class BucketReader:
         bucket: name of the bucket.
         path: below which the files lie.
         field: of a row, by which it is known.
+        pause_s: between two looks.
     """
 
-    def __init__(self, s3: S3Client, bucket: str, path: str, field: str) -> None:
+    def __init__(self, s3: S3Client, bucket: str, path: str, field: str, pause_s: float = PAUSE_S) -> None:
         self.rows: Counter[str] = Counter()
+        self.last: dict[str, Mapping[str, Any]] = {}
         self.faults: list[str] = []
         self.looks = 0
         self._s3, self._bucket, self._path, self._field = s3, bucket, path, field
+        self._pause_s = pause_s
         self._known: dict[str, tuple[object, ...]] = {}
         self._stop = threading.Event()
         self._thread = threading.Thread(target=self._read)
@@ -45,7 +49,7 @@ class BucketReader:
 
     def _read(self) -> None:
         try:
-            while not self._stop.wait(PAUSE_S):
+            while not self._stop.wait(self._pause_s):
                 self._look()
             self._look()
         except Exception as error:
@@ -66,7 +70,9 @@ class BucketReader:
         if not body.endswith(b"\n"):
             self.faults.append(f"{key} ends in the midst of a line")
         for line in body.splitlines():
-            row = json.loads(line)[self._field]
+            fields = json.loads(line)
+            row = fields[self._field]
+            self.last[row] = fields
             self.rows[row] += 1
             if self.rows[row] == 2:
                 self.faults.append(f"row {row} was seen twice, the second time in {key}")

@@ -2,7 +2,7 @@
 `penstock.jobs.driver.runtime`.
 
 ``PENSTOCK_TEST_DOOM`` is JSON: ``point`` (one of `POINTS` or `WORKER_POINTS`), ``call`` (at which of its calls, from 1) and ``sink``
-(`CARELESS`, or nothing).
+(`CARELESS`, `CARELESS_TASKS`, or nothing).
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ import signal
 import sys
 import uuid
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from botocore.client import BaseClient
@@ -26,13 +26,14 @@ from penstock.jobs.sinks import building, exactly_once_topics
 from penstock.jobs.sinks.exactly_once_topics import ExactlyOnceTopic
 from penstock.jobs.sinks.files import Files, _Staged
 from penstock.jobs.sinks.part_log import Manifest
+from penstock.jobs.sinks.parts import PartWriter
 from penstock.jobs.sinks.publishing import Publisher
 from penstock.jobs.sinks.sink import Batch
 from penstock.jobs.sinks.transactions import TransactionWriter
 from penstock.jobs.storage.checkpoint import Checkpoint
 
 VARIABLE = "PENSTOCK_TEST_DOOM"
-CARELESS = "careless"
+CARELESS, CARELESS_TASKS = "careless", "careless tasks"
 
 
 @dataclass(frozen=True)
@@ -89,6 +90,16 @@ class Careless(Files):
         return decided
 
 
+class CarelessTasks(Files):
+    """A sink as one would write it without thinking of tasks that run again: each attempt writes where readers see it."""
+
+    def _chunk_writer(self, batch: int) -> PartWriter:
+        return replace(super()._chunk_writer(batch), bucket=self.bucket, folder=self.sink.path)
+
+    def _decision(self, last: Manifest | None, staged: _Staged, batch: Batch) -> Manifest:
+        return super()._decision(last, replace(staged, chunks=()), batch)
+
+
 @dataclass(frozen=True)
 class DoomedWriter(TransactionWriter):
     """A task that takes its driver with it."""
@@ -107,9 +118,9 @@ class DoomedWriter(TransactionWriter):
 def main() -> int:
     """Arms the driver and runs it."""
     doom = json.loads(os.environ[VARIABLE])
-    if doom.get("sink") == CARELESS:
+    if "sink" in doom:
         # By setattr, for the name is the module's own import.
-        setattr(building, "Files", Careless)  # noqa: B010
+        setattr(building, "Files", {CARELESS: Careless, CARELESS_TASKS: CarelessTasks}[doom["sink"]])  # noqa: B010
     point = doom.get("point")
     if point in WORKER_POINTS:
         _arm_worker(doom["call"], after=WORKER_POINTS[point])

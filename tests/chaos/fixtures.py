@@ -46,3 +46,15 @@ def new_job(aws: EmulatedAws, kafka: KafkaBroker, s3: S3Client, tmp_path: Path) 
         return Job(f"c{os.urandom(4).hex()}", app, aws, kafka, s3, tmp_path)
 
     return make
+
+
+@pytest.fixture
+def chaos_seed(request: pytest.FixtureRequest) -> int:
+    """What is killed at random, and when."""
+    return int(request.config.getoption("--chaos-seed"))
+
+
+@pytest.fixture
+def chaos_kills(request: pytest.FixtureRequest) -> int:
+    """How many kills at random an exactly-once sink gets."""
+    return 100 if request.config.getoption("--full") else 10

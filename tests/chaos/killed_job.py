@@ -88,8 +88,15 @@ class Job:
         kafka_topics.feed(self.kafka.address, topic, 1, [Record(value, partition=0) for value in records], lambda _: None)
         self.ends[topic] = len(records)
 
-    def specify(self, records_a_trigger: int, **sinks: Any) -> None:
-        """Writes the spec, once all sources are filled; sinks are those beside `out`."""
+    def open_source(self, name: str, partitions: int) -> str:
+        """Creates a source's topic, to be filled while the job runs; returns its name."""
+        topic = f"{self.name}-{name}"
+        kafka_topics.create(self.kafka.address, {topic: partitions})
+        self.ends[topic] = 0
+        return topic
+
+    def specify(self, records_a_trigger: int, state: Mapping[str, Any] | None = None, **sinks: Any) -> None:
+        """Writes the spec, once all sources are known; sinks are those beside `out`."""
         kafka_topics.create(self.kafka.address, {f"{self.name}-{sink}": 1 for sink in ("errors", "late")})
         clock = {"field": "at", "outOfOrderness": "10s"}
         kafka = {"startingOffsets": "earliest", "maxOffsetsPerTrigger": records_a_trigger}
@@ -110,6 +117,7 @@ class Job:
                     "late": {"kafka": {"topic": f"{self.name}-late"}},
                     **sinks,
                 },
+                **({"state": dict(state)} if state else {}),
             },
         }
         (self.folder / "job.yaml").write_text(yaml.safe_dump(document), encoding="utf-8")

@@ -97,19 +97,23 @@ class S3Gate:
         if self._shut.is_set():
             handler.close_connection = True
             return
-        connection = http.client.HTTPConnection(self._address, timeout=60)
-        try:
-            headers = {name: value for name, value in handler.headers.items() if name.lower() not in ("expect", "connection")}
-            connection.request(handler.command, handler.path, body, headers)
-            answer = connection.getresponse()
-            content = answer.read()
-        finally:
-            connection.close()
+        answer, content = self._forward(handler, body)
         if trap:
             self._spring(trap)
             handler.close_connection = True
             return
         self._answer(handler, answer, content)
+
+    def _forward(self, handler: BaseHTTPRequestHandler, body: bytes) -> tuple[http.client.HTTPResponse, bytes]:
+        """What S3 answers."""
+        connection = http.client.HTTPConnection(self._address, timeout=60)
+        try:
+            headers = {name: value for name, value in handler.headers.items() if name.lower() not in ("expect", "connection")}
+            connection.request(handler.command, handler.path, body, headers)
+            answer = connection.getresponse()
+            return answer, answer.read()
+        finally:
+            connection.close()
 
     def _trapped(self, handler: BaseHTTPRequestHandler) -> Trap | None:
         trap = self._trap

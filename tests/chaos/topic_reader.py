@@ -5,7 +5,9 @@ from __future__ import annotations
 import json
 import threading
 from collections import Counter
+from collections.abc import Mapping
 from types import TracebackType
+from typing import Any
 
 from confluent_kafka import Consumer, TopicPartition
 
@@ -21,6 +23,7 @@ class TopicReader:
 
     def __init__(self, brokers: str, topic: str, field: str) -> None:
         self.rows: Counter[str] = Counter()
+        self.last: dict[str, Mapping[str, Any]] = {}
         self.faults: list[str] = []
         self._field = field
         settings = {"group.id": "chaos.reader", "enable.auto.commit": False, "isolation.level": "read_committed", "log_level": 0}
@@ -59,7 +62,9 @@ class TopicReader:
             if message.error():
                 self._at_end[message.partition() or 0] = True
                 continue
-            row = json.loads(message.value() or b"")[self._field]
+            fields = json.loads(message.value() or b"")
+            row = fields[self._field]
+            self.last[row] = fields
             self.rows[row] += 1
             if self.rows[row] == 2:
                 self.faults.append(f"row {row} was seen twice, the second time at {message.partition()}/{message.offset()}")
