@@ -12,13 +12,14 @@ from pathlib import Path
 from typing import Any
 
 from penstock.jobs.configuration.runtime import RuntimeConfiguration
+from penstock.jobs.errors import QueryFailed
 from penstock.jobs.local.recording import Expectation, Record, Recorded
 from penstock.jobs.spec import FromSocket, SpecFile
 from penstock.jobs.stream.streams import Tag
 from penstock.scripts import layout
 from penstock.scripts.errors import ExpectationFailed, InputFailed, RunTooLong, SparkClusterDied, SparkClusterNotReady
 from penstock.scripts.local import files as local_files
-from penstock.scripts.local import kafka_topics, recorded_run, spark_ui
+from penstock.scripts.local import kafka_topics, recorded_run
 from penstock.scripts.local.driver import DRIVER_GRACE_S, LocalDriver
 from penstock.scripts.local.environment import LocalEnvironment
 from penstock.scripts.local.input import Expect, Generator
@@ -37,6 +38,8 @@ STALL_LIMIT_S = 300
 _LOOK_S = 1.0
 # A driver whose executors ended with this process waits for others; with them, it finishes a micro-batch in this time.
 _GRACE_WITH_EXECUTORS_S = 20
+# An executor says so in its log somewhat later than the driver knows of it.
+_LATER_S = 10
 # Tags with a field of their own in an outcome.
 _ACCOUNTED = {Tag.DATA, Tag.QUARANTINED, Tag.LATE, Tag.FILTERED, Tag.UNMATCHED}
 
@@ -275,11 +278,20 @@ class LocalRun:
 
     def _wait_until_reading(self, driver: LocalDriver) -> None:
         with self.steps.at("spark", f"starting {self.machine.master or 'the driver and its executors'}") as step:
-            self.reading = self._next(driver)
-            while self.reading["event"] != "reading":
-                self.reading = self._next(driver)
+            self.reading = self._first_reading(driver)
             running_on = self._executors(self.cluster) if self.cluster else self.machine.master
             step.said = f"{running_on} is reading; Spark UI at {self.reading['ui']}"
+
+    def _first_reading(self, driver: LocalDriver) -> dict[str, Any]:
+        try:
+            while (event := self._next(driver))["event"] != "reading":
+                pass
+        except QueryFailed as error:
+            if self.cluster is not None and (ended := self.cluster.ended_executors()):
+                # The master gives up a job whose executors end one after the other, and the driver reports only that.
+                raise self._not_registered(self.cluster, f"{counted(ended, 'executor')} ended") from error
+            raise
+        return event
 
     def _executors(self, cluster: SparkCluster) -> str:
         """The registered executors, for people. The driver's session has waited for all of them.
@@ -287,13 +299,17 @@ class LocalRun:
         Raises:
             SparkClusterNotReady: RUN-041.
         """
-        size, registered = cluster.size, spark_ui.executors(self.reading["ui"])
-        if len(registered) < self.machine.executors:
-            given = f"{len(registered)} of {self.machine.executors} executors; {cluster.last_words()}"
-            need = f"executors that register with the driver within {cluster.start_limit_s:g} s"
-            raise SparkClusterNotReady(path=self.job.name, given=given, need=need, fix="check their logs, and retry")
+        size, registered = cluster.size, cluster.wait_for_executors(_LATER_S)
+        if registered < self.machine.executors:
+            raise self._not_registered(cluster, f"{registered} of {counted(self.machine.executors, 'executor')}")
         each = f"{counted(size.slots, 'slot')} and {size.heap_mib:,} MiB of heap"
-        return f"a driver with {counted(len(registered), 'executor')} of {each}"
+        return f"a driver with {counted(registered, 'executor')} of {each}"
+
+    def _not_registered(self, cluster: SparkCluster, given: str) -> SparkClusterNotReady:
+        need = f"executors that register with the driver within {cluster.start_limit_s:g} s"
+        return SparkClusterNotReady(
+            path=self.job.name, given=f"{given}; {cluster.last_words()}", need=need, fix="check their logs, and retry"
+        )
 
     def _cluster_conf(self) -> dict[str, str]:
         return self.cluster.spark_conf if self.cluster else {}
