@@ -151,6 +151,11 @@ def _check_rows(surroundings: Surroundings) -> None:
     with job.running() as running:
         running.until_read({"a": [10, 10]})
     batch = running.batches[0]
-    assert (batch["rowsIn"], batch["tags"], running.committed[0]["rows"]) == ({"a": 20}, {"data": 20}, 20)
-    assert batch["keys"]["keys"] == {"rows": 20, "hottest": [{"key": "k0", "rows": 10}, {"key": "k1", "rows": 10}]}
+    counts = {name: batch[name] for name in ("rowsIn", "tags")} | {"keys": batch["keys"]["keys"], "committed": running.committed[0]["rows"]}
+    assert counts == {
+        "rowsIn": {"a": 20},
+        "tags": {"data": 20},
+        "keys": {"rows": 20, "hottest": [{"key": "k0", "rows": 10}, {"key": "k1", "rows": 10}]},
+        "committed": 20,
+    }
     assert len(job.rows()) == 20
