@@ -2,7 +2,8 @@
 `penstock.jobs.driver.runtime`.
 
 ``PENSTOCK_TEST_DOOM`` is JSON: ``point`` (one of `POINTS` or `WORKER_POINTS`), ``call`` (at which of its calls, from 1) and ``sink``
-(`CARELESS`, `CARELESS_TASKS`, or nothing).
+(`CARELESS`, `CARELESS_TASKS`, or nothing), ``action`` (`FREEZE`, or nothing: the driver stops at the point and goes on when it is woken),
+``lease`` (`TAKE`: it takes a lease that is held; `IGNORE_LOSS`: it also goes on without one).
 """
 
 from __future__ import annotations
@@ -31,9 +32,12 @@ from penstock.jobs.sinks.publishing import Publisher
 from penstock.jobs.sinks.sink import Batch
 from penstock.jobs.sinks.transactions import TransactionWriter
 from penstock.jobs.storage.checkpoint import Checkpoint
+from penstock.jobs.storage.lease import Lease, LeaseFile
 
 VARIABLE = "PENSTOCK_TEST_DOOM"
 CARELESS, CARELESS_TASKS = "careless", "careless tasks"
+FREEZE = "freeze"
+TAKE, IGNORE_LOSS = "take", "ignore loss"
 
 
 @dataclass(frozen=True)
@@ -106,13 +110,16 @@ class DoomedWriter(TransactionWriter):
 
     driver: int = 0
     after: bool = False
+    signal: int = signal.SIGKILL
 
     def _commit(self, producer: Producer, task: int) -> None:
         if self.after:
             super()._commit(producer, task)
-        os.kill(self.driver, signal.SIGKILL)
+        os.kill(self.driver, self.signal)
         # Without a word to the brokers.
-        os.kill(os.getpid(), signal.SIGKILL)
+        os.kill(os.getpid(), self.signal)
+        if not self.after:
+            super()._commit(producer, task)
 
 
 def main() -> int:
@@ -121,35 +128,43 @@ def main() -> int:
     if "sink" in doom:
         # By setattr, for the name is the module's own import.
         setattr(building, "Files", {CARELESS: Careless, CARELESS_TASKS: CarelessTasks}[doom["sink"]])  # noqa: B010
-    point = doom.get("point")
+    _bypass(doom.get("lease"))
+    point, end = doom.get("point"), signal.SIGSTOP if doom.get("action") == FREEZE else signal.SIGKILL
     if point in WORKER_POINTS:
-        _arm_worker(doom["call"], after=WORKER_POINTS[point])
+        _arm_worker(doom["call"], end, after=WORKER_POINTS[point])
     elif point:
-        _arm(POINTS[point], doom["call"])
+        _arm(POINTS[point], doom["call"], end)
     return runtime.main(sys.argv[1:])
 
 
-def _arm_worker(call: int, *, after: bool) -> None:
+def _bypass(lease: str | None) -> None:
+    if lease in (TAKE, IGNORE_LOSS):
+        setattr(LeaseFile, "_free", lambda *_: True)  # noqa: B010
+    if lease == IGNORE_LOSS:
+        setattr(Lease, "_lose", lambda *_: None)  # noqa: B010
+
+
+def _arm_worker(call: int, end: signal.Signals, *, after: bool) -> None:
     calls = itertools.count(1)
 
     def writer(**named: Any) -> TransactionWriter:
         if next(calls) == call:
-            return DoomedWriter(**named, driver=os.getpid(), after=after)
+            return DoomedWriter(**named, driver=os.getpid(), after=after, signal=end)
         return TransactionWriter(**named)
 
     setattr(exactly_once_topics, "TransactionWriter", writer)  # noqa: B010
 
 
-def _arm(point: Point, call: int) -> None:
+def _arm(point: Point, call: int, end: signal.Signals) -> None:
     original, calls = getattr(point.owner, point.method), itertools.count(1)
 
     def doomed(*arguments: Any, **named: Any) -> Any:
         last = point.counts(*arguments) and next(calls) == call
         if last and not point.after:
-            os.kill(os.getpid(), signal.SIGKILL)
+            os.kill(os.getpid(), end)
         result = original(*arguments, **named)
-        if last:
-            os.kill(os.getpid(), signal.SIGKILL)
+        if last and point.after:
+            os.kill(os.getpid(), end)
         return result
 
     setattr(point.owner, point.method, doomed)

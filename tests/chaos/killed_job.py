@@ -79,6 +79,7 @@ class Job:
     master: str = "local[2]"
     spark_conf: dict[str, str] = field(default_factory=dict)
     environment: dict[str, str] = field(default_factory=dict)
+    lease_s: float = 30
     starts: int = 0
 
     def source(self, name: str, records: list[bytes]) -> None:
@@ -146,6 +147,7 @@ class Job:
             checkpoint=f"s3a://{CHECKPOINTS}/{self.name}/1",
             output_bucket=OUTPUT,
             connections=self.connections,
+            lease_s=self.lease_s,
             spark_conf={
                 "spark.driver.extraClassPath": os.pathsep.join(str(jar) for jar in layout.spark_jars()),
                 "spark.driver.memory": "1g",
