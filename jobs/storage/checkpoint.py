@@ -18,7 +18,7 @@ from pydantic.alias_generators import to_camel
 
 from penstock.jobs.errors import BucketUnreachable, CheckpointDamaged, LeaseLost
 from penstock.jobs.storage.conditional import ConditionalWriter
-from penstock.jobs.storage.s3 import client, error_code
+from penstock.jobs.storage.s3 import client, missing
 from penstock.jobs.watermark import Watermarks
 
 if TYPE_CHECKING:
@@ -180,12 +180,16 @@ class Checkpoint:
         try:
             answer = self._s3.get_object(Bucket=self._bucket, Key=self._key(name))
             return answer["Body"].read().decode(), answer["ETag"]
-        except ClientError as error:
-            if error_code(error) in ("NoSuchKey", "404"):
+        except (ClientError, BotoCoreError) as error:
+            if isinstance(error, ClientError) and self._missing(name, error):
                 return None
             raise self._unreachable(error) from error
-        except BotoCoreError as error:
-            raise self._unreachable(error) from error
+
+    def _missing(self, name: str, error: ClientError) -> bool:
+        try:
+            return missing(self._s3, self._bucket, self._key(name), error)
+        except (ClientError, BotoCoreError):
+            return False
 
     def put_once(self, name: str, text: str) -> bool:
         """Writes an object unless it exists, atomically.

@@ -38,3 +38,18 @@ def client(*, attempts: int = _ATTEMPTS, timeout_s: float = 60) -> S3Client:
 def error_code(error: ClientError) -> str:
     """S3's error code, such as ``NoSuchKey``."""
     return str(error.response.get("Error", {}).get("Code", ""))
+
+
+def missing(s3: S3Client, bucket: str, key: str, error: ClientError) -> bool:
+    """Whether a request failed because the object does not exist.
+
+    S3 tells only those who may list the bucket, and denies the request to others. A job may list its own folders, which is a condition on
+    the prefix that such a request does not meet; so a LIST decides.
+    Source: Amazon S3 API Reference, GetObject, "Permissions".
+    """
+    if error_code(error) in ("NoSuchKey", "404"):
+        return True
+    if error_code(error) not in ("AccessDenied", "403"):
+        return False
+    listed = s3.list_objects_v2(Bucket=bucket, Prefix=key, MaxKeys=1).get("Contents", [])
+    return not any(item["Key"] == key for item in listed)

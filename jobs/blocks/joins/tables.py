@@ -16,7 +16,7 @@ from pyspark.sql.types import StringType, StructField, StructType
 
 from penstock.jobs.errors import TableFileUnread
 from penstock.jobs.storage.conditional import ConditionalWriter
-from penstock.jobs.storage.s3 import client, error_code
+from penstock.jobs.storage.s3 import client, error_code, missing
 from penstock.jobs.stream.event_time.engine import with_event_time
 from penstock.jobs.stream.streams import ENVELOPE, TAG, Stream, Tag
 from penstock.jobs.stream.task_context import TaskPlace
@@ -199,7 +199,7 @@ def _get(s3: S3Client, bucket: str, key: str) -> str | None:
     try:
         return s3.get_object(Bucket=bucket, Key=key)["Body"].read().decode()
     except ClientError as error:
-        if error_code(error) == "NoSuchKey":
+        if missing(s3, bucket, key, error):
             return None
         raise
 

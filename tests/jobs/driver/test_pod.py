@@ -4,8 +4,8 @@ from pathlib import Path
 
 import pytest
 
-from penstock.jobs.configuration.runtime import POD_NAME_VARIABLE, READY_FILE_VARIABLE
-from penstock.jobs.driver.pod import forget_ready, pod_conf, reported_ready
+from penstock.jobs.configuration.runtime import POD_NAME_VARIABLE, POD_UID_VARIABLE, READY_FILE_VARIABLE
+from penstock.jobs.driver.pod import forget_ready, pod_conf, reported_ready, this_driver
 
 
 @pytest.fixture
@@ -18,6 +18,16 @@ def ready(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 def test_a_driver_in_a_pod_tells_spark_which(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv(POD_NAME_VARIABLE, "user-credit-driver-0")
     assert pod_conf() == {"spark.kubernetes.driver.pod.name": "user-credit-driver-0"}
+
+
+def test_a_driver_in_a_pod_holds_its_lease_as_that_pod(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv(POD_NAME_VARIABLE, "user-credit-driver-0")
+    monkeypatch.setenv(POD_UID_VARIABLE, "uid-1")
+    assert (this_driver().pod, this_driver().pod_uid, str(this_driver())) == ("user-credit-driver-0", "uid-1", "pod user-credit-driver-0")
+    for variable in (POD_NAME_VARIABLE, POD_UID_VARIABLE):
+        monkeypatch.setenv(variable, "")
+    assert (this_driver().pod, this_driver().pod_uid) == (None, None)
+    assert str(this_driver()).startswith("process ")
 
 
 def test_outside_of_a_pod_nothing_is_reported(monkeypatch: pytest.MonkeyPatch) -> None:

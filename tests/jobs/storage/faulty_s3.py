@@ -42,6 +42,8 @@ class FaultyS3:
         self._address = urlsplit(endpoint).netloc
         self.faults: list[Fault] = []
         self.always = Fault.NONE
+        # As S3 answers those who may not list the whole bucket.
+        self.denies_missing = False
         self.requests: list[tuple[str, str]] = []
         self.before_answer: Callable[[str, str], None] | None = None
         proxy = self
@@ -99,7 +101,9 @@ class FaultyS3:
             connection.close()
         if self.before_answer:
             self.before_answer(method, path)
-        if lost:
+        if answer.status == 404 and self.denies_missing and method in ("GET", "HEAD"):
+            _answer(handler, 403, [], b"" if method == "HEAD" else _XML.format(code="AccessDenied").encode())
+        elif lost:
             handler.close_connection = True
         else:
             _answer(handler, answer.status, answer.getheaders(), content)

@@ -126,3 +126,28 @@ def test_a_checkpoints_object_is_written_once(faulty: FaultyS3, key: str) -> Non
     faulty.faults = [Fault.ANSWER_LOST]
     assert checkpoint.put_once("once", "mine") and not checkpoint.put_once("once", "another's")
     assert checkpoint.get("once") == "mine"
+
+
+def test_a_missing_object_is_none_to_a_job_that_may_list_its_folder_only(faulty: FaultyS3, key: str) -> None:
+    faulty.denies_missing = True
+    checkpoint = Checkpoint(f"s3a://{BUCKET}/{key}")
+    checkpoint.put_once("there-too", "")
+    assert checkpoint.get("there") is None
+    checkpoint.put_once("there", "text")
+    assert checkpoint.get("there") == "text"
+
+
+def test_an_object_that_is_deleted_between_two_requests_is_created(
+    writer: ConditionalWriter, faulty: FaultyS3, s3: S3Client, key: str
+) -> None:
+    faulty.denies_missing = True
+    writer.create(key, b"first")
+
+    def delete(method: str, _: str) -> None:
+        if method == "PUT":
+            faulty.before_answer = None
+            s3.delete_object(Bucket=BUCKET, Key=key)
+
+    faulty.before_answer = delete
+    assert writer.create(key, b"second") is not None
+    assert _content(s3, key) == b"second"

@@ -1,0 +1,26 @@
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from penstock.jobs.kafka.brokers import Brokers
+from penstock.jobs.kafka.offset_commits import OffsetCommits
+
+
+class Group(Brokers):
+    """Brokers that keep what is committed on behalf of the group."""
+
+    def __init__(self) -> None:
+        self.offsets: dict[str, dict[int, int]] = {}
+
+    def commit(self, ends: Mapping[str, Mapping[int, int]]) -> None:
+        self.offsets.update({topic: dict(partitions) for topic, partitions in ends.items()})
+
+
+def test_a_driver_that_may_have_been_replaced_does_not_set_the_group_back() -> None:
+    group, sure = Group(), [True]
+    commits = OffsetCommits(group, frozenset({"a"}), lambda: sure[0])
+    commits.committed({"a": {"0": 5}, "not-asked-for": {"0": 1}})
+    assert group.offsets == {"a": {0: 5}}
+    sure[0] = False
+    commits.committed({"a": {"0": 3}})
+    assert group.offsets == {"a": {0: 5}}
