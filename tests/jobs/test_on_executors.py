@@ -12,7 +12,7 @@ from penstock.jobs.spec.sinks import Sink
 from penstock.scripts.dev.tiers import ON_EXECUTORS
 
 _SPARK = Path(__file__).with_name("spark")
-_OTHERS = {"calls", "journal", "lookups", "observe_keys", "side outputs", "watermark"}
+_OTHERS = {"calls", "journal", "lookups", "side outputs"}
 
 
 def _covered() -> Iterator[str]:

@@ -18,7 +18,6 @@ from tests.jobs.spark.running import Surroundings
 SCHEMA = "user STRING, n INT"
 
 
-@pytest.mark.on_executors("calls", "journal")
 def test_each_row_has_its_answer_or_goes_to_a_side_output_with_the_reason(surroundings: Surroundings) -> None:
     notes = str(surroundings.folder / "notes")
     rows = [

@@ -122,7 +122,6 @@ def test_the_watermark_that_is_set_is_in_the_next_micro_batchs_offset_log_less_o
     assert {one["batch"]: one["watermark_ms"] for one in seen} == {number: watermark_ms for number, (_, watermark_ms) in logged.items()}
 
 
-@pytest.mark.on_executors("watermark")
 def test_the_current_watermark_reaches_the_tasks_and_is_read_each_time(surroundings: Surroundings) -> None:
     session = surroundings.session
     frame = current_watermark(session)

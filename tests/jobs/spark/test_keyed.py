@@ -152,7 +152,6 @@ def test_two_inputs_share_the_state_and_the_timers_of_a_key(surroundings: Surrou
     assert [alert["value"] for alert in ran.side_outputs["alerts"]] == ['{"currency":"USD","id":2}']
 
 
-@pytest.mark.on_executors("deduplicate")
 def test_duplicates_within_the_time_are_counted_and_those_beyond_it_pass(surroundings: Surroundings) -> None:
     batches = [
         [row("1", id="a", n=1), row("1", id="a", n=1), row("2", id="b", n=2)],

@@ -5,8 +5,6 @@ from __future__ import annotations
 import base64
 import json
 
-import pytest
-
 from penstock.jobs.stream.streams import Tag
 from tests.jobs.spark.running import Surroundings
 
@@ -66,7 +64,6 @@ def test_offsets_of_any_kind_and_fractions_are_read_as_the_same_moment(surroundi
     assert len(job.rows()) == 3
 
 
-@pytest.mark.on_executors("side outputs")
 def test_rows_in_are_rows_out_and_quarantined_and_late_and_filtered(surroundings: Surroundings) -> None:
     job = surroundings.job("tests.jobs.spark.apps.copy_rows", sources={"a": 1})
     with job.running() as running:

@@ -252,7 +252,6 @@ def _gauges(session: SparkSession) -> dict[str, Any]:
     return {name: registry.getGauges().get(name).getValue() for name in registry.getNames() if name.startswith("penstock.")}
 
 
-@pytest.mark.on_executors("observe_keys")
 def test_the_hottest_keys_of_a_micro_batch_are_reported_without_rows_of_side_outputs(surroundings: Surroundings) -> None:
     rows = [
         [*(row("10", user="hot") for _ in range(5)), row("11", user="b"), row("11", user="b"), *(row(None, user="x") for _ in range(9))],

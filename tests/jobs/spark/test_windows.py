@@ -16,13 +16,17 @@ from tests.jobs.spark.plain_windows import FEW, TIME_WINDOWS, TRIGGERED, Build, 
 from tests.jobs.spark.running import Surroundings
 
 # One of each kind of state, in one query; tests/chaos/blocks/test_windows_random.py has all of them, and other micro-batches.
-SHORT = ("session", "all_sessions", "cumulative", "salted", "sliding_count", "every", "untimed")
+SHORT = ("session", "all_sessions", "cumulative", "sliding_count", "every", "untimed")
 
 
-@pytest.mark.on_executors("aggregate", "salted")
 def test_windows_hold_what_plain_python_puts_in_them(surroundings: Surroundings) -> None:
     blocks = TIME_WINDOWS | TRIGGERED
     hold_what_plain_python_puts_in_them(surroundings, {name: blocks[name] for name in SHORT}, parts=2)
+
+
+@pytest.mark.on_executors("salted")
+def test_salted_windows_hold_what_plain_python_puts_in_them(surroundings: Surroundings) -> None:
+    hold_what_plain_python_puts_in_them(surroundings, {"salted": TIME_WINDOWS["salted"]}, parts=2)
 
 
 @pytest.mark.on_executors("aggregate", "top", "deduplicate")

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import signal
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -33,22 +33,9 @@ def more_partitions(session: SparkSession) -> Iterator[None]:
     session.conf.set("spark.sql.shuffle.partitions", before)
 
 
-def _kill_a_worker(executors: SparkCluster) -> None:
-    # The executor alone would leave its files on the disk, from which another one of this machine would read them.
-    executors.kill_worker(executors.workers[0])
-
-
-def _lose_its_shuffle_files(executors: SparkCluster) -> None:
-    files = list(executors.workers[0].folder.glob("local/**/shuffle_*"))
-    assert files, "the executor has written no shuffle"
-    for file in files:
-        file.unlink()
-
-
 @pytest.mark.usefixtures("more_partitions")
-@pytest.mark.parametrize("lose", [_kill_a_worker, _lose_its_shuffle_files], ids=["a killed worker", "lost files"])
 def test_rows_of_a_map_stage_that_runs_again_are_counted_once(
-    executors: SparkCluster, surroundings: Surroundings, monkeypatch: pytest.MonkeyPatch, lose: Callable[[SparkCluster], None]
+    executors: SparkCluster, surroundings: Surroundings, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     job = _counted(surroundings, monkeypatch, "first")
     job.feed("a", _row("first", "12:30:20"))
@@ -66,7 +53,8 @@ def test_rows_of_a_map_stage_that_runs_again_are_counted_once(
         until(lambda: len({partition for partition, _ in after.tasks()}) >= 2, "tasks after the shuffle")
         read = before.tasks()
         assert len({executor for _, executor in read}) == 2, "each executor has read a partition"
-        lose(executors)
+        # The executor alone would leave its files on the disk, from which another one of this machine would read them.
+        executors.kill_worker(executors.workers[0])
         release()
         running.until_read({"a": [32, 32]})
     assert len(before.tasks()) > len(read), "a partition has been read again"
