@@ -24,9 +24,9 @@ from penstock.jobs.storage.lease import Lease
 from penstock.jobs.stream import skew
 from penstock.jobs.stream.event_time import observation
 from penstock.jobs.stream.event_time.engine import Engine
-from penstock.jobs.stream.quarantine import hold_limit, side_records
-from penstock.jobs.stream.side_outputs import StagedRows, counted
-from penstock.jobs.stream.streams import NO_SIDE_OUTPUT, TAG, Tag
+from penstock.jobs.stream.quarantine import TagCount, hold_limit, side_records, tally
+from penstock.jobs.stream.side_outputs import StagedRows
+from penstock.jobs.stream.streams import NO_SIDE_OUTPUT, REASON, RECORD, RECORD_TYPE, TAG, Tag
 from penstock.jobs.stream.task_context import set_watermark
 from penstock.jobs.stream.task_errors import of_a_task
 from penstock.jobs.watermark import InputTime, Seen, WhenIdle
@@ -173,14 +173,13 @@ class MicroBatches:
         self.lease.check()
         if number != self.last.batch + 1:
             raise CheckpointAdvanced
-        side_rows = StagedRows(self.checkpoint.uri)
-        # An earlier attempt may have staged rows under a different task layout.
-        side_rows.clear(number)
+        side_rows = StagedRows.of_micro_batch(self.session, self.checkpoint, number)
         batch.persist()
         try:
-            tags = _tally(batch)
-            staged = side_rows.rows(self.session, number)
-            staged_counts = counted(staged)
+            tags = tally(batch)
+            # The tally has run every task, so everything is staged.
+            staged = side_rows.rows(self.session)
+            staged_tags = {} if staged is None else tally(staged)
             duplicates = Counter({Tag.FILTERED.value: dropped(self.engine)})
             metrics = {name: self.engine.observed(observation.PREFIX + name) for name in self.splits}
             if any(observation.grown(metrics[name], len(splits)) for name, splits in self.splits.items()):
@@ -189,37 +188,36 @@ class MicroBatches:
             # Before the sinks: rows that are lost with an executor afterwards are observed again by the sinks' jobs, and only they.
             keys = skew.observed_keys(self.engine)
             if self.quarantine:
-                bad = tags.get(Tag.QUARANTINED, 0) + staged_counts.get(Tag.QUARANTINED, 0)
+                bad = sum(counts[Tag.QUARANTINED].rows for counts in (tags, staged_tags) if Tag.QUARANTINED in counts)
                 hold_limit(self.quarantine, [frame for frame in (batch, staged) if frame is not None], bad, _rows(seen))
             # A driver that was frozen until here writes nothing more: sinks that are written at least once would get its rows too.
             self.lease.check()
-            self._write_side_outputs(batch, tags, staged, staged_counts, number)
-            self._write(batch, tags.get(Tag.DATA, 0), number)
+            self._write_side_outputs([(batch, tags)] if staged is None else [(batch, tags), (staged, staged_tags)], number)
+            self._write(batch, tags[Tag.DATA].rows if Tag.DATA in tags else 0, number)
         finally:
             batch.unpersist()
         self.lease.check()
-        side_rows.clear(number)
-        counted_by_tag = Counter(tags) + Counter(staged_counts) + duplicates
+        side_rows.delete()
+        counted_by_tag = _rows_by_tag(tags) + _rows_by_tag(staged_tags) + duplicates
         self._warn_of_lost_rows(counted_by_tag)
         self._record(number, dict(counted_by_tag), seen, metrics, keys)
         # Spark begins a micro-batch only after the previous one is committed, so its responses are no longer needed.
         journal.clear(self.checkpoint.uri, keep=number)
 
-    def _write_side_outputs(
-        self, batch: DataFrame, tags: Mapping[str, int], staged: DataFrame | None, staged_counts: Mapping[str, int], number: int
-    ) -> None:
+    def _write_side_outputs(self, frames: Sequence[tuple[DataFrame, Mapping[str, TagCount]]], number: int) -> None:
         time_ms = self.engine.batch_time_ms()
         # A sink is written to once per micro-batch, by whose number it recognises a replay.
-        frames: dict[int, list[DataFrame]] = {}
-        counts: Counter[int] = Counter()
+        rows: dict[int, list[DataFrame]] = {}
+        counts: dict[int, TagCount] = {}
         for tag, sink in self.side_outputs.items():
-            for frame, count in ((batch, tags.get(tag, 0)), (staged, staged_counts.get(tag, 0))):
-                if count and frame is not None:
-                    frames.setdefault(id(sink), []).append(side_records(frame, tag))
-                    counts[id(sink)] += count
+            for frame, tags in frames:
+                if tag in tags:
+                    rows.setdefault(id(sink), []).append(_envelope(frame, tag))
+                    counts[id(sink)] = counts.get(id(sink), TagCount()) + tags[tag]
         for sink in {id(sink): sink for sink in self.side_outputs.values()}.values():
-            if id(sink) in frames:
-                sink.write(functools.reduce(DataFrame.unionByName, frames[id(sink)]), Batch(number, counts[id(sink)], time_ms))
+            if count := counts.get(id(sink)):
+                every = functools.reduce(DataFrame.unionByName, rows[id(sink)])
+                sink.write(side_records(every, number, count), Batch(number, count.rows, time_ms))
 
     def _warn_of_lost_rows(self, tags: Mapping[str, int]) -> None:
         """Warns once per tag, chosen by a function of the app at run time, that its rows are only counted."""
@@ -280,9 +278,13 @@ class MicroBatches:
         self.last = record
 
 
-def _tally(batch: DataFrame) -> dict[str, int]:
-    """Tag -> rows; evaluates the micro-batch."""
-    return {row[TAG]: int(row["count"]) for row in batch.groupBy(TAG).count().collect() if row[TAG] != Tag.HEARTBEAT}
+def _envelope(rows: DataFrame, tag: str) -> DataFrame:
+    """What a side output takes of the rows with a tag; the same columns for any frame."""
+    return rows.where(F.col(TAG) == tag).select(TAG, REASON, F.col(RECORD).cast(RECORD_TYPE).alias(RECORD))
+
+
+def _rows_by_tag(tags: Mapping[str, TagCount]) -> Counter[str]:
+    return Counter({tag: count.rows for tag, count in tags.items()})
 
 
 def _rows(seen: Mapping[str, Mapping[str, Seen]]) -> int:

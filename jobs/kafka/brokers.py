@@ -7,6 +7,7 @@ import re
 import time
 from collections.abc import Callable, Iterable, Mapping
 from datetime import datetime
+from functools import cached_property
 from typing import TypeVar
 
 from confluent_kafka import Consumer, KafkaError, KafkaException, TopicPartition
@@ -48,15 +49,15 @@ class Brokers:
 
     def __init__(self, access: KafkaAccess, group: str) -> None:
         self._address = access.address
-        self._consumer = Consumer(
-            {
-                **client_settings(access),
-                "group.id": group,
-                "enable.auto.commit": False,
-                "allow.auto.create.topics": False,
-                "log_level": 0,
-            }
-        )
+        self._settings = {
+            **client_settings(access),
+            "group.id": group,
+            "enable.auto.commit": False,
+            "allow.auto.create.topics": False,
+            "log_level": 0,
+        }
+        # All offsets of a partition: another reader of the group may have committed one within an open transaction.
+        self._consumer = Consumer({**self._settings, "isolation.level": "read_uncommitted"})
 
     def partitions(self, topics: Iterable[str]) -> dict[str, int]:
         """Topic -> number of partitions.
@@ -99,11 +100,12 @@ class Brokers:
         """
         where = source.starting_offsets
         try:
-            edges = {number: self._edges(topic, number) for number in range(partitions)}
+            edges = {number: self._edges(self._consumer, topic, number) for number in range(partitions)}
             if where not in STARTING_OFFSETS:
                 since = self._since(topic, partitions, round(datetime.fromisoformat(where).timestamp() * 1000))
-                return {number: since.get(number, latest) for number, (_, latest) in edges.items()}
-            fallback = {n: earliest if where.endswith("earliest") else latest for n, (earliest, latest) in edges.items()}
+                return self._latest(source, topic, edges) | since
+            earliest = {number: first for number, (first, _) in edges.items()}
+            fallback = earliest if where.endswith("earliest") else self._latest(source, topic, edges)
             return fallback | (self._committed(topic, edges) if where.startswith("committed") and not begun else {})
         except KafkaException as error:
             raise self._unreachable(error) from None
@@ -128,6 +130,13 @@ class Brokers:
     def close(self) -> None:
         """Closes the clients."""
         self._consumer.close()
+        # Where a cached property keeps its value.
+        if "_committed_reader" in self.__dict__:
+            self._committed_reader.close()
+
+    @cached_property
+    def _committed_reader(self) -> Consumer:
+        return Consumer({**self._settings, "isolation.level": "read_committed"})
 
     def _topics(self) -> dict[str, int]:
         """Every topic -> number of partitions."""
@@ -159,9 +168,15 @@ class Brokers:
         offsets = _answer(lambda: self._consumer.offsets_for_times(asked, timeout=TIMEOUT_S))
         return {place.partition: place.offset for place in offsets if place.offset >= 0}
 
-    def _edges(self, topic: str, partition: int) -> tuple[int, int]:
+    def _latest(self, source: KafkaSource, topic: str, edges: Mapping[int, tuple[int, int]]) -> dict[int, int]:
+        """Partition -> offset after the last record that the source would read: an open transaction's come after it."""
+        if source.isolation_level == "read_uncommitted":
+            return {number: latest for number, (_, latest) in edges.items()}
+        return {number: self._edges(self._committed_reader, topic, number)[1] for number in edges}
+
+    def _edges(self, consumer: Consumer, topic: str, partition: int) -> tuple[int, int]:
         place = TopicPartition(topic, partition)
-        earliest, latest = _answer(lambda: self._consumer.get_watermark_offsets(place, timeout=TIMEOUT_S))
+        earliest, latest = _answer(lambda: consumer.get_watermark_offsets(place, timeout=TIMEOUT_S))
         return int(earliest), int(latest)
 
     def _missing(self, topic: str, known: Iterable[str]) -> TopicNotFound:

@@ -46,6 +46,8 @@ def _options(given: Input, kafka: KafkaSource, brokers: KafkaAccess, offsets: Ma
         "subscribe": ",".join(offsets),
         "startingOffsets": json.dumps(starts),
         "failOnDataLoss": "true",
+        # Spark's driver asks for the latest offsets with it too: the last stable ones, so an open transaction does not count as lag.
+        "kafka.isolation.level": kafka.isolation_level,
         "groupIdPrefix": kafka.group_id_prefix or f"penstock.{job}.spark",
     }
     if given.record is not None:

@@ -117,6 +117,8 @@ class KafkaSource(Part):
         key: the fields in the key; required with ``tombstones: delete`` only.
         max_offsets_per_trigger: maximum number of records per micro-batch; None for no limit.
         min_partitions: minimum number of tasks that read; None: one per partition.
+        isolation_level: which records of transactions are read: ``read_committed`` those of committed ones, up to the first transaction
+            that is still open; ``read_uncommitted`` all of them, also those of aborted ones.
         group_id_prefix: prefix of the ids of Spark's own consumer groups; by default ``penstock.<job>.spark``.
         commit_offsets: whether processed offsets are committed to the group ``penstock.<job>``, for tools that show lag.
     """
@@ -133,6 +135,7 @@ class KafkaSource(Part):
     key: KafkaKey | None = None
     max_offsets_per_trigger: Annotated[int, Field(ge=1)] | None = None
     min_partitions: Annotated[int, Field(ge=1, le=100_000)] | None = None
+    isolation_level: Literal["read_committed", "read_uncommitted"] = "read_committed"
     group_id_prefix: Annotated[str, Field(pattern=GROUP_PATTERN)] | None = None
     commit_offsets: bool = False
 

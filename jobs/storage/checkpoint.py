@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import re
 import uuid
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import cached_property
 from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
@@ -23,9 +23,11 @@ from penstock.jobs.watermark import Watermarks
 
 if TYPE_CHECKING:
     from mypy_boto3_s3 import S3Client
+    from mypy_boto3_s3.type_defs import ObjectIdentifierTypeDef
 
 # Spark keeps the logs of its last 100 micro-batches (spark.sql.streaming.minBatchesToRetain); ours outlive them.
 RETAINED_BATCHES = 200
+_DELETES_AT_A_TIME = 1_000
 _WHOLE = (
     "restore it all, penstock/ included, from a copy or object versions; or start with an empty one by giving the job a new metadata.name"
 )
@@ -216,6 +218,18 @@ class Checkpoint:
             self._s3.delete_object(Bucket=self._bucket, Key=self._key(name))
         except (ClientError, BotoCoreError) as error:
             raise self._unreachable(error) from error
+
+    def delete_all(self, names: Sequence[str]) -> None:
+        """Deletes objects, up to a thousand per request; they need not exist."""
+        for start in range(0, len(names), _DELETES_AT_A_TIME):
+            some: list[ObjectIdentifierTypeDef] = [{"Key": self._key(name)} for name in names[start : start + _DELETES_AT_A_TIME]]
+            try:
+                answer = self._s3.delete_objects(Bucket=self._bucket, Delete={"Objects": some, "Quiet": True})
+            except (ClientError, BotoCoreError) as error:
+                raise self._unreachable(error) from error
+            # S3 reports the objects that it did not delete in a successful response.
+            for error_of_one in answer.get("Errors", []):
+                raise self._unreachable(OSError(f"{error_of_one.get('Key')}: {error_of_one.get('Message')}"))
 
     @cached_property
     def _s3(self) -> S3Client:

@@ -1,15 +1,21 @@
-"""Quarantine: rejected records, kept with the reason and their origin.
+"""Quarantine: rejected records, kept with the reason and their origin, and every other row of a side output.
 
-A quarantined record is one JSON object: ``reason``, ``source``, ``topic``, ``partition``, ``offset``, ``timestamp`` (the broker's, ISO
-8601), ``key`` and ``value`` as text, or ``keyBase64`` and ``valueBase64`` if they are not UTF-8. Its key is ``topic-partition-offset``,
-by which a reader recognises a record that a replay wrote twice.
+Such a row is one JSON object: ``id``, ``reason``, ``source``, ``topic``, ``partition``, ``offset``, ``timestamp`` (the broker's, ISO
+8601), ``key`` and ``value`` as text, or ``keyBase64`` and ``valueBase64`` if they are not UTF-8. By its id, which is also the key of its
+Kafka record, a reader recognizes a row that a replay wrote twice:
+
+- ``topic-partition-offset`` of a Kafka record.
+- ``source-batch-digest-ordinal`` of any other row. The source is that of the record, or the name of the tag or the call that made the
+  row; the digest is that of its content; the ordinal counts from 0 the rows of the micro-batch that have the same. A replay has the same
+  rows, so it gives them the same ids.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 
-from pyspark.sql import Column, DataFrame
+from pyspark.sql import Column, DataFrame, Window
 from pyspark.sql import functions as F
 
 from penstock.jobs.errors import QuarantineLimitReached
@@ -17,21 +23,76 @@ from penstock.jobs.spec import QuarantineLimit
 from penstock.jobs.stream.streams import REASON, RECORD, TAG, Tag
 
 _REASONS_SHOWN = 3
+_DIGEST_DIGITS = 16
+_ID = "_id"
 
 
-def side_records(batch: DataFrame, tag: str) -> DataFrame:
-    """The rows of a micro-batch with one side-output tag, in the form that the Kafka sink takes.
+@dataclass(frozen=True)
+class TagCount:
+    """How many rows of a micro-batch have a tag.
 
     Args:
-        batch: the micro-batch's rows.
-        tag: `Tag.QUARANTINED`, `Tag.LATE`, or a tag of the app.
+        rows: all of them.
+        unlocated: those that do not come from an offset of a topic; their ids need an ordinal.
+    """
+
+    rows: int = 0
+    unlocated: int = 0
+
+    def __add__(self, other: TagCount) -> TagCount:
+        return TagCount(self.rows + other.rows, self.unlocated + other.unlocated)
+
+
+def tally(rows: DataFrame) -> dict[str, TagCount]:
+    """Tag -> its rows, without heartbeats; evaluates the DataFrame."""
+    counted = rows.groupBy(TAG).agg(F.count("*").alias("rows"), F.count_if(_is_unlocated()).alias("unlocated")).collect()
+    return {row[TAG]: TagCount(row["rows"], row["unlocated"]) for row in counted if row[TAG] != Tag.HEARTBEAT}
+
+
+def side_records(rows: DataFrame, batch: int, count: TagCount) -> DataFrame:
+    """The side-output rows that a micro-batch writes to one sink, in the form that sinks take.
+
+    Args:
+        rows: all of them, with the columns of the envelope: with those of another call, two different rows could get one id.
+        batch: the micro-batch's number.
+        count: how many there are. Only those without an offset are shuffled.
 
     Returns:
         Columns ``key`` and ``value``, both strings.
     """
+    if not count.unlocated:
+        return _written(_located(rows))
+    if count.unlocated == count.rows:
+        return _written(_numbered(rows, batch))
+    return _written(_located(rows.where(~_is_unlocated())).unionByName(_numbered(rows.where(_is_unlocated()), batch)))
+
+
+def _is_unlocated() -> Column:
+    return F.col(RECORD)["offset"].isNull()
+
+
+def _located(rows: DataFrame) -> DataFrame:
+    return rows.withColumn(_ID, F.concat_ws("-", *(F.col(RECORD)[part] for part in ("topic", "partition", "offset"))))
+
+
+def _numbered(rows: DataFrame, batch: int) -> DataFrame:
+    record = F.col(RECORD)
+    # Hexadecimal, because a value need not be text.
+    content = F.to_json(F.struct(TAG, REASON, record["source"], record["topic"], F.hex(record["key"]), F.hex(record["value"])))
+    rows = rows.withColumn("_content", content)
+    digest = F.substring(F.sha2("_content", 256), 1, _DIGEST_DIGITS)
+    rows = rows.withColumn(_ID, F.concat_ws("-", F.coalesce(record["source"], TAG), F.lit(batch), digest))
+    # By content, in case that two have the same digest.
+    same_id = Window.partitionBy(_ID).orderBy("_content")
+    ordinal = F.row_number().over(same_id) - 1
+    return rows.withColumn(_ID, F.concat_ws("-", _ID, ordinal)).drop("_content")
+
+
+def _written(rows: DataFrame) -> DataFrame:
     record = F.col(RECORD)
     timestamp = F.date_format(F.to_utc_timestamp(record["timestamp"], F.current_timezone()), "yyyy-MM-dd'T'HH:mm:ss.SSS'Z'")
     body = F.struct(
+        F.col(_ID).alias("id"),
         F.col(REASON).alias("reason"),
         record["source"].alias("source"),
         record["topic"].alias("topic"),
@@ -41,8 +102,7 @@ def side_records(batch: DataFrame, tag: str) -> DataFrame:
         *_text_or_base64(record["key"], "key"),
         *_text_or_base64(record["value"], "value"),
     )
-    key = F.when(record["topic"].isNotNull(), F.concat_ws("-", record["topic"], record["partition"], record["offset"]))
-    return batch.where(F.col(TAG) == tag).select(key.alias("key"), F.to_json(body).alias("value"))
+    return rows.select(F.col(_ID).alias("key"), F.to_json(body).alias("value"))
 
 
 def _text_or_base64(raw: Column, name: str) -> tuple[Column, Column]:
