@@ -202,7 +202,7 @@ _FROZEN = [
 @pytest.mark.timeout(3_600)
 def test_an_executor_that_was_frozen_until_its_tasks_ran_elsewhere_writes_nothing_that_counts(new_job: NewJob, tmp_path: Path) -> None:
     # Scaled down from two minutes.
-    conf = {"spark.network.timeout": "12s", "spark.executor.heartbeatInterval": "1s"}
+    conf = {"spark.network.timeout": "20s", "spark.network.timeoutInterval": "2s", "spark.executor.heartbeatInterval": "1s"}
     with _flow(new_job, tmp_path, conf=conf) as flow:
         for strike in _FROZEN:
             flow.killed.freeze(strike)
