@@ -360,3 +360,12 @@ class ConcurrentWriter(RunFailed):
 
     code = "JOB-083"
     title = "another driver writes to this checkpoint"
+
+
+class StateNotRepeatable(RunFailed):
+    """State on the heap is computed from a non-deterministic expression. Its files are named by version only, so a replay, or a second
+    driver, would overwrite them with other content.
+    """
+
+    code = "JOB-085"
+    title = "state on the heap requires deterministic rows"

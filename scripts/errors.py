@@ -223,6 +223,13 @@ class CacheOfAnotherVersion(ToolMissing):
     title = "cache belongs to another version"
 
 
+class JvmClassesNotBuilt(ToolMissing):
+    """Maven could not download what the classes are compiled against, or could not compile them."""
+
+    code = "TOOL-017"
+    title = "cannot build the classes for Spark's JVM"
+
+
 class NotSetUp(ToolMissing):
     """The jars or cdktf-cli of this version are not in the cache."""
 

@@ -10,7 +10,8 @@ from penstock.scripts.errors import NotSetUp
 from penstock.scripts.installation import setting_up
 from penstock.scripts.installation.cache import Cache
 from penstock.scripts.installation.cdktf_cli import CdktfCli
-from penstock.scripts.installation.jars import Jars
+from penstock.scripts.installation.entry import Entry
+from penstock.scripts.installation.jvm_classes import JvmClasses
 
 # Folder of the package: the checkout, or where it is installed.
 ROOT = Path(str(files("penstock"))).resolve().parent
@@ -31,19 +32,19 @@ def python_path(*folders: Path) -> str:
 
 
 def spark_jars(cache: Cache | None = None) -> list[Path]:
-    """Return the jars that Spark needs in addition to PySpark's: the Kafka source, s3a and its part of the AWS SDK.
+    """Return the jars that Spark needs in addition to PySpark's: the Kafka source, s3a with its part of the AWS SDK, and Penstock's own.
 
     Args:
         cache: the cache; the user's by default.
 
     Returns:
-        Absolute paths, sorted by name.
+        Absolute paths, sorted by name, Penstock's own last.
 
     Raises:
         NotSetUp: TOOL-020, the cache has no jars.
         CacheOfAnotherVersion: TOOL-016.
     """
-    return _jars(setting_up.spark_jars(), cache)
+    return [*_jars(setting_up.spark_jars(), cache), *_jars(JvmClasses(), cache)]
 
 
 def kafka_classpath(cache: Cache | None = None) -> str:
@@ -82,7 +83,7 @@ def cdktf(cache: Cache | None = None) -> Path:
     return command
 
 
-def _jars(jars: Jars, cache: Cache | None) -> list[Path]:
+def _jars(jars: Entry, cache: Cache | None) -> list[Path]:
     folder = jars.folder(_checked(cache))
     paths = sorted(folder.glob("*.jar"))
     if not paths:
@@ -97,4 +98,4 @@ def _checked(cache: Cache | None) -> Cache:
 
 
 def _not_set_up(path: Path) -> NotSetUp:
-    return NotSetUp(path=str(path), need="what penstock setup fetches", fix="penstock setup, or ./scripts/setup in a checkout")
+    return NotSetUp(path=str(path), need="what penstock setup installs", fix="penstock setup, or ./scripts/setup in a checkout")

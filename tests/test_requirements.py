@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+from importlib.metadata import distribution
 from pathlib import Path
 from xml.etree import ElementTree
 
@@ -17,6 +18,7 @@ DATA = locks.folder()
 IMAGE = ROOT / "infra" / "image"
 LOCKS = sorted((path for folder in (REQUIREMENTS, DATA, IMAGE) for path in folder.glob("*.lock")), key=lambda path: path.name)
 POMS = sorted(DATA.glob("*.pom.xml"), key=lambda path: path.name)
+JVM_POM = ROOT / "jobs/jvm/pom.xml"
 MAVEN = {"m": "http://maven.apache.org/POM/4.0.0"}
 
 
@@ -60,7 +62,7 @@ def test_the_node_packages_are_those_that_are_asked_for() -> None:
     assert locked["packages"]["node_modules/cdktf-cli"]["version"] == "0.21.0"
 
 
-@pytest.mark.parametrize("pom", POMS, ids=names(POMS))
+@pytest.mark.parametrize("pom", [*POMS, JVM_POM], ids=names([*POMS, JVM_POM]))
 def test_a_pom_names_no_repository_and_exact_versions(pom: Path) -> None:
     root = ElementTree.parse(pom).getroot()
     tags = {element.tag.rsplit("}", 1)[-1] for element in root.iter()}
@@ -83,6 +85,22 @@ def test_the_spark_jars_are_the_ones_of_the_pom_alone() -> None:
     dependencies = root.iterfind("m:dependencies/m:dependency", MAVEN)
     named = {f"{text(dependency, 'artifactId')}-{text(dependency, 'version')}.jar" for dependency in dependencies}
     assert named == {jar for folder, jar in _jars() if folder == "spark"}
+
+
+def test_the_classes_for_the_jvm_are_compiled_against_the_versions_that_they_run_with() -> None:
+    def versions(pom: Path) -> dict[str, str]:
+        root = ElementTree.parse(pom).getroot()
+        properties = {f"${{{element.tag.rsplit('}', 1)[-1]}}}": element.text or "" for element in root.iterfind("m:properties/*", MAVEN)}
+        dependencies = root.iterfind("m:dependencies/m:dependency", MAVEN)
+        named = {one.findtext("m:artifactId", "", MAVEN): one.findtext("m:version", "", MAVEN) for one in dependencies}
+        return {artifact: properties.get(version, version) for artifact, version in named.items()}
+
+    compiled, ours = versions(JVM_POM), versions(DATA / "spark-jars.pom.xml")
+    pyspark = Path(str(distribution("pyspark").locate_file("pyspark/jars")))
+    run = {jar.name for jar in pyspark.glob("*.jar")} | {f"{artifact}-{version}.jar" for artifact, version in ours.items()}
+    # Spark's own version is on no repository as an artifact: the tests of the tier spark run the classes on it.
+    here = {f"{artifact}-{version}.jar" for artifact, version in compiled.items() if version != compiled["spark-sql_2.13"]}
+    assert here <= run
 
 
 def test_each_jar_has_one_checksum() -> None:

@@ -1,4 +1,5 @@
-"""Non-deterministic expressions of a query: rejected upstream of a sink whose exactly-once guarantee relies on replay.
+"""Non-deterministic expressions of a query: rejected upstream of a sink whose exactly-once guarantee relies on replay, and upstream of
+state on the heap.
 
 Spark marks expressions whose result is not a function of their input: random numbers, positional ids, and Python functions declared
 ``asNondeterministic``. It does not mark what depends on row order, which a shuffle changes: samples, and aggregates such as ``first``
@@ -14,12 +15,15 @@ from typing import Any
 
 from pyspark.sql import DataFrame
 
-from penstock.jobs.errors import NotRepeatable
+from penstock.jobs.errors import NotRepeatable, StateNotRepeatable
 
 # Spark's aggregate classes whose result is the first row or depends on row order; and the functions that ignore the order of the list
 # passed to them.
 _BY_ORDER = frozenset({"First", "Last", "AnyValue", "CollectList", "CollectSet"})
 _ORDERLESS = frozenset({"SortArray", "ArraySort", "Size"})
+# Spark's logical operators that keep state if their input is a stream; a join does if both of its inputs are.
+_STATEFUL = frozenset({"Aggregate", "Deduplicate", "DeduplicateWithinWatermark", "Distinct", "FlatMapGroupsWithState"})
+_STATEFUL_OF_PYTHON = frozenset({"FlatMapGroupsInPandasWithState", "TransformWithStateInPySpark", "TransformWithState"})
 
 
 def refuse_unrepeatable(frame: DataFrame, sinks: Sequence[str]) -> None:
@@ -39,9 +43,44 @@ def refuse_unrepeatable(frame: DataFrame, sinks: Sequence[str]) -> None:
         raise NotRepeatable(path="build", given=", ".join(expressions), need=need, fix=fix)
 
 
+def refuse_unrepeatable_state(frame: DataFrame) -> None:
+    """Rejects a query with state on the heap if a replay would produce other state.
+
+    RocksDB's files have a unique id in their names and belong to a micro-batch by its commit; a second driver's are ignored. On the heap,
+    Spark's provider overwrites the file of a version: that is harmless only if the content is the same.
+
+    Args:
+        frame: the query.
+
+    Raises:
+        StateNotRepeatable: JOB-085, with all such expressions upstream of state.
+    """
+    stateful = _stateful(frame._jdf.queryExecution().analyzed())
+    expressions = list(dict.fromkeys(expression for operator in stateful for expression in _of_plan(operator)))
+    if expressions:
+        need, fix = "deterministic rows upstream of state on the heap", "set state.backend: rocksdb in the spec, or remove the expression"
+        raise StateNotRepeatable(path="build", given=", ".join(expressions), need=need, fix=fix)
+
+
 def unrepeatable(frame: DataFrame) -> list[str]:
     """The expressions of a query whose result may change on a replay, as Spark prints them."""
     return list(_of_plan(frame._jdf.queryExecution().analyzed()))
+
+
+def _stateful(plan: Any) -> Iterator[Any]:
+    """The operators with state that are not below another one."""
+    kind, inputs = _kind(plan), list(_each(plan.children()))
+    if _keeps_state(kind, [bool(one.isStreaming()) for one in inputs]):
+        yield plan
+        return
+    for one in inputs:
+        yield from _stateful(one)
+
+
+def _keeps_state(kind: str, streaming: Sequence[bool]) -> bool:
+    if kind == "Join":
+        return all(streaming)
+    return kind in _STATEFUL | _STATEFUL_OF_PYTHON and any(streaming)
 
 
 def _of_plan(plan: Any) -> Iterator[str]:

@@ -28,11 +28,12 @@ from typing import TYPE_CHECKING, Any, NoReturn, TextIO
 from pyspark.errors import StreamingQueryException
 from pyspark.sql import SparkSession
 
+from penstock.jobs.blocks.keyed.backend import on_the_heap
 from penstock.jobs.configuration.runtime import RuntimeConfiguration
 from penstock.jobs.databases.connection_secrets import with_credentials
 from penstock.jobs.driver import session as spark_session
 from penstock.jobs.driver.another_writer import AnotherWriter, Encounters, blame, noticed, noticing
-from penstock.jobs.driver.determinism import refuse_unrepeatable
+from penstock.jobs.driver.determinism import refuse_unrepeatable, refuse_unrepeatable_state
 from penstock.jobs.driver.lag import Gauges
 from penstock.jobs.driver.micro_batch import Emit, MicroBatches, PartitionsGrew, Route, Stopping, routed
 from penstock.jobs.driver.pod import forget_ready, pod_conf, reported_ready, this_driver
@@ -248,6 +249,8 @@ class Driver:
         exactly_once = {name: routes.get(name) for name in outputs if self._spec.job.spec.sinks[name].exactly_once}
         refuse_unrepeatable(routed(stream.frame, exactly_once), list(exactly_once))
         stream = replace(stream, frame=routed(stream.frame, routes))
+        if on_the_heap(session):
+            refuse_unrepeatable_state(stream.frame)
         batches = self._batches(session, lease, job, app)
         ended = threading.Event()
         commits = self._commits(offsets, lease)

@@ -1,5 +1,5 @@
 """``penstock setup``: downloads the dependencies that are not Python packages (the jars of Spark and of the Kafka broker, cdktf-cli) to
-the user's cache.
+the user's cache, and builds Penstock's own jar for Spark there.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         f"The cache is {Cache.of_user().folder}; {VARIABLE} names another. It serves all projects of this user. What is there already "
         "stays, and an interrupted set-up goes on when it is run again."
     )
-    parser.add_argument("--check", action="store_true", help="report what is missing and how much would be downloaded, and fetch nothing")
+    parser.add_argument("--check", action="store_true", help="report what is missing and how much would be downloaded, and change nothing")
 
 
 def run(arguments: argparse.Namespace) -> int:
@@ -29,7 +29,7 @@ def run(arguments: argparse.Namespace) -> int:
         0; failures are raised.
 
     Raises:
-        PenstockError: TOOL-001 for a missing tool, TOOL-011 to TOOL-016 for what cannot be downloaded or stored, TOOL-020 with
+        PenstockError: TOOL-001 for a missing tool, TOOL-011 to TOOL-017 for what cannot be downloaded, built or stored, TOOL-020 with
             ``--check`` if something is missing.
     """
     cache = Cache.of_user()

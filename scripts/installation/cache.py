@@ -8,6 +8,7 @@ rename: a process that finds its folder may use it without a lock::
     |-- setup.lock          held by a running set-up
     |-- logs/
     |-- jars-spark/<checksum>/
+    |-- jvm-classes/<checksum>/
     `-- cdktf/<checksum>/
 """
 

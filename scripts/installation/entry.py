@@ -10,12 +10,12 @@ from penstock.scripts.installation.tool import Progress
 
 
 class Entry(ABC):
-    """Something that is downloaded from a lock.
+    """Something that is downloaded from a lock, or built from sources.
 
     Args:
         name: of its folder in the cache and of its log.
         title: for people.
-        tool: the tool that downloads it.
+        tool: the tool that downloads or builds it.
         download_mb: approximate download size with empty caches of the tool, in MB.
     """
 
@@ -31,7 +31,7 @@ class Entry(ABC):
 
     @abstractmethod
     def key(self) -> str:
-        """The checksum of its lock."""
+        """The checksum of its lock or of its sources."""
 
     @abstractmethod
     def faults(self, folder: Path) -> list[str]:
@@ -39,8 +39,8 @@ class Entry(ABC):
 
     @abstractmethod
     def fetch(self, into: Path, log: Path, progress: Progress) -> None:
-        """Downloads it into a new folder, and verifies it against the lock.
+        """Downloads or builds it into a new folder, and verifies it.
 
         Raises:
-            PenstockError: it could not be downloaded, or differs from the lock.
+            PenstockError: it could not be downloaded or built, or differs from the lock.
         """

@@ -1,4 +1,4 @@
-"""The set-up: downloads what is missing in the cache, one entry at a time, so that completed entries stay if a later one fails."""
+"""The set-up: downloads or builds what is missing in the cache, one entry at a time: completed entries stay if a later one fails."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ from penstock.scripts.installation.cache import Cache
 from penstock.scripts.installation.cdktf_cli import CdktfCli
 from penstock.scripts.installation.entry import Entry
 from penstock.scripts.installation.jars import Jars
+from penstock.scripts.installation.jvm_classes import JvmClasses
 from penstock.scripts.progress import Steps
 
 
@@ -22,13 +23,14 @@ def kafka_jars(data: Path | None = None) -> Jars:
     return Jars("kafka", title="The Kafka broker's jars", download_mb=45, data=data)
 
 
-def entries(data: Path | None = None) -> list[Entry]:
-    """Everything that a set-up downloads.
+def entries(data: Path | None = None, sources: Path | None = None) -> list[Entry]:
+    """Everything that a set-up downloads or builds.
 
     Args:
         data: the folder of the locks; the package's own by default.
+        sources: the folder of the classes for Spark's JVM; the package's own by default.
     """
-    return [spark_jars(data), kafka_jars(data), CdktfCli(data)]
+    return [spark_jars(data), kafka_jars(data), JvmClasses(sources), CdktfCli(data)]
 
 
 def due(cache: Cache, wanted: Sequence[Entry]) -> list[Entry]:
@@ -50,7 +52,7 @@ def fetch(cache: Cache, wanted: Sequence[Entry], steps: Steps) -> None:
         steps: shows progress.
 
     Raises:
-        PenstockError: TOOL-011 to TOOL-016.
+        PenstockError: TOOL-011 to TOOL-017.
     """
     with cache.writing(lambda said: steps.line("wait", said)) as temporary:
         # Another set-up may have downloaded them meanwhile.
@@ -68,4 +70,4 @@ def _fetch(cache: Cache, entry: Entry, temporary: Path, steps: Steps) -> None:
         entry.fetch(into, cache.logs / f"{entry.name}.log", lambda said: step.watch(f"{entry.title}: {said}"))
         cache.put(into, folder)
         megabytes = sum(path.stat().st_size for path in folder.rglob("*") if path.is_file() and not path.is_symlink()) / 1e6
-        step.said = f"{entry.title}, {megabytes:.0f} MB"
+        step.said = f"{entry.title}, {megabytes:.0f} MB" if megabytes >= 1 else f"{entry.title}, {megabytes * 1000:.0f} kB"

@@ -29,6 +29,8 @@ _ELSEWHERE = {
 }
 # Source: Spark 4.3.0, CheckpointFileManager: these write to a temporary name and rename the file, which on S3 is a copy.
 _RENAMING = ("FileContextBasedCheckpointFileManager", "FileSystemBasedCheckpointFileManager")
+# jobs/jvm; jobs/driver/session.py sets it.
+CONDITIONAL_MANAGER = "io.penstock.checkpoint.ConditionalCheckpointFileManager"
 _SECRET = re.compile(r"(access|secret|session|account)[._-]?key$|authenticate\.secret$|password$|token$", re.IGNORECASE)
 # Mount path of a Kubernetes secret, and the environment variable with its value.
 _MOUNTED = re.compile(r"\.(secrets|secretKeyRef)\.")
@@ -181,14 +183,29 @@ def checkpoint_elsewhere(subject: Subject) -> Iterator[Fault]:
     "warning",
     "rename-based checkpoint manager",
     why="S3 has no atomic rename: each checkpoint file is written twice, which doubles the requests and slows down every batch",
-    fix="remove it to use the abortable checkpoint manager of spark-hadoop-cloud",
+    fix="remove it to use Penstock's, which writes each file with one request",
 )
 def renaming_checkpoints(subject: Subject) -> Iterator[Fault]:
     """Source: Spark 4.3.0, CheckpointFileManager; spark-hadoop-cloud, AbortableStreamBasedCheckpointFileManager."""
     for conf in subject.confs:
         manager = conf.conf.get(CHECKPOINT_MANAGER, "")
         if manager.endswith(_RENAMING):
-            yield Fault(conf.place(CHECKPOINT_MANAGER), manager.rsplit(".", 1)[-1], "AbortableStreamBasedCheckpointFileManager")
+            yield Fault(conf.place(CHECKPOINT_MANAGER), manager.rsplit(".", 1)[-1], CONDITIONAL_MANAGER)
+
+
+@rule(
+    "LINT-042",
+    "warning",
+    "checkpoint manager without conditional writes",
+    why="two drivers of one job can both write offsets/N and commits/N: rows are lost or duplicated",
+    fix="remove it to use Penstock's, which creates them with If-None-Match",
+)
+def unconditional_checkpoints(subject: Subject) -> Iterator[Fault]:
+    """Source: Spark 4.3.0, CheckpointFileManager; spark-hadoop-cloud 4.1.2: none of their managers creates a file conditionally."""
+    for conf in subject.confs:
+        manager = conf.conf.get(CHECKPOINT_MANAGER, CONDITIONAL_MANAGER)
+        if manager != CONDITIONAL_MANAGER:
+            yield Fault(conf.place(CHECKPOINT_MANAGER), manager.rsplit(".", 1)[-1], CONDITIONAL_MANAGER)
 
 
 @rule(

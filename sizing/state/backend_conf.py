@@ -20,5 +20,7 @@ def backend_conf(backend: Backend, *, incremental: bool = True) -> dict[str, str
     return {
         "spark.sql.streaming.stateStore.providerClass": _PROVIDERS[backend],
         "spark.sql.streaming.stateStore.rocksdb.changelogCheckpointing.enabled": str(incremental and backend == "rocksdb").lower(),
+        # The one with unique file names, and the only one that Spark's provider on the heap supports.
+        "spark.sql.streaming.stateStore.checkpointFormatVersion": "2" if backend == "rocksdb" else "1",
         "spark.sql.streaming.join.stateFormatVersion": str(join_format(backend)),
     }

@@ -43,7 +43,7 @@ class CheckpointSettings(BaseModel):
         incremental: RocksDB's changelog checkpointing; without it every batch uploads a snapshot. The memory backend always writes
             deltas.
         checksums: a checksum file for each state file, Spark's default since 4.1.
-        manager: ``abortable`` (spark-hadoop-cloud's AbortableStreamBasedCheckpointFileManager), or ``rename``.
+        manager: ``abortable`` (Penstock's, and the one of spark-hadoop-cloud that it extends), or ``rename``.
         sst_files_per_snapshot: files that RocksDB uploads with a snapshot.
     """
 

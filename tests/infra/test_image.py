@@ -20,7 +20,9 @@ from penstock.infra.manifests.spark_application import PROGRAM, SPARK_VERSION
 from penstock.jobs.configuration.runtime import READY_FILE_VARIABLE
 from penstock.scripts import layout
 from penstock.scripts.errors import NotSetUp
-from penstock.scripts.installation import locks
+from penstock.scripts.installation import jvm_classes, locks
+from penstock.scripts.installation.cache import Cache
+from penstock.scripts.installation.jvm_classes import JAR, JvmClasses
 from penstock.scripts.layout import ROOT
 from tests import built_wheel
 from tests.infra.dockerfile import Stage, stages
@@ -117,7 +119,7 @@ def test_the_jars_are_those_of_the_set_up_with_their_checksums(built: dict[str |
         return subprocess.run(["bash", "-ec", checks], cwd=tmp_path, capture_output=True, check=False).returncode
 
     try:
-        jars = layout.spark_jars()
+        jars = [jar for jar in layout.spark_jars() if jar.name != JAR]
     except NotSetUp as error:
         if os.environ.get("PENSTOCK_REQUIRE_ALL") == "1":
             pytest.fail(str(error))
@@ -131,6 +133,37 @@ def test_the_jars_are_those_of_the_set_up_with_their_checksums(built: dict[str |
     (tmp_path / "spark/other.jar").unlink()
     next((tmp_path / "spark").glob("hadoop-aws-*.jar")).unlink()
     assert checked() != 0
+
+
+def test_the_classes_for_the_jvm_are_built_as_the_set_up_builds_them(built: dict[str | None, Stage], image: Stage) -> None:
+    (copied,) = built["classes"].of("COPY")
+    assert copied.split() == ["jobs/jvm/", "./"]
+    (run,) = built["classes"].of("RUN")
+    assert f"-f pom.xml {' '.join(jvm_classes.GOALS)}" in run
+    assert f"--from=classes /build/target/{JAR} /opt/spark/jars/" in image.of("COPY")
+
+
+def test_docker_is_given_the_classes_sources_and_nothing_that_a_build_left_beside_them() -> None:
+    tracked = subprocess.run(["git", "ls-files", "jobs/jvm"], cwd=ROOT, capture_output=True, text=True, check=True, timeout=60).stdout
+    assert {path.name for path in (ROOT / "jobs/jvm").iterdir()} == {"pom.xml", "src"} == {line.split("/")[2] for line in tracked.split()}
+
+
+def test_the_jar_of_the_classes_has_every_class_of_the_sources(tmp_path: Path) -> None:
+    """Built here by the real Maven, as `penstock setup` did."""
+    try:
+        (jar,) = [jar for jar in layout.spark_jars() if jar.name == JAR]
+    except NotSetUp as error:
+        if os.environ.get("PENSTOCK_REQUIRE_ALL") == "1":
+            pytest.fail(str(error))
+        pytest.skip(f"{error}: {error.fix}")
+    with zipfile.ZipFile(jar) as archive:
+        classes = {name.removesuffix(".class") for name in archive.namelist() if name.endswith(".class") and "$" not in name}
+        times = {entry.date_time for entry in archive.infolist()}
+    sources = ROOT / "jobs/jvm/src/main/java"
+    assert classes == {str(path.relative_to(sources).with_suffix("")) for path in sources.rglob("*.java")}
+    # The same sources give the same bytes.
+    assert times == {(2026, 1, 1, 0, 0, 0)}
+    assert jar.parent == JvmClasses().folder(Cache.of_user())
 
 
 def test_no_jar_stands_in_the_way_of_one_of_sparks_own() -> None:

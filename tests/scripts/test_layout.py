@@ -12,15 +12,17 @@ from penstock.scripts import layout
 from penstock.scripts.errors import CacheOfAnotherVersion, NotSetUp
 from penstock.scripts.installation import setting_up
 from penstock.scripts.installation.cache import Cache
+from penstock.scripts.installation.jvm_classes import JvmClasses
 
 
 def test_jars_are_found_in_the_order_of_their_names(tmp_path: Path) -> None:
     cache = Cache(tmp_path)
     spark, kafka = setting_up.spark_jars().folder(cache), setting_up.kafka_jars().folder(cache)
-    for jar in (spark / "b.jar", spark / "a.jar", kafka / "d.jar", kafka / "c.jar", kafka / "notes.txt"):
+    own = JvmClasses().folder(cache)
+    for jar in (spark / "b.jar", spark / "a.jar", own / "own.jar", kafka / "d.jar", kafka / "c.jar", kafka / "notes.txt"):
         jar.parent.mkdir(parents=True, exist_ok=True)
         jar.touch()
-    assert layout.spark_jars(cache) == [spark / "a.jar", spark / "b.jar"]
+    assert layout.spark_jars(cache) == [spark / "a.jar", spark / "b.jar", own / "own.jar"]
     assert layout.kafka_classpath(cache) == f"{kafka}/c.jar{os.pathsep}{kafka}/d.jar"
 
 

@@ -19,5 +19,10 @@ def needs_rocksdb(session: SparkSession, what: str) -> None:
     Raises:
         ValueError: a state backend other than RocksDB.
     """
-    if "RocksDB" not in (session.conf.get(_PROVIDER, "") or ""):
+    if on_the_heap(session):
         raise ValueError(f"{what} require RocksDB state, and this job keeps its state on the heap; set state.backend: rocksdb in the spec")
+
+
+def on_the_heap(session: SparkSession) -> bool:
+    """Whether the session's queries keep their state on the heap."""
+    return "RocksDB" not in (session.conf.get(_PROVIDER, "") or "")

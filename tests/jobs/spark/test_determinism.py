@@ -10,9 +10,9 @@ import pytest
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
-from penstock.jobs.driver.determinism import refuse_unrepeatable, unrepeatable
+from penstock.jobs.driver.determinism import refuse_unrepeatable, refuse_unrepeatable_state, unrepeatable
 from penstock.jobs.driver.micro_batch import MicroBatches, Route, routed
-from penstock.jobs.errors import BadDeclaration, NotRepeatable
+from penstock.jobs.errors import BadDeclaration, NotRepeatable, StateNotRepeatable
 from penstock.jobs.sinks.sink import Batch
 from penstock.jobs.stream.streams import TAG, Tag
 from penstock.sizing.errors import PenstockError
@@ -113,3 +113,41 @@ def test_before_the_query_starts_it_refuses(
     assert isinstance(raised.value, kind)
     assert raised.value.path == path
     assert need in raised.value.need
+
+
+def _arriving(session: SparkSession) -> DataFrame:
+    return session.readStream.format("rate").load().withWatermark("timestamp", "1 minute").withColumn("k", F.expr("value % 2"))
+
+
+def test_what_is_not_repeated_upstream_of_state_on_the_heap_is_rejected(session: SparkSession) -> None:
+    arriving = _arriving(session)
+    random = arriving.withColumn("r", F.expr("rand(5)"))
+    other = arriving.select(F.col("k").alias("other"), F.col("timestamp").alias("at"))
+    frames = {
+        "an aggregate": random.groupBy("k").agg(F.max("r")),
+        "deduplication": random.dropDuplicates(["r"]),
+        "deduplication within the watermark": random.dropDuplicatesWithinWatermark(["r"]),
+        "distinct rows": random.select("r").distinct(),
+        "a join": random.join(other, F.expr("k = other and at between timestamp and timestamp + interval 1 minute")),
+        "below a stateless operator": random.dropDuplicates(["k"]).where("k > 0"),
+    }
+    for name, frame in frames.items():
+        with pytest.raises(StateNotRepeatable) as raised:
+            refuse_unrepeatable_state(frame)
+        assert (raised.value.code, raised.value.given) == ("JOB-085", "rand(5)"), name
+        assert "state.backend: rocksdb" in raised.value.fix
+    with pytest.raises(StateNotRepeatable, match="collect_list"):
+        refuse_unrepeatable_state(arriving.groupBy("k").agg(F.collect_list("value")))
+
+
+def test_what_is_not_repeated_and_does_not_reach_state_passes(session: SparkSession) -> None:
+    arriving = _arriving(session)
+    table = session.createDataFrame([(0,), (1,)], "k long").groupBy("k").agg(F.first(F.expr("rand()")).alias("r"))
+    passing = [
+        arriving.groupBy("k").count(),
+        arriving.withColumn("r", F.expr("rand()")),
+        arriving.groupBy("k").count().withColumn("r", F.expr("rand()")),
+        arriving.join(table, "k"),
+    ]
+    for frame in passing:
+        refuse_unrepeatable_state(frame)

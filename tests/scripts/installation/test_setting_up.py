@@ -21,11 +21,13 @@ from penstock.scripts.errors import (
     CdktfNotInstalled,
     JarsDiffer,
     JarsNotFetched,
+    JvmClassesNotBuilt,
 )
 from penstock.scripts.installation import setting_up
 from penstock.scripts.installation.cache import Cache
 from penstock.scripts.installation.cdktf_cli import CdktfCli
 from penstock.scripts.installation.entry import Entry
+from penstock.scripts.installation.jvm_classes import JvmClasses
 from penstock.scripts.progress import Steps
 
 MAVEN = """
@@ -33,6 +35,7 @@ for argument; do
     case $argument in
     -DoutputDirectory=*) to=${argument#*=} ;;
     *-jars.pom.xml) set=${argument##*/} set=${set%-jars.pom.xml} ;;
+    jar:jar) mkdir target && cat src/main/java/*.java >target/penstock-jvm.jar; exit ;;
     esac
 done
 mkdir -p "$to" && cp "$FAKES/repository/$set/"* "$to"
@@ -55,6 +58,10 @@ class Machine:
         self.said = io.StringIO()
         (self.fakes / "bin").mkdir(parents=True)
         (self.data / "node").mkdir(parents=True)
+        self.sources = folder / "jvm"
+        (self.sources / "src/main/java").mkdir(parents=True)
+        (self.sources / "pom.xml").write_text("<project/>")
+        (self.sources / "src/main/java/A.java").write_text("class A {}")
         sums = []
         for jar in JARS:
             path = self.fakes / "repository" / jar
@@ -73,7 +80,7 @@ class Machine:
         path.chmod(0o755)
 
     def entries(self) -> list[Entry]:
-        return setting_up.entries(self.data)
+        return setting_up.entries(self.data, self.sources)
 
     def due(self) -> list[str]:
         return [entry.name for entry in setting_up.due(self.cache, self.entries())]
@@ -95,14 +102,14 @@ def machine(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Machine:
 
 
 def test_everything_is_fetched_once_and_said_with_its_size_and_place(machine: Machine) -> None:
-    assert machine.due() == ["jars-spark", "jars-kafka", "cdktf"]
+    assert machine.due() == ["jars-spark", "jars-kafka", "jvm-classes", "cdktf"]
     machine.fetch()
     assert machine.due() == []
     spark = setting_up.spark_jars(machine.data).folder(machine.cache)
     assert sorted(path.name for path in spark.iterdir()) == ["a.jar", "b.jar"]
     assert f"up to 22 MB to download, into {spark}" in machine.said.getvalue()
     machine.fetch()
-    assert (machine.calls("mvn"), machine.calls("npm")) == (2, 1)
+    assert (machine.calls("mvn"), machine.calls("npm")) == (3, 1)
     assert not list(machine.cache.folder.glob("tmp/*"))
 
 
@@ -112,7 +119,7 @@ def test_a_changed_lock_has_an_entry_of_its_own_beside_the_old_one(machine: Mach
     assert machine.due() == ["cdktf"]
     machine.fetch()
     assert len(list((machine.cache.folder / "cdktf").iterdir())) == 2
-    assert machine.calls("mvn") == 2
+    assert machine.calls("mvn") == 3
 
 
 def test_a_changed_a_missing_and_an_unexpected_jar_are_found_and_fetched_again(machine: Machine) -> None:
@@ -148,7 +155,7 @@ def test_a_tool_that_fails_is_an_error_with_what_it_said_and_what_came_before_st
     assert raised.value.exit_code == 4
     assert "code 3; the end of " in raised.value.given
     assert "no route to host" in raised.value.given
-    assert machine.due() == (["cdktf"] if tool == "npm" else ["jars-spark", "jars-kafka", "cdktf"])
+    assert machine.due() == (["cdktf"] if tool == "npm" else ["jars-spark", "jars-kafka", "jvm-classes", "cdktf"])
     machine.tool(tool, NPM if tool == "npm" else MAVEN)
     machine.fetch()
     assert machine.due() == []
@@ -213,7 +220,7 @@ def test_two_set_ups_at_once_fetch_once(machine: Machine) -> None:
     for one in both:
         one.join(60)
         assert one.exitcode == 0
-    assert (machine.calls("mvn"), machine.calls("npm")) == (2, 1)
+    assert (machine.calls("mvn"), machine.calls("npm")) == (3, 1)
 
 
 def test_what_a_killed_set_up_left_is_removed(machine: Machine) -> None:
@@ -244,3 +251,50 @@ def test_a_removed_entry_is_fetched_again(machine: Machine) -> None:
     machine.fetch()
     shutil.rmtree(CdktfCli(machine.data).folder(machine.cache))
     assert machine.due() == ["cdktf"]
+
+
+def _jvm(machine: Machine) -> tuple[JvmClasses, Path]:
+    classes = JvmClasses(machine.sources)
+    return classes, classes.folder(machine.cache)
+
+
+def test_the_classes_for_the_jvm_are_built_from_the_sources_which_stay_as_they_are(machine: Machine) -> None:
+    machine.fetch()
+    classes, folder = _jvm(machine)
+    assert (folder / "penstock-jvm.jar").read_text() == "class A {}"
+    assert classes.faults(folder) == []
+    assert sorted(path.name for path in machine.sources.iterdir()) == ["pom.xml", "src"]
+    assert "Penstock's classes for Spark's JVM, 0 kB" in machine.said.getvalue()
+
+
+@pytest.mark.parametrize("changed", ["pom.xml", "src/main/java/A.java", "src/main/java/B.java"])
+def test_changed_sources_are_built_beside_the_old_ones(machine: Machine, changed: str) -> None:
+    machine.fetch()
+    (machine.sources / changed).write_text("class B {}")
+    assert machine.due() == ["jvm-classes"]
+    machine.fetch()
+    assert machine.due() == []
+    assert len(list((machine.cache.folder / "jvm-classes").iterdir())) == 2
+
+
+def test_a_changed_or_missing_jar_of_ours_is_built_again(machine: Machine) -> None:
+    machine.fetch()
+    classes, folder = _jvm(machine)
+    (folder / "penstock-jvm.jar").write_text("half a jar")
+    assert classes.faults(folder) == ["changed    jvm-classes/penstock-jvm.jar"]
+    machine.fetch()
+    (folder / "penstock-jvm.jar").unlink()
+    assert classes.faults(folder) == ["missing    jvm-classes/penstock-jvm.jar"]
+    machine.fetch()
+    assert machine.due() == []
+
+
+@pytest.mark.parametrize("build", ["echo No compiler is provided >&2; exit 1", "exit 0"], ids=["it fails", "it makes no jar"])
+def test_classes_that_cannot_be_built_are_an_error_with_what_maven_said(machine: Machine, build: str) -> None:
+    machine.tool("mvn", MAVEN.replace("mkdir target", f"{build}; mkdir target"))
+    with pytest.raises(JvmClassesNotBuilt) as raised:
+        machine.fetch()
+    assert (raised.value.code, raised.value.exit_code) == ("TOOL-017", 4)
+    assert "install a JDK" in raised.value.fix
+    assert machine.due() == ["jvm-classes", "cdktf"]
+    assert not list(machine.cache.folder.glob("tmp/*"))

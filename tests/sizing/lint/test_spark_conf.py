@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from penstock.sizing.lint.spark_conf import CONDITIONAL_MANAGER
 from penstock.sizing.lint.subject import LintedConf
 from tests.sizing.lint.worlds import BOTH, CATEGORY, ON_DEMAND, SPOT, found, needs, pods, pool, setting, subject
 
@@ -179,6 +180,13 @@ def test_a_checkpoint_manager_that_renames_is_found() -> None:
     key = "spark.sql.streaming.checkpointFileManagerClass"
     assert len(found("LINT-039", setting(key, f"{package}FileContextBasedCheckpointFileManager"))) == 1
     assert found("LINT-039", setting(key, "org.apache.spark.internal.io.cloud.AbortableStreamBasedCheckpointFileManager")) == []
+
+
+def test_a_checkpoint_manager_that_writes_without_a_condition_is_found() -> None:
+    key = "spark.sql.streaming.checkpointFileManagerClass"
+    assert len(found("LINT-042", setting(key, "org.apache.spark.internal.io.cloud.AbortableStreamBasedCheckpointFileManager"))) == 1
+    assert found("LINT-042", setting(key, CONDITIONAL_MANAGER)) == []
+    assert found("LINT-042", subject(confs=(LintedConf(name="job", conf={}),))) == []
 
 
 @pytest.mark.parametrize(

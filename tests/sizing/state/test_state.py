@@ -109,3 +109,4 @@ def test_the_settings_of_a_backend_go_together() -> None:
     key = "spark.sql.streaming.join.stateFormatVersion"
     assert (memory[key], rocksdb[key]) == ("2", "3") == (str(join_format("memory")), str(join_format("rocksdb")))
     assert rocksdb["spark.sql.streaming.stateStore.rocksdb.changelogCheckpointing.enabled"] == "false"
+    assert [conf["spark.sql.streaming.stateStore.checkpointFormatVersion"] for conf in (memory, rocksdb)] == ["1", "2"]
