@@ -24,8 +24,8 @@ from penstock.scripts.emulation.emulated_aws import EmulatedAws
 from tests.jobs.spark.s3_proxy import Request, S3Proxy
 
 MANAGERS = {
-    "Spark's": "org.apache.spark.internal.io.cloud.AbortableStreamBasedCheckpointFileManager",
-    "Penstock's": spark_session.FIXED["spark.sql.streaming.checkpointFileManagerClass"],
+    "Spark": "org.apache.spark.internal.io.cloud.AbortableStreamBasedCheckpointFileManager",
+    "Penstock": spark_session.FIXED["spark.sql.streaming.checkpointFileManagerClass"],
 }
 BUCKET, SHUFFLE_PARTITIONS = "checkpoints", 2
 METHODS = ("PUT", "LIST", "HEAD", "GET", "DELETE", "POST")
@@ -37,16 +37,18 @@ def main() -> None:
     """Prints a table: requests per micro-batch, and how many of them write or list, which S3 charges alike."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--batches", type=int, default=10, help="counted per query (default: 10)")
+    parser.add_argument("--query", choices=("stateless", "stateful"), nargs="+", default=["stateless", "stateful"])
+    parser.add_argument("--manager", choices=tuple(MANAGERS), nargs="+", default=list(MANAGERS))
     arguments = parser.parse_args()
     with tempfile.TemporaryDirectory() as folder, EmulatedAws(log=Path(folder) / "aws.log") as aws, S3Proxy(aws.endpoint) as proxy:
         os.environ.update(aws.environment())
         boto3.client("s3").create_bucket(Bucket=BUCKET)
         session = _session(Path(folder), proxy.endpoint)
         print(f"{'query':<10} {'manager':<11} {'format':<7} {'all':>6}", *(f"{one:>6}" for one in METHODS), "  by folder")
-        for kind in ("stateless", "stateful"):
-            for name, manager in MANAGERS.items():
+        for kind in arguments.query:
+            for name in arguments.manager:
                 for version in ("1", "2") if kind == "stateful" else ("2",):
-                    session.conf.set("spark.sql.streaming.checkpointFileManagerClass", manager)
+                    session.conf.set("spark.sql.streaming.checkpointFileManagerClass", MANAGERS[name])
                     session.conf.set("spark.sql.streaming.stateStore.checkpointFormatVersion", version)
                     seen = _counted(session, proxy, kind, f"{kind}-{name[0]}-{version}", arguments.batches)
                     methods, folders = _shares(seen, arguments.batches)
