@@ -5,7 +5,7 @@ from __future__ import annotations
 import itertools
 import uuid
 from collections.abc import Iterator
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 import pytest
 from py4j.protocol import Py4JJavaError
@@ -33,7 +33,7 @@ class Files:
         self.proxy = proxy
         self.bucket = f"files-{uuid.uuid4().hex[:8]}"
         s3.create_bucket(Bucket=self.bucket)
-        self._jvm: Any = session._jvm
+        self._jvm = cast(Any, session._jvm)
         self.conf = self._jvm.org.apache.hadoop.conf.Configuration(session._jsparkSession.sessionState().newHadoopConf())
         for name, value in {**_IMPATIENT, "endpoint": proxy.endpoint}.items():
             self.conf.set(f"fs.s3a.bucket.{self.bucket}.{name}", value)

@@ -8,7 +8,7 @@ import threading
 import uuid
 from collections.abc import Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 import pytest
 from pyspark.sql import SparkSession
@@ -115,7 +115,7 @@ def test_of_two_queries_that_both_saw_no_entry_one_writes_it_and_the_other_ends(
             both.wait(120)
 
     proxy.rule = together
-    jvm: Any = session._jvm
+    jvm = cast(Any, session._jvm)
     jvm_session: Any = session._jsparkSession
     jvm_session.sparkContext().hadoopConfiguration().set(f"fs.s3a.bucket.{bucket}.endpoint", proxy.endpoint)
     checkpointing = jvm.org.apache.spark.sql.execution.streaming.checkpointing
