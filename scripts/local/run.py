@@ -12,7 +12,6 @@ from pathlib import Path
 from typing import Any
 
 from penstock.jobs.configuration.runtime import RuntimeConfiguration
-from penstock.jobs.errors import QueryFailed
 from penstock.jobs.local.recording import Expectation, Record, Recorded
 from penstock.jobs.spec import FromSocket, SpecFile
 from penstock.jobs.stream.streams import Tag
@@ -40,6 +39,8 @@ _LOOK_S = 1.0
 _GRACE_WITH_EXECUTORS_S = 20
 # An executor says so in its log somewhat later than the driver knows of it.
 _LATER_S = 10
+# Executors that end before the driver reads. One or two may have met a busy machine.
+_MOST_ENDED = 5
 # Tags with a field of their own in an outcome.
 _ACCOUNTED = {Tag.DATA, Tag.QUARANTINED, Tag.LATE, Tag.FILTERED, Tag.UNMATCHED}
 
@@ -137,7 +138,7 @@ class LocalRun:
             try:
                 self._wait_until_reading(driver)
                 yield driver
-            except SparkClusterDied:
+            except (SparkClusterDied, SparkClusterNotReady):
                 # It would wait for executors, not finish its micro-batch.
                 driver.kill()
                 raise
@@ -146,11 +147,14 @@ class LocalRun:
         """Returns while everything around the driver runs.
 
         Raises:
-            PenstockError: RUN-003, RUN-010, RUN-030, RUN-040.
+            PenstockError: RUN-003, RUN-010, RUN-030, RUN-040, RUN-041.
         """
         self.local.check()
         if self.cluster is not None:
             self.cluster.check()
+            # Workers replace executors that end as they start without a limit, several a second.
+            if not self.reading and (ended := self.cluster.ended_executors()) >= _MOST_ENDED:
+                raise self._not_registered(self.cluster, f"{counted(ended, 'executor')} ended")
 
     def feed(self, records: Mapping[str, list[Record]]) -> None:
         """Writes the input to its topics.
@@ -278,20 +282,12 @@ class LocalRun:
 
     def _wait_until_reading(self, driver: LocalDriver) -> None:
         with self.steps.at("spark", f"starting {self.machine.master or 'the driver and its executors'}") as step:
-            self.reading = self._first_reading(driver)
+            event = self._next(driver)
+            while event["event"] != "reading":
+                event = self._next(driver)
+            self.reading = event
             running_on = self._executors(self.cluster) if self.cluster else self.machine.master
             step.said = f"{running_on} is reading; Spark UI at {self.reading['ui']}"
-
-    def _first_reading(self, driver: LocalDriver) -> dict[str, Any]:
-        try:
-            while (event := self._next(driver))["event"] != "reading":
-                pass
-        except QueryFailed as error:
-            if self.cluster is not None and (ended := self.cluster.ended_executors()):
-                # The master gives up a job whose executors end one after the other, and the driver reports only that.
-                raise self._not_registered(self.cluster, f"{counted(ended, 'executor')} ended") from error
-            raise
-        return event
 
     def _executors(self, cluster: SparkCluster) -> str:
         """The registered executors, for people. The driver's session has waited for all of them.
