@@ -43,8 +43,8 @@ class Counting:
         before = {key: self._session.conf.get(key, None) for key in conf}
         (self._folder / f"{len(list(self._folder.iterdir()))}.txt").write_text("\n".join(words))
         counts: dict[str, int] = {}
-        for key, value in conf.items():
-            self._session.conf.set(key, value)
+        for key, given in conf.items():
+            self._session.conf.set(key, given)
         try:
             rows = self._session.readStream.text(str(self._folder)).groupBy("value").count()
             writer = rows.writeStream.outputMode("complete").foreachBatch(lambda batch, _: counts.update(map(tuple, batch.collect())))
