@@ -25,6 +25,7 @@ from pathlib import Path
 from types import ModuleType
 from typing import TYPE_CHECKING, Any, NoReturn, TextIO
 
+from py4j.protocol import Py4JError
 from pyspark.errors import StreamingQueryException
 from pyspark.sql import SparkSession
 
@@ -53,6 +54,7 @@ from penstock.jobs.spec.app_module import find, is_sql
 from penstock.jobs.spec.avro_schemas import avro_schemas
 from penstock.jobs.spec.stage_settings import stages_conf
 from penstock.jobs.storage.checkpoint import Checkpoint
+from penstock.jobs.storage.conditional import undecided
 from penstock.jobs.storage.lease import Lease, LeaseFile
 from penstock.jobs.stream.declaration import building
 from penstock.jobs.stream.event_time import heartbeat
@@ -152,7 +154,7 @@ class Driver:
             try:
                 self._run_in(session, lease)
             finally:
-                session.stop()
+                _stop(session)
 
     def run_in(self, session: SparkSession) -> None:
         """Runs the job in an existing session. Raises as `run`."""
@@ -354,7 +356,7 @@ class Driver:
 
     def _as_fault(self, failure: Exception) -> PenstockError:
         # A failure before the micro-batch is handed over has not been examined yet.
-        failure = of_a_task(failure) or failure
+        failure = of_a_task(failure) or undecided(failure) or failure
         if isinstance(failure, PenstockError):
             return failure
         return QueryFailed(path=self._spec.job.spec.app, given=_first_line(failure), fix="check the driver's log")
@@ -363,6 +365,12 @@ class Driver:
 def _pass_on(cause: threading.Event, ended: threading.Event) -> None:
     cause.wait()
     ended.set()
+
+
+def _stop(session: SparkSession) -> None:
+    """Stops Spark. If its JVM has died, this fails too, and must not replace the failure that it died of."""
+    with contextlib.suppress(Py4JError, OSError):
+        session.stop()
 
 
 def _stop_between_micro_batches(query: StreamingQuery, batches: MicroBatches) -> None:

@@ -12,6 +12,7 @@ Source: Amazon S3 User Guide, "How to prevent object overwrites with conditional
 from __future__ import annotations
 
 import random
+import re
 import time
 import uuid
 from collections.abc import Callable, Iterator, Mapping
@@ -37,6 +38,8 @@ _LONGEST_PAUSE_S = 3.0
 _NOT_MET = ("PreconditionFailed", "412")
 _CONFLICT = ("ConditionalRequestConflict", "OperationAborted", "409")
 _GONE = ("NoSuchKey", "404")
+# The message of io.penstock.checkpoint.ConditionalOutputStream (jobs/jvm), which writes Spark's own entries.
+_BY_SPARK = re.compile(r"conditional write of (?P<path>\S+) failed: (?P<why>.+)")
 # HEAD of an object that does not exist; 403 without the permission to list the whole bucket, which a job does not have.
 _NOT_FOUND = ("NoSuchKey", "404", "403")
 
@@ -139,9 +142,19 @@ class ConditionalWriter:
             raise
 
     def _failed(self, key: str, given: str) -> ConditionalWriteFailed:
-        return ConditionalWriteFailed(
-            path=f"s3a://{self.bucket}/{key}",
-            given=given,
-            need="an answer from S3 to a conditional write",
-            fix="none needed for a short outage: nothing is lost, and the job resumes from its checkpoint when it is started again",
-        )
+        return _failed(f"s3a://{self.bucket}/{key}", given)
+
+
+def undecided(failure: BaseException) -> ConditionalWriteFailed | None:
+    """The failed conditional write of one of Spark's own files that a query has ended with; None if it has ended with anything else."""
+    match = _BY_SPARK.search(str(failure))
+    return _failed(match["path"], match["why"]) if match else None
+
+
+def _failed(path: str, given: str) -> ConditionalWriteFailed:
+    return ConditionalWriteFailed(
+        path=path,
+        given=given,
+        need="an answer from S3 to a conditional write",
+        fix="none needed for a short outage: nothing is lost, and the job resumes from its checkpoint when it is started again",
+    )
