@@ -11,7 +11,7 @@ from http.server import BaseHTTPRequestHandler
 from urllib.parse import urlsplit
 
 from tests.chaos import processes
-from tests.chaos.s3_gate import S3Gate
+from tests.forwarding_s3 import ForwardingS3
 
 
 @dataclass
@@ -58,7 +58,7 @@ class RequestTrap:
         return self.forward
 
 
-class ExecutorGate(S3Gate):
+class ExecutorGate(ForwardingS3):
     """A proxy in front of an emulated S3.
 
     Args:
@@ -76,17 +76,17 @@ class ExecutorGate(S3Gate):
         """Chooses a request, in the place of any chosen before."""
         self._armed = trap
 
-    def _pass(self, handler: BaseHTTPRequestHandler) -> None:
-        body = handler.rfile.read(int(handler.headers.get("Content-Length") or 0))
+    def handle(self, handler: BaseHTTPRequestHandler, body: bytes) -> None:
+        """Passes a request on, or holds it in the trap."""
         trap, executor = self._caught(handler)
         if trap and not trap.after and not trap.hold(executor):
             handler.close_connection = True
             return
-        answer, content = self._forward(handler, body)
+        answer = self.forward(handler, body)
         if trap and trap.after and not trap.hold(executor):
             handler.close_connection = True
             return
-        self._answer(handler, answer, content)
+        self.send(handler, answer)
 
     def _caught(self, handler: BaseHTTPRequestHandler) -> tuple[RequestTrap | None, int]:
         trap, text = self._armed, f"{handler.command} {urlsplit(handler.path).path}"
