@@ -246,21 +246,22 @@ def _changes(ran: Ran) -> list[dict[str, Any]]:
     return [{**pair, "at": moment} for pair, moment in zip(_pairs(ran), moments, strict=True)]
 
 
-@pytest.mark.on_executors("regular_join")
-def test_a_regular_join_emits_each_change_of_two_tables_in_order_for_any_micro_batches(surroundings: Surroundings) -> None:
+@pytest.mark.parametrize("late", [False, pytest.param(True, marks=pytest.mark.on_executors("regular_join"))])
+def test_a_regular_join_emits_each_change_of_two_tables_in_order_for_any_micro_batches(surroundings: Surroundings, late: bool) -> None:
+    """Late: the changes of the two tables arrive in several micro-batches, some after those that they precede."""
     # An order that moves on within one event time exists only under its last key.
     moves = [_order("8.5", "o4", "anna", "four"), _order("8.5", "o4", "bert", "four")]
     changes = [("8.5", "+I", "four", "A2"), ("8.5", "-D", "four", "A2"), ("8.5", "+I", "four", "B")]
     then = [("10", "-D", "four", "B"), ("10", "+I", "four", None)]
     expected = [{"at": at(time), "_op": op, "l": one, "r": other} for time, op, one, other in [*CHANGES, *changes, *then]]
-    ends = [_order(END, "x", "x", "x", deleted=True)], [_customer(END, "x", "x", deleted=True)]
     orders, customers = [*CHANGES_OF_ORDERS, *moves], CHANGES_OF_CUSTOMERS
-    for left, right in (
-        ([orders, ends[0]], [customers, ends[1]]),
-        ([orders[:2], orders[2:], ends[0]], [customers[2:], customers[:2], ends[1]]),
-    ):
-        inputs = {"l": Input(ORDERS, left, bound_s=60), "r": Input(CUSTOMERS, right, bound_s=60)}
-        same(_changes(run(surroundings, inputs, lambda streams: regular_join(*_tables(streams), how="left"))), expected)
+    left = [orders[:2], orders[2:]] if late else [orders]
+    right = [customers[2:], customers[:2]] if late else [customers]
+    inputs = {
+        "l": Input(ORDERS, [*left, [_order(END, "x", "x", "x", deleted=True)]], bound_s=60),
+        "r": Input(CUSTOMERS, [*right, [_customer(END, "x", "x", deleted=True)]], bound_s=60),
+    }
+    same(_changes(run(surroundings, inputs, lambda streams: regular_join(*_tables(streams), how="left"))), expected)
 
 
 @pytest.mark.on_executors("broadcast_join")
