@@ -1,6 +1,7 @@
 """The driver's log as a sink, for inspecting rows.
 
-Guarantee: none. The first rows of a micro-batch are logged, again if it is run again. Cost: those rows go through the driver.
+Guarantee: none. The first rows of a micro-batch are logged, again if it is run again, also by a driver that was frozen while another one
+took over. Cost: those rows go through the driver.
 """
 
 from __future__ import annotations

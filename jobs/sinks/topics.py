@@ -1,7 +1,8 @@
 """Kafka topics as sinks, written by Spark's own writer.
 
 Guarantee: at least once. A micro-batch that is run again writes its records again, with the same keys: a reader of a compacted topic, or
-one that keeps the last record of a key, sees no difference. Cost: none beyond the write.
+one that keeps the last record of a key, sees no difference. A driver that was frozen while another one took over writes the records of one
+micro-batch again, possibly after later ones: then the last record of a key may be an old one. Cost: none beyond the write.
 """
 
 from __future__ import annotations

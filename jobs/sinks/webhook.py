@@ -1,9 +1,11 @@
 """An HTTP endpoint as a sink: POSTs the rows of a micro-batch as JSON arrays, for alerts.
 
 Guarantee: at least once. A micro-batch that is run again posts the same arrays again, each with the same ``Idempotency-Key``, derived
-from its position and content: an endpoint that remembers the keys accepts each array once. Any 2xx response is a success; 408, 425, 429,
-5xx and no response are retried with growing pauses (or those of ``Retry-After``, up to a minute); any other response, and the last
-failed attempt, fails the job with JOB-056.
+from its position and content: an endpoint that remembers the keys accepts each array once. A driver that was frozen while another one took
+over posts those of one micro-batch again, with the same keys.
+
+Any 2xx response is a success; 408, 425, 429, 5xx and no response are retried with growing pauses (or those of ``Retry-After``, up to a
+minute); any other response, and the last failed attempt, fails the job with JOB-056.
 
 Cost: the rows go through the driver, and the micro-batch waits for the endpoint. It is meant for notifications that people read, not for
 bulk data.
