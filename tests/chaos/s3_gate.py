@@ -58,7 +58,7 @@ class S3Gate(ForwardingS3):
             handler.close_connection = True
             return
         answer = self.forward(handler, body)
-        if trap:
+        if trap and trap.after:
             self._spring(trap)
             handler.close_connection = True
             return
