@@ -335,7 +335,7 @@ class CheckpointHeld(RunFailed):
 
 
 class LeaseLost(RunFailed):
-    """Another driver has taken over the checkpoint, so this one stops. It can no longer change anything that counts."""
+    """Another driver has taken over the checkpoint, so this one stops. It can begin no other micro-batch."""
 
     code = "JOB-081"
     title = "another driver has taken over this checkpoint"

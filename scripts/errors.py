@@ -139,10 +139,10 @@ class SparkClusterDied(RunFailed):
 
 
 class SparkClusterNotReady(RunFailed):
-    """The local Spark master, a worker or the executors of a job did not register within the time limit."""
+    """The local Spark master, a worker or the executors of a job did not register within the time limit, or ended before that."""
 
     code = "RUN-041"
-    title = "timed out waiting for the Spark cluster"
+    title = "the Spark cluster is not ready"
 
 
 class TooManyExecutors(DocumentError):

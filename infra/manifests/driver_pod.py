@@ -85,7 +85,7 @@ def _container(job: DeployedJob, mounts: list[dict[str, Any]]) -> dict[str, Any]
         "resources": resources(job.plan.pods.driver),
         "securityContext": container_security_context(),
         "volumeMounts": mounts,
-        **_probes(),
+        **_probes(job),
     }
 
 
@@ -112,10 +112,12 @@ def _pod() -> list[dict[str, Any]]:
     return [{"name": name, "valueFrom": {"fieldRef": {"apiVersion": "v1", "fieldPath": path}}} for name, path in fields.items()]
 
 
-def _probes() -> dict[str, Any]:
+def _probes(job: DeployedJob) -> dict[str, Any]:
+    # A driver waits for the checkpoint's lease before it starts Spark, as long as the one before it takes to stop.
+    startup_s = STARTUP_S + stop_s(job)
     answers = {"httpGet": {"path": "/api/v1/version", "port": UI_PORT}, "timeoutSeconds": 5}
     return {
-        "startupProbe": {**answers, "periodSeconds": _PERIOD_S, "failureThreshold": STARTUP_S // _PERIOD_S},
+        "startupProbe": {**answers, "periodSeconds": _PERIOD_S, "failureThreshold": math.ceil(startup_s / _PERIOD_S)},
         # Two minutes without a response of the JVM: a long garbage collection is tolerated, a deadlock is not.
         "livenessProbe": {**answers, "periodSeconds": 20, "failureThreshold": 6},
         # A release is complete when its query reads.

@@ -6,12 +6,17 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 
 from penstock.jobs.driver.micro_batch import CheckpointAdvanced
-from penstock.jobs.errors import BucketUnreachable, ConcurrentWriter
+from penstock.jobs.errors import BucketUnreachable, CheckpointDamaged, ConcurrentWriter
 from penstock.jobs.storage.lease import Lease
 
 # What Spark reports if an entry of its logs exists that it is about to create. Source: Spark 4.3.0, error-conditions.json,
-# CONCURRENT_STREAM_LOG_UPDATE; StreamMetadata.write.
-_SIGNS = ("CONCURRENT_STREAM_LOG_UPDATE", "Concurrent update to the log", "Multiple streaming queries are concurrently using")
+# CONCURRENT_STREAM_LOG_UPDATE; StreamMetadata.write. Metadata of state: the text of jobs/jvm's ConditionalOutputStream, as it is.
+_SIGNS = (
+    "CONCURRENT_STREAM_LOG_UPDATE",
+    "Concurrent update to the log",
+    "Multiple streaming queries are concurrently using",
+    "was written by another driver",
+)
 # Times in a row, without a micro-batch of its own in between, that a query is planned again.
 _TRIES = 5
 
@@ -44,13 +49,13 @@ def noticing() -> Iterator[None]:
         raise
 
 
-def blame(lease: Lease) -> None:
-    """Finds out whether a failure is the consequence of a lost lease, which its own text would not tell.
+def raise_if_lost(lease: Lease) -> None:
+    """Finds out whether a failure is the consequence of a lost lease, which its message does not show.
 
     Raises:
         LeaseLost: JOB-081.
     """
-    with suppress(BucketUnreachable):
+    with suppress(BucketUnreachable, CheckpointDamaged):
         lease.confirm()
 
 

@@ -202,7 +202,7 @@ class MicroBatches:
         self._warn_of_lost_rows(counted_by_tag)
         self._record(number, dict(counted_by_tag), seen, metrics, keys)
         # Spark begins a micro-batch only after the previous one is committed, so its responses are no longer needed.
-        journal.clear(self.checkpoint.uri, keep=number)
+        journal.clear(self.checkpoint, keep=number)
 
     def _write_side_outputs(self, frames: Sequence[tuple[DataFrame, Mapping[str, TagCount]]], number: int) -> None:
         time_ms = self.engine.batch_time_ms()

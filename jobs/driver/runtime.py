@@ -33,8 +33,9 @@ from penstock.jobs.blocks.keyed.backend import on_the_heap
 from penstock.jobs.configuration.runtime import RuntimeConfiguration
 from penstock.jobs.databases.connection_secrets import with_credentials
 from penstock.jobs.driver import session as spark_session
-from penstock.jobs.driver.another_writer import AnotherWriter, Encounters, blame, noticed, noticing
+from penstock.jobs.driver.another_writer import AnotherWriter, Encounters, noticed, noticing, raise_if_lost
 from penstock.jobs.driver.determinism import refuse_unrepeatable, refuse_unrepeatable_state
+from penstock.jobs.driver.given_up import GivenUp, Repetitions, is_given_up
 from penstock.jobs.driver.lag import Gauges
 from penstock.jobs.driver.micro_batch import Emit, MicroBatches, PartitionsGrew, Route, Stopping, routed
 from penstock.jobs.driver.pod import forget_ready, pod_conf, reported_ready, this_driver
@@ -139,7 +140,7 @@ class Driver:
         """Starts Spark and runs the job until it is stopped.
 
         Raises:
-            PenstockError: JOB-001 to JOB-009, JOB-050 to JOB-057, JOB-080 to JOB-083.
+            PenstockError: JOB-001 to JOB-009, JOB-020, JOB-050 to JOB-063, JOB-070, JOB-080 to JOB-085.
         """
         forget_ready()
         _importable(self._configuration.app_path)
@@ -164,13 +165,15 @@ class Driver:
 
     def _run_in(self, session: SparkSession, lease: Lease) -> None:
         self._refuse_a_socket_that_goes_on()
-        gauges, encounters = Gauges(session), Encounters(lease, self._checkpoint.uri)
+        gauges, encounters, repetitions = Gauges(session), Encounters(lease, self._checkpoint.uri), Repetitions()
         again = True
         while again and not self._stop.is_set():
             try:
                 again = self._query(session, lease, self._offsets(), gauges)
             except AnotherWriter as met:
                 encounters.again(met)
+            except GivenUp as given_up:
+                repetitions.again(given_up)
 
     @contextlib.contextmanager
     def _leased(self) -> Iterator[Lease | None]:
@@ -351,8 +354,11 @@ class Driver:
         if noticed(failure) or noticed(error):
             # The last record's micro-batch is not committed yet.
             raise AnotherWriter(committed=max(0, batches.last.batch - first - 1)) from error
-        blame(batches.lease)
-        raise self._as_fault(failure) from error
+        raise_if_lost(batches.lease)
+        fault = self._as_fault(failure)
+        if is_given_up(failure) or is_given_up(error):
+            raise GivenUp(batches.last.batch, fault) from error
+        raise fault from error
 
     def _as_fault(self, failure: Exception) -> PenstockError:
         # A failure before the micro-batch is handed over has not been examined yet.

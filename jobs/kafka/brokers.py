@@ -101,12 +101,9 @@ class Brokers:
         where = source.starting_offsets
         try:
             edges = {number: self._edges(self._consumer, topic, number) for number in range(partitions)}
-            if where not in STARTING_OFFSETS:
-                since = self._since(topic, partitions, round(datetime.fromisoformat(where).timestamp() * 1000))
-                return self._latest(source, topic, edges) | since
-            earliest = {number: first for number, (first, _) in edges.items()}
-            fallback = earliest if where.endswith("earliest") else self._latest(source, topic, edges)
-            return fallback | (self._committed(topic, edges) if where.startswith("committed") and not begun else {})
+            latest = self._latest(source, topic, edges)
+            # Spark refuses a start after the end: a time or a committed offset may be within an open transaction.
+            return {number: min(start, latest[number]) for number, start in self._asked(where, topic, edges, latest, begun=begun).items()}
         except KafkaException as error:
             raise self._unreachable(error) from None
 
@@ -154,6 +151,15 @@ class Brokers:
             need = f"a topic whose name matches; existing topics: {', '.join(_shown(existing)) or 'none'}"
             raise TopicNotFound(path="topics", given=source.pattern, need=need, fix="create one, or correct the pattern in the spec")
         return fitting
+
+    def _asked(
+        self, where: str, topic: str, edges: Mapping[int, tuple[int, int]], latest: Mapping[int, int], *, begun: bool
+    ) -> dict[int, int]:
+        if where not in STARTING_OFFSETS:
+            return {**latest, **self._since(topic, len(edges), round(datetime.fromisoformat(where).timestamp() * 1000))}
+        earliest = {number: first for number, (first, _) in edges.items()}
+        fallback = earliest if where.endswith("earliest") else dict(latest)
+        return fallback | (self._committed(topic, edges) if where.startswith("committed") and not begun else {})
 
     def _committed(self, topic: str, edges: Mapping[int, tuple[int, int]]) -> dict[int, int]:
         asked = [TopicPartition(topic, number) for number in edges]

@@ -203,7 +203,7 @@ class Upload:
     def __init__(self, s3: S3Client, bucket: str, key: str, content_type: str, token: str) -> None:
         self._s3 = s3
         self._bucket = bucket
-        self._key = key
+        self.key = key
         self._token = token
         self.id = s3.create_multipart_upload(Bucket=bucket, Key=key, ContentType=content_type, Metadata={TOKEN: token})["UploadId"]
         self.etags: list[str] = []
@@ -221,7 +221,7 @@ class Upload:
         """Appends another object of at least 5 MiB without reading it. Bytes written before are placed after it."""
         answer = self._s3.upload_part_copy(
             Bucket=self._bucket,
-            Key=self._key,
+            Key=self.key,
             UploadId=self.id,
             PartNumber=len(self.etags) + 1,
             CopySource={"Bucket": bucket, "Key": key},
@@ -232,11 +232,11 @@ class Upload:
         """Uploads the remaining bytes; returns key, upload, token and tags."""
         if self._buffer:
             self._send()
-        return {"key": self._key, "upload_id": self.id, "token": self._token, "etags": json.dumps(self.etags)}
+        return {"key": self.key, "upload_id": self.id, "token": self._token, "etags": json.dumps(self.etags)}
 
     def _send(self) -> None:
         answer = self._s3.upload_part(
-            Bucket=self._bucket, Key=self._key, UploadId=self.id, PartNumber=len(self.etags) + 1, Body=bytes(self._buffer)
+            Bucket=self._bucket, Key=self.key, UploadId=self.id, PartNumber=len(self.etags) + 1, Body=bytes(self._buffer)
         )
         self.etags.append(answer["ETag"])
         self._buffer.clear()
@@ -248,7 +248,7 @@ class _Object:
     def __init__(self, s3: S3Client, bucket: str, key: str) -> None:
         self._s3 = s3
         self._bucket = bucket
-        self._key = key
+        self.key = key
         self._body = bytearray()
         self.size = 0
 
@@ -257,8 +257,8 @@ class _Object:
         self.size += len(data)
 
     def finish(self) -> dict[str, object]:
-        self._s3.put_object(Bucket=self._bucket, Key=self._key, Body=bytes(self._body))
-        return {"key": self._key.rsplit("/", 1)[-1], "upload_id": "", "token": "", "etags": "[]"}
+        self._s3.put_object(Bucket=self._bucket, Key=self.key, Body=bytes(self._body))
+        return {"key": self.key.rsplit("/", 1)[-1], "upload_id": "", "token": "", "etags": "[]"}
 
 
 def wrapped(total: int) -> int:

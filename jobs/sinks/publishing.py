@@ -10,20 +10,21 @@ import io
 import re
 import time
 import uuid
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING
 
 from botocore.exceptions import ClientError
 
-from penstock.jobs.errors import StagedPartGone
+from penstock.jobs.errors import ConditionalWriteFailed, StagedPartGone
 from penstock.jobs.sinks.open_parts import Chunk, OpenPart
 from penstock.jobs.sinks.part_formats import CONTENT_TYPES, LINES, ROW_GROUP_BYTES, Parquet
 from penstock.jobs.sinks.part_log import ComposedPart
 from penstock.jobs.sinks.parts import TOKEN, StagedPart, Upload
-from penstock.jobs.storage.s3 import client, error_code
+from penstock.jobs.storage.s3 import client, error_code, missing
 
 if TYPE_CHECKING:
     from mypy_boto3_s3 import S3Client
@@ -33,7 +34,8 @@ _AT_A_TIME = 8
 _SMALLEST_PART_BYTES = 5 * 1024 * 1024
 _GONE = ("404", "NoSuchKey", "NoSuchUpload")
 _TAKEN = ("PreconditionFailed", "412")
-# Another request for the same key is in progress, such as the same completion by another driver. It is decided when that one ends.
+# Another request for the same key is in progress. The API reference of CompleteMultipartUpload then asks for a new upload, because the
+# other one may be anyone's; here it is the completion of the same upload by another driver of the same manifest, which decides it for both.
 _CONFLICT = ("ConditionalRequestConflict", "409")
 _PAUSES_S = (0.1, 0.2, 0.4, 0.8, 1.6, 3.2)
 
@@ -61,6 +63,7 @@ class Publisher:
 
         Raises:
             StagedPartGone: JOB-006.
+            ConditionalWriteFailed: JOB-082, S3 answers only with conflicts.
         """
         with ThreadPoolExecutor(_AT_A_TIME) as pool:
             done = [*(pool.submit(self.complete, part) for part in staged), *(pool.submit(self._compose_late, part) for part in composed)]
@@ -171,17 +174,18 @@ class Publisher:
         """The order of lines does not matter: large chunks are copied by S3 itself, the small ones are read and appended."""
         for chunk in chunks:
             if chunk.bytes >= _SMALLEST_PART_BYTES:
-                upload.copy(self.chunks_bucket, f"{self.chunks_folder}{chunk.name}")
+                with self._of(chunk, upload.key):
+                    upload.copy(self.chunks_bucket, f"{self.chunks_folder}{chunk.name}")
         for chunk in chunks:
             if chunk.bytes < _SMALLEST_PART_BYTES:
-                upload.write(self._read(chunk))
+                upload.write(self._read(chunk, upload.key))
 
     def _add_columns(self, upload: Upload, chunks: Sequence[Chunk]) -> None:
         import pyarrow.parquet as pq
 
         file = Parquet(upload, ROW_GROUP_BYTES)
         for chunk in chunks:
-            for batch in pq.ParquetFile(io.BytesIO(self._read(chunk))).iter_batches():
+            for batch in pq.ParquetFile(io.BytesIO(self._read(chunk, upload.key))).iter_batches():
                 file.add(batch)
         file.finish()
 
@@ -198,12 +202,30 @@ class Publisher:
                 )
                 return
             except ClientError as error:
-                if error_code(error) not in _CONFLICT or pause_s is None:
+                if error_code(error) not in _CONFLICT:
                     raise
+                if pause_s is None:
+                    raise self._undecided(part.key) from error
                 time.sleep(pause_s)
 
-    def _read(self, chunk: Chunk) -> bytes:
-        return self._s3.get_object(Bucket=self.chunks_bucket, Key=f"{self.chunks_folder}{chunk.name}")["Body"].read()
+    def _undecided(self, key: str) -> ConditionalWriteFailed:
+        need, fix = "an answer other than a conflict", "restart the job: it goes on with this file"
+        return ConditionalWriteFailed(path=f"s3://{self.bucket}/{key}", given=f"{1 + len(_PAUSES_S)} conflicts", need=need, fix=fix)
+
+    def _read(self, chunk: Chunk, key: str) -> bytes:
+        with self._of(chunk, key):
+            return self._s3.get_object(Bucket=self.chunks_bucket, Key=f"{self.chunks_folder}{chunk.name}")["Body"].read()
+
+    @contextmanager
+    def _of(self, chunk: Chunk, key: str) -> Iterator[None]:
+        """Raises JOB-006 for a chunk of an object that does not exist, in whatever way S3 says so."""
+        try:
+            yield
+        except ClientError as error:
+            name = f"{self.chunks_folder}{chunk.name}"
+            if missing(self._s3, self.chunks_bucket, name, error):
+                raise self._gone(key, name) from None
+            raise
 
     def _token(self, key: str) -> str | None:
         """Token of an object; None if it does not exist, which a job with the permission to list can find out only by LIST: HEAD would

@@ -43,7 +43,7 @@ _ASK_AGAIN = {
     KafkaError.CONCURRENT_TRANSACTIONS,
 }
 _BACKOFF_S = 0.1
-# What a producer is told that another one with its transactional id has fenced.
+# Errors of a producer that another one with the same transactional id has fenced.
 _FENCED = {KafkaError._FENCED, KafkaError.PRODUCER_FENCED, KafkaError.INVALID_PRODUCER_EPOCH}
 # An attempt takes some tenths of a second: long enough for the other one to commit, whichever begins first.
 _FENCED_PAUSE_S = 2.0

@@ -10,7 +10,8 @@ checkpoint's records carry, together with writes that S3 decides (see `penstock.
 Expiry does not depend on a machine's clock: S3 gives the age of the lease, from the answer's Date and the object's LastModified, and what
 remains is measured by a monotonic clock. Nothing is compared with the time of a machine.
 
-Cost: two or three requests to take it, one PUT per renewal, that is by time and not by micro-batch, and one PUT to free it.
+Cost: three or four requests to take it, two more for each look at one that is held, one PUT per renewal, that is by time and not by
+micro-batch, and one PUT to free it.
 """
 
 from __future__ import annotations
@@ -18,7 +19,8 @@ from __future__ import annotations
 import sys
 import threading
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from email.utils import parsedate_to_datetime
@@ -47,7 +49,7 @@ _PRECISION_S = 1.0
 _RENEWALS_PER_DURATION = 3
 # A waiting driver looks this often per duration: a lease that is freed is taken soon.
 _LOOKS_PER_DURATION = 15
-# Of a request: one must not outlast the renewals after it.
+# Of a request; together they take no longer than until the next renewal.
 _ATTEMPTS = 3
 
 
@@ -169,15 +171,12 @@ class LeaseFile:
             BucketUnreachable: JOB-009.
             CheckpointDamaged: JOB-008.
         """
-        try:
+        with self._s3_errors():
             # To a job, which may only list its own folder, GET of a missing object is a denied request.
             if not self._s3.list_objects_v2(Bucket=self._bucket, Prefix=self._key, MaxKeys=1).get("Contents"):
                 return None
             answer = self._s3.get_object(Bucket=self._bucket, Key=self._key)
             body = answer["Body"].read()
-        except (ClientError, BotoCoreError) as error:
-            need, fix = "a bucket with read and write access", "check its name and the job's permissions"
-            raise BucketUnreachable(path=self.uri, given=str(error), need=need, fix=fix) from error
         try:
             record = LeaseRecord.model_validate_json(body)
         except ValidationError as error:
@@ -230,13 +229,23 @@ class LeaseFile:
 
     def _created(self, token: int) -> Lease | None:
         record = self._own(token)
-        etag = self._writer.create(self._key, _body(record))
+        with self._s3_errors():
+            etag = self._writer.create(self._key, _body(record))
         return None if etag is None else Lease(self, record, etag)
 
     def _taken_over(self, found: FoundLease) -> Lease | None:
         record = self._own(found.record.token + 1)
-        etag = self.replace(record, found.etag)
+        with self._s3_errors():
+            etag = self.replace(record, found.etag)
         return None if etag is None else Lease(self, record, etag)
+
+    @contextmanager
+    def _s3_errors(self) -> Iterator[None]:
+        try:
+            yield
+        except (ClientError, BotoCoreError) as error:
+            need, fix = "a bucket with read and write access", "check its name and the job's permissions"
+            raise BucketUnreachable(path=self.uri, given=str(error), need=need, fix=fix) from error
 
     def _own(self, token: int) -> LeaseRecord:
         return LeaseRecord(token=token, holder=self._holder, since=datetime.now(UTC), duration_s=self._duration_s)
@@ -247,7 +256,7 @@ class LeaseFile:
 
     @cached_property
     def _s3(self) -> S3Client:
-        return client(attempts=_ATTEMPTS, timeout_s=self._duration_s / _RENEWALS_PER_DURATION)
+        return client(attempts=_ATTEMPTS, timeout_s=self._duration_s / (_RENEWALS_PER_DURATION * _ATTEMPTS))
 
 
 class Lease:
@@ -302,7 +311,7 @@ class Lease:
         """
         with self._requests:
             found = self._file.read()
-            if not self.over.is_set() and (found is None or found.record.token != self.token):
+            if not self.over.is_set() and not self._is_own(found):
                 self._lose(found)
         self._refuse_lost()
 
@@ -349,10 +358,14 @@ class Lease:
     def _replaced_after_a_lost_answer(self) -> str | None:
         """The lease has changed: by an earlier renewal of this process that was executed but not answered, or by another driver."""
         found = self._file.read()
-        if found is not None and found.record.token == self.token:
+        if found is not None and self._is_own(found):
             return self._replaced(found.etag)
         self._lose(found)
         return None
+
+    def _is_own(self, found: FoundLease | None) -> bool:
+        """The token alone does not tell: where the object was deleted, the next driver takes a token that only records can rule out."""
+        return found is not None and (found.record.token, found.record.holder) == (self.token, self._record.holder)
 
     def _lose(self, found: FoundLease | None) -> None:
         self._lost = f"{_described(found)['holder']} since {_described(found)['since']}" if found else "nobody: the object was deleted"

@@ -87,7 +87,7 @@ def _started(pid: int) -> int | None:
     """Start of a process in clock ticks since the machine's start; 0 if it has ended unnoticed by its parent; None if /proc has none."""
     try:
         stat = (_PROC / str(pid) / "stat").read_text(encoding="utf-8", errors="replace")
-    except (FileNotFoundError, ProcessLookupError):
+    except OSError:
         return None
     # Source: proc_pid_stat(5), field 22; field 2, the program's name, may contain blanks and parentheses.
     fields = stat.rpartition(")")[2].split()

@@ -46,7 +46,7 @@ from penstock.sizing.violation import raise_violations
 # How often the running components are checked.
 _LOOK_S = 1.0
 _WIDTH = 100
-# The second is an executor's.
+# Spark names an executor's log stderr.
 _LOGS = ("*.log", "stderr")
 
 
@@ -95,6 +95,9 @@ def run(arguments: argparse.Namespace) -> int:
     signal.signal(signal.SIGTERM, _interrupt)
     if arguments.master_port and not arguments.executors:
         raise WrongUsage(path="--master-port", given=str(arguments.master_port), need="--executors N", fix="leave out --master-port")
+    if arguments.master_port and arguments.keep and len(arguments.specs) > 1:
+        need = "a single spec with --keep: each job has a master of its own"
+        raise WrongUsage(path="--master-port", given=str(arguments.master_port), need=need, fix="leave out --master-port")
     steps = Steps()
     jobs = _jobs(arguments)
     environment = load_environment(arguments.environment)
@@ -126,7 +129,9 @@ def _jobs(arguments: argparse.Namespace) -> list[Job]:
             jobs.append(_job(path, arguments.app_path))
         except PenstockError as error:
             faults.extend(error.errors)
-    too_many = local_machine.too_many(arguments.executors or 0)
+    # Jobs that are kept up run at the same time.
+    at_once = len(arguments.specs) if arguments.keep else 1
+    too_many = local_machine.too_many((arguments.executors or 0) * at_once)
     raise_all([*too_many, *faults, *_namesakes(jobs), *_fed_twice(jobs), *([] if arguments.keep else _without_input(jobs))])
     return jobs
 

@@ -86,10 +86,11 @@ def cut_to_executors(plan: Plan, executors: int, cores: int | None = None, memor
     if executors < plan.totals.executors:
         cuts.append(f"{plan.totals.executors} executors to {executors}, as requested")
     if slots < (planned.slots or 1):
-        cuts.append(f"{planned.slots} slots per executor to {slots}: in total twice the {cores} cores of this machine")
+        cuts.append(f"{planned.slots} slots per executor to {slots}: in total {executors * slots} on the {cores} cores of this machine")
     heaps = (("per executor", planned.heap_mib, heap_mib), ("for the driver", driver.heap_mib, driver_mib))
     if smaller := [f"{before:,} MiB of heap {whose} to {after:,} MiB" for whose, before, after in heaps if after < before]:
-        cuts.append(f"{' and '.join(smaller)}: in total one sixth of this machine's memory")
+        total_mib = driver_mib + executors * heap_mib
+        cuts.append(f"{' and '.join(smaller)}: in total {total_mib:,} MiB of this machine's {memory_mib:,} MiB")
     # A slot is a core of the worker, whatever a task reserves on a larger machine.
     conf = {"spark.driver.memory": f"{driver_mib}m", "spark.task.cpus": "1"}
     return LocalMachine("", conf, tuple(cuts), executors, ExecutorSize(slots, heap_mib, overhead_mib))

@@ -37,7 +37,7 @@ STALL_LIMIT_S = 300
 _LOOK_S = 1.0
 # A driver whose executors ended with this process waits for others; with them, it finishes a micro-batch in this time.
 _GRACE_WITH_EXECUTORS_S = 20
-# An executor says so in its log somewhat later than the driver knows of it.
+# An executor logs its registration slightly after the driver counts it.
 _LATER_S = 10
 # Executors that end before the driver reads. One or two may have met a busy machine.
 _MOST_ENDED = 5
@@ -154,7 +154,8 @@ class LocalRun:
             self.cluster.check()
             # Workers replace executors that end as they start without a limit, several a second.
             if not self.reading and (ended := self.cluster.ended_executors()) >= _MOST_ENDED:
-                raise self._not_registered(self.cluster, f"{counted(ended, 'executor')} ended")
+                need = "executors that run until they are stopped"
+                raise self._not_ready(self.cluster, f"{counted(ended, 'executor')} ended while the driver waited for them", need)
 
     def feed(self, records: Mapping[str, list[Record]]) -> None:
         """Writes the input to its topics.
@@ -286,10 +287,10 @@ class LocalRun:
             while event["event"] != "reading":
                 event = self._next(driver)
             self.reading = event
-            running_on = self._executors(self.cluster) if self.cluster else self.machine.master
+            running_on = self._running_executors(self.cluster) if self.cluster else self.machine.master
             step.said = f"{running_on} is reading; Spark UI at {self.reading['ui']}"
 
-    def _executors(self, cluster: SparkCluster) -> str:
+    def _running_executors(self, cluster: SparkCluster) -> str:
         """The registered executors, for people. The driver's session has waited for all of them.
 
         Raises:
@@ -297,12 +298,12 @@ class LocalRun:
         """
         size, registered = cluster.size, cluster.wait_for_executors(_LATER_S)
         if registered < self.machine.executors:
-            raise self._not_registered(cluster, f"{registered} of {counted(self.machine.executors, 'executor')}")
+            given = f"{registered} of {counted(self.machine.executors, 'executor')}"
+            raise self._not_ready(cluster, given, f"executors that register with the driver within {cluster.start_limit_s:g} s")
         each = f"{counted(size.slots, 'slot')} and {size.heap_mib:,} MiB of heap"
         return f"a driver with {counted(registered, 'executor')} of {each}"
 
-    def _not_registered(self, cluster: SparkCluster, given: str) -> SparkClusterNotReady:
-        need = f"executors that register with the driver within {cluster.start_limit_s:g} s"
+    def _not_ready(self, cluster: SparkCluster, given: str, need: str) -> SparkClusterNotReady:
         return SparkClusterNotReady(
             path=self.job.name, given=f"{given}; {cluster.last_words()}", need=need, fix="check their logs, and retry"
         )

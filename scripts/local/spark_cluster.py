@@ -1,7 +1,7 @@
 """Spark's standalone cluster on this machine: a master, and workers with one executor each, every one a process of its own.
 
 A worker stands for a node: it has its own folder for its executor's files and shuffle blocks, and can be killed with it. Its environment is
-that of the image on Kubernetes: Penstock and the app's folders on the PYTHONPATH, the credentials, and nothing from the driver.
+that of the image on Kubernetes: Penstock and the app's folders on the PYTHONPATH, the credentials, and none of the driver's variables.
 """
 
 from __future__ import annotations
@@ -44,8 +44,8 @@ _UI = re.compile(r"Bound MasterWebUI to .*, and started at (http://\S+)")
 _REGISTERED = re.compile(r"Successfully registered with master")
 _WITH_DRIVER = re.compile(r"Successfully registered with driver")
 _TAKEN = "Address already in use"
-# An executor inherits its worker's variables. These would configure Spark, Python or the AWS SDK as in this process, not as in the image.
-_NOT_INHERITED = ("SPARK_", "PYSPARK_", "PYTHON", "PENSTOCK_", "AWS_", "JAVA_TOOL_OPTIONS")
+# An executor inherits its worker's variables. All others of this process would be missing in the image.
+_INHERITED = frozenset({"PATH", "HOME", "USER", "TZ", "LANG", "JAVA_HOME", "LD_LIBRARY_PATH", "DYLD_LIBRARY_PATH"})
 _DAEMON_HEAP = "200m"
 _DAEMON_OPTIONS = (
     "-XX:TieredStopAtLevel=1",
@@ -54,8 +54,6 @@ _DAEMON_OPTIONS = (
     "-Dspark.port.maxRetries=0",
     # Its port is fixed, and nothing is submitted to it.
     "-Dspark.master.rest.enabled=false",
-    # SIGPWR decommissions a worker, as the notice of a spot interruption does a node.
-    "-Dspark.decommission.enabled=true",
 )
 # As the local driver's: in a run of a minute on few cores, optimizing code costs more than the faster code saves.
 _EXECUTOR_OPTIONS = "-XX:TieredStopAtLevel=1 -XX:+UseParallelGC -XX:+ExitOnOutOfMemoryError"
@@ -148,10 +146,14 @@ class SparkWorker:
 
     def executor_logs(self) -> list[Path]:
         """The logs of its executors, oldest first."""
-        return sorted(self.work_folder.glob("*/*/stderr"), key=lambda log: log.stat().st_mtime)
+        # The name of an application begins with the time of its start; its executors are numbered.
+        return sorted(self.work_folder.glob("*/*/stderr"), key=lambda log: (log.parts[-3], int(log.parts[-2])))
 
     def kill(self) -> None:
-        """Kills it with its executor and removes its disk, as the loss of a node does. Returns when all of it is gone."""
+        """Kills it with its executor and removes its disk, as the loss of a node does.
+
+        Returns when its process group has ended. Python workers, which Spark gives a group of their own, end when they notice.
+        """
         with contextlib.suppress(ProcessLookupError):
             os.killpg(self.pid, signal.SIGKILL)
         self.stop()
@@ -172,7 +174,6 @@ class SparkCluster:
         environment: variables of the executors in addition to those of this process, such as credentials.
         app_path: folders with the app's modules, first on the executors' PYTHONPATH.
         port: of the master, or 0 for a free one.
-        port_option: the option that set the port, for the error message.
         start_limit_s: how long master and workers may each take to start.
     """
 
@@ -185,7 +186,6 @@ class SparkCluster:
         environment: Mapping[str, str],
         app_path: Sequence[Path] = (),
         port: int = 0,
-        port_option: str = PORT_OPTION,
         start_limit_s: float = START_LIMIT_S,
     ) -> None:
         self.folder = folder.absolute()
@@ -195,7 +195,6 @@ class SparkCluster:
         self._executors = executors
         self._environment = _environment(environment, app_path)
         self._asked_port = port
-        self._port_option = port_option
         self.start_limit_s = start_limit_s
         self._master: SupervisedProcess | None = None
         self._url = self._ui = ""
@@ -265,11 +264,6 @@ class SparkCluster:
         self._wait_for_workers([worker])
         return worker
 
-    def stop_worker(self, worker: SparkWorker) -> None:
-        """Ends a worker with its executor and its disk; from then on `check` does not expect it."""
-        self.workers.remove(worker)
-        worker.stop()
-
     def kill_worker(self, worker: SparkWorker) -> None:
         """Kills a worker with its executor and its disk; from then on `check` does not expect it."""
         self.workers.remove(worker)
@@ -328,7 +322,7 @@ class SparkCluster:
         shutil.rmtree(self.folder / "master", ignore_errors=True)
 
     def _start_master(self) -> None:
-        refuse_used_port(self._asked_port, self._port_option)
+        refuse_used_port(self._asked_port)
         folder = self.folder / "master"
         folder.mkdir(parents=True, exist_ok=True)
         env = {**self._environment, **_temporary(self._environment, folder)}
@@ -339,7 +333,7 @@ class SparkCluster:
         except SparkClusterDied:
             # Another process may take the port between the look at it and the master's start.
             if _TAKEN in self.log.read_text(encoding="utf-8", errors="replace"):
-                raise _port_in_use(self._asked_port, self._port_option, _TAKEN) from None
+                raise _port_in_use(self._asked_port, PORT_OPTION, _TAKEN) from None
             raise
 
     def _has_started(self) -> bool:
@@ -367,14 +361,14 @@ class SparkCluster:
         while not ready():
             self.check()
             if time.monotonic() > until_s:
-                need = f"a Spark {name} that is ready within {self.start_limit_s:g} s"
+                need = f"a Spark process, {name}, that is ready within {self.start_limit_s:g} s"
                 raise SparkClusterNotReady(path="spark", given=str(log), need=need, fix="check its log, and retry")
             time.sleep(_POLL_S)
 
 
 def _environment(given: Mapping[str, str], app_path: Sequence[Path]) -> dict[str, str]:
-    """What the image sets, in the place of this process's own settings of Spark and Python."""
-    inherited = {name: value for name, value in os.environ.items() if not name.startswith(_NOT_INHERITED)}
+    """What the image sets; of this process's own variables only those without which no program starts."""
+    inherited = {name: value for name, value in os.environ.items() if name in _INHERITED or name.startswith("LC_")}
     return {
         **inherited,
         "SPARK_HOME": str(_spark_home()),

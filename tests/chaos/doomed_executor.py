@@ -95,7 +95,7 @@ class _Trapped:
         trap: str = armed["id"]
         if armed["point"] != name or self._number(trap, armed["call"]) != armed["call"]:
             return ""
-        self._write(f"{trap}.caught", {"worker": os.getpid(), "executor": _parent(os.getppid()), **_task()})
+        self._write(f"{trap}.caught", {"worker": os.getpid(), "executor": _parent(os.getppid())})
         while not (self._folder / f"{trap}.released").exists():
             time.sleep(_POLL_S)
         return trap
@@ -123,15 +123,6 @@ class _Trapped:
 def _parent(pid: int) -> int:
     # Source: proc(5), /proc/pid/stat.
     return int(Path(f"/proc/{pid}/stat").read_text(encoding="utf-8").rpartition(")")[2].split()[1])
-
-
-def _task() -> dict[str, int]:
-    from pyspark import TaskContext
-
-    context = TaskContext.get()
-    if context is None:
-        return {}
-    return {"stage": context.stageId(), "partition": context.partitionId(), "attempt": context.taskAttemptId()}
 
 
 def _armed(module: ModuleType, trapped: _Trapped) -> None:

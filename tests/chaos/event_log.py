@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -17,14 +16,12 @@ class SparkEvents:
     Attributes:
         added_s: epoch seconds at which executors were added, in their order.
         removed: why executors were removed.
-        ends: reason of a task's end -> tasks.
         repeated_stages: stage attempts after the first.
         speculative: tasks that were started a second time while the first ran.
     """
 
     added_s: list[float] = field(default_factory=list)
     removed: list[str] = field(default_factory=list)
-    ends: Counter[str] = field(default_factory=Counter)
     repeated_stages: int = 0
     speculative: int = 0
 
@@ -45,7 +42,6 @@ class SparkEvents:
             case "SparkListenerStageSubmitted":
                 self.repeated_stages += event["Stage Info"]["Stage Attempt ID"] > 0
             case "SparkListenerTaskEnd":
-                self.ends[event["Task End Reason"]["Reason"]] += 1
                 self.speculative += event["Task Info"]["Speculative"]
 
 

@@ -19,14 +19,10 @@ class Caught:
     Args:
         worker: its process id.
         executor: process id of its executor.
-        partition: of its task.
-        attempt: number of its task's attempt, unique in the application.
     """
 
     worker: int
     executor: int
-    partition: int = -1
-    attempt: int = -1
 
 
 class Traps:
@@ -48,17 +44,13 @@ class Traps:
         temporary.write_text(json.dumps({"id": self._id, "point": point, "call": call}), encoding="utf-8")
         temporary.rename(self.folder / "armed")
 
-    def disarm(self) -> None:
-        """Catches no worker any more."""
-        (self.folder / "armed").unlink(missing_ok=True)
-
     def caught(self) -> Caught | None:
         """The worker that stands in the trap, or has stood there."""
         file = self.folder / f"{self._id}.caught"
         if not file.exists():
             return None
         known = json.loads(file.read_text(encoding="utf-8"))
-        return Caught(known["worker"], known["executor"], known.get("partition", -1), known.get("attempt", -1))
+        return Caught(known["worker"], known["executor"])
 
     def release(self) -> None:
         """Lets the caught worker go on, if it is still there."""

@@ -91,7 +91,6 @@ class StateRows:
     rows: int = 30
     _numbers: Iterator[int] = field(default_factory=itertools.count)
     _count: int = 0
-    _flushed: bool = False
 
     @property
     def expected(self) -> set[str]:
@@ -111,11 +110,6 @@ class StateRows:
     def rows_in(self) -> dict[str, int]:
         """Source -> records that came in."""
         return {source: (2 if source == "duplicates" else 1) * self._count + 1 for source in self.topics}
-
-    @property
-    def tags(self) -> dict[str, int]:
-        """The counts of the record that are known beforehand."""
-        return {"data": len(self.expected)}
 
     def next(self) -> Mapping[str, list[Record]]:
         """The next rows."""

@@ -200,6 +200,9 @@ class KilledCluster:
             print(f"{strike.name:<62} {strike.victim:<11} {recovered_s - at_s:6.1f} s", flush=True)
 
     def _next_commit(self, since_s: float) -> float:
+        # Of the micro-batch before the one that was hit the driver may have told by now.
+        while (event := self.driver.next_event(0)) is not None:
+            self._take(event)
         commits = self.commits
         self.drain(lambda: self.commits > commits)
         return time.monotonic() - since_s
@@ -268,7 +271,9 @@ class KilledCluster:
 
     def worker_of(self, executor: int) -> SparkWorker:
         """The worker of an executor."""
-        return next(worker for worker in self.cluster.workers if executor in worker.executor_pids())
+        worker = next((worker for worker in self.cluster.workers if executor in worker.executor_pids()), None)
+        assert worker is not None, f"executor {executor} has ended by itself; see {self.folder}"
+        return worker
 
     def _arm(self, strike: Strike) -> None:
         self._request = None

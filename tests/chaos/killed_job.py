@@ -78,7 +78,6 @@ class Job:
     endpoint: str = ""
     master: str = "local[2]"
     spark_conf: dict[str, str] = field(default_factory=dict)
-    environment: dict[str, str] = field(default_factory=dict)
     lease_s: float = 30
     starts: int = 0
 
@@ -128,7 +127,7 @@ class Job:
         self.starts += 1
         folder = self.folder / f"driver-{self.starts}"
         folder.mkdir()
-        environment = {**self.aws.environment(), VARIABLE: json.dumps(doom), **self.environment}
+        environment = {**self.aws.environment(), VARIABLE: json.dumps(doom)}
         return DoomedDriver(self._configuration(folder), folder=folder, environment=environment)
 
     def output(self) -> list[dict[str, Any]]:

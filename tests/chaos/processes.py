@@ -34,11 +34,6 @@ def kill(pid: int) -> None:
     send(signal.SIGKILL, {*pids, *tree(pid)})
 
 
-def alive(pid: int) -> bool:
-    """Whether a process runs, or is stopped."""
-    return pid in _parents()
-
-
 def owner(port: int, peer: int, pids: Iterable[int]) -> int | None:
     """Which of some processes has the loopback connection from a port to a port; None if none of them has."""
     # Source: proc(5), /proc/net/tcp: addresses are in hexadecimal, the tenth column is the socket's inode.

@@ -23,6 +23,7 @@ from penstock.scripts.local.spark_cluster import ExecutorSize, SparkCluster
 # For what has no event to wait for; nothing here takes this long.
 WITHIN_S = 120
 SIZE = ExecutorSize(slots=1, heap_mib=512, overhead_mib=256)
+NOT_OF_THE_IMAGE = ("SPARK_OF_A_TEAM", "OF_A_TEAM")
 # Reports where its tasks run and what they see there, then goes on with a task on each executor until it is killed.
 DRIVER = """
 import json, os, sys, time
@@ -35,7 +36,7 @@ context = builder.getOrCreate().sparkContext
 
 def task(_):
     import app_of_a_team, penstock.jobs.job
-    names = ("AWS_ACCESS_KEY_ID", "SPARK_EXECUTOR_DIRS", "TMPDIR", "PYTHONSAFEPATH", "SPARK_OF_THE_DRIVER")
+    names = ("AWS_ACCESS_KEY_ID", "SPARK_EXECUTOR_DIRS", "TMPDIR", "PYTHONSAFEPATH", "SPARK_OF_A_TEAM", "OF_A_TEAM")
     time.sleep(1)
     return {"pid": os.getpid(), "app": app_of_a_team.NAME} | {name: os.environ.get(name) for name in names}
 
@@ -49,7 +50,11 @@ def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkCluster]:
     app = tmp_path_factory.mktemp("a team's jobs")
     (app / "app_of_a_team.py").write_text("NAME = 'clicks'", encoding="utf-8")
     given = {"AWS_ACCESS_KEY_ID": "emulated"}
-    with SparkCluster(app / "spark cluster", executors=2, size=SIZE, environment=given, app_path=[app]) as running:
+    with pytest.MonkeyPatch.context() as patch:
+        for name in NOT_OF_THE_IMAGE:
+            patch.setenv(name, "1")
+        running = SparkCluster(app / "spark cluster", executors=2, size=SIZE, environment=given, app_path=[app])
+    with running:
         yield running
 
 
@@ -58,14 +63,16 @@ def tasks(cluster: SparkCluster, tmp_path_factory: pytest.TempPathFactory) -> It
     """What a driver's tasks saw, one on each executor; the driver goes on with another on each."""
     folder = tmp_path_factory.mktemp("driver")
     (folder / "driver.py").write_text(DRIVER, encoding="utf-8")
-    env = {**os.environ, "PYTHONPATH": python_path(), "PYSPARK_PYTHON": sys.executable, "SPARK_OF_THE_DRIVER": "1"}
+    env = {**os.environ, "PYTHONPATH": python_path(), "PYSPARK_PYTHON": sys.executable}
     command = [sys.executable, str(folder / "driver.py"), cluster.url, json.dumps(cluster.spark_conf)]
     with (folder / "driver.log").open("w") as log:
         driver = subprocess.Popen(command, env=env, stdout=subprocess.PIPE, stderr=log, text=True, start_new_session=True)
-    assert driver.stdout is not None
-    yield json.loads(driver.stdout.readline())
-    os.killpg(driver.pid, signal.SIGKILL)
-    driver.communicate()
+    try:
+        assert driver.stdout is not None
+        yield json.loads(driver.stdout.readline())
+    finally:
+        os.killpg(driver.pid, signal.SIGKILL)
+        driver.communicate()
 
 
 @pytest.fixture
@@ -103,7 +110,7 @@ def test_each_worker_has_one_executor_with_what_an_image_would_give_it(cluster: 
     assert {task["app"] for task in tasks} == {"clicks"}
     assert {task["AWS_ACCESS_KEY_ID"] for task in tasks} == {"emulated"}
     assert {task["PYTHONSAFEPATH"] for task in tasks} == {"1"}
-    assert {task["SPARK_OF_THE_DRIVER"] for task in tasks} == {None}
+    assert {task[name] for task in tasks for name in NOT_OF_THE_IMAGE} == {None}
     # Each has a disk of its own.
     assert {task["TMPDIR"] for task in tasks} == {str(worker.folder / "tmp") for worker in cluster.workers}
     for worker in cluster.workers:

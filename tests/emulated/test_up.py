@@ -288,12 +288,14 @@ def test_a_master_or_a_worker_that_dies_midway_ends_the_run_and_loses_nothing(
     for number, name in enumerate(("master", "worker-1", "")):
         run = LocalRun(job, lasting, machine, tmp_path / f"driver-{number}", Steps(), fed=fed)
         with run.driver() as driver:
-            if not fed:
-                run.feed(run.records())
-                fed = run.fed
+            # Each of them has something to read, however far the ones before it came.
+            run.feed(run.records())
+            fed = run.fed
             assert run.cluster is not None
             if name:
-                os.kill(run.cluster.pid if name == "master" else run.cluster.workers[0].pid, signal.SIGKILL)
+                pid = run.cluster.pid if name == "master" else run.cluster.workers[0].pid
+                os.kill(pid, signal.SIGKILL)
+                _wait_for_the_end(pid)
                 with pytest.raises(SparkClusterDied, match="RUN-040") as raised:
                     run.process(driver)
                 assert raised.value.path == name
@@ -303,7 +305,14 @@ def test_a_master_or_a_worker_that_dies_midway_ends_the_run_and_loses_nothing(
             else:
                 run.process(driver)
                 outcome = run.outcome(None)
-    assert (outcome.rows, outcome.quarantined) == (2, 1)
+    assert (outcome.rows, outcome.quarantined) == (3 * 2, 3 * 1)
+
+
+def _wait_for_the_end(pid: int) -> None:
+    end = time.monotonic() + LIMIT_S
+    while Path(f"/proc/{pid}").exists():
+        assert time.monotonic() < end
+        time.sleep(0.05)
 
 
 @pytest.mark.timeout(1200)

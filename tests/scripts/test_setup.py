@@ -25,7 +25,7 @@ SYSTEM = [
     *("sh", "sha256sum", "shasum", "sleep", "sort", "tail", "tr", "yes"),
 ]
 FAKES = {
-    "java": "echo 'openjdk version \"21.0.2\" 2024-01-16' >&2",
+    "java": "echo 'openjdk version \"21.0.2\" 2024-01-16' >&2; echo jdk.compiler@21.0.2",
     "mvn": "printf '\\033[1mApache Maven 3.9.9\\033[m\\nJava version: 21\\n'",
     "node": "echo v22.3.0",
     "npm": "echo 'npm warn Unknown user config \"x\". node 1.2.3' >&2; echo 10.9.0",
@@ -217,7 +217,7 @@ def test_a_tool_that_is_too_old_is_named_with_its_version(checkout: Checkout, to
 
 def test_versions_are_compared_as_numbers(checkout: Checkout) -> None:
     checkout.tool("mvn", "echo Apache Maven 3.10.0")
-    checkout.tool("java", "echo 'openjdk version \"25\" 2025-09-16'")
+    checkout.tool("java", "echo 'openjdk version \"25\" 2025-09-16'; echo jdk.compiler@25")
     checkout.tool("terraform", "echo Terraform v1.13.0-rc1")
     code, said = checkout.run("--check")
     assert (code, said) == (0, "tools: Python 3.12.1, java 25, mvn 3.10.0, node 22.3.0, npm 10.9.0, terraform 1.13.0\n")
@@ -238,6 +238,14 @@ def test_java_home_goes_before_the_path(checkout: Checkout) -> None:
     code, said = checkout.run("--check", JAVA_HOME=str(checkout.fakes / "gone"))
     assert code == 4
     assert f"error[TOOL-001]: missing tool\n  at   {checkout.fakes / 'gone'}/bin/java\n" in said
+
+
+def test_a_java_without_a_compiler_is_named(checkout: Checkout) -> None:
+    checkout.tool("java", "echo 'openjdk version \"21.0.2\" 2024-01-16'; echo java.base@21.0.2")
+    code, said = checkout.run("--check")
+    assert code == 4
+    assert f"error[TOOL-001]: missing tool\n  at   javac, the compiler of {checkout.bin / 'java'}\n" in said
+    assert "a JDK of Java 17 or later" in said
 
 
 def test_the_first_suitable_python_is_used(checkout: Checkout) -> None:

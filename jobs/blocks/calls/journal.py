@@ -32,6 +32,7 @@ from urllib.parse import urlsplit
 from botocore.exceptions import BotoCoreError, ClientError
 
 from penstock.jobs.errors import BucketUnreachable
+from penstock.jobs.storage.checkpoint import Checkpoint
 from penstock.jobs.storage.conditional import ConditionalWriter
 from penstock.jobs.storage.s3 import client
 from penstock.jobs.stream.declaration import name_call
@@ -45,7 +46,6 @@ KEY = "key"
 # Maximum responses per page.
 PAGE = 1_000
 _READS_AT_A_TIME = 8
-_DELETES_AT_A_TIME = 1_000
 # Names of the journals of this process's jobs; without any there is nothing to delete.
 _DECLARED: set[str] = set()
 
@@ -163,7 +163,7 @@ class Journal:
         return ConditionalWriter(self._s3, self._bucket).create(name, body.getvalue()) is not None
 
 
-def clear(checkpoint: str, keep: int) -> None:
+def clear(checkpoint: Checkpoint, keep: int) -> None:
     """Deletes the journals of the micro-batches before the one not committed yet.
 
     Those of later ones are kept: they belong to the driver that took over from this one, if it was considered dead.
@@ -173,14 +173,9 @@ def clear(checkpoint: str, keep: int) -> None:
     """
     if not _DECLARED:
         return
-    location = urlsplit(checkpoint)
-    folder = f"{location.path.strip('/')}/penstock/calls/"
-    with _s3_errors():
-        s3 = client()
-        old = [name for name in _names(s3, location.netloc, folder) if int(name.removeprefix(folder).split("/")[1]) < keep]
-        for start in range(0, len(old), _DELETES_AT_A_TIME):
-            some = old[start : start + _DELETES_AT_A_TIME]
-            s3.delete_objects(Bucket=location.netloc, Delete={"Objects": [{"Key": name} for name in some], "Quiet": True})
+    # name of the calls / micro-batch / page
+    old = [name for name in checkpoint.names("calls/") if int(name.split("/")[1]) < keep]
+    checkpoint.delete_all([f"calls/{name}" for name in old])
 
 
 def _names(s3: S3Client, bucket: str, folder: str) -> Iterator[str]:

@@ -11,6 +11,7 @@ import pytest
 from penstock.jobs.blocks.calls import journal
 from penstock.jobs.blocks.calls.journal import Journal
 from penstock.jobs.errors import BucketUnreachable
+from penstock.jobs.storage.checkpoint import Checkpoint
 from penstock.jobs.stream.task_context import TaskPlace
 from penstock.jobs.stream.task_errors import TaskFailed, in_a_task, of_a_task
 from tests.jobs.spark.running import CHECKPOINTS
@@ -85,7 +86,7 @@ def test_entries_of_committed_micro_batches_are_deleted(checkpoint: str) -> None
     journal.declare("credit")
     for batch in (5, 6, 7):
         _put(_journal(checkpoint, batch=batch), a=batch)
-    journal.clear(checkpoint, keep=7)
+    journal.clear(Checkpoint(checkpoint), keep=7)
     assert [_found(_journal(checkpoint, batch=batch), "a") for batch in (5, 6, 7)] == [{}, {}, {"a": 7}]
 
 
@@ -94,7 +95,7 @@ def test_a_driver_considered_dead_deletes_no_entries_of_a_later_micro_batch(chec
     for batch in (6, 7, 10):
         _put(_journal(checkpoint, batch=batch), a=batch)
     # It has written micro-batch 7, while its successor runs micro-batch 10.
-    journal.clear(checkpoint, keep=7)
+    journal.clear(Checkpoint(checkpoint), keep=7)
     assert [_found(_journal(checkpoint, batch=batch), "a") for batch in (6, 7, 10)] == [{}, {"a": 7}, {"a": 10}]
 
 
@@ -102,11 +103,11 @@ def test_what_a_task_considered_dead_records_after_its_micro_batch_is_deleted_wi
     journal.declare("credit")
     dead, live = _journal(checkpoint), _journal(checkpoint)
     assert _put(dead, a=1) == _put(live, a=2) == {"a": 1}
-    journal.clear(checkpoint, keep=8)
+    journal.clear(Checkpoint(checkpoint), keep=8)
     # It keeps the answers that it knows, and asks again for others.
     assert _put(dead, a=3, b=3) == {"a": 1, "b": 3}
     assert _put(_journal(checkpoint, batch=8), a=8, b=8) == {"a": 8, "b": 8}
-    journal.clear(checkpoint, keep=9)
+    journal.clear(Checkpoint(checkpoint), keep=9)
     prefix = checkpoint.removeprefix(f"s3a://{CHECKPOINTS}/")
     assert "Contents" not in s3.list_objects_v2(Bucket=CHECKPOINTS, Prefix=prefix)
 

@@ -20,6 +20,7 @@ class Fault(StrEnum):
     REQUEST_LOST = "S3 never receives it"
     CONFLICT = "409: another conditional request for the key is in progress"
     UNAVAILABLE = "503"
+    DENIED = "403"
 
 
 class FaultyS3(ForwardingS3):
@@ -49,6 +50,8 @@ class FaultyS3(ForwardingS3):
             self.send(handler, _error(409, "ConditionalRequestConflict"))
         elif fault is Fault.UNAVAILABLE:
             self.send(handler, _error(503, "ServiceUnavailable"))
+        elif fault is Fault.DENIED:
+            self.send(handler, _error(403, "AccessDenied"))
         else:
             self._answer(handler, body, path, lost=fault is Fault.ANSWER_LOST)
 

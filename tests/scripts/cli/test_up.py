@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from penstock.scripts.local.machine import too_many
 from tests.scripts.cli.called import Called, penstock
 
 SPEC = """
@@ -83,8 +84,23 @@ def test_more_executors_than_the_machine_carries_are_refused_with_the_other_faul
     assert "error[SPEC-008]" in ran.stderr
 
 
-def test_a_port_of_a_master_without_executors_is_wrong_usage() -> None:
-    ran = _up("jobs/specs/flights.yaml", "--master-port", "7077")
+@pytest.mark.parametrize(
+    ("arguments", "need"),
+    [
+        ((), "--executors N"),
+        (("jobs/specs/user_credit.yaml", "--executors", "1", "--keep"), "a single spec with --keep"),
+    ],
+)
+def test_a_port_of_no_master_or_of_several_is_wrong_usage(arguments: tuple[str, ...], need: str) -> None:
+    ran = _up("jobs/specs/flights.yaml", *arguments, "--master-port", "7077")
     assert ran.returncode == 2
     assert "error[USE-001]" in ran.stderr
-    assert "--executors N" in ran.stderr
+    assert need in ran.stderr
+
+
+def test_jobs_that_are_kept_up_need_the_machine_at_the_same_time() -> None:
+    # As many as fit, for one job.
+    most = next(number for number in range(1_000, 0, -1) if not too_many(number))
+    ran = _up("jobs/specs/banking_split.yaml", "jobs/specs/banking_totals.yaml", "--executors", str(most), "--keep")
+    assert ran.returncode == 2
+    assert f"--executors = {2 * most}" in ran.stderr

@@ -79,9 +79,9 @@ def test_executors_share_slots_and_memory_and_every_cut_is_said() -> None:
     assert machine.spark_conf["spark.driver.memory"] == "1365m"
     assert machine.cuts == (
         "3 executors to 2, as requested",
-        "5 slots per executor to 2: in total twice the 2 cores of this machine",
+        "5 slots per executor to 2: in total 4 on the 2 cores of this machine",
         f"{planned.pods.executor.heap_mib:,} MiB of heap per executor to 1,365 MiB and {planned.pods.driver.heap_mib:,} MiB of heap for the"
-        " driver to 1,365 MiB: in total one sixth of this machine's memory",
+        " driver to 1,365 MiB: in total 4,095 MiB of this machine's 24,576 MiB",
     )
 
 
@@ -89,6 +89,7 @@ def test_each_executor_has_a_slot_and_the_heap_that_a_run_takes() -> None:
     machine = cut_to_executors(_plan(10, 5, 16 * 1024), 4, cores=2, memory_mib=8 * 1024)
     assert machine.size == ExecutorSize(1, 512, 512)
     assert machine.spark_conf["spark.driver.memory"] == "1024m"
+    assert machine.cuts[-1].endswith(": in total 3,072 MiB of this machine's 8,192 MiB")
 
 
 def test_more_executors_than_planned_are_no_cut() -> None:

@@ -15,6 +15,7 @@ import java.io.ByteArrayOutputStream;
 import java.io.FileNotFoundException;
 import java.io.IOException;
 import java.io.InterruptedIOException;
+import java.net.SocketTimeoutException;
 import java.nio.charset.StandardCharsets;
 import java.util.UUID;
 import java.util.concurrent.ThreadLocalRandom;
@@ -31,7 +32,7 @@ final class ConditionalOutputStream extends CancellableFSDataOutputStream {
     private static final Logger LOG = LoggerFactory.getLogger(ConditionalOutputStream.class);
     /** Name of the object's user-defined metadata with the id of the write, {@code x-amz-meta-penstock-write}. */
     private static final String WRITE_ID = "penstock-write";
-    /** Three seconds in all: S3 answers 409 only while another request on the same key is being processed. */
+    /** Three to six seconds in all: S3 answers 409 only while another request on the same key is being processed. */
     private static final int ATTEMPTS = 6;
     private static final long FIRST_WAIT_MS = 100;
     private static final int PRECONDITION_FAILED = 412;
@@ -151,8 +152,8 @@ final class ConditionalOutputStream extends CancellableFSDataOutputStream {
     }
 
     private IOException failed(String why, IOException error) {
-        if (error instanceof InterruptedIOException) {
-            // Spark recognizes a query that is being stopped by it.
+        if (error instanceof InterruptedIOException && !(error instanceof SocketTimeoutException)) {
+            // Spark recognizes a query that is being stopped by it. s3a reports a timeout by a subclass.
             return error;
         }
         return new IOException("conditional write of " + path + " failed: " + why + ": " + error.getMessage(), error);
