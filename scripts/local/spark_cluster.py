@@ -1,7 +1,8 @@
 """Spark's standalone cluster on this machine: a master, and workers with one executor each, every one a process of its own.
 
-A worker stands for a node: it has its own folder for its executor's files and shuffle blocks, and can be killed with it. Its environment is
-that of the image on Kubernetes: Penstock and the app's folders on the PYTHONPATH, the credentials, and none of the driver's variables.
+A worker stands for a node: it has its own address, its own folder for its executor's files and shuffle blocks, and can be killed with it. Its
+environment is that of the image on Kubernetes: Penstock and the app's folders on the PYTHONPATH, the credentials, and none of the driver's
+variables.
 """
 
 from __future__ import annotations
@@ -84,23 +85,25 @@ class SparkWorker:
 
     Args:
         folder: its disk: a missing folder, removed when it ends.
+        host: its address.
         log: the file for its output; the logs of its executors are in a folder beside it, which stays.
         master: URL of the master.
         size: of its executor.
         environment: its complete environment, without its folders.
     """
 
-    def __init__(self, folder: Path, *, log: Path, master: str, size: ExecutorSize, environment: Mapping[str, str]) -> None:
+    def __init__(self, folder: Path, *, host: str, log: Path, master: str, size: ExecutorSize, environment: Mapping[str, str]) -> None:
         self.folder = folder.absolute()
+        self.host = host
         self.log = log
         local, temporary = self.folder / "local", self.folder / "tmp"
         for one in (local, temporary):
             one.mkdir(parents=True)
         # LOCAL_DIRS is where s3a buffers its uploads. Source: Hadoop 3.5's core-default.xml, fs.s3a.buffer.dir.
         disk = {"SPARK_LOCAL_DIRS": str(local), "LOCAL_DIRS": str(local)}
-        env = {**environment, **disk, **_temporary(environment, temporary)}
+        env = {**environment, "SPARK_LOCAL_IP": host, "SPARK_PUBLIC_DNS": host, **disk, **_temporary(environment, temporary)}
         options = ["--cores", str(size.slots), "--memory", f"{size.memory_mib}M", "--work-dir", str(self.work_folder)]
-        command = [str(_spark_class()), _WORKER, "--host", HOST, "--webui-port", "0", *options, master]
+        command = [str(_spark_class()), _WORKER, "--host", host, "--webui-port", "0", *options, master]
         self._supervised = SupervisedProcess(command, env=env, log=log, cwd=self.folder, remove=self.folder, grace_s=GRACE_S)
 
     @property
@@ -346,9 +349,10 @@ class SparkCluster:
         return sum(_said(log, _WITH_DRIVER) is not None for logs in newest for log in logs)
 
     def _new_worker(self) -> SparkWorker:
-        name = f"worker-{next(self._numbers)}"
-        log = self.folder / f"{name}.log"
-        worker = SparkWorker(self.folder / name, log=log, master=self.url, size=self.size, environment=self._environment)
+        number = next(self._numbers)
+        name = f"worker-{number}"
+        folder, log = self.folder / name, self.folder / f"{name}.log"
+        worker = SparkWorker(folder, host=_host(number), log=log, master=self.url, size=self.size, environment=self._environment)
         self.workers.append(worker)
         return worker.start()
 
@@ -364,6 +368,18 @@ class SparkCluster:
                 need = f"a Spark process, {name}, that is ready within {self.start_limit_s:g} s"
                 raise SparkClusterNotReady(path="spark", given=str(log), need=need, fix="check its log, and retry")
             time.sleep(_POLL_S)
+
+
+def _host(number: int) -> str:
+    """A loopback address for each worker: executors of one host read each other's shuffle files from the disk, and Spark starts no second
+    attempt of a slow task there. The same one for all where the system has no others, as macOS.
+    """
+    address = f"127.0.0.{2 + number % 200}"
+    try:
+        with socket.create_server((address, 0)):
+            return address
+    except OSError:
+        return HOST
 
 
 def _environment(given: Mapping[str, str], app_path: Sequence[Path]) -> dict[str, str]:

@@ -22,6 +22,7 @@ from types import ModuleType
 from typing import Any
 
 import pyspark.daemon
+from pyspark import TaskContext
 
 VARIABLE = "PENSTOCK_TEST_TRAPS"
 _POLL_S = 0.01
@@ -76,6 +77,13 @@ POINTS = {
 }
 
 
+def _task() -> dict[str, int]:
+    """The running task and its attempt."""
+    context = TaskContext.get()
+    assert context is not None
+    return {"stage": context.stageId(), "partition": context.partitionId(), "attempt": context.taskAttemptId()}
+
+
 class _Trapped:
     """Stops a worker at the armed point."""
 
@@ -93,9 +101,12 @@ class _Trapped:
         except FileNotFoundError:
             return ""
         trap: str = armed["id"]
-        if armed["point"] != name or self._number(trap, armed["call"]) != armed["call"]:
+        if armed["point"] != name:
             return ""
-        self._write(f"{trap}.caught", {"worker": os.getpid(), "executor": _parent(os.getppid())})
+        if self._number(trap, armed["call"]) != armed["call"]:
+            self._overtake(trap)
+            return ""
+        self._write(f"{trap}.caught", {"worker": os.getpid(), "executor": _parent(os.getppid()), **_task()})
         while not (self._folder / f"{trap}.released").exists():
             time.sleep(_POLL_S)
         return trap
@@ -110,9 +121,17 @@ class _Trapped:
             with contextlib.suppress(FileExistsError):
                 os.close(os.open(self._folder / f"{trap}.call-{number}", os.O_CREAT | os.O_EXCL))
                 return number
-        # Another attempt has come as far.
-        (self._folder / f"{trap}.overtaken").touch()
         return most + 1
+
+    def _overtake(self, trap: str) -> None:
+        """Notes that another attempt of the caught worker's task has come as far."""
+        try:
+            caught = json.loads((self._folder / f"{trap}.caught").read_text(encoding="utf-8"))
+        except FileNotFoundError:
+            return
+        own = _task()
+        if own["attempt"] != caught["attempt"] and (own["stage"], own["partition"]) == (caught["stage"], caught["partition"]):
+            (self._folder / f"{trap}.overtaken").touch()
 
     def _write(self, name: str, what: dict[str, Any]) -> None:
         temporary = self._folder / f"{name}.{os.getpid()}"

@@ -63,7 +63,7 @@ class Traps:
 
     @property
     def overtaken(self) -> bool:
-        """Whether another worker has come as far since."""
+        """Whether another attempt of the caught worker's task has come as far since."""
         return (self.folder / f"{self._id}.overtaken").exists()
 
 
