@@ -1,8 +1,8 @@
 """Spark's standalone cluster on this machine: a master, and workers with one executor each, every one a process of its own.
 
-A worker stands for a node: it has its own address, its own folder for its executor's files and shuffle blocks, and can be killed with it. Its
-environment is that of the image on Kubernetes: Penstock and the app's folders on the PYTHONPATH, the credentials, and none of the driver's
-variables.
+A worker stands for a node: it has its own address, its own folder for its executor's files and shuffle blocks, and can be killed with it.
+Its environment is that of the image on Kubernetes: Penstock and the app's folders on the PYTHONPATH, the credentials, and none of the
+driver's variables.
 """
 
 from __future__ import annotations
