@@ -219,6 +219,7 @@ def test_two_attempts_of_a_task_at_the_same_time_write_it_once(new_job: NewJob, 
         "spark.speculation": "true",
         "spark.speculation.interval": "100ms",
         "spark.speculation.quantile": "0.3",
+        "spark.speculation.multiplier": "1.1",
         "spark.speculation.task.duration.threshold": "3s",
     }
     with _flow(new_job, tmp_path, conf=conf) as flow:

@@ -24,11 +24,13 @@ class Passage:
         folder: of the lock and of the notes.
         name: of the stage, for the notes.
         held: whether its tasks wait while `closed`.
+        partition: of the one task that waits; None: all do.
     """
 
     folder: str
     name: str
     held: bool = False
+    partition: int | None = None
 
     def __call__(self, batches: Iterable[Any]) -> Iterator[Any]:
         """The same rows."""
@@ -37,7 +39,7 @@ class Passage:
         context = TaskContext.get()
         assert context is not None
         note(f"{self.folder}/{self.name}", f"{context.partitionId()} {_executor()}")
-        if self.held:
+        if self.held and self.partition in (None, context.partitionId()):
             with Path(f"{self.folder}/gate").open("a") as gate:
                 fcntl.flock(gate, fcntl.LOCK_SH)
         yield from batches
