@@ -135,6 +135,8 @@ class Driver:
         self._emit = emit
         self._spec: SpecFile = load(Path(configuration.spec))
         self._checkpoint = Checkpoint(configuration.checkpoint)
+        # Set when the current query has ended or is to end.
+        self._ended = threading.Event()
 
     def run(self) -> None:
         """Starts Spark and runs the job until it is stopped.
@@ -166,6 +168,9 @@ class Driver:
     def _run_in(self, session: SparkSession, lease: Lease) -> None:
         self._refuse_a_socket_that_goes_on()
         gauges, encounters, repetitions = Gauges(session), Encounters(lease, self._checkpoint.uri), Repetitions()
+        # Besides its own termination, two things end a query: a stop request and a lost lease. A thread waits for each, so none is polled.
+        for cause in (self._stop, lease.over):
+            threading.Thread(target=self._end_after, args=(cause,), daemon=True).start()
         again = True
         while again and not self._stop.is_set():
             try:
@@ -257,7 +262,9 @@ class Driver:
         if on_the_heap(session):
             refuse_unrepeatable_state(stream.frame)
         batches = self._batches(session, lease, job, app)
-        ended = threading.Event()
+        ended = self._ended = threading.Event()
+        if self._stop.is_set() or lease.over.is_set():
+            ended.set()
         commits = self._commits(offsets, lease)
         listener = ProgressListener(ended, self._emit, gauges, batches, commits, close_when_idle=configuration.close_when_idle)
         session.streams.addListener(listener)
@@ -329,9 +336,6 @@ class Driver:
         return writer.trigger(availableNow=True) if trigger == "availableNow" else writer.trigger(processingTime=f"{trigger} milliseconds")
 
     def _until_the_end(self, query: StreamingQuery, batches: MicroBatches, ended: threading.Event) -> bool:
-        # Three things end a query: its own termination, a stop request and a lost lease. A thread waits for each, so none is polled.
-        for cause in (self._stop, batches.lease.over):
-            threading.Thread(target=_pass_on, args=(cause, ended), daemon=True).start()
         first = batches.last.batch
         ended.wait()
         if self._stop.is_set():
@@ -350,6 +354,11 @@ class Driver:
         batches.idle(FOREVER_MS)
         return False
 
+    def _end_after(self, cause: threading.Event) -> None:
+        cause.wait()
+        # That of the query that runs by then.
+        self._ended.set()
+
     def _refuse(self, failure: Exception, error: Exception, batches: MicroBatches, first: int) -> NoReturn:
         if noticed(failure) or noticed(error):
             # The last record's micro-batch is not committed yet.
@@ -366,11 +375,6 @@ class Driver:
         if isinstance(failure, PenstockError):
             return failure
         return QueryFailed(path=self._spec.job.spec.app, given=_first_line(failure), fix="check the driver's log")
-
-
-def _pass_on(cause: threading.Event, ended: threading.Event) -> None:
-    cause.wait()
-    ended.set()
 
 
 def _stop(session: SparkSession) -> None:
