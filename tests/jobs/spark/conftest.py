@@ -16,7 +16,7 @@ from penstock.jobs.spec import State
 from penstock.scripts import layout
 from penstock.scripts.emulation.emulated_aws import EmulatedAws
 from penstock.scripts.local.kafka_broker import KafkaBroker
-from penstock.scripts.local.spark_cluster import ExecutorSize, SparkCluster
+from penstock.scripts.local.spark_cluster import FAST_START, ExecutorSize, SparkCluster
 from tests.jobs.spark.running import CHECKPOINTS, OUTPUT, Surroundings
 
 if TYPE_CHECKING:
@@ -86,7 +86,7 @@ def _conf(aws: EmulatedAws, folder: Path) -> dict[str, str]:
     return {
         "spark.driver.extraClassPath": os.pathsep.join(str(jar) for jar in layout.spark_jars()),
         "spark.driver.memory": "1500m",
-        "spark.driver.extraJavaOptions": f"-XX:TieredStopAtLevel=1 -Djava.io.tmpdir={folder}",
+        "spark.driver.extraJavaOptions": f"{FAST_START} -Djava.io.tmpdir={folder}",
         "spark.hadoop.hadoop.tmp.dir": str(folder),
         "spark.driver.host": "127.0.0.1",
         "spark.driver.bindAddress": "127.0.0.1",
