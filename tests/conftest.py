@@ -8,6 +8,7 @@ from __future__ import annotations
 import os
 import signal
 from collections.abc import Generator
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -48,20 +49,34 @@ def _tier(item: pytest.Item) -> str:
 
 def _own_tier(item: pytest.Item) -> str:
     """The tier that a test has by its marker or its folder."""
-    named = {mark.name for mark in item.iter_markers() if mark.name in TIERS}
+    marked = {mark.name for mark in item.iter_markers() if mark.name in TIERS}
     folder = _folder_tier(item.path)
-    if folder:
-        named.add(folder)
+    named = {*marked, folder} if folder else marked
     if len(named) > 1:
         raise pytest.UsageError(f"{item.nodeid} is in several tiers: {', '.join(sorted(named))}; a test has one")
+    # A run of that tier would not read the file.
+    for tier in () if folder else marked:
+        if not _names_marker(item.path, tier):
+            raise pytest.UsageError(f"{item.nodeid} is in tier {tier}, and its file does not name pytest.mark.{tier}")
     return named.pop() if named else "fast"
 
 
+@cache
+def _names_marker(file: Path, tier: str) -> bool:
+    return f"mark.{tier}" in file.read_text(encoding="utf-8")
+
+
 def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:
-    """Leaves the folders of other tiers unread: what they import takes long, and may be missing here."""
+    """Leaves the folders and files of other tiers unread: what they import takes long, and may be missing here."""
     asked, folder = config.getoption("markexpr"), _folder_tier(collection_path)
+    if asked not in TIERS:
+        return None
     read = ("spark", asked) if asked == "executors" else (asked,)
-    return True if folder and asked in TIERS and folder not in read else None
+    if folder:
+        return None if folder in read else True
+    # Outside of the folders all tests are fast but those with a marker.
+    is_test = collection_path.match("test_*.py")
+    return True if is_test and asked != "fast" and not any(_names_marker(collection_path, tier) for tier in read) else None
 
 
 # First, since pytest's own hook of this name drops what `-m` doesn't ask for.

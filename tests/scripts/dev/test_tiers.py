@@ -159,6 +159,20 @@ def test_the_folders_of_other_tiers_are_not_read(tree: Tree) -> None:
     assert tree.run("--tier", "emulated")[0] == 1
 
 
+def test_files_without_tests_of_the_tier_are_not_read(tree: Tree) -> None:
+    tree.write("tests/test_plain.py", "import nothing_of_this_name")
+    code, said = tree.run("--tier", "spark")
+    assert (code, said.splitlines()[-1]) == (0, "1 passed, 0 failed, 0 skipped"), said
+
+
+def test_a_marker_that_the_file_does_not_name_is_an_error(tree: Tree) -> None:
+    """The run of its tier would not read the file, and no other one runs the test."""
+    tree.write("tests/test_hidden.py", "import pytest\n@getattr(pytest.mark, 'spark')\ndef test_hidden(): pass\n")
+    code, said = tree.run("--tier", "fast")
+    assert code != 0
+    assert "does not name pytest.mark.spark" in said
+
+
 def test_a_marker_that_contradicts_the_folder_is_an_error(tree: Tree) -> None:
     tree.write("tests/emulated/test_other.py", "import pytest\n@pytest.mark.fast\ndef test_other(): pass\n")
     code, said = tree.run("--tier", "emulated")
