@@ -34,9 +34,9 @@ DEFAULT = ("fast", "spark", "emulated")
 # Tests of the tier spark with this marker run in the tier executors too.
 ON_EXECUTORS = "on_executors"
 # Tiers that run in several processes, at most this many: a file's tests stay together, with what they share. The tests of the tier fast are
-# CPU-bound; beyond eight processes the longest file is all that is left. In the tier spark each process has a Spark session, a broker and
-# an emulated S3 of its own, some 3 GiB, and mostly waits.
-_MOST_PROCESSES = {"fast": 8, "spark": 2}
+# CPU-bound; beyond eight processes the longest file is all that is left. In the tiers spark and executors each process has a Spark session,
+# a broker and an emulated S3 of its own, 3 to 6 GiB.
+_MOST_PROCESSES = {"fast": 8, "spark": 2, "executors": 2}
 # Source: pytest's reference, "Exit codes".
 _NO_TESTS_COLLECTED = 5
 

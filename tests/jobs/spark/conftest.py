@@ -70,7 +70,7 @@ def session(
         patch.setenv("PYTHONPATH", os.pathsep.join(map(str, _IMPORTED)))
         # Without it the folder that the JVM was started in, the checkout, goes before all others: it has a folder called jobs.
         patch.setenv("PYTHONSAFEPATH", "1")
-        conf = {**spark_session.state_conf(State()), **_conf(aws, folder), **(cluster.spark_conf if cluster else {})}
+        conf = {**spark_session.state_conf(State()), **_conf(aws, folder), **(_cluster_conf(cluster) if cluster else {})}
         session = spark_session.build("tests", cluster.url if cluster else "local[2]", conf)
         session.sparkContext.setLogLevel("ERROR")
         yield session
@@ -80,6 +80,11 @@ def session(
 @pytest.fixture
 def surroundings(session: SparkSession, kafka: KafkaBroker, s3: S3Client, tmp_path: Path) -> Surroundings:
     return Surroundings(session=session, brokers=kafka.address, s3=s3, folder=tmp_path)
+
+
+def _cluster_conf(cluster: SparkCluster) -> dict[str, str]:
+    # By default a task waits 15 s for the blocks of an executor that is gone.
+    return {**cluster.spark_conf, "spark.shuffle.io.retryWait": "1s"}
 
 
 def _conf(aws: EmulatedAws, folder: Path) -> dict[str, str]:

@@ -28,7 +28,6 @@ def _visits(streams: Mapping[str, Stream]) -> Stream:
     return process(clicks, ["user"], Visits(), output="user string, clicks int, ended timestamp", state=state)
 
 
-@pytest.mark.on_executors("process")
 def test_timers_fire_by_the_watermark_and_before_the_rows_that_came_after_it(surroundings: Surroundings) -> None:
     batches = [
         [row("1", user="a", n=1), row("5", user="a", n=2), row("4", user="b", n=-1), row(None, user="x", n=0)],
@@ -184,7 +183,6 @@ def test_of_duplicates_the_one_with_the_least_event_time_passes_if_asked_for(sur
     assert ran.events[-1]["totalTags"] == {Tag.DATA: 2, Tag.FILTERED: 3}
 
 
-@pytest.mark.on_executors("pattern")
 def test_failures_and_then_a_success_within_a_time_are_found_in_the_order_of_time(surroundings: Surroundings) -> None:
     def login(time: str, user: str, ok: bool, ip: str = "x") -> dict[str, Any]:
         return row(time, user=user, ok=ok, ip=ip)

@@ -92,7 +92,6 @@ def test_a_right_row_for_a_side_output_passes_an_interval_join_once(surroundings
     assert sorted((one["r"]["n"], one["_tag"]) for one in joined.frame.collect()) == [(0, Tag.FILTERED), (1, "odd")]
 
 
-@pytest.mark.on_executors("window_join")
 def test_a_window_join_pairs_rows_of_the_same_window_and_emits_them_when_the_window_ends(surroundings: Surroundings) -> None:
     left = [
         [row("1", k="a", n="l1"), row("9.999", k="a", n="l9")],
@@ -124,7 +123,6 @@ def _names(group: Group) -> Iterator[dict[str, Any]]:
     yield {"k": group.key, "l": [one.n for one in group.left], "r": [one.n for one in group.right], "s": (group.end - group.start).seconds}
 
 
-@pytest.mark.on_executors("co_group")
 def test_a_co_group_gives_a_function_the_rows_of_a_key_and_session_in_the_order_of_time(surroundings: Surroundings) -> None:
     left = [[row("5", k="a", n="l5"), row("1", k="a", n="l1")], [row("20", k="a", n="l20")], [row(END, k="x", n="x")]]
     right = [[row("3", k="a", n="r3"), row("4", k="b", n="r4")], [row("9", k="a", n="r9")], [row(END, k="x", n="x")]]
@@ -142,7 +140,6 @@ def test_a_co_group_gives_a_function_the_rows_of_a_key_and_session_in_the_order_
     )
 
 
-@pytest.mark.on_executors("temporal_join")
 def test_a_temporal_join_uses_the_version_valid_at_that_time_in_any_order_of_arrival(surroundings: Surroundings) -> None:
     rates = [
         row("0", k="usd", n="r0"),
@@ -246,7 +243,7 @@ def _changes(ran: Ran) -> list[dict[str, Any]]:
     return [{**pair, "at": moment} for pair, moment in zip(_pairs(ran), moments, strict=True)]
 
 
-@pytest.mark.parametrize("late", [False, pytest.param(True, marks=pytest.mark.on_executors("regular_join"))])
+@pytest.mark.parametrize("late", [False, True])
 def test_a_regular_join_emits_each_change_of_two_tables_in_order_for_any_micro_batches(surroundings: Surroundings, late: bool) -> None:
     """Late: the changes of the two tables arrive in several micro-batches, some after those that they precede."""
     # An order that moves on within one event time exists only under its last key.

@@ -24,7 +24,6 @@ def test_windows_hold_what_plain_python_puts_in_them(surroundings: Surroundings)
     hold_what_plain_python_puts_in_them(surroundings, {name: blocks[name] for name in SHORT}, parts=2)
 
 
-@pytest.mark.on_executors("salted")
 def test_salted_windows_hold_what_plain_python_puts_in_them(surroundings: Surroundings) -> None:
     hold_what_plain_python_puts_in_them(surroundings, {"salted": TIME_WINDOWS["salted"]}, parts=2)
 
