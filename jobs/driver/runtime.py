@@ -55,7 +55,7 @@ from penstock.jobs.spec.app_module import find, is_sql
 from penstock.jobs.spec.avro_schemas import avro_schemas
 from penstock.jobs.spec.stage_settings import stages_conf
 from penstock.jobs.storage.checkpoint import Checkpoint
-from penstock.jobs.storage.conditional import undecided
+from penstock.jobs.storage.conditional import undecided_write
 from penstock.jobs.storage.lease import Lease, LeaseFile
 from penstock.jobs.stream.declaration import building
 from penstock.jobs.stream.event_time import heartbeat
@@ -371,7 +371,7 @@ class Driver:
 
     def _as_fault(self, failure: Exception) -> PenstockError:
         # A failure before the micro-batch is handed over has not been examined yet.
-        failure = of_a_task(failure) or undecided(failure) or failure
+        failure = of_a_task(failure) or undecided_write(failure) or failure
         if isinstance(failure, PenstockError):
             return failure
         return QueryFailed(path=self._spec.job.spec.app, given=_first_line(failure), fix="check the driver's log")

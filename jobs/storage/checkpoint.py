@@ -156,10 +156,10 @@ class Checkpoint:
 
     def _replaced(self, name: str, text: str, token: int) -> bool:
         """Replaces a record; False if it has changed or is gone by now."""
-        found = self._found(name)
-        if found is None:
+        stored = self._with_etag(name)
+        if stored is None:
             return False
-        existing, etag = found
+        existing, etag = stored
         if _token(existing) > token:
             raise LeaseLost(
                 path=f"{self.uri}/penstock/{name}",
@@ -174,10 +174,10 @@ class Checkpoint:
 
     def get(self, name: str) -> str | None:
         """An object's text; None if it does not exist."""
-        found = self._found(name)
-        return found[0] if found else None
+        stored = self._with_etag(name)
+        return stored[0] if stored else None
 
-    def _found(self, name: str) -> tuple[str, str] | None:
+    def _with_etag(self, name: str) -> tuple[str, str] | None:
         """An object's text and ETag; None if it does not exist."""
         try:
             answer = self._s3.get_object(Bucket=self._bucket, Key=self._key(name))

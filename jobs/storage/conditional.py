@@ -145,7 +145,7 @@ class ConditionalWriter:
         return _failed(f"s3a://{self.bucket}/{key}", given)
 
 
-def undecided(failure: BaseException) -> ConditionalWriteFailed | None:
+def undecided_write(failure: BaseException) -> ConditionalWriteFailed | None:
     """The failed conditional write of one of Spark's own files that a query has ended with; None if it has ended with anything else."""
     match = _BY_SPARK.search(str(failure))
     return _failed(match["path"], match["why"]) if match else None

@@ -85,7 +85,7 @@ class LeaseRecord(BaseModel):
 
 
 @dataclass(frozen=True)
-class FoundLease:
+class StoredLease:
     """The lease as S3 returned it.
 
     Args:
@@ -146,25 +146,25 @@ class LeaseFile:
         """
         waited = False
 
-        def waits(found: FoundLease) -> None:
+        def waits(stored: StoredLease) -> None:
             nonlocal waited
             if not waited:
-                waiting(_described(found))
+                waiting(_described(stored))
             waited = True
 
         while not stop.is_set():
-            found = self.read()
-            if found is None:
+            stored = self.read()
+            if stored is None:
                 lease = self._created(first_token())
-            elif self._free(found) or self._expires(found, stop, waits):
-                lease = self._taken_over(found)
+            elif self._free(stored) or self._expires(stored, stop, waits):
+                lease = self._taken_over(stored)
             else:
                 continue
             if lease is not None:
                 return lease
         return None
 
-    def read(self) -> FoundLease | None:
+    def read(self) -> StoredLease | None:
         """The lease; None if there is none.
 
         Raises:
@@ -184,7 +184,7 @@ class LeaseFile:
             raise CheckpointDamaged(path=self.uri, given=error.errors()[0]["msg"], need="a lease", fix=fix) from error
         date = answer["ResponseMetadata"]["HTTPHeaders"].get("date")
         age = parsedate_to_datetime(date) - answer["LastModified"] if date else timedelta()
-        return FoundLease(record, answer["ETag"], age.total_seconds(), answer["LastModified"])
+        return StoredLease(record, answer["ETag"], age.total_seconds(), answer["LastModified"])
 
     def replace(self, record: LeaseRecord, etag: str) -> str | None:
         """Replaces the lease if it is unchanged.
@@ -198,15 +198,15 @@ class LeaseFile:
         """
         return self._writer.replace(self._key, _body(record), etag)
 
-    def _free(self, found: FoundLease) -> bool:
-        record = found.record
+    def _free(self, stored: StoredLease) -> bool:
+        record = stored.record
         return (
             record.state is LeaseState.RELEASED
             or record.holder.seen_dead_by(self._holder)
-            or found.age_s >= record.duration_s + _PRECISION_S
+            or stored.age_s >= record.duration_s + _PRECISION_S
         )
 
-    def _expires(self, found: FoundLease, stop: threading.Event, waits: Callable[[FoundLease], None]) -> bool:
+    def _expires(self, stored: StoredLease, stop: threading.Event, waits: Callable[[StoredLease], None]) -> bool:
         """Waits for the end of a lease's time.
 
         Returns:
@@ -215,15 +215,15 @@ class LeaseFile:
         Raises:
             CheckpointHeld: JOB-080, it was renewed.
         """
-        waits(found)
-        ends = time.monotonic() + found.record.duration_s + _PRECISION_S - max(0.0, found.age_s)
+        waits(stored)
+        ends = time.monotonic() + stored.record.duration_s + _PRECISION_S - max(0.0, stored.age_s)
         while (left := ends - time.monotonic()) > 0:
-            if stop.wait(min(left, found.record.duration_s / _LOOKS_PER_DURATION)):
+            if stop.wait(min(left, stored.record.duration_s / _LOOKS_PER_DURATION)):
                 return False
             now = self.read()
-            if now is None or (now.etag != found.etag and now.record.state is not LeaseState.HELD):
+            if now is None or (now.etag != stored.etag and now.record.state is not LeaseState.HELD):
                 return False
-            if now.etag != found.etag:
+            if now.etag != stored.etag:
                 raise _held(self.uri, now)
         return True
 
@@ -233,10 +233,10 @@ class LeaseFile:
             etag = self._writer.create(self._key, _body(record))
         return None if etag is None else Lease(self, record, etag)
 
-    def _taken_over(self, found: FoundLease) -> Lease | None:
-        record = self._own(found.record.token + 1)
+    def _taken_over(self, stored: StoredLease) -> Lease | None:
+        record = self._own(stored.record.token + 1)
         with self._s3_errors():
-            etag = self.replace(record, found.etag)
+            etag = self.replace(record, stored.etag)
         return None if etag is None else Lease(self, record, etag)
 
     @contextmanager
@@ -310,9 +310,9 @@ class Lease:
             BucketUnreachable: JOB-009.
         """
         with self._requests:
-            found = self._file.read()
-            if not self.over.is_set() and not self._is_own(found):
-                self._lose(found)
+            stored = self._file.read()
+            if not self.over.is_set() and not self._is_own(stored):
+                self._lose(stored)
         self._refuse_lost()
 
     def stopping(self) -> None:
@@ -357,18 +357,18 @@ class Lease:
 
     def _replaced_after_a_lost_answer(self) -> str | None:
         """The lease has changed: by an earlier renewal of this process that was executed but not answered, or by another driver."""
-        found = self._file.read()
-        if found is not None and self._is_own(found):
-            return self._replaced(found.etag)
-        self._lose(found)
+        stored = self._file.read()
+        if stored is not None and self._is_own(stored):
+            return self._replaced(stored.etag)
+        self._lose(stored)
         return None
 
-    def _is_own(self, found: FoundLease | None) -> bool:
+    def _is_own(self, stored: StoredLease | None) -> bool:
         """The token alone does not tell: where the object was deleted, the next driver takes a token that only records can rule out."""
-        return found is not None and (found.record.token, found.record.holder) == (self.token, self._record.holder)
+        return stored is not None and (stored.record.token, stored.record.holder) == (self.token, self._record.holder)
 
-    def _lose(self, found: FoundLease | None) -> None:
-        self._lost = f"{_described(found)['holder']} since {_described(found)['since']}" if found else "nobody: the object was deleted"
+    def _lose(self, stored: StoredLease | None) -> None:
+        self._lost = f"{_described(stored)['holder']} since {_described(stored)['since']}" if stored else "nobody: the object was deleted"
         self.over.set()
 
     def _refuse_lost(self) -> None:
@@ -381,13 +381,13 @@ class Lease:
             )
 
 
-def _described(found: FoundLease) -> dict[str, object]:
-    since = found.record.since.astimezone(UTC).isoformat(timespec="seconds")
-    return {"holder": str(found.record.holder), "since": since, "until": found.until.astimezone(UTC).isoformat(timespec="seconds")}
+def _described(stored: StoredLease) -> dict[str, object]:
+    since = stored.record.since.astimezone(UTC).isoformat(timespec="seconds")
+    return {"holder": str(stored.record.holder), "since": since, "until": stored.until.astimezone(UTC).isoformat(timespec="seconds")}
 
 
-def _held(uri: str, found: FoundLease) -> CheckpointHeld:
-    described = _described(found)
+def _held(uri: str, stored: StoredLease) -> CheckpointHeld:
+    described = _described(stored)
     return CheckpointHeld(
         path=uri,
         given=f"held by {described['holder']} since {described['since']}, renewed until {described['until']}",

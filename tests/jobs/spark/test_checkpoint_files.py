@@ -12,7 +12,7 @@ from py4j.protocol import Py4JJavaError
 from pyspark.sql import SparkSession
 
 from penstock.jobs.driver.session import FIXED
-from penstock.jobs.storage.conditional import undecided
+from penstock.jobs.storage.conditional import undecided_write
 from penstock.scripts.emulation.emulated_aws import EmulatedAws
 from penstock.sizing.lint.spark_conf import CONDITIONAL_MANAGER
 from tests.jobs.spark.s3_proxy import CUT_AFTER, CUT_BEFORE, Request, S3Proxy
@@ -161,7 +161,7 @@ def test_an_s3_that_does_not_answer_is_an_error(files: Files, answer: int) -> No
     kind, message = failure(files.written(b"mine"))
     assert kind == "java.io.IOException"
     assert message.startswith(f"conditional write of {files.path('offsets/0')} failed: ")
-    reported = undecided(Exception(f"the query terminated with {kind}: {message}"))
+    reported = undecided_write(Exception(f"the query terminated with {kind}: {message}"))
     assert reported is not None and reported.path == str(files.path("offsets/0"))
     assert files.names() == ([] if answer == CUT_BEFORE else ["checkpoint/offsets/0"])
 
