@@ -193,9 +193,9 @@ def test_a_container_that_is_started_again_in_its_pod_takes_over_at_once(take: T
 def test_it_is_renewed_by_time_with_one_request_each(take: Take, content: Callable[[], LeaseRecord], faulty: FaultyS3) -> None:
     lease = take(duration_s=SHORT_S)
     faulty.requests.clear()
-    started_s = time.monotonic()
-    while len(faulty.requests) < 4:
-        time.sleep(0.05)
+    started_s, fourth = time.monotonic(), threading.Event()
+    faulty.before_answer = lambda method, path: fourth.set() if len(faulty.requests) >= 4 else None
+    assert fourth.wait(60)
     assert time.monotonic() - started_s > SHORT_S
     assert {method for method, _ in faulty.requests} == {"PUT"}
     assert lease.sure and content().token == 1
