@@ -37,6 +37,9 @@ ON_EXECUTORS = "on_executors"
 # CPU-bound; beyond eight processes the longest file is all that is left. In the tiers spark and executors each process has a Spark session,
 # a broker and an emulated S3 of its own, 3 to 6 GiB.
 _MOST_PROCESSES = {"fast": 8, "spark": 2, "executors": 2}
+# Tiers that mostly wait, so that the number of cores does not matter: Terraform's provider waits a minute for S3 to propagate the lifecycle
+# rules of new buckets. A process of the tier emulated has at most one local run, 3 GiB.
+_WAITING_PROCESSES = {"emulated": 4}
 # Source: pytest's reference, "Exit codes".
 _NO_TESTS_COLLECTED = 5
 
@@ -166,8 +169,13 @@ class _Interrupts:
 
 def _parallel(tier: str) -> tuple[str, ...]:
     """pytest-xdist's options for a tier; none where its tests run in one process."""
-    most = _MOST_PROCESSES.get(tier)
-    return () if most is None else ("-p", "xdist", "-n", "auto", "--maxprocesses", str(most), "--dist", "loadfile")
+    if tier in _WAITING_PROCESSES:
+        processes: tuple[str, ...] = ("-n", str(_WAITING_PROCESSES[tier]))
+    elif tier in _MOST_PROCESSES:
+        processes = ("-n", "auto", "--maxprocesses", str(_MOST_PROCESSES[tier]))
+    else:
+        return ()
+    return ("-p", "xdist", *processes, "--dist", "loadfile")
 
 
 def _run_tier(tier: str, arguments: Sequence[str], interrupts: _Interrupts) -> Outcome:

@@ -16,9 +16,24 @@ from penstock.scripts.emulation.emulated_aws import EmulatedAws
 from penstock.scripts.errors import ProviderNotFound
 from penstock.scripts.provisioning import stacks
 from penstock.scripts.provisioning.terraform import Applied, Terraform
+from tests.emulated import clicks
 
 if TYPE_CHECKING:
     from mypy_boto3_s3 import S3Client
+
+
+@pytest.fixture
+def spec(tmp_path: Path) -> Path:
+    """A job's spec, beside nothing of this repo."""
+    return clicks.written(tmp_path / "a team's jobs")
+
+
+@pytest.fixture
+def temporary(tmp_path: Path) -> Path:
+    """Where `up` has its folders, so that one sees what it leaves."""
+    folder = tmp_path / "tmp"
+    folder.mkdir()
+    return folder
 
 
 @dataclass(frozen=True)

@@ -1,0 +1,44 @@
+"""What `penstock up` leaves behind, however it ends."""
+
+from __future__ import annotations
+
+import socket
+from pathlib import Path
+
+import pytest
+
+from tests.emulated.clicks import LIMIT_S, processes, until, up, wait_until_gone
+
+pytestmark = pytest.mark.emulated
+
+
+def test_killed_hard_it_leaves_no_process(spec: Path, temporary: Path) -> None:
+    running = up(spec, temporary)
+    until(running, r"^  spark .*starting")
+    running.kill()
+    running.communicate(timeout=60)
+    wait_until_gone(temporary)
+
+
+def test_killed_hard_it_leaves_no_process_of_its_executors(spec: Path, temporary: Path) -> None:
+    running = up(spec, temporary, "--executors", "2", "--keep")
+    # All of the executors and the driver run.
+    until(running, r"^  spark .*is reading")
+    assert len([line for line in processes(temporary) if "CoarseGrainedExecutorBackend" in line]) == 2
+    running.kill()
+    running.communicate(timeout=60)
+    wait_until_gone(temporary)
+
+
+@pytest.mark.parametrize("option", [["--aws-port"], ["--kafka-port"], ["--executors=1", "--master-port"]], ids=" ".join)
+def test_a_port_in_use_is_named_with_how_to_choose_another(spec: Path, temporary: Path, option: list[str]) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        port = taken.getsockname()[1]
+        running = up(spec, temporary, *option, str(port))
+        _, result = running.communicate(timeout=LIMIT_S)
+    assert running.returncode == 5, result
+    assert "error[RUN-002]" in result
+    assert f"127.0.0.1:{port}" in result
+    assert option[-1] in result
+    assert "Traceback" not in result
+    wait_until_gone(temporary)
