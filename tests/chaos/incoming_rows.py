@@ -14,6 +14,8 @@ from tests.chaos.apps.states import BLOCKS
 # One in so many rows is repeated at once, one in so many is followed by a record that does not parse.
 _REPEATED, _BROKEN = 4, 10
 _KEYS = 7
+# 2025-04-05T12:00:00Z
+_BEGIN_S = 1_743_854_400
 
 
 def at(second: float) -> str:
@@ -98,9 +100,10 @@ class StateRows:
         by_block = {
             "windows": _grouped(self._count, lambda n: (n // 10, n % 3), lambda n: f"w{n % 3}"),
             "sessions": _grouped(self._count, lambda n: n // 5, lambda n: f"s{n // 5}"),
-            "duplicates": {f"d{n}" for n in range(self._count)} | {"flush"},
+            "duplicates": {f"d{n}" for n in range(self._count)} | {f"flush-{partition}" for partition in range(2)},
             "pairs": {f"l{n}+r{n}" for n in range(self._count)},
-            "steps": {f"t{n}#{n // _KEYS + 1}" for n in range(self._count)} | {"flush#1"},
+            "steps": {row for n in range(self._count) for row in (f"t{n}#{n // _KEYS + 1}", f"k{n % _KEYS}:{_BEGIN_S + n}")}
+            | {f"flush-{partition}#1" for partition in range(2)},
             "versions": {f"p{n}@v{n}" for n in range(self._count)},
             "tables": {f"+Iu{n}=t{n}" for n in range(self._count)},
         }
@@ -109,7 +112,7 @@ class StateRows:
     @property
     def rows_in(self) -> dict[str, int]:
         """Source -> records that came in."""
-        return {source: (2 if source == "duplicates" else 1) * self._count + 1 for source in self.topics}
+        return {source: (2 if source == "duplicates" else 1) * self._count + 2 for source in self.topics}
 
     def next(self) -> Mapping[str, list[Record]]:
         """The next rows."""
@@ -122,8 +125,12 @@ class StateRows:
         return {self.topics[source]: records for source, records in coming.items()}
 
     def flush(self) -> Mapping[str, list[Record]]:
-        """One row an hour later in each input, so that the watermark passes all others."""
-        return {topic: [_record(0, at=at(self._count + 3600), key=f"flush-{name}", name="flush")] for name, topic in self.topics.items()}
+        """One row an hour later in each partition of each input, so that the watermark passes all others."""
+        late = at(self._count + 3600)
+        return {
+            topic: [_record(number, at=late, key=f"flush-{name}-{number}", name=f"flush-{number}") for number in range(2)]
+            for name, topic in self.topics.items()
+        }
 
     @property
     def _blocks(self) -> list[str]:

@@ -10,6 +10,7 @@ from pyspark.sql import Row
 from penstock import (
     Job,
     Key,
+    KeyedFunction,
     Side,
     Stream,
     Tag,
@@ -28,11 +29,25 @@ from penstock import (
 SCHEMA = "at STRING NOT NULL, key STRING NOT NULL, name STRING NOT NULL"
 
 
-def counted(row: Row, key: Key) -> Iterator[Mapping[str, Any]]:
-    """The number of each row of a key: a row that is counted twice, or a state that is lost, changes all later numbers."""
-    number = (key.value("rows").get() or 0) + 1
-    key.value("rows").set(number)
-    yield {"name": f"{row.name}#{number}"}
+# When a row's timer is due, in milliseconds of event time after it.
+TIMER_MS = 20_000
+
+
+class Counted(KeyedFunction):
+    """The number of each row of a key: a row that is counted twice, or a state that is lost, changes all later numbers.
+
+    Each row has a timer, which is due once.
+    """
+
+    def on_row(self, row: Row, key: Key) -> Iterator[Mapping[str, Any]]:
+        assert key.time_ms is not None
+        number = (key.value("rows").get() or 0) + 1
+        key.value("rows").set(number)
+        key.set_timer(key.time_ms + TIMER_MS)
+        yield {"name": f"{row.name}#{number}"}
+
+    def on_timer(self, time_ms: int, key: Key) -> Iterator[Mapping[str, Any]]:
+        yield {"name": f"{key.values['key']}:{(time_ms - TIMER_MS) // 1000}"}
 
 
 def _windows(job: Job) -> Stream:
@@ -55,7 +70,9 @@ def _pairs(job: Job) -> Stream:
 
 
 def _counted(job: Job) -> Stream:
-    return process(job.source("steps", SCHEMA), ["key"], counted, output="name STRING", state={"rows": value("bigint")}).select(name="name")
+    return process(job.source("steps", SCHEMA), ["key"], Counted(), output="name STRING", state={"rows": value("bigint")}).select(
+        name="name"
+    )
 
 
 def _versions(job: Job) -> Stream:
