@@ -25,7 +25,7 @@ from penstock.scripts.local.input import Expect, Generator
 from penstock.scripts.local.kafka_topics import Fed
 from penstock.scripts.local.machine import LocalMachine
 from penstock.scripts.local.results import Results, last_of
-from penstock.scripts.local.spark_cluster import FAST_START, SparkCluster
+from penstock.scripts.local.spark_cluster import SparkCluster, fast_start
 from penstock.scripts.local.verdict import Outcome, canonical
 from penstock.scripts.progress import Steps
 from penstock.scripts.render.node_shares import counted
@@ -350,7 +350,7 @@ class LocalRun:
             "spark.hadoop.fs.s3a.endpoint.region": self.local.environment.spec.region,
             "spark.hadoop.fs.s3a.path.style.access": "true",
             "spark.hadoop.fs.s3a.connection.ssl.enabled": "false",
-            "spark.driver.extraJavaOptions": f'{FAST_START} "-Djava.io.tmpdir={scratch}"',
+            "spark.driver.extraJavaOptions": f'{fast_start()} "-Djava.io.tmpdir={scratch}"',
             "spark.hadoop.hadoop.tmp.dir": str(scratch),
             # Idleness is reported at once, because it marks the end of a run.
             "spark.sql.streaming.noDataProgressEventInterval": "0",

@@ -19,13 +19,14 @@ from collections import deque
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
-from importlib.util import find_spec
 from pathlib import Path
 from types import TracebackType
 from typing import Self
 
 from penstock.scripts import layout
 from penstock.scripts.errors import PortInUse, SparkClusterDied, SparkClusterNotReady
+from penstock.scripts.local import class_data
+from penstock.scripts.local.spark_home import spark_home
 from penstock.scripts.process.supervised import SupervisedProcess
 
 HOST = "127.0.0.1"
@@ -58,8 +59,12 @@ _DAEMON_OPTIONS = (
 )
 # Options of Spark's JVMs for a run of minutes on few cores: the optimizing compiler would cost more than its code saves. Without it a JVM
 # reserves 48 MB for code instead of 240. Spark fills these within minutes; a quarter of the tier spark's CPU time went into sweeping them.
-FAST_START = "-XX:TieredStopAtLevel=1 -XX:ReservedCodeCacheSize=240m -XX:+UseParallelGC"
-_EXECUTOR_OPTIONS = f"{FAST_START} -XX:+ExitOnOutOfMemoryError"
+_FAST_START = "-XX:TieredStopAtLevel=1 -XX:ReservedCodeCacheSize=240m -XX:+UseParallelGC"
+
+
+def fast_start() -> str:
+    """JVM options of local drivers and executors."""
+    return f"{_FAST_START} {class_data.options()}".strip()
 
 
 @dataclass(frozen=True)
@@ -242,7 +247,7 @@ class SparkCluster:
             "spark.executor.memory": f"{self.size.heap_mib}m",
             "spark.executor.memoryOverhead": f"{self.size.overhead_mib}m",
             "spark.executor.extraClassPath": os.pathsep.join(str(jar) for jar in layout.spark_jars()),
-            "spark.executor.extraJavaOptions": _EXECUTOR_OPTIONS,
+            "spark.executor.extraJavaOptions": f"{fast_start()} -XX:+ExitOnOutOfMemoryError",
             "spark.scheduler.minRegisteredResourcesRatio": "1.0",
             "spark.scheduler.maxRegisteredResourcesWaitingTime": f"{self.start_limit_s:g}s",
         }
@@ -389,7 +394,7 @@ def _environment(given: Mapping[str, str], app_path: Sequence[Path]) -> dict[str
     inherited = {name: value for name, value in os.environ.items() if name in _INHERITED or name.startswith("LC_")}
     return {
         **inherited,
-        "SPARK_HOME": str(_spark_home()),
+        "SPARK_HOME": str(spark_home()),
         "SPARK_LOCAL_IP": HOST,
         "SPARK_PUBLIC_DNS": HOST,
         "SPARK_DAEMON_MEMORY": _DAEMON_HEAP,
@@ -409,16 +414,8 @@ def _temporary(environment: Mapping[str, str], folder: Path) -> dict[str, str]:
     return {"JDK_JAVA_OPTIONS": java.strip(), "TMPDIR": str(folder)}
 
 
-def _spark_home() -> Path:
-    # Found without the import, which takes half a second.
-    spec = find_spec("pyspark")
-    assert spec is not None
-    assert spec.origin is not None
-    return Path(spec.origin).parent
-
-
 def _spark_class() -> Path:
-    return _spark_home() / "bin" / "spark-class"
+    return spark_home() / "bin" / "spark-class"
 
 
 def _check(supervised: SupervisedProcess, name: str, need: str, fix: str) -> None:

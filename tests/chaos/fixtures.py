@@ -11,7 +11,9 @@ import boto3
 import pytest
 
 from penstock.scripts.emulation.emulated_aws import EmulatedAws
+from penstock.scripts.local import class_data
 from penstock.scripts.local.kafka_broker import KafkaBroker
+from penstock.scripts.progress import Steps
 from tests.chaos.killed_job import CHECKPOINTS, OUTPUT, Job, NewJob
 
 if TYPE_CHECKING:
@@ -42,6 +44,8 @@ def s3(aws: EmulatedAws) -> S3Client:
 
 @pytest.fixture
 def new_job(aws: EmulatedAws, kafka: KafkaBroker, s3: S3Client, tmp_path: Path) -> NewJob:
+    class_data.make(Steps())
+
     def make(app: str) -> Job:
         return Job(f"c{os.urandom(4).hex()}", app, aws, kafka, s3, tmp_path)
 

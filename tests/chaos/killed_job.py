@@ -20,7 +20,7 @@ from penstock.scripts.errors import DriverDied
 from penstock.scripts.local import kafka_topics, recorded_run
 from penstock.scripts.local.driver import LocalDriver
 from penstock.scripts.local.kafka_broker import KafkaBroker
-from penstock.scripts.local.spark_cluster import FAST_START
+from penstock.scripts.local.spark_cluster import fast_start
 from tests.chaos.bucket_reader import BucketReader
 from tests.chaos.doomed_driver import VARIABLE
 
@@ -153,7 +153,7 @@ class Job:
                 "spark.driver.memory": "1g",
                 "spark.driver.host": "127.0.0.1",
                 "spark.driver.bindAddress": "127.0.0.1",
-                "spark.driver.extraJavaOptions": FAST_START,
+                "spark.driver.extraJavaOptions": fast_start(),
                 "spark.ui.enabled": "false",
                 "spark.local.dir": str(folder / "local"),
                 "spark.sql.shuffle.partitions": "2",

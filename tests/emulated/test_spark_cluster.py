@@ -18,7 +18,9 @@ import pytest
 
 from penstock.scripts.errors import PortInUse, SparkClusterDied, SparkClusterNotReady
 from penstock.scripts.layout import ROOT, python_path
+from penstock.scripts.local import class_data
 from penstock.scripts.local.spark_cluster import ExecutorSize, SparkCluster
+from penstock.scripts.progress import Steps
 
 # For what has no event to wait for; nothing here takes this long.
 WITHIN_S = 120
@@ -50,6 +52,7 @@ def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkCluster]:
     app = tmp_path_factory.mktemp("a team's jobs")
     (app / "app_of_a_team.py").write_text("NAME = 'clicks'", encoding="utf-8")
     given = {"AWS_ACCESS_KEY_ID": "emulated"}
+    assert class_data.make(Steps())
     with pytest.MonkeyPatch.context() as patch:
         for name in NOT_OF_THE_IMAGE:
             patch.setenv(name, "1")
@@ -119,6 +122,13 @@ def test_each_worker_has_one_executor_with_what_an_image_would_give_it(cluster: 
     cluster.check()
 
 
+def test_executors_map_the_archive_of_sparks_classes(cluster: SparkCluster, tasks: list[dict[str, Any]]) -> None:
+    """A JVM unmaps one that does not fit, without a word."""
+    archive = class_data.options().split('"')[1].partition("=")[2]
+    for pid in cluster.executor_pids():
+        assert archive in Path(f"/proc/{pid}/maps").read_text(encoding="utf-8")
+
+
 def test_an_executor_that_dies_is_started_again_by_its_worker(cluster: SparkCluster, tasks: list[dict[str, Any]]) -> None:
     worker = cluster.workers[1]
     (before,) = worker.executor_pids()
@@ -168,7 +178,9 @@ def test_a_master_that_dies_ends_the_run_with_its_own_error(small: SparkCluster)
 def test_all_of_it_ends_with_a_parent_that_is_killed(tmp_path: Path) -> None:
     program = f"""
 from pathlib import Path
+from penstock.scripts.local import class_data
 from penstock.scripts.local.spark_cluster import ExecutorSize, SparkCluster
+from penstock.scripts.progress import Steps
 cluster = SparkCluster(Path({str(tmp_path)!r}) / "spark", executors=1, size=ExecutorSize(1, 512, 256), environment={{}}).start()
 print(cluster.pid, cluster.workers[0].pid, flush=True)
 input()

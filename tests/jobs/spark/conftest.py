@@ -15,8 +15,10 @@ from penstock.jobs.driver import session as spark_session
 from penstock.jobs.spec import State
 from penstock.scripts import layout
 from penstock.scripts.emulation.emulated_aws import EmulatedAws
+from penstock.scripts.local import class_data
 from penstock.scripts.local.kafka_broker import KafkaBroker
-from penstock.scripts.local.spark_cluster import FAST_START, ExecutorSize, SparkCluster
+from penstock.scripts.local.spark_cluster import ExecutorSize, SparkCluster, fast_start
+from penstock.scripts.progress import Steps
 from tests.jobs.spark.running import CHECKPOINTS, OUTPUT, Surroundings
 
 if TYPE_CHECKING:
@@ -66,6 +68,7 @@ def session(
     aws: EmulatedAws, s3: S3Client, cluster: SparkCluster | None, tmp_path_factory: pytest.TempPathFactory
 ) -> Iterator[SparkSession]:
     folder = tmp_path_factory.mktemp("spark")
+    class_data.make(Steps())
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("PYTHONPATH", os.pathsep.join(map(str, _IMPORTED)))
         # Without it the folder that the JVM was started in, the checkout, goes before all others: it has a folder called jobs.
@@ -91,7 +94,7 @@ def _conf(aws: EmulatedAws, folder: Path) -> dict[str, str]:
     return {
         "spark.driver.extraClassPath": os.pathsep.join(str(jar) for jar in layout.spark_jars()),
         "spark.driver.memory": "1500m",
-        "spark.driver.extraJavaOptions": f"{FAST_START} -Djava.io.tmpdir={folder}",
+        "spark.driver.extraJavaOptions": f"{fast_start()} -Djava.io.tmpdir={folder}",
         "spark.hadoop.hadoop.tmp.dir": str(folder),
         "spark.driver.host": "127.0.0.1",
         "spark.driver.bindAddress": "127.0.0.1",

@@ -1,0 +1,44 @@
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from penstock.scripts.installation.cache import Cache
+from penstock.scripts.local import class_data
+from penstock.scripts.progress import Steps
+
+
+@pytest.fixture
+def cache(tmp_path: Path) -> Cache:
+    """One with the jars of this user's, and nothing else."""
+    for name in ("layout", "jars-spark", "jvm-classes"):
+        (tmp_path / name).symlink_to(Cache.of_user().folder / name)
+    return Cache(tmp_path)
+
+
+def test_without_an_archive_jvms_start_without_options(cache: Cache) -> None:
+    assert class_data.options(cache) == ""
+
+
+def test_an_archive_that_cannot_be_made_is_reported_once(
+    cache: Cache, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(class_data, "_TRAINING", "no.module.of.this.name")
+    assert not class_data.make(Steps(), cache)
+    assert "its JVMs start slower; see " in capsys.readouterr().err
+    assert "No module named" in (cache.logs / "class-data.log").read_text(encoding="utf-8")
+    assert class_data.options(cache) == ""
+    assert not class_data.make(Steps(), cache)
+    assert capsys.readouterr().err == ""
+
+
+def test_another_jvm_gets_another_archive(cache: Cache, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    entries = []
+    for version in ("17.0.1", "17.0.2"):
+        home = tmp_path / "jdk"
+        home.mkdir(exist_ok=True)
+        (home / "release").write_text(f'JAVA_VERSION="{version}"', encoding="utf-8")
+        monkeypatch.setenv("JAVA_HOME", str(home))
+        entries.append(class_data._folder(cache))
+    assert len(set(entries)) == 2
