@@ -16,8 +16,9 @@ from penstock.scripts.layout import ROOT
 REQUIREMENTS = ROOT / "requirements"
 DATA = locks.folder()
 IMAGE = ROOT / "infra" / "image"
-LOCKS = sorted((path for folder in (REQUIREMENTS, DATA, IMAGE) for path in folder.glob("*.lock")), key=lambda path: path.name)
-POMS = sorted(DATA.glob("*.pom.xml"), key=lambda path: path.name)
+FLINK, PLOTS = ROOT / "benchmarks/streaming/contestants/flink", ROOT / "benchmarks/streaming/plots"
+LOCKS = sorted((path for folder in (REQUIREMENTS, DATA, IMAGE, FLINK, PLOTS) for path in folder.glob("*.lock")), key=lambda path: path.name)
+POMS = sorted((path for folder in (DATA, FLINK) for path in folder.glob("*.pom.xml")), key=lambda path: path.name)
 JVM_POM = ROOT / "jobs/jvm/pom.xml"
 MAVEN = {"m": "http://maven.apache.org/POM/4.0.0"}
 
@@ -27,8 +28,9 @@ def names(paths: list[Path]) -> list[str]:
 
 
 def test_there_are_locks_to_look_at() -> None:
-    assert {"build.lock", "checkov.lock", "image.lock", "localstack.lock", "main.lock", "uv.lock"} == set(names(LOCKS))
-    assert names(POMS) == ["kafka-jars.pom.xml", "spark-jars.pom.xml"]
+    expected = {"build.lock", "checkov.lock", "flink.lock", "image.lock", "localstack.lock", "main.lock", "plots.lock", "uv.lock"}
+    assert expected == set(names(LOCKS))
+    assert names(POMS) == ["flink-jars.pom.xml", "kafka-jars.pom.xml", "spark-jars.pom.xml"]
 
 
 @pytest.mark.parametrize("lock", LOCKS, ids=names(LOCKS))

@@ -16,7 +16,7 @@ BIN = Path(sys.executable).parent
 
 @pytest.mark.parametrize(
     "command",
-    [("ruff", "check", "."), ("mypy", "--strict", "-p", "penstock", "-p", "tests"), ("lint-imports",)],
+    [("ruff", "check", "."), ("mypy", "--strict", "-p", "penstock", "-p", "tests", "-p", "benchmarks"), ("lint-imports",)],
     ids=["ruff", "mypy", "import-linter"],
 )
 def test_the_tool_has_nothing_to_say(command: tuple[str, ...]) -> None:

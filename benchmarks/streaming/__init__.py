@@ -1,0 +1,1 @@
+"""Penstock beside other ways to run the same job: ``./scripts/benchmark``."""

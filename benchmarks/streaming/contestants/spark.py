@@ -1,0 +1,128 @@
+"""Penstock, and plain PySpark: the same engine with the same settings, a driver process each."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import yaml
+
+from benchmarks.streaming.contestants.place import CHECKPOINTS, OUTPUT, SLOTS, Place
+from penstock.jobs.configuration.runtime import RuntimeConfiguration
+from penstock.jobs.spec import load
+from penstock.jobs.targets import targets
+from penstock.scripts import layout
+from penstock.scripts.local.driver import LocalDriver
+from penstock.sizing.plan import plan
+from penstock.sizing.violation import raise_violations
+
+
+class RunningDriver:
+    """A driver whose events are read as they come.
+
+    Args:
+        driver: the driver.
+    """
+
+    def __init__(self, driver: LocalDriver) -> None:
+        self._driver = driver
+        self.records = 0
+        self.micro_batches: list[dict[str, Any]] = []
+        self.failure: Exception | None = None
+        self.idle = threading.Event()
+        threading.Thread(target=self._listen, daemon=True).start()
+
+    @property
+    def pid(self) -> int:
+        """Of the driver; its JVM and Python workers descend from it."""
+        return self._driver.pid
+
+    def _listen(self) -> None:
+        while self.failure is None:
+            try:
+                event = self._driver.next_event(1)
+            except Exception as error:
+                self.failure = error
+                return
+            if event and event["event"] == "committed" and not str(event.get("query", "")).startswith("broken"):
+                self.records += event["rows"]
+                self.micro_batches.append(event)
+            elif event and event["event"] == "idle" and self.records:
+                self.idle.set()
+
+
+class _PlainDriver(LocalDriver):
+    def __init__(self, configuration: RuntimeConfiguration, place: Place) -> None:
+        super().__init__(configuration, folder=place.folder, log=place.folder / "driver.log", environment=place.credentials)
+        program = "benchmarks.streaming.plain"
+        self._supervised.argv = [program if word == "penstock.jobs.driver.runtime" else word for word in self._supervised.argv]
+
+
+@contextmanager
+def penstock(place: Place) -> Iterator[RunningDriver]:
+    """Penstock's driver with the job's app."""
+    spec = place.folder / "job.yaml"
+    spec.write_text(yaml.safe_dump(_spec(place)), encoding="utf-8")
+    planned = plan(targets(load(spec), [layout.ROOT]))
+    raise_violations(planned.violations)
+    driver = LocalDriver(
+        _configuration(place, planned.spark_conf), folder=place.folder, log=place.folder / "driver.log", environment=place.credentials
+    )
+    with driver:
+        yield RunningDriver(driver)
+
+
+@contextmanager
+def plain(place: Place) -> Iterator[RunningDriver]:
+    """Plain PySpark, see `benchmarks.streaming.plain`."""
+    (place.folder / "job.yaml").write_text(yaml.safe_dump(_spec(place)), encoding="utf-8")
+    with _PlainDriver(_configuration(place, {}), place) as driver:
+        yield RunningDriver(driver)
+
+
+def _configuration(place: Place, planned: dict[str, str]) -> RuntimeConfiguration:
+    return RuntimeConfiguration(
+        spec=str(place.folder / "job.yaml"),
+        app_path=(str(layout.ROOT),),
+        master=f"local[{SLOTS}]",
+        brokers=place.brokers,
+        checkpoint=f"s3a://{CHECKPOINTS}/{place.out}",
+        output_bucket=OUTPUT,
+        close_when_idle=True,
+        spark_conf={**planned, **place.spark_conf()},
+    )
+
+
+def _spec(place: Place) -> dict[str, Any]:
+    workload = place.workload
+    return {
+        "apiVersion": "penstock/v1",
+        "kind": "StreamingJob",
+        "metadata": {"name": workload.name.replace("_", "-")},
+        "spec": {
+            "app": workload.app,
+            "parallelism": SLOTS,
+            "executor": {"slots": SLOTS, "cores": SLOTS, "memory": "4g"},
+            "trigger": "1ms",
+            "parameters": dict(workload.parameters),
+            "sources": {source: _source(place, source, topic) for source, topic in place.topics.items()},
+            "sinks": _sinks(place),
+        },
+    }
+
+
+def _source(place: Place, source: str, topic: str) -> dict[str, Any]:
+    given = place.workload.app_inputs.get(source, {})
+    kafka = {"topic": topic, "startingOffsets": "earliest", "maxOffsetsPerTrigger": place.records_a_trigger}
+    return {**given, "kafka": {**kafka, **given.get("kafka", {})}}
+
+
+def _sinks(place: Place) -> dict[str, Any]:
+    out = {"files": {"path": place.out, "bucketBy": "none"}} if place.to_files else {"kafka": {"topic": place.out}}
+    if place.errors is None:
+        return {"out": out}
+    # Penstock's error_logs names its side output so.
+    names = ("quarantine",) if place.workload.name == "error_logs" else ("errors", "late")
+    return {"out": out, **{name: {"kafka": {"topic": place.errors}} for name in names}}

@@ -1,0 +1,81 @@
+"""The results of a run as JSON, with the machine that they are from."""
+
+from __future__ import annotations
+
+import datetime as dt
+import os
+import platform
+import re
+import subprocess
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from importlib.metadata import version
+from pathlib import Path
+
+from pydantic import TypeAdapter
+
+from benchmarks.streaming.latency import Latency
+from benchmarks.streaming.rounds import Result
+
+RESULTS = Path(__file__).parents[1] / "results" / "streaming.json"
+
+
+@dataclass(frozen=True)
+class Machine:
+    """What the figures depend on."""
+
+    date: str
+    cores: int
+    memory_gib: float
+    processor: str
+    system: str
+    java: str
+    python: str
+    pyspark: str
+
+
+@dataclass(frozen=True)
+class Measured:
+    """The rounds of a job: contestant -> its results, in the order of the rounds."""
+
+    workload: str
+    what: str
+    events: int
+    results: Mapping[str, Sequence[Result]]
+
+
+@dataclass(frozen=True)
+class Run:
+    """A file of results; latencies by contestant."""
+
+    machine: Machine
+    measured: Sequence[Measured]
+    latencies: Mapping[str, Sequence[Latency]] = field(default_factory=dict)
+
+
+def machine() -> Machine:
+    """This machine."""
+    pages = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+    java = subprocess.run(["java", "-version"], capture_output=True, text=True, check=True).stderr
+    cpu = re.search(r"^model name\s*:\s*(.+)$", Path("/proc/cpuinfo").read_text(encoding="utf-8"), re.MULTILINE)
+    return Machine(
+        date=dt.datetime.now(dt.UTC).date().isoformat(),
+        cores=os.cpu_count() or 1,
+        memory_gib=round(pages / 2**30, 1),
+        processor=cpu[1] if cpu else platform.machine(),
+        system=f"{platform.system()} {platform.release()}",
+        java=java.splitlines()[0],
+        python=platform.python_version(),
+        pyspark=version("pyspark"),
+    )
+
+
+def write(file: Path, run: Run) -> None:
+    """Writes a file of results."""
+    file.parent.mkdir(parents=True, exist_ok=True)
+    file.write_bytes(TypeAdapter(Run).dump_json(run, indent=1) + b"\n")
+
+
+def read(file: Path) -> Run:
+    """Reads a file of results."""
+    return TypeAdapter(Run).validate_json(file.read_bytes())

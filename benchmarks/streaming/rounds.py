@@ -1,0 +1,295 @@
+"""Rounds of the contestants: each in turn, on the same topics, with the same rows to come out."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import boto3
+
+from benchmarks.streaming import topics
+from benchmarks.streaming.contestants.consumer import consumer
+from benchmarks.streaming.contestants.flink import flink
+from benchmarks.streaming.contestants.place import CHECKPOINTS, OUTPUT, Place
+from benchmarks.streaming.contestants.spark import RunningDriver, penstock, plain
+from benchmarks.streaming.latency import Arrivals, Latency, Sender, latency
+from benchmarks.streaming.process_tree import ProcessTree
+from benchmarks.streaming.workload import PARTITIONS, Rows, Workload, canonical
+from penstock.scripts.emulation.emulated_aws import EmulatedAws
+from penstock.scripts.local import kafka_topics, recorded_run
+from penstock.scripts.local.kafka_broker import KafkaBroker
+from penstock.scripts.progress import Steps
+
+if TYPE_CHECKING:
+    from mypy_boto3_s3 import S3Client
+
+# Contestant -> what it is.
+CONTESTANTS = {
+    "penstock": "Penstock",
+    "plain": "PySpark, which drops what does not parse",
+    "plain_keeping": "PySpark, with a second query that keeps what does not parse",
+    "flink": "PyFlink SQL, which drops what does not parse",
+    "consumer": "a JVM that only reads the topic",
+}
+# Those whose latency is measured.
+LATENT = ("penstock", "plain", "flink")
+# A contestant that brings no more rows for so long has not got them all.
+_STALL_S = 240.0
+_LOOK_S = 0.05
+# Before this share of the rows, code is still being compiled.
+_WARM_FROM = 1 / 3
+
+
+@dataclass(frozen=True)
+class Mark:
+    """How far a contestant was at a moment: seconds since its start, its CPU seconds, and the share of its work that is done."""
+
+    at_s: float
+    cpu_s: float
+    done: float
+
+
+@dataclass(frozen=True)
+class Result:
+    """One round of a contestant.
+
+    Args:
+        events: records that it has read.
+        total_s: seconds from its start until all rows were there.
+        total_cpu_s: CPU seconds of its processes in that time.
+        warm_events_per_s: records a second after the first third of the rows.
+        warm_events_per_cpu_s: the same for each CPU second.
+        peak_mib: memory of its processes.
+        wrong: what is wrong with its rows; empty if nothing is.
+    """
+
+    events: int
+    total_s: float
+    total_cpu_s: float
+    warm_events_per_s: float
+    warm_events_per_cpu_s: float
+    peak_mib: float
+    wrong: tuple[str, ...] = ()
+
+    @property
+    def events_per_cpu_s(self) -> float:
+        """Of all of the round, start included."""
+        return self.events / self.total_cpu_s
+
+
+@dataclass
+class Filled:
+    """A workload whose topics are filled."""
+
+    workload: Workload
+    records: int
+    events: int
+    topics: Mapping[str, str]
+    expected: Rows
+    rounds: Iterator[int] = field(default_factory=lambda: iter(range(1, 1_000_000)))
+
+
+class Bench:
+    """A broker and an emulated S3 for all rounds; a context manager.
+
+    Args:
+        folder: an existing folder.
+        steps: shows progress.
+    """
+
+    def __init__(self, folder: Path, steps: Steps) -> None:
+        self._folder = folder
+        self._steps = steps
+        self._kafka = KafkaBroker(folder=folder / "kafka", log=folder / "kafka.log")
+        self._aws = EmulatedAws(log=folder / "aws.log")
+
+    def __enter__(self) -> Bench:
+        self._kafka.__enter__()
+        self._aws.__enter__()
+        for bucket in (CHECKPOINTS, OUTPUT):
+            self.s3.create_bucket(Bucket=bucket)
+        return self
+
+    def __exit__(self, *error: Any) -> None:
+        self._aws.__exit__(*error)
+        self._kafka.__exit__(*error)
+
+    @property
+    def s3(self) -> S3Client:
+        """A client of the emulated S3."""
+        own = self._aws.environment()
+        keys = {"aws_access_key_id": own["AWS_ACCESS_KEY_ID"], "aws_secret_access_key": own["AWS_SECRET_ACCESS_KEY"]}
+        return boto3.client("s3", endpoint_url=self._aws.endpoint, region_name=own["AWS_REGION"], **keys)  # type: ignore[call-overload, no-any-return]
+
+    def fill(self, workload: Workload, records: int) -> Filled:
+        """Fills a workload's topics."""
+        names = {source: f"{workload.name}-{source}" for source in workload.inputs}
+        events = 0
+        for source, given in workload.inputs.items():
+            with self._steps.at("topic", f"{names[source]}") as step:
+                count = topics.fill(self._kafka.address, names[source], given, records, lambda _: None)
+                step.said = f"{names[source]} has {count:,} records"
+            events += count
+        return Filled(workload, records, events, names, workload.expected(records))
+
+    def run(self, contestant: str, filled: Filled) -> Result:
+        """One round of a contestant."""
+        name = f"{filled.workload.name}-{contestant}-{next(filled.rounds)}"
+        place = self._place(contestant, filled.workload, name, filled.records, filled.topics)
+        with self._steps.at("round", f"{filled.workload.name}: {contestant}") as step:
+            result = self._consumed(place) if contestant == "consumer" else self._contended(_START[contestant], place, filled)
+            step.said = _said(contestant, filled.workload.name, result)
+        return result
+
+    def latencies(self, contestant: str, workload: Workload, rates: Sequence[int], seconds: float) -> list[Latency]:
+        """How long rows take at each rate, in one run of a contestant.
+
+        Args:
+            contestant: which.
+            workload: one that writes a row for each line of its only input.
+            rates: records a second, each after the other.
+            seconds: how long at each rate, after half as long for warming up.
+        """
+        place = self._place(contestant, workload, f"latency-{contestant}", 1_000_000)
+        (topic,) = place.topics.values()
+        sender, summaries, rows = Sender(self._kafka.address, topic, PARTITIONS), [], 0
+        with _START[contestant](place), Arrivals(self._kafka.address, place.out) as arrivals:
+            # Until the first row is there, the contestant starts.
+            sender.send()
+            arrivals.wait_for(1, _STALL_S)
+            for rate in rates:
+                with self._steps.at("latency", f"{contestant} at {rate:,} records/s") as step:
+                    sender.send_at(rate, seconds / 2)
+                    rows = len(arrivals.wait_for(sender.sent, _STALL_S))
+                    sender.send_at(rate, seconds)
+                    waits_ms = arrivals.wait_for(sender.sent, _STALL_S)[rows:]
+                    summaries.append(latency(rate, waits_ms))
+                    step.said = f"{contestant} at {summaries[-1].said()}"
+        return summaries
+
+    def _place(self, contestant: str, workload: Workload, name: str, records: int, topics_: Mapping[str, str] | None = None) -> Place:
+        """A place of its own: without topics that are filled, with empty ones."""
+        name = name.replace("_", "-")
+        folder = self._folder / name
+        folder.mkdir()
+        errors = None if contestant in _DROPPING else f"{name}-errors"
+        own = {source: f"{name}-{source}" for source in workload.inputs} if topics_ is None else {}
+        kafka_topics.create(self._kafka.address, dict.fromkeys(own.values(), PARTITIONS) | {topic: 2 for topic in (name, errors) if topic})
+        return Place(
+            workload=workload,
+            records=records,
+            topics=own if topics_ is None else topics_,
+            out=name,
+            errors=errors,
+            brokers=self._kafka.address,
+            s3=self._aws.endpoint,
+            credentials=self._aws.environment(),
+            folder=folder,
+        )
+
+    def _consumed(self, place: Place) -> Result:
+        started = time.monotonic()
+        with consumer(place) as running, ProcessTree(running.pid) as tree:
+            cpu_s = 0.0
+            while not running.done():
+                cpu_s = max(cpu_s, tree.cpu_s())
+                time.sleep(_LOOK_S)
+            total_s = time.monotonic() - started
+            return Result(place.records, total_s, cpu_s, place.records / total_s, place.records / cpu_s, tree.peak_mib)
+
+    def _contended(self, start: _Start, place: Place, filled: Filled) -> Result:
+        watched = _Watched(filled.expected.total())
+        with start(place) as running, ProcessTree(running.pid) as tree:
+            watched.begin(tree)
+            if place.to_files:
+                assert isinstance(running, RunningDriver)
+                watched.follow(running, filled.events)
+                rows = self._files(place)
+            else:
+                with topics.Reader(self._kafka.address, place.out, watched.seen) as reader:
+                    watched.wait(running)
+                rows = reader.rows()
+        return watched.result(filled, tree.peak_mib, _differences(filled.expected, rows))
+
+    def _files(self, place: Place) -> Rows:
+        files = recorded_run.output_files(self.s3, OUTPUT, place.out)
+        return Counter(map(canonical, recorded_run.output_rows(self.s3, OUTPUT, files)))
+
+
+# Contestants that drop what does not parse.
+_DROPPING = frozenset({"plain", "flink", "consumer"})
+_Start = Callable[[Place], AbstractContextManager[Any]]
+_START: dict[str, _Start] = {"penstock": penstock, "plain": plain, "plain_keeping": plain, "flink": flink}
+
+
+class _Watched:
+    """The marks of a round."""
+
+    def __init__(self, expected: int) -> None:
+        self._expected = expected
+        self._marks: list[Mark] = []
+        self._all = threading.Event()
+
+    def begin(self, tree: ProcessTree) -> None:
+        self._tree = tree
+        self._started = time.monotonic()
+
+    def seen(self, rows: int) -> None:
+        self.mark(rows / self._expected)
+
+    def mark(self, done: float) -> None:
+        self._marks.append(Mark(time.monotonic() - self._started, self._tree.cpu_s(), done))
+        if done >= 1:
+            self._all.set()
+
+    def wait(self, running: Any) -> None:
+        """Until all rows are there, the contestant has failed, or nothing has come for long."""
+        while not self._all.wait(1):
+            last_s = self._marks[-1].at_s if self._marks else 0.0
+            if running.failure is not None or time.monotonic() - self._started - last_s > _STALL_S:
+                return
+
+    def follow(self, running: RunningDriver, events: int) -> None:
+        """The same by what the driver says of its input: files are seen only when they are closed."""
+        records = 0
+        while not running.idle.wait(_LOOK_S) and running.failure is None:
+            if running.records > records:
+                records = running.records
+                self.mark(min(records / events, 0.999))
+        self.mark(1.0)
+
+    def result(self, filled: Filled, peak_mib: float, wrong: tuple[str, ...]) -> Result:
+        marks = self._marks or [Mark(_STALL_S, self._tree.cpu_s(), 0.0)]
+        last = marks[-1]
+        first = next((mark for mark in marks if mark.done >= _WARM_FROM), last)
+        events = filled.events * (last.done - first.done)
+        warm_s, warm_cpu_s = last.at_s - first.at_s, last.cpu_s - first.cpu_s
+        return Result(
+            events=filled.events,
+            total_s=last.at_s,
+            total_cpu_s=last.cpu_s,
+            warm_events_per_s=events / warm_s if warm_s else 0.0,
+            warm_events_per_cpu_s=events / warm_cpu_s if warm_cpu_s else 0.0,
+            peak_mib=peak_mib,
+            wrong=wrong,
+        )
+
+
+def _differences(expected: Rows, rows: Rows) -> tuple[str, ...]:
+    lost, more = expected - rows, rows - expected
+    told = [("lost", lost), ("too many", more)]
+    return tuple(f"{counted.total():,} rows {what}, such as {next(iter(counted))}" for what, counted in told if counted)
+
+
+def _said(contestant: str, workload: str, result: Result) -> str:
+    wrong = f"; WRONG: {'; '.join(result.wrong)}" if result.wrong else ""
+    return (
+        f"{workload}: {contestant:<13} {result.events / result.total_s:>9,.0f} events/s, {result.events_per_cpu_s:>9,.0f} per CPU second; "
+        f"warm {result.warm_events_per_s:>9,.0f} and {result.warm_events_per_cpu_s:>9,.0f}; {result.peak_mib:,.0f} MiB{wrong}"
+    )
