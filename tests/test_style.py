@@ -28,7 +28,7 @@ def test_the_tool_has_nothing_to_say(command: tuple[str, ...]) -> None:
         pytest.fail(f"{' '.join(command)}\n{ran.stdout}{ran.stderr}", pytrace=False)
 
 
-@pytest.mark.parametrize("script", ["scripts/setup", "scripts/test", "scripts/quickstart", ".ci/run"])
+@pytest.mark.parametrize("script", ["scripts/setup", "scripts/test", "scripts/quickstart", "scripts/benchmark", ".ci/run"])
 def test_a_shell_script_can_be_run_and_parses(script: str) -> None:
     path = ROOT / script
     assert os.access(path, os.X_OK)

@@ -145,7 +145,7 @@ def _of(n: int) -> Iterator[tuple[str, Record]]:
     yield "left", _record(n % 2, at=at(n), key=f"p{n}", name=f"l{n}")
     yield "right", _record(n % 2, at=at(n + 30), key=f"p{n}", name=f"r{n}")
     # The rows of a key in one partition: their numbers are by their order.
-    yield "steps", _record(0, at=at(n), key=f"k{n % _KEYS}", name=f"t{n}")
+    yield "steps", _record(n % _KEYS % 2, at=at(n), key=f"k{n % _KEYS}", name=f"t{n}")
     yield "prices", _record(n % 2, at=at(n), key=f"c{n % _KEYS}", name=f"v{n}")
     yield "priced", _record(n % 2, at=at(n + 0.5), key=f"c{n % _KEYS}", name=f"p{n}")
     yield "users", _record(n % 2, at=at(n), key=f"u{n}", name=f"u{n}")

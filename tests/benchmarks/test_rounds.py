@@ -1,0 +1,70 @@
+from __future__ import annotations
+
+import time
+from collections import Counter
+from typing import cast
+
+import pytest
+
+from benchmarks.streaming.latency import latency
+from benchmarks.streaming.process_tree import ProcessTree
+from benchmarks.streaming.rounds import Filled, _differences, _Watched
+from benchmarks.streaming.workloads import WORKLOADS
+
+
+class Clock:
+    """Seconds that pass when a test says so; a CPU second for each two of them."""
+
+    def __init__(self) -> None:
+        self.now_s = 0.0
+
+    def cpu_s(self) -> float:
+        return self.now_s / 2
+
+
+@pytest.fixture
+def clock(monkeypatch: pytest.MonkeyPatch) -> Clock:
+    clock = Clock()
+    monkeypatch.setattr(time, "monotonic", lambda: clock.now_s)
+    return clock
+
+
+def _watched(clock: Clock, marks: dict[float, int], expected: int = 90) -> _Watched:
+    watched = _Watched(expected)
+    watched.begin(cast("ProcessTree", clock))
+    for at_s, rows in marks.items():
+        clock.now_s = at_s
+        watched.seen(rows)
+    return watched
+
+
+def _filled(events: int) -> Filled:
+    return Filled(WORKLOADS["tumbling"], events, events, {}, Counter())
+
+
+def test_figures_after_the_start_are_those_of_the_rows_after_the_first_third(clock: Clock) -> None:
+    # 10 s for the start and the first third, then 2 s for the rest.
+    watched = _watched(clock, {9.0: 15, 10.0: 30, 11.0: 60, 12.0: 90})
+    result = watched.result(_filled(900), 100.0, ())
+    assert (result.total_s, result.total_cpu_s) == (12, 6)
+    assert result.events_per_cpu_s == 150
+    assert result.warm_events_per_s == pytest.approx(300)
+    assert result.warm_events_per_cpu_s == pytest.approx(600)
+
+
+def test_rows_that_all_come_at_once_have_no_figures_after_the_start(clock: Clock) -> None:
+    result = _watched(clock, {12.0: 90}).result(_filled(900), 100.0, ())
+    assert (result.warm_events_per_s, result.warm_events_per_cpu_s) == (0, 0)
+    assert result.events_per_cpu_s == 150
+
+
+def test_lost_and_doubled_rows_are_named() -> None:
+    assert _differences(Counter("ab"), Counter("ab")) == ()
+    assert _differences(Counter("ab"), Counter("aa")) == ("1 rows lost, such as b", "1 rows too many, such as a")
+
+
+def test_a_latency_is_summed_up() -> None:
+    summary = latency(1_000, [float(wait) for wait in range(1, 1_001)])
+    assert (summary.rows, summary.p50_ms, summary.longest_ms) == (1_000, 500.5, 1_000)
+    assert summary.p99_ms == pytest.approx(990, abs=1)
+    assert summary.said() == "1,000 records/s: p50 500 ms, p99 990 ms, longest 1,000 ms"

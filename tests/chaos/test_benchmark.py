@@ -1,0 +1,34 @@
+"""The benchmark as a developer runs it, with few records."""
+
+from __future__ import annotations
+
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from benchmarks.streaming import results
+from penstock.scripts.layout import ROOT
+
+RECORDS = 20_000
+JOBS = ("error_logs", "tumbling", "dedup", "files")
+CONTESTANTS = ("penstock", "plain", "plain_keeping", "consumer")
+
+
+@pytest.mark.timeout(3_600)
+def test_every_contestant_writes_the_same_rows(tmp_path: Path) -> None:
+    out, page = tmp_path / "results.json", tmp_path / "performance.md"
+    options = ["--rounds", "1", "--share", str(RECORDS / 3_000_000), "--no-latency", "--out", str(out)]
+    command = ["./scripts/benchmark", "--job", *JOBS, "--contestant", *CONTESTANTS, *options]
+    ran = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=3_000, check=False)
+    assert ran.returncode == 0, ran.stdout + ran.stderr
+    measured = results.read(out).measured
+    assert [(one.workload, one.events) for one in measured] == [(job, RECORDS + (0 if job == "error_logs" else 4)) for job in JOBS]
+    for one in measured:
+        assert set(one.results) == set(CONTESTANTS)
+        assert [result.wrong for rounds in one.results.values() for result in rounds] == [()] * len(CONTESTANTS)
+        assert all(result.total_cpu_s > 0 and result.peak_mib > 0 for rounds in one.results.values() for result in rounds)
+    command = [str(ROOT / ".venv/bin/python"), "-m", "benchmarks.streaming.report", "--results", str(out), "--page", str(page)]
+    subprocess.run(command, cwd=ROOT, check=True, timeout=600)
+    assert all(f"## {job}" in page.read_text(encoding="utf-8") for job in JOBS)
+    assert (tmp_path / "performance.svg").stat().st_size > 10_000
