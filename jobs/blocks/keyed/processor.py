@@ -14,6 +14,7 @@ due up to the time of such a row is processed, then the row.
 from __future__ import annotations
 
 import json
+from collections import deque
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
@@ -195,7 +196,8 @@ class Turn:
     waiting: Waiting | None = None
     held: List | None = None
     handle: StatefulProcessorHandle | None = None
-    _released: list[dict[str, Any]] | None = field(default=None)
+    # The held-back rows, the earliest first, once one of them is due.
+    _ahead: deque[dict[str, Any]] | None = field(default=None)
 
     def begin(self, handle: StatefulProcessorHandle, waiting: Waiting, held: Any) -> None:
         """Loads what the key waits for."""
@@ -254,6 +256,8 @@ class Turn:
             return
         assert self.handle is not None
         if self.held is not None:
+            if self._ahead is not None:
+                self.held.set(list(self._ahead))
             self.held.write()
         wake_ms = self.waiting.earliest_ms()
         if wake_ms != self.waiting.wake_ms:
@@ -277,11 +281,12 @@ class Turn:
     def _release(self, time_ms: int) -> Iterator[Row]:
         """The held-back rows of one time."""
         assert self.held is not None and self.waiting is not None
-        ahead = self.rows.sorted(self.held.get())
-        now = [row for row in ahead if milliseconds(row[TIME]) == time_ms]
-        later = ahead[len(now) :]
-        self.held.set(later)
-        self.waiting.held_ms = milliseconds(later[0][TIME]) if later else None
+        if self._ahead is None:
+            self._ahead = deque(self.rows.sorted(self.held.get()))
+        now = []
+        while self._ahead and milliseconds(self._ahead[0][TIME]) == time_ms:
+            now.append(self._ahead.popleft())
+        self.waiting.held_ms = milliseconds(self._ahead[0][TIME]) if self._ahead else None
         for row in now:
             yield from self.row(row)
 
