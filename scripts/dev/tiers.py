@@ -9,7 +9,7 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from types import FrameType
 from typing import NoReturn
@@ -40,6 +40,8 @@ _MOST_PROCESSES = {"fast": 8, "spark": 2, "executors": 2}
 # Tiers that mostly wait, so that the number of cores does not matter: Terraform's provider waits a minute for S3 to propagate the lifecycle
 # rules of new buckets. A process of the tier emulated has at most one local run, 3 GiB.
 _WAITING_PROCESSES = {"emulated": 4}
+# Source: pytest-xdist's documentation, "Running tests across multiple CPUs".
+_AUTO = "PYTEST_XDIST_AUTO_NUM_WORKERS"
 # Source: pytest's reference, "Exit codes".
 _NO_TESTS_COLLECTED = 5
 
@@ -151,14 +153,15 @@ class _Interrupts:
         else:
             self._to_ask.send_signal(signal.SIGINT)
 
-    def run(self, command: Sequence[str], *, whole_group: bool) -> int:
+    def run(self, command: Sequence[str], *, environment: Mapping[str, str], whole_group: bool) -> int:
         """Runs a command to its end, in a process group of its own where a signal to the group would reach it twice.
 
         Args:
             command: the command.
+            environment: its complete environment.
             whole_group: ask all the processes of its group to end, as a terminal does: they are pytest's own and clean up themselves.
         """
-        process = subprocess.Popen(command, process_group=0 if self._forward else None)
+        process = subprocess.Popen(command, env=environment, process_group=0 if self._forward else None)
         self._to_ask, self._whole_group = process, whole_group
         if self.number is not None:
             self._ask()
@@ -169,13 +172,14 @@ class _Interrupts:
 
 def _parallel(tier: str) -> tuple[str, ...]:
     """pytest-xdist's options for a tier; none where its tests run in one process."""
-    if tier in _WAITING_PROCESSES:
-        processes: tuple[str, ...] = ("-n", str(_WAITING_PROCESSES[tier]))
-    elif tier in _MOST_PROCESSES:
-        processes = ("-n", "auto", "--maxprocesses", str(_MOST_PROCESSES[tier]))
-    else:
-        return ()
-    return ("-p", "xdist", *processes, "--dist", "loadfile")
+    most = _MOST_PROCESSES.get(tier) or _WAITING_PROCESSES.get(tier)
+    return () if most is None else ("-p", "xdist", "-n", "auto", "--maxprocesses", str(most), "--dist", "loadfile")
+
+
+def _environment(tier: str) -> Mapping[str, str]:
+    """What pytest-xdist takes as ``auto``, instead of the number of cores, unless the user has said it."""
+    processes = {_AUTO: str(_WAITING_PROCESSES[tier])} if tier in _WAITING_PROCESSES else {}
+    return {**processes, **os.environ}
 
 
 def _run_tier(tier: str, arguments: Sequence[str], interrupts: _Interrupts) -> Outcome:
@@ -183,7 +187,7 @@ def _run_tier(tier: str, arguments: Sequence[str], interrupts: _Interrupts) -> O
         report = Path(folder) / "report.xml"
         parallel = _parallel(tier)
         command = [sys.executable, "-m", "pytest", "-m", tier, *parallel, f"--junitxml={report}", *arguments]
-        code = interrupts.run(command, whole_group=bool(parallel))
+        code = interrupts.run(command, environment=_environment(tier), whole_group=bool(parallel))
         if code == _NO_TESTS_COLLECTED:
             return Outcome()
         outcome = _read_report(report) if report.exists() else Outcome()

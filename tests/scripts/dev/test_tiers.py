@@ -14,6 +14,7 @@ from pathlib import Path
 
 import pytest
 
+from penstock.scripts.dev import tiers
 from penstock.scripts.layout import ROOT
 
 FILES = {
@@ -232,3 +233,11 @@ def test_an_interrupted_run_cleans_up_after_its_tests_and_starts_no_other_tier(
     assert process.returncode == code, said
     assert cleaned.exists()
     assert "== spark" not in said
+
+
+def test_a_tier_that_waits_has_its_own_number_of_workers_unless_the_user_says_another(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("PYTEST_XDIST_AUTO_NUM_WORKERS", raising=False)
+    assert tiers._environment("emulated")["PYTEST_XDIST_AUTO_NUM_WORKERS"] == "4"
+    assert "PYTEST_XDIST_AUTO_NUM_WORKERS" not in tiers._environment("fast")
+    monkeypatch.setenv("PYTEST_XDIST_AUTO_NUM_WORKERS", "1")
+    assert tiers._environment("emulated")["PYTEST_XDIST_AUTO_NUM_WORKERS"] == "1"
