@@ -161,7 +161,8 @@ def test_the_wheel_has_one_top_level_name_and_all_data(wheel: Path) -> None:
         ["git", "ls-files", "sizing", "jobs", "infra", "scripts"], cwd=ROOT, capture_output=True, text=True, check=True, timeout=60
     ).stdout.split()
     # Shell scripts and what the tests with a Kubernetes API are built from belong to a checkout.
-    own = ("scripts/setup", "scripts/quickstart", "scripts/test", "scripts/kube/modules/", "scripts/kube/promtool/")
+    shell = ("scripts/setup", "scripts/quickstart", "scripts/test", "scripts/benchmark")
+    own = (*shell, "scripts/kube/modules/", "scripts/kube/promtool/")
     wanted = {f"penstock/{name}" for name in tracked if not name.startswith(own)}
     assert wanted <= names, sorted(wanted - names)
 
