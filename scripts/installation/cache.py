@@ -9,6 +9,7 @@ rename: a process that finds its folder may use it without a lock::
     |-- logs/
     |-- jars-spark/<checksum>/
     |-- jvm-classes/<checksum>/
+    |-- class-data/<checksum>/
     `-- cdktf/<checksum>/
 """
 

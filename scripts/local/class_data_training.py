@@ -49,7 +49,7 @@ def _session(archive: Path, folder: Path) -> SparkSession:
     conf = {
         **spark_session.state_conf(State()),
         "spark.driver.extraClassPath": os.pathsep.join(str(jar) for jar in layout.spark_jars()),
-        "spark.driver.extraJavaOptions": f'-XX:ArchiveClassesAtExit={archive} -XX:+UseParallelGC "-Djava.io.tmpdir={folder}"',
+        "spark.driver.extraJavaOptions": f'"-XX:ArchiveClassesAtExit={archive}" -XX:+UseParallelGC "-Djava.io.tmpdir={folder}"',
         "spark.driver.host": "127.0.0.1",
         "spark.driver.bindAddress": "127.0.0.1",
         "spark.local.dir": str(folder / "local"),
