@@ -8,6 +8,7 @@ from collections.abc import Mapping
 
 from pyspark.sql import SparkSession
 
+from penstock.jobs import python_daemon
 from penstock.jobs.blocks.keyed.backend import TTL_CONF
 from penstock.jobs.spec import State
 
@@ -33,6 +34,8 @@ FIXED = {
     # The executors' metrics at /metrics/executors/prometheus of the driver's UI.
     "spark.ui.prometheus.enabled": "true",
     "spark.sql.adaptive.enabled": "false",
+    # Python workers that are forked with their imports: 0.3 s of CPU time each instead of 3 s.
+    "spark.python.daemon.module": python_daemon.MODULE,
     "spark.ui.showConsoleProgress": "false",
 }
 

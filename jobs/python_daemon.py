@@ -1,0 +1,63 @@
+"""Python's side of a Spark executor: ``spark.python.daemon.module``, which forks the Python workers that tasks run in.
+
+Spark's own daemon has imported next to nothing when it forks, so that each worker imports PySpark, pandas and pyarrow for itself: seconds
+of CPU time and tens of MiB, for each Python operator of each task slot, and again after each failed task. This one imports them before it
+forks.
+
+A process must not fork while it has threads, and some libraries start one as they are imported, which is why Spark's daemon imports nothing
+(SPARK-54456). This one keeps them from it, looks, and gives way to Spark's own daemon where there is a thread all the same.
+"""
+
+from __future__ import annotations
+
+import gc
+import importlib
+import os
+import random
+import sys
+from pathlib import Path
+
+MODULE = "penstock.jobs.python_daemon"
+# What starts no thread as it is imported only where these say so. Sources: OpenBLAS's README, "Setting the number of threads using
+# environment variables"; Arrow's "Environment Variables" and jemalloc's "background_thread". A task has one core anyway.
+SINGLE_THREADED = {"OPENBLAS_NUM_THREADS": "1", "JE_ARROW_MALLOC_CONF": "background_thread:false"}
+_SPARKS_OWN = "pyspark.daemon"
+_WORKERS_OF_TASKS = "pyspark.worker"
+_THREADS = Path("/proc/self/task")
+
+
+def main() -> None:
+    """Imports what workers need, and forks workers until Spark ends it; Spark's own daemon where that is not safe."""
+    # Others only plan on the driver: they are few, and import less.
+    if sys.argv[1:2] != [_WORKERS_OF_TASKS] or not _THREADS.exists():
+        _give_way()
+    for name, value in SINGLE_THREADED.items():
+        os.environ.setdefault(name, value)
+    preload()
+    if len(list(_THREADS.iterdir())) > 1:
+        _give_way()
+    from pyspark import daemon
+
+    daemon.manager()
+
+
+def preload() -> None:
+    """Imports what the workers of Penstock's operators use, in a way that lets them share it."""
+    import numpy as np
+
+    # pyarrow imports pandas with the first array that it makes.
+    for name in ("pandas", "pyarrow", _WORKERS_OF_TASKS, "penstock.jobs.job"):
+        importlib.import_module(name)
+    # Forked, all workers would draw the same numbers. Python's own `random` takes care of itself.
+    os.register_at_fork(after_in_child=lambda: np.random.seed(random.getrandbits(32)))
+    # What the garbage collector looks at, it writes to: the page would no longer be shared.
+    gc.collect()
+    gc.freeze()
+
+
+def _give_way() -> None:
+    os.execv(sys.executable, [sys.executable, "-m", _SPARKS_OWN, *sys.argv[1:]])
+
+
+if __name__ == "__main__":
+    main()

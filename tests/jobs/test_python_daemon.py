@@ -1,0 +1,50 @@
+"""The daemon that Python workers are forked from, in a process: what it has before it forks, and when it gives way to Spark's."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+
+from penstock.jobs.python_daemon import MODULE, SINGLE_THREADED
+from penstock.scripts import layout
+
+_OF_TASKS, _OF_A_PLAN = "pyspark.worker", "pyspark.sql.worker.plan_data_source_read"
+
+
+@contextmanager
+def _daemon(worker: str, variables: Mapping[str, str]) -> Iterator[Path]:
+    """The daemon's folder in /proc, once it listens, as Spark starts it."""
+    inherited = {name: value for name, value in os.environ.items() if name not in SINGLE_THREADED}
+    environment = {**inherited, "PYTHONSAFEPATH": "1", "PYTHONPATH": str(layout.ROOT), **variables}
+    pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE}
+    with subprocess.Popen([sys.executable, "-m", MODULE, worker], env=environment, **pipes) as process:  # type: ignore[call-overload]
+        assert process.stdout is not None
+        assert len(process.stdout.read(4)) == 4, "the port"
+        yield Path(f"/proc/{process.pid}")
+        # Its standard input ends: so Spark tells it to end.
+        process.communicate(timeout=60)
+
+
+@pytest.mark.skipif(not Path("/proc/self/task").exists(), reason="threads are counted in /proc")
+@pytest.mark.parametrize(
+    ("worker", "variables", "own", "why"),
+    [
+        (_OF_TASKS, {}, True, "one thread, so it may fork"),
+        (_OF_TASKS, {"OPENBLAS_NUM_THREADS": "2"}, False, "numpy starts a thread"),
+        (_OF_A_PLAN, {}, False, "no task"),
+    ],
+)
+def test_it_forks_only_while_it_has_one_thread(worker: str, variables: Mapping[str, str], own: bool, why: str) -> None:
+    with _daemon(worker, variables) as process:
+        command = process.joinpath("cmdline").read_bytes().split(b"\0")
+        has_pandas = b"pandas" in process.joinpath("maps").read_bytes()
+        threads = len(list(process.joinpath("task").iterdir()))
+    assert (MODULE.encode() in command, b"pyspark.daemon" in command) == (own, not own), why
+    assert worker.encode() in command
+    assert (has_pandas, threads) == (own, 1)
