@@ -6,7 +6,7 @@ import threading
 import time
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager
+from contextlib import AbstractContextManager, ExitStack
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -108,17 +108,19 @@ class Bench:
         self._steps = steps
         self._kafka = KafkaBroker(folder=folder / "kafka", log=folder / "kafka.log")
         self._aws = EmulatedAws(log=folder / "aws.log")
+        self._held = ExitStack()
 
     def __enter__(self) -> Bench:
-        self._kafka.__enter__()
-        self._aws.__enter__()
-        for bucket in (CHECKPOINTS, OUTPUT):
-            self.s3.create_bucket(Bucket=bucket)
+        with ExitStack() as held:
+            held.enter_context(self._kafka)
+            held.enter_context(self._aws)
+            for bucket in (CHECKPOINTS, OUTPUT):
+                self.s3.create_bucket(Bucket=bucket)
+            self._held = held.pop_all()
         return self
 
     def __exit__(self, *error: Any) -> None:
-        self._aws.__exit__(*error)
-        self._kafka.__exit__(*error)
+        self._held.close()
 
     @property
     def s3(self) -> S3Client:

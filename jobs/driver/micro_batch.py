@@ -23,7 +23,7 @@ from penstock.jobs.storage.checkpoint import BatchRecord, Checkpoint
 from penstock.jobs.storage.lease import Lease
 from penstock.jobs.stream import skew
 from penstock.jobs.stream.event_time import observation
-from penstock.jobs.stream.event_time.engine import Engine
+from penstock.jobs.stream.event_time.engine import Engine, unordered
 from penstock.jobs.stream.quarantine import TagCount, hold_limit, side_records, tally
 from penstock.jobs.stream.side_outputs import StagedRows
 from penstock.jobs.stream.streams import NO_SIDE_OUTPUT, REASON, RECORD, RECORD_TYPE, TAG, Tag
@@ -174,7 +174,7 @@ class MicroBatches:
         if number != self.last.batch + 1:
             raise CheckpointAdvanced
         side_rows = StagedRows.of_micro_batch(self.session, self.checkpoint, number)
-        batch.persist()
+        batch = unordered(batch).persist()
         try:
             tags = tally(batch)
             # The tally has run every task, so everything is staged.

@@ -97,6 +97,19 @@ def with_watermark(frame: DataFrame) -> DataFrame:
     return frame.withWatermark(TIME, NEVER)
 
 
+def unordered(batch: DataFrame) -> DataFrame:
+    """The rows of a micro-batch, of which Spark knows no order.
+
+    Spark 4.3.0 takes the order of a micro-batch from the query's physical plan, whose columns the optimizer may have renamed; where the
+    rows are then persisted, the order names a column that they don't have: NoSuchElementException, key not found.
+
+    Args:
+        batch: what foreachBatch is given.
+    """
+    session, frame = batch.sparkSession, batch._jdf
+    return DataFrame(session._jsparkSession.internalCreateDataFrame(frame.queryExecution().toRdd(), frame.schema(), False), session)
+
+
 def with_event_time(frame: DataFrame) -> DataFrame:
     """Marks the event-time column again after a step that hides it from Spark: one that runs in Python, or one that recomputes it.
 

@@ -52,6 +52,19 @@ def _deduplicated(block: Build) -> Build:
     return lambda stream: deduplicate(block(stream), ["user", "window_end"], within="1m")
 
 
+def test_an_aggregate_that_sorts_may_keep_the_name_of_its_key(surroundings: Surroundings) -> None:
+    # Spark sorts for the maximum of a string, and then says that the micro-batch's rows are in the order of a column that they don't have:
+    # its optimizer has removed the column's alias.
+    batches = [[row("1", user="a", name="x"), row("2", user="a", name="y")], [row("40", user="a", name="z")]]
+    ran = run(
+        surroundings,
+        {"clicks": Input("user STRING, name STRING", batches)},
+        lambda streams: aggregate(streams["clicks"], tumbling("10s"), keys=["user"], most="max(name)").select(user="user", most="most"),
+        conf=FEW,
+    )
+    same(ran.rows, [{"user": "a", "most": "y"}])
+
+
 def test_early_results_are_emitted_after_each_micro_batch_that_changes_them(surroundings: Surroundings) -> None:
     batches = [
         [row("1", user="a", n=1), row("5", user="a", n=2), row("2", user="b", n=5)],
