@@ -99,9 +99,8 @@ def co_group(
     schema = StructType.fromDDL(output)
     assert isinstance(schema, StructType)
     grouped = _grouped(left, right, window)
-    lists = [_in_order(name, grouped.schema[name].dataType) for name in ("_lefts", "_rights")]
     call = F.udf(_Call(function, single=len(left.keys) == 1), ArrayType(schema), useArrow=False)
-    rows = call("_key", F.unix_millis("_window.start"), whole_ms(F.col("_window.end")), *lists)
+    rows = call("_key", F.unix_millis("_window.start"), whole_ms(F.col("_window.end")), "_lefts", "_rights")
     results = grouped.select("_window", F.explode(rows).alias("_row"))
     return _stream(results, [F.col("_row")[name].alias(name) for name in schema.names], F.lit(Tag.DATA.value), left, right)
 
@@ -120,16 +119,13 @@ class _Call:
 
 
 def _grouped(left: Side, right: Side, window: TimeWindow) -> DataFrame:
-    """Rows of ``_key``, ``_window`` and the lists ``_lefts`` and ``_rights`` of structs of time and row."""
+    """Rows of ``_key``, ``_window`` and the ordered lists ``_lefts`` and ``_rights`` of structs of time and row."""
     check(left, right)
     one, other = (data_rows(side.stream).frame for side in (left, right))
     rows = _packed(one, left, right, is_left=True).unionByName(_packed(other, right, left, is_left=False))
     frame, column = window.assigned(rows)
-    lists = [
-        F.collect_list(F.when(F.col(name).isNotNull(), F.struct(F.col(TIME).alias("at"), F.col(name).alias("row"))))
-        for name in ("_left", "_right")
-    ]
-    return frame.groupBy("_key", column.alias("_window")).agg(lists[0].alias("_lefts"), lists[1].alias("_rights"))
+    lists = [_in_order(name, frame.schema[name].dataType).alias(f"{name}s") for name in ("_left", "_right")]
+    return frame.groupBy("_key", column.alias("_window")).agg(*lists)
 
 
 def _packed(frame: DataFrame, side: Side, other: Side, *, is_left: bool) -> DataFrame:
@@ -159,13 +155,13 @@ def _pairs(left: DataType, right: DataType) -> Column:
 
 
 def _in_order(name: str, kind: DataType) -> Column:
-    """A list in an order that does not depend on how its rows were collected: a replay must pass the same."""
-    assert isinstance(kind, ArrayType)
+    """The rows of a side, in an order that does not depend on how they were collected: a replay must pass the same."""
+    present, at, row = F.col(name).isNotNull(), F.col(TIME).alias("at"), F.col(name).alias("row")
     if not _has_map(kind):
-        return F.sort_array(name)
+        return F.sort_array(F.collect_list(F.when(present, F.struct(at, row))))
     # Maps have no order; their text does.
-    keyed = F.transform(F.col(name), lambda one: F.struct(one.at.alias("at"), F.to_json(one.row).alias("text"), one.row.alias("row")))
-    less = F.array_sort(keyed, lambda one, other: F.when(_key(one) < _key(other), -1).when(_key(one) > _key(other), 1).otherwise(0))
+    collected = F.collect_list(F.when(present, F.struct(at, F.to_json(name).alias("text"), row)))
+    less = F.array_sort(collected, lambda one, other: F.when(_key(one) < _key(other), -1).when(_key(one) > _key(other), 1).otherwise(0))
     return F.transform(less, lambda one: F.struct(one.at.alias("at"), one.row.alias("row")))
 
 

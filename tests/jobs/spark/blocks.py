@@ -29,6 +29,7 @@ from pyspark.errors import StreamingQueryException
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
+from penstock.jobs.driver.determinism import refuse_unrepeatable
 from penstock.jobs.driver.micro_batch import MicroBatches, Route
 from penstock.jobs.sinks.sink import Batch
 from penstock.jobs.storage.checkpoint import Checkpoint
@@ -151,6 +152,8 @@ def _run_leased(
 ) -> Ran:
     session, ran = surroundings.session, Ran()
     out = build({source: _stream(surroundings, surroundings.folder / name / source, source, data) for source, data in inputs.items()})
+    # The list of the test stands for any sink, also for one that promises exactly-once.
+    refuse_unrepeatable(out.frame, ["out"])
     batches = MicroBatches(
         session=session,
         engine=Engine(session, name),
