@@ -278,7 +278,7 @@ def _check(one: LocalRun, steps: Steps) -> None:
     with steps.at("check", "reading the results back and computing the expected results") as step:
         expected = one.expectation()
         outcome = one.outcome(expected)
-        judge = verdict.judge(outcome, expected) if expected else verdict.balance(outcome)
+        judge = verdict.judge(outcome, expected) if expected else verdict.balance(outcome, keeps_state=one.job.keeps_state)
         step.said = "results read back"
     _show(one, outcome, judge, steps)
     if judge.differences:
@@ -303,7 +303,7 @@ def _show(one: LocalRun, outcome: Outcome, judged: Verdict, steps: Steps) -> Non
     steps.line(
         "throughput", f"{rate:,.0f} records/s over {one.micro_batches} micro-batches, {one.processing_ms / 1000:.1f} s of processing"
     )
-    steps.line("verdict", f"{'WRONG' if judged.differences else 'correct'}: {judged.checked}")
+    steps.line("verdict", str(judged))
 
 
 def _stay(runs: list[LocalRun], local: LocalEnvironment, steps: Steps) -> None:

@@ -13,7 +13,7 @@ from typing import Any
 
 from penstock.jobs.configuration.runtime import RuntimeConfiguration
 from penstock.jobs.local.recording import Expectation, Record, Recorded
-from penstock.jobs.spec import FromSocket, SpecFile
+from penstock.jobs.spec import FromSocket, SpecFile, app_module
 from penstock.jobs.stream.streams import Tag
 from penstock.scripts import layout
 from penstock.scripts.errors import ExpectationFailed, InputFailed, RunTooLong, SparkClusterDied, SparkClusterNotReady
@@ -67,6 +67,12 @@ class Job:
     def name(self) -> str:
         """The job's name."""
         return self.spec.job.metadata.name
+
+    @property
+    def keeps_state(self) -> bool:
+        """Whether its app has stateful blocks, whose output need not have a row for each row of the input."""
+        path = app_module.find(self.spec.job.spec.app, self.spec.path.parent, self.app_path)
+        return bool(app_module.read(path).stateful_calls)
 
 
 @dataclass

@@ -54,10 +54,15 @@ class Verdict:
     Args:
         checked: what was compared, for people.
         differences: the differences; empty if there are none.
+        compared: whether anything was compared.
     """
 
     checked: str
-    differences: tuple[str, ...]
+    differences: tuple[str, ...] = ()
+    compared: bool = True
+
+    def __str__(self) -> str:
+        return f"{'WRONG' if self.differences else 'correct'}: {self.checked}" if self.compared else f"nothing to compare: {self.checked}"
 
 
 def judge(outcome: Outcome, expected: Expectation) -> Verdict:
@@ -81,10 +86,15 @@ def judge(outcome: Outcome, expected: Expectation) -> Verdict:
     return Verdict(f"{', '.join(pairs)} match the expected results computed without Spark", tuple(differences))
 
 
-def balance(outcome: Outcome) -> Verdict:
-    """Compares input and output counts if there is no expectation."""
+def balance(outcome: Outcome, *, keeps_state: bool) -> Verdict:
+    """Compares input and output counts if there is no expectation.
+
+    Args:
+        outcome: of the run.
+        keeps_state: whether the app has blocks that make fewer rows of many, or later ones.
+    """
     if outcome.unmatched or outcome.rows > outcome.rows_in:
-        return Verdict("nothing to compare: a join changes row counts; add `expect` to the spec", ())
+        return Verdict("a join changes row counts; add `expect` to the spec", compared=False)
     parts = {
         "out": outcome.rows,
         "quarantined": outcome.quarantined,
@@ -93,6 +103,10 @@ def balance(outcome: Outcome) -> Verdict:
         **{tag: count for tag, count in sorted(outcome.side_outputs.items()) if count},
     }
     out, words = sum(parts.values()), " + ".join(f"{count:,} {name}" for name, count in parts.items())
+    if keeps_state and outcome.rows and out < outcome.rows_in:
+        return Verdict(
+            f"{words} of {outcome.rows_in:,} rows; an app with state changes row counts; add `expect` to the spec", compared=False
+        )
     hint = "a job that aggregates or multiplies rows needs an `expect`"
     differences = () if out == outcome.rows_in else (f"rows: {words} = {out:,}, but {outcome.rows_in:,} rows were read; {hint}",)
     return Verdict(f"rows in = {' + '.join(parts)}", differences)
