@@ -86,8 +86,15 @@ def surroundings(session: SparkSession, kafka: KafkaBroker, s3: S3Client, tmp_pa
 
 
 def _cluster_conf(cluster: SparkCluster) -> dict[str, str]:
-    # By default a task waits 15 s for the blocks of an executor that is gone.
-    return {**cluster.spark_conf, "spark.shuffle.io.retryWait": "1s"}
+    return {
+        **cluster.spark_conf,
+        # By default a task waits 15 s for the blocks of an executor that is gone.
+        "spark.shuffle.io.retryWait": "1s",
+        # What the tier tries is processes. The same tests try generated code in the tier spark, where it is compiled once; here each
+        # executor, and each that replaces one, would compile it again for a few rows.
+        "spark.sql.codegen.wholeStage": "false",
+        "spark.sql.codegen.factoryMode": "NO_CODEGEN",
+    }
 
 
 def _conf(aws: EmulatedAws, folder: Path) -> dict[str, str]:

@@ -46,7 +46,6 @@ def _move_watermark(job: TestedJob, running: Running, to: str, ends: int) -> Non
     assert last["watermarks"]["inForceMs"] == time_ms - BOUND_MS
 
 
-@pytest.mark.on_executors("interval_join")
 def test_an_unmatched_left_row_is_emitted_with_nulls_only_once_the_watermark_has_passed(surroundings: Surroundings) -> None:
     job = _job(surroundings, "left_pairs")
     with job.running() as running:
@@ -75,6 +74,7 @@ def test_a_left_row_waits_for_its_partner_to_the_last_millisecond(surroundings: 
     assert job.side_outputs("late") == []
 
 
+@pytest.mark.on_executors("interval_join")
 def test_an_inner_join_counts_the_left_rows_that_stay_without_partner(surroundings: Surroundings) -> None:
     job = _job(surroundings, "pairs")
     with job.running() as running:

@@ -263,21 +263,27 @@ def test_a_regular_join_emits_each_change_of_two_tables_in_order_for_any_micro_b
     same(_changes(run(surroundings, inputs, lambda streams: regular_join(*_tables(streams), how="left"))), expected)
 
 
-@pytest.mark.on_executors("broadcast_join")
-def test_a_broadcast_join_holds_rows_against_a_small_table_by_key_and_by_a_condition(surroundings: Surroundings) -> None:
+def _payments_and_rules() -> dict[str, Input]:
     payments = [row("1", k="a", n=10), row("6", k="a", n=10), row("7", k="b", n=99), row("8", k="a", n=99), row("9", k=None, n=99)]
     rules = [
         row("0", k="a", n=50, _deleted=False),
         row("5", k="b", n=5, _deleted=False),
         row("7.5", k="b", n=None, _deleted=True),
     ]
-    inputs = {
+    return {
         "l": Input("k STRING, n INT", [payments[2:], payments[:2], [row(END, k="x", n=0)]], bound_s=60),
         "r": Input("k STRING, n INT, _deleted BOOLEAN", [rules, [], [row(END, k="x", n=0, _deleted=True)]], bound_s=60),
     }
-    by_key = run(surroundings, inputs, lambda streams: broadcast_join(*_sides(streams)))
+
+
+@pytest.mark.on_executors("broadcast_join")
+def test_a_broadcast_join_holds_rows_against_a_small_table_by_key(surroundings: Surroundings) -> None:
+    by_key = run(surroundings, _payments_and_rules(), lambda streams: broadcast_join(*_sides(streams)))
     same(_pairs(by_key), [{"l": 10, "r": 50}, {"l": 10, "r": 50}, {"l": 99, "r": 5}, {"l": 99, "r": 50}])
-    above = run(surroundings, inputs, lambda streams: broadcast_join(*_sides(streams), on="l.n > r.n", how="left"))
+
+
+def test_a_broadcast_join_holds_rows_against_a_small_table_by_a_condition(surroundings: Surroundings) -> None:
+    above = run(surroundings, _payments_and_rules(), lambda streams: broadcast_join(*_sides(streams), on="l.n > r.n", how="left"))
     expected = [(10, None), (10, 5), (99, 50), (99, 5), (99, 50), (99, 50)]
     same(_pairs(above), [{"l": one, "r": other} for one, other in expected])
 
