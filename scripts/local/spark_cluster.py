@@ -398,7 +398,9 @@ def _environment(given: Mapping[str, str], app_path: Sequence[Path]) -> dict[str
         "SPARK_LOCAL_IP": HOST,
         "SPARK_PUBLIC_DNS": HOST,
         "SPARK_DAEMON_MEMORY": _DAEMON_HEAP,
-        "SPARK_DAEMON_JAVA_OPTS": " ".join(_DAEMON_OPTIONS),
+        "SPARK_DAEMON_JAVA_OPTS": " ".join((*_DAEMON_OPTIONS, class_data.options())).strip(),
+        # They need none of these, but the archive of classes belongs to the class path of drivers and executors.
+        "SPARK_DAEMON_CLASSPATH": os.pathsep.join(str(jar) for jar in layout.spark_jars()),
         "SPARK_LAUNCHER_OPTS": "-XX:TieredStopAtLevel=1",
         "PYTHONPATH": layout.python_path(*app_path),
         "PYTHONSAFEPATH": "1",

@@ -122,10 +122,11 @@ def test_each_worker_has_one_executor_with_what_an_image_would_give_it(cluster: 
     cluster.check()
 
 
-def test_executors_map_the_archive_of_sparks_classes(cluster: SparkCluster, tasks: list[dict[str, Any]]) -> None:
+def test_all_of_its_jvms_map_the_archive_of_sparks_classes(cluster: SparkCluster, tasks: list[dict[str, Any]]) -> None:
     """A JVM unmaps one that does not fit, without a word."""
     archive = class_data.options().split('"')[1].partition("=")[2]
-    for pid in cluster.executor_pids():
+    daemons = [cluster.pid, *(worker.pid for worker in cluster.workers)]
+    for pid in [*daemons, *cluster.executor_pids()]:
         assert archive in Path(f"/proc/{pid}/maps").read_text(encoding="utf-8")
 
 
