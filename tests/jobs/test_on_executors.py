@@ -28,7 +28,7 @@ _WAYS = {
 
 def _covered() -> Iterator[str]:
     """The arguments of all markers `on_executors`."""
-    for file in _SPARK.glob("test_*.py"):
+    for file in _SPARK.rglob("test_*.py"):
         for node in ast.walk(ast.parse(file.read_text(encoding="utf-8"))):
             if isinstance(node, ast.Call) and ast.unparse(node.func) == f"pytest.mark.{ON_EXECUTORS}":
                 yield from (str(ast.literal_eval(argument)) for argument in node.args)

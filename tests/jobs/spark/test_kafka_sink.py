@@ -129,7 +129,6 @@ def _killed(owner: object, name: str, *, after: bool = False) -> Iterator[None]:
 NAMES = [f"name-{number}" for number in range(20)]
 
 
-@pytest.mark.on_executors("kafka")
 def test_a_topic_gets_keys_nulls_and_tombstones(target: Target) -> None:
     frame = target.around.session.createDataFrame(
         [("one", 1, False), ("two", None, None), ("three", 3, True)], "name string, amount int, _deleted boolean"

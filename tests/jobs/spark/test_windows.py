@@ -28,7 +28,6 @@ def test_salted_windows_hold_what_plain_python_puts_in_them(surroundings: Surrou
     hold_what_plain_python_puts_in_them(surroundings, {"salted": TIME_WINDOWS["salted"]}, parts=2)
 
 
-@pytest.mark.on_executors("aggregate", "top", "deduplicate")
 def test_a_result_passes_a_strict_block_though_the_watermark_has_stood_at_its_windows_very_end(surroundings: Surroundings) -> None:
     # With a downstream deduplication, the first micro-batch leaves Spark's watermark 1 ms before the end of a window, which the second
     # closes.

@@ -34,6 +34,7 @@ def more_partitions(session: SparkSession) -> Iterator[None]:
     session.conf.set("spark.sql.shuffle.partitions", before)
 
 
+@pytest.mark.on_executors("aggregate", "deduplicate")
 @pytest.mark.usefixtures("more_partitions")
 def test_rows_of_a_map_stage_that_runs_again_are_counted_once(
     executors: SparkCluster, surroundings: Surroundings, monkeypatch: pytest.MonkeyPatch
