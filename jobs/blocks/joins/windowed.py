@@ -9,7 +9,7 @@ from typing import Any
 
 from pyspark.sql import Column, DataFrame, Row
 from pyspark.sql import functions as F
-from pyspark.sql.types import ArrayType, DataType, MapType, StructType
+from pyspark.sql.types import ArrayType, DataType, MapType, StructType, VariantType
 
 from penstock.jobs.blocks.joins.sides import How, Side, check, check_how, output_envelope, without_partner
 from penstock.jobs.blocks.windows.aggregation import END, START, whole_ms
@@ -157,9 +157,9 @@ def _pairs(left: DataType, right: DataType) -> Column:
 def _in_order(name: str, kind: DataType) -> Column:
     """The rows of a side, in an order that does not depend on how they were collected: a replay must pass the same."""
     present, at, row = F.col(name).isNotNull(), F.col(TIME).alias("at"), F.col(name).alias("row")
-    if not _has_map(kind):
+    if _has_order(kind):
         return F.sort_array(F.collect_list(F.when(present, F.struct(at, row))))
-    # Maps have no order; their text does.
+    # Maps and variants have no order; their text does.
     collected = F.collect_list(F.when(present, F.struct(at, F.to_json(name).alias("text"), row)))
     less = F.array_sort(collected, lambda one, other: F.when(_key(one) < _key(other), -1).when(_key(one) > _key(other), 1).otherwise(0))
     return F.transform(less, lambda one: F.struct(one.at.alias("at"), one.row.alias("row")))
@@ -169,12 +169,12 @@ def _key(one: Column) -> Column:
     return F.struct(one.at, one.text)
 
 
-def _has_map(kind: DataType) -> bool:
+def _has_order(kind: DataType) -> bool:
     if isinstance(kind, ArrayType):
-        return _has_map(kind.elementType)
+        return _has_order(kind.elementType)
     if isinstance(kind, StructType):
-        return any(_has_map(field.dataType) for field in kind.fields)
-    return isinstance(kind, MapType)
+        return all(_has_order(field.dataType) for field in kind.fields)
+    return not isinstance(kind, MapType | VariantType)
 
 
 def _stream(frame: DataFrame, columns: list[Column], tag: Column, left: Side, right: Side) -> Stream:

@@ -123,7 +123,7 @@ def _names(group: Group) -> Iterator[dict[str, Any]]:
     yield {"k": group.key, "l": [one.n for one in group.left], "r": [one.n for one in group.right], "s": (group.end - group.start).seconds}
 
 
-# Spark can't compare maps, so rows with one are put in order by their text.
+# Spark can't compare maps or variants, so rows with one are put in order by their text.
 @pytest.mark.parametrize("schema", ["k STRING, n STRING", "k STRING, n STRING, m MAP<STRING, STRING>"])
 def test_a_co_group_gives_a_function_the_rows_of_a_key_and_session_in_the_order_of_time(surroundings: Surroundings, schema: str) -> None:
     left = [[row("5", k="a", n="l5"), row("1", k="a", n="l1")], [row("20", k="a", n="l20")], [row(END, k="x", n="x")]]
