@@ -72,6 +72,11 @@ class AppModule(BaseModel):
     stateful_calls: tuple[str, ...] = ()
 
     @property
+    def changes_row_counts(self) -> bool:
+        """Whether it has blocks whose output need not have a row for each row of the input; what deduplication drops is counted."""
+        return any(call != "deduplicate" for call in self.stateful_calls)
+
+    @property
     def stateful_operators(self) -> tuple[StatefulOperator, ...]:
         """Number of Spark operators of these calls."""
         return tuple(operator for call in self.stateful_calls for operator in STATEFUL_BLOCKS[call])

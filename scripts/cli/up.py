@@ -278,7 +278,7 @@ def _check(one: LocalRun, steps: Steps) -> None:
     with steps.at("check", "reading the results back and computing the expected results") as step:
         expected = one.expectation()
         outcome = one.outcome(expected)
-        judge = verdict.judge(outcome, expected) if expected else verdict.balance(outcome, keeps_state=one.job.keeps_state)
+        judge = verdict.judge(outcome, expected) if expected else verdict.balance(outcome, changes_row_counts=one.job.changes_row_counts)
         step.said = "results read back"
     _show(one, outcome, judge, steps)
     if judge.differences:

@@ -69,10 +69,10 @@ class Job:
         return self.spec.job.metadata.name
 
     @property
-    def keeps_state(self) -> bool:
-        """Whether its app has stateful blocks, whose output need not have a row for each row of the input."""
+    def changes_row_counts(self) -> bool:
+        """Whether its app makes fewer rows of many, or later ones."""
         path = app_module.find(self.spec.job.spec.app, self.spec.path.parent, self.app_path)
-        return bool(app_module.read(path).stateful_calls)
+        return app_module.read(path).changes_row_counts
 
 
 @dataclass

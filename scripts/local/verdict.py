@@ -86,12 +86,12 @@ def judge(outcome: Outcome, expected: Expectation) -> Verdict:
     return Verdict(f"{', '.join(pairs)} match the expected results computed without Spark", tuple(differences))
 
 
-def balance(outcome: Outcome, *, keeps_state: bool) -> Verdict:
+def balance(outcome: Outcome, *, changes_row_counts: bool) -> Verdict:
     """Compares input and output counts if there is no expectation.
 
     Args:
         outcome: of the run.
-        keeps_state: whether the app has blocks that make fewer rows of many, or later ones.
+        changes_row_counts: whether the app has blocks that make fewer rows of many, or later ones.
     """
     if outcome.unmatched or outcome.rows > outcome.rows_in:
         return Verdict("a join changes row counts; add `expect` to the spec", compared=False)
@@ -103,7 +103,7 @@ def balance(outcome: Outcome, *, keeps_state: bool) -> Verdict:
         **{tag: count for tag, count in sorted(outcome.side_outputs.items()) if count},
     }
     out, words = sum(parts.values()), " + ".join(f"{count:,} {name}" for name, count in parts.items())
-    if keeps_state and outcome.rows and out < outcome.rows_in:
+    if changes_row_counts and outcome.rows and out < outcome.rows_in:
         return Verdict(
             f"{words} of {outcome.rows_in:,} rows; an app with state changes row counts; add `expect` to the spec", compared=False
         )

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping
+from pathlib import Path
 from typing import Any
 
 from penstock.jobs.local.recording import Expectation
+from penstock.jobs.spec.app_module import AppModule
 from penstock.scripts.local.verdict import Outcome, balance, canonical, judge
 
 
@@ -80,11 +82,11 @@ def test_rows_are_the_same_whatever_the_order_of_their_fields() -> None:
 
 
 def test_without_an_expectation_rows_in_are_held_against_all_that_came_out() -> None:
-    assert balance(_outcome(5, rows_in=11, quarantined=3, late=2, filtered=1), keeps_state=False).differences == ()
+    assert balance(_outcome(5, rows_in=11, quarantined=3, late=2, filtered=1), changes_row_counts=False).differences == ()
 
 
 def test_what_an_app_diverts_by_a_tag_of_its_own_is_no_loss() -> None:
-    result = balance(_outcome(5, rows_in=11, quarantined=3, late=0, side_outputs={"failed": 2, "refunds": 1}), keeps_state=False)
+    result = balance(_outcome(5, rows_in=11, quarantined=3, late=0, side_outputs={"failed": 2, "refunds": 1}), changes_row_counts=False)
     assert result.differences == ()
     assert result.checked == "rows in = out + quarantined + late + filtered + failed + refunds"
 
@@ -93,23 +95,31 @@ _HINT = "a job that aggregates or multiplies rows needs an `expect`"
 
 
 def test_a_lost_row_tips_the_balance() -> None:
-    (difference,) = balance(_outcome(1_004, rows_in=1_011, quarantined=3, late=2, filtered=1), keeps_state=False).differences
+    (difference,) = balance(_outcome(1_004, rows_in=1_011, quarantined=3, late=2, filtered=1), changes_row_counts=False).differences
     assert difference == f"rows: 1,004 out + 3 quarantined + 2 late + 1 filtered = 1,010, but 1,011 rows were read; {_HINT}"
 
 
 def test_a_balance_says_that_it_has_checked_nothing_where_a_join_multiplies_or_drops_rows() -> None:
     for outcome in (_outcome(12, rows_in=11), _outcome(5, rows_in=11, unmatched=1)):
-        result = balance(outcome, keeps_state=False)
+        result = balance(outcome, changes_row_counts=False)
         assert result.differences == ()
         assert str(result).startswith("nothing to compare: ")
 
 
 def test_a_balance_says_that_it_has_checked_nothing_where_a_job_makes_fewer_rows_of_many() -> None:
-    result = balance(_outcome(4, rows_in=1_011, quarantined=3), keeps_state=True)
+    result = balance(_outcome(4, rows_in=1_011, quarantined=3), changes_row_counts=True)
     assert result.differences == ()
     assert str(result).startswith("nothing to compare: 4 out + 3 quarantined + ") and "of 1,011 rows" in result.checked
-    assert str(balance(_outcome(1_008, rows_in=1_011, quarantined=3), keeps_state=True)).startswith("correct: rows in = ")
+    assert str(balance(_outcome(1_008, rows_in=1_011, quarantined=3), changes_row_counts=True)).startswith("correct: rows in = ")
 
 
 def test_a_job_with_state_that_gives_nothing_tips_the_balance() -> None:
-    assert balance(_outcome(0, rows_in=1_011, quarantined=3), keeps_state=True).differences
+    assert balance(_outcome(0, rows_in=1_011, quarantined=3), changes_row_counts=True).differences
+
+
+def test_what_a_deduplication_drops_is_counted_so_that_a_lost_row_still_tips_the_balance() -> None:
+    path = Path("app.py")
+    changing = {
+        calls: AppModule(path=path, stateful_calls=calls).changes_row_counts for calls in ((), ("deduplicate",), ("deduplicate", "top"))
+    }
+    assert changing == {(): False, ("deduplicate",): False, ("deduplicate", "top"): True}
