@@ -20,7 +20,7 @@ CREATE TABLE campaigns (
   PRIMARY KEY (ad_id) NOT ENFORCED
 ) WITH ('connector' = 'upsert-kafka', 'topic' = '{{topics[campaigns]}}', {{brokers}}, 'key.format' = 'raw',
   'value.format' = 'json', 'value.json.timestamp-format.standard' = 'ISO-8601', 'value.fields-include' = 'ALL');
-CREATE TABLE out_rows (campaign_id STRING, window_start_ms BIGINT, views BIGINT) {_OUT};
+CREATE TABLE out_rows (campaign_id STRING, window_start_ms BIGINT, `views` BIGINT) {_OUT};
 CREATE VIEW joined AS
   SELECT c.campaign_id, e.ts
   FROM (SELECT ad_id, ts FROM events WHERE event_type = 'view') AS e

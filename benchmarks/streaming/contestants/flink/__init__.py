@@ -16,6 +16,8 @@ from penstock.scripts.process.supervised import SupervisedProcess
 from penstock.scripts.progress import Steps
 
 _FOLDER = Path(__file__).parent
+# A failed statement is a trace in Java within one in Python.
+_LOG_LINES = 400
 _JARS = Jars("flink", title="Flink's Kafka connector", download_mb=11, data=_FOLDER)
 
 
@@ -37,7 +39,7 @@ class RunningFlink:
     @property
     def failure(self) -> Exception | None:
         """Why it has ended, if it has."""
-        return None if self._process.alive() else RuntimeError(self._process.tail())
+        return None if self._process.alive() else RuntimeError(self._process.tail(_LOG_LINES))
 
 
 def prepare(steps: Steps) -> None:

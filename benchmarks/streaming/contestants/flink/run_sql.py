@@ -18,12 +18,11 @@ def main(sql: str, jars: str, slots: str, checkpoints: str) -> None:
         "pipeline.jars": ";".join(f"file://{jar}" for jar in sorted(Path(jars).glob("*.jar"))),
         "pipeline.object-reuse": "true",
         "table.local-time-zone": "UTC",
-        # A partition without records holds nothing back, as with the `idleness` of Penstock's spec.
-        "table.exec.source.idle-timeout": "2 min",
         "table.exec.state.ttl": "1 d",
         "execution.checkpointing.interval": "10 s",
         "execution.checkpointing.dir": f"file://{checkpoints}",
         "rest.port": "0",
+        "rest.bind-address": "127.0.0.1",
         "taskmanager.memory.network.max": "128 mb",
     }.items():
         conf.set_string(key, value)
