@@ -17,6 +17,8 @@ _QUIET = {"log_level": 0}
 _LINE = "2025-04-05T12:00:00Z ERROR {sent_ns:019d} order {number} accepted"
 _SENT = slice(27, 46)
 _COLLECTED_FOR_S = 0.002
+# Of fewer there is no hundredth.
+_ROWS_LEAST = 100
 # Sent together: a sleep is not exact to less.
 _TICK_S = 0.01
 
@@ -31,6 +33,7 @@ class Latency:
         p50_ms: the median.
         p99_ms: one of a hundred took longer.
         longest_ms: the longest.
+        wrong: why there are no figures; empty if there are.
     """
 
     rate: int
@@ -38,16 +41,26 @@ class Latency:
     p50_ms: float
     p99_ms: float
     longest_ms: float
+    wrong: str = ""
 
     def said(self) -> str:
         """For people."""
+        if self.wrong:
+            return f"{self.rate:,} records/s: no figures, {self.wrong}"
         return f"{self.rate:,} records/s: p50 {self.p50_ms:,.0f} ms, p99 {self.p99_ms:,.0f} ms, longest {self.longest_ms:,.0f} ms"
 
 
 def latency(rate: int, waits_ms: Sequence[float]) -> Latency:
     """The summary of what was measured at a rate."""
+    if len(waits_ms) < _ROWS_LEAST:
+        return no_latency(rate, f"only {len(waits_ms)} rows have come")
     hundredths = statistics.quantiles(waits_ms, n=100, method="inclusive")
     return Latency(rate, len(waits_ms), statistics.median(waits_ms), hundredths[98], max(waits_ms))
+
+
+def no_latency(rate: int, wrong: str) -> Latency:
+    """What stands for a rate at which nothing could be measured."""
+    return Latency(rate, 0, 0.0, 0.0, 0.0, wrong)
 
 
 class Sender:

@@ -200,6 +200,7 @@ JOBS: dict[str, Callable[[Plain], None]] = {
 class _Events(StreamingQueryListener):
     def __init__(self, out: TextIO) -> None:
         self._out = out
+        self._names: dict[Any, str | None] = {}
         self.ended = threading.Event()
 
     def emit(self, event: str, **detail: object) -> None:
@@ -207,14 +208,14 @@ class _Events(StreamingQueryListener):
         self._out.flush()
 
     def onQueryStarted(self, event: QueryStartedEvent) -> None:  # noqa: N802
-        pass
+        self._names[event.id] = event.name
 
     def onQueryProgress(self, event: QueryProgressEvent) -> None:  # noqa: N802
         progress = event.progress
         self.emit("committed", query=progress.name, batch=progress.batchId, rows=progress.numInputRows, durationMs=progress.durationMs)
 
     def onQueryIdle(self, event: QueryIdleEvent) -> None:  # noqa: N802
-        self.emit("idle")
+        self.emit("idle", query=self._names.get(event.id))
 
     def onQueryTerminated(self, event: QueryTerminatedEvent) -> None:  # noqa: N802
         self.ended.set()

@@ -4,24 +4,28 @@ from __future__ import annotations
 
 import argparse
 import statistics
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
 
 from benchmarks.streaming import plots
 from benchmarks.streaming.results import RESULTS, Machine, Measured, Run, read
-from benchmarks.streaming.rounds import CONTESTANTS, Result
+from benchmarks.streaming.round_result import TOTAL, MicroBatches, Result
+from benchmarks.streaming.rounds import CONTESTANTS, LATENT
 from benchmarks.streaming.workloads import WORKLOADS
 from penstock.scripts.layout import ROOT
 
 PAGE = ROOT / "docs" / "performance.md"
 PLOT = "performance.svg"
+# What the others are compared with: plain PySpark that does all that Penstock does, and plain PySpark that does less.
+BASES = ("plain_keeping", "plain")
+_NONE = "-"
 
 _HEAD = """\
 # Performance
 Penstock beside plain PySpark and PyFlink SQL on the same jobs: a real Kafka broker whose topics are filled once, JSON records, checkpoints
 on s3a (Flink's on the disk), results to Kafka. The contestants take turns, each round in a process of its own; what each writes is read
-back and compared row by row with a result that is computed without a stream processor, and a round with a wrong row does not count.
-Written by
+back and compared row by row with a result that is computed without a stream processor, and a round with a wrong row does not count
+([decision 0031](decisions/0031-benchmark.md)). This page is written by
 
 ```sh
 ./scripts/benchmark
@@ -30,13 +34,32 @@ Written by
 
 `./scripts/benchmark --quick` takes a twentieth of the records and one round: a first impression.
 """
+_NO_RESULTS = """\
+**There are no results yet.** Nothing on this page has been measured; the commands above replace it.
+"""
+_HOW_TO_READ = """\
+*After the start* is the time from the first third of the rows on: code is compiled by then. The CPU time is that of the contestant's
+processes, without the broker's and S3's. Each figure is the median of the rounds, with the lowest and the highest. *To plain* is the median
+of events per CPU second divided by plain PySpark's: above 1, the contestant needs less CPU time.
+"""
 
 
-def page(run: Run) -> str:
-    """The page."""
-    return "\n".join(
-        [_HEAD, _machine(run.machine), "", f"![Events per CPU second by job and contestant]({PLOT})", "", *_jobs(run), *_latencies(run), ""]
-    )
+def page(run: Run | None) -> str:
+    """The page; None: without results."""
+    if run is None or not run.measured:
+        return f"{_HEAD}\n{_NO_RESULTS}"
+    plot = f"![Events per CPU second by job and contestant]({PLOT})"
+    contestants = ["| contestant | what it is |", "|---|---|", *(f"| {name} | {what} |" for name, what in CONTESTANTS.items())]
+    jobs = [line for one in run.measured for line in _job(one)]
+    opening = [_HEAD, *_reduced(run), _machine(run.machine), "", plot, "", *contestants, "", _HOW_TO_READ]
+    return "\n".join([*opening, *_missing(run), *jobs, *_latencies(run)]).rstrip("\n") + "\n"
+
+
+def _reduced(run: Run) -> Iterator[str]:
+    """A warning where a run is no full one."""
+    shares = [one.share for one in run.measured if one.share < 1]
+    if shares:
+        yield f"**Not a full run**: jobs with down to {min(shares):.2%} of the records. Start and compilation weigh in every figure.\n"
 
 
 def _machine(machine: Machine) -> str:
@@ -46,23 +69,84 @@ def _machine(machine: Machine) -> str:
     )
 
 
-def _jobs(run: Run) -> Iterator[str]:
+def _missing(run: Run) -> Iterator[str]:
+    missing = [name for name in WORKLOADS if name not in {one.workload for one in run.measured}]
+    if missing:
+        yield f"There are no results of {', '.join(f'`{name}`' for name in missing)}.\n"
+
+
+def _job(one: Measured) -> Iterator[str]:
+    workload = WORKLOADS[one.workload]
+    rounds = max((len(results) for results in one.results.values()), default=0)
     yield from (
-        "| contestant | what it is |",
-        "|---|---|",
-        *(f"| {name} | {what} |" for name, what in CONTESTANTS.items()),
+        f"## {one.workload}",
+        f"{workload.what[0].upper()}{workload.what[1:]}: {one.events:,} records, {rounds} {'round' if rounds == 1 else 'rounds'}.",
         "",
-        "*After the start* is the time from the first third of the rows on: code is compiled by then. The CPU time is that of the",
-        "contestant's processes, without the broker's and S3's. Each figure is the median of the rounds, with the lowest and the highest.",
-        "",
+        "| contestant | events per CPU second, after the start | to plain_keeping | to plain | events/s, after the start "
+        "| CPU seconds, all | seconds, all | MiB |",
+        "|---|---|---|---|---|---|---|---|",
     )
-    for one in run.measured:
-        yield from _job(one)
+    yield from (_row(contestant, one) for contestant in CONTESTANTS if contestant != "flink" or workload.flink is not None)
+    yield from ("", *_notes(one), *_micro_batches(one))
+
+
+def _row(contestant: str, one: Measured) -> str:
+    right = _right(one, contestant)
+    if not right:
+        why = "no round counts" if one.results.get(contestant) else "no results"
+        return f"| {contestant} | {why} | | | | | | |"
+    first, *others = (_shown(right, value) for value in _COLUMNS)
+    ratios = [_ratio(right, _right(one, base)) for base in BASES]
+    return f"| {contestant} | {' | '.join([first, *ratios, *others])} |"
+
+
+def _notes(one: Measured) -> Iterator[str]:
+    """The rounds that do not count, and what SQL cannot say."""
+    if WORKLOADS[one.workload].flink is None:
+        yield "PyFlink SQL has no counterpart of this job.\n"
+    for contestant, results in one.results.items():
+        wrong = [result for result in results if result.wrong]
+        if wrong:
+            yield f"{len(wrong)} of {len(results)} rounds of {contestant} do not count: `{wrong[0].wrong[0]}`.\n"
+
+
+def _micro_batches(one: Measured) -> Iterator[str]:
+    """Phases and requests of Spark's micro-batches, in milliseconds: medians of the rounds' medians."""
+    by_contestant = {contestant: _of_rounds(_right(one, contestant)) for contestant in one.results}
+    shown = {contestant: batches for contestant, batches in by_contestant.items() if batches is not None}
+    if not shown:
+        return
+    others = {phase: max(batches.phases_ms.get(phase, 0) for batches in shown.values()) for phase in _phases(shown.values()) - {TOTAL}}
+    phases = [TOTAL, *sorted(others, key=lambda phase: (-others[phase], phase))]
+    yield from (
+        "A micro-batch with records, median:",
+        "",
+        f"| contestant | micro-batches | records | S3 requests | {' | '.join(f'{phase}, ms' for phase in phases)} |",
+        f"|---|---|---|---|{'---|' * len(phases)}",
+    )
+    for contestant, batches in shown.items():
+        cells = [f"{batches.phases_ms[phase]:,.0f}" if phase in batches.phases_ms else _NONE for phase in phases]
+        yield f"| {contestant} | {batches.count} | {batches.rows:,.0f} | {batches.s3_requests:,.0f} | {' | '.join(cells)} |"
+    yield ""
+
+
+def _of_rounds(results: Sequence[Result]) -> MicroBatches | None:
+    batches = [result.micro_batches for result in results if result.micro_batches is not None]
+    if not batches:
+        return None
+    return MicroBatches(
+        count=round(statistics.median(one.count for one in batches)),
+        rows=statistics.median(one.rows for one in batches),
+        phases_ms={phase: statistics.median(one.phases_ms.get(phase, 0) for one in batches) for phase in _phases(batches)},
+        s3_requests=statistics.median(one.s3_requests for one in batches),
+    )
+
+
+def _phases(batches: Iterable[MicroBatches]) -> set[str]:
+    return {phase for one in batches for phase in one.phases_ms}
 
 
 def _latencies(run: Run) -> Iterator[str]:
-    if not run.latencies:
-        return
     yield from (
         "## Latency",
         "From the moment in which a record is sent until its row can be read (committed), of the job `error_logs`, where each record",
@@ -71,27 +155,16 @@ def _latencies(run: Run) -> Iterator[str]:
         "| contestant | records/s | p50, ms | p99, ms | longest, ms |",
         "|---|---|---|---|---|",
     )
-    for contestant, summaries in run.latencies.items():
-        yield from (f"| {contestant} | {one.rate:,} | {one.p50_ms:,.0f} | {one.p99_ms:,.0f} | {one.longest_ms:,.0f} |" for one in summaries)
+    for contestant in LATENT:
+        for one in run.latencies.get(contestant, ()):
+            figures = f"no figures: `{one.wrong}` | |" if one.wrong else f"{one.p50_ms:,.0f} | {one.p99_ms:,.0f} | {one.longest_ms:,.0f}"
+            yield f"| {contestant} | {one.rate:,} | {figures} |"
+        if not run.latencies.get(contestant):
+            yield f"| {contestant} | no results | | | |"
 
 
-def _job(one: Measured) -> Iterator[str]:
-    rounds = max(len(results) for results in one.results.values())
-    yield from (
-        f"## {one.workload}",
-        f"{WORKLOADS[one.workload].what[0].upper()}{WORKLOADS[one.workload].what[1:]}: {one.events:,} records, {rounds} rounds.",
-        "",
-        "| contestant | events per CPU second, after the start | events/s, after the start | CPU seconds, all | seconds, all | MiB |",
-        "|---|---|---|---|---|---|",
-    )
-    for contestant, results in one.results.items():
-        right = [result for result in results if not result.wrong]
-        if not right:
-            yield f"| {contestant} | wrong: {results[0].wrong[0]} | | | | |"
-            continue
-        cells = [_shown(right, value) for value in _COLUMNS]
-        yield f"| {contestant} | {' | '.join(cells)} |"
-    yield ""
+def _right(one: Measured, contestant: str) -> list[Result]:
+    return [result for result in one.results.get(contestant, ()) if not result.wrong]
 
 
 _COLUMNS: tuple[Callable[[Result], float], ...] = (
@@ -105,8 +178,16 @@ _COLUMNS: tuple[Callable[[Result], float], ...] = (
 
 def _shown(results: Sequence[Result], value: Callable[[Result], float]) -> str:
     values = [value(result) for result in results]
-    median = f"{statistics.median(values):,.0f}"
-    return median if len(values) == 1 else f"{median} ({min(values):,.0f} to {max(values):,.0f})"
+    median = statistics.median(values)
+    if not median:
+        return _NONE
+    return f"{median:,.0f}" if len(values) == 1 else f"{median:,.0f} ({min(values):,.0f} to {max(values):,.0f})"
+
+
+def _ratio(results: Sequence[Result], base: Sequence[Result]) -> str:
+    """Events per CPU second after the start, as a multiple of another contestant's."""
+    of, to = (statistics.median(one.warm_events_per_cpu_s for one in rounds) if rounds else 0.0 for rounds in (results, base))
+    return f"{of / to:.2f}" if of and to else _NONE
 
 
 def main() -> None:
@@ -115,8 +196,10 @@ def main() -> None:
     parser.add_argument("--results", type=Path, default=RESULTS)
     parser.add_argument("--page", type=Path, default=PAGE)
     arguments = parser.parse_args()
-    arguments.page.write_text(page(read(arguments.results)), encoding="utf-8")
-    plots.draw(arguments.results, arguments.page.with_name(PLOT))
+    run = read(arguments.results) if arguments.results.is_file() else None
+    arguments.page.write_text(page(run), encoding="utf-8")
+    if run is not None and run.measured:
+        plots.draw(arguments.results, arguments.page.with_name(PLOT))
 
 
 if __name__ == "__main__":

@@ -8,14 +8,14 @@ import platform
 import re
 import subprocess
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from importlib.metadata import version
 from pathlib import Path
 
 from pydantic import TypeAdapter
 
 from benchmarks.streaming.latency import Latency
-from benchmarks.streaming.rounds import Result
+from benchmarks.streaming.round_result import Result
 
 RESULTS = Path(__file__).parents[1] / "results" / "streaming.json"
 
@@ -36,12 +36,21 @@ class Machine:
 
 @dataclass(frozen=True)
 class Measured:
-    """The rounds of a job: contestant -> its results, in the order of the rounds."""
+    """The rounds of a job.
+
+    Args:
+        workload: the job.
+        what: what it does.
+        events: records of a round.
+        results: contestant -> its results, in the order of the rounds.
+        share: of the records of a full run.
+    """
 
     workload: str
     what: str
     events: int
     results: Mapping[str, Sequence[Result]]
+    share: float = 1.0
 
 
 @dataclass(frozen=True)
@@ -56,7 +65,8 @@ class Run:
 def machine() -> Machine:
     """This machine."""
     pages = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
-    java = subprocess.run(["java", "-version"], capture_output=True, text=True, check=True).stderr
+    said = subprocess.run(["java", "-version"], capture_output=True, text=True, check=True).stderr
+    java = re.search(r'version "([^"]+)"', said)
     cpu = re.search(r"^model name\s*:\s*(.+)$", Path("/proc/cpuinfo").read_text(encoding="utf-8"), re.MULTILINE)
     return Machine(
         date=dt.datetime.now(dt.UTC).date().isoformat(),
@@ -64,10 +74,29 @@ def machine() -> Machine:
         memory_gib=round(pages / 2**30, 1),
         processor=cpu[1] if cpu else platform.machine(),
         system=f"{platform.system()} {platform.release()}",
-        java=java.splitlines()[0],
+        java=f"Java {java[1] if java else said.splitlines()[0]}",
         python=platform.python_version(),
         pyspark=version("pyspark"),
     )
+
+
+def joined(before: Run | None, after: Run) -> Run:
+    """Both; what was measured later takes the place of what was measured before.
+
+    Args:
+        before: earlier results of the same machine; None if there are none.
+        after: the later ones.
+    """
+    if before is None:
+        return after
+    again = {one.workload for one in after.measured}
+    measured = [*(one for one in before.measured if one.workload not in again), *after.measured]
+    return Run(after.machine, measured, {**before.latencies, **after.latencies})
+
+
+def same(one: Machine, other: Machine) -> bool:
+    """Whether figures can be compared: all but the date is equal."""
+    return replace(one, date=other.date) == other
 
 
 def write(file: Path, run: Run) -> None:

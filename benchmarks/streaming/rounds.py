@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import shutil
 import threading
 import time
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, ExitStack
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -18,8 +19,10 @@ from benchmarks.streaming.contestants.consumer import consumer
 from benchmarks.streaming.contestants.flink import flink
 from benchmarks.streaming.contestants.place import CHECKPOINTS, OUTPUT, Place
 from benchmarks.streaming.contestants.spark import RunningDriver, penstock, plain
-from benchmarks.streaming.latency import Arrivals, Latency, Sender, latency
+from benchmarks.streaming.latency import Arrivals, Latency, Sender, latency, no_latency
 from benchmarks.streaming.process_tree import ProcessTree
+from benchmarks.streaming.round_result import Result, failed, medians, reason
+from benchmarks.streaming.s3_requests import CountedS3
 from benchmarks.streaming.workload import PARTITIONS, Rows, Workload, canonical
 from penstock.scripts.emulation.emulated_aws import EmulatedAws
 from penstock.scripts.local import kafka_topics, recorded_run
@@ -40,8 +43,10 @@ CONTESTANTS = {
 # Those whose latency is measured.
 LATENT = ("penstock", "plain", "flink")
 # A contestant that brings no more rows for so long has not got them all.
-_STALL_S = 240.0
+_STALL_S = 60.0
 _LOOK_S = 0.05
+# After the last row, for more than there should be.
+_MORE_S = 2.0
 # Before this share of the rows, code is still being compiled.
 _WARM_FROM = 1 / 3
 
@@ -53,34 +58,6 @@ class Mark:
     at_s: float
     cpu_s: float
     done: float
-
-
-@dataclass(frozen=True)
-class Result:
-    """One round of a contestant.
-
-    Args:
-        events: records that it has read.
-        total_s: seconds from its start until all rows were there.
-        total_cpu_s: CPU seconds of its processes in that time.
-        warm_events_per_s: records a second after the first third of the rows.
-        warm_events_per_cpu_s: the same for each CPU second.
-        peak_mib: memory of its processes.
-        wrong: what is wrong with its rows; empty if nothing is.
-    """
-
-    events: int
-    total_s: float
-    total_cpu_s: float
-    warm_events_per_s: float
-    warm_events_per_cpu_s: float
-    peak_mib: float
-    wrong: tuple[str, ...] = ()
-
-    @property
-    def events_per_cpu_s(self) -> float:
-        """Of all of the round, start included."""
-        return self.events / self.total_cpu_s
 
 
 @dataclass
@@ -100,11 +77,13 @@ class Bench:
 
     Args:
         folder: an existing folder.
+        logs: where the logs of rounds that do not count are kept; made when there are any.
         steps: shows progress.
     """
 
-    def __init__(self, folder: Path, steps: Steps) -> None:
+    def __init__(self, folder: Path, logs: Path, steps: Steps) -> None:
         self._folder = folder
+        self._logs = logs
         self._steps = steps
         self._kafka = KafkaBroker(folder=folder / "kafka", log=folder / "kafka.log")
         self._aws = EmulatedAws(log=folder / "aws.log")
@@ -114,6 +93,7 @@ class Bench:
         with ExitStack() as held:
             held.enter_context(self._kafka)
             held.enter_context(self._aws)
+            self._counted = held.enter_context(CountedS3(self._aws.endpoint))
             for bucket in (CHECKPOINTS, OUTPUT):
                 self.s3.create_bucket(Bucket=bucket)
             self._held = held.pop_all()
@@ -141,12 +121,17 @@ class Bench:
         return Filled(workload, records, events, names, workload.expected(records))
 
     def run(self, contestant: str, filled: Filled) -> Result:
-        """One round of a contestant."""
+        """One round of a contestant; if it fails, a result that says why."""
         name = f"{filled.workload.name}-{contestant}-{next(filled.rounds)}"
-        place = self._place(contestant, filled.workload, name, filled.records, filled.topics)
         with self._steps.at("round", f"{filled.workload.name}: {contestant}") as step:
-            result = self._consumed(place) if contestant == "consumer" else self._contended(_START[contestant], place, filled)
+            try:
+                place = self._place(contestant, filled.workload, name, filled.records, filled.topics)
+                result = self._consumed(place) if contestant == "consumer" else self._contended(_START[contestant], place, filled)
+            except Exception as error:
+                result = failed(filled.events, error)
             step.said = _said(contestant, filled.workload.name, result)
+        if result.wrong:
+            self._keep_logs(name)
         return result
 
     def latencies(self, contestant: str, workload: Workload, rates: Sequence[int], seconds: float) -> list[Latency]:
@@ -158,28 +143,41 @@ class Bench:
             rates: records a second, each after the other.
             seconds: how long at each rate, after half as long for warming up.
         """
-        place = self._place(contestant, workload, f"latency-{contestant}", 1_000_000)
-        (topic,) = place.topics.values()
-        sender, summaries, rows = Sender(self._kafka.address, topic, PARTITIONS), [], 0
-        with _START[contestant](place), Arrivals(self._kafka.address, place.out) as arrivals:
-            # Until the first row is there, the contestant starts.
-            sender.send()
-            arrivals.wait_for(1, _STALL_S)
-            for rate in rates:
-                with self._steps.at("latency", f"{contestant} at {rate:,} records/s") as step:
-                    sender.send_at(rate, seconds / 2)
-                    rows = len(arrivals.wait_for(sender.sent, _STALL_S))
-                    sender.send_at(rate, seconds)
-                    waits_ms = arrivals.wait_for(sender.sent, _STALL_S)[rows:]
-                    summaries.append(latency(rate, waits_ms))
-                    step.said = f"{contestant} at {summaries[-1].said()}"
+        summaries: list[Latency] = []
+        try:
+            place = self._place(contestant, workload, f"latency-{contestant}", 1_000_000)
+            (topic,) = place.topics.values()
+            sender = Sender(self._kafka.address, topic, PARTITIONS)
+            with _START[contestant](place) as running, Arrivals(self._kafka.address, place.out) as arrivals:
+                # Until the first row is there, the contestant starts.
+                sender.send()
+                _arrived(arrivals, sender.sent, running)
+                for rate in rates:
+                    with self._steps.at("latency", f"{contestant} at {rate:,} records/s") as step:
+                        sender.send_at(rate, seconds / 2)
+                        before = len(_arrived(arrivals, sender.sent, running))
+                        sender.send_at(rate, seconds)
+                        summaries.append(latency(rate, _arrived(arrivals, sender.sent, running)[before:]))
+                        step.said = f"{contestant} at {summaries[-1].said()}"
+        except Exception as error:
+            summaries += [no_latency(rate, reason(error)) for rate in rates[len(summaries) :]]
+            self._steps.line("latency", f"{contestant} at {summaries[-1].said()}")
+            self._keep_logs(f"latency-{contestant}")
         return summaries
+
+    def _keep_logs(self, name: str) -> None:
+        for log in self._own(name).glob("*.log"):
+            self._logs.mkdir(parents=True, exist_ok=True)
+            shutil.copy(log, self._logs / f"{name}.{log.name}")
+
+    def _own(self, name: str) -> Path:
+        return self._folder / name.replace("_", "-")
 
     def _place(self, contestant: str, workload: Workload, name: str, records: int, topics_: Mapping[str, str] | None = None) -> Place:
         """A place of its own: without topics that are filled, with empty ones."""
-        name = name.replace("_", "-")
-        folder = self._folder / name
+        folder = self._own(name)
         folder.mkdir()
+        name = folder.name
         errors = None if contestant in _DROPPING else f"{name}-errors"
         own = {source: f"{name}-{source}" for source in workload.inputs} if topics_ is None else {}
         kafka_topics.create(self._kafka.address, dict.fromkeys(own.values(), PARTITIONS) | {topic: 2 for topic in (name, errors) if topic})
@@ -190,7 +188,8 @@ class Bench:
             out=name,
             errors=errors,
             brokers=self._kafka.address,
-            s3=self._aws.endpoint,
+            s3=self._counted.endpoint,
+            s3_requests=lambda: self._counted.requests,
             credentials=self._aws.environment(),
             folder=folder,
         )
@@ -216,8 +215,11 @@ class Bench:
             else:
                 with topics.Reader(self._kafka.address, place.out, watched.seen) as reader:
                     watched.wait(running)
+                    # For rows that should not be there.
+                    time.sleep(_MORE_S)
                 rows = reader.rows()
-        return watched.result(filled, tree.peak_mib, _differences(filled.expected, rows))
+        result = watched.result(filled, tree.peak_mib, _differences(filled.expected, rows))
+        return replace(result, micro_batches=medians(running.micro_batches)) if isinstance(running, RunningDriver) else result
 
     def _files(self, place: Place) -> Rows:
         files = recorded_run.output_files(self.s3, OUTPUT, place.out)
@@ -251,24 +253,34 @@ class _Watched:
             self._all.set()
 
     def wait(self, running: Any) -> None:
-        """Until all rows are there, the contestant has failed, or nothing has come for long."""
+        """Until all rows are there, or nothing has come for long.
+
+        Raises:
+            Exception: the contestant has failed.
+        """
         while not self._all.wait(1):
             last_s = self._marks[-1].at_s if self._marks else 0.0
-            if running.failure is not None or time.monotonic() - self._started - last_s > _STALL_S:
+            if running.failure is not None:
+                raise running.failure
+            if time.monotonic() - self._started - last_s > _STALL_S:
                 return
 
     def follow(self, running: RunningDriver, events: int) -> None:
         """The same by what the driver says of its input: files are seen only when they are closed."""
-        records = 0
-        while not running.idle.wait(_LOOK_S) and running.failure is None:
+        records, last_s = 0, time.monotonic()
+        while not running.idle.wait(_LOOK_S):
+            if running.failure is not None:
+                raise running.failure
             if running.records > records:
-                records = running.records
+                records, last_s = running.records, time.monotonic()
                 self.mark(min(records / events, 0.999))
+            elif time.monotonic() - last_s > _STALL_S:
+                return
         self.mark(1.0)
 
     def result(self, filled: Filled, peak_mib: float, wrong: tuple[str, ...]) -> Result:
         marks = self._marks or [Mark(_STALL_S, self._tree.cpu_s(), 0.0)]
-        last = marks[-1]
+        last = next((mark for mark in marks if mark.done >= 1), marks[-1])
         first = next((mark for mark in marks if mark.done >= _WARM_FROM), last)
         events = filled.events * (last.done - first.done)
         warm_s, warm_cpu_s = last.at_s - first.at_s, last.cpu_s - first.cpu_s
@@ -283,6 +295,21 @@ class _Watched:
         )
 
 
+def _arrived(arrivals: Arrivals, rows: int, running: Any) -> list[float]:
+    """How long each of so many rows took.
+
+    Raises:
+        Exception: the contestant has failed, or rows are missing for long.
+    """
+    limit_s = time.monotonic() + _STALL_S
+    while len(waits_ms := arrivals.wait_for(rows, 1)) < rows:
+        if running.failure is not None:
+            raise running.failure
+        if time.monotonic() > limit_s:
+            raise TimeoutError(f"{len(waits_ms):,} of {rows:,} rows have come")
+    return waits_ms
+
+
 def _differences(expected: Rows, rows: Rows) -> tuple[str, ...]:
     lost, more = expected - rows, rows - expected
     told = [("lost", lost), ("too many", more)]
@@ -291,6 +318,8 @@ def _differences(expected: Rows, rows: Rows) -> tuple[str, ...]:
 
 def _said(contestant: str, workload: str, result: Result) -> str:
     wrong = f"; WRONG: {'; '.join(result.wrong)}" if result.wrong else ""
+    if not result.total_s:
+        return f"{workload}: {contestant:<13} no figures{wrong}"
     return (
         f"{workload}: {contestant:<13} {result.events / result.total_s:>9,.0f} events/s, {result.events_per_cpu_s:>9,.0f} per CPU second; "
         f"warm {result.warm_events_per_s:>9,.0f} and {result.warm_events_per_cpu_s:>9,.0f}; {result.peak_mib:,.0f} MiB{wrong}"

@@ -2,14 +2,18 @@ from __future__ import annotations
 
 import time
 from collections import Counter
+from pathlib import Path
 from typing import cast
 
 import pytest
+from rich.console import Console
 
+from benchmarks.streaming.contestants.place import Place
 from benchmarks.streaming.latency import latency
 from benchmarks.streaming.process_tree import ProcessTree
-from benchmarks.streaming.rounds import Filled, _differences, _Watched
+from benchmarks.streaming.rounds import Bench, Filled, _differences, _Watched
 from benchmarks.streaming.workloads import WORKLOADS
+from penstock.scripts.progress import Steps
 
 
 class Clock:
@@ -58,6 +62,36 @@ def test_rows_that_all_come_at_once_have_no_figures_after_the_start(clock: Clock
     assert result.events_per_cpu_s == 150
 
 
+def test_rows_that_should_not_come_do_not_change_the_figures(clock: Clock) -> None:
+    result = _watched(clock, {9.0: 30, 12.0: 90, 14.0: 91}).result(_filled(900), 100.0, ())
+    assert result.total_s == 12
+    assert result.warm_events_per_s == pytest.approx(200)
+
+
+class Failed:
+    """A contestant that has ended."""
+
+    failure = RuntimeError("gone")
+
+
+def test_a_contestant_that_fails_ends_its_round_unless_all_rows_are_there(clock: Clock) -> None:
+    with pytest.raises(RuntimeError, match="gone"):
+        _watched(clock, {12.0: 89}).wait(Failed())
+    _watched(clock, {12.0: 90}).wait(Failed())
+
+
+def test_a_round_that_fails_is_a_result_and_its_logs_are_kept(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def place(*_: object) -> Place:
+        (tmp_path / "tumbling-flink-1").mkdir()
+        (tmp_path / "tumbling-flink-1" / "flink.log").write_text("why", encoding="utf-8")
+        raise RuntimeError("no place")
+
+    bench = Bench(tmp_path, tmp_path / "logs", Steps(Console(quiet=True)))
+    monkeypatch.setattr(bench, "_place", place)
+    assert bench.run("flink", _filled(900)).wrong == ("failed: no place",)
+    assert (tmp_path / "logs" / "tumbling-flink-1.flink.log").read_text(encoding="utf-8") == "why"
+
+
 def test_lost_and_doubled_rows_are_named() -> None:
     assert _differences(Counter("ab"), Counter("ab")) == ()
     assert _differences(Counter("ab"), Counter("aa")) == ("1 rows lost, such as b", "1 rows too many, such as a")
@@ -68,3 +102,7 @@ def test_a_latency_is_summed_up() -> None:
     assert (summary.rows, summary.p50_ms, summary.longest_ms) == (1_000, 500.5, 1_000)
     assert summary.p99_ms == pytest.approx(990, abs=1)
     assert summary.said() == "1,000 records/s: p50 500 ms, p99 990 ms, longest 1,000 ms"
+
+
+def test_too_few_rows_have_no_latency() -> None:
+    assert latency(1_000, [1.0]).said() == "1,000 records/s: no figures, only 1 rows have come"

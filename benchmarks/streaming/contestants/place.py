@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -28,6 +28,7 @@ class Place:
         errors: the topic that broken records go to; None: they are dropped.
         brokers: ``host:port``.
         s3: endpoint of S3.
+        s3_requests: how many requests S3 has had.
         credentials: environment variables with the credentials for S3.
         folder: an existing folder of this run's own.
     """
@@ -39,6 +40,7 @@ class Place:
     errors: str | None
     brokers: str
     s3: str
+    s3_requests: Callable[[], int]
     credentials: Mapping[str, str]
     folder: Path
 

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
 
 import yaml
 
 from benchmarks.streaming.contestants.place import CHECKPOINTS, OUTPUT, SLOTS, Place
+from benchmarks.streaming.round_result import MicroBatch, phases_ms
 from penstock.jobs.configuration.runtime import RuntimeConfiguration
 from penstock.jobs.spec import load
 from penstock.jobs.targets import targets
@@ -18,18 +19,23 @@ from penstock.scripts.local.driver import LocalDriver
 from penstock.sizing.plan import plan
 from penstock.sizing.violation import raise_violations
 
+# What the names of queries begin with that only keep what does not parse.
+BROKEN_QUERY = "broken"
+
 
 class RunningDriver:
     """A driver whose events are read as they come.
 
     Args:
         driver: the driver.
+        s3_requests: how many requests S3 has had.
     """
 
-    def __init__(self, driver: LocalDriver) -> None:
+    def __init__(self, driver: LocalDriver, s3_requests: Callable[[], int]) -> None:
         self._driver = driver
+        self._s3_requests, self._s3_requests_before = s3_requests, s3_requests()
         self.records = 0
-        self.micro_batches: list[dict[str, Any]] = []
+        self.micro_batches: list[MicroBatch] = []
         self.failure: Exception | None = None
         self.idle = threading.Event()
         threading.Thread(target=self._listen, daemon=True).start()
@@ -46,11 +52,20 @@ class RunningDriver:
             except Exception as error:
                 self.failure = error
                 return
-            if event and event["event"] == "committed" and not str(event.get("query", "")).startswith("broken"):
-                self.records += event["rows"]
-                self.micro_batches.append(event)
-            elif event and event["event"] == "idle" and self.records:
-                self.idle.set()
+            if event is not None and not str(event.get("query", "")).startswith(BROKEN_QUERY):
+                self._take(event)
+
+    def _take(self, event: dict[str, Any]) -> None:
+        if event["event"] == "committed":
+            self._committed(event)
+        elif event["event"] == "idle" and self.records:
+            self.idle.set()
+
+    def _committed(self, event: dict[str, Any]) -> None:
+        requests = self._s3_requests()
+        self.records += event["rows"]
+        self.micro_batches.append(MicroBatch(event["rows"], phases_ms(event["durationMs"]), requests - self._s3_requests_before))
+        self._s3_requests_before = requests
 
 
 class _PlainDriver(LocalDriver):
@@ -71,7 +86,7 @@ def penstock(place: Place) -> Iterator[RunningDriver]:
         _configuration(place, planned.spark_conf), folder=place.folder, log=place.folder / "driver.log", environment=place.credentials
     )
     with driver:
-        yield RunningDriver(driver)
+        yield RunningDriver(driver, place.s3_requests)
 
 
 @contextmanager
@@ -79,7 +94,7 @@ def plain(place: Place) -> Iterator[RunningDriver]:
     """Plain PySpark, see `benchmarks.streaming.plain`."""
     (place.folder / "job.yaml").write_text(yaml.safe_dump(_spec(place)), encoding="utf-8")
     with _PlainDriver(_configuration(place, {}), place) as driver:
-        yield RunningDriver(driver)
+        yield RunningDriver(driver, place.s3_requests)
 
 
 def _configuration(place: Place, planned: dict[str, str]) -> RuntimeConfiguration:

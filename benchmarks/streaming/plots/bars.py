@@ -13,38 +13,66 @@ import matplotlib  # type: ignore[import-not-found]
 matplotlib.use("svg")
 import matplotlib.pyplot as plt  # type: ignore[import-not-found]
 
-# Told apart by people who see no red or green, and in print. Source: Okabe and Ito's palette.
-_COLOURS = {"penstock": "#0072B2", "plain": "#E69F00", "plain_keeping": "#F0E442", "flink": "#CC79A7"}
-_NAMES = {"penstock": "Penstock", "plain": "PySpark", "plain_keeping": "PySpark keeping bad records", "flink": "PyFlink SQL"}
+# Distinct for people who see no red or green, and in print. Source: Okabe and Ito's palette.
+_COLOURS = {"penstock": "#0072B2", "plain": "#E69F00", "plain_keeping": "#D55E00", "flink": "#CC79A7"}
+_NAMES = {"penstock": "Penstock", "plain": "PySpark", "plain_keeping": "PySpark keeping\nbad records", "flink": "PyFlink SQL"}
+_GREY = "#555555"
+_COLUMNS = 2
+# Of the longest whisker, for the figure behind it.
+_ROOM = 1.22
 
 
 def main(results: str, into: str) -> None:
-    """One group of bars a job, one bar a contestant; whiskers from the lowest to the highest round."""
-    run = json.loads(Path(results).read_text(encoding="utf-8"))
+    """One panel a job, with a scale of its own, and one bar a contestant."""
+    jobs = json.loads(Path(results).read_text(encoding="utf-8"))["measured"]
     # The same file for the same results.
     matplotlib.rcParams.update({"svg.hashsalt": "penstock", "font.family": "sans-serif", "font.size": 10, "svg.fonttype": "none"})
-    figure, axes = plt.subplots(figsize=(9, 0.9 * len(run["measured"]) + 1.6), layout="constrained")
-    jobs = [one["workload"] for one in run["measured"]]
-    width = 0.8 / len(_COLOURS)
-    for place, (contestant, colour) in enumerate(_COLOURS.items()):
-        shown = [(number, _rates(one, contestant)) for number, one in enumerate(run["measured"])]
-        bars = [(number, rates) for number, rates in shown if rates]
-        medians = [statistics.median(rates) for _, rates in bars]
-        ranges = [(statistics.median(rates) - min(rates), max(rates) - statistics.median(rates)) for _, rates in bars]
-        spread = [[below for below, _ in ranges], [above for _, above in ranges]]
-        heights = [number + (place - (len(_COLOURS) - 1) / 2) * width for number, _ in bars]
-        axes.barh(heights, medians, width, label=_NAMES[contestant], color=colour, xerr=spread, error_kw={"lw": 1})
-    axes.set_yticks(range(len(jobs)), jobs)
-    axes.invert_yaxis()
-    axes.set_xlabel("events per CPU second after the start (median; whiskers: lowest and highest round)")
-    axes.xaxis.set_major_formatter(lambda value, _: f"{value:,.0f}")
-    axes.spines[["top", "right"]].set_visible(False)
-    axes.legend(frameon=False, loc="lower right")
+    rows = -(-len(jobs) // _COLUMNS)
+    figure, axes = plt.subplots(rows, _COLUMNS, figsize=(10, 1.7 * rows + 0.8), layout="constrained", squeeze=False, sharey=True)
+    for panel, one in zip(axes.flat, jobs, strict=False):
+        _panel(panel, one)
+    for empty in axes.flat[len(jobs) :]:
+        empty.set_visible(False)
+    axes[0][0].set_yticks(range(len(_NAMES)), _NAMES.values())
+    axes[0][0].invert_yaxis()
+    figure.suptitle(
+        "Events per CPU second after the start: median, lowest and highest round; each job has a scale of its own",
+        x=0.01,
+        ha="left",
+        fontsize=11,
+    )
     figure.savefig(into, metadata={"Date": None})
 
 
+def _panel(panel: Any, one: dict[str, Any]) -> None:
+    longest = max((rate for contestant in _NAMES for rate in _rates(one, contestant)), default=1.0)
+    for place, (contestant, colour) in enumerate(_COLOURS.items()):
+        rates = _rates(one, contestant)
+        if rates:
+            _bar(panel, place, rates, colour, longest)
+        else:
+            why = "no figures" if one["results"].get(contestant) else "no results"
+            panel.text(0.01 * longest, place, why, va="center", color=_GREY, fontsize=9)
+    panel.set_title(one["workload"], loc="left", fontsize=10, fontweight="bold")
+    panel.set_xlim(0, longest * _ROOM)
+    # Each bar has its figure.
+    panel.set_xticks([])
+    panel.tick_params(left=False)
+    panel.spines[["top", "right", "bottom"]].set_visible(False)
+    panel.spines["left"].set_color(_GREY)
+
+
+def _bar(panel: Any, place: int, rates: list[float], colour: str, longest: float) -> None:
+    median, lowest, highest = statistics.median(rates), min(rates), max(rates)
+    whiskers = [[median - lowest], [highest - median]] if len(rates) > 1 else None
+    panel.barh(place, median, 0.78, color=colour, xerr=whiskers, error_kw={"lw": 1, "capsize": 2, "ecolor": "#222222"})
+    panel.text(highest + 0.015 * longest, place, f"{median:,.0f}", va="center", fontsize=9)
+
+
 def _rates(one: dict[str, Any], contestant: str) -> list[float]:
-    return [result["warm_events_per_cpu_s"] for result in one["results"].get(contestant, []) if not result["wrong"]]
+    """Of the rounds that count and have figures after the start."""
+    rates = [result["warm_events_per_cpu_s"] for result in one["results"].get(contestant, []) if not result["wrong"]]
+    return [rate for rate in rates if rate]
 
 
 if __name__ == "__main__":

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import subprocess
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -24,7 +25,6 @@ class RunningConsumer:
 
     def __init__(self, process: SupervisedProcess) -> None:
         self._process = process
-        self.failure: Exception | None = None
 
     @property
     def pid(self) -> int:
@@ -32,8 +32,16 @@ class RunningConsumer:
         return self._process.pid
 
     def done(self) -> bool:
-        """Whether it has read all."""
-        return not self._process.alive()
+        """Whether it has ended.
+
+        Raises:
+            RuntimeError: it has failed.
+        """
+        if self._process.alive():
+            return False
+        if self._process.returncode != 0:
+            raise RuntimeError(self._process.tail())
+        return True
 
 
 @contextmanager
@@ -41,7 +49,9 @@ def consumer(place: Place) -> Iterator[RunningConsumer]:
     """Reads the first topic."""
     topic = next(iter(place.topics.values()))
     jars = layout.kafka_classpath()
+    # Before it starts: its CPU time is not the compiler's.
+    subprocess.run(["javac", "-cp", jars, "-d", place.folder, _SOURCE], check=True)
     arguments = [place.brokers, topic, str(PARTITIONS), str(place.records)]
-    command = ["java", "-XX:+UseParallelGC", "-cp", jars, str(_SOURCE), *arguments]
+    command = ["java", "-XX:+UseParallelGC", "-cp", os.pathsep.join((jars, str(place.folder))), "Consumer", *arguments]
     with SupervisedProcess(command, env=dict(os.environ), log=place.folder / "consumer.log", cwd=place.folder) as process:
         yield RunningConsumer(process)
