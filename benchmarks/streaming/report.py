@@ -39,8 +39,9 @@ _NO_RESULTS = """\
 """
 _HOW_TO_READ = """\
 *After the start* is the time from the first third of the rows on: code is compiled by then. The CPU time is that of the contestant's
-processes, without the broker's and S3's. Each figure is the median of the rounds, with the lowest and the highest. *To plain* is the median
-of events per CPU second divided by plain PySpark's: above 1, the contestant needs less CPU time.
+processes, without the broker's and S3's. Requests to S3 pass a proxy that counts them, which takes some 2 ms for each. Each figure is the
+median of the rounds, with the lowest and the highest. *To plain* is the median of events per CPU second divided by plain PySpark's: above
+1, the contestant needs less CPU time.
 """
 
 

@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from benchmarks.streaming import results
+from benchmarks.streaming.round_result import TOTAL
 from penstock.scripts.layout import ROOT
 
 RECORDS = 20_000
@@ -28,6 +29,11 @@ def test_every_contestant_writes_the_same_rows(tmp_path: Path) -> None:
         assert set(one.results) == set(CONTESTANTS)
         assert [result.wrong for rounds in one.results.values() for result in rounds] == [()] * len(CONTESTANTS)
         assert all(result.total_cpu_s > 0 and result.peak_mib > 0 for rounds in one.results.values() for result in rounds)
+        for contestant in ("penstock", "plain", "plain_keeping"):
+            batches = one.results[contestant][0].micro_batches
+            assert batches is not None
+            assert batches.s3_requests > 0
+            assert batches.phases_ms[TOTAL] > 0
     command = [str(ROOT / ".venv/bin/python"), "-m", "benchmarks.streaming.report", "--results", str(out), "--page", str(page)]
     subprocess.run(command, cwd=ROOT, check=True, timeout=600)
     assert all(f"## {job}" in page.read_text(encoding="utf-8") for job in JOBS)
