@@ -47,12 +47,12 @@ median of the rounds, with the lowest and the highest. *To plain* is the median 
 
 def page(run: Run | None) -> str:
     """The page; None: without results."""
-    if run is None or not run.measured:
+    if run is None or not (run.measured or run.latencies):
         return f"{_HEAD}\n{_NO_RESULTS}"
-    plot = f"![Events per CPU second by job and contestant]({PLOT})"
+    plot = [f"![Events per CPU second by job and contestant]({PLOT})", ""] if run.measured else []
     contestants = ["| contestant | what it is |", "|---|---|", *(f"| {name} | {what} |" for name, what in CONTESTANTS.items())]
     jobs = [line for one in run.measured for line in _job(one)]
-    opening = [_HEAD, *_reduced(run), _machine(run.machine), "", plot, "", *contestants, "", _HOW_TO_READ]
+    opening = [_HEAD, *_reduced(run), _machine(run.machine), "", *plot, *contestants, "", _HOW_TO_READ]
     return "\n".join([*opening, *_missing(run), *jobs, *_latencies(run)]).rstrip("\n") + "\n"
 
 

@@ -226,8 +226,13 @@ class Bench:
         return replace(result, micro_batches=medians(running.micro_batches)) if isinstance(running, RunningDriver) else result
 
     def _files(self, place: Place) -> Rows:
-        files = recorded_run.output_files(self.s3, OUTPUT, place.out)
+        files = [one for one in recorded_run.output_files(self.s3, OUTPUT, place.out) if not _hidden(one.key)]
         return Counter(map(canonical, recorded_run.output_rows(self.s3, OUTPUT, files)))
+
+
+def _hidden(key: str) -> bool:
+    """Whether readers of a folder skip a file: Spark's file sink keeps a log in ``_spark_metadata``."""
+    return any(part.startswith(("_", ".")) for part in key.split("/"))
 
 
 # Contestants that drop what does not parse.

@@ -58,9 +58,12 @@ def test_a_page_says_what_has_not_been_measured() -> None:
     assert "| penstock | no results | | | |" in page
     assert "| plain | 5,000 | no figures: `failed: gone` | | |" in page
     assert "**There are no results yet.**" not in page
-    for without in (None, _run()):
+    for without in (None, Run(MACHINE, [])):
         assert "**There are no results yet.**" in report.page(without)
         assert report.PLOT not in report.page(without)
+    only_latencies = report.page(_run())
+    assert "| plain | 1,000 | 120 | 300 | 801 |" in only_latencies
+    assert report.PLOT not in only_latencies
 
 
 def test_a_job_that_sql_cannot_say_has_no_row_of_flink() -> None:

@@ -11,7 +11,7 @@ from rich.console import Console
 from benchmarks.streaming.contestants.place import Place
 from benchmarks.streaming.latency import latency
 from benchmarks.streaming.process_tree import ProcessTree
-from benchmarks.streaming.rounds import Bench, Filled, _differences, _Watched
+from benchmarks.streaming.rounds import Bench, Filled, _differences, _hidden, _Watched
 from benchmarks.streaming.workloads import WORKLOADS
 from penstock.scripts.progress import Steps
 
@@ -106,3 +106,7 @@ def test_a_latency_is_summed_up() -> None:
 
 def test_too_few_rows_have_no_latency() -> None:
     assert latency(1_000, [1.0]).said() == "1,000 records/s: no figures, only 1 rows have come"
+
+
+def test_what_readers_of_a_folder_skip_is_no_output() -> None:
+    assert [_hidden(key) for key in ("out/part-0.json", "out/_spark_metadata/0", "out/.part-0.json.crc")] == [False, True, True]
