@@ -25,7 +25,8 @@ _HEAD = """\
 Penstock beside plain PySpark and PyFlink SQL on the same jobs: a real Kafka broker whose topics are filled once, JSON records, checkpoints
 on s3a (Flink's on the disk), results to Kafka. The contestants take turns, each round in a process of its own; what each writes is read
 back and compared row by row with a result that is computed without a stream processor, and a round with a wrong row does not count
-([decision 0031](decisions/0031-benchmark.md)). This page is written by
+([decision 0031](decisions/0031-benchmark.md)). One record in a thousand does not parse; a contestant that keeps such records must have
+kept each of them. This page is written by
 
 ```sh
 ./scripts/benchmark

@@ -49,6 +49,8 @@ _LOOK_S = 0.05
 _CONSUMED_S = 600.0
 # After the last row, for more than there should be.
 _MORE_S = 2.0
+# After the last row, for the last records that do not parse.
+_KEPT_S = 60.0
 # Before this share of the rows, code is still being compiled.
 _WARM_FROM = 1 / 3
 
@@ -71,6 +73,8 @@ class Filled:
     events: int
     topics: Mapping[str, str]
     expected: Rows
+    # Records that do not parse.
+    broken: int = 0
     rounds: Iterator[int] = field(default_factory=lambda: iter(range(1, 1_000_000)))
 
 
@@ -114,13 +118,14 @@ class Bench:
     def fill(self, workload: Workload, records: int) -> Filled:
         """Fills a workload's topics."""
         names = {source: f"{workload.name}-{source}" for source in workload.inputs}
-        events = 0
+        events = broken = 0
         for source, given in workload.inputs.items():
             with self._steps.at("topic", f"{names[source]}") as step:
-                count = topics.fill(self._kafka.address, names[source], given, records, lambda _: None)
+                count, of_them = topics.fill(self._kafka.address, names[source], given, records, lambda _: None)
                 step.said = f"{names[source]} has {count:,} records"
             events += count
-        return Filled(workload, records, events, names, workload.expected(records))
+            broken += of_them
+        return Filled(workload, records, events, names, workload.expected(records), broken)
 
     def run(self, contestant: str, filled: Filled) -> Result:
         """One round of a contestant; if it fails, a result that says why."""
@@ -222,8 +227,19 @@ class Bench:
                     # For rows that should not be there.
                     time.sleep(_MORE_S)
                 rows = reader.rows()
-        result = watched.result(filled, tree.peak_mib, _differences(filled.expected, rows))
+            # Of one that has lost rows, that is enough.
+            wrong = _differences(filled.expected, rows) or self._not_kept(place, filled.broken)
+        result = watched.result(filled, tree.peak_mib, wrong)
         return replace(result, micro_batches=medians(running.micro_batches)) if isinstance(running, RunningDriver) else result
+
+    def _not_kept(self, place: Place, broken: int) -> tuple[str, ...]:
+        """What is wrong with the records that do not parse, of a contestant that keeps them; it has some time for the last ones."""
+        if place.errors is None:
+            return ()
+        limit_s = time.monotonic() + _KEPT_S
+        while (kept := recorded_run.count_records(self._kafka.address, place.errors)) < broken and time.monotonic() < limit_s:
+            time.sleep(1)
+        return () if kept == broken else (f"{kept:,} records in {place.errors}, and {broken:,} do not parse",)
 
     def _files(self, place: Place) -> Rows:
         files = [one for one in recorded_run.output_files(self.s3, OUTPUT, place.out) if not _hidden(one.key)]

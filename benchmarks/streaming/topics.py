@@ -10,7 +10,7 @@ from typing import Self
 
 from confluent_kafka import Consumer, Producer
 
-from benchmarks.streaming.workload import PARTITIONS, Input, Rows, canonical
+from benchmarks.streaming.workload import BROKEN, PARTITIONS, Input, Rows, canonical
 from penstock.scripts.local import kafka_topics
 
 _QUIET = {"log_level": 0}
@@ -18,25 +18,26 @@ _AT_A_TIME = 20_000
 _COLLECTED_FOR_S = 0.1
 
 
-def fill(brokers: str, topic: str, given: Input, records: int, progress: Callable[[int], None]) -> int:
+def fill(brokers: str, topic: str, given: Input, records: int, progress: Callable[[int], None]) -> tuple[int, int]:
     """Creates a topic and writes an input to it, its records in turn to the partitions.
 
     Returns:
-        How many records there are.
+        How many records there are, and how many of them are broken.
     """
     kafka_topics.create(brokers, {topic: PARTITIONS})
     producer = Producer(
         {"bootstrap.servers": brokers, "linger.ms": 50, "compression.type": "lz4", "queue.buffering.max.messages": 1_000_000, **_QUIET}
     )
-    count = 0
+    count = broken = 0
     for count, value in enumerate(given.records(records), start=1):
         key = None if given.key is None else json.loads(value)[given.key].encode()
         _produce(producer, topic, value, key, count % PARTITIONS)
+        broken += value == BROKEN
         if count % 100_000 == 0:
             progress(count)
     if left := producer.flush(300):
         raise RuntimeError(f"{left} of {count} records were not written to {topic}")
-    return count
+    return count, broken
 
 
 def _produce(producer: Producer, topic: str, value: bytes, key: bytes | None, partition: int) -> None:

@@ -55,7 +55,7 @@ def _ad_parts(records: int) -> Iterator[tuple[int, int, str, random.Random]]:
         yield moment, random_.randrange(_ADS), _KINDS[random_.randrange(3)], random_
 
 
-def _ad_events(records: int) -> Iterator[bytes]:
+def _ad_events(records: int, flush_type: str = "view") -> Iterator[bytes]:
     made = (
         (
             f'{{"ad_id":"ad-{ad:04d}","ad_type":"banner","event_type":"{kind}","event_time":{moment},'
@@ -65,7 +65,7 @@ def _ad_events(records: int) -> Iterator[bytes]:
         ).encode()
         for moment, ad, kind, random_ in _ad_parts(records)
     )
-    flush = f'{{"ad_id":"flush","ad_type":"flush","event_type":"view","event_time":{FLUSH_MS}}}'.encode()
+    flush = f'{{"ad_id":"flush","ad_type":"flush","event_type":"{flush_type}","event_time":{FLUSH_MS}}}'.encode()
     return _values(records, made, flush)
 
 
@@ -85,6 +85,11 @@ def _views_by_campaign(records: int) -> Rows:
     return Counter(
         row(campaign_id=f"campaign-{campaign:03d}", window_start_ms=start, views=count) for (campaign, start), count in counts.items()
     )
+
+
+def _file_events(records: int) -> Iterator[bytes]:
+    """Whose last records are no views: nothing holds their rows back."""
+    return _ad_events(records, "flush")
 
 
 def _views(records: int) -> Rows:
@@ -335,7 +340,7 @@ WORKLOADS = {
         Workload(
             "files",
             "views to files of JSON lines on S3",
-            {"events": Input(_ADS_SCHEMA, "event_time", _ad_events)},
+            {"events": Input(_ADS_SCHEMA, "event_time", _file_events)},
             _views,
             "benchmarks.streaming.apps.views",
             3_000_000,

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import itertools
 import time
 from collections import Counter
 from pathlib import Path
@@ -13,6 +14,8 @@ from benchmarks.streaming.latency import latency
 from benchmarks.streaming.process_tree import ProcessTree
 from benchmarks.streaming.rounds import Bench, Filled, _differences, _hidden, _Watched
 from benchmarks.streaming.workloads import WORKLOADS
+from penstock.scripts.local import recorded_run
+from penstock.scripts.local.kafka_broker import KafkaBroker
 from penstock.scripts.progress import Steps
 
 
@@ -110,3 +113,26 @@ def test_too_few_rows_have_no_latency() -> None:
 
 def test_what_readers_of_a_folder_skip_is_no_output() -> None:
     assert [_hidden(key) for key in ("out/part-0.json", "out/_spark_metadata/0", "out/.part-0.json.crc")] == [False, True, True]
+
+
+@pytest.mark.parametrize(
+    ("errors", "kept", "wrong"),
+    [
+        (None, [], ()),
+        ("e", [2, 3], ()),
+        ("e", [2], ("2 records in e, and 3 do not parse",)),
+        ("e", [4], ("4 records in e, and 3 do not parse",)),
+    ],
+)
+def test_a_contestant_that_keeps_what_does_not_parse_has_kept_all_of_it(
+    errors: str | None, kept: list[int], wrong: tuple[str, ...], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # The last count again and again.
+    counts = itertools.chain(kept, itertools.repeat(kept[-1] if kept else 0))
+    monkeypatch.setattr(recorded_run, "count_records", lambda *_: next(counts))
+    monkeypatch.setattr(time, "sleep", lambda _: None)
+    monkeypatch.setattr("benchmarks.streaming.rounds._KEPT_S", 0.01)
+    monkeypatch.setattr(KafkaBroker, "address", "127.0.0.1:9092")
+    bench = Bench(tmp_path, tmp_path, Steps(Console(quiet=True)))
+    place = Place(WORKLOADS["tumbling"], 1, {}, "out", errors, "", "", lambda: 0, {}, tmp_path)
+    assert bench._not_kept(place, 3) == wrong
