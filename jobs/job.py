@@ -16,7 +16,7 @@ from penstock.jobs.sinks.newest import refuse_unordered
 from penstock.jobs.sources.opening import Offsets, Reading, open_source
 from penstock.jobs.spec import Sink, StreamingJob, ToFiles, ToKafka, ToWebhook
 from penstock.jobs.spec.connection_addresses import the_url
-from penstock.jobs.stream.streams import NO_SIDE_OUTPUT, Stream, Tag
+from penstock.jobs.stream.streams import NO_SIDE_OUTPUT, ONLY_COUNTED, Stream, Tag
 
 
 @dataclass
@@ -135,6 +135,8 @@ class Job:
         target = self._sink(sink, where)
         if not isinstance(target, ToKafka | ToWebhook):
             raise BadDeclaration(path=where, need="a Kafka or webhook sink", fix="use such a sink of the spec")
+        if tag in ONLY_COUNTED:
+            raise BadDeclaration(path=where, given=str(tag), need="a tag whose rows are kept; these are only counted", fix="remove it")
         if tag in self.side_outputs:
             need = f"one sink per tag; rows with the tag {tag} already go to {self.side_outputs[tag]}"
             raise BadDeclaration(path=where, need=need, fix="remove one of them, or use another tag")

@@ -286,6 +286,6 @@ def _kinds(base: type[PenstockError]) -> Iterator[type[PenstockError]]:
 
 
 def _of_json(kind: type[Restored], document: Mapping[str, str | int | None]) -> Restored:
-    file, line, column = document["file"], document["line"], document["column"]
+    file, line, column = (document.get(name) for name in ("file", "line", "column"))
     at = Place.model_validate({"file": file, "line": line, "column": column}) if file else None
-    return kind(at=at, **{name: str(document[name] or "") for name in ("path", "given", "need", "fix")})
+    return kind(at=at, **{name: str(document.get(name) or "") for name in ("path", "given", "need", "fix")})

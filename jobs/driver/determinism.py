@@ -16,6 +16,7 @@ from typing import Any
 from pyspark.sql import DataFrame
 
 from penstock.jobs.errors import NotRepeatable, StateNotRepeatable
+from penstock.jobs.stream.leaving import is_own
 
 # Spark's aggregate classes whose result is the first row or depends on row order; and the functions that ignore the order of the list
 # passed to them.
@@ -62,6 +63,11 @@ def refuse_unrepeatable_state(frame: DataFrame) -> None:
         raise StateNotRepeatable(path="build", given=", ".join(expressions), need=need, fix=fix)
 
 
+def is_stateful(frame: DataFrame) -> bool:
+    """Whether a query keeps state."""
+    return any(True for _ in _stateful(frame._jdf.queryExecution().analyzed()))
+
+
 def unrepeatable(frame: DataFrame) -> list[str]:
     """The expressions of a query whose result may change on a replay, as Spark prints them."""
     return list(_of_plan(frame._jdf.queryExecution().analyzed()))
@@ -96,13 +102,18 @@ def _of_plan(plan: Any) -> Iterator[str]:
 def _of_expression(expression: Any, *, orderless: bool) -> Iterator[str]:
     """The innermost offending expressions."""
     kind, below = _kind(expression), list(_each(expression.children()))
-    blamed = not expression.deterministic() and all(child.deterministic() for child in below)
+    blamed = not expression.deterministic() and all(child.deterministic() for child in below) and not _is_own(expression)
     if blamed or (kind in _BY_ORDER and not orderless):
         yield str(expression.sql())
         return
     for child in below:
         # An aggregate is wrapped in an expression of its own.
         yield from _of_expression(child, orderless=kind in _ORDERLESS or (orderless and kind == "AggregateExpression"))
+
+
+def _is_own(expression: Any) -> bool:
+    """Whether it is a function that counts or takes out rows, whose result a replay repeats."""
+    return _kind(expression) == "ScalaUDF" and expression.udfName().isDefined() and is_own(str(expression.udfName().get()))
 
 
 def _kind(node: Any) -> str:

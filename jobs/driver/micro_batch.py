@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import functools
 import sys
 import threading
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 
 from pyspark.errors import AnalysisException, ParseException
 from pyspark.sql import DataFrame, SparkSession
@@ -18,20 +18,23 @@ from penstock.jobs.blocks.keyed.deduplicate import dropped
 from penstock.jobs.driver.gauges import measured
 from penstock.jobs.errors import BadDeclaration
 from penstock.jobs.sinks.sink import FOREVER_MS, Batch, BatchSink
+from penstock.jobs.sources.records import TOLERATED
 from penstock.jobs.spec import QuarantineLimit
 from penstock.jobs.storage.checkpoint import BatchRecord, Checkpoint
 from penstock.jobs.storage.lease import Lease
-from penstock.jobs.stream import skew
-from penstock.jobs.stream.event_time import observation
-from penstock.jobs.stream.event_time.engine import Engine, unordered
-from penstock.jobs.stream.quarantine import TagCount, hold_limit, side_records, tally
-from penstock.jobs.stream.side_outputs import StagedRows
-from penstock.jobs.stream.streams import NO_SIDE_OUTPUT, REASON, RECORD, RECORD_TYPE, TAG, Tag
+from penstock.jobs.stream import leaving, skew
+from penstock.jobs.stream.event_time.engine import Engine, evaluated, unordered
+from penstock.jobs.stream.leaving import Passed, TagCount
+from penstock.jobs.stream.quarantine import hold_limit, side_records
+from penstock.jobs.stream.side_outputs import TAG, SideRows
+from penstock.jobs.stream.streams import NO_SIDE_OUTPUT, Tag
 from penstock.jobs.stream.task_context import set_watermark
 from penstock.jobs.stream.task_errors import of_a_task
 from penstock.jobs.watermark import InputTime, Seen, WhenIdle
 
 Emit = Callable[[str, Mapping[str, object]], None]
+# The operator that counts the data rows.
+_DATA = "job.write"
 
 
 class PartitionsGrew(Exception):
@@ -54,15 +57,17 @@ class Route:
         name: of the sink.
         sink: where they go.
         chosen: whether it gets only the rows that `routed` marked for it.
+        direct: whether the sink may evaluate the query itself, because it does so once, or at least never in part.
     """
 
     name: str
     sink: BatchSink
     chosen: bool = False
+    direct: bool = False
 
 
 def routed(frame: DataFrame, routes: Mapping[str, str | None]) -> DataFrame:
-    """The rows of a query, marked with the sinks that they go to.
+    """The rows of a query, counted, and marked with the sinks that they go to.
 
     They are marked in the query rather than when the micro-batch is written, so that expressions that depend on the clock or on
     randomness are evaluated once for all sinks.
@@ -77,13 +82,13 @@ def routed(frame: DataFrame, routes: Mapping[str, str | None]) -> DataFrame:
     for sink, condition in routes.items():
         if condition is not None:
             try:
-                frame = frame.withColumn(_mark(sink), F.when(F.col(TAG) == Tag.DATA, F.expr(condition).cast("boolean")))
+                frame = frame.withColumn(_mark(sink), F.expr(condition).cast("boolean"))
                 frame.where(F.expr(condition))
             except (AnalysisException, ParseException) as error:
                 message = " ".join((error.getMessage() or str(error)).split("SQLSTATE")[0].split()).rstrip(";. ")
                 need = f"a valid condition on the rows; {message}"
                 raise BadDeclaration(path=f'job.write(..., "{sink}")', given=condition, need=need, fix="correct the condition") from None
-    return frame
+    return leaving.counted(frame, _DATA)
 
 
 def _mark(sink: str) -> str:
@@ -102,7 +107,8 @@ class MicroBatches:
         engine: the query, seen from inside.
         checkpoint: where the record goes.
         times: input -> its event-time settings, for inputs with event time.
-        splits: input -> labels of the splits that its watermark is computed over, as of when the query was planned.
+        splits: input -> labels of the splits that its watermark is computed over, as of when the query was planned; for Kafka, its
+            partitions.
         routes: the sinks of the data rows, in the order in which they are written.
         side_outputs: tag -> the sink of its rows.
         last: the record of the previous micro-batch.
@@ -173,51 +179,75 @@ class MicroBatches:
         self.lease.check()
         if number != self.last.batch + 1:
             raise CheckpointAdvanced
-        side_rows = StagedRows.of_micro_batch(self.session, self.checkpoint, number)
-        batch = unordered(batch).persist()
-        try:
-            tags = tally(batch)
-            # The tally has run every task, so everything is staged.
-            staged = side_rows.rows(self.session)
-            staged_tags = {} if staged is None else tally(staged)
-            duplicates = Counter({Tag.FILTERED.value: dropped(self.engine)})
-            metrics = {name: self.engine.observed(observation.PREFIX + name) for name in self.splits}
-            if any(observation.grown(metrics[name], len(splits)) for name, splits in self.splits.items()):
-                raise PartitionsGrew
-            seen = {name: observation.seen(metrics[name], splits) for name, splits in self.splits.items()}
-            # Before the sinks: rows that are lost with an executor afterwards are observed again by the sinks' jobs, and only they.
-            keys = skew.observed_keys(self.engine)
-            if self.quarantine:
-                bad = sum(counts[Tag.QUARANTINED].rows for counts in (tags, staged_tags) if Tag.QUARANTINED in counts)
-                hold_limit(self.quarantine, [frame for frame in (batch, staged) if frame is not None], bad, _rows(seen))
-            # A driver that was frozen until here writes nothing more: sinks that are written at least once would get its rows too.
-            self.lease.check()
-            self._write_side_outputs([(batch, tags)] if staged is None else [(batch, tags), (staged, staged_tags)], number)
-            self._write(batch, tags[Tag.DATA].rows if Tag.DATA in tags else 0, number)
-        finally:
-            batch.unpersist()
+        if any(label not in self._labels for label in self.engine.partitions()):
+            raise PartitionsGrew
+        side_rows = SideRows.of_micro_batch(self.session, self.checkpoint, number)
+        direct = [route for route in self.routes if route.direct] if self.quarantine is None else []
+        passed, keys = (self._written_directly if direct else self._written)(unordered(batch), side_rows)
         self.lease.check()
-        side_rows.delete()
-        counted_by_tag = _rows_by_tag(tags) + _rows_by_tag(staged_tags) + duplicates
-        self._warn_of_lost_rows(counted_by_tag)
-        self._record(number, dict(counted_by_tag), seen, metrics, keys)
+        if passed.staged:
+            side_rows.delete()
+        tags = self._tags(passed)
+        self._warn_of_lost_rows(tags)
+        self._record(number, tags, passed, keys)
+        leaving.forget(self.session)
         # Spark begins a micro-batch only after the previous one is committed, so its responses are no longer needed.
         journal.clear(self.checkpoint, keep=number)
 
-    def _write_side_outputs(self, frames: Sequence[tuple[DataFrame, Mapping[str, TagCount]]], number: int) -> None:
-        time_ms = self.engine.batch_time_ms()
+    def _written_directly(self, batch: DataFrame, side_rows: SideRows) -> tuple[Passed, Mapping[str, skew.Keys]]:
+        """Writes a micro-batch to its only sink, which evaluates the query; what has left the stream is known afterwards."""
+        (route,) = self.routes
+        route.sink.write(batch, Batch(side_rows.batch, self.engine.records(), self.engine.batch_time_ms()))
+        passed, keys = side_rows.passed(self.session), skew.observed_keys(self.engine)
+        self._write_side_outputs(side_rows, passed)
+        return passed, keys
+
+    def _written(self, batch: DataFrame, side_rows: SideRows) -> tuple[Passed, Mapping[str, skew.Keys]]:
+        """Evaluates the query, then writes the rows to the sinks."""
+        batch = batch.persist()
+        try:
+            evaluated(batch)
+            # Before the sinks: rows that are lost with an executor afterwards are observed again by the sinks' jobs, and only they.
+            passed, keys = side_rows.passed(self.session), skew.observed_keys(self.engine)
+            if self.quarantine:
+                bad = passed.by_tag().get(Tag.QUARANTINED, TagCount()).rows
+                hold_limit(self.quarantine, side_rows.rows(self.session, passed), bad, _rows(self._seen(passed)))
+            # A driver that was frozen until here writes nothing more: sinks that are written at least once would get its rows too.
+            self.lease.check()
+            self._write_side_outputs(side_rows, passed)
+            self._write(batch, passed.rows.get(_DATA, 0), side_rows.batch)
+        finally:
+            batch.unpersist()
+        return passed, keys
+
+    def _write_side_outputs(self, side_rows: SideRows, passed: Passed) -> None:
+        rows = side_rows.rows(self.session, passed)
+        if rows is None:
+            return
+        time_ms, counts = self.engine.batch_time_ms(), passed.by_tag()
         # A sink is written to once per micro-batch, by whose number it recognises a replay.
-        rows: dict[int, list[DataFrame]] = {}
-        counts: dict[int, TagCount] = {}
-        for tag, sink in self.side_outputs.items():
-            for frame, tags in frames:
-                if tag in tags:
-                    rows.setdefault(id(sink), []).append(_envelope(frame, tag))
-                    counts[id(sink)] = counts.get(id(sink), TagCount()) + tags[tag]
         for sink in {id(sink): sink for sink in self.side_outputs.values()}.values():
-            if count := counts.get(id(sink)):
-                every = functools.reduce(DataFrame.unionByName, rows[id(sink)])
-                sink.write(side_records(every, number, count), Batch(number, count.rows, time_ms))
+            tags = [tag for tag, its in self.side_outputs.items() if its is sink and tag in counts and counts[tag].kept]
+            if tags:
+                count = sum((counts[tag] for tag in tags), TagCount())
+                number = side_rows.batch
+                sink.write(side_records(rows.where(F.col(TAG).isin(tags)), number, count), Batch(number, count.rows, time_ms))
+
+    @cached_property
+    def _labels(self) -> frozenset[str]:
+        """Of all splits."""
+        return frozenset(label for labels in self.splits.values() for label in labels)
+
+    def _tags(self, passed: Passed) -> dict[str, int]:
+        """Tag -> its rows, those that only passed included."""
+        counts = Counter({tag: count.rows for tag, count in passed.by_tag().items() if tag != TOLERATED})
+        counts[Tag.DATA.value] += passed.rows.get(_DATA, 0)
+        counts[Tag.FILTERED.value] += dropped(self.engine)
+        return {tag: rows for tag, rows in counts.items() if rows}
+
+    def _seen(self, passed: Passed) -> dict[str, dict[str, Seen]]:
+        """Source -> split -> what was read from it."""
+        return {name: _seen(passed.splits.get(name, {}), labels) for name, labels in self.splits.items()}
 
     def _warn_of_lost_rows(self, tags: Mapping[str, int]) -> None:
         """Warns once per tag, chosen by a function of the app at run time, that its rows are only counted."""
@@ -228,27 +258,25 @@ class MicroBatches:
 
     def _write(self, batch: DataFrame, count: int, number: int) -> None:
         time_ms = self.engine.batch_time_ms()
-        data = batch.where(F.col(TAG) == Tag.DATA)
         marks = [_mark(route.name) for route in self.routes if route.chosen]
         for route in self.routes:
             if route.chosen:
-                rows = data.where(F.col(_mark(route.name))).drop(*marks)
+                rows = batch.where(F.col(_mark(route.name))).drop(*marks)
                 route.sink.write(rows, Batch(number, rows.count() if count else 0, time_ms))
             else:
-                route.sink.write(data.drop(*marks), Batch(number, count, time_ms))
+                route.sink.write(batch.drop(*marks), Batch(number, count, time_ms))
 
     def _record(
         self,
         number: int,
         tags: dict[str, int],
-        seen: Mapping[str, Mapping[str, Seen]],
-        metrics: Mapping[str, Mapping[str, object]],
+        passed: Passed,
         keys: Mapping[str, skew.Keys],
     ) -> None:
-        time_ms = self.engine.batch_time_ms()
+        time_ms, seen = self.engine.batch_time_ms(), self._seen(passed)
         rows_in = {name: sum(partition.rows for partition in partitions.values()) for name, partitions in seen.items()}
-        late = {name: observation.late(metrics[name]) for name in self.times}
-        tolerated = {name: observation.tolerated(metrics[name]) for name in self.times}
+        late = {name: _tagged(passed, name, Tag.LATE) for name in self.times}
+        tolerated = {name: _tagged(passed, name, TOLERATED) for name in self.times}
         record = BatchRecord(
             batch=number,
             token=self.checkpoint.token,
@@ -278,13 +306,13 @@ class MicroBatches:
         self.last = record
 
 
-def _envelope(rows: DataFrame, tag: str) -> DataFrame:
-    """What a side output takes of the rows with a tag; the same columns for any frame."""
-    return rows.where(F.col(TAG) == tag).select(TAG, REASON, F.col(RECORD).cast(RECORD_TYPE).alias(RECORD))
+def _seen(splits: Mapping[int, tuple[int, int | None]], labels: Sequence[str]) -> dict[str, Seen]:
+    counted = (splits.get(number, (0, None)) for number in range(len(labels)))
+    return {label: Seen(rows=rows, greatest_ms=greatest_ms) for label, (rows, greatest_ms) in zip(labels, counted, strict=True)}
 
 
-def _rows_by_tag(tags: Mapping[str, TagCount]) -> Counter[str]:
-    return Counter({tag: count.rows for tag, count in tags.items()})
+def _tagged(passed: Passed, source: str, tag: str) -> int:
+    return passed.tags.get(source, {}).get(tag, TagCount()).rows
 
 
 def _rows(seen: Mapping[str, Mapping[str, Seen]]) -> int:

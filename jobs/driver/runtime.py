@@ -27,14 +27,14 @@ from typing import TYPE_CHECKING, Any, NoReturn, TextIO
 
 from py4j.protocol import Py4JError
 from pyspark.errors import StreamingQueryException
-from pyspark.sql import SparkSession
+from pyspark.sql import DataFrame, SparkSession
 
 from penstock.jobs.blocks.keyed.backend import on_the_heap
 from penstock.jobs.configuration.runtime import RuntimeConfiguration
 from penstock.jobs.databases.connection_secrets import with_credentials
 from penstock.jobs.driver import session as spark_session
 from penstock.jobs.driver.another_writer import AnotherWriter, Encounters, noticed, noticing, raise_if_lost
-from penstock.jobs.driver.determinism import refuse_unrepeatable, refuse_unrepeatable_state
+from penstock.jobs.driver.determinism import is_stateful, refuse_unrepeatable, refuse_unrepeatable_state
 from penstock.jobs.driver.given_up import GivenUp, Repetitions, is_given_up
 from penstock.jobs.driver.lag import Gauges
 from penstock.jobs.driver.micro_batch import Emit, MicroBatches, PartitionsGrew, Route, Stopping, routed
@@ -45,8 +45,8 @@ from penstock.jobs.errors import AppFailed, QueryFailed, SocketHasNoPast
 from penstock.jobs.job import Job
 from penstock.jobs.kafka.brokers import Brokers
 from penstock.jobs.kafka.offset_commits import OffsetCommits
-from penstock.jobs.sinks.building import build
-from penstock.jobs.sinks.sink import FOREVER_MS, SinkContext
+from penstock.jobs.sinks.building import build, writes_directly
+from penstock.jobs.sinks.sink import FOREVER_MS, BatchSink, SinkContext
 from penstock.jobs.sources.opening import Offsets
 from penstock.jobs.sources.splits import splits
 from penstock.jobs.spec import FromSocket, SpecFile, load
@@ -57,9 +57,11 @@ from penstock.jobs.spec.stage_settings import stages_conf
 from penstock.jobs.storage.checkpoint import Checkpoint
 from penstock.jobs.storage.conditional import undecided_write
 from penstock.jobs.storage.lease import Lease, LeaseFile
+from penstock.jobs.stream import leaving
 from penstock.jobs.stream.declaration import building
 from penstock.jobs.stream.event_time import heartbeat
 from penstock.jobs.stream.event_time.engine import Engine, ending_with_its_input
+from penstock.jobs.stream.side_outputs import SideRows
 from penstock.jobs.stream.task_context import set_checkpoint, set_watermark
 from penstock.jobs.stream.task_errors import of_a_task
 from penstock.jobs.watermark import InputTime
@@ -271,7 +273,9 @@ class Driver:
         try:
             batches.check()
             set_watermark(session, batches.last.watermarks.current_ms, batches.last.watermarks.engine_ms)
-            set_checkpoint(session, self._configuration.checkpoint, self._checkpoint.token)
+            set_checkpoint(session, self._configuration.checkpoint, self._checkpoint.token, map(str, job.side_outputs))
+            leaving.forget(session)
+            SideRows(self._checkpoint, run="", batch=0).delete()
             if heartbeat.needed(self._spec.job.spec):
                 stream = heartbeat.added(session, stream)
             mode = "update" if stream.updates else "append"
@@ -321,7 +325,7 @@ class Driver:
             checkpoint=self._checkpoint,
             times={name: InputTime.of(time) for name, time in timed.items()},
             splits={name: splits(name, job.offsets.get(name, {})) for name in spec.sources},
-            routes=[Route(name, sinks[name], chosen=condition is not None) for name, condition in routes.items()],
+            routes=[self._route(name, condition, sinks[name], stream.frame, alone=len(routes) == 1) for name, condition in routes.items()],
             side_outputs={tag: sinks[name] for tag, name in job.side_outputs.items()},
             last=self._checkpoint.last_record(),
             emit=self._emit,
@@ -330,6 +334,13 @@ class Driver:
             when_idle=spec.when_idle,
             quarantine=spec.quarantine,
         )
+
+    def _route(self, name: str, condition: str | None, sink: BatchSink, frame: DataFrame, *, alone: bool) -> Route:
+        spec = self._spec.job.spec
+        # Files are written by few tasks, by the number of records; a stateful operator needs as many as its state has partitions.
+        by_records = len(spec.kafka_sources) == len(spec.sources) and not is_stateful(frame)
+        direct = alone and condition is None and writes_directly(spec.sinks[name], by_records=by_records)
+        return Route(name, sink, chosen=condition is not None, direct=direct)
 
     def _triggered(self, writer: Any) -> Any:
         trigger = self._spec.job.spec.trigger

@@ -45,6 +45,22 @@ def build(name: str, sink: Sink, context: SinkContext) -> BatchSink:
             return Console.of(name, sink.console, context)
 
 
+def writes_directly(sink: Sink, *, by_records: bool) -> bool:
+    """Whether a sink may be given rows that are not evaluated yet, because it evaluates them once.
+
+    Args:
+        sink: sink of the spec.
+        by_records: whether it may choose its number of tasks by the records that the micro-batch reads.
+    """
+    match sink:
+        case ToKafka():
+            return sink.kafka.guarantee == "at-least-once"
+        case ToFiles():
+            return by_records
+        case _:
+            return False
+
+
 def _topic(name: str, sink: KafkaSink, context: SinkContext) -> BatchSink:
     if sink.guarantee == "at-least-once":
         return Topic.of(name, sink, context)

@@ -23,7 +23,7 @@ def records(sink: KafkaSink, rows: DataFrame, *, updates: bool = True) -> DataFr
 
     Args:
         sink: sink of the spec.
-        rows: data columns and the envelope.
+        rows: data columns and the event time.
         updates: whether a row replaces the earlier one with its key.
 
     Returns:

@@ -22,7 +22,7 @@ class Batch:
 
     Args:
         number: Spark's number of the micro-batch; the same in a replay.
-        rows: number of rows for this sink.
+        rows: number of rows for this sink; where it evaluates the query itself, the number of records that the micro-batch reads.
         time_ms: time of the micro-batch in epoch milliseconds; the same in a replay.
     """
 
@@ -46,7 +46,7 @@ class BatchSink(Protocol):
         """
 
     def write(self, rows: DataFrame, batch: Batch) -> None:
-        """Writes the rows of a micro-batch: data columns and the envelope."""
+        """Writes the rows of a micro-batch: data columns and the event time."""
 
     def idle(self, now_ms: int) -> None:
         """Called between micro-batches while the query is idle, with the wall-clock time in `now_ms`; with `FOREVER_MS` at the end."""

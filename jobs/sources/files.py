@@ -20,7 +20,8 @@ from penstock.jobs.sources.records import HEADERS, SPLIT, Input
 from penstock.jobs.sources.splits import splits
 from penstock.jobs.sources.values import VALUE, Values, misfits
 from penstock.jobs.spec import FilesSource
-from penstock.jobs.stream.streams import REASON, Stream
+from penstock.jobs.stream.side_outputs import REASON
+from penstock.jobs.stream.streams import Stream
 
 
 def stream(given: Input, files: FilesSource, bucket: str) -> Stream:

@@ -1,7 +1,9 @@
 """JSON values: exactly one object.
 
-Spark's parser ignores anything after the first object: of two objects in a record the second would be lost. It is therefore given the
-value as the first element of an array that a marker of ours closes; a value that does not end where it should does not reach the marker.
+Spark's parser ignores anything after the first object: of two objects in a record the second would be lost. A value whose first closing
+brace is its last character cannot have a second one, and is parsed as it is. Any other, such as one with objects in its fields, is given to
+the parser as the first element of an array that a marker of ours closes; a value that does not end where it should does not reach the
+marker. So is one that does not fit, to tell what is wrong with it.
 
 A field that is not in the schema is dropped, a missing one is null, and one of another type makes the value invalid; a STRING accepts
 any JSON value as its text.
@@ -28,28 +30,48 @@ def parsed(records: DataFrame, schema: StructType) -> DataFrame:
     """
     text = F.col("value").cast("string")
     fields = [StructField(field.name, field.dataType, True) for field in schema.fields]
-    row = StructType([*fields, StructField(_END, BooleanType())])
-    lenient = StructType([StructField(_ROWS, ArrayType(row)), StructField(_CORRUPT, StringType())])
+    corrupt, end = StructField(_CORRUPT, StringType()), StructField(_END, BooleanType())
 
-    def parse(given: Column) -> Column:
-        closed = F.concat(F.lit(f'{{"{_ROWS}":['), given, F.lit(f',{{"{_END}":true}}]}}'))
-        return F.from_json(closed, lenient, _OPTIONS)
+    def flat(given: Column) -> Column:
+        return F.from_json(given, StructType([*fields, corrupt]), _OPTIONS)
 
-    value = extremes.parsed(text, schema, parse, lambda read: read[_CORRUPT].isNull())
-    frame = records.withColumn("_json", F.when(F.is_valid_utf8(text), value))
-    return frame.withColumn("_value", F.col("_json")[_ROWS][0]).withColumn("_wrong", _wrong(text, schema)).drop("_json")
+    def closed(given: Column) -> Column:
+        array = StructType([StructField(_ROWS, ArrayType(StructType([*fields, end]))), corrupt])
+        return F.from_json(F.concat(F.lit(f'{{"{_ROWS}":['), given, F.lit(f',{{"{_END}":true}}]}}')), array, _OPTIONS)
+
+    def sound(read: Column) -> Column:
+        return read[_CORRUPT].isNull()
+
+    # Each in a column of its own, so that it is computed once.
+    readable = F.is_valid_utf8(text)
+    frame = records.withColumn("_json", F.when(readable & _is_flat(F.col("value")), extremes.parsed(text, schema, flat, sound)))
+    is_done = F.col("_json").isNotNull() & sound(F.col("_json"))
+    frame = frame.withColumn("_closed", F.when(readable & ~is_done, extremes.parsed(text, schema, closed, sound)))
+    first = F.col("_closed")[_ROWS][0]
+    of_closed = F.struct(*(first[name].alias(name) for name in schema.names))
+    of_flat = F.struct(*(F.col("_json")[name].alias(name) for name in schema.names))
+    frame = frame.withColumn("_value", F.when(is_done, of_flat).otherwise(of_closed))
+    return frame.withColumn("_wrong", F.when(~is_done, _wrong(text, schema))).drop("_json", "_closed")
+
+
+def _is_flat(value: Column) -> Column:
+    """Whether bytes can only be one object: they begin with a brace, and the first closing one is the last byte."""
+    text = value.cast("string")
+    # A part of bytes is copied at once; one of a text would be searched for by its characters.
+    before = F.substring(value, F.lit(1), F.octet_length(value) - 1).cast("string")
+    return text.startswith("{") & text.endswith("}") & ~before.contains("}")
 
 
 def _wrong(text: Column, schema: StructType) -> Column:
-    """The first error of a value."""
-    rows, value = F.col("_json")[_ROWS], F.col("_value")
-    whole = (F.size(rows) == 2) & value.isNotNull() & F.coalesce(rows[1][_END], F.lit(False))
-    retyped = F.coalesce(*(_retyped(text, value, field) for field in schema.fields), F.lit(""))
+    """The first error of a value that is not known to be sound."""
+    rows = F.col("_closed")[_ROWS]
+    whole = (F.size(rows) == 2) & rows[0].isNotNull() & F.coalesce(rows[1][_END], F.lit(False))
+    retyped = F.coalesce(*(_retyped(text, F.col("_value"), field) for field in schema.fields), F.lit(""))
     other = "the value is not JSON of the source's schema"
     return (
         F.when(~F.is_valid_utf8(text), F.lit("the value is not UTF-8"))
         .when(~F.coalesce(whole, F.lit(False)), F.lit(other))
-        .when(F.col("_json")[_CORRUPT].isNotNull(), F.concat(F.lit(other), retyped))
+        .when(F.col("_closed")[_CORRUPT].isNotNull(), F.concat(F.lit(other), retyped))
     )
 
 

@@ -1,7 +1,7 @@
 """Turns a source's records into its stream, in the same way for every kind of source.
 
-A source provides a frame of records, and `penstock.jobs.sources.values` parses their values. Here they get their event time, are counted
-for the watermark, and are tagged as data, quarantined or late.
+A source provides a frame of records, and `penstock.jobs.sources.values` parses their values. Here they get their event time and are counted
+for the watermark. Those that are malformed or late leave the stream; the rest is data.
 
 A frame of records has these columns:
 
@@ -33,12 +33,16 @@ from penstock.jobs.sources.values import VALUE, Values
 from penstock.jobs.sources.values import read as read_values
 from penstock.jobs.spec import Source
 from penstock.jobs.spec.job import Stages
-from penstock.jobs.stream.event_time import engine, judging, observation
-from penstock.jobs.stream.streams import DELETED, REASON, RECORD, TAG, TIME, Stream, Tag
+from penstock.jobs.stream.event_time import engine, judging
+from penstock.jobs.stream.leaving import Operator
+from penstock.jobs.stream.side_outputs import REASON
+from penstock.jobs.stream.streams import DELETED, TIME, Stream, Tag
 
 SPLIT = "_lane"
 HEADERS = "array<struct<key: string, value: binary>>"
-_MOVES = "_moves"
+_COUNTED, _TAG = "_counted", "_tag"
+# Counted beside the tags of rows that leave: rows behind the watermark that stay.
+TOLERATED = "tolerated"
 
 
 @dataclass(frozen=True)
@@ -72,7 +76,7 @@ def stream(given: Input, values: Values, read: DataFrame, splits: Sequence[str])
         splits: labels of the splits that the watermark is computed over, partitions for Kafka; ``_split`` is an index into them.
 
     Returns:
-        The schema's fields, ``_deleted`` if tombstones delete, the record if requested, and the envelope.
+        The schema's fields, ``_deleted`` if tombstones delete, the record if requested, and the event time.
 
     Raises:
         BadDeclaration: JOB-004, a schema that such values can't have, or a field for the record that the schema has.
@@ -85,12 +89,30 @@ def of_fields(given: Input, read: DataFrame, splits: Sequence[str]) -> Stream:
     time = given.source.time
     frame = judging.timed(read, given.name, time, VALUE, given.schema)
     frame = judging.judged(given.session, frame, time)
-    frame = observation.observe(_with_moving_time(frame), given.name, len(splits), SPLIT, _MOVES)
-    frame = _tagged(frame, given.name)
+    frame = data_rows(frame, given.name, _moving_time(frame))
     fields = [F.col(VALUE)[field.name].alias(field.name) for field in given.schema.fields]
     deleted = [F.col(DELETED)] if DELETED in frame.columns else []
-    frame = frame.select(*fields, *deleted, *_own_record(given), TAG, REASON, TIME, RECORD)
+    frame = frame.select(*fields, *deleted, *_own_record(given), TIME)
     return Stream(engine.with_watermark(frame) if time else frame, timed=time is not None)
+
+
+def data_rows(frame: DataFrame, name: str, moving: Column) -> DataFrame:
+    """The data among the rows of a source; each is counted, and the others leave.
+
+    Args:
+        frame: records with `SPLIT`, ``_reason``, ``_time``, and `judging.BEHIND` and `judging.LATE`.
+        name: of the source, by which `penstock.jobs.stream.leaving.Passed` has its counts.
+        moving: the event time that advances the watermark; null for rows that don't.
+    """
+    operator = Operator(frame.sparkSession, name)
+    tag = F.when(F.col(REASON).isNotNull(), Tag.QUARANTINED).when(F.col(judging.LATE), Tag.LATE)
+    # Spark moves no filter below a step with a function that it takes for non-deterministic, so values are parsed once.
+    frame = frame.withColumns({_COUNTED: operator.counts(F.col(SPLIT), F.unix_millis(moving)), _TAG: tag})
+    timestamp = F.unix_micros("timestamp").alias("timestamp")
+    record = F.struct(F.lit(name).alias("source"), "topic", "partition", "offset", timestamp, "key", "value")
+    stays = F.when(F.col(judging.BEHIND).isNotNull(), ~operator.takes(TOLERATED)).otherwise(F.lit(True))
+    leaves = operator.takes(F.col(_TAG), F.coalesce(REASON, judging.behind_reason()), record)
+    return frame.where(F.col(_COUNTED) & F.when(F.col(_TAG).isNull(), stays).otherwise(leaves))
 
 
 def _repartitioned(read: DataFrame, tasks: int | None) -> DataFrame:
@@ -105,27 +127,11 @@ def where(name: str) -> str:
     return f'job.source("{name}")'
 
 
-def _with_moving_time(frame: DataFrame) -> DataFrame:
+def _moving_time(frame: DataFrame) -> Column:
     """The event times that advance the watermark. A tombstone does not advance it: its time is the broker's, which does not reflect the
     data.
     """
-    moving = F.when(~F.col(DELETED), F.col(TIME)) if DELETED in frame.columns else F.col(TIME)
-    return frame.withColumn(_MOVES, moving)
-
-
-def _tagged(frame: DataFrame, name: str) -> DataFrame:
-    """Tags data and rows for side outputs. Only the latter keep their record, and lose their event time, which keeps them out of the
-    state.
-    """
-    tag = F.when(F.col(REASON).isNotNull(), Tag.QUARANTINED).when(F.col(judging.LATE), Tag.LATE).otherwise(Tag.DATA)
-    is_data = F.col(TAG) == Tag.DATA
-    record = F.struct(F.lit(name).alias("source"), "topic", "partition", "offset", "timestamp", "key", "value")
-    return (
-        frame.withColumn(TAG, tag)
-        .withColumn(REASON, F.coalesce(REASON, F.when(F.col(TAG) == Tag.LATE, judging.behind_reason())))
-        .withColumn(TIME, F.when(is_data, F.col(TIME)))
-        .withColumn(RECORD, F.when(~is_data, record))
-    )
+    return F.when(~F.col(DELETED), F.col(TIME)) if DELETED in frame.columns else F.col(TIME)
 
 
 def _own_record(given: Input) -> list[Column]:
@@ -136,4 +142,4 @@ def _own_record(given: Input) -> list[Column]:
         need = f"a name for the record other than those of the fields: {', '.join(given.schema.names)}"
         raise BadDeclaration(path=where(given.name), given=f'record="{given.record}"', need=need, fix="use another name")
     own = F.struct("topic", "partition", "offset", "timestamp", "key", "headers")
-    return [F.when(F.col(TAG) == Tag.DATA, own).alias(given.record)]
+    return [own.alias(given.record)]

@@ -18,7 +18,8 @@ from penstock.jobs.sources.avro_values import AvroSchema
 from penstock.jobs.sources.extremes import outside_of_the_calendar
 from penstock.jobs.sources.keys import key_columns
 from penstock.jobs.spec import Csv, KafkaKey
-from penstock.jobs.stream.streams import DELETED, REASON
+from penstock.jobs.stream.side_outputs import REASON
+from penstock.jobs.stream.streams import DELETED
 
 # The fields as a struct; null if there is a reason.
 VALUE = "_value"

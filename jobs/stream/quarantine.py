@@ -12,48 +12,26 @@ Kafka record, a reader recognizes a row that a replay wrote twice:
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
-
-from pyspark.sql import Column, DataFrame, Window
+from pyspark.sql import Column, DataFrame, Row, Window
 from pyspark.sql import functions as F
 
 from penstock.jobs.errors import QuarantineLimitReached
 from penstock.jobs.spec import QuarantineLimit
-from penstock.jobs.stream.streams import REASON, RECORD, TAG, Tag
+from penstock.jobs.stream.leaving import TagCount
+from penstock.jobs.stream.side_outputs import REASON, RECORD, TAG
+from penstock.jobs.stream.streams import Tag
 
 _REASONS_SHOWN = 3
 _DIGEST_DIGITS = 16
 _ID = "_id"
 
 
-@dataclass(frozen=True)
-class TagCount:
-    """How many rows of a micro-batch have a tag.
-
-    Args:
-        rows: all of them.
-        unlocated: those that do not come from an offset of a topic; their ids need an ordinal.
-    """
-
-    rows: int = 0
-    unlocated: int = 0
-
-    def __add__(self, other: TagCount) -> TagCount:
-        return TagCount(self.rows + other.rows, self.unlocated + other.unlocated)
-
-
-def tally(rows: DataFrame) -> dict[str, TagCount]:
-    """Tag -> its rows, without heartbeats; evaluates the DataFrame."""
-    counted = rows.groupBy(TAG).agg(F.count("*").alias("rows"), F.count_if(_is_unlocated()).alias("unlocated")).collect()
-    return {row[TAG]: TagCount(row["rows"], row["unlocated"]) for row in counted if row[TAG] != Tag.HEARTBEAT}
-
-
 def side_records(rows: DataFrame, batch: int, count: TagCount) -> DataFrame:
     """The side-output rows that a micro-batch writes to one sink, in the form that sinks take.
 
     Args:
-        rows: all of them, with the columns of the envelope: with those of another call, two different rows could get one id.
+        rows: all of them, with the columns of `penstock.jobs.stream.side_outputs.SCHEMA`: with those of another call, two different rows
+            could get one id.
         batch: the micro-batch's number.
         count: how many there are. Only those without an offset are shuffled.
 
@@ -90,7 +68,8 @@ def _numbered(rows: DataFrame, batch: int) -> DataFrame:
 
 def _written(rows: DataFrame) -> DataFrame:
     record = F.col(RECORD)
-    timestamp = F.date_format(F.to_utc_timestamp(record["timestamp"], F.current_timezone()), "yyyy-MM-dd'T'HH:mm:ss.SSS'Z'")
+    local = F.to_utc_timestamp(F.timestamp_micros(record["timestamp"]), F.current_timezone())
+    timestamp = F.date_format(local, "yyyy-MM-dd'T'HH:mm:ss.SSS'Z'")
     body = F.struct(
         F.col(_ID).alias("id"),
         F.col(REASON).alias("reason"),
@@ -111,12 +90,12 @@ def _text_or_base64(raw: Column, name: str) -> tuple[Column, Column]:
     return F.when(readable, text).alias(name), F.when(~readable, F.base64(raw)).alias(f"{name}Base64")
 
 
-def hold_limit(limit: QuarantineLimit, frames: Sequence[DataFrame], bad: int, records: int) -> None:
+def hold_limit(limit: QuarantineLimit, rows: DataFrame | None, bad: int, records: int) -> None:
     """Fails a micro-batch if too many of its records are quarantined.
 
     Args:
         limit: the spec's limit.
-        frames: the DataFrames with its quarantined rows.
+        rows: its side-output rows; None if it has none.
         bad: number of quarantined rows.
         records: number of records that the micro-batch read.
 
@@ -127,20 +106,21 @@ def hold_limit(limit: QuarantineLimit, frames: Sequence[DataFrame], bad: int, re
         return
     # Rows from a timer, or from a window that closes, may come in a micro-batch that read nothing.
     share = f" ({bad / records:.1%})" if records else ""
-    given = f"{bad} of {records} records{share}: {_why(frames)}"
+    given = f"{bad} of {records} records{share}: {_why(rows)}"
     need = f"at most {limit.share:.1%} of a micro-batch, if {limit.records} or more are malformed; nothing of it is written"
     fix = "fix the producer of these records, or raise the limit; the micro-batch runs again on the next start"
     raise QuarantineLimitReached(path="spec.quarantine", given=given, need=need, fix=fix)
 
 
-def _why(frames: Sequence[DataFrame]) -> str:
+def _why(rows: DataFrame | None) -> str:
     """The most frequent reasons, each with its count and its first place."""
-    counts: dict[str, tuple[int, str]] = {}
-    for frame in frames:
-        place = F.struct(*(F.col(RECORD)[part].alias(part) for part in ("topic", "partition", "offset")))
-        reasons = frame.where(F.col(TAG) == Tag.QUARANTINED).groupBy(REASON).agg(F.count("*").alias("n"), F.min(place).alias("first"))
-        for row in reasons.orderBy(F.desc("n")).limit(_REASONS_SHOWN).collect():
-            first = "-".join(str(part) for part in row["first"] if part is not None)
-            counts[row[REASON]] = (counts.get(row[REASON], (0, ""))[0] + int(row["n"]), first)
-    shown = sorted(counts.items(), key=lambda item: -item[1][0])[:_REASONS_SHOWN]
-    return "; ".join(f"{reason} ({count}" + (f", as {first})" if first else ")") for reason, (count, first) in shown)
+    if rows is None:
+        return "their reasons are not kept"
+    place = F.struct(*(F.col(RECORD)[part].alias(part) for part in ("topic", "partition", "offset")))
+    reasons = rows.where(F.col(TAG) == Tag.QUARANTINED).groupBy(REASON).agg(F.count("*").alias("n"), F.min(place).alias("first"))
+    return "; ".join(_said(row) for row in reasons.orderBy(F.desc("n"), REASON).limit(_REASONS_SHOWN).collect())
+
+
+def _said(row: Row) -> str:
+    first = "-".join(str(part) for part in row["first"] if part is not None)
+    return f"{row[REASON]} ({row['n']}" + (f", as {first})" if first else ")")

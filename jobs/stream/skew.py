@@ -21,7 +21,7 @@ from pydantic import BaseModel, ConfigDict, Field
 from pyspark.sql import functions as F
 
 from penstock.jobs.stream.event_time.engine import Engine
-from penstock.jobs.stream.streams import TAG, Stream, Tag
+from penstock.jobs.stream.streams import Stream
 
 PREFIX = "penstock_keys_"
 # Keys reported for each micro-batch, and keys that a sketch tracks.
@@ -72,11 +72,10 @@ def observe_keys(stream: Stream, name: str, *keys: str) -> Stream:
         raise ValueError(f"unknown field {', '.join(unknown) or '(none given)'} to count by; the stream has {', '.join(stream.fields)}")
     whole = F.to_json(F.struct(*keys), {"ignoreNullFields": "false"})
     text = whole if len(keys) > 1 else F.col(keys[0]).cast("string")
-    is_data = F.col(TAG) == Tag.DATA
-    # Rows that are not data have no key, and a sketch cannot leave rows out: they are counted under a key that no data can have.
-    marked = stream.frame.withColumn("_key", F.when(is_data, F.struct(text.alias("key"))))
-    counted = F.count(F.when(is_data, 1)).alias("rows")
-    hottest = F.expr(f"to_json(approx_top_k(to_json(_key), {TOP + 1}, {TRACKED}))").alias("hottest")
+    # A sketch counts no nulls.
+    marked = stream.frame.withColumn("_key", F.struct(text.alias("key")))
+    counted = F.count(F.lit(1)).alias("rows")
+    hottest = F.expr(f"to_json(approx_top_k(to_json(_key), {TOP}, {TRACKED}))").alias("hottest")
     return replace(stream, frame=marked.observe(PREFIX + name, counted, hottest).drop("_key"))
 
 
@@ -89,8 +88,7 @@ def observed_keys(engine: Engine) -> dict[str, Keys]:
 def keys_of(observed: Mapping[str, Any]) -> Keys:
     """The counts in the metrics of one observation; empty if no row passed."""
     hottest = json.loads(observed.get("hottest") or "[]")
-    # A missing item stands for the rows that are not data.
-    items = [HotKey(key=json.loads(one["item"]).get("key"), rows=one["count"]) for one in hottest if "item" in one]
+    items = [HotKey(key=json.loads(one["item"]).get("key"), rows=one["count"]) for one in hottest]
     return Keys(rows=int(observed.get("rows") or 0), hottest=sorted(items, key=lambda one: -one.rows)[:TOP])
 
 

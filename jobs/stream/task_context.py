@@ -6,6 +6,7 @@ with a default, a task would stage rows for micro-batch 0 or treat no row as lat
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -16,6 +17,7 @@ if TYPE_CHECKING:
 
 _CHECKPOINT = "penstock.checkpoint"
 _TOKEN = "penstock.fencingToken"
+_SIDE_OUTPUTS = "penstock.sideOutputs"
 _WATERMARK = "penstock.watermark"
 # org.apache.spark.sql.execution.streaming.runtime.MicroBatchExecution.BATCH_ID_KEY, Spark 4.3.0.
 _BATCH = "streaming.sql.batchId"
@@ -65,35 +67,17 @@ class TaskPlace:
         )
 
 
-@dataclass(frozen=True)
-class CurrentWatermark:
-    """The watermark that a micro-batch's rows are compared with.
+def set_checkpoint(session: SparkSession, checkpoint: str, token: int, side_outputs: Iterable[str]) -> None:
+    """Passes what a job's tasks need to keep rows to the tasks of this thread's queries.
 
     Args:
-        current_ms: in epoch milliseconds; None if there is none yet.
-        cleared_ms: up to where the operators' state may have been cleared; None if there is no watermark yet.
+        session: Spark's session.
+        checkpoint: its URI.
+        token: the driver's fencing token.
+        side_outputs: tags that have one; the rows of others are only counted.
     """
-
-    current_ms: int | None
-    cleared_ms: int | None
-
-    @classmethod
-    def here(cls) -> CurrentWatermark:
-        """Of the current task.
-
-        Raises:
-            TaskWithoutContext: JOB-084.
-        """
-        text = _property(_WATERMARK)
-        if not text:
-            return cls(None, None)
-        current_ms, cleared_ms = map(int, text.split())
-        return cls(current_ms, cleared_ms)
-
-
-def set_checkpoint(session: SparkSession, checkpoint: str, token: int) -> None:
-    """Passes the checkpoint's URI and the driver's fencing token to the tasks of this thread's queries."""
     session.sparkContext.setLocalProperty(_CHECKPOINT, checkpoint)
+    session.sparkContext.setLocalProperty(_SIDE_OUTPUTS, ",".join(side_outputs))
     session.sparkContext.setLocalProperty(_TOKEN, str(token))
 
 

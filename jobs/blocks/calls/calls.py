@@ -17,7 +17,8 @@ from penstock.jobs.blocks.calls.tasks import CALL_KEY, FAILURE, CallTask
 from penstock.jobs.spec.part import NAME_PATTERN
 from penstock.jobs.stream.declaration import name_tag
 from penstock.jobs.stream.event_time.engine import with_event_time
-from penstock.jobs.stream.streams import ENVELOPE, REASON, RECORD, TAG, TIME, Stream, Tag, record
+from penstock.jobs.stream.leaving import kept
+from penstock.jobs.stream.streams import ENVELOPE, Stream, Tag, record
 from penstock.sizing.units import NotAQuantity, duration_ms
 
 if TYPE_CHECKING:
@@ -94,20 +95,15 @@ def call(
     keyed = stream.frame.withColumn(CALL_KEY, _key(stream.frame, key))
     added = [StructField(field.name, field.dataType, True) for field in fields.fields]
     out = StructType([*stream.frame.schema.fields, *added, StructField(FAILURE, StringType())])
-    frame = _tagged_failures(keyed.mapInArrow(task, out), name, stream.fields)
+    frame = _answered(keyed.mapInArrow(task, out), name, stream.fields)
     return replace(stream, frame=with_event_time(frame) if stream.timed else frame)
 
 
-def _tagged_failures(frame: DataFrame, name: str, fields: Sequence[str]) -> DataFrame:
-    failed = F.col(FAILURE).isNotNull()
+def _answered(frame: DataFrame, name: str, fields: Sequence[str]) -> DataFrame:
+    """The rows whose call has a response; those whose call has failed go to its side output."""
     row = F.to_json(F.struct(*fields), {"ignoreNullFields": "false"}).cast("binary")
-    return (
-        frame.withColumn(RECORD, F.when(failed, record(F.lit(name), row)).otherwise(F.col(RECORD)))
-        .withColumn(REASON, F.when(failed, F.concat(F.lit(f"{name} "), FAILURE)).otherwise(F.col(REASON)))
-        .withColumn(TIME, F.when(~failed, F.col(TIME)))
-        .withColumn(TAG, F.when(failed, Tag.FAILED).otherwise(F.col(TAG)))
-        .drop(FAILURE)
-    )
+    reason = F.concat(F.lit(f"{name} "), FAILURE)
+    return kept(frame, F.col(FAILURE).isNull(), Tag.FAILED, reason, record(F.lit(name), row)).drop(FAILURE)
 
 
 def _key(frame: DataFrame, key: str | Column) -> Column:

@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING, Any
 
 from penstock.jobs.blocks.calls.attempts import Attempts, Function, Outcome, Policy
 from penstock.jobs.blocks.calls.journal import KEY, PAGE, Entry, Journal
-from penstock.jobs.stream.streams import TAG, Tag
 from penstock.jobs.stream.task_context import TaskPlace
 from penstock.jobs.stream.task_errors import in_a_task
 
@@ -96,8 +95,7 @@ class _Run:
             yield from self._finished()
 
     def _begin(self, rows: pa.RecordBatch) -> None:
-        tags, keys = rows.column(TAG).to_pylist(), rows.column(CALL_KEY).to_pylist()
-        called = {index: key for index, (tag, key) in enumerate(zip(tags, keys, strict=True)) if tag == Tag.DATA and key is not None}
+        called = {index: key for index, key in enumerate(rows.column(CALL_KEY).to_pylist()) if key is not None}
         unknown = {key for key in called.values() if key not in self._decided and key not in self._under_way}
         self._decided.update(self._journal.find(unknown) if unknown else {})
         values = rows.select(list(self._task.fields)).to_pylist()
@@ -164,8 +162,7 @@ class _Run:
         rows = waiting.rows.take(pa.array(indexes, pa.int64()))
         entries = [self._decided[waiting.keys[index]] if index in waiting.keys else None for index in indexes]
         answers = pa.array([entry["answer"] if entry else None for entry in entries], type=self._task.struct())
-        tags = rows.column(TAG).to_pylist()
-        reasons = [entry["reason"] if entry else _NO_KEY if tag == Tag.DATA else None for entry, tag in zip(entries, tags, strict=True)]
+        reasons = [entry["reason"] if entry else _NO_KEY for entry in entries]
         kept = [name for name in rows.schema.names if name != CALL_KEY]
         columns = [*(rows.column(name) for name in kept), *answers.flatten(), pa.array(reasons, pa.string())]
         return pa.RecordBatch.from_arrays(columns, names=[*kept, *self._task.answers.names, FAILURE])

@@ -20,7 +20,7 @@ from pyspark.sql.types import ArrayType, BinaryType, DataType, MapType, StringTy
 
 from penstock.jobs.blocks.joins.sides import Side, deleted
 from penstock.jobs.blocks.keyed.backend import needs_rocksdb
-from penstock.jobs.stream.side_outputs import data_rows
+from penstock.jobs.stream.event_time.engine import with_one_event_time
 from penstock.jobs.stream.streams import TIME
 
 if TYPE_CHECKING:
@@ -123,7 +123,7 @@ def packed(side: Side, number: int, group: Column, id: Column, *, gone: Column |
         gone: whether a row deletes; by default its deletion mark.
     """
     rank = F.expr(side.order).cast("bigint") if side.order else F.lit(0).cast("bigint")
-    return data_rows(side.stream).frame.select(
+    return with_one_event_time(side.stream.frame).select(
         group.alias("_group"),
         F.lit(number).alias("_side"),
         F.unix_micros(TIME).alias("_us"),

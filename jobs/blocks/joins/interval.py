@@ -6,20 +6,20 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
 from penstock.jobs.blocks.joins.sides import How, Side, check_how, check_one
-from penstock.jobs.stream.event_time.engine import with_event_time
-from penstock.jobs.stream.streams import ENVELOPE, REASON, RECORD, TAG, TIME, Stream, Tag
+from penstock.jobs.stream.event_time.engine import with_event_time, with_one_event_time
+from penstock.jobs.stream.streams import TIME, Stream
 from penstock.sizing.units import NotAQuantity, duration_ms
+
+_SPARK_HOW = {"inner": "inner", "left": "left_outer", "full": "full_outer"}
 
 
 def interval_join(left: Side, right: Side, *, lower: str, upper: str, how: How = "inner") -> Stream:
     """Joins rows with the same key whose event times are close: ``left + lower <= right <= left + upper``, both bounds inclusive.
 
     Every accepted row is compared with every accepted row of the other side within the bounds, whatever the micro-batch boundaries. A
-    left row without a match is emitted once the watermark has passed the last moment at which one could arrive: as data with nulls
-    (``left`` and ``full``), otherwise counted as unmatched; a right row without a match likewise with ``full``.
-
-    One pass: Spark runs it as a full outer join, in which a row that its own side's condition excludes is emitted without being stored,
-    so side-output rows pass through at once and take no state.
+    left row without a match is emitted with nulls (``left`` and ``full``) once the watermark has passed the last moment at which one could
+    arrive; a right row likewise with ``full``. Rows without a match that a join does not emit are not counted: Spark drops them with
+    their state.
 
     A key may be hot: Spark compares a row with all of the other side's rows under its key, so the key is extended by a slice of event
     time, twice as long as the interval. A left row lies in one slice; a right row is copied to every slice that its matches can lie in,
@@ -54,9 +54,10 @@ def interval_join(left: Side, right: Side, *, lower: str, upper: str, how: How =
         other = other.withColumn("_r_slice", F.explode(_slices(lower_ms, upper_ms, slice_ms)))
         condition &= F.col("_l_slice") == F.col("_r_slice")
     bounds = F.expr(f"_r_time >= _l_time + interval {lower_ms} milliseconds and _r_time <= _l_time + interval {upper_ms} milliseconds")
-    only_data = (F.col("_l_tag") == Tag.DATA) & (F.col("_r_tag") == Tag.DATA)
-    joined = one.join(other, condition & bounds & only_data, "full_outer")
-    return Stream(with_event_time(_unpacked(joined, left.name, right.name, how)), timed=True, strict=True)
+    joined = one.join(other, condition & bounds, _SPARK_HOW[how])
+    later = F.greatest("_l_time", "_r_time").alias(TIME)
+    pairs = joined.select(F.col("_l_data").alias(left.name), F.col("_r_data").alias(right.name), later)
+    return Stream(with_event_time(pairs), timed=True, strict=True)
 
 
 def offset_ms(text: str) -> int:
@@ -75,9 +76,10 @@ def offset_ms(text: str) -> int:
 
 
 def _packed(side: Side, prefix: str) -> DataFrame:
-    frame = side.stream.frame
-    envelope = [F.col(name).alias(prefix + name) for name in ENVELOPE]
-    return frame.select(side.key_column().alias(f"{prefix}_key"), F.struct(*side.stream.fields).alias(f"{prefix}_data"), *envelope)
+    data = F.struct(*side.stream.fields).alias(f"{prefix}_data")
+    return with_one_event_time(side.stream.frame).select(
+        side.key_column().alias(f"{prefix}_key"), data, F.col(TIME).alias(f"{prefix}_time")
+    )
 
 
 def _slice(time_ms: Column, slice_ms: int) -> Column:
@@ -85,25 +87,7 @@ def _slice(time_ms: Column, slice_ms: int) -> Column:
 
 
 def _slices(lower_ms: int, upper_ms: int, slice_ms: int) -> Column:
-    """The slices that a right row's matches can lie in; a single null for a side-output row, which passes through once."""
+    """The slices that a right row's matches can lie in."""
     first = _slice(F.unix_millis("_r_time") - upper_ms, slice_ms)
     last = _slice(F.unix_millis("_r_time") - lower_ms, slice_ms)
-    # A row that the app sent to a side output keeps its time.
-    has_partners = (F.col("_r_tag") == Tag.DATA) & F.col("_r_time").isNotNull()
-    return F.when(has_partners, F.sequence(first, last)).otherwise(F.array(F.lit(None).cast("bigint")))
-
-
-def _unpacked(joined: DataFrame, left: str, right: str, how: How) -> DataFrame:
-    left_is_here, right_is_here = F.col("_l_tag").isNotNull(), F.col("_r_tag").isNotNull()
-    # A right row without a match in one slice may have one in another, so it is not emitted.
-    kept = joined if how == "full" else joined.where(left_is_here | (F.col("_r_tag") != Tag.DATA))
-    alone = Tag.UNMATCHED if how == "inner" else Tag.DATA
-    left_tag = F.when(~right_is_here & (F.col("_l_tag") == Tag.DATA), alone).otherwise(F.col("_l_tag"))
-    return kept.select(
-        F.col("_l_data").alias(left),
-        F.col("_r_data").alias(right),
-        F.when(left_is_here, left_tag).otherwise(F.col("_r_tag")).alias(TAG),
-        F.coalesce("_l_reason", "_r_reason").alias(REASON),
-        F.greatest("_l_time", "_r_time").alias(TIME),
-        F.coalesce("_l_record", "_r_record").alias(RECORD),
-    )
+    return F.sequence(first, last)

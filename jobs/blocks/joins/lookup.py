@@ -14,7 +14,8 @@ from penstock.jobs.blocks.calls.journal import declare
 from penstock.jobs.blocks.lookups.table import LookupTable
 from penstock.jobs.blocks.lookups.tasks import PART, LookupTask
 from penstock.jobs.stream.event_time.engine import with_event_time
-from penstock.jobs.stream.streams import ENVELOPE, TAG, TIME, Stream, Tag
+from penstock.jobs.stream.leaving import kept
+from penstock.jobs.stream.streams import ENVELOPE, Stream, Tag
 from penstock.sizing.units import NotAQuantity, duration_ms
 
 if TYPE_CHECKING:
@@ -86,8 +87,7 @@ def lookup_join(
     out = StructType([*stream.frame.schema.fields, StructField(column, table.schema, True)])
     frame = keyed.mapInArrow(task, out)
     if how == "inner":
-        alone = (F.col(TAG) == Tag.DATA) & F.col(column).isNull()
-        frame = frame.withColumn(TIME, F.when(~alone, F.col(TIME))).withColumn(TAG, F.when(alone, Tag.UNMATCHED).otherwise(F.col(TAG)))
+        frame = kept(frame, F.col(column).isNotNull(), Tag.UNMATCHED)
     return replace(stream, frame=with_event_time(frame) if stream.timed else frame)
 
 

@@ -10,9 +10,9 @@ from pyspark.sql import DataFrame, Row
 from pyspark.sql import functions as F
 
 from penstock.jobs.blocks.joins.in_order import LEFT, RIGHT, Arrival, InOrder, as_text, from_text, key_text, packed, run
-from penstock.jobs.blocks.joins.sides import DELETED, How, Side, check, check_how, names, output_envelope, without_partner
+from penstock.jobs.blocks.joins.sides import DELETED, How, Side, check, check_how, names, without_partner
 from penstock.jobs.stream.event_time.engine import with_event_time
-from penstock.jobs.stream.streams import TIME, Stream, Tag
+from penstock.jobs.stream.streams import TIME, Stream
 from penstock.sizing.units import NotAQuantity, duration_ms
 
 if TYPE_CHECKING:
@@ -73,7 +73,7 @@ def regular_join(left: Side, right: Side, *, how: How = "inner", emit: Emit = "c
     mark = F.col(OP) if emit == "changes" else F.col(OP).startswith("-").alias(DELETED)
     columns = [from_text(F.col(f"_{place}"), side.schema).alias(side.name) for place, side in (("left", left), ("right", right))]
     time = F.timestamp_micros("_us").alias(TIME)
-    frame = changed.select(*columns, mark, *output_envelope(F.lit(Tag.DATA.value)), time)
+    frame = changed.select(*columns, mark, time)
     return Stream(with_event_time(frame), timed=True, strict=True, updates=emit == "current")
 
 

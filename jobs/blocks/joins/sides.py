@@ -11,7 +11,8 @@ from pyspark.sql import Column
 from pyspark.sql import functions as F
 from pyspark.sql.types import StructType
 
-from penstock.jobs.stream.streams import REASON, RECORD, RECORD_TYPE, TAG, Stream, Tag
+from penstock.jobs.stream.leaving import kept
+from penstock.jobs.stream.streams import Stream, Tag
 
 How = Literal["inner", "left", "full"]
 
@@ -118,11 +119,5 @@ def deleted(stream: Stream) -> Column:
 
 
 def without_partner(side: Side) -> Stream:
-    """The side's stream with its rows without a key counted as unmatched, for joins that cannot emit them."""
-    tag = F.when((F.col(TAG) == Tag.DATA) & ~side.has_key(), Tag.UNMATCHED).otherwise(F.col(TAG))
-    return side.stream.transform(lambda frame: frame.withColumn(TAG, tag))
-
-
-def output_envelope(tag: Column) -> list[Column]:
-    """The envelope columns of a join's own rows, apart from their time."""
-    return [tag.alias(TAG), F.lit(None).cast("string").alias(REASON), F.lit(None).cast(RECORD_TYPE).alias(RECORD)]
+    """The side's stream without its rows that have no key, which are counted as unmatched, for joins that cannot emit them."""
+    return side.stream.transform(lambda frame: kept(frame, side.has_key(), Tag.UNMATCHED))

@@ -7,10 +7,12 @@ import io
 import json
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import reduce
 from typing import TYPE_CHECKING, Any, Literal
 from urllib.parse import urlsplit
 
 from botocore.exceptions import BotoCoreError, ClientError
+from pyspark.sql import Column
 from pyspark.sql import functions as F
 from pyspark.sql.types import StringType, StructField, StructType
 
@@ -18,7 +20,8 @@ from penstock.jobs.errors import TableFileUnread
 from penstock.jobs.storage.conditional import ConditionalWriter
 from penstock.jobs.storage.s3 import client, error_code, missing
 from penstock.jobs.stream.event_time.engine import with_event_time
-from penstock.jobs.stream.streams import ENVELOPE, TAG, Stream, Tag
+from penstock.jobs.stream.leaving import kept
+from penstock.jobs.stream.streams import ENVELOPE, Stream, Tag
 from penstock.jobs.stream.task_context import TaskPlace
 from penstock.jobs.stream.task_errors import in_a_task
 
@@ -48,7 +51,7 @@ def table_join(
     table a stream and use `temporal_join`; for a database, use `lookup_join`.
 
     Args:
-        stream: the rows to enrich; side-output rows pass through.
+        stream: the rows to enrich.
         name: of the table, for the checkpoint; unique per call.
         read: returns all rows; a task calls it, so it must be importable there or picklable. See `json_lines_file` and `csv_file`.
         schema: of the rows as Spark DDL, ``country STRING, name STRING``. Values are parsed as from JSON.
@@ -74,13 +77,10 @@ def table_join(
     table = rows.select(
         *(values[key].alias(f"_on_{key}") for key in keys), *(values[one].alias(one) for one in added), F.lit(1).alias("_here")
     )
-    condition = F.col(TAG) == Tag.DATA
-    for key in keys:
-        condition &= F.col(key) == F.col(f"_on_{key}")
+    condition = reduce(Column.__and__, (F.col(key) == F.col(f"_on_{key}") for key in keys))
     joined = stream.frame.join(F.broadcast(table), condition, "left")
     if how == "inner":
-        lonely = (F.col(TAG) == Tag.DATA) & F.col("_here").isNull()
-        joined = joined.withColumn(TAG, F.when(lonely, Tag.UNMATCHED).otherwise(F.col(TAG)))
+        joined = kept(joined, F.col("_here").isNotNull(), Tag.UNMATCHED)
     joined = joined.select(*stream.fields, *added, *ENVELOPE)
     return Stream(with_event_time(joined) if stream.timed else joined, timed=stream.timed, updates=stream.updates, strict=stream.strict)
 

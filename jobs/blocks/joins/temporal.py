@@ -10,8 +10,9 @@ from pyspark.sql import Column, DataFrame, Row
 from pyspark.sql import functions as F
 
 from penstock.jobs.blocks.joins.in_order import LEFT, RIGHT, Arrival, InOrder, from_text, key_text, packed, run
-from penstock.jobs.blocks.joins.sides import Side, check, check_how, output_envelope, without_partner
+from penstock.jobs.blocks.joins.sides import Side, check, check_how, without_partner
 from penstock.jobs.stream.event_time.engine import with_event_time
+from penstock.jobs.stream.leaving import kept
 from penstock.jobs.stream.streams import TIME, Stream, Tag
 
 if TYPE_CHECKING:
@@ -61,9 +62,9 @@ def matched(frame: DataFrame, left: Side, right: Side, how: str) -> Stream:
 
 def joined(rows: DataFrame, one: Column, other: Column, left: Side, right: Side, how: str) -> Stream:
     """Pairs at the left row's event time; rows without a right row are data or unmatched."""
-    tag = F.lit(Tag.DATA.value) if how == "left" else F.when(F.col("_right").isNull(), Tag.UNMATCHED).otherwise(Tag.DATA)
-    time = F.timestamp_micros("_us").alias(TIME)
-    frame = rows.select(one.alias(left.name), other.alias(right.name), *output_envelope(tag), time)
+    if how != "left":
+        rows = kept(rows, F.col("_right").isNotNull(), Tag.UNMATCHED)
+    frame = rows.select(one.alias(left.name), other.alias(right.name), F.timestamp_micros("_us").alias(TIME))
     return Stream(with_event_time(frame), timed=True, strict=True)
 
 

@@ -10,7 +10,7 @@ from penstock.jobs.stream.streams import ENVELOPE, Stream
 
 
 def union(first: Stream, *others: Stream) -> Stream:
-    """All rows of several streams, as in Flink's union; fields are matched by name. Side-output rows are included.
+    """All rows of several streams, as in Flink's union; fields are matched by name.
 
     The current watermark is the minimum of all inputs, so a silent input holds back the others unless it has an idleness.
 

@@ -11,11 +11,11 @@ from pyspark.sql import Column, DataFrame, Row
 from pyspark.sql import functions as F
 from pyspark.sql.types import ArrayType, DataType, MapType, StructType, VariantType
 
-from penstock.jobs.blocks.joins.sides import How, Side, check, check_how, output_envelope, without_partner
+from penstock.jobs.blocks.joins.sides import How, Side, check, check_how, without_partner
 from penstock.jobs.blocks.windows.aggregation import END, START, whole_ms
 from penstock.jobs.blocks.windows.kinds import TimeWindow
-from penstock.jobs.stream.event_time.engine import as_event_time
-from penstock.jobs.stream.side_outputs import data_rows
+from penstock.jobs.stream.event_time.engine import as_event_time, with_one_event_time
+from penstock.jobs.stream.leaving import kept
 from penstock.jobs.stream.streams import TIME, Stream, Tag
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
@@ -70,8 +70,9 @@ def window_join(left: Side, right: Side, window: TimeWindow, *, how: How = "inne
     )
     one, other = F.col("_pair.one"), F.col("_pair.other")
     alone = {"inner": one.isNull() | other.isNull(), "left": one.isNull(), "full": F.lit(False)}[how]
-    tag = F.when(alone, Tag.UNMATCHED).otherwise(Tag.DATA)
-    return _stream(pairs, [one.row.alias(left.name), other.row.alias(right.name)], tag, left, right)
+    if how != "full":
+        pairs = kept(pairs, ~alone, Tag.UNMATCHED)
+    return _stream(pairs, [one.row.alias(left.name), other.row.alias(right.name)], left, right)
 
 
 def co_group(
@@ -102,7 +103,7 @@ def co_group(
     call = F.udf(_Call(function, single=len(left.keys) == 1), ArrayType(schema), useArrow=False)
     rows = call("_key", F.unix_millis("_window.start"), whole_ms(F.col("_window.end")), "_lefts", "_rights")
     results = grouped.select("_window", F.explode(rows).alias("_row"))
-    return _stream(results, [F.col("_row")[name].alias(name) for name in schema.names], F.lit(Tag.DATA.value), left, right)
+    return _stream(results, [F.col("_row")[name].alias(name) for name in schema.names], left, right)
 
 
 @dataclass(frozen=True)
@@ -121,7 +122,7 @@ class _Call:
 def _grouped(left: Side, right: Side, window: TimeWindow) -> DataFrame:
     """Rows of ``_key``, ``_window`` and the ordered lists ``_lefts`` and ``_rights`` of structs of time and row."""
     check(left, right)
-    one, other = (data_rows(side.stream).frame for side in (left, right))
+    one, other = (with_one_event_time(side.stream.frame) for side in (left, right))
     rows = _packed(one, left, right, is_left=True).unionByName(_packed(other, right, left, is_left=False))
     frame, column = window.assigned(rows)
     lists = [_in_order(name, frame.schema[name].dataType).alias(f"{name}s") for name in ("_left", "_right")]
@@ -177,10 +178,10 @@ def _has_order(kind: DataType) -> bool:
     return not isinstance(kind, MapType | VariantType)
 
 
-def _stream(frame: DataFrame, columns: list[Column], tag: Column, left: Side, right: Side) -> Stream:
+def _stream(frame: DataFrame, columns: list[Column], left: Side, right: Side) -> Stream:
     start, end = F.col("_window").start, F.timestamp_millis(whole_ms(F.col("_window").end))
     # A microsecond, not a millisecond: the watermark of the previous micro-batch may be a millisecond before the window's end, and Spark's
     # stateful operators drop rows as old as that. Rounded to milliseconds it is the same.
     time = as_event_time(end - F.expr("interval 1 microsecond"), TIME)
-    enveloped = frame.select(*columns, start.alias(START), end.alias(END), *output_envelope(tag), time)
-    return Stream(enveloped, timed=True, strict=left.stream.strict or right.stream.strict)
+    rows = frame.select(*columns, start.alias(START), end.alias(END), time)
+    return Stream(rows, timed=True, strict=left.stream.strict or right.stream.strict)

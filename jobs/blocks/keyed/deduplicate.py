@@ -14,8 +14,7 @@ from penstock.jobs.blocks.keyed.connect import Keyed, _types
 from penstock.jobs.blocks.keyed.declared import value
 from penstock.jobs.blocks.keyed.function import Key, KeyedFunction
 from penstock.jobs.blocks.keyed.process import process
-from penstock.jobs.stream.event_time.engine import Engine, as_event_time, with_event_time
-from penstock.jobs.stream.side_outputs import data_rows
+from penstock.jobs.stream.event_time.engine import Engine, as_event_time, with_event_time, with_one_event_time
 from penstock.jobs.stream.streams import TIME, Stream, Tag
 from penstock.sizing.units import NotAQuantity, duration_ms
 
@@ -59,7 +58,7 @@ def deduplicate(stream: Stream, keys: Sequence[str], *, within: str, keep: Keep 
     if stream.updates:
         raise ValueError("the stream contains updates of earlier rows, which would all be duplicates")
     number = next(_OPERATORS)
-    data = _counted(data_rows(stream).frame, f"{_BEFORE}{number}")
+    data = _counted(with_one_event_time(stream.frame), f"{_BEFORE}{number}")
     # Spark adds the delay in the time column's metadata to the first row's time.
     once = data.withColumn(TIME, as_event_time(F.col(TIME), TIME, delay_ms=within_ms)).dropDuplicatesWithinWatermark(list(keys))
     return replace(stream, frame=_counted(with_event_time(once), f"{_AFTER}{number}"), strict=True)

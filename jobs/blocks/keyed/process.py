@@ -14,9 +14,10 @@ from penstock.jobs.blocks.keyed.content import content_hash
 from penstock.jobs.blocks.keyed.declared import State, fields_of, typed
 from penstock.jobs.blocks.keyed.function import Key, KeyedFunction, OfRows, Out
 from penstock.jobs.blocks.keyed.processor import MOMENT, ORDER_PREFIX, SIDE_ROW, Order, Plan, Processor, Time
-from penstock.jobs.stream.event_time.engine import as_event_time
-from penstock.jobs.stream.side_outputs import data_rows
-from penstock.jobs.stream.streams import REASON, RECORD, RECORD_TYPE, TAG, TIME, Stream, Tag, record
+from penstock.jobs.stream.event_time.engine import as_event_time, with_one_event_time
+from penstock.jobs.stream.leaving import kept
+from penstock.jobs.stream.side_outputs import REASON, TAG
+from penstock.jobs.stream.streams import TIME, Stream, Tag, record
 from penstock.sizing.units import NotAQuantity, duration_ms
 
 # Besides the fields of the output.
@@ -102,7 +103,7 @@ def process(
         timeMode=_TIME_MODES[lives_by],
     )
     strict = stream.strict or lives_by == "event"
-    return replace(_enveloped(out, timed=lives_by == "event"), updates=updates, strict=strict)
+    return replace(_stream(out, timed=lives_by == "event"), updates=updates, strict=strict)
 
 
 def ttl_ms(stream: Stream, ttl: str | None) -> int | None:
@@ -133,7 +134,7 @@ def _ordered(stream: Stream, keys: Sequence[str], tie: Sequence[str]) -> DataFra
     missing = [name for name in keys if name not in stream.fields]
     if missing or not keys:
         raise ValueError(f"keys = {list(keys)}: must be columns of the stream, {', '.join(stream.fields)}")
-    data = data_rows(stream).frame
+    data = with_one_event_time(stream.frame)
     order = [F.expr(expression).alias(f"{ORDER_PREFIX}{number}") for number, expression in enumerate(tie)]
     content = content_hash(data, stream.fields).alias(f"{ORDER_PREFIX}{len(tie)}")
     return data.select(*stream.fields, TIME, *order, content)
@@ -150,12 +151,13 @@ def _check(stream: Stream, plan: Plan) -> None:
     needs_rocksdb(_session(stream), "keyed functions")
 
 
-def _enveloped(out: DataFrame, *, timed: bool) -> Stream:
+def _stream(out: DataFrame, *, timed: bool) -> Stream:
+    """The rows that the function has returned; those that it has given a tag go to their side output."""
+    row = F.when(F.col(SIDE_ROW).isNotNull(), record(F.col(TAG), F.col(SIDE_ROW).cast("binary")))
+    data = kept(out, F.col(TAG) == Tag.DATA, F.col(TAG), F.col(REASON), row)
     fields = [name for name in out.columns if name not in (TAG, REASON, MOMENT, SIDE_ROW)]
-    is_data = F.col(TAG) == Tag.DATA
-    side_output = F.when(~is_data, record(F.col(TAG), F.col(SIDE_ROW).cast("binary"))).cast(RECORD_TYPE)
     moment = as_event_time(F.timestamp_millis(MOMENT), TIME) if timed else F.lit(None).cast("timestamp").alias(TIME)
-    return Stream(out.select(*fields, TAG, REASON, moment, side_output.alias(RECORD)), timed=timed)
+    return Stream(data.select(*fields, moment), timed=timed)
 
 
 def _nullable(fields: StructType) -> list[StructField]:

@@ -28,7 +28,8 @@ from penstock.jobs.blocks.keyed.declared import TypedState
 from penstock.jobs.blocks.keyed.function import Key, KeyedFunction, Out, SideRow
 from penstock.jobs.blocks.keyed.stored import Clock, List, Stored, Value, opened
 from penstock.jobs.blocks.keyed.values import Convert, from_arrow, milliseconds, to_arrow
-from penstock.jobs.stream.streams import REASON, TAG, TIME, Tag
+from penstock.jobs.stream.side_outputs import REASON, TAG
+from penstock.jobs.stream.streams import TIME, Tag
 
 Time = Literal["event", "processing"]
 Order = Literal["arrival", "time"]

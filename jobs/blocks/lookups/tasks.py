@@ -13,7 +13,6 @@ from penstock.jobs.blocks.calls.journal import KEY, PAGE, Entry, Journal
 from penstock.jobs.blocks.lookups.cache import Found, of_this_worker
 from penstock.jobs.blocks.lookups.queries import Database, NoSuchValue
 from penstock.jobs.errors import LookupTableDoesNotFit
-from penstock.jobs.stream.streams import TAG, Tag
 from penstock.jobs.stream.task_context import TaskPlace
 from penstock.jobs.stream.task_errors import in_a_task
 
@@ -103,9 +102,7 @@ class _Run:
     def _keys(self, batch: pa.RecordBatch) -> list[Parts | None]:
         """Each row's key; None if nothing is looked up for it."""
         columns = [batch.column(f"{PART}{number}").to_pylist() for number in range(self._task.parts)]
-        tags = batch.column(TAG).to_pylist()
-        keyed = zip(tags, zip(*columns, strict=True), strict=True)
-        return [parts if tag == Tag.DATA and None not in parts else None for tag, parts in keyed]
+        return [None if None in parts else parts for parts in zip(*columns, strict=True)]
 
     def _entries(self, wanted: Mapping[str, Parts]) -> dict[str, Entry]:
         entries = self._journal.find(wanted)

@@ -11,9 +11,8 @@ from pyspark.sql import functions as F
 
 from penstock.jobs.blocks.windows.firing import NUMBER, fired
 from penstock.jobs.blocks.windows.kinds import Global, TimeWindow
-from penstock.jobs.blocks.windows.results import envelope
-from penstock.jobs.stream.side_outputs import data_rows
-from penstock.jobs.stream.streams import ENVELOPE, TAG, TIME, Stream
+from penstock.jobs.stream.event_time.engine import as_event_time, with_one_event_time
+from penstock.jobs.stream.streams import ENVELOPE, TIME, Stream
 
 Emit = Literal["final", "updates"]
 START, END = "window_start", "window_end"
@@ -55,12 +54,12 @@ def aggregate(
             none, updates as input, or an aggregate that a trigger does not support.
     """
     check(stream, window, keys, aggregates, emit)
+    data = replace(stream, frame=with_one_event_time(stream.frame))
     if isinstance(window, Global):
-        data = data_rows(stream)
         return fired(data, window, keys, aggregates) if window.triggered else _current(data, keys, aggregates)
-    frame, column = window.assigned(data_rows(stream).frame)
-    # Spark's sessions require a key: the tag is the same for all rows.
-    grouping = keys or ([TAG] if window.mergeable else [])
+    frame, column = window.assigned(data.frame)
+    # Spark's sessions require a key.
+    grouping: Sequence[str | Column] = keys or ([all_rows()] if window.mergeable else [])
     grouped = frame.groupBy(*grouping, column.alias("_window")).agg(*_columns(aggregates))
     return Stream(unfolded(grouped, keys, list(aggregates)), timed=True, updates=emit == "updates", strict=stream.strict)
 
@@ -68,13 +67,19 @@ def aggregate(
 def _current(data: Stream, keys: Sequence[str], aggregates: Mapping[str, str | Column]) -> Stream:
     """The current value, over all rows so far, of each key that received rows in the micro-batch."""
     time = F.max(TIME) if data.timed else F.max(F.lit(None).cast("timestamp"))
-    # Without a key Spark would emit the value after every micro-batch. The tag is the same for all rows.
-    grouped = data.frame.groupBy(*(keys or [TAG])).agg(*_columns(aggregates), time.alias("_last"))
-    return replace(data, frame=grouped.select(*keys, *aggregates, *envelope(F.col("_last"))), updates=True)
+    # Without a key Spark would emit the value after every micro-batch.
+    grouping: Sequence[str | Column] = keys or [all_rows()]
+    grouped = data.frame.groupBy(*grouping).agg(*_columns(aggregates), time.alias("_last"))
+    return replace(data, frame=grouped.select(*keys, *aggregates, as_event_time(F.col("_last"), TIME)), updates=True)
 
 
 def _columns(aggregates: Mapping[str, str | Column]) -> list[Column]:
     return [(F.expr(value) if isinstance(value, str) else value).alias(name) for name, value in aggregates.items()]
+
+
+def all_rows() -> Column:
+    """A key that all rows have. Spark takes a constant for no key."""
+    return F.pmod(F.unix_millis(TIME), F.lit(1)).alias("_all")
 
 
 def check(stream: Stream, window: TimeWindow | Global, keys: Sequence[str], aggregates: Mapping[str, object], emit: Emit) -> None:
@@ -119,10 +124,10 @@ def check_names(stream: Stream, keys: Sequence[str], aggregates: Mapping[str, ob
 
 
 def unfolded(grouped: DataFrame, keys: Sequence[str], names: Sequence[str]) -> DataFrame:
-    """The result's columns and the envelope, from rows of keys, ``_window`` and the aggregates."""
+    """The result's columns and its event time, from rows of keys, ``_window`` and the aggregates."""
     start, end_ms = F.col("_window").start, whole_ms(F.col("_window").end)
     end = F.timestamp_millis(end_ms)
-    return grouped.select(*keys, start.alias(START), end.alias(END), *names, *envelope(last_moment(end_ms)))
+    return grouped.select(*keys, start.alias(START), end.alias(END), *names, as_event_time(last_moment(end_ms), TIME))
 
 
 def last_moment(end_ms: Column) -> Column:

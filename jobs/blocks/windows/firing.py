@@ -16,7 +16,7 @@ from penstock.jobs.blocks.keyed.backend import needs_rocksdb
 from penstock.jobs.blocks.keyed.content import content_hash
 from penstock.jobs.blocks.windows.calls import FOLDABLE, calls
 from penstock.jobs.blocks.windows.kinds import Global
-from penstock.jobs.blocks.windows.results import envelope
+from penstock.jobs.stream.event_time.engine import as_event_time
 from penstock.jobs.stream.streams import TIME, Stream
 
 NUMBER = "window_number"
@@ -60,7 +60,7 @@ def fired(data: Stream, window: Global, keys: Sequence[str], aggregates: Mapping
     results = rows.groupBy(*grouping).transformWithState(_Firing(plan), out, "append", "EventTime" if data.timed else "None")
     whole = (call.put_together(call.result_type(frame)) for call in folded)
     time = F.timestamp_millis(_MS) if data.timed else F.lit(None).cast("timestamp")
-    return replace(data, frame=results.select(*keys, NUMBER, *whole, *envelope(time)), strict=data.timed or data.strict)
+    return replace(data, frame=results.select(*keys, NUMBER, *whole, as_event_time(time, TIME)), strict=data.timed or data.strict)
 
 
 @dataclass(frozen=True)

@@ -13,7 +13,7 @@ from penstock.jobs.blocks.keyed.content import content_hash
 from penstock.jobs.blocks.windows.aggregation import check, unfolded
 from penstock.jobs.blocks.windows.calls import SPLITTABLE, Call, calls
 from penstock.jobs.blocks.windows.kinds import TimeWindow
-from penstock.jobs.stream.side_outputs import data_rows
+from penstock.jobs.stream.event_time.engine import with_one_event_time
 from penstock.jobs.stream.streams import TIME, Stream
 
 
@@ -45,7 +45,7 @@ def salted(stream: Stream, window: TimeWindow, /, *, keys: Sequence[str] = (), s
     if not 2 <= salts <= 1024:
         raise ValueError(f"salts = {salts}: must be from 2 to 1024")
     split = calls(aggregates, SPLITTABLE)
-    data = data_rows(stream).frame
+    data = with_one_event_time(stream.frame)
     types = [call.result_type(data) for call in split]
     salt = F.pmod(content_hash(data, [*stream.fields, TIME]), F.lit(salts))
     frame, column = window.assigned(data.withColumn("_salt", salt))

@@ -10,12 +10,10 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
 from penstock.jobs.blocks.keyed.content import has_map
-from penstock.jobs.blocks.windows.aggregation import END, START, Emit, check, check_names, last_moment, whole_ms
+from penstock.jobs.blocks.windows.aggregation import END, START, Emit, all_rows, check, check_names, last_moment, whole_ms
 from penstock.jobs.blocks.windows.kinds import Global, TimeWindow
-from penstock.jobs.blocks.windows.results import envelope
-from penstock.jobs.stream.event_time.engine import as_event_time
-from penstock.jobs.stream.side_outputs import data_rows
-from penstock.jobs.stream.streams import TAG, TIME, Stream
+from penstock.jobs.stream.event_time.engine import as_event_time, with_one_event_time
+from penstock.jobs.stream.streams import TIME, Stream
 
 RANK = "rank"
 
@@ -64,7 +62,7 @@ def top(
     rest = [name for name in stream.fields if name not in (*keys, *own)]
     check(stream, _Same() if window is None else window, keys, {"_best": ""}, emit)
     check_names(stream, keys, dict.fromkeys(rest), (RANK,) if isinstance(window, Global) else (START, END, RANK))
-    frame, group = _grouped(data_rows(stream).frame, window)
+    frame, group = _grouped(with_one_event_time(stream.frame), window)
     ordering = (F.expr(by) if isinstance(by, str) else by).alias("_by")
     best = F.max_by if order == "desc" else F.min_by
     ranked = frame.withColumn("_by", ordering).where(F.col("_by").isNotNull())
@@ -77,8 +75,8 @@ def top(
 
 def _grouped(frame: DataFrame, window: TimeWindow | Global | None) -> tuple[DataFrame, list[Column]]:
     if isinstance(window, Global):
-        # A key that is the same for all rows: without one Spark would emit the list after every micro-batch.
-        return frame, [F.col(TAG)]
+        # Without a key Spark would emit the list after every micro-batch.
+        return frame, [all_rows()]
     frame, column = (window or _Same()).assigned(frame)
     return frame, [column.alias("_window")]
 
@@ -91,7 +89,7 @@ def _emitted(lists: DataFrame, keys: Sequence[str], rest: Sequence[str], timed: 
     rows = lists.select(*keys, *bounds, time.alias("_at"), F.posexplode("_best").alias("_position", "_row"))
     fields = [F.col("_row")[name].alias(name) for name in rest]
     at = F.col("_at") if timed else F.lit(None).cast("timestamp")
-    return rows.select(*keys, *([START, END] if has_window else []), (F.col("_position") + 1).alias(RANK), *fields, *envelope(at))
+    return rows.select(*keys, *([START, END] if has_window else []), (F.col("_position") + 1).alias(RANK), *fields, as_event_time(at, TIME))
 
 
 class _Same:

@@ -7,6 +7,7 @@ version that moves one is noticed at once. ``docs/decisions/0004-watermark.md`` 
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
@@ -16,8 +17,6 @@ from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from penstock.jobs.stream.streams import TIME
-from penstock.jobs.stream.task_context import CurrentWatermark
-from penstock.jobs.stream.task_errors import in_a_task
 
 # Spark's own watermark must never win: a delay of a hundred years keeps it below any watermark that is set.
 NEVER = "36500 days"
@@ -53,6 +52,24 @@ class Engine:
     def observing(self) -> list[str]:
         """Names of everything that ``DataFrame.observe`` collected in this micro-batch."""
         return sorted(filter(None, str(self._execution().lastExecution().observedMetrics().keys().mkString("\n")).split("\n")))
+
+    def partitions(self) -> list[str]:
+        """The partitions that this micro-batch reads, ``topic-number`` of each; none for sources other than Kafka."""
+        return [f"{topic}-{number}" for topics in self._offsets("endOffsets") for topic, parts in topics.items() for number in parts]
+
+    def records(self) -> int:
+        """How many records this micro-batch reads at most, by its offsets; 0 for sources other than Kafka."""
+        return max(0, _sum(self._offsets("endOffsets")) - _sum(self._offsets("startOffsets")))
+
+    def _offsets(self, which: str) -> list[dict[str, dict[str, int]]]:
+        """Topic -> partition -> offset, of each source."""
+        found = []
+        entries = getattr(self._execution().getLatestExecutionContext(), which)().iterator()
+        while entries.hasNext():
+            text = str(entries.next()._2().json())
+            document = json.loads(text) if text.startswith("{") else {}
+            found.append({topic: partitions for topic, partitions in document.items() if isinstance(partitions, dict)})
+        return found
 
     def batch_time_ms(self) -> int:
         """The micro-batch's own timestamp in epoch milliseconds; the same on a replay."""
@@ -110,6 +127,11 @@ def unordered(batch: DataFrame) -> DataFrame:
     return DataFrame(session._jsparkSession.internalCreateDataFrame(frame.queryExecution().toRdd(), frame.schema(), False), session)
 
 
+def evaluated(rows: DataFrame) -> None:
+    """Evaluates all rows, once, without a result."""
+    rows.write.format("noop").mode("overwrite").save()
+
+
 def with_event_time(frame: DataFrame) -> DataFrame:
     """Marks the event-time column again after a step that hides it from Spark: one that runs in Python, or one that recomputes it.
 
@@ -117,6 +139,15 @@ def with_event_time(frame: DataFrame) -> DataFrame:
     metadata, org.apache.spark.sql.catalyst.plans.logical.EventTimeWatermark.delayKey.
     """
     return frame.withColumn(TIME, as_event_time(F.col(TIME), TIME))
+
+
+def with_one_event_time(frame: DataFrame) -> DataFrame:
+    """The rows, for a stateful operator: a column that was derived from the event time is an ordinary one.
+
+    Spark rejects a query in which several columns have the metadata of an event time (MULTIPLE_EVENT_TIME_COLUMNS).
+    """
+    derived = [field.name for field in frame.schema.fields if field.name != TIME and _DELAY_KEY in field.metadata]
+    return frame.withColumns({name: F.col(name).alias(name, metadata={}) for name in derived}) if derived else frame
 
 
 def as_event_time(column: Column, name: str, *, delay_ms: int = _NEVER_MS) -> Column:
@@ -130,21 +161,5 @@ def as_event_time(column: Column, name: str, *, delay_ms: int = _NEVER_MS) -> Co
     return column.alias(name, metadata={_DELAY_KEY: delay_ms})
 
 
-def current_watermark(session: SparkSession) -> DataFrame:
-    """One row with the current watermark, in epoch milliseconds or null, evaluated again in every micro-batch.
-
-    Returns:
-        A DataFrame of one row with the columns ``_in_force`` and ``_cleared`` (bigint), as passed to
-        `penstock.jobs.stream.task_context.set_watermark`.
-    """
-    return session.range(1, numPartitions=1).mapInArrow(_read_property, "_in_force bigint, _cleared bigint")
-
-
-def _read_property(batches: Any) -> Any:
-    import pyarrow as pa
-
-    with in_a_task():
-        watermark = CurrentWatermark.here()
-        columns = {"_in_force": watermark.current_ms, "_cleared": watermark.cleared_ms}
-        for _ in batches:
-            yield pa.RecordBatch.from_pydict({name: pa.array([value], pa.int64()) for name, value in columns.items()})
+def _sum(offsets: list[dict[str, dict[str, int]]]) -> int:
+    return sum(offset for topics in offsets for partitions in topics.values() for offset in partitions.values())

@@ -11,9 +11,10 @@ from pyspark.sql import functions as F
 from pyspark.sql.types import StructType
 
 from penstock.jobs.spec.sources import EventTime
-from penstock.jobs.stream.event_time import engine
 from penstock.jobs.stream.event_time.timestamps import NEEDED, event_time
-from penstock.jobs.stream.streams import DELETED, REASON, TIME
+from penstock.jobs.stream.leaving import current_watermark
+from penstock.jobs.stream.side_outputs import REASON
+from penstock.jobs.stream.streams import DELETED, TIME
 
 # How far a row is behind the watermark in ms (null if it is not), and whether that makes it late. `judged` adds both.
 BEHIND, LATE = "_behind_ms", "_late"
@@ -66,18 +67,17 @@ def judged(session: SparkSession, frame: DataFrame, time: EventTime | None) -> D
     """
     if time is None:
         return frame.withColumn(BEHIND, F.lit(None).cast("bigint")).withColumn(LATE, F.lit(False))
-    frame = frame.crossJoin(F.broadcast(engine.current_watermark(session)))
-    current_ms, cleared_ms = F.col("_in_force"), F.col("_cleared")
+    current, cleared = current_watermark(session)
+    # In a step of their own: each is asked once a row.
+    frame = frame.withColumns({"_current_ms": current, "_cleared_ms": cleared})
+    current_ms, cleared_ms = F.col("_current_ms"), F.col("_cleared_ms")
     if time.kind == "processing":
         frame = frame.withColumn(TIME, F.when(F.col(TIME).isNotNull(), F.greatest(TIME, F.timestamp_millis(current_ms))))
     behind_ms = current_ms - F.unix_millis(TIME)
     # State that an operator has cleared cannot come back, even if the spec allows more lateness than before a restart.
     late = (behind_ms > time.allowed_lateness) | (F.unix_millis(TIME) < cleared_ms)
-    return (
-        frame.withColumn(BEHIND, F.when(behind_ms > 0, behind_ms))
-        .withColumn(LATE, F.coalesce(late, F.lit(False)))
-        .drop("_in_force", "_cleared")
-    )
+    judged = {BEHIND: F.when(behind_ms > 0, behind_ms), LATE: F.coalesce(late, F.lit(False))}
+    return frame.withColumns(judged).drop("_current_ms", "_cleared_ms")
 
 
 def behind_reason() -> Column:

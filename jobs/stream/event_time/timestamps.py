@@ -48,12 +48,25 @@ def event_time(field: Column, kind: DataType, form: str, where: str) -> Column:
         field = F.when(field.rlike(_DECIMAL), field)
     elif not isinstance(kind, (IntegralType, DecimalType, DoubleType, FloatType)):
         raise _unfit(where, kind, "BIGINT, DOUBLE, DECIMAL or STRING, or TIMESTAMP", form)
+    if isinstance(kind, IntegralType):
+        return _from_integer(field.cast("bigint"), form)
     return _from_number(field.try_cast("decimal(38,9)"), form)
 
 
 def from_iso_8601(text: Column) -> Column:
     """A timestamp in whole milliseconds; null if the text is not ISO-8601 with an offset."""
     return _whole(F.unix_millis(F.when(text.rlike(ISO_8601), text.try_cast("timestamp"))))
+
+
+def _from_integer(number: Column, form: str) -> Column:
+    if form == "epoch-millis":
+        return _whole(number)
+    # The limits first: beyond them a product or a difference would overflow, which fails the query.
+    if form == "epoch-seconds":
+        return F.when(number.between(_LEAST_MS // 1000, _GREATEST_MS // 1000), F.timestamp_millis(number * 1000))
+    # Rounded down, also before 1970.
+    millis = F.call_function("div", number - F.pmod(number, F.lit(1000)), F.lit(1000))
+    return F.when(number.between(_LEAST_MS * 1000, _GREATEST_MS * 1000 + 999), F.timestamp_millis(millis))
 
 
 def _from_number(number: Column, form: str) -> Column:

@@ -8,8 +8,7 @@ from collections.abc import Mapping
 from pyspark.sql import functions as F
 
 from penstock.jobs.blocks.calls import call
-from penstock.jobs.stream.side_outputs import data_rows
-from penstock.jobs.stream.streams import REASON, RECORD, RECORD_TYPE, TAG, TIME, Stream, Tag
+from penstock.jobs.stream.streams import TIME, Stream
 from tests.jobs.spark.blocks import Input, row, run, same
 from tests.jobs.spark.outside import Outside, calls
 from tests.jobs.spark.running import CHECKPOINTS, Surroundings
@@ -19,15 +18,8 @@ SCHEMA = "user STRING, n INT"
 
 def _sums(stream: Stream) -> Stream:
     """Tumbling sums of 10 s by Spark's own aggregation: a stateful step after the calls."""
-    frame = (
-        data_rows(stream).frame.groupBy(F.window(TIME, "10 seconds").alias("w")).agg(F.sum("asked").alias("asked"), F.count("*").alias("n"))
-    )
-    nothing = [
-        F.lit(None).cast("string").alias(REASON),
-        F.lit(None).cast("timestamp").alias(TIME),
-        F.lit(None).cast(RECORD_TYPE).alias(RECORD),
-    ]
-    return Stream(frame.select("asked", "n", F.lit(Tag.DATA.value).alias(TAG), *nothing), timed=True)
+    sums = stream.frame.groupBy(F.window(TIME, "10 seconds").alias("w")).agg(F.sum("asked").alias("asked"), F.count("*").alias("n"))
+    return Stream(sums.select("asked", "n", F.lit(None).cast("timestamp").alias(TIME)), timed=True)
 
 
 def test_a_micro_batch_that_runs_again_has_the_same_answers_without_a_call(surroundings: Surroundings) -> None:

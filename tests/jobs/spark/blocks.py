@@ -30,14 +30,17 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
 from penstock.jobs.driver.determinism import refuse_unrepeatable
-from penstock.jobs.driver.micro_batch import MicroBatches, Route
+from penstock.jobs.driver.micro_batch import MicroBatches, Route, routed
 from penstock.jobs.sinks.sink import Batch
+from penstock.jobs.sources.records import SPLIT, data_rows
+from penstock.jobs.spec.sources import EventTime
 from penstock.jobs.storage.checkpoint import Checkpoint
 from penstock.jobs.storage.lease import Lease, LeaseFile
 from penstock.jobs.storage.lease_holder import LeaseHolder
-from penstock.jobs.stream.event_time import engine, observation
+from penstock.jobs.stream.event_time import engine, judging
 from penstock.jobs.stream.event_time.engine import Engine
-from penstock.jobs.stream.streams import ENVELOPE, REASON, RECORD, TAG, TIME, Stream, Tag
+from penstock.jobs.stream.side_outputs import REASON
+from penstock.jobs.stream.streams import ENVELOPE, ONLY_COUNTED, TIME, Stream, Tag
 from penstock.jobs.stream.task_context import set_checkpoint, set_watermark
 from penstock.jobs.stream.task_errors import of_a_task
 from penstock.jobs.watermark import InputTime
@@ -174,8 +177,9 @@ def _run_leased(
         strict=out.strict,
     )
     set_watermark(session, batches.last.watermarks.current_ms, batches.last.watermarks.engine_ms)
-    set_checkpoint(session, checkpoint.uri, checkpoint.token)
-    writer = out.frame.writeStream.queryName(name).outputMode("update" if out.updates else "append").foreachBatch(batches)
+    set_checkpoint(session, checkpoint.uri, checkpoint.token, batches.side_outputs)
+    mode = "update" if out.updates else "append"
+    writer = routed(out.frame, {"out": None}).writeStream.queryName(name).outputMode(mode).foreachBatch(batches)
     with engine.ending_with_its_input(session, out.frame):
         query = writer.trigger(availableNow=True).option("checkpointLocation", checkpoint.uri).start()
     try:
@@ -186,7 +190,7 @@ def _run_leased(
 
 
 def _stream(surroundings: Surroundings, folder: Path, name: str, data: Input) -> Stream:
-    """The input's files as a stream with the envelope of a source."""
+    """The input's files as a stream, its rows counted and judged as those of a source."""
     folder.mkdir(parents=True, exist_ok=True)
     first = len(list(folder.iterdir()))
     for number, rows in enumerate(data.batches, start=first):
@@ -197,29 +201,24 @@ def _stream(surroundings: Surroundings, folder: Path, name: str, data: Input) ->
     session = surroundings.session
     lines = session.readStream.option("maxFilesPerTrigger", 1).text(str(folder))
     frame = lines.select(F.from_json("value", f"_at STRING, _p INT, {data.schema}").alias("_value"))
-    fields = [F.col("_value")[column].alias(column) for column in session.createDataFrame([], data.schema).columns]
+    columns = session.createDataFrame([], data.schema).columns
+    fields = [F.col("_value")[column].alias(column) for column in columns]
     moment = F.col("_value")["_at"].try_cast("timestamp") if data.timed else F.lit(None).cast("timestamp")
-    frame = frame.select(*fields, F.col("_value")["_p"].alias("_p"), moment.alias(TIME), F.col("_value").alias("_value"))
-    frame = observation.observe(frame, name, data.partitions, "_p", TIME)
-    late = F.lit(False)
-    if data.timed:
-        frame = frame.crossJoin(F.broadcast(engine.current_watermark(session)))
-        late = F.coalesce(F.unix_millis(TIME) < F.col("_in_force"), F.lit(False))
-    bad = F.col(TIME).isNull() if data.timed else F.lit(False)
-    tag = F.when(bad, Tag.QUARANTINED).when(late, Tag.LATE).otherwise(Tag.DATA)
-    frame = frame.withColumn(TAG, tag).withColumn(REASON, F.when(F.col(TAG) != Tag.DATA, F.col(TAG)))
-    raw = F.to_json("_value").cast("binary")
-    record = F.struct(
-        F.lit(name).alias("source"),
+    none = F.lit(None)
+    frame = frame.select(
+        *fields,
+        moment.alias(TIME),
+        F.when(F.lit(data.timed) & moment.isNull(), F.lit(str(Tag.QUARANTINED))).alias(REASON),
         F.lit(name).alias("topic"),
-        F.col("_p").alias("partition"),
+        F.col("_value")["_p"].alias("partition"),
+        F.col("_value")["_p"].alias(SPLIT),
         F.lit(0).cast("bigint").alias("offset"),
-        F.lit(None).cast("timestamp").alias("timestamp"),
-        F.lit(None).cast("binary").alias("key"),
-        raw.alias("value"),
+        none.cast("timestamp").alias("timestamp"),
+        none.cast("binary").alias("key"),
+        F.to_json("_value").cast("binary").alias("value"),
     )
-    frame = frame.withColumn(RECORD, F.when(F.col(TAG) != Tag.DATA, record)).withColumn(TIME, F.when(F.col(TAG) == Tag.DATA, F.col(TIME)))
-    frame = frame.drop("_p", "_value", "_in_force", "_cleared")
+    time = EventTime(field="_at") if data.timed else None
+    frame = data_rows(judging.judged(session, frame, time), name, F.col(TIME)).select(*columns, TIME)
     return Stream(engine.with_watermark(frame) if data.timed else frame, timed=data.timed)
 
 
@@ -246,10 +245,10 @@ class _Kept:
 
 
 class _EveryTag(dict[str, Any]):
-    """Tag -> sink, for any tag: all rows that are not data are kept."""
+    """Tag -> sink, for any tag: all rows that can be kept are kept."""
 
     def __init__(self, ran: Ran) -> None:
-        super().__init__({tag: _Kept(ran, tag) for tag in [*(tag.value for tag in Tag if tag != Tag.DATA), "aside", "alerts"]})
+        super().__init__({tag: _Kept(ran, tag) for tag in [*(tag.value for tag in Tag if tag not in ONLY_COUNTED), "aside", "alerts"]})
 
 
 def _plain(value: Any) -> Any:

@@ -9,7 +9,12 @@ from pyspark.sql import SparkSession
 
 from tests.jobs.spark.running import CHECKPOINTS
 
-OF_THE_DRIVER = {"penstock.checkpoint": f"s3a://{CHECKPOINTS}/by-hand/1", "penstock.fencingToken": "7", "penstock.watermark": ""}
+OF_THE_DRIVER = {
+    "penstock.checkpoint": f"s3a://{CHECKPOINTS}/by-hand/1",
+    "penstock.fencingToken": "7",
+    "penstock.sideOutputs": "quarantined",
+    "penstock.watermark": "",
+}
 OF_SPARK = {"streaming.sql.batchId": "12", "spark.jobGroup.id": "a-run"}
 ALL = OF_THE_DRIVER | OF_SPARK
 

@@ -10,7 +10,7 @@ import pytest
 from pyspark.errors import PythonException
 
 from penstock.jobs.blocks.calls import call
-from penstock.jobs.stream.streams import REASON, RECORD, RECORD_TYPE, TAG, TIME, Stream, Tag
+from penstock.jobs.stream.streams import TIME, Stream, Tag
 from tests.jobs.spark.blocks import Input, at, row, run, same
 from tests.jobs.spark.outside import FailsOnce, Outside, calls, plain
 from tests.jobs.spark.running import Surroundings
@@ -101,7 +101,7 @@ def test_calls_of_a_plain_function_run_at_once_and_the_rows_keep_their_order(sur
 
 def test_an_invalid_declaration_of_a_call_is_rejected_with_its_place(surroundings: Surroundings) -> None:
     session = surroundings.session
-    frame = session.createDataFrame([], f"user STRING, n INT, {TAG} string, {REASON} string, {TIME} timestamp, {RECORD} {RECORD_TYPE}")
+    frame = session.createDataFrame([], f"user STRING, n INT, {TIME} timestamp")
     stream = Stream(frame, timed=False)
     for given, message in (
         ({"name": "No Name"}, "expected lower-case letters"),

@@ -8,21 +8,14 @@ from collections.abc import Mapping
 import pytest
 from pyspark.sql import functions as F
 
-from penstock.jobs.stream.side_outputs import data_rows
-from penstock.jobs.stream.streams import REASON, RECORD, RECORD_TYPE, TAG, TIME, Stream, Tag
+from penstock.jobs.stream.streams import TIME, Stream, Tag
 from tests.jobs.spark.blocks import Input, at, row, run, same
 from tests.jobs.spark.running import CHECKPOINTS, Surroundings
 
 
 def _count_by_ten_seconds(streams: Mapping[str, Stream]) -> Stream:
-    counted = data_rows(streams["clicks"]).frame.groupBy(F.window(TIME, "10 seconds").alias("w"), "user").count()
-    frame = counted.select("user", F.col("w.start").alias("start"), "count", F.lit(Tag.DATA.value).alias(TAG))
-    nothing = [
-        F.lit(None).cast("string").alias(REASON),
-        F.lit(None).cast("timestamp").alias(TIME),
-        F.lit(None).cast(RECORD_TYPE).alias(RECORD),
-    ]
-    return Stream(frame.select("*", *nothing), timed=True)
+    counted = streams["clicks"].frame.groupBy(F.window(TIME, "10 seconds").alias("w"), "user").count()
+    return Stream(counted.select("user", F.col("w.start").alias("start"), "count", F.lit(None).cast("timestamp").alias(TIME)), timed=True)
 
 
 @pytest.mark.on_executors("side outputs")
@@ -79,7 +72,7 @@ def test_a_row_that_an_app_sends_to_a_side_output_keeps_its_fields_and_its_reaso
     assert capsys.readouterr().err.count('rows with the tag "nowhere" are counted but not written') == 1
 
 
-@pytest.mark.parametrize("tag", [Tag.DATA, Tag.HEARTBEAT])
+@pytest.mark.parametrize("tag", [Tag.DATA, Tag.FILTERED, Tag.UNMATCHED])
 def test_a_tag_that_means_something_else_can_not_be_diverted_to(surroundings: Surroundings, tag: str) -> None:
     with pytest.raises(ValueError, match=f'divert\\("{tag}"\\)'):
         Stream(surroundings.session.range(1).toDF("n"), timed=False).divert(tag, "n = 1", "'why'")

@@ -29,7 +29,7 @@ from penstock.jobs.sinks.sink import Batch, SinkContext
 from penstock.jobs.sinks.webhook import Webhook
 from penstock.jobs.spec import ConsoleSink, PostgresSink, RedisSink, ToFunction, WebhookSink
 from penstock.jobs.storage.checkpoint import Checkpoint
-from penstock.jobs.stream.streams import RECORD, RECORD_TYPE, TIME
+from penstock.jobs.stream.streams import TIME
 from penstock.scripts.local.servers.http_endpoint import HttpEndpoint
 from penstock.scripts.local.servers.postgres_server import PostgresServer
 from penstock.scripts.local.servers.redis_server import RedisServer
@@ -64,8 +64,7 @@ def frame(session: SparkSession, schema: str, *rows: tuple[Any, ...], envelope: 
     """Rows of a micro-batch; the last value of each is the second of its event time, None for none."""
     rows_in_order = session.createDataFrame([(*row[:-1], row[-1]) for row in rows], f"{schema}, _second INT")
     time = (F.lit(START) + F.make_dt_interval(secs=F.col("_second"))).alias(TIME)
-    side_outputs = [F.lit("data").alias("_tag"), F.lit(None).cast("string").alias("_reason"), F.lit(None).cast(RECORD_TYPE).alias(RECORD)]
-    return rows_in_order.select(*rows_in_order.columns[:-1], time, *side_outputs)
+    return rows_in_order.select(*rows_in_order.columns[:-1], time)
 
 
 def table(postgres: PostgresServer, columns: str) -> str:

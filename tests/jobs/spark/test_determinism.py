@@ -14,9 +14,9 @@ from penstock.jobs.driver.determinism import refuse_unrepeatable, refuse_unrepea
 from penstock.jobs.driver.micro_batch import MicroBatches, Route, routed
 from penstock.jobs.errors import BadDeclaration, NotRepeatable, StateNotRepeatable
 from penstock.jobs.sinks.sink import Batch
-from penstock.jobs.stream.streams import TAG, Tag
 from penstock.sizing.errors import PenstockError
 from tests.jobs.spark.running import Surroundings
+from tests.jobs.spark.task_properties import ALL, local_properties
 
 
 def test_what_is_computed_anew_each_time_or_depends_on_the_order_of_rows_is_found_by_name(session: SparkSession) -> None:
@@ -65,24 +65,23 @@ class _Seen:
 
 
 def test_which_sinks_a_row_goes_to_is_decided_once(session: SparkSession) -> None:
-    rows = session.range(200).select(F.col("id").alias("n"), F.when(F.col("id") < 100, Tag.DATA).otherwise(Tag.LATE).alias(TAG))
+    rows = session.range(100).select(F.col("id").alias("n"))
     routes = {"by-chance": "rand() < 0.5", "none": "cast(null as boolean)", "all": None}
     sinks = {name: _Seen() for name in routes}
     marked = routed(rows, routes).persist()
-    try:
+    with local_properties(session, ALL):
         batches: Any = SimpleNamespace(
             engine=SimpleNamespace(batch_time_ms=lambda: 0),
             routes=[Route(name, cast(Any, sinks[name]), chosen=condition is not None) for name, condition in routes.items()],
         )
         MicroBatches._write(batches, marked, 100, 7)
-    finally:
-        marked.unpersist()
+    marked.unpersist()
     first, again, counted = sinks["by-chance"].found
     assert first == again
     assert 0 < len(first) == len(counted) < 100
     assert sinks["none"].found == [[], [], []]
     assert [len(numbers) for numbers in sinks["all"].found] == [100, 100, 100]
-    assert {tuple(sink.columns) for sink in sinks.values()} == {("n", TAG)}
+    assert {tuple(sink.columns) for sink in sinks.values()} == {("n",)}
     assert unrepeatable(marked) == ["rand()"]
     assert unrepeatable(routed(rows, {"fresh": "now() > timestamp '2025-04-05'", "all": None})) == []
 

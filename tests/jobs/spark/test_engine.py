@@ -8,13 +8,13 @@ from contextlib import contextmanager
 from typing import Any
 
 import pytest
-from pyspark.sql import DataFrame
+from pyspark.sql import functions as F
 
+from penstock.jobs.driver import micro_batch, runtime
 from penstock.jobs.driver.micro_batch import MicroBatches
-from penstock.jobs.stream.event_time import observation
-from penstock.jobs.stream.event_time.engine import Engine, current_watermark
+from penstock.jobs.stream.event_time.engine import Engine
+from penstock.jobs.stream.leaving import current_watermark
 from penstock.jobs.stream.task_context import set_watermark
-from penstock.jobs.watermark import Seen
 from penstock.scripts.local.recorded_run import _batches
 from tests.jobs.spark.running import CHECKPOINTS, Surroundings, TestedJob
 
@@ -29,16 +29,18 @@ def _event(name: str, time: str) -> dict[str, str]:
 def _seen_inside(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[dict[str, Any]]]:
     """Inspects the engine in every micro-batch, once its rows have been computed."""
     seen: list[dict[str, Any]] = []
-    write = MicroBatches._write
+    record = MicroBatches._record
 
-    def looking(batches: MicroBatches, batch: DataFrame, count: int, number: int) -> None:
-        write(batches, batch, count, number)
+    def looking(batches: MicroBatches, number: int, *counts: Any) -> None:
+        record(batches, number, *counts)
         engine = batches.engine
         execution = engine._execution()
         seen.append(
             {
                 "batch": number,
-                "observed": engine.observed(observation.PREFIX + "a"),
+                "observed": engine.observed("counted"),
+                "partitions": engine.partitions(),
+                "records": engine.records(),
                 "unknown": engine.observed("no such metric"),
                 "time_ms": engine.batch_time_ms(),
                 "classes": [part.getClass().getName() for part in (execution, execution.watermarkTracker(), execution.lastExecution())],
@@ -47,7 +49,7 @@ def _seen_inside(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[dict[str, Any
         )
 
     with monkeypatch.context() as patch:
-        patch.setattr(MicroBatches, "_write", looking)
+        patch.setattr(MicroBatches, "_record", looking)
         yield seen
 
 
@@ -60,7 +62,8 @@ def test_the_classes_and_methods_are_where_they_are_looked_for(surroundings: Sur
     """A removed method of a class is reported by name here, before any query fails because of it."""
     load = surroundings.session._jvm.java.lang.Class.forName  # type: ignore[union-attr]
     wanted = {
-        f"{PACKAGE}.MicroBatchExecution": {"watermarkTracker", "lastExecution"},
+        f"{PACKAGE}.MicroBatchExecution": {"watermarkTracker", "lastExecution", "getLatestExecutionContext"},
+        f"{PACKAGE}.StreamExecutionContext": {"startOffsets", "endOffsets"},
         f"{PACKAGE}.WatermarkTracker": {"setWatermark"},
         f"{PACKAGE}.IncrementalExecution": {"observedMetrics", "offsetSeqMetadata"},
         f"{PACKAGE}.StreamingQueryWrapper": {"streamingQuery"},
@@ -73,18 +76,19 @@ def test_the_observed_metrics_are_those_of_the_micro_batch_before_it_is_committe
     surroundings: Surroundings, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     job = surroundings.job("tests.jobs.spark.apps.copy_rows", sources={"a": 2})
+    routed = micro_batch.routed
+    monkeypatch.setattr(runtime, "routed", lambda *given: routed(*given).observe("counted", F.count(F.lit(1)).alias("rows")))
     job.feed("a", _event("one", "12:30:00"), b"broken", _event("two", "12:29:00"), partition=1)
     with _seen_inside(monkeypatch) as seen, job.running() as running:
         running.until_read({"a": [0, 3]})
-    observed = seen[0]["observed"]
-    counted = {"rows_0": 0, "greatest_0": None, "rows_1": 3, "greatest_1": 1743856200000}
-    assert observed == {"last_partition": 1, **counted, "late": 0, "tolerated": 0}
+    assert seen[0]["observed"] == {"rows": 2}
+    assert (seen[0]["partitions"], seen[0]["records"]) == ([f"{job.topics['a']}-0", f"{job.topics['a']}-1"], 3)
     assert seen[0]["unknown"] == {}
     assert seen[0]["classes"] == [f"{PACKAGE}.{name}" for name in ("MicroBatchExecution", "WatermarkTracker", "IncrementalExecution")]
     assert {number: time_ms for number, (time_ms, _) in _logged(job).items()} == {one["batch"]: one["time_ms"] for one in seen}
 
 
-def test_an_empty_micro_batch_observes_nothing(surroundings: Surroundings, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_empty_micro_batch_reads_and_counts_nothing(surroundings: Surroundings, monkeypatch: pytest.MonkeyPatch) -> None:
     # With state, an advanced watermark causes a micro-batch without rows.
     job = surroundings.job("tests.jobs.spark.apps.left_pairs", sources={"a": 1, "b": 1})
     with _seen_inside(monkeypatch) as seen, job.running() as running:
@@ -94,9 +98,7 @@ def test_an_empty_micro_batch_observes_nothing(surroundings: Surroundings, monke
     empty = [one for one, batch in zip(seen, running.batches, strict=True) if not any(batch["rowsIn"].values())]
     assert empty, "there was one"
     for one in empty:
-        metrics = one["observed"]
-        assert observation.seen(metrics, ["a-0"]) == {"a-0": Seen(rows=0, greatest_ms=None)}
-        assert not observation.grown(metrics, 1)
+        assert (one["observed"], one["records"]) == ({}, 0)
     assert running.batches[-1]["watermarks"]["inForceMs"] == 1743856190000
 
 
@@ -124,7 +126,7 @@ def test_the_watermark_that_is_set_is_in_the_next_micro_batchs_offset_log_less_o
 
 def test_the_current_watermark_reaches_the_tasks_and_is_read_each_time(surroundings: Surroundings) -> None:
     session = surroundings.session
-    frame = current_watermark(session)
+    frame = session.range(1).select(*current_watermark(session))
     watermarks = []
     for watermark_ms in (None, 0, 1743856190000, -5, None):
         set_watermark(session, watermark_ms)

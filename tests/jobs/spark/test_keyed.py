@@ -16,7 +16,7 @@ from penstock.jobs.blocks.windows import aggregate, count_window, tumbling
 from penstock.jobs.driver.session import state_conf
 from penstock.jobs.sources.records import _repartitioned
 from penstock.jobs.spec import State
-from penstock.jobs.stream.streams import REASON, RECORD, RECORD_TYPE, TAG, TIME, Stream, Tag
+from penstock.jobs.stream.streams import TIME, Stream, Tag
 from tests.jobs.spark.apps.keyed_functions import Soon, Trace, Visits, WithRate, remembers
 from tests.jobs.spark.blocks import Input, at, row, run, same
 from tests.jobs.spark.running import Surroundings
@@ -280,10 +280,7 @@ def _processed(session: SparkSession, declared: Mapping[str, Any]) -> Stream:
 
 
 def _one_row(session: SparkSession) -> Stream:
-    envelope = (
-        f"'data' as {TAG}, cast(null as string) as {REASON}, cast(null as timestamp) as {TIME}, cast(null as {RECORD_TYPE}) as {RECORD}"
-    )
-    frame = session.sql(f"select 'a' as user, 1 as n, timestamp '2025-04-05T12:30:00Z' as at, {envelope}")
+    frame = session.sql(f"select 'a' as user, 1 as n, timestamp '2025-04-05T12:30:00Z' as at, cast(null as timestamp) as {TIME}")
     return Stream(frame, timed=True)
 
 

@@ -32,7 +32,7 @@ from penstock.jobs.blocks.joins.group_keys import group_keys
 from penstock.jobs.blocks.joins.in_order import as_text, from_text
 from penstock.jobs.blocks.windows import session, tumbling
 from penstock.jobs.errors import TableFileUnread
-from penstock.jobs.stream.streams import RECORD_TYPE, Stream, Tag
+from penstock.jobs.stream.streams import Stream, Tag
 from penstock.jobs.stream.task_errors import of_a_task
 from tests.jobs.spark.blocks import Input, Ran, at, row, run, same
 from tests.jobs.spark.running import CHECKPOINTS, OUTPUT, Surroundings
@@ -41,8 +41,6 @@ from tests.jobs.spark.task_properties import ALL, local_properties
 Rows = Sequence[Mapping[str, Any]]
 # A row with a separate key that advances the watermark.
 END = "59:00"
-# The envelope of data without its tag, in SQL.
-NOTHING = f"cast(null as string) as _reason, cast(null as timestamp) as _time, cast(null as {RECORD_TYPE}) as _record"
 
 
 def _cut(rows: Rows, *ends: int) -> list[Rows]:
@@ -80,16 +78,6 @@ def test_a_full_interval_join_emits_unmatched_rows_of_both_sides_once(surroundin
             {"l": "end", "r": "end"},
         ],
     )
-
-
-def test_a_right_row_for_a_side_output_passes_an_interval_join_once(surroundings: Surroundings) -> None:
-    # The time is a border of slices: a right row with it is compared with the left rows of two.
-    envelope = f"'{Tag.DATA}' as _tag, {NOTHING}"
-    frame = surroundings.session.sql(f"select 'k' as k, id as n, {envelope} from range(2)").withColumn("_time", F.lit(at("20")))
-    left, right = Stream(frame.where("n < 0"), timed=True), Stream(frame, timed=True)
-    side_outputs = right.filter("n <> 0").divert("odd", "n = 1", "'odd'")
-    joined = interval_join(Side("l", left, "k"), Side("r", side_outputs, "k"), lower="-5s", upper="5s")
-    assert sorted((one["r"]["n"], one["_tag"]) for one in joined.frame.collect()) == [(0, Tag.FILTERED), (1, "odd")]
 
 
 def test_a_window_join_pairs_rows_of_the_same_window_and_emits_them_when_the_window_ends(surroundings: Surroundings) -> None:
@@ -324,7 +312,7 @@ def test_a_file_is_read_again_for_every_micro_batch_and_its_earlier_content_on_a
     same(inner.rows, [{"k": "a", "name": "Anna", "n": 1}])
     assert inner.events[-1]["totalTags"] == {Tag.DATA: 1, Tag.QUARANTINED: 1, Tag.UNMATCHED: 2}
     gone = f"s3://{OUTPUT}/{key}.gone"
-    batch = Stream(surroundings.session.sql(f"select 'a' as k, '{Tag.DATA}' as _tag, {NOTHING}"), timed=False)
+    batch = Stream(surroundings.session.sql("select 'a' as k, cast(null as timestamp) as _time"), timed=False)
     # Whichever class Spark wraps it in: the driver recognizes it by its text.
     with local_properties(surroundings.session, ALL), pytest.raises(Exception, match="JOB-073") as raised:
         table_join(batch, "g", json_lines_file(gone), "k STRING, name STRING", on="k").frame.collect()
@@ -337,7 +325,7 @@ def test_streams_that_do_not_fit_are_reported_with_their_differences(surrounding
     spark = surroundings.session
 
     def stream(schema: str, *, timed: bool = True) -> Stream:
-        frame = spark.createDataFrame([], f"{schema}, _tag STRING, _reason STRING, _time TIMESTAMP, _record {RECORD_TYPE}")
+        frame = spark.createDataFrame([], f"{schema}, _time TIMESTAMP")
         return Stream(frame, timed=timed)
 
     text, number, untimed = stream("k STRING, n INT"), stream("k BIGINT, n INT"), stream("k STRING, n INT", timed=False)

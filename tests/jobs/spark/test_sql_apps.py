@@ -11,7 +11,7 @@ from pyspark.sql import SparkSession
 
 from penstock.jobs.driver.sql_app import declare
 from penstock.jobs.errors import BadDeclaration, SqlRefused
-from penstock.jobs.stream.streams import RECORD_TYPE, TAG, TIME, Stream
+from penstock.jobs.stream.streams import TIME, Stream
 
 CLICKS = "CREATE SOURCE clicks (user STRING, n INT, tags ARRAY<STRING>);\n"
 
@@ -27,7 +27,7 @@ class Declared:
     def source(self, name: str, schema: str, *, record: str | None = None) -> Stream:
         if name == "unknown":
             raise BadDeclaration(path='job.source("unknown")', need="a source of the spec: clicks", fix="correct the name")
-        rows = self._session.createDataFrame([], f"{schema}, {TAG} string, _reason string, {TIME} timestamp, _record {RECORD_TYPE}")
+        rows = self._session.createDataFrame([], f"{schema}, {TIME} timestamp")
         return Stream(rows, timed=True)
 
     def table(self, name: str) -> Any:

@@ -11,9 +11,8 @@ from pyspark.sql import functions as F
 
 from penstock.jobs.blocks.joins import table_join
 from penstock.jobs.errors import TaskWithoutContext
-from penstock.jobs.stream.event_time.engine import current_watermark
-from penstock.jobs.stream.side_outputs import data_rows
-from penstock.jobs.stream.streams import REASON, RECORD, RECORD_TYPE, TAG, TIME, Stream, Tag
+from penstock.jobs.stream.leaving import current_watermark
+from penstock.jobs.stream.streams import TIME, Stream
 from penstock.jobs.stream.task_context import TaskPlace, set_checkpoint, set_watermark
 from penstock.jobs.stream.task_errors import in_a_task, of_a_task
 from tests.jobs.spark.task_properties import ALL, OF_SPARK, OF_THE_DRIVER, local_properties
@@ -29,15 +28,8 @@ def _places(session: SparkSession) -> list[str]:
     return [row["here"] for row in session.range(2, numPartitions=1).mapInArrow(_here, "here string").collect()]
 
 
-def _quarantined(session: SparkSession) -> Stream:
-    frame = session.range(1).select(
-        "id",
-        F.when(F.col("id") >= 0, Tag.QUARANTINED).otherwise(Tag.DATA).alias(TAG),
-        F.lit("broken").alias(REASON),
-        F.lit(None).cast("timestamp").alias(TIME),
-        F.lit(None).cast(RECORD_TYPE).alias(RECORD),
-    )
-    return Stream(frame, timed=False)
+def _stream(session: SparkSession) -> Stream:
+    return Stream(session.range(1).select(F.col("id").cast("int").alias("id"), F.lit(None).cast("timestamp").alias(TIME)), timed=False)
 
 
 def _error(frame: DataFrame) -> TaskWithoutContext:
@@ -51,12 +43,12 @@ def _error(frame: DataFrame) -> TaskWithoutContext:
 
 def test_a_task_reads_what_the_driver_and_spark_have_set(session: SparkSession) -> None:
     with local_properties(session, OF_SPARK):
-        set_checkpoint(session, "s3a://bucket/job/1", 7)
+        set_checkpoint(session, "s3a://bucket/job/1", 7, [])
         (here,) = _places(session)
     assert here.startswith("TaskPlace(checkpoint='s3a://bucket/job/1', token=7, run='a-run', batch=12, partition=0, attempt=")
 
 
-@pytest.mark.parametrize("missing", [name for name in ALL if name != "penstock.watermark"])
+@pytest.mark.parametrize("missing", [name for name in ALL if name not in ("penstock.watermark", "penstock.sideOutputs")])
 def test_a_task_without_a_part_of_its_context_fails_and_names_it(session: SparkSession, missing: str) -> None:
     properties = {name: value for name, value in ALL.items() if name != missing}
     with local_properties(session, properties):
@@ -65,21 +57,24 @@ def test_a_task_without_a_part_of_its_context_fails_and_names_it(session: SparkS
 
 
 def test_a_task_without_a_watermark_fails_and_one_whose_job_has_none_yet_does_not(session: SparkSession) -> None:
-    frame = current_watermark(session)
+    current, cleared = current_watermark(session)
+    frame = session.range(1).select(current, cleared)
     with local_properties(session, OF_SPARK):
         assert "penstock.watermark" in _error(frame).need
         set_watermark(session, None)
         assert [tuple(row) for row in frame.collect()] == [(None, None)]
+        set_watermark(session, 12, 7)
+        assert [tuple(row) for row in frame.collect()] == [(12, 7)]
 
 
-def test_rows_are_not_staged_for_a_micro_batch_that_is_not_known(session: SparkSession) -> None:
-    with local_properties(session, OF_THE_DRIVER):
-        assert "streaming.sql.batchId" in _error(data_rows(_quarantined(session)).frame).need
+@pytest.mark.parametrize("missing", [name for name in ALL if name != "penstock.watermark"])
+def test_no_row_leaves_in_a_micro_batch_that_is_not_known(session: SparkSession, missing: str) -> None:
+    with local_properties(session, {name: value for name, value in ALL.items() if name != missing}):
+        assert missing in _error(_stream(session).filter("id > 0").frame).need
 
 
 def test_a_table_is_not_recorded_for_a_micro_batch_that_is_not_known(session: SparkSession) -> None:
-    stream = _quarantined(session).transform(lambda frame: frame.withColumn("id", F.col("id").cast("int")))
-    joined = table_join(stream, "countries", lambda: [{"id": 1, "name": "one"}], "id INT, name STRING", on="id")
+    joined = table_join(_stream(session), "countries", lambda: [{"id": 1, "name": "one"}], "id INT, name STRING", on="id")
     with local_properties(session, OF_THE_DRIVER):
         assert "streaming.sql.batchId" in _error(joined.frame).need
 

@@ -17,8 +17,9 @@ from penstock.jobs.local.replay import moment_ms
 from penstock.jobs.spec.sources import EventTime
 from penstock.jobs.stream.event_time import judging
 from penstock.jobs.stream.event_time.timestamps import event_time
+from penstock.jobs.stream.side_outputs import REASON
 from penstock.jobs.stream.skew import observe_keys
-from penstock.jobs.stream.streams import REASON, TIME
+from penstock.jobs.stream.streams import TIME
 from penstock.jobs.stream.task_context import set_watermark
 from tests.jobs.spark.blocks import Input, row, run
 from tests.jobs.spark.running import Running, Surroundings

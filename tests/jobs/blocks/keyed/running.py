@@ -13,7 +13,8 @@ from penstock.jobs.blocks.keyed.declared import TypedState
 from penstock.jobs.blocks.keyed.function import KeyedFunction
 from penstock.jobs.blocks.keyed.processor import MOMENT, SIDE_ROW, Order, Plan, Processor, Time
 from penstock.jobs.blocks.keyed.values import microseconds, moment
-from penstock.jobs.stream.streams import REASON, TAG, TIME
+from penstock.jobs.stream.side_outputs import REASON, TAG
+from penstock.jobs.stream.streams import TIME
 
 KEY = "k"
 

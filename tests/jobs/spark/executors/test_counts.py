@@ -13,7 +13,7 @@ import pytest
 from pyspark.sql import DataFrame, SparkSession
 
 from penstock.jobs.driver import micro_batch
-from penstock.jobs.stream.quarantine import TagCount, tally
+from penstock.jobs.stream.event_time.engine import evaluated
 from penstock.scripts.local.spark_cluster import SparkCluster
 from tests.jobs.spark.apps import counted, counted_rows
 from tests.jobs.spark.executors.held import Passage, closed, until
@@ -124,10 +124,10 @@ def test_rows_that_a_failed_task_has_already_cached_are_counted(
     """The task's next attempt takes the cached rows, past every count, unless Spark hides the blocks of failed tasks."""
     fails_once = FailsOnce(str(tmp_path / "failed"))
 
-    def failing(batch: DataFrame) -> dict[str, TagCount]:
-        return tally(batch.mapInArrow(fails_once, batch.schema))
+    def failing(batch: DataFrame) -> None:
+        evaluated(batch.mapInArrow(fails_once, batch.schema))
 
-    monkeypatch.setattr(micro_batch, "tally", failing)
+    monkeypatch.setattr(micro_batch, "evaluated", failing)
     _check_rows(surroundings)
     assert Path(fails_once.notes).exists()
 

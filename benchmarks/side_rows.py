@@ -1,0 +1,180 @@
+"""CPU time of a source's rows, by the way in which rows leave that are malformed or late:
+``python -m benchmarks.side_rows [--rows N] [--rounds N]``.
+
+All ways parse the same JSON, judge each row against the watermark, count the rows and the greatest event time of each of four partitions,
+and keep the rows that leave, one in a thousand.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import statistics
+import sys
+from collections.abc import Callable, Iterable, Iterator
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from types import SimpleNamespace
+from typing import Any, cast
+
+import pyarrow as pa
+import pyarrow.compute as pc
+from pyspark import TaskContext
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F
+from pyspark.sql.types import StructType
+
+from benchmarks.streaming.process_tree import ProcessTree
+from penstock.jobs.sources import records
+from penstock.jobs.sources.records import SPLIT, Input
+from penstock.jobs.sources.values import VALUE, Values, read
+from penstock.jobs.spec.sources import EventTime
+from penstock.jobs.stream import leaving
+from penstock.jobs.stream.event_time import judging
+from penstock.jobs.stream.event_time.engine import evaluated
+from penstock.jobs.stream.side_outputs import REASON
+from penstock.jobs.stream.streams import TIME
+from penstock.scripts import layout
+
+_SCHEMA = "ad_id STRING NOT NULL, event_type STRING, event_time BIGINT"
+_PARTITIONS, _BAD_EVERY = 4, 1_000
+_BEGIN_MS = 1_743_854_400_000
+_TIME = EventTime(field="event_time", format="epoch-millis")
+_CONTEXT = {
+    "penstock.checkpoint": "s3a://none/none",
+    "penstock.fencingToken": "1",
+    "penstock.sideOutputs": "quarantined,late",
+    "penstock.watermark": f"{_BEGIN_MS} {_BEGIN_MS}",
+    "streaming.sql.batchId": "0",
+    "spark.jobGroup.id": "benchmark",
+}
+
+
+def main() -> None:
+    """Prints the microseconds of each way."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--rows", type=int, default=1_000_000)
+    parser.add_argument("--rounds", type=int, default=3)
+    options = parser.parse_args()
+    with TemporaryDirectory() as folder, ProcessTree(os.getpid()) as tree:
+        session = _session(Path(folder))
+        given = _records(session, Path(folder), options.rows)
+        measured: dict[str, list[float]] = {name: [] for name in _WAYS}
+        for number in range(options.rounds + 1):
+            for name, way in _WAYS.items():
+                leaving.forget(session)
+                before = tree.cpu_s()
+                way(given)
+                # The first round compiles.
+                if number:
+                    measured[name].append((tree.cpu_s() - before) * 1e6 / options.rows)
+        session.stop()
+    print(f"{'way':<22} {'CPU, µs a row (median, minimum to maximum)':>44}")
+    for name, rounds in measured.items():
+        print(f"{name:<22} {statistics.median(rounds):>20.1f} ({min(rounds):.1f} to {max(rounds):.1f})")
+
+
+def _session(folder: Path) -> SparkSession:
+    os.environ.update(PYSPARK_PYTHON=sys.executable, PYTHONPATH=str(layout.ROOT), PYTHONSAFEPATH="1")
+    jars = os.pathsep.join(map(str, layout.spark_jars()))
+    builder = SparkSession.builder.master("local[2]").config("spark.driver.extraClassPath", jars).config("spark.driver.memory", "3g")
+    conf = {"spark.sql.session.timeZone": "UTC", "spark.ui.enabled": "false", "spark.local.dir": str(folder)}
+    session = builder.config(map=cast(Any, conf)).config("spark.ui.showConsoleProgress", "false").getOrCreate()
+    session.sparkContext.setLogLevel("ERROR")
+    for name, value in _CONTEXT.items():
+        session.sparkContext.setLocalProperty(name, value)
+    return session
+
+
+def _records(session: SparkSession, folder: Path, rows: int) -> DataFrame:
+    """Records as of Kafka, in Parquet: 200 bytes each."""
+    text = F.format_string(
+        '{"ad_id":"ad-%04d","ad_type":"banner","event_type":"view","event_time":%d,"user_id":"user-%06d","page_id":"page-%04d",'
+        '"ip":"198.51.100.7","session":"0123456789abcdef0123456789abcdef"}',
+        F.col("id") % 1000,
+        F.lit(_BEGIN_MS) + F.col("id"),
+        F.col("id") % 100_000,
+        F.col("id") % 100,
+    )
+    value = F.when(F.col("id") % _BAD_EVERY == 0, F.lit('{"broken')).otherwise(text)
+    made = session.range(0, rows, 1, _PARTITIONS).select(
+        F.lit(None).cast("binary").alias("key"),
+        value.cast("binary").alias("value"),
+        F.lit("events").alias("topic"),
+        F.spark_partition_id().alias("partition"),
+        F.col("id").alias("offset"),
+        F.timestamp_millis(F.lit(_BEGIN_MS)).alias("timestamp"),
+        F.spark_partition_id().alias(SPLIT),
+    )
+    made.write.parquet(str(folder / "records"))
+    return session.read.parquet(str(folder / "records"))
+
+
+def _schema() -> StructType:
+    schema = StructType.fromDDL(_SCHEMA)
+    assert isinstance(schema, StructType)
+    return schema
+
+
+def _plain(given: DataFrame) -> None:
+    """What PySpark needs to parse the rows and to drop the malformed ones."""
+    fields = F.from_json(F.col("value").cast("string"), _SCHEMA.replace(" NOT NULL", ""))
+    frame = given.select(fields.alias("v")).select("v.*").where(F.col("ad_id").isNotNull())
+    evaluated(frame.withColumn("time", F.timestamp_millis("event_time")))
+
+
+def _functions(given: DataFrame) -> None:
+    """Penstock's way."""
+    source = Input(given.sparkSession, "events", cast(Any, SimpleNamespace(time=_TIME)), _schema())
+    parsed = read(given, Values("json"), source.schema, "")
+    evaluated(records.of_fields(source, parsed, ()).frame)
+    passed = leaving.Passed.of(given.sparkSession, "benchmark", 0)
+    assert passed.by_tag()["quarantined"].rows * _BAD_EVERY == sum(rows for rows, _ in passed.splits["events"].values())
+
+
+def _judged(given: DataFrame) -> DataFrame:
+    """The rows with their reason, judged against a watermark that a Python task reads."""
+    frame = judging.timed(read(given, Values("json"), _schema(), ""), "events", _TIME, VALUE, _schema())
+    watermark = given.sparkSession.range(1, numPartitions=1).mapInArrow(_watermark, "current_ms bigint")
+    late = F.coalesce(F.unix_millis(TIME) < F.col("current_ms"), F.lit(False))
+    return frame.crossJoin(F.broadcast(watermark)).withColumn("_side", late | F.col(REASON).isNotNull())
+
+
+def _watermark(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    context = TaskContext.get()
+    assert context is not None
+    for _ in batches:
+        current_ms = int(str(context.getLocalProperty("penstock.watermark")).split()[0])
+        yield pa.RecordBatch.from_pydict({"current_ms": [current_ms]})
+
+
+def _observed(given: DataFrame) -> None:
+    """A count and a maximum of each partition, and the rows that leave, as observed metrics."""
+    frame = _judged(given)
+    metrics = [F.collect_list(F.when(F.col("_side"), F.struct(REASON, "topic", "partition", "offset", "value"))).alias("side")]
+    for number in range(_PARTITIONS):
+        here = F.col(SPLIT) == number
+        metrics += [F.count(F.when(here, 1)).alias(f"n{number}"), F.max(F.when(here, F.unix_millis(TIME))).alias(f"t{number}")]
+    evaluated(frame.observe("side_rows", *metrics).where(~F.col("_side")).select(f"{VALUE}.*", TIME))
+
+
+def _by_python(given: DataFrame) -> None:
+    """All rows through a step in Python that takes out those that leave."""
+    frame = _judged(given).select(f"{VALUE}.*", TIME, "_side", F.when(F.col("_side"), F.col("value")).alias("value"))
+    evaluated(frame.mapInArrow(_without, frame.schema).drop("_side", "value"))
+
+
+def _without(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    for batch in batches:
+        yield batch.filter(pc.invert(batch.column("_side")))
+
+
+_WAYS: dict[str, Callable[[DataFrame], None]] = {
+    "plain, nothing kept": _plain,
+    "functions in Java": _functions,
+    "observed metrics": _observed,
+    "a step in Python": _by_python,
+}
+
+if __name__ == "__main__":
+    main()

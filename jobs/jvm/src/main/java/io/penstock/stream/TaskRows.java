@@ -1,0 +1,164 @@
+package io.penstock.stream;
+
+import com.fasterxml.jackson.core.JsonFactory;
+import com.fasterxml.jackson.core.JsonGenerator;
+import java.io.ByteArrayOutputStream;
+import java.io.IOException;
+import java.net.URI;
+import java.util.Map;
+import java.util.Set;
+import java.util.concurrent.ConcurrentHashMap;
+import org.apache.hadoop.conf.Configuration;
+import org.apache.hadoop.fs.FSDataOutputStream;
+import org.apache.hadoop.fs.Path;
+import org.apache.spark.SparkEnv;
+import org.apache.spark.TaskContext;
+import org.apache.spark.sql.Row;
+import scala.Tuple2;
+
+/**
+ * One operator in one attempt of a task: counts its rows and writes those that leave.
+ *
+ * <p>A few rows go to the driver with the task's result. Where they are more than {@link #INLINE_BYTES}, they go to an object of the
+ * checkpoint, so that a topic that is all malformed does not fill the driver's memory.
+ */
+final class TaskRows {
+  static final int INLINE_BYTES = 64 * 1024;
+  private static final JsonFactory JSON = new JsonFactory();
+  private static final Map<String, TaskRows> RUNNING = new ConcurrentHashMap<>();
+
+  private final Passed passed;
+  private final Set<String> sideOutputs;
+  private final String object;
+  private final ByteArrayOutputStream lines = new ByteArrayOutputStream();
+  private FSDataOutputStream staged;
+
+  private TaskRows(TaskContext task, String operator) {
+    String batch = property(task, "streaming.sql.batchId");
+    // The job group of a query's jobs is its run id.
+    String run = property(task, "spark.jobGroup.id");
+    passed = new Passed(run, Long.parseLong(batch), operator, task.partitionId());
+    sideOutputs = Set.of(property(task, "penstock.sideOutputs").split(","));
+    object = String.format(
+        "%s/penstock/aside/%s/%s/%s/%s-%05d-%d.json", property(task, "penstock.checkpoint"), batch, property(task, "penstock.fencingToken"),
+        run, operator.split("/")[0], task.partitionId(), task.taskAttemptId());
+  }
+
+  /** That of the current task. */
+  static TaskRows of(String operator, PassedRows all) {
+    TaskContext task = TaskContext.get();
+    if (task == null) {
+      throw TaskError.withoutContext("streaming.sql.batchId");
+    }
+    return RUNNING.computeIfAbsent(task.taskAttemptId() + operator, key -> {
+      TaskRows rows = new TaskRows(task, operator);
+      task.addTaskCompletionListener(ended -> {
+        RUNNING.remove(key);
+        rows.close(ended.isFailed() || ended.isInterrupted());
+        all.add(rows.passed);
+      });
+      return rows;
+    });
+  }
+
+  private static String property(TaskContext task, String name) {
+    String value = task.getLocalProperty(name);
+    if (value == null) {
+      throw TaskError.withoutContext(name);
+    }
+    return value;
+  }
+
+  synchronized void count(Integer split, Long greatestMs) {
+    passed.rows++;
+    if (split != null) {
+      Passed.Split counted = passed.splits.computeIfAbsent(split, any -> new Passed.Split());
+      counted.rows++;
+      if (greatestMs != null && greatestMs > counted.greatestMs) {
+        counted.greatestMs = greatestMs;
+      }
+    }
+  }
+
+  synchronized void leave(String tag, String reason, Row record) {
+    passed.rows++;
+    Passed.Tagged tagged = passed.tags.computeIfAbsent(tag, any -> new Passed.Tagged());
+    tagged.rows++;
+    if (record == null) {
+      return;
+    }
+    tagged.unlocated += record.isNullAt(3) ? 1 : 0;
+    if (sideOutputs.contains(tag)) {
+      tagged.kept = true;
+      try {
+        keep(tag, reason, record);
+      } catch (IOException error) {
+        throw TaskError.unreachable(object, error);
+      }
+    }
+  }
+
+  private void keep(String tag, String reason, Row record) throws IOException {
+    write(tag, reason, record);
+    if (staged == null && lines.size() > INLINE_BYTES) {
+      Path path = new Path(object);
+      staged = path.getFileSystem(hadoop(path.toUri())).create(path, true);
+    }
+    if (staged != null) {
+      lines.writeTo(staged);
+      lines.reset();
+    }
+  }
+
+  private static Configuration hadoop(URI place) {
+    Configuration conf = new Configuration();
+    for (Tuple2<String, String> entry : SparkEnv.get().conf().getAll()) {
+      if (entry._1().startsWith("spark.hadoop.")) {
+        conf.set(entry._1().substring("spark.hadoop.".length()), entry._2());
+      }
+    }
+    return conf;
+  }
+
+  /** The record's fields: source, topic, partition, offset, timestamp in epoch microseconds, key, value. */
+  private void write(String tag, String reason, Row record) throws IOException {
+    try (JsonGenerator json = JSON.createGenerator(lines).disable(JsonGenerator.Feature.AUTO_CLOSE_TARGET)) {
+      json.writeStartObject();
+      json.writeStringField("_tag", tag);
+      json.writeStringField("_reason", reason);
+      json.writeObjectFieldStart("_record");
+      for (int index = 0; index < record.size(); index++) {
+        Object value = record.get(index);
+        if (value == null) {
+          continue;
+        }
+        json.writeFieldName(record.schema().fieldNames()[index]);
+        if (value instanceof byte[] bytes) {
+          json.writeBinary(bytes);
+        } else if (value instanceof Number number) {
+          json.writeNumber(number.longValue());
+        } else {
+          json.writeString(value.toString());
+        }
+      }
+      json.writeEndObject();
+      json.writeEndObject();
+    }
+    lines.write('\n');
+  }
+
+  private synchronized void close(boolean failed) {
+    try {
+      if (staged != null) {
+        staged.close();
+        passed.staged = object;
+      } else if (lines.size() > 0) {
+        passed.lines = lines.toByteArray();
+      }
+    } catch (IOException error) {
+      if (!failed) {
+        throw TaskError.unreachable(object, error);
+      }
+    }
+  }
+}
