@@ -7,6 +7,7 @@ every row of the other side under its key; Penstock's join adds a slice of event
 from __future__ import annotations
 
 import argparse
+import os
 import statistics
 import tempfile
 import time
@@ -19,7 +20,8 @@ from pyspark.sql import functions as F
 from penstock.jobs.blocks.joins import Side, interval_join
 from penstock.jobs.driver import session as spark_session
 from penstock.jobs.spec import State
-from penstock.jobs.stream.streams import REASON, RECORD, TAG, TIME, Stream, Tag
+from penstock.jobs.stream.streams import TIME, Stream
+from penstock.scripts import layout
 
 BOUND_S = 60
 ROUNDS = 3
@@ -56,6 +58,7 @@ def _session(folder: Path) -> SparkSession:
         "spark.sql.streaming.checkpointFileManagerClass": (
             "org.apache.spark.sql.execution.streaming.checkpointing.FileSystemBasedCheckpointFileManager"
         ),
+        "spark.driver.extraClassPath": os.pathsep.join(str(jar) for jar in layout.spark_jars()),
         "spark.sql.shuffle.partitions": "2",
         "spark.local.dir": str(folder / "local"),
         "spark.driver.memory": "2g",
@@ -78,14 +81,11 @@ def _read(session: SparkSession, folder: Path) -> DataFrame:
 
 
 def _stream(rows: DataFrame) -> Stream:
-    record = F.lit(None).cast("struct<source:string>")
-    frame = rows.withColumn(TAG, F.lit(str(Tag.DATA))).withColumn(REASON, F.lit(None).cast("string"))
-    return Stream(frame.withColumn(TIME, F.col("at")).withColumn(RECORD, record).withWatermark(TIME, "1 second"), timed=True)
+    return Stream(rows.withColumn(TIME, F.col("at")).withWatermark(TIME, "1 second"), timed=True)
 
 
 def _penstock(left: DataFrame, right: DataFrame) -> DataFrame:
-    joined = interval_join(Side("l", _stream(left), "key"), Side("r", _stream(right), "key"), lower=f"-{BOUND_S}s", upper=f"{BOUND_S}s")
-    return joined.frame.where(F.col(TAG) == Tag.DATA)
+    return interval_join(Side("l", _stream(left), "key"), Side("r", _stream(right), "key"), lower=f"-{BOUND_S}s", upper=f"{BOUND_S}s").frame
 
 
 def _spark(left: DataFrame, right: DataFrame) -> DataFrame:

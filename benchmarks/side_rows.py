@@ -1,7 +1,7 @@
 """CPU time of a source's rows, by the way in which rows leave that are malformed or late:
 ``python -m benchmarks.side_rows [--rows N] [--rounds N]``.
 
-All ways parse the same JSON, judge each row against the watermark, count the rows and the greatest event time of each of four partitions,
+All ways parse the same JSON, judge each row against the watermark, count the rows and the greatest event time of each of 16 partitions,
 and keep the rows that leave, one in a thousand.
 """
 
@@ -20,7 +20,7 @@ from typing import Any, cast
 import pyarrow as pa
 import pyarrow.compute as pc
 from pyspark import TaskContext
-from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
 from pyspark.sql.types import StructType
 
@@ -37,7 +37,7 @@ from penstock.jobs.stream.streams import TIME
 from penstock.scripts import layout
 
 _SCHEMA = "ad_id STRING NOT NULL, event_type STRING, event_time BIGINT"
-_PARTITIONS, _BAD_EVERY = 4, 1_000
+_PARTITIONS, _BAD_EVERY = 16, 1_000
 _BEGIN_MS = 1_743_854_400_000
 _TIME = EventTime(field="event_time", format="epoch-millis")
 _CONTEXT = {
@@ -150,17 +150,25 @@ def _watermark(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
 
 def _observed(given: DataFrame) -> None:
     """A count and a maximum of each partition, and the rows that leave, as observed metrics."""
-    frame = _judged(given)
-    metrics = [F.collect_list(F.when(F.col("_side"), F.struct(REASON, "topic", "partition", "offset", "value"))).alias("side")]
+    side = F.collect_list(F.when(F.col("_side"), F.struct(REASON, "topic", "partition", "offset", "value"))).alias("side")
+    evaluated(_judged(given).observe("side_rows", side, *_counts()).where(~F.col("_side")).select(f"{VALUE}.*", TIME))
+
+
+def _counts() -> list[Column]:
+    counts = []
     for number in range(_PARTITIONS):
         here = F.col(SPLIT) == number
-        metrics += [F.count(F.when(here, 1)).alias(f"n{number}"), F.max(F.when(here, F.unix_millis(TIME))).alias(f"t{number}")]
-    evaluated(frame.observe("side_rows", *metrics).where(~F.col("_side")).select(f"{VALUE}.*", TIME))
+        counts += [F.count(F.when(here, 1)).alias(f"n{number}"), F.max(F.when(here, F.unix_millis(TIME))).alias(f"t{number}")]
+    return counts
 
 
 def _by_python(given: DataFrame) -> None:
-    """All rows through a step in Python that takes out those that leave."""
-    frame = _judged(given).select(f"{VALUE}.*", TIME, "_side", F.when(F.col("_side"), F.col("value")).alias("value"))
+    """Counts as observed metrics, and all rows through a step in Python that takes out those that leave."""
+    frame = (
+        _judged(given)
+        .observe("side_rows", *_counts())
+        .select(f"{VALUE}.*", TIME, "_side", F.when(F.col("_side"), F.col("value")).alias("value"))
+    )
     evaluated(frame.mapInArrow(_without, frame.schema).drop("_side", "value"))
 
 

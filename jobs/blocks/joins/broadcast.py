@@ -8,15 +8,14 @@ from typing import Literal
 from pyspark.sql import functions as F
 
 from penstock.jobs.blocks.joins.group_keys import group_keys
-from penstock.jobs.blocks.joins.in_order import LEFT, RIGHT, from_text, key_text, packed, run
+from penstock.jobs.blocks.joins.in_order import LEFT, RIGHT, from_text, key_text, packed
 from penstock.jobs.blocks.joins.sides import Side, check, check_how, names, without_partner
-from penstock.jobs.blocks.joins.temporal import Versions, joined, matched
+from penstock.jobs.blocks.joins.temporal import joined, matched
+from penstock.jobs.blocks.joins.versioned import ALL, MATCHED, Every, Newest, run
 from penstock.jobs.stream.streams import Stream
 
 # A constant, because a checkpoint is bound to it.
 COPIES = 16
-_MATCHED = "_us bigint, _left string, _right string"
-_ALL = "_us bigint, _left string, _rights array<string>"
 
 
 def broadcast_join(
@@ -28,7 +27,8 @@ def broadcast_join(
     no more than others, and rows may be joined by a condition instead of a key. Left rows are joined with what was valid at their event
     time, as in a `temporal_join`: its notes on versions, deletions, waiting and idleness apply here too.
 
-    Cost: the table once per copy in the state; each of its changes is written once per copy. With `on`, each left row is compared with
+    Cost: the table once per copy in the state; each of its changes is written once per copy, and a micro-batch reads the table once per
+    copy. All rows of a copy that are due together are in memory at once. With `on`, each left row is compared with
     each row of the table. No more tasks than copies join rows.
 
     Args:
@@ -68,8 +68,8 @@ def broadcast_join(
     other = packed(small, RIGHT, F.explode(buckets), key_text(small, small.keys))
     rows = one.unionByName(other)
     if on is None:
-        return matched(run(rows, Versions(), _MATCHED), left, small, how)
-    matches = run(rows, Versions(every=True), _ALL)
+        return matched(run(rows, Newest(whole=True), MATCHED), left, small, how)
+    matches = run(rows, Every(), ALL)
     left_row = from_text(F.col("_left"), left.schema)
     table = F.transform("_rights", lambda text: from_text(text, small.schema))
     structs = matches.select("_us", left_row.alias(left.name), table.alias("_rights"))

@@ -206,7 +206,8 @@ def _stream(surroundings: Surroundings, folder: Path, name: str, data: Input) ->
     moment = F.col("_value")["_at"].try_cast("timestamp") if data.timed else F.lit(None).cast("timestamp")
     none = F.lit(None)
     frame = frame.select(
-        *fields,
+        # In one column: to `data_rows`, a column `_deleted` marks tombstones, which do not advance the watermark.
+        F.struct(*fields).alias("_fields"),
         moment.alias(TIME),
         F.when(F.lit(data.timed) & moment.isNull(), F.lit(str(Tag.QUARANTINED))).alias(REASON),
         F.lit(name).alias("topic"),
@@ -218,7 +219,7 @@ def _stream(surroundings: Surroundings, folder: Path, name: str, data: Input) ->
         F.to_json("_value").cast("binary").alias("value"),
     )
     time = EventTime(field="_at") if data.timed else None
-    frame = data_rows(judging.judged(session, frame, time), name, F.col(TIME)).select(*columns, TIME)
+    frame = data_rows(judging.judged(session, frame, time), name, F.col(TIME)).select("_fields.*", TIME)
     return Stream(engine.with_watermark(frame) if data.timed else frame, timed=data.timed)
 
 

@@ -37,11 +37,12 @@ public final class PassedRows extends AccumulatorV2<Passed, Map<String, Passed>>
 
   /** The accumulator of the session's application. */
   public static synchronized PassedRows of(SparkSession session) {
-    if (current == null || !current.isRegistered() || current.session.sparkContext() != session.sparkContext()) {
+    if (current == null || current.session.sparkContext() != session.sparkContext()) {
       current = new PassedRows();
-      current.session = session;
       session.sparkContext().register(current);
     }
+    // Functions belong to a session, of which an application may have several.
+    current.session = session;
     return current;
   }
 
