@@ -6,7 +6,7 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 from pyspark.sql.types import StringType, StructField, StructType
 
-from penstock.jobs.sources import extremes
+from penstock.jobs.sources import extremes, instants
 from penstock.jobs.spec import Csv
 
 _CORRUPT = "_corrupt"
@@ -19,12 +19,11 @@ def parsed(records: DataFrame, schema: StructType, csv: Csv) -> DataFrame:
 
     Args:
         records: records in the form of `penstock.jobs.sources.records`.
-        schema: fields of the value; an empty column without quotes is null.
+        schema: fields of the value; an empty column without quotes is null, a TIMESTAMP is ISO 8601 with an offset.
         csv: separator and quote.
     """
     text = F.rtrim(F.col("value").cast("string"), F.lit("\r\n"))
-    fields = [StructField(field.name, field.dataType, True) for field in schema.fields]
-    lenient = StructType([*fields, StructField(_CORRUPT, StringType())])
+    lenient = StructType([*instants.fields_as_read(schema), StructField(_CORRUPT, StringType())])
     options = {
         "mode": "PERMISSIVE",
         "columnNameOfCorruptRecord": _CORRUPT,
@@ -36,15 +35,19 @@ def parsed(records: DataFrame, schema: StructType, csv: Csv) -> DataFrame:
     readable = F.is_valid_utf8(text) & (separators <= _MAX_SEPARATORS)
     ddl = lenient.toDDL()
     parsed_value = extremes.parsed(text, schema, lambda line: F.from_csv(line, ddl, options), lambda read: read[_CORRUPT].isNull())
-    frame = records.withColumn("_value", F.when(readable, parsed_value))
-    value = F.col("_value")
+    frame = records.withColumn("_csv", F.when(readable, parsed_value))
+    value = F.col("_csv")
     wrong = (
         F.when(~F.is_valid_utf8(text), F.lit("the value is not UTF-8"))
         .when(F.length(text) == 0, F.lit("the value is empty"))
         .when(quotes % 2 == 1, F.lit("the value is not CSV: a quote is not closed"))
-        .when(value.isNull() | value[_CORRUPT].isNotNull(), F.lit("the value is not CSV of the source's schema"))
+        .when(
+            value.isNull() | value[_CORRUPT].isNotNull() | instants.misread(value, schema),
+            F.lit("the value is not CSV of the source's schema"),
+        )
     )
-    return frame.withColumn("_wrong", wrong)
+    fields = F.struct(*instants.fields_as_declared(value, schema))
+    return frame.withColumn("_value", fields).withColumn("_wrong", wrong).drop("_csv")
 
 
 def _count(text: Column, sign: str) -> Column:

@@ -27,26 +27,43 @@ def outside_of_the_calendar(column: Column, kind: DataType) -> Column | None:
     Returns:
         Null for a null; None for a type without timestamps.
     """
+    return anywhere(column, kind, _outside)
+
+
+def _outside(column: Column, kind: DataType) -> Column | None:
+    return ~F.year(column).between(1, 9999) if isinstance(kind, DateType | TimestampType | TimestampNTZType) else None
+
+
+def anywhere(column: Column, kind: DataType, holds: Callable[[Column, DataType], Column | None]) -> Column | None:
+    """Whether a condition holds for a value or, of structs, arrays and maps, for one within it.
+
+    Args:
+        column: the value.
+        kind: its type.
+        holds: the condition for a value of a type; None: it holds for none of that type.
+
+    Returns:
+        Null for a null; None for a type of which the condition holds for no value.
+    """
     match kind:
-        case DateType() | TimestampType() | TimestampNTZType():
-            return ~F.year(column).between(1, 9999)
         case StructType():
-            return _either([outside_of_the_calendar(column[field.name], field.dataType) for field in kind.fields])
+            return _either([anywhere(column[field.name], field.dataType, holds) for field in kind.fields])
         case ArrayType():
-            return _any_element(column, kind.elementType)
+            return _any_element(column, kind.elementType, holds)
         case MapType():
-            return _either([_any_element(F.map_keys(column), kind.keyType), _any_element(F.map_values(column), kind.valueType)])
+            keys, values = F.map_keys(column), F.map_values(column)
+            return _either([_any_element(keys, kind.keyType, holds), _any_element(values, kind.valueType, holds)])
         case _:
-            return None
+            return holds(column, kind)
 
 
-def _any_element(array: Column, kind: DataType) -> Column | None:
-    def outside(element: Column) -> Column:
-        condition = _either([outside_of_the_calendar(element, kind)])
+def _any_element(array: Column, kind: DataType, holds: Callable[[Column, DataType], Column | None]) -> Column | None:
+    def one(element: Column) -> Column:
+        condition = _either([anywhere(element, kind, holds)])
         assert condition is not None
         return condition
 
-    return None if outside_of_the_calendar(F.lit(None), kind) is None else F.exists(array, outside)
+    return None if anywhere(F.lit(None), kind, holds) is None else F.exists(array, one)
 
 
 def _either(conditions: Sequence[Column | None]) -> Column | None:

@@ -5,8 +5,8 @@ brace is its last character cannot have a second one, and is parsed as it is. An
 the parser as the first element of an array that a marker of ours closes; a value that does not end where it should does not reach the
 marker. So is one that does not fit, to tell what is wrong with it.
 
-A field that is not in the schema is dropped, a missing one is null, and one of another type makes the value invalid; a STRING accepts
-any JSON value as its text.
+A TIMESTAMP is ISO 8601 with an offset. A field that is not in the schema is dropped, a missing one is null, and one of another type makes
+the value invalid; a STRING accepts any JSON value as its text.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 from pyspark.sql.types import ArrayType, BooleanType, StringType, StructField, StructType
 
-from penstock.jobs.sources import extremes
+from penstock.jobs.sources import extremes, instants
 
 _CORRUPT, _ROWS, _END = "_corrupt", "_rows", "_penstock_end"
 _OPTIONS = {"mode": "PERMISSIVE", "columnNameOfCorruptRecord": _CORRUPT, "allowSingleQuotes": "false"}
@@ -29,7 +29,7 @@ def parsed(records: DataFrame, schema: StructType) -> DataFrame:
         schema: fields of the value.
     """
     text = F.col("value").cast("string")
-    fields = [StructField(field.name, field.dataType, True) for field in schema.fields]
+    fields = instants.fields_as_read(schema)
     corrupt, end = StructField(_CORRUPT, StringType()), StructField(_END, BooleanType())
 
     def flat(given: Column) -> Column:
@@ -45,11 +45,11 @@ def parsed(records: DataFrame, schema: StructType) -> DataFrame:
     # Each in a column of its own, so that it is computed once.
     readable = F.is_valid_utf8(text)
     frame = records.withColumn("_json", F.when(readable & _is_flat(F.col("value")), extremes.parsed(text, schema, flat, sound)))
-    is_done = F.col("_json").isNotNull() & sound(F.col("_json"))
+    is_done = F.col("_json").isNotNull() & sound(F.col("_json")) & ~instants.misread(F.col("_json"), schema)
     frame = frame.withColumn("_closed", F.when(readable & ~is_done, extremes.parsed(text, schema, closed, sound)))
     first = F.col("_closed")[_ROWS][0]
-    of_closed = F.struct(*(first[name].alias(name) for name in schema.names))
-    of_flat = F.struct(*(F.col("_json")[name].alias(name) for name in schema.names))
+    of_closed = F.struct(*instants.fields_as_declared(first, schema))
+    of_flat = F.struct(*instants.fields_as_declared(F.col("_json"), schema))
     frame = frame.withColumn("_value", F.when(is_done, of_flat).otherwise(of_closed))
     return frame.withColumn("_wrong", F.when(~is_done, _wrong(text, schema))).drop("_json", "_closed")
 
@@ -71,7 +71,7 @@ def _wrong(text: Column, schema: StructType) -> Column:
     return (
         F.when(~F.is_valid_utf8(text), F.lit("the value is not UTF-8"))
         .when(~F.coalesce(whole, F.lit(False)), F.lit(other))
-        .when(F.col("_closed")[_CORRUPT].isNotNull(), F.concat(F.lit(other), retyped))
+        .when(F.col("_closed")[_CORRUPT].isNotNull() | instants.misread(rows[0], schema), F.concat(F.lit(other), retyped))
     )
 
 
