@@ -66,6 +66,7 @@ class ProgressListener(StreamingQueryListener):
             # Spark's own count grows with every task that runs again.
             "rows": self._batches.rows_read.pop(progress.batchId, 0),
             "durationMs": progress.durationMs.get("triggerExecution", 0),
+            "phasesMs": dict(progress.durationMs),
             "ends": ends,
         }
         if self._commits is not None:

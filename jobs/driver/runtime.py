@@ -3,8 +3,8 @@
 Runs one job until it is stopped (SIGTERM or SIGINT, at a micro-batch boundary) or fails. Events go to standard output, or to a file or
 pipe, one JSON object per line with an ``event``: ``starting``, ``waiting``, ``reading``, ``batch``, ``committed``, ``idle``, ``stopped``,
 ``failed``. ``waiting`` is sent if another driver holds the checkpoint's lease, with its ``holder``, ``since`` when and ``until`` when.
-``committed`` and ``idle`` have ``lagRecords``, how far the job is behind, for alarms. Spark's log goes to standard error. Exit code 0 after
-a stop, 5 after a failure.
+``committed`` and ``idle`` have ``lagRecords``, how far the job is behind, for alarms; ``committed`` has ``phasesMs``, Spark's phases of the
+micro-batch. Spark's log goes to standard error. Exit code 0 after a stop, 5 after a failure.
 """
 
 from __future__ import annotations

@@ -64,7 +64,9 @@ class RunningDriver:
     def _committed(self, event: dict[str, Any]) -> None:
         requests = self._s3_requests()
         self.records += event["rows"]
-        self.micro_batches.append(MicroBatch(event["rows"], phases_ms(event["durationMs"]), requests - self._s3_requests_before))
+        self.micro_batches.append(
+            MicroBatch(event["rows"], phases_ms(event.get("phasesMs", event["durationMs"])), requests - self._s3_requests_before)
+        )
         self._s3_requests_before = requests
 
 
