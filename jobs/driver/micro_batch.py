@@ -242,7 +242,7 @@ class MicroBatches:
         """Tag -> its rows, those that only passed included."""
         counts = Counter({tag: count.rows for tag, count in passed.by_tag().items() if tag != TOLERATED})
         counts[Tag.DATA.value] += passed.rows.get(_DATA, 0)
-        counts[Tag.FILTERED.value] += dropped(self.engine)
+        counts[Tag.FILTERED.value] += dropped(passed)
         return {tag: rows for tag, rows in counts.items() if rows}
 
     def _seen(self, passed: Passed) -> dict[str, dict[str, Seen]]:

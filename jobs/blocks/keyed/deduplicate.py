@@ -7,20 +7,21 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Literal
 
-from pyspark.sql import DataFrame, Row
+from pyspark.sql import Row
 from pyspark.sql import functions as F
 
 from penstock.jobs.blocks.keyed.connect import Keyed, _types
 from penstock.jobs.blocks.keyed.declared import value
 from penstock.jobs.blocks.keyed.function import Key, KeyedFunction
 from penstock.jobs.blocks.keyed.process import process
-from penstock.jobs.stream.event_time.engine import Engine, as_event_time, with_event_time, with_one_event_time
+from penstock.jobs.stream.event_time.engine import as_event_time, with_event_time, with_one_event_time
+from penstock.jobs.stream.leaving import Passed, counted
 from penstock.jobs.stream.streams import TIME, Stream, Tag
 from penstock.sizing.units import NotAQuantity, duration_ms
 
 Keep = Literal["any", "first"]
 # Rows before and after an operator that drops duplicates; micro-batches count the difference as filtered.
-_BEFORE, _AFTER = "penstock_duplicates_before_", "penstock_duplicates_after_"
+_BEFORE, _AFTER = "before deduplication ", "after deduplication "
 _OPERATORS = itertools.count()
 
 
@@ -58,16 +59,16 @@ def deduplicate(stream: Stream, keys: Sequence[str], *, within: str, keep: Keep 
     if stream.updates:
         raise ValueError("the stream contains updates of earlier rows, which would all be duplicates")
     number = next(_OPERATORS)
-    data = _counted(with_one_event_time(stream.frame), f"{_BEFORE}{number}")
+    data = counted(with_one_event_time(stream.frame), f"{_BEFORE}{number}")
     # Spark adds the delay in the time column's metadata to the first row's time.
     once = data.withColumn(TIME, as_event_time(F.col(TIME), TIME, delay_ms=within_ms)).dropDuplicatesWithinWatermark(list(keys))
-    return replace(stream, frame=_counted(with_event_time(once), f"{_AFTER}{number}"), strict=True)
+    return replace(stream, frame=counted(with_event_time(once), f"{_AFTER}{number}"), strict=True)
 
 
-def dropped(engine: Engine) -> int:
-    """Number of duplicates that Spark dropped in this micro-batch, once its rows have been computed."""
-    counts = {name: int(engine.observed(name).get("rows") or 0) for name in engine.observing() if name.startswith((_BEFORE, _AFTER))}
-    return sum(-rows if name.startswith(_AFTER) else rows for name, rows in counts.items())
+def dropped(passed: Passed) -> int:
+    """Number of duplicates that Spark has dropped in a micro-batch."""
+    rows = {name: count for name, count in passed.rows.items() if name.startswith((_BEFORE, _AFTER))}
+    return sum(-count if name.startswith(_AFTER) else count for name, count in rows.items())
 
 
 @dataclass(frozen=True)
@@ -80,10 +81,6 @@ class _First(KeyedFunction):
             return
         key.value("passed_ms").set(key.time_ms)
         yield row.asDict()
-
-
-def _counted(frame: DataFrame, name: str) -> DataFrame:
-    return frame.observe(name, F.count(F.lit(1)).alias("rows"))
 
 
 def _duration(text: str) -> int:
