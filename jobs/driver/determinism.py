@@ -24,6 +24,7 @@ _BY_ORDER = frozenset({"First", "Last", "AnyValue", "CollectList", "CollectSet"}
 _ORDERLESS = frozenset({"SortArray", "ArraySort", "Size"})
 # Spark's logical operators that keep state if their input is a stream; a join does if both of its inputs are.
 _STATEFUL = frozenset({"Aggregate", "Deduplicate", "DeduplicateWithinWatermark", "Distinct", "FlatMapGroupsWithState"})
+_STEPS_OF_PYTHON = frozenset({"MapInArrow", "MapInPandas", "FlatMapGroupsInArrow", "FlatMapGroupsInPandas"})
 _STATEFUL_OF_PYTHON = frozenset({"FlatMapGroupsInPandasWithState", "TransformWithStateInPySpark", "TransformWithState"})
 
 
@@ -68,9 +69,33 @@ def is_stateful(frame: DataFrame) -> bool:
     return any(True for _ in _stateful(frame._jdf.queryExecution().analyzed()))
 
 
+def runs_python(frame: DataFrame) -> bool:
+    """Whether a query has steps or functions in Python, of which nobody knows how long they take."""
+    return any(_is_python(kind) for kind in _kinds(frame._jdf.queryExecution().analyzed()))
+
+
 def unrepeatable(frame: DataFrame) -> list[str]:
     """The expressions of a query whose result may change on a replay, as Spark prints them."""
     return list(_of_plan(frame._jdf.queryExecution().analyzed()))
+
+
+def _is_python(kind: str) -> bool:
+    return "Python" in kind or kind in _STEPS_OF_PYTHON
+
+
+def _kinds(plan: Any) -> Iterator[str]:
+    """Classes of all operators and expressions of a plan."""
+    yield _kind(plan)
+    for expression in _each(plan.expressions()):
+        yield from _kinds_within(expression)
+    for child in _each(plan.children()):
+        yield from _kinds(child)
+
+
+def _kinds_within(expression: Any) -> Iterator[str]:
+    yield _kind(expression)
+    for child in _each(expression.children()):
+        yield from _kinds_within(child)
 
 
 def _stateful(plan: Any) -> Iterator[Any]:

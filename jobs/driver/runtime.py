@@ -34,7 +34,7 @@ from penstock.jobs.configuration.runtime import RuntimeConfiguration
 from penstock.jobs.databases.connection_secrets import with_credentials
 from penstock.jobs.driver import session as spark_session
 from penstock.jobs.driver.another_writer import AnotherWriter, Encounters, noticed, noticing, raise_if_lost
-from penstock.jobs.driver.determinism import is_stateful, refuse_unrepeatable, refuse_unrepeatable_state
+from penstock.jobs.driver.determinism import is_stateful, refuse_unrepeatable, refuse_unrepeatable_state, runs_python
 from penstock.jobs.driver.given_up import GivenUp, Repetitions, is_given_up
 from penstock.jobs.driver.lag import Gauges
 from penstock.jobs.driver.micro_batch import Emit, MicroBatches, PartitionsGrew, Route, Stopping, routed
@@ -337,8 +337,9 @@ class Driver:
 
     def _route(self, name: str, condition: str | None, sink: BatchSink, frame: DataFrame, *, alone: bool) -> Route:
         spec = self._spec.job.spec
-        # Files are written by few tasks, by the number of records; a stateful operator needs as many as its state has partitions.
-        by_records = len(spec.kafka_sources) == len(spec.sources) and not is_stateful(frame)
+        # Files are written by few tasks, by the number of records. A stateful operator needs as many as its state has partitions, and
+        # steps in Python, such as calls, need as many as read.
+        by_records = len(spec.kafka_sources) == len(spec.sources) and not (is_stateful(frame) or runs_python(frame))
         direct = alone and condition is None and writes_directly(spec.sinks[name], by_records=by_records)
         return Route(name, sink, chosen=condition is not None, direct=direct)
 

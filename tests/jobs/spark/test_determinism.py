@@ -10,7 +10,7 @@ import pytest
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
-from penstock.jobs.driver.determinism import refuse_unrepeatable, refuse_unrepeatable_state, unrepeatable
+from penstock.jobs.driver.determinism import refuse_unrepeatable, refuse_unrepeatable_state, runs_python, unrepeatable
 from penstock.jobs.driver.micro_batch import MicroBatches, Route, routed
 from penstock.jobs.errors import BadDeclaration, NotRepeatable, StateNotRepeatable
 from penstock.jobs.sinks.sink import Batch
@@ -84,6 +84,18 @@ def test_which_sinks_a_row_goes_to_is_decided_once(session: SparkSession) -> Non
     assert {tuple(sink.columns) for sink in sinks.values()} == {("n",)}
     assert unrepeatable(marked) == ["rand()"]
     assert unrepeatable(routed(rows, {"fresh": "now() > timestamp '2025-04-05'", "all": None})) == []
+
+
+def test_steps_and_functions_in_python_are_found_wherever_they_are(session: SparkSession) -> None:
+    rows = session.range(3)
+    twice = F.udf(lambda n: 2 * n, "long")
+    assert [runs_python(frame) for frame in (rows, rows.where("id > 1").select(F.col("id") + 1))] == [False, False]
+    in_python = (
+        rows.select(twice("id")),
+        rows.where(F.coalesce(twice("id"), F.lit(0)) > 1).select("id"),
+        rows.mapInArrow(lambda batches: batches, "id long").select("id"),
+    )
+    assert [runs_python(frame) for frame in in_python] == [True, True, True]
 
 
 def _exactly_once(spec: dict[str, Any], sink: str, parameters: dict[str, str]) -> None:
