@@ -127,7 +127,7 @@ def _functions(given: DataFrame) -> None:
     """Penstock's way."""
     source = Input(given.sparkSession, "events", cast(Any, SimpleNamespace(time=_TIME)), _schema())
     parsed = read(given, Values("json"), source.schema, "")
-    evaluated(records.of_fields(source, parsed, ()).frame)
+    evaluated(records.of_fields(source, parsed).frame)
     passed = leaving.Passed.of(given.sparkSession, "benchmark", 0)
     assert passed.by_tag()["quarantined"].rows * _BAD_EVERY == sum(rows for rows, _ in passed.splits["events"].values())
 

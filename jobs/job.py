@@ -137,6 +137,8 @@ class Job:
             raise BadDeclaration(path=where, need="a Kafka or webhook sink", fix="use such a sink of the spec")
         if tag in ONLY_COUNTED:
             raise BadDeclaration(path=where, given=str(tag), need="a tag whose rows are kept; these are only counted", fix="remove it")
+        if "," in tag:
+            raise BadDeclaration(path=where, given=tag, need="a tag without a comma, such as refunds", fix="rename the tag")
         if tag in self.side_outputs:
             need = f"one sink per tag; rows with the tag {tag} already go to {self.side_outputs[tag]}"
             raise BadDeclaration(path=where, need=need, fix="remove one of them, or use another tag")

@@ -17,7 +17,6 @@ from pyspark.sql.types import StructField, StructType
 
 from penstock.jobs.sources import records
 from penstock.jobs.sources.records import HEADERS, SPLIT, Input
-from penstock.jobs.sources.splits import splits
 from penstock.jobs.sources.values import VALUE, Values, misfits
 from penstock.jobs.spec import FilesSource
 from penstock.jobs.stream.side_outputs import REASON
@@ -36,9 +35,9 @@ def stream(given: Input, files: FilesSource, bucket: str) -> Stream:
         BadDeclaration: JOB-004, a schema that such values can't have.
     """
     if files.format == "parquet":
-        return records.of_fields(given, _rows(given, files, bucket), splits(given.name, {}))
+        return records.of_fields(given, _rows(given, files, bucket))
     values = Values(files.format, csv=files.csv)
-    return records.stream(given, values, _lines(given, files, bucket), splits(given.name, {}))
+    return records.stream(given, values, _lines(given, files, bucket))
 
 
 def _lines(given: Input, files: FilesSource, bucket: str) -> DataFrame:

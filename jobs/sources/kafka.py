@@ -11,7 +11,6 @@ from pyspark.sql import functions as F
 from penstock.jobs.configuration.kafka_access import KafkaAccess
 from penstock.jobs.sources import records
 from penstock.jobs.sources.records import SPLIT, Input
-from penstock.jobs.sources.splits import splits
 from penstock.jobs.sources.values import Values
 from penstock.jobs.spec import KafkaSource
 from penstock.jobs.stream.streams import Stream
@@ -34,7 +33,7 @@ def stream(
         BadDeclaration: JOB-004, a schema that such values can't have.
     """
     read = given.session.readStream.format("kafka").options(**_options(given, kafka, brokers, offsets, job)).load()
-    return records.stream(given, values, _with_split(read, offsets), splits(given.name, offsets))
+    return records.stream(given, values, _with_split(read, offsets))
 
 
 def _options(given: Input, kafka: KafkaSource, brokers: KafkaAccess, offsets: Mapping[str, Mapping[int, int]], job: str) -> dict[str, str]:

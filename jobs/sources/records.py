@@ -21,7 +21,6 @@ column         type                        content
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from pyspark.sql import Column, DataFrame, SparkSession
@@ -41,8 +40,8 @@ from penstock.jobs.stream.streams import DELETED, TIME, Stream, Tag
 SPLIT = "_lane"
 HEADERS = "array<struct<key: string, value: binary>>"
 _COUNTED, _TAG = "_counted", "_tag"
-# Counted beside the tags of rows that leave: rows behind the watermark that stay.
-TOLERATED = "tolerated"
+# Counted beside the tags of rows that leave: rows behind the watermark that stay. No app can have a tag like it, see `Job.side_output`.
+TOLERATED = ",tolerated"
 
 
 @dataclass(frozen=True)
@@ -66,14 +65,13 @@ class Input:
     stages: Stages = field(default_factory=Stages)
 
 
-def stream(given: Input, values: Values, read: DataFrame, splits: Sequence[str]) -> Stream:
+def stream(given: Input, values: Values, read: DataFrame) -> Stream:
     """The stream of a source whose records have values to parse.
 
     Args:
         given: the source.
         values: format of the values.
         read: records of the source.
-        splits: labels of the splits that the watermark is computed over, partitions for Kafka; ``_split`` is an index into them.
 
     Returns:
         The schema's fields, ``_deleted`` if tombstones delete, the record if requested, and the event time.
@@ -81,10 +79,10 @@ def stream(given: Input, values: Values, read: DataFrame, splits: Sequence[str])
     Raises:
         BadDeclaration: JOB-004, a schema that such values can't have, or a field for the record that the schema has.
     """
-    return of_fields(given, read_values(_repartitioned(read, given.stages.stateless), values, given.schema, where(given.name)), splits)
+    return of_fields(given, read_values(_repartitioned(read, given.stages.stateless), values, given.schema, where(given.name)))
 
 
-def of_fields(given: Input, read: DataFrame, splits: Sequence[str]) -> Stream:
+def of_fields(given: Input, read: DataFrame) -> Stream:
     """Like `stream`, for records with their ``_value`` (struct of the schema) and ``_reason`` (null for a row)."""
     time = given.source.time
     frame = judging.timed(read, given.name, time, VALUE, given.schema)

@@ -14,7 +14,6 @@ from pyspark.sql import functions as F
 from penstock.jobs.errors import BadDeclaration
 from penstock.jobs.sources import records
 from penstock.jobs.sources.records import HEADERS, SPLIT, Input
-from penstock.jobs.sources.splits import splits
 from penstock.jobs.sources.values import Values
 from penstock.jobs.spec import SocketSource
 from penstock.jobs.stream.streams import Stream
@@ -45,4 +44,4 @@ def stream(given: Input, socket: SocketSource, url: str) -> Stream:
         F.lit(None).cast(HEADERS).alias("headers"),
         F.lit(0).alias(SPLIT),
     )
-    return records.stream(given, Values("text"), read, splits(given.name, {}))
+    return records.stream(given, Values("text"), read)

@@ -46,7 +46,7 @@ class Stream:
     """The rows of a job between its sources and its sinks.
 
     Args:
-        frame: the rows, with the envelope's columns beside the data.
+        frame: the rows, with the column of the event time beside the data.
         timed: whether the rows have an event time.
         updates: whether a row replaces the earlier row with the same key (Spark's output mode ``update``).
         strict: whether an upstream operator drops rows as old as the watermark, so that Spark's watermark must stay 1 ms behind

@@ -1,8 +1,8 @@
 """Runs a block in a test: handwritten micro-batches in, the rows of each micro-batch out, on the tier's Spark session and without Kafka.
 
-The streams have the envelope of sources, the micro-batches are run by the driver's own `MicroBatches` with the watermark decided by
-Penstock, and the checkpoint is on the emulated S3. Only the source (files of the test) and the sink (a list of the test) differ from a
-job; both have separate tests.
+The rows are counted and judged as those of sources, the micro-batches are run by the driver's own `MicroBatches` with the watermark
+decided by Penstock, and the checkpoint is on the emulated S3. Only the source (files of the test) and the sink (a list of the test)
+differ from a job; both have separate tests.
 
     clicks = Input("user STRING, n INT", [[row("10", user="a", n=1)], [row("25", user="a", n=2), row("12", user="b", n=5)]]) ran =
     run(surroundings, {"clicks": clicks}, lambda streams: aggregate(streams["clicks"], tumbling("10s"), ...)) same(ran.rows, [{"user":
@@ -88,7 +88,7 @@ class Ran:
     """Output of a run.
 
     Args:
-        batches: data rows of each micro-batch, without the envelope; structs as mappings, times in UTC.
+        batches: data rows of each micro-batch, without their event time; structs as mappings, times in UTC.
         times: event times of the same rows.
         side_outputs: tag -> rows for a side output, in the order of the micro-batches.
         events: the driver's ``batch`` events.

@@ -81,6 +81,14 @@ DECLARATIONS = {
         'job.side_output("errors")\njob.side_output("late")',
         ('job.side_output("late")', "one sink per tag; rows with the tag quarantined already go to errors"),
     ),
+    "a side output for rows that are only counted": (
+        'job.side_output("errors", "unmatched")',
+        ('job.side_output("errors")', "a tag whose rows are kept; these are only counted"),
+    ),
+    "a tag with a comma": (
+        'job.side_output("errors", "a,b")',
+        ('job.side_output("errors")', "a tag without a comma, such as refunds"),
+    ),
     "no output": (
         f'job.source("a", {SCHEMA})\njob.side_output("errors")',
         ("build", "job.write(stream, sink)"),

@@ -30,7 +30,7 @@ from penstock.jobs.blocks.joins import (
 )
 from penstock.jobs.blocks.joins.group_keys import group_keys
 from penstock.jobs.blocks.joins.in_order import as_text, from_text
-from penstock.jobs.blocks.windows import session, tumbling
+from penstock.jobs.blocks.windows import aggregate, session, tumbling
 from penstock.jobs.errors import TableFileUnread
 from penstock.jobs.stream.streams import Stream, Tag
 from penstock.jobs.stream.task_errors import of_a_task
@@ -78,6 +78,16 @@ def test_a_full_interval_join_emits_unmatched_rows_of_both_sides_once(surroundin
             {"l": "end", "r": "end"},
         ],
     )
+
+
+def test_early_results_follow_an_inner_interval_join(surroundings: Surroundings) -> None:
+    inputs = _two([[row("1", k="a", n="l1")], [row("2", k="a", n="l2")]], [[row("1", k="a", n="r1")], []], bound_s=10)
+
+    def build(streams: Mapping[str, Stream]) -> Stream:
+        pairs = interval_join(*_sides(streams), lower="-5s", upper="5s").select(k="l.k")
+        return aggregate(pairs, tumbling("10s"), keys=["k"], emit="updates", n="count(*)")
+
+    assert [[one["n"] for one in batch] for batch in run(surroundings, inputs, build).batches if batch] == [[1], [2]]
 
 
 def test_a_window_join_pairs_rows_of_the_same_window_and_emits_them_when_the_window_ends(surroundings: Surroundings) -> None:
