@@ -6,6 +6,8 @@ import subprocess
 from collections.abc import Iterator
 from typing import Any
 
+import py4j.java_gateway
+import py4j.protocol
 import pytest
 from hypothesis import HealthCheck, given, settings
 from pyspark.java_gateway import launch_gateway
@@ -91,7 +93,11 @@ def spark() -> Iterator[SparkPods]:
     gateway = launch_gateway(popen_kwargs={"stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL})  # type: ignore[no-untyped-call]
     process = gateway.proc
     try:
-        yield SparkPods(gateway)
+        # A session of another test module, in this process, has an error of any JVM described by its own JVM, which
+        # does not know it.
+        with pytest.MonkeyPatch.context() as patches:
+            patches.setattr(py4j.java_gateway, "get_return_value", py4j.protocol.get_return_value)
+            yield SparkPods(gateway)
     finally:
         gateway.shutdown()
         process.stdin.close()
