@@ -37,3 +37,8 @@ def of_a_task(error: Exception) -> PenstockError | None:
             except (ValueError, KeyError):
                 continue
     return None
+
+
+def first_line(error: BaseException) -> str:
+    """The first line of an exception's message; its class if it has none."""
+    return (str(error).strip().splitlines() or [type(error).__name__])[0]

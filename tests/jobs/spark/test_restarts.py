@@ -14,7 +14,7 @@ import pytest
 from confluent_kafka.admin import AdminClient
 from confluent_kafka.cimpl import NewPartitions
 
-from penstock.jobs.driver import runtime
+from penstock.jobs.driver import query
 from penstock.jobs.driver.progress import ProgressListener
 from penstock.jobs.errors import CheckpointDamaged, ReplayDiffers, SinkFunctionFailed
 from penstock.jobs.sinks.files import Files
@@ -214,7 +214,7 @@ def _gated(surroundings: Surroundings) -> TestedJob:
 
 
 def test_a_stop_waits_for_the_last_news_of_the_query(surroundings: Surroundings, monkeypatch: pytest.MonkeyPatch) -> None:
-    on_progress, stop, over = ProgressListener.onQueryProgress, runtime._stop_between_micro_batches, threading.Event()
+    on_progress, stop, over = ProgressListener.onQueryProgress, query.stop_between_micro_batches, threading.Event()
 
     def stopping(*arguments: Any) -> None:
         stop(*arguments)
@@ -226,7 +226,7 @@ def test_a_stop_waits_for_the_last_news_of_the_query(surroundings: Surroundings,
         time.sleep(1)
         on_progress(listener, event)
 
-    monkeypatch.setattr(runtime, "_stop_between_micro_batches", stopping)
+    monkeypatch.setattr(query, "stop_between_micro_batches", stopping)
     monkeypatch.setattr(ProgressListener, "onQueryProgress", slowly)
     with _gated(surroundings).running() as running:
         gated.entered.get(timeout=60)
