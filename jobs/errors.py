@@ -124,6 +124,13 @@ class BrokersUnreachable(RunFailed):
     title = "Kafka brokers unreachable"
 
 
+class OperatorsDiffer(RunFailed):
+    """The operators that keep state in the query are not those that the app or its spec declares, by which state is sized."""
+
+    code = "JOB-011"
+    title = "stateful operators differ from the declared ones"
+
+
 class TopicNotFound(RunFailed):
     """A topic of the spec does not exist on the brokers."""
 

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from pyspark.errors import ParseException
-from pyspark.sql import SparkSession
+from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.types import StructType
 
 from penstock.jobs.blocks.lookups.table import LookupTable, open_table
@@ -16,7 +16,9 @@ from penstock.jobs.sinks.newest import refuse_unordered
 from penstock.jobs.sources.opening import Offsets, Reading, open_source
 from penstock.jobs.spec import Sink, StreamingJob, ToFiles, ToKafka, ToWebhook
 from penstock.jobs.spec.connection_addresses import the_url
-from penstock.jobs.stream.streams import NO_SIDE_OUTPUT, ONLY_COUNTED, Stream, Tag
+from penstock.jobs.stream.dataframes import OutputMode, stream_of
+from penstock.jobs.stream.selections import Selection
+from penstock.jobs.stream.streams import EVENT_TIME, NO_SIDE_OUTPUT, ONLY_COUNTED, Stream, Tag
 
 
 @dataclass
@@ -30,6 +32,8 @@ class Job:
             clicks = job.source("clicks", "user STRING NOT NULL, at STRING, page STRING")
             job.side_output("errors")
             job.write(clicks.filter("page <> '/health'").select(user="user", page="page"), "out")
+
+    or as Spark's own API has it: ``job.write(clicks.df.where("page <> '/health'").select("user", "page"), "out")``.
 
     Args:
         spec: the job's spec.
@@ -52,7 +56,7 @@ class Job:
     connections: Mapping[str, str] = field(default_factory=dict)
     files_bucket: str = ""
     schemas: Mapping[str, str] = field(default_factory=dict)
-    output: tuple[Stream, dict[str, str | None]] | None = None
+    output: tuple[Stream, dict[str, Selection]] | None = None
     side_outputs: dict[str, str] = field(default_factory=dict)
     sources: dict[str, Stream] = field(default_factory=dict)
     tags: Mapping[str, str] = field(default_factory=dict)
@@ -103,17 +107,42 @@ class Job:
         url = the_url(self.connections, known[name].postgres.connection, "postgres", f"spec.tables.{name}.postgres.connection")
         return open_table(name, known[name], url)
 
-    def write(self, stream: Stream, sinks: str | Mapping[str, str | None]) -> None:
+    def stream(self, frame: DataFrame, *, output_mode: OutputMode | None = None, event_time: str | None = None) -> Stream:
+        """A DataFrame that was derived from ``.df`` of the job's sources as a stream, for Penstock's blocks.
+
+        Args:
+            frame: a streaming DataFrame; all of its columns are data.
+            event_time: name of the column with its event time; None: ``event_time``, if it has such a column.
+            output_mode: Spark's output mode; None: ``update`` for an aggregation that no event time closes, else ``append``.
+
+        Raises:
+            BadDeclaration: JOB-004, not such a DataFrame.
+        """
+        return stream_of(frame, self.session, "job.stream", output_mode, event_time)
+
+    def write(
+        self,
+        rows: Stream | DataFrame,
+        sinks: str | Mapping[str, Selection],
+        *,
+        output_mode: OutputMode | None = None,
+        event_time: str | None = None,
+    ) -> None:
         """Declares where the data rows go.
 
         Args:
-            stream: the one output.
-            sinks: a sink of the spec, or several, each with the SQL condition for its rows, None for all of them.
+            rows: the one output: a stream, or a DataFrame that was derived from ``.df`` of the job's sources.
+            sinks: a sink of the spec, or several, each with what it gets: None for all rows, a condition (SQL or a Column) for some of
+                them, or a function of each micro-batch's DataFrame that returns the rows to write.
+            output_mode: as in `stream`; only for a DataFrame.
+            event_time: as in `stream`; only for a DataFrame.
 
         Raises:
-            BadDeclaration: no such sink, a second output, or no event time for dated files or for a sink that keeps a key's latest row.
+            BadDeclaration: JOB-004, no such sink, a second output, no event time for dated files or for a sink that keeps a key's latest
+                row, or a DataFrame that `stream` rejects.
         """
-        routes: dict[str, str | None] = {sinks: None} if isinstance(sinks, str) else dict(sinks)
+        stream = self._written(rows, output_mode, event_time)
+        routes: dict[str, Selection] = {sinks: None} if isinstance(sinks, str) else dict(sinks)
         for sink in routes:
             where = f'job.write(..., "{sink}")'
             if self.output is not None:
@@ -121,9 +150,21 @@ class Job:
             target = self._sink(sink, where)
             if isinstance(target, ToFiles) and target.files.bucket_by == "event-date" and not stream.timed:
                 need = "event time, by which the files are partitioned"
-                raise BadDeclaration(path=where, need=need, fix="set `time` of the source, or bucketBy: none of the sink")
+                raise BadDeclaration(
+                    path=where, need=need, fix=f"set `time` of the source and keep the column {EVENT_TIME}, or bucketBy: none of the sink"
+                )
             refuse_unordered(stream, target, where)
         self.output = (stream, routes)
+
+    def _written(self, rows: Stream | DataFrame, output_mode: OutputMode | None, event_time: str | None) -> Stream:
+        if not isinstance(rows, Stream):
+            return stream_of(rows, self.session, "job.write", output_mode, event_time)
+        asked = {"output_mode": output_mode, "event_time": event_time}
+        given = ", ".join(f'{name}="{value}"' for name, value in asked.items() if value is not None)
+        if given:
+            need, fix = "neither for a stream: its blocks have decided both", "remove it; for the mode, use emit= of the block"
+            raise BadDeclaration(path="job.write", given=given, need=need, fix=fix)
+        return rows
 
     def side_output(self, sink: str, tag: str = Tag.QUARANTINED) -> None:
         """Declares where side-output rows go: quarantined ones, late ones (`Tag.LATE`), or those with a tag of the app.
@@ -144,7 +185,7 @@ class Job:
             raise BadDeclaration(path=where, need=need, fix="remove one of them, or use another tag")
         self.side_outputs[tag] = sink
 
-    def declared(self) -> tuple[Stream, dict[str, str | None]]:
+    def declared(self) -> tuple[Stream, dict[str, Selection]]:
         """The output with its sinks, once the app has declared everything that it must.
 
         Raises:

@@ -105,6 +105,11 @@ def duration_ms(text: object) -> int:
     return duration
 
 
+def is_no_duration(text: str) -> bool:
+    """Whether a text is a duration of zero, ``0`` or ``0s``, where a bound or an offset may be zero."""
+    return re.fullmatch(r"0|0+(ms|s|m|h|d)", text, re.ASCII) is not None
+
+
 def memory_text(memory_mib: int) -> str:
     """Formats memory: ``16 GiB``, ``11,703 MiB``."""
     return f"{memory_mib // 1024:,} GiB" if memory_mib % 1024 == 0 and memory_mib else f"{memory_mib:,} MiB"

@@ -16,16 +16,13 @@ from typing import Any
 from pyspark.sql import DataFrame
 
 from penstock.jobs.errors import NotRepeatable, StateNotRepeatable
+from penstock.jobs.stream.analyzed_plan import each, keeps_state, kind_of, plan_of
 from penstock.jobs.stream.leaving import is_own
 
 # Spark's aggregate classes whose result is the first row or depends on row order; and the functions that ignore the order of the list
 # passed to them.
 _BY_ORDER = frozenset({"First", "Last", "AnyValue", "CollectList", "CollectSet"})
 _ORDERLESS = frozenset({"SortArray", "ArraySort", "Size"})
-# Spark's logical operators that keep state if their input is a stream; a join does if both of its inputs are.
-_STATEFUL = frozenset({"Aggregate", "Deduplicate", "DeduplicateWithinWatermark", "Distinct", "FlatMapGroupsWithState"})
-_STEPS_OF_PYTHON = frozenset({"MapInArrow", "MapInPandas", "FlatMapGroupsInArrow", "FlatMapGroupsInPandas"})
-_STATEFUL_OF_PYTHON = frozenset({"FlatMapGroupsInPandasWithState", "TransformWithStateInPySpark", "TransformWithState"})
 
 
 def refuse_unrepeatable(frame: DataFrame, sinks: Sequence[str]) -> None:
@@ -57,76 +54,40 @@ def refuse_unrepeatable_state(frame: DataFrame) -> None:
     Raises:
         StateNotRepeatable: JOB-085, with all such expressions upstream of state.
     """
-    stateful = _stateful(frame._jdf.queryExecution().analyzed())
+    stateful = _stateful(plan_of(frame))
     expressions = list(dict.fromkeys(expression for operator in stateful for expression in _of_plan(operator)))
     if expressions:
         need, fix = "deterministic rows upstream of state on the heap", "set state.backend: rocksdb in the spec, or remove the expression"
         raise StateNotRepeatable(path="build", given=", ".join(expressions), need=need, fix=fix)
 
 
-def is_stateful(frame: DataFrame) -> bool:
-    """Whether a query keeps state."""
-    return any(True for _ in _stateful(frame._jdf.queryExecution().analyzed()))
-
-
-def runs_python(frame: DataFrame) -> bool:
-    """Whether a query has steps or functions in Python, of which nobody knows how long they take."""
-    return any(_is_python(kind) for kind in _kinds(frame._jdf.queryExecution().analyzed()))
-
-
 def unrepeatable(frame: DataFrame) -> list[str]:
     """The expressions of a query whose result may change on a replay, as Spark prints them."""
-    return list(_of_plan(frame._jdf.queryExecution().analyzed()))
-
-
-def _is_python(kind: str) -> bool:
-    return "Python" in kind or kind in _STEPS_OF_PYTHON
-
-
-def _kinds(plan: Any) -> Iterator[str]:
-    """Classes of all operators and expressions of a plan."""
-    yield _kind(plan)
-    for expression in _each(plan.expressions()):
-        yield from _kinds_within(expression)
-    for child in _each(plan.children()):
-        yield from _kinds(child)
-
-
-def _kinds_within(expression: Any) -> Iterator[str]:
-    yield _kind(expression)
-    for child in _each(expression.children()):
-        yield from _kinds_within(child)
+    return list(_of_plan(plan_of(frame)))
 
 
 def _stateful(plan: Any) -> Iterator[Any]:
     """The operators with state that are not below another one."""
-    kind, inputs = _kind(plan), list(_each(plan.children()))
-    if _keeps_state(kind, [bool(one.isStreaming()) for one in inputs]):
+    if keeps_state(plan):
         yield plan
         return
-    for one in inputs:
+    for one in each(plan.children()):
         yield from _stateful(one)
 
 
-def _keeps_state(kind: str, streaming: Sequence[bool]) -> bool:
-    if kind == "Join":
-        return all(streaming)
-    return kind in _STATEFUL | _STATEFUL_OF_PYTHON and any(streaming)
-
-
 def _of_plan(plan: Any) -> Iterator[str]:
-    kind = _kind(plan)
+    kind = kind_of(plan)
     if kind == "Sample":
         yield "a sample"
-    for expression in _each(plan.expressions()) if kind == "Aggregate" or not plan.deterministic() else ():
+    for expression in each(plan.expressions()) if kind == "Aggregate" or not plan.deterministic() else ():
         yield from _of_expression(expression, orderless=False)
-    for child in _each(plan.children()):
+    for child in each(plan.children()):
         yield from _of_plan(child)
 
 
 def _of_expression(expression: Any, *, orderless: bool) -> Iterator[str]:
     """The innermost offending expressions."""
-    kind, below = _kind(expression), list(_each(expression.children()))
+    kind, below = kind_of(expression), list(each(expression.children()))
     blamed = not expression.deterministic() and all(child.deterministic() for child in below) and not _is_own(expression)
     if blamed or (kind in _BY_ORDER and not orderless):
         yield str(expression.sql())
@@ -138,14 +99,4 @@ def _of_expression(expression: Any, *, orderless: bool) -> Iterator[str]:
 
 def _is_own(expression: Any) -> bool:
     """Whether it is a function that counts or takes out rows, whose result a replay repeats."""
-    return _kind(expression) == "ScalaUDF" and expression.udfName().isDefined() and is_own(str(expression.udfName().get()))
-
-
-def _kind(node: Any) -> str:
-    return str(node.getClass().getSimpleName())
-
-
-def _each(sequence: Any) -> Iterator[Any]:
-    """The elements of a Scala Seq."""
-    for index in range(sequence.size()):
-        yield sequence.apply(index)
+    return kind_of(expression) == "ScalaUDF" and expression.udfName().isDefined() and is_own(str(expression.udfName().get()))

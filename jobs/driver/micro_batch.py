@@ -9,14 +9,12 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 
-from pyspark.errors import AnalysisException, ParseException
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from penstock.jobs.blocks.calls import journal
 from penstock.jobs.blocks.keyed.deduplicate import dropped
 from penstock.jobs.driver.gauges import measured
-from penstock.jobs.errors import BadDeclaration
 from penstock.jobs.sinks.sink import FOREVER_MS, Batch, BatchSink
 from penstock.jobs.sources.records import TOLERATED
 from penstock.jobs.spec import QuarantineLimit
@@ -26,6 +24,7 @@ from penstock.jobs.stream import leaving, skew
 from penstock.jobs.stream.event_time.engine import Engine, evaluated, unordered
 from penstock.jobs.stream.leaving import Passed, TagCount
 from penstock.jobs.stream.quarantine import hold_limit, side_records
+from penstock.jobs.stream.selections import DATA, Step, all_columns_but_marks, applied, mark
 from penstock.jobs.stream.side_outputs import TAG, SideRows
 from penstock.jobs.stream.streams import NO_SIDE_OUTPUT, Tag
 from penstock.jobs.stream.task_context import set_watermark
@@ -33,8 +32,6 @@ from penstock.jobs.stream.task_errors import of_a_task
 from penstock.jobs.watermark import InputTime, Seen, WhenIdle
 
 Emit = Callable[[str, Mapping[str, object]], None]
-# The operator that counts the data rows.
-_DATA = "job.write"
 
 
 class PartitionsGrew(Exception):
@@ -57,42 +54,15 @@ class Route:
         name: of the sink.
         sink: where they go.
         chosen: whether it gets only the rows that `routed` marked for it.
+        step: makes its rows of a micro-batch's; None: they are written as they are.
         direct: whether the sink may evaluate the query itself, because it does so once, or at least never in part.
     """
 
     name: str
     sink: BatchSink
     chosen: bool = False
+    step: Step | None = None
     direct: bool = False
-
-
-def routed(frame: DataFrame, routes: Mapping[str, str | None]) -> DataFrame:
-    """The rows of a query, counted, and marked with the sinks that they go to.
-
-    They are marked in the query rather than when the micro-batch is written, so that expressions that depend on the clock or on
-    randomness are evaluated once for all sinks.
-
-    Args:
-        frame: the query.
-        routes: sink -> SQL condition for its rows; None: all rows, without a mark.
-
-    Raises:
-        BadDeclaration: JOB-004, a condition that Spark rejects.
-    """
-    for sink, condition in routes.items():
-        if condition is not None:
-            try:
-                frame = frame.withColumn(_mark(sink), F.expr(condition).cast("boolean"))
-                frame.where(F.expr(condition))
-            except (AnalysisException, ParseException) as error:
-                message = " ".join((error.getMessage() or str(error)).split("SQLSTATE")[0].split()).rstrip(";. ")
-                need = f"a valid condition on the rows; {message}"
-                raise BadDeclaration(path=f'job.write(..., "{sink}")', given=condition, need=need, fix="correct the condition") from None
-    return leaving.counted(frame, _DATA)
-
-
-def _mark(sink: str) -> str:
-    return f"_to_{sink}"
 
 
 @dataclass
@@ -215,7 +185,7 @@ class MicroBatches:
             # A driver that was frozen until here writes nothing more: sinks that are written at least once would get its rows too.
             self.lease.check()
             self._write_side_outputs(side_rows, passed)
-            self._write(batch, passed.rows.get(_DATA, 0), side_rows.batch)
+            self._write(batch, passed.rows.get(DATA, 0), side_rows.batch)
         finally:
             batch.unpersist()
         return passed, keys
@@ -241,7 +211,7 @@ class MicroBatches:
     def _tags(self, passed: Passed) -> dict[str, int]:
         """Tag -> its rows, those that only passed included."""
         counts = Counter({tag: count.rows for tag, count in passed.by_tag().items() if tag != TOLERATED})
-        counts[Tag.DATA.value] += passed.rows.get(_DATA, 0)
+        counts[Tag.DATA.value] += passed.rows.get(DATA, 0)
         counts[Tag.FILTERED.value] += dropped(passed)
         return {tag: rows for tag, rows in counts.items() if rows}
 
@@ -258,13 +228,23 @@ class MicroBatches:
 
     def _write(self, batch: DataFrame, count: int, number: int) -> None:
         time_ms = self.engine.batch_time_ms()
-        marks = [_mark(route.name) for route in self.routes if route.chosen]
+        data = all_columns_but_marks(batch, [route.name for route in self.routes if route.chosen])
         for route in self.routes:
-            if route.chosen:
-                rows = batch.where(F.col(_mark(route.name))).drop(*marks)
+            if route.step is not None:
+                self._write_made(route, applied(route.step, data, route.name), number)
+            elif route.chosen:
+                rows = batch.where(F.col(mark(route.name))).select(data.columns)
                 route.sink.write(rows, Batch(number, rows.count() if count else 0, time_ms))
             else:
-                route.sink.write(batch.drop(*marks), Batch(number, count, time_ms))
+                route.sink.write(data, Batch(number, count, time_ms))
+
+    def _write_made(self, route: Route, rows: DataFrame, number: int) -> None:
+        """Writes what a function of the app has made of a micro-batch; it is evaluated once, for its count and for the sink."""
+        rows = rows.persist()
+        try:
+            route.sink.write(rows, Batch(number, rows.count(), self.engine.batch_time_ms()))
+        finally:
+            rows.unpersist()
 
     def _record(
         self,

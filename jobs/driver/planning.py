@@ -2,18 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from types import ModuleType
 
-from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import SparkSession
 
 from penstock.jobs.blocks.keyed.backend import on_the_heap
 from penstock.jobs.configuration.runtime import RuntimeConfiguration
 from penstock.jobs.driver import app
-from penstock.jobs.driver.determinism import is_stateful, refuse_unrepeatable, refuse_unrepeatable_state, runs_python
+from penstock.jobs.driver.determinism import refuse_unrepeatable, refuse_unrepeatable_state
 from penstock.jobs.driver.lag import Gauges
-from penstock.jobs.driver.micro_batch import Emit, MicroBatches, Route, routed
+from penstock.jobs.driver.micro_batch import Emit, MicroBatches, Route
+from penstock.jobs.driver.structure import refuse_structure
 from penstock.jobs.job import Job
 from penstock.jobs.sinks.building import build, writes_directly
 from penstock.jobs.sinks.sink import BatchSink, SinkContext
@@ -23,9 +24,11 @@ from penstock.jobs.spec import SpecFile
 from penstock.jobs.spec.avro_schemas import avro_schemas
 from penstock.jobs.storage.checkpoint import Checkpoint
 from penstock.jobs.storage.lease import Lease
+from penstock.jobs.stream.analyzed_plan import StatefulOperator, runs_python, stateful_operators
 from penstock.jobs.stream.event_time import heartbeat
 from penstock.jobs.stream.event_time.engine import Engine
-from penstock.jobs.stream.streams import Stream
+from penstock.jobs.stream.selections import Selection, Step, routed, tried
+from penstock.jobs.stream.streams import TIME, Stream
 from penstock.jobs.watermark import InputTime
 
 
@@ -84,34 +87,57 @@ def planned(context: DriverContext, offsets: Mapping[str, Offsets]) -> QueryPlan
     job = Job(spec.job, context.session, configuration.kafka, offsets, context.connections, configuration.output_bucket, schemas)
     module = app.build(spec, configuration.app_path, job)
     stream, routes = job.declared()
-    # Side outputs too: their rows are computed with the rest. Of the conditions, only those of such a sink.
-    outputs = dict.fromkeys([*routes, *job.side_outputs.values()])
-    exactly_once = {name: routes.get(name) for name in outputs if spec.job.spec.sinks[name].exactly_once}
-    refuse_unrepeatable(routed(stream.frame, exactly_once), list(exactly_once))
+    operators = stateful_operators(stream.frame)
+    refuse_structure(spec, configuration.app_path, job, stream.frame, operators)
+    _refuse_unrepeatable(context, job)
     computed = replace(stream, frame=routed(stream.frame, routes))
     if on_the_heap(context.session):
         refuse_unrepeatable_state(computed.frame)
-    batches = _batches(context, job, module)
+    batches = _batches(context, job, module, operators)
     return QueryPlan(job, heartbeat.added(context.session, computed) if heartbeat.needed(spec.job.spec) else computed, batches)
 
 
-def _batches(context: DriverContext, job: Job, module: ModuleType | None) -> MicroBatches:
+def _refuse_unrepeatable(context: DriverContext, job: Job) -> None:
+    """Exactly-once sinks get the same rows from a replay: the query's, and what their functions make of them."""
+    stream, routes = job.declared()
+    # Side outputs too: their rows are computed with the rest. Of the conditions, only those of such a sink.
+    outputs = dict.fromkeys([*routes, *job.side_outputs.values()])
+    exactly_once = {name: routes.get(name) for name in outputs if context.spec.job.spec.sinks[name].exactly_once}
+    refuse_unrepeatable(routed(stream.frame, exactly_once), list(exactly_once))
+    for name, selection in routes.items():
+        if callable(selection):
+            made = tried(_without_empty_time(job, selection), stream.frame, context.session, name)
+            refuse_unrepeatable(made, [name] if name in exactly_once else [])
+
+
+def _without_empty_time(job: Job, step: Step) -> Step:
+    """A function of the app, which gets the event time only where there is one, as from ``.df``."""
+    stream, _ = job.declared()
+    return step if stream.timed else lambda rows: step(rows.drop(TIME))
+
+
+def _batches(context: DriverContext, job: Job, module: ModuleType | None, operators: Sequence[StatefulOperator]) -> MicroBatches:
     spec, checkpoint = context.spec.job.spec, context.checkpoint
     stream, routes = job.declared()
     timed = {name: source.time for name, source in spec.sources.items() if source.time}
     sinks = _sinks(context, job, module)
+    # Files are written by few tasks, by the number of records. A stateful operator needs as many as its state has partitions, and
+    # steps in Python, such as calls, need as many as read.
+    by_records = len(spec.kafka_sources) == len(spec.sources) and not (operators or runs_python(stream.frame))
     return MicroBatches(
         session=context.session,
         engine=Engine(context.session, context.spec.job.metadata.name),
         checkpoint=checkpoint,
         times={name: InputTime.of(time) for name, time in timed.items()},
         splits={name: splits(name, job.offsets.get(name, {})) for name in spec.sources},
-        routes=[_route(context, name, condition, sinks[name], stream.frame, alone=len(routes) == 1) for name, condition in routes.items()],
+        routes=[
+            _route(job, name, selection, sinks[name], by_records=by_records, alone=len(routes) == 1) for name, selection in routes.items()
+        ],
         side_outputs={tag: sinks[name] for tag, name in job.side_outputs.items()},
         last=checkpoint.last_record(),
         emit=context.emit,
         lease=context.lease,
-        strict=stream.strict,
+        strict=any(operator.strict for operator in operators),
         when_idle=spec.when_idle,
         quarantine=spec.quarantine,
     )
@@ -134,10 +160,8 @@ def _sinks(context: DriverContext, job: Job, module: ModuleType | None) -> dict[
     return {name: build(name, context.spec.job.spec.sinks[name], sinks) for name in {*routes, *job.side_outputs.values()}}
 
 
-def _route(context: DriverContext, name: str, condition: str | None, sink: BatchSink, frame: DataFrame, *, alone: bool) -> Route:
-    spec = context.spec.job.spec
-    # Files are written by few tasks, by the number of records. A stateful operator needs as many as its state has partitions, and
-    # steps in Python, such as calls, need as many as read.
-    by_records = len(spec.kafka_sources) == len(spec.sources) and not (is_stateful(frame) or runs_python(frame))
-    direct = alone and condition is None and writes_directly(spec.sinks[name], by_records=by_records)
-    return Route(name, sink, chosen=condition is not None, direct=direct)
+def _route(job: Job, name: str, selection: Selection, sink: BatchSink, *, by_records: bool, alone: bool) -> Route:
+    if callable(selection):
+        return Route(name, sink, step=_without_empty_time(job, selection))
+    direct = alone and selection is None and writes_directly(job.spec.spec.sinks[name], by_records=by_records)
+    return Route(name, sink, chosen=selection is not None, direct=direct)

@@ -6,7 +6,7 @@ import contextlib
 import threading
 from typing import TYPE_CHECKING, Any, NoReturn
 
-from pyspark.errors import StreamingQueryException
+from pyspark.errors import AnalysisException, StreamingQueryException
 
 from penstock.jobs.driver.another_writer import AnotherWriter, noticed, noticing, raise_if_lost
 from penstock.jobs.driver.given_up import GivenUp, is_given_up
@@ -14,7 +14,7 @@ from penstock.jobs.driver.micro_batch import MicroBatches, PartitionsGrew, Stopp
 from penstock.jobs.driver.planning import DriverContext, QueryPlan
 from penstock.jobs.driver.pod import reported_ready
 from penstock.jobs.driver.progress import ProgressListener
-from penstock.jobs.errors import QueryFailed
+from penstock.jobs.errors import BadDeclaration, QueryFailed
 from penstock.jobs.kafka.offset_commits import OffsetCommits
 from penstock.jobs.sinks.sink import FOREVER_MS
 from penstock.jobs.storage.conditional import undecided_write
@@ -102,7 +102,11 @@ class Query:
         writer = stream.frame.writeStream.queryName(spec.metadata.name).outputMode(mode).foreachBatch(self._plan.batches)
         bounded = spec.spec.trigger == "availableNow"
         with noticing(), ending_with_its_input(session, stream.frame) if bounded else contextlib.nullcontext():
-            query: StreamingQuery = self._triggered(writer).option("checkpointLocation", self._context.configuration.checkpoint).start()
+            query: StreamingQuery
+            try:
+                query = self._triggered(writer).option("checkpointLocation", self._context.configuration.checkpoint).start()
+            except AnalysisException as error:
+                raise _unsupported(error) from error
             return query
 
     def _triggered(self, writer: Any) -> Any:
@@ -146,6 +150,13 @@ class Query:
         if isinstance(failure, PenstockError):
             return failure
         return QueryFailed(path=self._context.spec.job.spec.app, given=first_line(failure), fix="check the driver's log")
+
+
+def _unsupported(error: AnalysisException) -> BadDeclaration:
+    """What Spark refuses when it starts a query: an operator that streams can't have, or not in this output mode or place."""
+    message = (error.getMessage() or str(error)).split(";\n")[0].split(" SQLSTATE")[0]
+    fix = "change the query; Spark's Structured Streaming guide lists unsupported operations"
+    return BadDeclaration(path="job.write", given=" ".join(message.split()), need="what Structured Streaming supports", fix=fix)
 
 
 def stop_between_micro_batches(query: StreamingQuery, batches: MicroBatches) -> None:

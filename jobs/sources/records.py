@@ -91,7 +91,9 @@ def of_fields(given: Input, read: DataFrame) -> Stream:
     fields = [F.col(VALUE)[field.name].alias(field.name) for field in given.schema.fields]
     deleted = [F.col(DELETED)] if DELETED in frame.columns else []
     frame = frame.select(*fields, *deleted, *_own_record(given), TIME)
-    return Stream(engine.with_watermark(frame) if time else frame, timed=time is not None)
+    if time is None:
+        return Stream(frame, timed=False)
+    return Stream(engine.with_watermark(frame), timed=True, bound_ms=time.out_of_orderness)
 
 
 def data_rows(frame: DataFrame, name: str, moving: Column) -> DataFrame:

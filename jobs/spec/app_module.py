@@ -13,7 +13,7 @@ import warnings
 from collections.abc import Iterator, Mapping, Sequence
 from importlib.resources import files
 from pathlib import Path
-from typing import Literal, cast
+from typing import Literal, cast, get_args
 
 from pydantic import BaseModel, ConfigDict
 
@@ -45,6 +45,8 @@ _OWN = "penstock"
 # A module has a page or ten; a larger file is generated, and its syntax tree would take the second that sizing has.
 MAX_BYTES = 1_000_000
 
+# Attributes of a stream that give its DataFrame.
+_DATAFRAMES = ("df", "transform")
 _NAMES = ("PARALLELISM", "OPERATORS")
 _SCOPES = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef, ast.Lambda)
 _COMPREHENSIONS = (ast.ListComp, ast.SetComp, ast.DictComp, ast.GeneratorExp)
@@ -59,7 +61,9 @@ class AppModule(BaseModel):
         parallelism_line: line of its assignment.
         operators: OPERATORS as a number, or None if it is not set.
         operator_names: OPERATORS as names; empty if it is a number or not set.
+        operator_kinds: OPERATORS as names with the kind of their state, None for no state; empty if it is anything else.
         stateful_calls: calls of `STATEFUL_BLOCKS`, by name.
+        uses_dataframes: whether it derives rows with Spark's own API.
     """
 
     model_config = ConfigDict(frozen=True, strict=True, extra="forbid")
@@ -69,16 +73,20 @@ class AppModule(BaseModel):
     parallelism_line: int | None = None
     operators: int | None = None
     operator_names: tuple[str, ...] = ()
+    operator_kinds: Mapping[str, StatefulOperator | None] = {}
     stateful_calls: tuple[str, ...] = ()
+    uses_dataframes: bool = False
 
     @property
     def changes_row_counts(self) -> bool:
-        """Whether it has blocks whose output need not have a row for each row of the input; what deduplication drops is counted."""
-        return any(call != "deduplicate" for call in self.stateful_calls)
+        """Whether it has steps whose output need not have a row for each row of the input; what deduplication drops is counted."""
+        return self.uses_dataframes or any(call != "deduplicate" for call in self.stateful_calls)
 
     @property
     def stateful_operators(self) -> tuple[StatefulOperator, ...]:
-        """Number of Spark operators of these calls."""
+        """Spark's operators that keep state: the declared ones, else those of the blocks that the app calls."""
+        if self.operator_kinds:
+            return tuple(kind for kind in self.operator_kinds.values() if kind is not None)
         return tuple(operator for call in self.stateful_calls for operator in STATEFUL_BLOCKS[call])
 
 
@@ -156,8 +164,10 @@ def read(path: Path) -> AppModule:
         parallelism=parallelism if isinstance(parallelism, int) else None,
         parallelism_line=literals["PARALLELISM"].lineno if "PARALLELISM" in literals else None,
         operators=operators if isinstance(operators, int) else None,
-        operator_names=operators if isinstance(operators, tuple) else (),
+        operator_names=tuple(operators) if isinstance(operators, tuple | dict) else (),
+        operator_kinds=operators if isinstance(operators, dict) else {},
         stateful_calls=tuple(_blocks_called(tree)),
+        uses_dataframes=any(isinstance(node, ast.Attribute) and node.attr in _DATAFRAMES for node in ast.walk(tree)),
     )
 
 
@@ -291,11 +301,13 @@ def _binds(node: ast.AST, name: str) -> bool:
             return False
 
 
-def _checked(literals: dict[str, ast.expr], faults: list[PenstockError], path: Path, name: str, most: int) -> int | tuple[str, ...] | None:
+def _checked(
+    literals: dict[str, ast.expr], faults: list[PenstockError], path: Path, name: str, most: int
+) -> int | tuple[str, ...] | dict[str, StatefulOperator | None] | None:
     node = literals.get(name)
     if node is None:
         return None
-    value = _names(node) if name == "OPERATORS" and isinstance(node, ast.List | ast.Tuple) else _whole(node)
+    value = _operators(node) if name == "OPERATORS" and isinstance(node, ast.List | ast.Tuple | ast.Dict) else _whole(node)
     if value is None or (isinstance(value, int) and not 1 <= value <= most):
         need = f"{_example(name)}; a number from 1 to {most}"
         faults.append(_fault(path, node, name, need=need, fix=f"use a literal, such as {_example(name)}"))
@@ -310,6 +322,20 @@ def _whole(node: ast.expr) -> int | None:
 def _names(node: ast.List | ast.Tuple) -> tuple[str, ...] | None:
     names = tuple(item.value for item in node.elts if isinstance(item, ast.Constant) and isinstance(item.value, str) and item.value)
     return names if len(names) == len(node.elts) == len(set(names)) > 0 else None
+
+
+def _operators(node: ast.List | ast.Tuple | ast.Dict) -> tuple[str, ...] | dict[str, StatefulOperator | None] | None:
+    return _kinds(node) if isinstance(node, ast.Dict) else _names(node)
+
+
+def _kinds(node: ast.Dict) -> dict[str, StatefulOperator | None] | None:
+    """Name -> kind of its state, or None."""
+    keys = [key for key in node.keys if key is not None]
+    names = _names(ast.Tuple(elts=keys)) if len(keys) == len(node.keys) else None
+    kinds = [value.value if isinstance(value, ast.Constant) else "" for value in node.values]
+    if names is None or not all(kind is None or kind in get_args(StatefulOperator) for kind in kinds):
+        return None
+    return dict(zip(names, cast("list[StatefulOperator | None]", kinds), strict=True))
 
 
 def _blocks_called(tree: ast.Module) -> Iterator[str]:
@@ -348,7 +374,9 @@ def _origins(tree: ast.Module) -> dict[str, str]:
 
 
 def _example(name: str) -> str:
-    return "PARALLELISM = 91" if name == "PARALLELISM" else 'OPERATORS = 3 or OPERATORS = ("read", "join", "write") with unique names'
+    if name == "PARALLELISM":
+        return "PARALLELISM = 91"
+    return 'OPERATORS = 3, OPERATORS = ("read", "join", "write") with unique names, or {"read": None, "join": "join", "sum": "other"}'
 
 
 def _fault(path: Path, node: ast.expr, name: str, *, need: str, fix: str) -> AppLiteral:

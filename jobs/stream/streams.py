@@ -18,6 +18,11 @@ from penstock.jobs.stream.declaration import name_tag
 from penstock.jobs.stream.leaving import kept
 
 TIME = "_time"
+# Name of the event time in a DataFrame. Not `TIME`: a pandas frame of transformWithState has no column that begins with an underscore
+# (it is made of named tuples, Spark 4.3.0).
+EVENT_TIME = "event_time"
+# Spark's metadata key of an event-time column (org.apache.spark.sql.catalyst.plans.logical.EventTimeWatermark.delayKey, Spark 4.3.0).
+EVENT_TIME_KEY = "spark.watermarkDelayMs"
 # Columns that are not data.
 ENVELOPE = (TIME,)
 # A data column, only of sources whose tombstones delete: whether the row deletes its key.
@@ -49,14 +54,39 @@ class Stream:
         frame: the rows, with the column of the event time beside the data.
         timed: whether the rows have an event time.
         updates: whether a row replaces the earlier row with the same key (Spark's output mode ``update``).
-        strict: whether an upstream operator drops rows as old as the watermark, so that Spark's watermark must stay 1 ms behind
-            Penstock's.
+        bound_ms: the source's ``outOfOrderness``; None for rows that stateful blocks have made.
     """
 
     frame: DataFrame
     timed: bool
     updates: bool = False
-    strict: bool = False
+    bound_ms: int | None = None
+
+    @property
+    def df(self) -> DataFrame:
+        """The rows as a Spark DataFrame, see `dataframe`."""
+        return self.dataframe()
+
+    def dataframe(self, event_time: str = EVENT_TIME) -> DataFrame:
+        """The rows as a Spark DataFrame, for all of its API: expressions, UDFs, joins, aggregations, ``transformWithState``.
+
+        It has the data columns and the event time, if the stream has one. The watermark is Penstock's: ``withWatermark`` is neither
+        needed nor possible. ``dropDuplicatesWithinWatermark`` uses the source's ``outOfOrderness``. Give the result to ``job.write``, or
+        to ``job.stream`` to go on with blocks.
+
+        Args:
+            event_time: name of the column with the event time, a TIMESTAMP.
+
+        Raises:
+            ValueError: a data column already has the name.
+        """
+        if not self.timed:
+            return self.frame.drop(TIME)
+        if event_time in self.fields and EVENT_TIME_KEY not in self.frame.schema[event_time].metadata:
+            raise ValueError(f'the rows have a column {event_time} of their own; name the event time: .dataframe(event_time="...")')
+        metadata = self.frame.schema[TIME].metadata if self.bound_ms is None else {EVENT_TIME_KEY: self.bound_ms}
+        data = [F.col(_quoted(name)) for name in self.fields if name != event_time]
+        return self.frame.select(*data, F.col(TIME).alias(event_time, metadata=metadata))
 
     @property
     def fields(self) -> list[str]:
@@ -101,7 +131,7 @@ class Stream:
         return replace(self, frame=kept(self.frame, ~_holds(condition), tag, why.cast("string"), record(F.lit(tag), row)))
 
     def transform(self, step: Callable[[DataFrame], DataFrame]) -> Stream:
-        """Applies any Spark transformation of rows that keeps the column of the event time.
+        """Applies any Spark transformation that keeps the column of the event time. What it removes is not counted.
 
         Raises:
             ValueError: the column is missing afterwards.
@@ -124,6 +154,10 @@ def record(source: Column, value: Column) -> Column:
         F.lit(None).cast("binary").alias("key"),
         value.alias("value"),
     )
+
+
+def _quoted(name: str) -> str:
+    return "`" + name.replace("`", "``") + "`"
 
 
 def _holds(condition: str | Column) -> Column:

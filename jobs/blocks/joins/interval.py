@@ -8,7 +8,7 @@ from pyspark.sql import functions as F
 from penstock.jobs.blocks.joins.sides import How, Side, check_how, check_one
 from penstock.jobs.stream.event_time.engine import with_event_time, with_one_event_time
 from penstock.jobs.stream.streams import TIME, Stream
-from penstock.sizing.units import NotAQuantity, duration_ms
+from penstock.sizing.units import NotAQuantity, duration_ms, is_no_duration
 
 _SPARK_HOW = {"inner": "inner", "left": "left_outer", "full": "full_outer"}
 
@@ -57,7 +57,7 @@ def interval_join(left: Side, right: Side, *, lower: str, upper: str, how: How =
     joined = one.join(other, condition & bounds, _SPARK_HOW[how])
     later = F.greatest("_l_time", "_r_time").alias(TIME)
     pairs = joined.select(F.col("_l_data").alias(left.name), F.col("_r_data").alias(right.name), later)
-    return Stream(with_event_time(pairs), timed=True, strict=True)
+    return Stream(with_event_time(pairs), timed=True)
 
 
 def offset_ms(text: str) -> int:
@@ -66,13 +66,13 @@ def offset_ms(text: str) -> int:
     Raises:
         ValueError: anything else.
     """
-    if text == "0":
+    if is_no_duration(text):
         return 0
     sign = -1 if text.startswith("-") else 1
     try:
         return sign * duration_ms(text[1:] if text.startswith(("+", "-")) else text)
     except NotAQuantity as error:
-        raise ValueError(f'invalid bound "{text}": expected {error.need}, optionally signed') from None
+        raise ValueError(f'invalid bound "{text}": expected 0 or {error.need}, optionally signed') from None
 
 
 def _packed(side: Side, prefix: str) -> DataFrame:

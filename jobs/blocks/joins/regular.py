@@ -74,7 +74,7 @@ def regular_join(left: Side, right: Side, *, how: How = "inner", emit: Emit = "c
     columns = [from_text(F.col(f"_{place}"), side.schema).alias(side.name) for place, side in (("left", left), ("right", right))]
     time = F.timestamp_micros("_us").alias(TIME)
     frame = changed.select(*columns, mark, time)
-    return Stream(with_event_time(frame), timed=True, strict=True, updates=emit == "current")
+    return Stream(with_event_time(frame), timed=True, updates=emit == "current")
 
 
 def _ttl_us(ttl: str | int | None) -> int | None:

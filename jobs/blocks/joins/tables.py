@@ -82,7 +82,7 @@ def table_join(
     if how == "inner":
         joined = kept(joined, F.col("_here").isNotNull(), Tag.UNMATCHED)
     joined = joined.select(*stream.fields, *added, *ENVELOPE)
-    return Stream(with_event_time(joined) if stream.timed else joined, timed=stream.timed, updates=stream.updates, strict=stream.strict)
+    return Stream(with_event_time(joined) if stream.timed else joined, timed=stream.timed, updates=stream.updates)
 
 
 def json_lines_file(uri: str) -> Callable[[], Rows]:

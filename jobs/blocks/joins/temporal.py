@@ -71,4 +71,4 @@ def joined(rows: DataFrame, one: Column, other: Column, left: Side, right: Side,
     if how != "left":
         rows = kept(rows, F.col("_right").isNotNull(), Tag.UNMATCHED)
     frame = rows.select(one.alias(left.name), other.alias(right.name), F.timestamp_micros("_us").alias(TIME))
-    return Stream(with_event_time(frame), timed=True, strict=True)
+    return Stream(with_event_time(frame), timed=True)

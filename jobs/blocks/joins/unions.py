@@ -30,8 +30,8 @@ def union(first: Stream, *others: Stream) -> Stream:
     streams = (first, *others)
     columns = [*first.fields, *ENVELOPE]
     frame = reduce(DataFrame.unionByName, (stream.frame.select(*columns) for stream in streams))
-    updates, strict = (any(getattr(stream, name) for stream in streams) for name in ("updates", "strict"))
-    return Stream(frame, timed=first.timed, updates=updates, strict=strict)
+    updates = any(stream.updates for stream in streams)
+    return Stream(frame, timed=first.timed, updates=updates)
 
 
 def _types(stream: Stream) -> dict[str, str]:

@@ -184,4 +184,4 @@ def _stream(frame: DataFrame, columns: list[Column], left: Side, right: Side) ->
     # stateful operators drop rows as old as that. Rounded to milliseconds it is the same.
     time = as_event_time(end - F.expr("interval 1 microsecond"), TIME)
     rows = frame.select(*columns, start.alias(START), end.alias(END), time)
-    return Stream(rows, timed=True, strict=left.stream.strict or right.stream.strict)
+    return Stream(rows, timed=True)

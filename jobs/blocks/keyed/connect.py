@@ -85,7 +85,7 @@ def connect(
     one, other = _types(left), _types(right)
     first = _side(left, _LEFT, left.keys, one, other)
     second = _side(right, _RIGHT, left.keys, other, one)
-    both = Stream(first.unionByName(second), timed=left.stream.timed, strict=left.stream.strict or right.stream.strict)
+    both = Stream(first.unionByName(second), timed=left.stream.timed)
     asked = {"output": output, "state": state, "ttl": ttl, "time": time, "order": order, "updates": updates}
     return process(both, list(left.keys), _Either(function), **asked)  # type: ignore[arg-type]
 

@@ -102,8 +102,7 @@ def process(
         outputMode="Update" if updates else "Append",
         timeMode=_TIME_MODES[lives_by],
     )
-    strict = stream.strict or lives_by == "event"
-    return replace(_stream(out, timed=lives_by == "event"), updates=updates, strict=strict)
+    return replace(_stream(out, timed=lives_by == "event"), updates=updates)
 
 
 def ttl_ms(stream: Stream, ttl: str | None) -> int | None:

@@ -61,7 +61,7 @@ def aggregate(
     # Spark's sessions require a key.
     grouping: Sequence[str | Column] = keys or ([all_rows()] if window.mergeable else [])
     grouped = frame.groupBy(*grouping, column.alias("_window")).agg(*_columns(aggregates))
-    return Stream(unfolded(grouped, keys, list(aggregates)), timed=True, updates=emit == "updates", strict=stream.strict)
+    return Stream(unfolded(grouped, keys, list(aggregates)), timed=True, updates=emit == "updates")
 
 
 def _current(data: Stream, keys: Sequence[str], aggregates: Mapping[str, str | Column]) -> Stream:

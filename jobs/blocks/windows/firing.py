@@ -60,7 +60,7 @@ def fired(data: Stream, window: Global, keys: Sequence[str], aggregates: Mapping
     results = rows.groupBy(*grouping).transformWithState(_Firing(plan), out, "append", "EventTime" if data.timed else "None")
     whole = (call.put_together(call.result_type(frame)) for call in folded)
     time = F.timestamp_millis(_MS) if data.timed else F.lit(None).cast("timestamp")
-    return replace(data, frame=results.select(*keys, NUMBER, *whole, as_event_time(time, TIME)), strict=data.timed or data.strict)
+    return replace(data, frame=results.select(*keys, NUMBER, *whole, as_event_time(time, TIME)))
 
 
 @dataclass(frozen=True)

@@ -14,7 +14,7 @@ from pyspark.sql import functions as F
 
 from penstock.jobs.stream.event_time.engine import as_event_time
 from penstock.jobs.stream.streams import TIME
-from penstock.sizing.units import NotAQuantity, duration_ms
+from penstock.sizing.units import NotAQuantity, duration_ms, is_no_duration
 
 
 class TimeWindow(Protocol):
@@ -222,7 +222,7 @@ def _ms(text: str, name: str) -> int:
 
 
 def _offset(text: str, below_ms: int) -> int:
-    if text == "0":
+    if is_no_duration(text):
         return 0
     offset_ms = _ms(text.lstrip("-"), "offset") * (-1 if text.startswith("-") else 1)
     if abs(offset_ms) >= below_ms:

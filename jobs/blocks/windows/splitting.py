@@ -52,7 +52,7 @@ def salted(stream: Stream, window: TimeWindow, /, *, keys: Sequence[str] = (), s
     parts = frame.groupBy(*keys, "_salt", column.alias("_window")).agg(*(part for call in split for part in _parts(call)))
     merged = parts.groupBy(*keys, "_window").agg(*(part for call in split for part in _merged(call)))
     whole = merged.select(*keys, "_window", *(call.put_together(type_) for call, type_ in zip(split, types, strict=True)))
-    return Stream(unfolded(whole, keys, list(aggregates)), timed=True, strict=stream.strict)
+    return Stream(unfolded(whole, keys, list(aggregates)), timed=True)
 
 
 def _parts(call: Call) -> list[Column]:

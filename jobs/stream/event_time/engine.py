@@ -16,13 +16,12 @@ from typing import Any
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
 
-from penstock.jobs.stream.streams import TIME
+from penstock.jobs.stream.streams import EVENT_TIME_KEY, TIME
 
 # Spark's own watermark must never win: a delay of a hundred years keeps it below any watermark that is set.
 NEVER = "36500 days"
-_NEVER_MS = 36_500 * 86_400_000
+NEVER_MS = 36_500 * 86_400_000
 _NO_DATA = "spark.sql.streaming.noDataMicroBatches.enabled"
-_DELAY_KEY = "spark.watermarkDelayMs"
 
 
 class Engine:
@@ -146,11 +145,11 @@ def with_one_event_time(frame: DataFrame) -> DataFrame:
 
     Spark rejects a query in which several columns have the metadata of an event time (MULTIPLE_EVENT_TIME_COLUMNS).
     """
-    derived = [field.name for field in frame.schema.fields if field.name != TIME and _DELAY_KEY in field.metadata]
+    derived = [field.name for field in frame.schema.fields if field.name != TIME and EVENT_TIME_KEY in field.metadata]
     return frame.withColumns({name: F.col(name).alias(name, metadata={}) for name in derived}) if derived else frame
 
 
-def as_event_time(column: Column, name: str, *, delay_ms: int = _NEVER_MS) -> Column:
+def as_event_time(column: Column, name: str, *, delay_ms: int = NEVER_MS) -> Column:
     """A column of timestamps, or of windows (a struct of start and end), that Spark compares with the watermark, under a name.
 
     Args:
@@ -158,7 +157,7 @@ def as_event_time(column: Column, name: str, *, delay_ms: int = _NEVER_MS) -> Co
         name: the name of the result.
         delay_ms: the time that deduplication uses.
     """
-    return column.alias(name, metadata={_DELAY_KEY: delay_ms})
+    return column.alias(name, metadata={EVENT_TIME_KEY: delay_ms})
 
 
 def _sum(offsets: list[dict[str, dict[str, int]]]) -> int:

@@ -30,15 +30,17 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
 from penstock.jobs.driver.determinism import refuse_unrepeatable
-from penstock.jobs.driver.micro_batch import MicroBatches, Route, routed
+from penstock.jobs.driver.micro_batch import MicroBatches, Route
 from penstock.jobs.sinks.sink import Batch
 from penstock.jobs.sources.records import SPLIT, data_rows
 from penstock.jobs.spec.sources import EventTime
 from penstock.jobs.storage.checkpoint import Checkpoint
 from penstock.jobs.storage.lease import Lease, LeaseFile
 from penstock.jobs.storage.lease_holder import LeaseHolder
+from penstock.jobs.stream.analyzed_plan import stateful_operators
 from penstock.jobs.stream.event_time import engine, judging
 from penstock.jobs.stream.event_time.engine import Engine
+from penstock.jobs.stream.selections import routed
 from penstock.jobs.stream.side_outputs import REASON
 from penstock.jobs.stream.streams import ENVELOPE, ONLY_COUNTED, TIME, Stream, Tag
 from penstock.jobs.stream.task_context import set_checkpoint, set_watermark
@@ -174,7 +176,7 @@ def _run_leased(
         last=checkpoint.last_record(),
         emit=lambda event, detail: ran.events.append(dict(detail)),
         lease=lease,
-        strict=out.strict,
+        strict=any(operator.strict for operator in stateful_operators(out.frame)),
     )
     set_watermark(session, batches.last.watermarks.current_ms, batches.last.watermarks.engine_ms)
     set_checkpoint(session, checkpoint.uri, checkpoint.token, batches.side_outputs)

@@ -48,9 +48,7 @@ def together(blocks: Mapping[str, Build]) -> Callable[[Mapping[str, Stream]], St
         results = {name: block(streams[name]) for name, block in blocks.items()}
         frames = [_uniform(result.frame, name) for name, result in results.items()]
         parts = results.values()
-        return Stream(
-            reduce(DataFrame.union, frames), timed=True, updates=any(s.updates for s in parts), strict=any(s.strict for s in parts)
-        )
+        return Stream(reduce(DataFrame.union, frames), timed=True, updates=any(s.updates for s in parts))
 
     return build
 

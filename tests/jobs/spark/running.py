@@ -126,6 +126,11 @@ class TestedJob:
         files = recorded_run.output_files(self.around.s3, OUTPUT, self.name)
         return sorted(recorded_run.output_rows(self.around.s3, OUTPUT, files), key=lambda row: json.dumps(row, sort_keys=True))
 
+    def rows_of(self, sink: str) -> list[dict[str, Any]]:
+        """The rows of a sink whose path is the job's name and its own."""
+        files = recorded_run.output_files(self.around.s3, OUTPUT, f"{self.name}-{sink}")
+        return sorted(recorded_run.output_rows(self.around.s3, OUTPUT, files), key=lambda row: json.dumps(row, sort_keys=True))
+
     def side_outputs(self, sink: str) -> list[dict[str, Any]]:
         """Content of a side output's topic."""
         return list(recorded_run.topic_rows(self.around.brokers, f"{self.name}-{sink}"))

@@ -10,10 +10,12 @@ import pytest
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
-from penstock.jobs.driver.determinism import refuse_unrepeatable, refuse_unrepeatable_state, runs_python, unrepeatable
-from penstock.jobs.driver.micro_batch import MicroBatches, Route, routed
+from penstock.jobs.driver.determinism import refuse_unrepeatable, refuse_unrepeatable_state, unrepeatable
+from penstock.jobs.driver.micro_batch import MicroBatches, Route
 from penstock.jobs.errors import BadDeclaration, NotRepeatable, StateNotRepeatable
 from penstock.jobs.sinks.sink import Batch
+from penstock.jobs.stream.analyzed_plan import runs_python
+from penstock.jobs.stream.selections import routed
 from penstock.sizing.errors import PenstockError
 from tests.jobs.spark.running import Surroundings
 from tests.jobs.spark.task_properties import ALL, local_properties

@@ -10,10 +10,11 @@ from typing import Any
 import pytest
 from pyspark.sql import functions as F
 
-from penstock.jobs.driver import micro_batch, runtime
+from penstock.jobs.driver import planning
 from penstock.jobs.driver.micro_batch import MicroBatches
 from penstock.jobs.stream.event_time.engine import Engine
 from penstock.jobs.stream.leaving import current_watermark
+from penstock.jobs.stream.selections import routed
 from penstock.jobs.stream.task_context import set_watermark
 from penstock.scripts.local.recorded_run import _batches
 from tests.jobs.spark.running import CHECKPOINTS, Surroundings, TestedJob
@@ -76,8 +77,7 @@ def test_the_observed_metrics_are_those_of_the_micro_batch_before_it_is_committe
     surroundings: Surroundings, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     job = surroundings.job("tests.jobs.spark.apps.copy_rows", sources={"a": 2})
-    routed = micro_batch.routed
-    monkeypatch.setattr(runtime, "routed", lambda *given: routed(*given).observe("counted", F.count(F.lit(1)).alias("rows")))
+    monkeypatch.setattr(planning, "routed", lambda *given: routed(*given).observe("counted", F.count(F.lit(1)).alias("rows")))
     job.feed("a", _event("one", "12:30:00"), b"broken", _event("two", "12:29:00"), partition=1)
     with _seen_inside(monkeypatch) as seen, job.running() as running:
         running.until_read({"a": [0, 3]})

@@ -144,7 +144,17 @@ def test_a_side_without_event_time_is_an_error_that_names_it(surroundings: Surro
 
 @pytest.mark.parametrize(
     ("text", "ms"),
-    [("0", 0), ("-60s", -60_000), ("60s", 60_000), ("+60m", 3_600_000), ("-500ms", -500), ("1h", 3_600_000), ("+7d", 604_800_000)],
+    [
+        ("0", 0),
+        ("0s", 0),
+        ("00ms", 0),
+        ("-60s", -60_000),
+        ("60s", 60_000),
+        ("+60m", 3_600_000),
+        ("-500ms", -500),
+        ("1h", 3_600_000),
+        ("+7d", 604_800_000),
+    ],
 )
 def test_a_bound_is_a_duration_with_or_without_a_sign(text: str, ms: int) -> None:
     assert offset_ms(text) == ms

@@ -1,0 +1,171 @@
+"""A query as Spark has analyzed it: which operators keep state, and which sources it reads.
+
+Walks the logical plan in Spark's JVM by the names of its classes (org.apache.spark.sql.catalyst.plans.logical, Spark 4.3.0). Tests cover
+each class that is named here.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any, Literal
+
+from pyspark.sql import DataFrame
+
+from penstock.jobs.stream.streams import EVENT_TIME_KEY
+
+OperatorKind = Literal["join", "other"]
+
+# Operators that keep state if their input is a stream; a join does if both of its inputs are.
+_STATEFUL = frozenset({"Aggregate", "Deduplicate", "DeduplicateWithinWatermark", "Distinct", "FlatMapGroupsWithState", "GlobalLimit"})
+_STATEFUL_OF_PYTHON = frozenset({"FlatMapGroupsInPandasWithState", "TransformWithStateInPySpark", "TransformWithState"})
+_ARBITRARY = frozenset({"TransformWithStateInPySpark", "TransformWithState"})
+_STEPS_OF_PYTHON = frozenset({"MapInArrow", "MapInPandas", "FlatMapGroupsInArrow", "FlatMapGroupsInPandas"})
+# They compare a row's event time with the watermark, and drop a row that is as old.
+_BY_ROW = frozenset({"Join", "Deduplicate", "DeduplicateWithinWatermark", "FlatMapGroupsWithState", "FlatMapGroupsInPandasWithState"})
+
+
+@dataclass(frozen=True)
+class StatefulOperator:
+    """An operator that keeps state.
+
+    Args:
+        name: of its class in Spark, such as ``Aggregate``.
+        kind: ``join`` for a stream-stream join, which has more state stores than others.
+        strict: whether it drops rows as old as the watermark. A window is compared by its end, which every row in it precedes.
+        arbitrary: whether it is a transformWithState, which requires RocksDB.
+    """
+
+    name: str
+    kind: OperatorKind
+    strict: bool
+    arbitrary: bool
+
+
+def plan_of(frame: DataFrame) -> Any:
+    """The root of a query's analyzed plan."""
+    return frame._jdf.queryExecution().analyzed()
+
+
+def kind_of(node: Any) -> str:
+    """The class of an operator or an expression."""
+    return str(node.getClass().getSimpleName())
+
+
+def each(sequence: Any) -> Iterator[Any]:
+    """The elements of a Scala Seq."""
+    for index in range(sequence.size()):
+        yield sequence.apply(index)
+
+
+def nodes(plan: Any) -> Iterator[Any]:
+    """A plan's operators, or an expression's parts, each before what it is computed from."""
+    yield plan
+    for child in each(plan.children()):
+        yield from nodes(child)
+
+
+def stateful_operators(frame: DataFrame) -> list[StatefulOperator]:
+    """The operators of a query that keep state, in the order of Spark's plan: from the output to the sources."""
+    return [_described(node) for node in nodes(plan_of(frame)) if keeps_state(node)]
+
+
+def keeps_state(node: Any) -> bool:
+    """Whether an operator keeps state."""
+    kind = kind_of(node)
+    if kind not in _STATEFUL | _STATEFUL_OF_PYTHON | {"Join"}:
+        return False
+    streaming = [bool(child.isStreaming()) for child in each(node.children())]
+    return all(streaming) if kind == "Join" else any(streaming)
+
+
+def runs_python(frame: DataFrame) -> bool:
+    """Whether a query has steps or functions in Python, of which nobody knows how long they take."""
+    return any(_is_python(kind_of(part)) for node in nodes(plan_of(frame)) for part in (node, *_expressions(node)))
+
+
+def sources_of(frame: DataFrame) -> list[str]:
+    """What a query reads, one per place that reads it.
+
+    Returns:
+        The name of the function that counts a source's records, see `penstock.jobs.stream.leaving.Operator`, for each of Penstock's
+        sources that counts records; for any other, the operator that reads, as Spark prints it.
+    """
+    return list(_sources(plan_of(frame), counter=None))
+
+
+def has_distinct_aggregate(frame: DataFrame) -> bool:
+    """Whether a streaming aggregation has an aggregate of distinct values."""
+    aggregations = [node for node in nodes(plan_of(frame)) if kind_of(node) == "Aggregate" and keeps_state(node)]
+    parts = (part for node in aggregations for part in _expressions(node))
+    return any(kind_of(part) == "AggregateExpression" and part.isDistinct() for part in parts)
+
+
+def is_grouped_without_event_time(frame: DataFrame) -> bool:
+    """Whether a query has a streaming aggregation that never finishes a group, because no event time closes it."""
+    aggregations = (node for node in nodes(plan_of(frame)) if kind_of(node) == "Aggregate" and keeps_state(node))
+    return any(not any(_has_event_time(group) for group in each(node.groupingExpressions())) for node in aggregations)
+
+
+def foreign_watermarks(frame: DataFrame, own: str) -> list[str]:
+    """The columns of a query that have a watermark with another delay than Penstock's."""
+    marks = [node for node in nodes(plan_of(frame)) if kind_of(node) == "EventTimeWatermark"]
+    return [str(node.eventTime().name()) for node in marks if str(node.delay()) != own]
+
+
+def longest_deduplication_ms(frame: DataFrame) -> int:
+    """How long the longest ``dropDuplicatesWithinWatermark`` of a query keeps a key, in milliseconds; 0 without one."""
+    inputs = [node.children().apply(0) for node in nodes(plan_of(frame)) if kind_of(node) == "DeduplicateWithinWatermark"]
+    times = [column for one in inputs for column in each(one.output()) if column.metadata().contains(EVENT_TIME_KEY)]
+    return max((int(column.metadata().getLong(EVENT_TIME_KEY)) for column in times), default=0)
+
+
+def _described(node: Any) -> StatefulOperator:
+    kind = kind_of(node)
+    return StatefulOperator(kind, "join" if kind == "Join" else "other", _is_strict(node, kind), kind in _ARBITRARY)
+
+
+def _is_strict(node: Any, kind: str) -> bool:
+    if kind in _ARBITRARY:
+        return str(node.timeMode()) == "EventTime"
+    if kind == "Aggregate":
+        return any(_is_event_time(expression) for expression in each(node.groupingExpressions()))
+    return kind in _BY_ROW
+
+
+def _is_event_time(expression: Any) -> bool:
+    return _has_event_time(expression) and str(expression.dataType().typeName()) == "timestamp"
+
+
+def _has_event_time(expression: Any) -> bool:
+    """Whether it is a column of event times, or of windows of them."""
+    return kind_of(expression) == "AttributeReference" and bool(expression.metadata().contains(EVENT_TIME_KEY))
+
+
+def _is_python(kind: str) -> bool:
+    return "Python" in kind or kind in _STEPS_OF_PYTHON
+
+
+def _expressions(node: Any) -> Iterator[Any]:
+    """All parts of an operator's expressions."""
+    for expression in each(node.expressions()):
+        yield from nodes(expression)
+
+
+def _sources(node: Any, counter: str | None) -> Iterator[str]:
+    children = list(each(node.children()))
+    if not children:
+        if node.isStreaming():
+            yield counter or str(node.simpleString(10))
+        return
+    # The counter nearest to the source is the source's.
+    counters = _counters(node)
+    for child in children:
+        yield from _sources(child, counters[0] if counters else counter)
+
+
+def _counters(node: Any) -> Sequence[str]:
+    if kind_of(node) not in ("Project", "Filter"):
+        return ()
+    functions = (part for part in _expressions(node) if kind_of(part) == "ScalaUDF" and part.udfName().isDefined())
+    return [name for name in (str(function.udfName().get()) for function in functions) if name.startswith("penstock_count_")]
