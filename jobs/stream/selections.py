@@ -9,6 +9,7 @@ from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from penstock.jobs.errors import AppFailed, BadDeclaration
+from penstock.jobs.stream.columns import as_column
 from penstock.jobs.stream.dataframes import refuse_other_frame
 from penstock.jobs.stream.leaving import counted
 from penstock.jobs.stream.streams import TIME
@@ -103,7 +104,7 @@ def tried(step: Step, frame: DataFrame, session: SparkSession, sink: str) -> Dat
 
 def _marked(frame: DataFrame, sink: str, condition: str | Column) -> DataFrame:
     try:
-        column = F.expr(condition) if isinstance(condition, str) else condition
+        column = as_column(condition)
         frame = frame.withColumn(mark(sink), column.cast("boolean"))
         frame.where(column)
     except (AnalysisException, ParseException) as error:

@@ -14,6 +14,7 @@ from enum import StrEnum
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
+from penstock.jobs.stream.columns import as_column
 from penstock.jobs.stream.declaration import name_tag
 from penstock.jobs.stream.leaving import kept
 
@@ -95,7 +96,7 @@ class Stream:
 
     def select(self, **columns: str | Column) -> Stream:
         """New data columns from SQL expressions over the current ones: ``select(token="a.token", spent="a.amount + b.fee")``."""
-        wanted = [(F.expr(value) if isinstance(value, str) else value).alias(name) for name, value in columns.items()]
+        wanted = [as_column(value).alias(name) for name, value in columns.items()]
         return replace(self, frame=self.frame.select(*wanted, *ENVELOPE))
 
     def filter(self, condition: str | Column) -> Stream:
@@ -109,8 +110,7 @@ class Stream:
             name: of the column with the element.
             array: a SQL expression or a column.
         """
-        elements = F.expr(array) if isinstance(array, str) else array
-        return replace(self, frame=self.frame.select("*", F.explode(elements).alias(name)))
+        return replace(self, frame=self.frame.select("*", F.explode(as_column(array)).alias(name)))
 
     def divert(self, tag: str, condition: str | Column, reason: str | Column) -> Stream:
         """Sends the rows that satisfy a condition to a side output, as in Flink; the rest continues. A null condition counts as false.
@@ -126,9 +126,8 @@ class Stream:
         if tag in ONLY_COUNTED:
             raise ValueError(f'divert("{tag}"): {tag} is a reserved tag; use another one')
         name_tag(tag, "stream.divert")
-        why = F.expr(reason) if isinstance(reason, str) else reason
         row = F.to_json(F.struct(*self.fields), {"ignoreNullFields": "false"}).cast("binary")
-        return replace(self, frame=kept(self.frame, ~_holds(condition), tag, why.cast("string"), record(F.lit(tag), row)))
+        return replace(self, frame=kept(self.frame, ~_holds(condition), tag, as_column(reason).cast("string"), record(F.lit(tag), row)))
 
     def transform(self, step: Callable[[DataFrame], DataFrame]) -> Stream:
         """Applies any Spark transformation that keeps the column of the event time. What it removes is not counted.
@@ -161,4 +160,4 @@ def _quoted(name: str) -> str:
 
 
 def _holds(condition: str | Column) -> Column:
-    return F.coalesce(F.expr(condition) if isinstance(condition, str) else condition, F.lit(False))
+    return F.coalesce(as_column(condition), F.lit(False))

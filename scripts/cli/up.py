@@ -200,8 +200,7 @@ def _run_all(jobs: list[Job], arguments: argparse.Namespace, environment: Enviro
     with steps.at("buckets", "synthesizing the stack with cdktf and applying it with Terraform") as step:
         local.wait_for_buckets()
         step.said = f"{environment.spec.buckets.checkpoints}, {environment.spec.buckets.output}"
-    for one in runs:
-        _run_one(one, steps, held if arguments.keep else None)
+    _run_each(runs, local, steps, held if arguments.keep else None)
     with steps.at("apply", "applying the remaining resources with Terraform") as step:
         step.said = "\n".join(_applied(name, applied) for name, applied in local.applied().items())
     if arguments.all_stacks:
@@ -242,6 +241,24 @@ def _applied(stack: str, applied: Applied) -> str:
     kinds = Counter(change.address.split(".")[0] for change in applied.changes if change.action == "create")
     listed = ", ".join(f"{count} {kind}" if count > 1 else kind for kind, count in sorted(kinds.items()))
     return f"stack {stack}: {applied}\n{textwrap.fill(listed, _WIDTH, break_on_hyphens=False)}"
+
+
+def _run_each(runs: list[LocalRun], local: LocalEnvironment, steps: Steps, keep: ExitStack | None) -> None:
+    """Runs the jobs one after another; the failure of one does not keep the others from running.
+
+    Raises:
+        PenstockError: the failures of all jobs, or that of what all of them need.
+    """
+    failed: list[PenstockError] = []
+    for one in runs:
+        try:
+            _run_one(one, steps, keep)
+        except PenstockError as error:
+            failed.extend(error.errors)
+            local.check()
+            if one is not runs[-1]:
+                steps.line("failed", f"{one.job.name}: {error.errors[0].code}; the errors follow after the other jobs")
+    raise_all(failed)
 
 
 def _run_one(one: LocalRun, steps: Steps, keep: ExitStack | None) -> None:

@@ -38,13 +38,17 @@ def test_a_bounded_run_reads_what_is_there_and_ends(spec: Path, temporary: Path)
     assert "4 records (clicks 4)" in result
 
 
-def test_a_wrong_result_is_a_failure_that_shows_the_rows(spec: Path, temporary: Path) -> None:
+def test_a_wrong_result_is_a_failure_that_shows_the_rows_after_the_other_jobs_have_run(spec: Path, temporary: Path) -> None:
     (spec.parent / "clicks_expect.py").write_text(EXPECT, encoding="utf-8")
     spec.write_text(SPEC + "    expect: clicks_expect:expect\n", encoding="utf-8")
-    running = up(spec, temporary)
+    other = spec.with_name("visits.yaml")
+    visits = SPEC.replace("name: clicks", "name: visits").replace("topic: clicks", "topic: visits").replace("path: clicks", "path: visits")
+    other.write_text(visits.replace("input: {clicks:", "input: {visits:"), encoding="utf-8")
+    running = up(spec, temporary, str(other))
     _, result = running.communicate(timeout=LIMIT_S)
     assert running.returncode == 1, result
-    assert "error[RUN-016]" in result
+    assert "clicks: RUN-016; the errors follow after the other jobs" in result
+    assert result.index("correct: rows in = out + quarantined + late + filtered") < result.index("error[RUN-016]")
     assert "rows: got 2, expected 3" in result
     assert '2 x {"page": "/gone", "user": "zoe"}' in result
     assert '1 x {"page": "/cart", "user": "bob"}' in result

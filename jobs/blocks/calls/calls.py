@@ -15,6 +15,7 @@ from penstock.jobs.blocks.calls.attempts import Function, Policy
 from penstock.jobs.blocks.calls.journal import declare
 from penstock.jobs.blocks.calls.tasks import CALL_KEY, FAILURE, CallTask
 from penstock.jobs.spec.part import NAME_PATTERN
+from penstock.jobs.stream.columns import as_column
 from penstock.jobs.stream.declaration import name_tag
 from penstock.jobs.stream.event_time.engine import with_event_time
 from penstock.jobs.stream.leaving import kept
@@ -107,7 +108,7 @@ def _answered(frame: DataFrame, name: str, fields: Sequence[str]) -> DataFrame:
 
 
 def _key(frame: DataFrame, key: str | Column) -> Column:
-    column = F.expr(key) if isinstance(key, str) else key
+    column = as_column(key)
     kind = frame.select(column.alias("key")).schema["key"].dataType
     if isinstance(kind, StructType):
         if not set(_PLACE) <= set(kind.names):

@@ -13,6 +13,7 @@ from pyspark.sql.types import StructField, StructType
 from penstock.jobs.blocks.calls.journal import declare
 from penstock.jobs.blocks.lookups.table import LookupTable
 from penstock.jobs.blocks.lookups.tasks import PART, LookupTask
+from penstock.jobs.stream.columns import as_column
 from penstock.jobs.stream.event_time.engine import with_event_time
 from penstock.jobs.stream.leaving import kept
 from penstock.jobs.stream.streams import ENVELOPE, Stream, Tag
@@ -96,7 +97,7 @@ def _parts(table: LookupTable, on: str | Column | Mapping[str, str | Column]) ->
     given = {names[0]: on} if isinstance(on, str | Column) else dict(on)
     if list(given) != names and set(given) != set(names):
         raise ValueError(f"on = {', '.join(given)}: expected one expression for each key column of the table: {', '.join(names)}")
-    columns = {name: F.expr(value) if isinstance(value, str) else value for name, value in given.items()}
+    columns = {name: as_column(value) for name, value in given.items()}
     return [columns[name].try_cast(kind.spark) for name, kind in table.key]
 
 

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from pyspark.sql import Row
+from pyspark.sql import Column, Row
 from pyspark.sql import functions as F
 from pyspark.sql.types import ArrayType, BooleanType, IntegerType, LongType, StructField, StructType, TimestampType
 
@@ -14,6 +14,7 @@ from penstock.jobs.blocks.keyed.declared import value
 from penstock.jobs.blocks.keyed.function import Key, KeyedFunction
 from penstock.jobs.blocks.keyed.process import process
 from penstock.jobs.blocks.keyed.values import moment
+from penstock.jobs.stream.columns import as_column
 from penstock.jobs.stream.streams import ENVELOPE, Stream
 from penstock.sizing.units import NotAQuantity, duration_ms
 
@@ -26,20 +27,26 @@ class Step:
 
     Args:
         name: of the column with its rows.
-        where: which rows it matches, as a SQL condition.
+        where: which rows it matches, a SQL condition or a column.
         times: how many of them.
         next: strict contiguity: no other row of the key may come between this step's rows and the previous one, like Flink's ``next``
             and ``consecutive``; otherwise others are skipped, as with ``followedBy``.
     """
 
     name: str
-    where: str
+    where: str | Column
     times: int = 1
     next: bool = False
 
 
 def pattern(
-    stream: Stream, keys: Sequence[str], steps: Sequence[Step], *, within: str, unless: str | None = None, tie: Sequence[str] = ()
+    stream: Stream,
+    keys: Sequence[str],
+    steps: Sequence[Step],
+    *,
+    within: str,
+    unless: str | Column | None = None,
+    tie: Sequence[str | Column] = (),
 ) -> Stream:
     """Finds rows of a key that match the steps one after another within a time.
 
@@ -55,8 +62,8 @@ def pattern(
         keys: key columns.
         steps: in order.
         within: maximum time from the first row's event time to the last one's, inclusive; such as ``10m``.
-        unless: a SQL condition; a row that satisfies it discards partial matches.
-        tie: SQL expressions that order rows with the same event time.
+        unless: a SQL condition or a column; a row that satisfies it discards partial matches.
+        tie: SQL expressions or columns that order rows with the same event time.
 
     Returns:
         A row per match: the keys, ``first_time`` and ``last_time``, and for each step the array of its rows. The event time is the last
@@ -140,10 +147,10 @@ class _Matcher(KeyedFunction):
         return {"first_time": moment(whole.first_ms * 1000), "last_time": moment(time_ms * 1000), **by_step}
 
 
-def _marked(stream: Stream, steps: Sequence[Step], unless: str | None) -> Stream:
+def _marked(stream: Stream, steps: Sequence[Step], unless: str | Column | None) -> Stream:
     """The rows with the steps that they match; rows that match none are counted as filtered, if they may be skipped."""
-    conditions = {f"{_IS}{number}": step.where for number, step in enumerate(steps)} | {_ENDS: unless or "false"}
-    columns = [F.coalesce(F.expr(condition).cast(BooleanType()), F.lit(False)).alias(name) for name, condition in conditions.items()]
+    conditions = {f"{_IS}{number}": step.where for number, step in enumerate(steps)} | {_ENDS: "false" if unless is None else unless}
+    columns = [F.coalesce(as_column(condition).cast(BooleanType()), F.lit(False)).alias(name) for name, condition in conditions.items()]
     marked = replace(stream, frame=stream.frame.select(*stream.fields, *columns, *ENVELOPE))
     return marked if any(step.next for step in steps) else marked.filter(" or ".join(conditions))
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 
-from pyspark.sql import DataFrame, Row, SparkSession
+from pyspark.sql import Column, DataFrame, Row, SparkSession
 from pyspark.sql import functions as F
 from pyspark.sql.types import LongType, StringType, StructField, StructType, TimestampType
 
@@ -14,6 +14,7 @@ from penstock.jobs.blocks.keyed.content import content_hash
 from penstock.jobs.blocks.keyed.declared import State, fields_of, typed
 from penstock.jobs.blocks.keyed.function import Key, KeyedFunction, OfRows, Out
 from penstock.jobs.blocks.keyed.processor import MOMENT, ORDER_PREFIX, SIDE_ROW, Order, Plan, Processor, Time
+from penstock.jobs.stream.columns import as_column
 from penstock.jobs.stream.event_time.engine import as_event_time, with_one_event_time
 from penstock.jobs.stream.leaving import kept
 from penstock.jobs.stream.side_outputs import REASON, TAG
@@ -41,7 +42,7 @@ def process(
     ttl: str | None = "spec",
     time: Time | None = None,
     order: Order = "arrival",
-    tie: Sequence[str] = (),
+    tie: Sequence[str | Column] = (),
     updates: bool = False,
 ) -> Stream:
     """Runs a function on each row, with state and timers per key.
@@ -73,7 +74,7 @@ def process(
         time: what timers and time to live are based on; by default event time if the stream has it, otherwise the clock if there is a
             ttl.
         order: ``arrival``: rows as their micro-batches deliver them; ``time``: by event time.
-        tie: SQL expressions that order rows with the same event time, such as ``r.offset``.
+        tie: SQL expressions or columns that order rows with the same event time, such as ``r.offset``.
         updates: whether an output row replaces the previous one with the same key.
 
     Returns:
@@ -128,13 +129,13 @@ def _time(stream: Stream, ttl: str | None, asked: Time | None) -> Time | None:
     return asked or "event"
 
 
-def _ordered(stream: Stream, keys: Sequence[str], tie: Sequence[str]) -> DataFrame:
+def _ordered(stream: Stream, keys: Sequence[str], tie: Sequence[str | Column]) -> DataFrame:
     """The stream's data with the event time and the ordering columns."""
     missing = [name for name in keys if name not in stream.fields]
     if missing or not keys:
         raise ValueError(f"keys = {list(keys)}: must be columns of the stream, {', '.join(stream.fields)}")
     data = with_one_event_time(stream.frame)
-    order = [F.expr(expression).alias(f"{ORDER_PREFIX}{number}") for number, expression in enumerate(tie)]
+    order = [as_column(expression).alias(f"{ORDER_PREFIX}{number}") for number, expression in enumerate(tie)]
     content = content_hash(data, stream.fields).alias(f"{ORDER_PREFIX}{len(tie)}")
     return data.select(*stream.fields, TIME, *order, content)
 

@@ -11,6 +11,7 @@ from pyspark.sql import functions as F
 
 from penstock.jobs.blocks.windows.firing import NUMBER, fired
 from penstock.jobs.blocks.windows.kinds import Global, TimeWindow
+from penstock.jobs.stream.columns import as_column
 from penstock.jobs.stream.event_time.engine import as_event_time, with_one_event_time
 from penstock.jobs.stream.streams import ENVELOPE, TIME, Stream
 
@@ -74,7 +75,7 @@ def _current(data: Stream, keys: Sequence[str], aggregates: Mapping[str, str | C
 
 
 def _columns(aggregates: Mapping[str, str | Column]) -> list[Column]:
-    return [(F.expr(value) if isinstance(value, str) else value).alias(name) for name, value in aggregates.items()]
+    return [as_column(value).alias(name) for name, value in aggregates.items()]
 
 
 def all_rows() -> Column:

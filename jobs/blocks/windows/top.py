@@ -12,6 +12,7 @@ from pyspark.sql import functions as F
 from penstock.jobs.blocks.keyed.content import has_map
 from penstock.jobs.blocks.windows.aggregation import END, START, Emit, all_rows, check, check_names, last_moment, whole_ms
 from penstock.jobs.blocks.windows.kinds import Global, TimeWindow
+from penstock.jobs.stream.columns import as_column
 from penstock.jobs.stream.event_time.engine import as_event_time, with_one_event_time
 from penstock.jobs.stream.streams import TIME, Stream
 
@@ -63,7 +64,7 @@ def top(
     check(stream, _Same() if window is None else window, keys, {"_best": ""}, emit)
     check_names(stream, keys, dict.fromkeys(rest), (RANK,) if isinstance(window, Global) else (START, END, RANK))
     frame, group = _grouped(with_one_event_time(stream.frame), window)
-    ordering = (F.expr(by) if isinstance(by, str) else by).alias("_by")
+    ordering = as_column(by).alias("_by")
     best = F.max_by if order == "desc" else F.min_by
     ranked = frame.withColumn("_by", ordering).where(F.col("_by").isNotNull())
     row = F.struct(*rest) if rest else F.struct(F.lit(None).cast("string").alias("_none"))

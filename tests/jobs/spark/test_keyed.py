@@ -199,7 +199,7 @@ def test_failures_and_then_a_success_within_a_time_are_found_in_the_order_of_tim
         ],
         [login("36", "c", True, "too late"), login("5:00", "z", True)],
     ]
-    fails_then_gets_in = [Step("failed", "not ok", times=3), Step("success", "ok")]
+    fails_then_gets_in = [Step("failed", "not ok", times=3), Step("success", F.col("ok"))]
     ran = run(
         surroundings,
         {"logins": Input("user STRING, ok BOOLEAN, ip STRING", batches, bound_s=30)},
