@@ -320,6 +320,20 @@ class SocketHasNoPast(RunFailed):
     title = "a job with a socket source cannot resume from a checkpoint"
 
 
+class BoundedRunOver(RunFailed):
+    """The checkpoint is that of a bounded run whose input has ended: everything is closed, and later rows have no place in it."""
+
+    code = "JOB-022"
+    title = "the bounded run has ended"
+
+
+class EndUnreachable(RunFailed):
+    """A bounded run cannot go on to the ends that were decided when it began: a source, a topic or its last records are gone."""
+
+    code = "JOB-023"
+    title = "the end of a bounded run cannot be reached"
+
+
 class SqlRefused(DocumentError):
     """A statement of an SQL app has a syntax error, is not supported, or cannot be built from the streams that it names."""
 

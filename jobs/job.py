@@ -13,6 +13,7 @@ from penstock.jobs.blocks.lookups.table import LookupTable, open_table
 from penstock.jobs.configuration.kafka_access import KafkaAccess
 from penstock.jobs.errors import BadDeclaration
 from penstock.jobs.sinks.newest import refuse_unordered
+from penstock.jobs.sources.ends import InputEnds
 from penstock.jobs.sources.opening import Offsets, Reading, open_source
 from penstock.jobs.spec import Sink, StreamingJob, ToFiles, ToKafka, ToWebhook
 from penstock.jobs.spec.connection_addresses import the_url
@@ -43,6 +44,8 @@ class Job:
         connections: name -> URL of databases and endpoints, credentials included.
         files_bucket: bucket of file sources that name none.
         schemas: name -> text of the Avro schemas beside the spec.
+        ends: where the sources of a bounded run end; None: they have no end.
+        read: whether they have been read up to there.
         output: the stream and its sinks, once the app has declared them.
         side_outputs: tag -> sink.
         sources: those that the app has taken.
@@ -56,6 +59,8 @@ class Job:
     connections: Mapping[str, str] = field(default_factory=dict)
     files_bucket: str = ""
     schemas: Mapping[str, str] = field(default_factory=dict)
+    ends: InputEnds | None = None
+    read: bool = False
     output: tuple[Stream, dict[str, Selection]] | None = None
     side_outputs: dict[str, str] = field(default_factory=dict)
     sources: dict[str, Stream] = field(default_factory=dict)
@@ -88,7 +93,8 @@ class Job:
             raise BadDeclaration(
                 path=f'job.source("{name}")', need="each source once; a second call would read it twice", fix="reuse the first stream"
             )
-        reading = Reading(self.session, self.brokers, self.connections, self.spec, self.files_bucket, self.schemas)
+        place = (self.session, self.brokers, self.connections, self.spec, self.files_bucket, self.schemas)
+        reading = Reading(*place, ends=self.ends, read=self.read)
         self.sources[name] = open_source(reading, name, self._schema(name, schema), self.offsets.get(name, {}), record)
         return self.sources[name]
 

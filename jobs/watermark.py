@@ -19,6 +19,9 @@ if TYPE_CHECKING:
     from penstock.jobs.spec.sources import EventTime
 
 WhenIdle = Literal["stand", "clock"]
+# The watermark once a bounded input has ended, in epoch milliseconds: the end of the year 9999, which no data takes it to. Sources accept
+# no later event time, and neither Python nor SQL represents one.
+END_MS = 253_402_300_800_000
 
 
 class _Frozen(BaseModel):
@@ -91,6 +94,15 @@ class Watermarks(_Frozen):
     def engine_ms(self) -> int | None:
         """Value that Spark's own watermark follows: no row this old or older may reach a stateful operator any more."""
         return self.current_ms if self.cleared_ms is None else self.cleared_ms
+
+    @property
+    def at_end(self) -> bool:
+        """Whether a bounded input has ended."""
+        return self.current_ms == END_MS
+
+    def ended(self) -> Watermarks:
+        """The watermarks once all of a bounded input has been read. Those of inputs and partitions stay where the data has taken them."""
+        return self.model_copy(update={"current_ms": END_MS, "cleared_ms": END_MS})
 
     def advance(
         self, times: Mapping[str, InputTime], seen: Mapping[str, Mapping[str, Seen]], now_ms: int, when_idle: WhenIdle = "stand"

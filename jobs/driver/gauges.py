@@ -23,11 +23,12 @@ def measured(record: BatchRecord, seen: Mapping[str, Mapping[str, Seen]], times:
         times: input -> its event-time settings.
 
     Returns:
-        Name -> value: the watermark of the job, of each input and of each partition in epoch milliseconds, if known; the micro-batch's
+        Name -> value: the watermark of the job, of each input and of each partition in epoch milliseconds, if known; that of the job
+        without the end of a bounded input, so that the gauge stays where the data has taken it; the micro-batch's
         rows by partition; the late and the tolerated rows of each input since the checkpoint began.
     """
     watermarks = record.watermarks
-    gauges: dict[str, int | None] = {WATERMARK_MS: watermarks.current_ms}
+    gauges: dict[str, int | None] = {WATERMARK_MS: None if watermarks.at_end else watermarks.current_ms}
     for name, partitions in seen.items():
         gauges |= {f"{ROWS}.{name}.{label}": partition.rows for label, partition in partitions.items()}
     for name, time in times.items():

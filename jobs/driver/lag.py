@@ -5,9 +5,12 @@ from __future__ import annotations
 import json
 import time
 from collections.abc import Iterable, Mapping
+from types import MappingProxyType
 from typing import Any
 
 from pyspark.sql import SparkSession
+
+from penstock.jobs.sources.ends import PartitionEnds
 
 # The gauges' names in Spark's registry; infra/manifests/prometheus.py has them as Spark's Prometheus servlet spells them.
 PREFIX = "penstock."
@@ -15,12 +18,13 @@ LAG_RECORDS = "penstock.lagRecords"
 STARTED_S = "penstock.startedSeconds"
 
 
-def lag(offsets: Iterable[tuple[str | None, str | None]]) -> dict[str, int]:
+def lag(offsets: Iterable[tuple[str | None, str | None]], until: PartitionEnds = MappingProxyType({})) -> dict[str, int]:
     """Records that a micro-batch left unread.
 
     Args:
         offsets: for each source the end offsets of the micro-batch and the latest offsets that Spark saw; Kafka's offsets as JSON: topic
             -> partition -> offset.
+        until: topic -> partition -> where a bounded run ends; records from there on are not counted.
 
     Returns:
         Topic -> records between the two, over all partitions; a source whose latest offsets Spark does not report is left out.
@@ -29,11 +33,13 @@ def lag(offsets: Iterable[tuple[str | None, str | None]]) -> dict[str, int]:
     for end, latest in offsets:
         read = _parsed(end)
         for topic, partitions in _parsed(latest).items():
+            ends = until.get(topic, {})
             if not isinstance(partitions, dict):
                 # Not Kafka: a file source reports the position in its own log.
                 continue
             # A partition that the micro-batch does not know yet is counted once the query has been planned with it.
-            behind[topic] = sum(max(0, partitions.get(number, at) - at) for number, at in read.get(topic, {}).items())
+            last = {number: min(offset, ends.get(int(number), offset)) for number, offset in partitions.items()}
+            behind[topic] = sum(max(0, last.get(number, at) - at) for number, at in read.get(topic, {}).items())
     return behind
 
 

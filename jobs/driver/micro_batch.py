@@ -29,7 +29,7 @@ from penstock.jobs.stream.side_outputs import TAG, SideRows
 from penstock.jobs.stream.streams import NO_SIDE_OUTPUT, Tag
 from penstock.jobs.stream.task_context import set_watermark
 from penstock.jobs.stream.task_errors import of_a_task
-from penstock.jobs.watermark import InputTime, Seen, WhenIdle
+from penstock.jobs.watermark import InputTime, Seen, Watermarks, WhenIdle
 
 Emit = Callable[[str, Mapping[str, object]], None]
 
@@ -40,6 +40,10 @@ class PartitionsGrew(Exception):
 
 class CheckpointAdvanced(Exception):
     """Another driver has committed micro-batches since this one read the checkpoint; the query is planned again from there."""
+
+
+class Finished(Exception):
+    """The input of a bounded run has ended and everything has been closed, so no further micro-batch begins."""
 
 
 class Stopping(Exception):
@@ -65,6 +69,11 @@ class Route:
     direct: bool = False
 
 
+def never(engine: Engine) -> bool:
+    """Whether an input without an end ends with a micro-batch."""
+    return False
+
+
 @dataclass
 class MicroBatches:
     """The function that Spark calls with every micro-batch.
@@ -87,6 +96,7 @@ class MicroBatches:
         strict: see `penstock.jobs.stream.streams.Stream`.
         when_idle: what the watermark does while every input is idle.
         quarantine: how many bad records fail the job; None: no limit.
+        input_ended: whether a bounded input ends with the running micro-batch.
         failure: the exception of the last call.
         stopping: once set, no further micro-batch begins.
         measured: name of a gauge -> value after the last micro-batch.
@@ -106,6 +116,7 @@ class MicroBatches:
     strict: bool = True
     when_idle: WhenIdle = "stand"
     quarantine: QuarantineLimit | None = None
+    input_ended: Callable[[Engine], bool] = never
     failure: Exception | None = field(default=None)
     stopping: threading.Event = field(default_factory=threading.Event)
     measured: Mapping[str, int] = field(default_factory=dict)
@@ -146,6 +157,8 @@ class MicroBatches:
     def _run(self, batch: DataFrame, number: int) -> None:
         if self.stopping.is_set():
             raise Stopping
+        if self.last.closed:
+            raise Finished
         self.lease.check()
         if number != self.last.batch + 1:
             raise CheckpointAdvanced
@@ -262,7 +275,7 @@ class MicroBatches:
             token=self.checkpoint.token,
             time_ms=time_ms,
             began_with_ms=self.last.watermarks.current_ms,
-            watermarks=self.last.watermarks.advance(self.times, seen, time_ms, self.when_idle),
+            watermarks=self._watermarks(seen, time_ms),
             rows_in=rows_in,
             tags=tags,
             tolerated=tolerated,
@@ -277,6 +290,10 @@ class MicroBatches:
         self.measured = {**measured(record, seen, self.times), **skew.gauges(keys)}
         fields = record.model_dump(by_alias=True, exclude={"watermarks": {"partitions"}})
         self.emit("batch", fields | {"keys": {name: key_counts.model_dump() for name, key_counts in keys.items()}})
+
+    def _watermarks(self, seen: Mapping[str, Mapping[str, Seen]], time_ms: int) -> Watermarks:
+        watermarks = self.last.watermarks.advance(self.times, seen, time_ms, self.when_idle)
+        return watermarks.ended() if self.input_ended(self.engine) else watermarks
 
     def _advance(self, record: BatchRecord) -> None:
         watermarks = record.watermarks

@@ -11,9 +11,10 @@ from pyspark.sql import SparkSession
 from penstock.jobs.blocks.keyed.backend import on_the_heap
 from penstock.jobs.configuration.runtime import RuntimeConfiguration
 from penstock.jobs.driver import app
+from penstock.jobs.driver.bounded import BoundedRun, refuse_after_the_end
 from penstock.jobs.driver.determinism import refuse_unrepeatable, refuse_unrepeatable_state
 from penstock.jobs.driver.lag import Gauges
-from penstock.jobs.driver.micro_batch import Emit, MicroBatches, Route
+from penstock.jobs.driver.micro_batch import Emit, MicroBatches, Route, never
 from penstock.jobs.driver.structure import refuse_structure
 from penstock.jobs.job import Job
 from penstock.jobs.sinks.building import build, writes_directly
@@ -22,7 +23,7 @@ from penstock.jobs.sources.opening import Offsets
 from penstock.jobs.sources.splits import splits
 from penstock.jobs.spec import SpecFile
 from penstock.jobs.spec.avro_schemas import avro_schemas
-from penstock.jobs.storage.checkpoint import Checkpoint
+from penstock.jobs.storage.checkpoint import BatchRecord, Checkpoint
 from penstock.jobs.storage.lease import Lease
 from penstock.jobs.stream.analyzed_plan import StatefulOperator, runs_python, stateful_operators
 from penstock.jobs.stream.event_time import heartbeat
@@ -45,6 +46,7 @@ class DriverContext:
         connections: name -> URL of databases and endpoints, credentials included.
         emit: reports an event.
         gauges: the job's metrics.
+        bounded: the bounded run; None: the job has no end.
     """
 
     configuration: RuntimeConfiguration
@@ -55,6 +57,7 @@ class DriverContext:
     connections: Mapping[str, str]
     emit: Emit
     gauges: Gauges
+    bounded: BoundedRun | None = None
 
 
 @dataclass(frozen=True)
@@ -80,11 +83,16 @@ def planned(context: DriverContext, offsets: Mapping[str, Offsets]) -> QueryPlan
         offsets: source -> topic -> partition -> start offset of a query without a checkpoint; Kafka sources only.
 
     Raises:
-        PenstockError: JOB-003, JOB-004, JOB-062, JOB-085, and those of the sources and sinks.
+        PenstockError: JOB-003, JOB-004, JOB-022, JOB-062, JOB-085, and those of the sources and sinks.
     """
     spec, configuration = context.spec, context.configuration
     schemas = avro_schemas(spec)
+    last = context.checkpoint.last_record()
+    if context.bounded is None:
+        refuse_after_the_end(last, context.checkpoint)
     job = Job(spec.job, context.session, configuration.kafka, offsets, context.connections, configuration.output_bucket, schemas)
+    if context.bounded is not None:
+        job.ends, job.read = context.bounded.ends, context.bounded.read(last)
     module = app.build(spec, configuration.app_path, job)
     stream, routes = job.declared()
     operators = stateful_operators(stream.frame)
@@ -93,8 +101,15 @@ def planned(context: DriverContext, offsets: Mapping[str, Offsets]) -> QueryPlan
     computed = replace(stream, frame=routed(stream.frame, routes))
     if on_the_heap(context.session):
         refuse_unrepeatable_state(computed.frame)
-    batches = _batches(context, job, module, operators)
-    return QueryPlan(job, heartbeat.added(context.session, computed) if heartbeat.needed(spec.job.spec) else computed, batches)
+    batches = _batches(context, job, module, operators, last)
+    return QueryPlan(job, _with_a_heartbeat(context, computed), batches)
+
+
+def _with_a_heartbeat(context: DriverContext, stream: Stream) -> Stream:
+    """The output, with the micro-batches that the job needs and its input does not cause."""
+    if context.bounded is not None:
+        return heartbeat.once_at_start(context.session, stream)
+    return heartbeat.added(context.session, stream) if heartbeat.needed(context.spec.job.spec) else stream
 
 
 def _refuse_unrepeatable(context: DriverContext, job: Job) -> None:
@@ -116,7 +131,9 @@ def _without_empty_time(job: Job, step: Step) -> Step:
     return step if stream.timed else lambda rows: step(rows.drop(TIME))
 
 
-def _batches(context: DriverContext, job: Job, module: ModuleType | None, operators: Sequence[StatefulOperator]) -> MicroBatches:
+def _batches(
+    context: DriverContext, job: Job, module: ModuleType | None, operators: Sequence[StatefulOperator], last: BatchRecord
+) -> MicroBatches:
     spec, checkpoint = context.spec.job.spec, context.checkpoint
     stream, routes = job.declared()
     timed = {name: source.time for name, source in spec.sources.items() if source.time}
@@ -134,12 +151,13 @@ def _batches(context: DriverContext, job: Job, module: ModuleType | None, operat
             _route(job, name, selection, sinks[name], by_records=by_records, alone=len(routes) == 1) for name, selection in routes.items()
         ],
         side_outputs={tag: sinks[name] for tag, name in job.side_outputs.items()},
-        last=checkpoint.last_record(),
+        last=last,
         emit=context.emit,
         lease=context.lease,
         strict=any(operator.strict for operator in operators),
         when_idle=spec.when_idle,
         quarantine=spec.quarantine,
+        input_ended=context.bounded.reached if context.bounded else never,
     )
 
 

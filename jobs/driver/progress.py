@@ -15,10 +15,12 @@ from pyspark.sql.streaming.listener import (
     StreamingQueryListener,
 )
 
+from penstock.jobs.driver.bounded import BoundedRun
 from penstock.jobs.driver.lag import Gauges, lag
 from penstock.jobs.driver.micro_batch import Emit, MicroBatches
 from penstock.jobs.kafka.offset_commits import OffsetCommits
 from penstock.jobs.sinks.sink import FOREVER_MS
+from penstock.jobs.sources.ends import PartitionEnds
 from penstock.jobs.stream.event_time import heartbeat
 
 
@@ -31,6 +33,7 @@ class ProgressListener(StreamingQueryListener):
         gauges: shows the lag and what a micro-batch measured.
         batches: the micro-batches as they are written.
         commits: commits offsets to the consumer group; None: not configured.
+        bounded: the bounded run that the query is part of; None: it has no end.
         close_when_idle: whether sinks close what they hold open as soon as the query is idle.
     """
 
@@ -41,6 +44,7 @@ class ProgressListener(StreamingQueryListener):
         gauges: Gauges,
         batches: MicroBatches,
         commits: OffsetCommits | None = None,
+        bounded: BoundedRun | None = None,
         *,
         close_when_idle: bool = False,
     ) -> None:
@@ -49,6 +53,7 @@ class ProgressListener(StreamingQueryListener):
         self._gauges = gauges
         self._batches = batches
         self._commits = commits
+        self._bounded = bounded
         self._close_when_idle = close_when_idle
         # Set only by the query's termination, which Spark reports last.
         self.reported_all = threading.Event()
@@ -60,7 +65,8 @@ class ProgressListener(StreamingQueryListener):
         """A micro-batch is committed."""
         progress = event.progress
         rows = [source.numInputRows for source in progress.sources if not source.description.startswith(heartbeat.DESCRIPTION)]
-        ends = _merged(source.endOffset for source in progress.sources)
+        until = self._bounded.ends.by_topic() if self._bounded else {}
+        ends = _merged((source.endOffset for source in progress.sources), until)
         detail = {
             "batch": progress.batchId,
             # Spark's own count grows with every task that runs again.
@@ -71,7 +77,7 @@ class ProgressListener(StreamingQueryListener):
         }
         if self._commits is not None:
             self._commits.committed(ends)
-        behind = lag((source.endOffset, source.latestOffset) for source in progress.sources)
+        behind = lag(((source.endOffset, source.latestOffset) for source in progress.sources), until)
         self._gauges.behind(sum(behind.values()))
         self._gauges.show(self._batches.measured)
         self._emit("committed", {**detail, "lag": behind, "lagRecords": sum(behind.values())})
@@ -94,10 +100,18 @@ class ProgressListener(StreamingQueryListener):
         self._ended.set()
 
 
-def _merged(offsets: Iterable[str | None]) -> dict[str, dict[str, int]]:
-    """Topic -> partition -> offset; sources other than Kafka report something else, which is left out."""
+def _merged(offsets: Iterable[str | None], until: PartitionEnds) -> dict[str, dict[str, int]]:
+    """Topic -> partition -> offset; sources other than Kafka report something else, which is left out.
+
+    Args:
+        offsets: of each source, as JSON.
+        until: where a bounded run ends; Spark may read on a little, and those records are not the job's.
+    """
     merged: dict[str, dict[str, int]] = {}
     for text in offsets:
         document = json.loads(text) if text and text.startswith("{") else {}
-        merged.update({topic: partitions for topic, partitions in document.items() if isinstance(partitions, dict)})
+        for topic, partitions in document.items():
+            if isinstance(partitions, dict):
+                ends = until.get(topic, {})
+                merged[topic] = {number: min(offset, ends.get(int(number), offset)) for number, offset in partitions.items()}
     return merged

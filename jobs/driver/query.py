@@ -9,8 +9,9 @@ from typing import TYPE_CHECKING, Any, NoReturn
 from pyspark.errors import AnalysisException, StreamingQueryException
 
 from penstock.jobs.driver.another_writer import AnotherWriter, noticed, noticing, raise_if_lost
+from penstock.jobs.driver.bounded import BoundedRun
 from penstock.jobs.driver.given_up import GivenUp, is_given_up
-from penstock.jobs.driver.micro_batch import MicroBatches, PartitionsGrew, Stopping
+from penstock.jobs.driver.micro_batch import Finished, MicroBatches, PartitionsGrew, Stopping
 from penstock.jobs.driver.planning import DriverContext, QueryPlan
 from penstock.jobs.driver.pod import reported_ready
 from penstock.jobs.driver.progress import ProgressListener
@@ -55,7 +56,8 @@ class Query:
             commits: commits offsets to consumer groups.
 
         Returns:
-            Whether it must be planned and started again, because a topic got more partitions.
+            Whether it must be planned and started again: a topic got more partitions, or a bounded input has been read and what is open
+            is to be closed.
 
         Raises:
             AnotherWriter: another driver, whose lease this one has taken over, has written to Spark's logs.
@@ -64,7 +66,8 @@ class Query:
         """
         context, batches, session = self._context, self._plan.batches, self._context.session
         close_when_idle = context.configuration.close_when_idle
-        listener = ProgressListener(self._ended, context.emit, context.gauges, batches, commits, close_when_idle=close_when_idle)
+        bounded = context.bounded
+        listener = ProgressListener(self._ended, context.emit, context.gauges, batches, commits, bounded, close_when_idle=close_when_idle)
         session.streams.addListener(listener)
         try:
             batches.check()
@@ -98,10 +101,12 @@ class Query:
 
     def _started(self) -> StreamingQuery:
         session, stream, spec = self._context.session, self._plan.stream, self._context.spec.job
+        bounded, last = self._context.bounded, self._plan.batches.last
         mode = "update" if stream.updates else "append"
         writer = stream.frame.writeStream.queryName(spec.metadata.name).outputMode(mode).foreachBatch(self._plan.batches)
-        bounded = spec.spec.trigger == "availableNow"
-        with noticing(), ending_with_its_input(session, stream.frame) if bounded else contextlib.nullcontext():
+        # Where it is known in a micro-batch that the input has ended, `Finished` ends the query.
+        by_itself = spec.spec.trigger == "availableNow" and not (bounded and bounded.ends_in_a_micro_batch(last))
+        with noticing(), ending_with_its_input(session, stream.frame) if by_itself else contextlib.nullcontext():
             query: StreamingQuery
             try:
                 query = self._triggered(writer).option("checkpointLocation", self._context.configuration.checkpoint).start()
@@ -126,12 +131,26 @@ class Query:
         error = query.exception()
         batches.lease.check()
         # The last micro-batch may have failed after the stop request. One that did not begin, or is to be planned again, has not failed.
-        if error is not None and not isinstance(batches.failure, (Stopping, PartitionsGrew)):
+        if error is not None and not isinstance(batches.failure, (Finished, PartitionsGrew, Stopping)):
             self._refuse(batches.failure or error, error, first)
         if isinstance(batches.failure, PartitionsGrew) and not self._stop.is_set():
             return True
+        # Spark has nothing more to do, unless it was stopped.
+        done = self._context.bounded if not batches.stopping.is_set() else None
+        if done is not None and done.goes_on(batches.last):
+            return True
         batches.idle(FOREVER_MS)
+        if done is not None:
+            self._finish(done)
         return False
+
+    def _finish(self, bounded: BoundedRun) -> None:
+        """Ends the bounded run, once its sinks have closed everything."""
+        batches = self._plan.batches
+        batches.lease.check()
+        bounded.finish()
+        record = batches.last.model_dump(by_alias=True, include={"batch", "total_rows_in", "total_tags"})
+        self._context.emit("finished", record)
 
     def _refuse(self, failure: Exception, error: Exception, first: int) -> NoReturn:
         batches = self._plan.batches

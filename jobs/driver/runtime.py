@@ -1,10 +1,12 @@
 """The driver program: ``python -m penstock.jobs.driver.runtime CONFIGURATION.json [--events FILE]``.
 
 Runs one job until it is stopped (SIGTERM or SIGINT, at a micro-batch boundary) or fails. Events go to standard output, or to a file or
-pipe, one JSON object per line with an ``event``: ``starting``, ``waiting``, ``reading``, ``batch``, ``committed``, ``idle``, ``stopped``,
-``failed``. ``waiting`` is sent if another driver holds the checkpoint's lease, with its ``holder``, ``since`` when and ``until`` when.
+pipe, one JSON object per line with an ``event``: ``starting``, ``waiting``, ``reading``, ``batch``, ``committed``, ``idle``, ``finished``,
+``stopped``, ``failed``. ``waiting`` is sent if another driver holds the checkpoint's lease, with its ``holder``, ``since`` when and
+``until`` when.
 ``committed`` and ``idle`` have ``lagRecords``, how far the job is behind, for alarms; ``committed`` has ``phasesMs``, Spark's phases of the
-micro-batch. Spark's log goes to standard error. Exit code 0 after a stop, 5 after a failure.
+micro-batch. ``finished`` is sent once a bounded run has ended and everything is closed, with the totals of its checkpoint; without it,
+``stopped`` is a stop, after which the job can go on. Spark's log goes to standard error. Exit code 0 after both, 5 after a failure.
 """
 
 from __future__ import annotations
@@ -29,6 +31,7 @@ from penstock.jobs.databases.connection_secrets import with_credentials
 from penstock.jobs.driver import app
 from penstock.jobs.driver import session as spark_session
 from penstock.jobs.driver.another_writer import AnotherWriter, Encounters
+from penstock.jobs.driver.bounded import BoundedRun
 from penstock.jobs.driver.given_up import GivenUp, Repetitions
 from penstock.jobs.driver.lag import Gauges
 from penstock.jobs.driver.micro_batch import Emit
@@ -113,12 +116,13 @@ class Driver:
         self._checkpoint = Checkpoint(configuration.checkpoint)
         # Set when the current query has ended or is to end.
         self._ended = threading.Event()
+        self._bounded: BoundedRun | None = None
 
     def run(self) -> None:
         """Starts Spark and runs the job until it is stopped.
 
         Raises:
-            PenstockError: JOB-001 to JOB-009, JOB-020, JOB-050 to JOB-063, JOB-070, JOB-080 to JOB-085.
+            PenstockError: JOB-001 to JOB-009, JOB-020 to JOB-023, JOB-050 to JOB-063, JOB-070, JOB-080 to JOB-085.
         """
         forget_ready()
         app.importable(self._configuration.app_path)
@@ -153,6 +157,7 @@ class Driver:
             connections=self._connections,
             emit=self._emit,
             gauges=Gauges(session),
+            bounded=self._bounded,
         )
         # Besides its own termination, two things end a query: a stop request and a lost lease. A thread waits for each, so none is polled.
         for cause in (self._stop, lease.over):
@@ -183,6 +188,8 @@ class Driver:
             return
         self._checkpoint = Checkpoint(self._configuration.checkpoint, lease.token)
         try:
+            if self._spec.job.spec.bounded:
+                self._bounded = BoundedRun(self._spec.job.spec, self._checkpoint, self._configuration.output_bucket)
             yield lease
         finally:
             lease.release()
@@ -204,14 +211,21 @@ class Driver:
     def _offsets(self) -> Mapping[str, Offsets]:
         sources = self._spec.job.spec.kafka_sources
         if not sources:
-            return {}
+            return self._within_the_ends({}, {})
         by_group = any(source.starting_offsets.startswith("committed") for source in sources.values())
         begun = by_group and self._checkpoint.last_record().batch >= 0
         brokers = self._brokers()
         try:
-            return brokers.starts(sources, begun=begun)
+            starts = brokers.starts(sources, begun=begun)
+            return self._within_the_ends(starts, brokers.ends(sources)) if self._bounded else starts
         finally:
             brokers.close()
+
+    def _within_the_ends(self, starts: Mapping[str, Offsets], latest: Mapping[str, Offsets]) -> Mapping[str, Offsets]:
+        if self._bounded is None:
+            return starts
+        self._bounded.begin(latest)
+        return self._bounded.within(starts)
 
     def _brokers(self) -> Brokers:
         return Brokers(self._configuration.kafka, group=f"penstock.{self._spec.job.metadata.name}")
@@ -226,7 +240,7 @@ class Driver:
         """One query, until it terminates.
 
         Returns:
-            Whether it must be planned and started again, because a topic got more partitions.
+            Whether it must be planned and started again, see `Query.run`.
         """
         plan = planned(context, offsets)
         ended = self._ended = threading.Event()

@@ -83,12 +83,9 @@ class Brokers:
             OffsetGone: JOB-020.
             BrokersUnreachable: JOB-001.
         """
-        existing = self._topics()
-        topics = {name: self._of_source(source, existing) for name, source in sources.items()}
-        raise_all(self._missing(topic, existing) for topic in _once(topics) if topic not in existing)
         return {
-            name: {topic: self.starting_offsets(sources[name], topic, existing[topic], begun=begun) for topic in names}
-            for name, names in topics.items()
+            name: {topic: self.starting_offsets(sources[name], topic, count, begun=begun) for topic, count in topics.items()}
+            for name, topics in self._partitions_of(sources).items()
         }
 
     def starting_offsets(self, source: KafkaSource, topic: str, partitions: int, *, begun: bool = False) -> dict[int, int]:
@@ -104,6 +101,24 @@ class Brokers:
             latest = self._latest(source, topic, edges)
             # Spark refuses a start after the end: a time or a committed offset may be within an open transaction.
             return {number: min(start, latest[number]) for number, start in self._asked(where, topic, edges, latest, begun=begun).items()}
+        except KafkaException as error:
+            raise self._unreachable(error) from None
+
+    def ends(self, sources: Mapping[str, KafkaSource]) -> dict[str, dict[str, dict[int, int]]]:
+        """Source -> topic -> partition -> offset after the last record that the source would read now.
+
+        Raises:
+            TopicNotFound: JOB-002, also for a pattern that matches no topic.
+            BrokersUnreachable: JOB-001.
+        """
+        return {
+            name: {topic: self._ends(sources[name], topic, count) for topic, count in topics.items()}
+            for name, topics in self._partitions_of(sources).items()
+        }
+
+    def _ends(self, source: KafkaSource, topic: str, partitions: int) -> dict[int, int]:
+        try:
+            return self._latest(source, topic, {number: self._edges(self._consumer, topic, number) for number in range(partitions)})
         except KafkaException as error:
             raise self._unreachable(error) from None
 
@@ -142,6 +157,13 @@ class Brokers:
         except KafkaException as error:
             raise self._unreachable(error) from None
         return {name: len(topic.partitions) for name, topic in known.items()}
+
+    def _partitions_of(self, sources: Mapping[str, KafkaSource]) -> dict[str, dict[str, int]]:
+        """Source -> topic -> number of partitions."""
+        existing = self._topics()
+        topics = {name: self._of_source(source, existing) for name, source in sources.items()}
+        raise_all(self._missing(topic, existing) for topic in _once(topics) if topic not in existing)
+        return {name: {topic: existing[topic] for topic in names} for name, names in topics.items()}
 
     def _of_source(self, source: KafkaSource, existing: Iterable[str]) -> list[str]:
         if source.pattern is None:

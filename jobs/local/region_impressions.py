@@ -21,18 +21,28 @@ _FIELDS = ("region_code", "unique_session_token", "impressions")
 
 def impressions(partitions: int) -> Iterator[Record]:
     """Ninety minutes of impressions of some 400 sessions, one of which is as active as all others of its region together."""
-    yield from TRAFFIC.records(partitions, _event)
+    yield from history(partitions)
     yield from flush(partitions, {"region_code": "flush", "unique_session_token": "flush", "impressions": 0, "at": iso_8601(FLUSH_TIME)})
+
+
+def history(partitions: int) -> Iterator[Record]:
+    """The same impressions for a bounded run, which needs no record to close the last windows."""
+    yield from TRAFFIC.records(partitions, _event)
 
 
 def expect_tumbling(recording: Recording) -> Expectation:
     """Sums by region in windows of five minutes."""
-    return _by_window(recording, lambda moment: windows.tumbling(moment, 5 * MINUTE_MS))
+    return _by_window(_judged(recording), lambda moment: windows.tumbling(moment, 5 * MINUTE_MS))
+
+
+def expect_backfill(recording: Recording) -> Expectation:
+    """The same of a bounded run."""
+    return _by_window(_judged(recording, bounded=True), lambda moment: windows.tumbling(moment, 5 * MINUTE_MS))
 
 
 def expect_sliding(recording: Recording) -> Expectation:
     """Sums by region over ten minutes, every minute."""
-    return _by_window(recording, lambda moment: windows.sliding(moment, 10 * MINUTE_MS, MINUTE_MS))
+    return _by_window(_judged(recording), lambda moment: windows.sliding(moment, 10 * MINUTE_MS, MINUTE_MS))
 
 
 def expect_sessions(recording: Recording) -> Expectation:
@@ -48,8 +58,7 @@ def expect_sessions(recording: Recording) -> Expectation:
     return _expectation(judged, rows)
 
 
-def _by_window(recording: Recording, assigned: Callable[[int], Iterator[tuple[int, int]]]) -> Expectation:
-    judged = _judged(recording)
+def _by_window(judged: list[Judged], assigned: Callable[[int], Iterator[tuple[int, int]]]) -> Expectation:
     counts: Counter[tuple[str, tuple[int, int]]] = Counter()
     sums: Counter[tuple[str, tuple[int, int]]] = Counter()
     for value, moment in accepted(judged):
@@ -59,9 +68,9 @@ def _by_window(recording: Recording, assigned: Callable[[int], Iterator[tuple[in
     return _expectation(judged, Counter(_row("region_code", *place, count, sums[place]) for place, count in counts.items()))
 
 
-def _judged(recording: Recording) -> list[Judged]:
+def _judged(recording: Recording, *, bounded: bool = False) -> list[Judged]:
     clock = Clock(time_ms("at", _FIELDS), bound_ms=10_000, idleness_ms=120_000)
-    return list(judge(recording, dict.fromkeys(recording.records, clock), strict=False))
+    return list(judge(recording, dict.fromkeys(recording.records, clock), strict=False, bounded=bounded))
 
 
 def _expectation(judged: list[Judged], rows: Counter[str]) -> Expectation:

@@ -16,6 +16,8 @@ from penstock.jobs.local.recording import Recorded, RecordedBatch, Recording
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _UNITS = {"epoch-seconds": Decimal(1000), "epoch-millis": Decimal(1), "epoch-micros": Decimal("0.001")}
 _LAST_MS = int((datetime(9999, 12, 31, 23, 59, 59, tzinfo=UTC) - _EPOCH).total_seconds() + 1) * 1000 - 1
+# Spark's watermark after the last record of a bounded run.
+_END_MS = _LAST_MS + 1
 _FIRST_MS = int((datetime(1, 1, 1, tzinfo=UTC) - _EPOCH).total_seconds()) * 1000
 
 
@@ -81,7 +83,9 @@ def moment_ms(value: object, form: str = "iso-8601") -> int | None:
     return millis if _FIRST_MS <= millis <= _LAST_MS else None
 
 
-def judge(recording: Recording, clocks: Mapping[str, Clock], *, strict: bool = True, when_idle: str = "stand") -> Iterator[Judged]:
+def judge(
+    recording: Recording, clocks: Mapping[str, Clock], *, strict: bool = True, when_idle: str = "stand", bounded: bool = False
+) -> Iterator[Judged]:
     """The verdicts on all records in the order of the micro-batches.
 
     Args:
@@ -90,18 +94,22 @@ def judge(recording: Recording, clocks: Mapping[str, Clock], *, strict: bool = T
         strict: whether an operator of the job drops rows as old as the watermark, as a join does: Spark's own watermark is then 1 ms
             behind.
         when_idle: ``stand`` or ``clock``, as in the spec.
+        bounded: whether the watermark goes to the end of time once all records have been read.
 
     Raises:
         AssertionError: the engine's log has another watermark for a micro-batch than its input yields.
     """
-    state = _State(recording, clocks, when_idle)
+    state, left = _State(recording, clocks, when_idle), sum(map(len, recording.records.values()))
     for batch, read in recording.by_batch():
+        left -= sum(map(len, read.values()))
         if state.cleared is not None:
             _same_as_logged(batch, state.cleared, strict=strict)
         for topic, records in read.items():
             if topic in clocks:
                 yield from [state.judged(batch, topic, record) for record in records]
         state.end(batch)
+        if bounded and not left:
+            state.current_watermark = state.cleared = _END_MS
 
 
 @dataclass

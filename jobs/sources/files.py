@@ -10,6 +10,9 @@ order by as much as the files are.
 
 from __future__ import annotations
 
+import json
+from typing import TYPE_CHECKING
+
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 from pyspark.sql.streaming.readwriter import DataStreamReader
@@ -21,6 +24,9 @@ from penstock.jobs.sources.values import VALUE, Values, misfits
 from penstock.jobs.spec import FilesSource
 from penstock.jobs.stream.side_outputs import REASON
 from penstock.jobs.stream.streams import Stream
+
+if TYPE_CHECKING:
+    from mypy_boto3_s3 import S3Client
 
 
 def stream(given: Input, files: FilesSource, bucket: str) -> Stream:
@@ -45,14 +51,24 @@ def _lines(given: Input, files: FilesSource, bucket: str) -> DataFrame:
     if files.format != "text":
         # An empty line at the end of a file, or between two concatenated parts, is not a record.
         lines = lines.where(F.trim("value") != "")
-    return lines.select(F.col("value").cast("binary").alias("value"), *_place())
+    return _listed(given, lines.select(F.col("value").cast("binary").alias("value"), *_place()))
+
+
+def _listed(given: Input, records: DataFrame) -> DataFrame:
+    """The records; of a source with an end, those of its files alone, whatever has been added to the folder."""
+    if given.end is None:
+        return records
+    # A single literal, for there may be many files.
+    uris = F.from_json(F.lit(json.dumps(given.end.files)), "array<string>")
+    listed = given.session.range(1).select(F.explode(uris).alias("_uri"))
+    return records.join(F.broadcast(listed), records["topic"] == listed["_uri"], "left_semi")
 
 
 def _rows(given: Input, files: FilesSource, bucket: str) -> DataFrame:
     """The rows of Parquet files; a file whose columns have other types stops the job."""
     lenient = StructType([StructField(field.name, field.dataType, True) for field in given.schema.fields])
     rows = _reader(given, files).schema(lenient).parquet(_address(files, bucket))
-    frame = rows.select(F.struct(*given.schema.names).alias(VALUE), *_place())
+    frame = _listed(given, rows.select(F.struct(*given.schema.names).alias(VALUE), *_place()))
     # The original row is only needed for rows that go to a side output.
     value = F.to_json(VALUE, {"ignoreNullFields": "false"}).cast("binary")
     return frame.withColumn("value", value).withColumn(REASON, F.coalesce(*misfits(F.col(VALUE), given.schema), F.lit(None).cast("string")))
@@ -80,3 +96,19 @@ def _reader(given: Input, files: FilesSource) -> DataStreamReader:
 
 def _address(files: FilesSource, bucket: str) -> str:
     return f"s3a://{files.bucket or bucket}/{files.path}"
+
+
+def existing(s3: S3Client, files: FilesSource, bucket: str) -> list[str]:
+    """URIs of the files below a source's path, those that Spark ignores included.
+
+    Args:
+        s3: a client.
+        files: settings of the files.
+        bucket: bucket of the files unless the source names another.
+
+    Raises:
+        ClientError: and other errors of the client.
+    """
+    bucket = files.bucket or bucket
+    pages = s3.get_paginator("list_objects_v2").paginate(Bucket=bucket, Prefix=f"{files.path}/")
+    return [f"s3a://{bucket}/{item['Key']}" for page in pages for item in page.get("Contents", [])]

@@ -10,6 +10,7 @@ from pyspark.sql import functions as F
 
 from penstock.jobs.configuration.kafka_access import KafkaAccess
 from penstock.jobs.sources import records
+from penstock.jobs.sources.ends import PartitionEnds
 from penstock.jobs.sources.records import SPLIT, Input
 from penstock.jobs.sources.values import Values
 from penstock.jobs.spec import KafkaSource
@@ -33,7 +34,8 @@ def stream(
         BadDeclaration: JOB-004, a schema that such values can't have.
     """
     read = given.session.readStream.format("kafka").options(**_options(given, kafka, brokers, offsets, job)).load()
-    return records.stream(given, values, _with_split(read, offsets))
+    read = _with_split(read, offsets)
+    return records.stream(given, values, read if given.end is None else _up_to(read, offsets, given.end.offsets))
 
 
 def _options(given: Input, kafka: KafkaSource, brokers: KafkaAccess, offsets: Mapping[str, Mapping[int, int]], job: str) -> dict[str, str]:
@@ -42,7 +44,7 @@ def _options(given: Input, kafka: KafkaSource, brokers: KafkaAccess, offsets: Ma
         **brokers.spark_options(),
         # The topics of a pattern are those that the driver listed: with Spark's own subscription a new topic could appear in the middle of
         # a micro-batch, unknown to the watermark.
-        "subscribe": ",".join(offsets),
+        **_chosen(given, offsets),
         "startingOffsets": json.dumps(starts),
         "failOnDataLoss": "true",
         # Spark's driver asks for the latest offsets with it too: the last stable ones, so an open transaction does not count as lag.
@@ -51,11 +53,26 @@ def _options(given: Input, kafka: KafkaSource, brokers: KafkaAccess, offsets: Ma
     }
     if given.record is not None:
         options["includeHeaders"] = "true"
-    if kafka.max_offsets_per_trigger:
+    if given.end is not None and given.end.read:
+        options["maxOffsetsPerTrigger"] = "0"
+    elif kafka.max_offsets_per_trigger:
         options["maxOffsetsPerTrigger"] = str(kafka.max_offsets_per_trigger)
     if readers := kafka.min_partitions or given.stages.source:
         options["minPartitions"] = str(readers)
     return options
+
+
+def _chosen(given: Input, offsets: Mapping[str, Mapping[int, int]]) -> dict[str, str]:
+    """Which partitions are read; of a source with an end, those that had one, whatever is added to its topics."""
+    if given.end is None:
+        return {"subscribe": ",".join(offsets)}
+    return {"assign": json.dumps({topic: sorted(partitions) for topic, partitions in offsets.items()})}
+
+
+def _up_to(read: DataFrame, offsets: Mapping[str, Mapping[int, int]], ends: PartitionEnds) -> DataFrame:
+    """The records before the ends. Spark reads up to where the partitions ended when its query was started."""
+    of_splits = [F.lit(ends[topic][number]) for topic, parts in sorted(offsets.items()) for number in sorted(parts)]
+    return read.where(F.col("offset") < F.get(F.array(*of_splits), F.col(SPLIT)))
 
 
 def _with_split(read: DataFrame, offsets: Mapping[str, Mapping[int, int]]) -> DataFrame:

@@ -11,6 +11,7 @@ from pyspark.sql.types import StructType
 from penstock.jobs.configuration.kafka_access import KafkaAccess
 from penstock.jobs.sources import files, kafka, socket
 from penstock.jobs.sources.avro_values import AvroSchema
+from penstock.jobs.sources.ends import InputEnds
 from penstock.jobs.sources.records import Input
 from penstock.jobs.sources.values import Values
 from penstock.jobs.spec import FromFiles, FromKafka, FromSocket, KafkaSource, StreamingJob
@@ -32,6 +33,8 @@ class Reading:
         spec: spec of the job.
         bucket: bucket of file sources that name none.
         schemas: name -> text of the Avro schemas next to the spec.
+        ends: where the sources of a bounded run end; None: they have no end.
+        read: whether they have been read up to there.
     """
 
     session: SparkSession
@@ -40,6 +43,8 @@ class Reading:
     spec: StreamingJob
     bucket: str
     schemas: Mapping[str, str] = field(default_factory=dict)
+    ends: InputEnds | None = None
+    read: bool = False
 
 
 def open_source(reading: Reading, name: str, schema: StructType, offsets: Offsets, record: str | None) -> Stream:
@@ -56,7 +61,8 @@ def open_source(reading: Reading, name: str, schema: StructType, offsets: Offset
         BadDeclaration: JOB-004, a schema that the source's values can't have.
         PenstockError: JOB-050, JOB-051, a connection that the environment does not have, or of another kind.
     """
-    given = Input(reading.session, name, reading.spec.spec.sources[name], schema, record, reading.spec.spec.stages)
+    end = reading.ends.of(name, read=reading.read) if reading.ends is not None else None
+    given = Input(reading.session, name, reading.spec.spec.sources[name], schema, record, reading.spec.spec.stages, end)
     match given.source:
         case FromFiles(files=asked_files):
             return files.stream(given, asked_files, reading.bucket)

@@ -28,6 +28,7 @@ from pyspark.sql import functions as F
 from pyspark.sql.types import StructType
 
 from penstock.jobs.errors import BadDeclaration
+from penstock.jobs.sources.ends import SourceEnd
 from penstock.jobs.sources.values import VALUE, Values
 from penstock.jobs.sources.values import read as read_values
 from penstock.jobs.spec import Source
@@ -55,6 +56,7 @@ class Input:
         schema: fields of the value; those that are not nullable are required.
         record: name of the field with the record itself; None for no such field.
         stages: number of tasks that read, and of those that the records are repartitioned among.
+        end: where it ends; None for a source without an end.
     """
 
     session: SparkSession
@@ -63,6 +65,7 @@ class Input:
     schema: StructType
     record: str | None = None
     stages: Stages = field(default_factory=Stages)
+    end: SourceEnd | None = None
 
 
 def stream(given: Input, values: Values, read: DataFrame) -> Stream:

@@ -10,7 +10,7 @@ from penstock.jobs.spec.app_module import is_sql
 from penstock.jobs.spec.connections import connection_names, named_connections
 from penstock.jobs.spec.job import StreamingJob
 from penstock.jobs.spec.sinks import ToFunction
-from penstock.jobs.spec.sources import KafkaSource
+from penstock.jobs.spec.sources import FromSocket, KafkaSource
 from penstock.jobs.spec.topics import TopicSettings
 from penstock.sizing.errors import PenstockError
 
@@ -38,6 +38,7 @@ def contradictions(document: Document, job: StreamingJob) -> list[PenstockError]
         *_functions_of_no_module(document, job),
         *_deletes_without_a_key(document, job),
         *_bounded_runs_of_nothing(document, job),
+        *_bounded_without_an_end(document, job),
         *_clocks_that_never_run(document, job),
         *_connections_that_disagree(document, job),
         *_local_connections_of_nobody(document, job),
@@ -263,6 +264,23 @@ def _bounded_runs_of_nothing(document: Document, job: StreamingJob) -> list[Pens
         for name, source in job.spec.kafka_sources.items()
         if source.starting_offsets.endswith("latest")
     ]
+
+
+def _bounded_without_an_end(document: Document, job: StreamingJob) -> list[PenstockError]:
+    """`bounded` needs an end that is known when the job starts."""
+    if not job.spec.bounded:
+        return []
+    faults: list[PenstockError] = []
+    if job.spec.trigger != "availableNow":
+        need = "trigger: availableNow; with an interval the job has no end"
+        fault = Contradiction(need=need, fix="set trigger: availableNow, or remove bounded")
+        faults.append(document.locate(fault, ("spec", "bounded")))
+    need = "topics or files, whose end is known when the job starts; a socket has none"
+    for name, source in job.spec.sources.items():
+        if isinstance(source, FromSocket):
+            fault = Contradiction(need=need, fix="remove bounded, or read from Kafka or files")
+            faults.append(document.locate(fault, ("spec", "sources", name, "socket")))
+    return faults
 
 
 def _connections_that_disagree(document: Document, job: StreamingJob) -> list[PenstockError]:

@@ -159,6 +159,8 @@ class JobSpec(Part):
     """The fields of ``spec``; exactly one of parallelism and load.
 
     Args:
+        bounded: with ``trigger: availableNow``: the available data is all there is. Once it is read, windows, joins and timers close, and
+            the checkpoint is finished.
         when_idle: behavior of the watermark while all inputs are idle: ``stand``, or advance with the ``clock``, so that windows close.
         connections: name -> kind of the connections that the app reads from ``job.connections``, in addition to those of sources, tables
             and sinks.
@@ -176,6 +178,7 @@ class JobSpec(Part):
     executor: Executor
     driver: Driver = Driver()
     trigger: Trigger = 10_000
+    bounded: bool = False
     when_idle: Literal["stand", "clock"] = "stand"
     sources: dict[Name, Source] = Field(default_factory=dict)
     connections: dict[Name, ConnectionKind] = Field(default_factory=dict)

@@ -19,7 +19,7 @@ from pydantic.alias_generators import to_camel
 from penstock.jobs.errors import BucketUnreachable, CheckpointDamaged, LeaseLost
 from penstock.jobs.storage.conditional import ConditionalWriter
 from penstock.jobs.storage.s3 import client, missing
-from penstock.jobs.watermark import Watermarks
+from penstock.jobs.watermark import END_MS, Watermarks
 
 if TYPE_CHECKING:
     from mypy_boto3_s3 import S3Client
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 # Spark keeps the logs of its last 100 micro-batches (spark.sql.streaming.minBatchesToRetain); ours outlive them.
 RETAINED_BATCHES = 200
 _DELETES_AT_A_TIME = 1_000
-_WHOLE = (
+WHOLE = (
     "restore it all, penstock/ included, from a copy or object versions; or start with an empty one by giving the job a new metadata.name"
 )
 
@@ -67,6 +67,11 @@ class BatchRecord(BaseModel):
     total_late: dict[str, int] = Field(default_factory=dict)
     total_tolerated: dict[str, int] = Field(default_factory=dict)
 
+    @property
+    def closed(self) -> bool:
+        """Whether the micro-batch began after the end of a bounded input, so that everything was due in it."""
+        return self.began_with_ms == END_MS
+
 
 BEFORE_THE_FIRST = BatchRecord(batch=-1)
 
@@ -98,7 +103,7 @@ class Checkpoint:
         identity = self.get("identity")
         if identity is None or not re.fullmatch(r"[0-9a-f]{8}", identity):
             path = f"{self.uri}/penstock/identity"
-            raise CheckpointDamaged(path=path, given=repr(identity), need="eight hexadecimal digits, as written by the job", fix=_WHOLE)
+            raise CheckpointDamaged(path=path, given=repr(identity), need="eight hexadecimal digits, as written by the job", fix=WHOLE)
         return identity
 
     def last_record(self) -> BatchRecord:
@@ -116,20 +121,20 @@ class Checkpoint:
             text = self.get(_record_name(last))
             if text is None:
                 raise CheckpointDamaged(
-                    path=self.uri, need=f"penstock/{_record_name(last)}, which must exist for commits/{last}", fix=_WHOLE
+                    path=self.uri, need=f"penstock/{_record_name(last)}, which must exist for commits/{last}", fix=WHOLE
                 )
             return BatchRecord.model_validate_json(text)
         except (ValidationError, UnicodeDecodeError) as error:
             given = error.errors()[0]["msg"] if isinstance(error, ValidationError) else str(error)
             path = f"{self.uri}/penstock/{_record_name(last)}"
-            raise CheckpointDamaged(path=path, given=given, need=f"the record of micro-batch {last}", fix=_WHOLE) from error
+            raise CheckpointDamaged(path=path, given=given, need=f"the record of micro-batch {last}", fix=WHOLE) from error
 
     def _refuse_lost_commits(self) -> None:
         """Without commits Spark starts from the beginning. A record of micro-batch 0 may exist: its commit comes later."""
         numbers = self._recorded()
         if max(numbers, default=0) > 0:
             need = f"commits/{max(numbers) - 1}, which must exist before penstock/{_record_name(max(numbers))}"
-            raise CheckpointDamaged(path=self.uri, given="no commits", need=need, fix=_WHOLE)
+            raise CheckpointDamaged(path=self.uri, given="no commits", need=need, fix=WHOLE)
 
     def greatest_token(self) -> int:
         """The token of the last record, whether committed or not; 0 without one. A lease that is created anew continues after it."""

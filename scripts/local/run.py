@@ -15,6 +15,7 @@ from penstock.jobs.configuration.runtime import RuntimeConfiguration
 from penstock.jobs.local.recording import Expectation, Record, Recorded
 from penstock.jobs.spec import FromSocket, SpecFile, app_module
 from penstock.jobs.stream.streams import Tag
+from penstock.jobs.watermark import END_MS
 from penstock.scripts import layout
 from penstock.scripts.errors import ExpectationFailed, InputFailed, RunTooLong, SparkClusterDied, SparkClusterNotReady
 from penstock.scripts.local import files as local_files
@@ -388,11 +389,16 @@ class LocalRun:
         self.processing_ms += committed["durationMs"]
         share = self._read(ends) / max(1, self._all())
         tags = "  ".join(f"{count:,} {tag}" for tag, count in sorted(batch["tags"].items())) or "no rows out"
-        current_ms = batch["watermarks"]["inForceMs"]
-        watermark = f"  watermark {datetime.fromtimestamp(current_ms / 1000, UTC):%Y-%m-%d %H:%M:%S}" if current_ms is not None else ""
+        watermark = _watermark(batch["watermarks"]["inForceMs"])
         text = f"{share:4.0%} read  {committed['rows']:>7,} rows in {committed['durationMs'] / 1000:4.1f} s: {tags}{watermark}"
         self.steps.line(f"batch {committed['batch']}", text)
 
     def _side_output_rows(self, tag: str) -> int:
         topic = self.side_output_topic(tag)
         return recorded_run.count_records(self.local.kafka.address, topic) if topic else self.totals[tag]
+
+
+def _watermark(current_ms: int | None) -> str:
+    if current_ms is None:
+        return ""
+    return "  end of input" if current_ms == END_MS else f"  watermark {datetime.fromtimestamp(current_ms / 1000, UTC):%Y-%m-%d %H:%M:%S}"

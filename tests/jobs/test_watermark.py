@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from datetime import UTC, datetime
+
 from hypothesis import given
 from hypothesis import strategies as st
 
-from penstock.jobs.watermark import InputTime, Partition, Seen, Watermarks, is_late
+from penstock.jobs.watermark import END_MS, InputTime, Partition, Seen, Watermarks, is_late
 
 TEN_S = InputTime(bound_ms=10_000)
 
@@ -153,6 +155,24 @@ def test_a_deleted_partition_does_not_hold_back_the_watermark() -> None:
     state = Watermarks().advance({"e": InputTime(bound_ms=0)}, two, now_ms=0)
     assert state.current_ms == 5
     assert state.advance({"e": InputTime(bound_ms=0)}, {"e": {"u-0": Seen(rows=0)}}, now_ms=1).current_ms == 90
+
+
+def test_at_the_end_of_a_bounded_input_the_watermark_stays_whatever_comes() -> None:
+    times = {"a": InputTime(bound_ms=10, lateness_ms=10), "b": InputTime(bound_ms=10, by_clock=True)}
+    before = Watermarks().advance(times, {"a": _one(100), "b": _one(None, rows=0)}, now_ms=50)
+    assert not before.at_end
+    state = before.ended()
+    assert (state.at_end, state.current_ms, state.engine_ms) == (True, END_MS, END_MS)
+    assert (state.inputs, state.partitions) == (before.inputs, before.partitions), "where the data has taken them"
+    after = state.advance(times, {"a": _one(None, rows=0), "b": _one(None, rows=0)}, now_ms=60)
+    assert (after.current_ms, after.engine_ms) == (END_MS, END_MS)
+    assert Watermarks.model_validate_json(after.model_dump_json(by_alias=True)) == after
+
+
+def test_no_data_takes_the_watermark_to_the_end() -> None:
+    last_ms = int(datetime(9999, 12, 31, 23, 59, 59, tzinfo=UTC).timestamp()) * 1000 + 999
+    state = Watermarks().advance({"e": InputTime(bound_ms=0)}, {"e": _one(last_ms)}, now_ms=0)
+    assert (state.at_end, END_MS - last_ms) == (False, 1)
 
 
 _moments = st.one_of(st.none(), st.integers(0, 10**6))

@@ -54,7 +54,12 @@ class Engine:
 
     def partitions(self) -> list[str]:
         """The partitions that this micro-batch reads, ``topic-number`` of each; none for sources other than Kafka."""
-        return [f"{topic}-{number}" for topics in self._offsets("endOffsets") for topic, parts in topics.items() for number in parts]
+        return [f"{topic}-{number}" for topics in self.ends() for topic, parts in topics.items() for number in parts]
+
+    def ends(self) -> list[dict[str, dict[int, int]]]:
+        """Where this micro-batch ends, for each source: topic -> partition -> offset; empty for sources other than Kafka."""
+        sources = self._offsets("endOffsets")
+        return [{topic: {int(number): offset for number, offset in parts.items()} for topic, parts in topics.items()} for topics in sources]
 
     def records(self) -> int:
         """How many records this micro-batch reads at most, by its offsets; 0 for sources other than Kafka."""
@@ -91,10 +96,10 @@ class Engine:
 
 @contextmanager
 def ending_with_its_input(session: SparkSession, frame: DataFrame) -> Iterator[None]:
-    """Context in which a bounded query is started so that it terminates.
+    """Context in which a query of the available data is started so that it terminates.
 
     An operator with processing-time timers requests another micro-batch after each one, with or without rows
-    (TransformWithStateInPySparkExec, shouldRunAnotherBatch, Spark 4.3.0), so a bounded run would never end. With such an operator it
+    (TransformWithStateInPySparkExec, shouldRunAnotherBatch, Spark 4.3.0), so it would never end. With such an operator it
     ends without the no-data micro-batches; processing-time timers that are not due by then do not fire.
     """
     if not re.search(r"TransformWithState.*, ProcessingTime,", frame._jdf.queryExecution().analyzed().toString()):

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import pytest
 
+from tests.jobs.spark.killed import POINTS
 from tests.jobs.spark.running import Surroundings
-from tests.jobs.spark.test_restarts import POINTS, hold_it_is_there_once
+from tests.jobs.spark.test_restarts import hold_it_is_there_once
 
 
 @pytest.mark.parametrize("point", POINTS)

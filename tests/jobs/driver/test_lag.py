@@ -28,5 +28,11 @@ def test_a_topic_that_was_made_anew_is_not_behind_by_less_than_nothing() -> None
     assert lag([(_text(a={"0": 500}), _text(a={"0": 3}))]) == {"a": 0}
 
 
+def test_what_a_bounded_run_does_not_read_is_not_counted() -> None:
+    ends = {"a": {0: 6, 1: 7}}
+    assert lag([(_text(a={"0": 5, "1": 7, "2": 1}), _text(a={"0": 15, "1": 9, "2": 2}))], ends) == {"a": 1 + 0 + 1}
+    assert lag([(_text(a={"0": 8}), _text(a={"0": 15}))], ends) == {"a": 0}, "Spark has read on after the end"
+
+
 def test_a_partition_that_the_query_does_not_read_yet_is_not_counted() -> None:
     assert lag([(_text(a={"0": 5}), _text(a={"0": 6, "1": 900}))]) == {"a": 1}

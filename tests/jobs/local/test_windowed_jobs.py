@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from datetime import UTC, datetime
 
 import pytest
 
 from penstock.jobs.local import log_processing, region_impressions, sensor_average, visitors_by_country
-from penstock.jobs.local.recording import Record, Recording
+from penstock.jobs.local.recording import Record, RecordedBatch, Recording
 from tests.jobs.local.recordings import ms, recorded, rows
 
 
@@ -44,6 +45,19 @@ def test_impressions_are_summed_by_five_minutes_without_those_that_came_too_late
         ("us", "12:05", 1, 2),
     ]
     assert (expected.quarantined, expected.late) == (1, 1)
+
+
+def test_a_backfill_ends_with_its_last_impression() -> None:
+    batches = [[_seen("eu", "a", 1, "12:04:59")], [_seen("eu", "a", 2, "12:30:00")], []]
+    recording = recorded("impressions-history", *batches, watermarks=["12:04:49", "12:29:50"])
+    with pytest.raises(AssertionError, match="batch 2"):
+        region_impressions.expect_backfill(recording)
+    last = RecordedBatch(2, 2, 253_402_300_800_000, recording.batches[-1].ends)
+    expected = region_impressions.expect_backfill(replace(recording, batches=[*recording.batches[:2], last]))
+    assert [(row["window_start"][11:16], row["total_impressions"]) for row in rows(expected, "window_start")] == [
+        ("12:00", 1),
+        ("12:30", 2),
+    ]
 
 
 def test_each_impression_is_in_ten_windows_of_ten_minutes() -> None:

@@ -147,6 +147,7 @@ class Running:
     batches: list[dict[str, Any]] = field(default_factory=list)
     committed: list[dict[str, Any]] = field(default_factory=list)
     waited: Mapping[str, Any] | None = None
+    heard: list[str] = field(default_factory=list)
     _events: queue.Queue[tuple[str, Mapping[str, Any]]] = field(default_factory=queue.Queue)
 
     def run(self, driver: Driver) -> None:
@@ -162,6 +163,7 @@ class Running:
     def hear(self, event: str, detail: Mapping[str, object]) -> None:
         """Receives the driver's events."""
         self.job.on.get(event, lambda: None)()
+        self.heard.append(event)
         self._events.put((event, json.loads(json.dumps(detail, default=str))))
 
     def wait(self, wanted: str) -> Mapping[str, Any]:

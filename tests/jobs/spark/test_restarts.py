@@ -6,8 +6,6 @@ import json
 import threading
 import time
 import uuid
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -17,18 +15,13 @@ from confluent_kafka.cimpl import NewPartitions
 from penstock.jobs.driver import query
 from penstock.jobs.driver.progress import ProgressListener
 from penstock.jobs.errors import CheckpointDamaged, ReplayDiffers, SinkFunctionFailed
-from penstock.jobs.sinks.files import Files
-from penstock.jobs.sinks.publishing import Publisher
 from penstock.jobs.storage.checkpoint import BEFORE_THE_FIRST, BatchRecord, Checkpoint
 from tests.jobs.spark.apps import gated
+from tests.jobs.spark.killed import POINTS, killed_at
 from tests.jobs.spark.running import CHECKPOINTS, OUTPUT, Surroundings, TestedJob
 
 if TYPE_CHECKING:
     from mypy_boto3_s3 import S3Client
-
-
-class Killed(Exception):
-    """Represents the end of the process at a chosen point."""
 
 
 def _row(name: str, clock: str = "12:30:00") -> dict[str, object]:
@@ -37,41 +30,6 @@ def _row(name: str, clock: str = "12:30:00") -> dict[str, object]:
 
 def _job(surroundings: Surroundings) -> TestedJob:
     return surroundings.job("tests.jobs.spark.apps.copy_rows", sources={"a": 1})
-
-
-def _before(owner: type, method: str) -> tuple[type, str, bool]:
-    return owner, method, False
-
-
-def _after(owner: type, method: str) -> tuple[type, str, bool]:
-    return owner, method, True
-
-
-POINTS = {
-    "before anything is staged": _before(Files, "write"),
-    "after the rows are staged, before the manifest": _before(Checkpoint, "put_once"),
-    "after the manifest, before any file is there": _before(Publisher, "publish"),
-    "after the files are there, before the record": _before(Checkpoint, "record"),
-    "after the record, before Spark's commit": _after(Checkpoint, "record"),
-}
-
-
-@contextmanager
-def _killed_at(point: tuple[type, str, bool], only_if: Callable[..., bool] = lambda *_: True) -> Iterator[None]:
-    """Ends the micro-batch at a point by an error that is never caught, which leaves behind what a killed process leaves."""
-    owner, method, after = point
-    with pytest.MonkeyPatch.context() as patch:
-        original = getattr(owner, method)
-
-        def instead(*arguments: Any, **named: Any) -> Any:
-            if not only_if(*arguments):
-                return original(*arguments, **named)
-            if after:
-                original(*arguments, **named)
-            raise Killed
-
-        patch.setattr(owner, method, instead)
-        yield
 
 
 def _manifest(*arguments: Any) -> bool:
@@ -92,7 +50,7 @@ def hold_it_is_there_once(surroundings: Surroundings, point: str) -> None:
     with job.running() as running:
         running.until_read({"a": [1]})
     job.feed("a", _row("two"), _row("three"), b"broken")
-    with _killed_at(POINTS[point], _manifest), job.running() as running:
+    with killed_at(POINTS[point], _manifest), job.running() as running:
         running.wait("failed")
         seen_meanwhile = [row["name"] for row in job.rows()]
     assert seen_meanwhile in (["one"], ["one", "three", "two"]), "a reader saw a part of a micro-batch's only file"
@@ -109,7 +67,7 @@ def hold_it_is_there_once(surroundings: Surroundings, point: str) -> None:
 def test_an_existing_file_is_not_written_again(surroundings: Surroundings) -> None:
     job = _job(surroundings)
     job.feed("a", _row("one"))
-    with _killed_at(POINTS["after the files are there, before the record"]), job.running() as running:
+    with killed_at(POINTS["after the files are there, before the record"]), job.running() as running:
         running.wait("failed")
         (before,) = surroundings.s3.list_objects_v2(Bucket=OUTPUT, Prefix=f"{job.name}/")["Contents"]
     with job.running() as running:
@@ -138,7 +96,7 @@ def test_the_watermark_and_the_partitions_times_survive_a_restart(surroundings: 
 def test_a_replay_with_other_rows_stops_the_job(surroundings: Surroundings) -> None:
     job = _job(surroundings)
     job.feed("a", _row("one"))
-    with _killed_at(POINTS["after the files are there, before the record"]), job.running() as running:
+    with killed_at(POINTS["after the files are there, before the record"]), job.running() as running:
         running.wait("failed")
     # Another row of the same shape, as produced by a query that depends on the clock.
     _tamper(surroundings, job, digest=1)

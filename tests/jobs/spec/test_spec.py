@@ -98,12 +98,23 @@ def test_a_wrong_memory_is_an_error_with_its_line(tmp_path: Path, bad: str) -> N
         ("path: clicks", "path: ../clicks", ("SPEC-008", 13, "spec.sinks.out.files.path")),
         ("topic: clicks-errors", "topic: clicks", ("SPEC-008", 10, "spec.sources.a.kafka.topic")),
         ("outOfOrderness: 10s", "outOfOrderness: 10", ("SPEC-007", 11, "spec.sources.a.time.outOfOrderness")),
+        ("parallelism: 7", "parallelism: 7\n  bounded: true", ("SPEC-008", 7, "spec.bounded")),
+        ("parallelism: 7", 'parallelism: 7\n  bounded: "true"', ("SPEC-006", 7, "spec.bounded")),
         ("penstock/v1", "penstock/v2", ("SPEC-006", 1, "apiVersion")),
         ("memoryOverhead: 4g", "memoryOverhead: [4g]", ("SPEC-006", 16, "spec.sparkConf.spark.executor.memoryOverhead")),
     ],
 )
 def test_a_fault_has_its_code_its_line_and_its_path(tmp_path: Path, old: str, new: str, fault: tuple[str, int, str]) -> None:
     assert faults(tmp_path, changed(old, new)) == [fault]
+
+
+def test_a_bounded_run_reads_what_has_an_end(tmp_path: Path) -> None:
+    text = changed("parallelism: 7", "parallelism: 7\n  trigger: availableNow\n  bounded: true")
+    kafka = "kafka: {topic: clicks, partitions: 4}"
+    assert load_text(tmp_path, text.replace("partitions: 4", "startingOffsets: earliest")).job.spec.bounded
+    assert load_text(tmp_path, text.replace(kafka, "files: {path: in, format: json}")).job.spec.bounded
+    socket = text.replace(kafka, "socket: {connection: lines}").replace("\n      time: {field: at, outOfOrderness: 10s}", "")
+    assert faults(tmp_path, socket) == [("SPEC-008", 12, "spec.sources.a.socket")]
 
 
 def test_a_name_that_is_not_allowed_is_shown_itself(tmp_path: Path) -> None:
