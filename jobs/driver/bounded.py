@@ -2,7 +2,7 @@
 
 The ends are decided before the first query. When a micro-batch has read up to them, its record has the watermark at the end of time, and in
 the next one all windows, joins and timers are due. If the sources include files, only Spark knows when they are read: the query ends,
-and another one, whose sources read nothing more, does the same. ``docs/decisions/0037-bounded-runs.md`` gives the rationale.
+and another one, whose sources read nothing more, does the same. ``docs/decisions/0035-bounded-runs.md`` gives the rationale.
 """
 
 from __future__ import annotations
