@@ -11,7 +11,10 @@ order by as much as the files are.
 from __future__ import annotations
 
 import json
+import string
+import unicodedata
 from typing import TYPE_CHECKING
+from urllib.parse import quote
 
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
@@ -27,6 +30,10 @@ from penstock.jobs.stream.streams import Stream
 
 if TYPE_CHECKING:
     from mypy_boto3_s3 import S3Client
+
+# Source: java.net.URI, "Character categories": what a path may have unescaped, and Character.isSpaceChar and isISOControl.
+_PLAIN = frozenset(f"{string.ascii_letters}{string.digits}_-!.~'()*,;:$&+=@/")
+_BLANK = frozenset({"Zs", "Zl", "Zp", "Cc"})
 
 
 def stream(given: Input, files: FilesSource, bucket: str) -> Stream:
@@ -99,7 +106,7 @@ def _address(files: FilesSource, bucket: str) -> str:
 
 
 def existing(s3: S3Client, files: FilesSource, bucket: str) -> list[str]:
-    """URIs of the files below a source's path, those that Spark ignores included.
+    """URIs of the files below a source's path, as Spark's ``_metadata.file_path`` has them; those that it ignores are included.
 
     Args:
         s3: a client.
@@ -111,4 +118,9 @@ def existing(s3: S3Client, files: FilesSource, bucket: str) -> list[str]:
     """
     bucket = files.bucket or bucket
     pages = s3.get_paginator("list_objects_v2").paginate(Bucket=bucket, Prefix=f"{files.path}/")
-    return [f"s3a://{bucket}/{item['Key']}" for page in pages for item in page.get("Contents", [])]
+    return [f"s3a://{bucket}/{_escaped(item['Key'])}" for page in pages for item in page.get("Contents", [])]
+
+
+def _escaped(key: str) -> str:
+    """A path as java.net.URI writes it: of the characters outside ASCII it escapes blanks and controls only."""
+    return "".join(one if one in _PLAIN or not (one.isascii() or unicodedata.category(one) in _BLANK) else quote(one) for one in key)

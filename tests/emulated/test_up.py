@@ -28,14 +28,14 @@ def test_a_job_outside_of_the_repo_runs_and_its_counts_are_held(spec: Path, temp
 
 
 def test_a_bounded_run_reads_what_is_there_and_ends(spec: Path, temporary: Path) -> None:
-    spec.write_text(
-        SPEC.replace("trigger: 1s", "trigger: availableNow").replace("partitions: 2}", "startingOffsets: earliest}"), encoding="utf-8"
-    )
+    text = SPEC.replace("trigger: 1s", "trigger: availableNow\n  bounded: true").replace("partitions: 2}", "startingOffsets: earliest}")
+    spec.write_text(text, encoding="utf-8")
     running = up(spec, temporary)
     _, result = running.communicate(timeout=LIMIT_S)
     assert running.returncode == 0, result
     assert "correct: rows in = out + quarantined + late + filtered" in result
     assert "4 records (clicks 4)" in result
+    assert "end of input" in result
 
 
 def test_a_wrong_result_is_a_failure_that_shows_the_rows_after_the_other_jobs_have_run(spec: Path, temporary: Path) -> None:

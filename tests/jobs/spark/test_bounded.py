@@ -192,7 +192,7 @@ def test_of_files_those_are_read_that_were_there(surroundings: Surroundings, mon
         begin(run, latest)
         put("later.jsonl", _row("later", "12:00:00"), _row("much later", "13:00:00"))
 
-    put("dt=2025-04-05/a b%20c+\u00e9.jsonl", _row("one"), _row("two", "12:30:12"))
+    put("dt=2025-04-05/a b%20c+\u00e9\u3000\u00a0\U0001f680#[?&{}^|~'\"<>`@$,;=()!*.jsonl", _row("one"), _row("two", "12:30:12"))
     put("second.jsonl", _row("three", "12:30:05"))
     monkeypatch.setattr(BoundedRun, "begin", then_more)
     with killed_at(before(Checkpoint, "record"), _of(1)), job.running() as running:
