@@ -52,3 +52,17 @@ def _declared_by(app: str, job: Job) -> ModuleType:
     except Exception as error:
         given = f"{type(error).__name__}: {first_line(error)}"
         raise AppFailed(path=app, given=given, need="a module with a function build(job)", fix="check the driver's log") from error
+
+
+def source(spec: SpecFile, app_path: Sequence[str], module: ModuleType | None) -> Path | None:
+    """The file of an app that has been built; None for a module without one, such as in an archive.
+
+    Args:
+        spec: the job's.
+        app_path: folders of the app.
+        module: the app's module; None for an app in SQL.
+    """
+    if module is None:
+        return find(spec.job.spec.app, spec.path.parent, [Path(folder) for folder in app_path])
+    path = Path(module.__file__ or "")
+    return path if path.is_file() else None

@@ -96,7 +96,7 @@ def planned(context: DriverContext, offsets: Mapping[str, Offsets]) -> QueryPlan
     module = app.build(spec, configuration.app_path, job)
     stream, routes = job.declared()
     operators = stateful_operators(stream.frame)
-    refuse_structure(spec, configuration.app_path, job, stream.frame, operators)
+    refuse_structure(spec, app.source(spec, configuration.app_path, module), job, stream.frame, operators)
     _refuse_unrepeatable(context, job)
     computed = replace(stream, frame=routed(stream.frame, routes))
     if on_the_heap(context.session):

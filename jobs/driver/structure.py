@@ -15,7 +15,7 @@ from penstock.jobs.blocks.keyed.backend import on_the_heap
 from penstock.jobs.errors import BadDeclaration, OperatorsDiffer
 from penstock.jobs.job import Job
 from penstock.jobs.spec import SpecFile
-from penstock.jobs.spec.app_module import AppModule, StatefulOperator, find, read
+from penstock.jobs.spec.app_module import AppModule, StatefulOperator, read
 from penstock.jobs.stream import analyzed_plan
 from penstock.jobs.stream.event_time.engine import NEVER, NEVER_MS
 
@@ -23,13 +23,13 @@ _WHERE = "job.write"
 
 
 def refuse_structure(
-    spec: SpecFile, app_path: Sequence[str], job: Job, frame: DataFrame, operators: Sequence[analyzed_plan.StatefulOperator]
+    spec: SpecFile, source: Path | None, job: Job, frame: DataFrame, operators: Sequence[analyzed_plan.StatefulOperator]
 ) -> None:
     """Rejects a query that reads, marks or keeps what Penstock does not know of.
 
     Args:
         spec: the job's.
-        app_path: folders of the app.
+        source: the app's file; None if it has none, as in an archive, so that nothing that it declares is known.
         job: as its app has declared it.
         frame: the query.
         operators: those of the query that keep state.
@@ -41,8 +41,8 @@ def refuse_structure(
     _refuse_reads(job, frame)
     _refuse_watermarks(frame)
     _refuse_unsupported(job, frame, operators)
-    module = read(find(spec.job.spec.app, spec.path.parent, [Path(folder) for folder in app_path]))
-    _refuse_undeclared(spec, module, operators)
+    if source is not None:
+        _refuse_undeclared(spec, read(source), operators)
 
 
 def _refuse_reads(job: Job, frame: DataFrame) -> None:
