@@ -22,6 +22,19 @@ from penstock.jobs.stream.selections import Selection
 from penstock.jobs.stream.streams import EVENT_TIME, NO_SIDE_OUTPUT, ONLY_COUNTED, Stream, Tag
 
 
+@dataclass(frozen=True)
+class Output:
+    """An output of a job: one call of ``job.write``, and one query.
+
+    Args:
+        stream: its rows.
+        routes: sink -> what it gets of them.
+    """
+
+    stream: Stream
+    routes: Mapping[str, Selection]
+
+
 @dataclass
 class Job:
     """A job while its app declares it.
@@ -46,7 +59,7 @@ class Job:
         schemas: name -> text of the Avro schemas beside the spec.
         ends: where the sources of a bounded run end; None: they have no end.
         read: whether they have been read up to there.
-        output: the stream and its sinks, once the app has declared them.
+        outputs: streams with their sinks, in the order in which the app has declared them.
         side_outputs: tag -> sink.
         sources: those that the app has taken.
         tags: tag -> the block of the app that may assign it to rows, if that is known before they arrive.
@@ -61,7 +74,7 @@ class Job:
     schemas: Mapping[str, str] = field(default_factory=dict)
     ends: InputEnds | None = None
     read: bool = False
-    output: tuple[Stream, dict[str, Selection]] | None = None
+    outputs: list[Output] = field(default_factory=list)
     side_outputs: dict[str, str] = field(default_factory=dict)
     sources: dict[str, Stream] = field(default_factory=dict)
     tags: Mapping[str, str] = field(default_factory=dict)
@@ -134,25 +147,23 @@ class Job:
         output_mode: OutputMode | None = None,
         event_time: str | None = None,
     ) -> None:
-        """Declares where the data rows go.
+        """Declares where the data rows go. Each call is a query of its own, which reads its sources by itself.
 
         Args:
-            rows: the one output: a stream, or a DataFrame that was derived from ``.df`` of the job's sources.
+            rows: an output: a stream, or a DataFrame that was derived from ``.df`` of the job's sources.
             sinks: a sink of the spec, or several, each with what it gets: None for all rows, a condition (SQL or a Column) for some of
                 them, or a function of each micro-batch's DataFrame that returns the rows to write.
             output_mode: as in `stream`; only for a DataFrame.
             event_time: as in `stream`; only for a DataFrame.
 
         Raises:
-            BadDeclaration: JOB-004, no such sink, a second output, no event time for dated files or for a sink that keeps a key's latest
+            BadDeclaration: JOB-004, no such sink, no event time for dated files or for a sink that keeps a key's latest
                 row, or a DataFrame that `stream` rejects.
         """
         stream = self._written(rows, output_mode, event_time)
         routes: dict[str, Selection] = {sinks: None} if isinstance(sinks, str) else dict(sinks)
         for sink in routes:
             where = f'job.write(..., "{sink}")'
-            if self.output is not None:
-                raise BadDeclaration(path=where, need="a single output; the job already has one", fix="remove one of them")
             target = self._sink(sink, where)
             if isinstance(target, ToFiles) and target.files.bucket_by == "event-date" and not stream.timed:
                 need = "event time, by which the files are partitioned"
@@ -160,7 +171,7 @@ class Job:
                     path=where, need=need, fix=f"set `time` of the source and keep the column {EVENT_TIME}, or bucketBy: none of the sink"
                 )
             refuse_unordered(stream, target, where)
-        self.output = (stream, routes)
+        self.outputs.append(Output(stream, routes))
 
     def _written(self, rows: Stream | DataFrame, output_mode: OutputMode | None, event_time: str | None) -> Stream:
         if not isinstance(rows, Stream):
@@ -191,15 +202,15 @@ class Job:
             raise BadDeclaration(path=where, need=need, fix="remove one of them, or use another tag")
         self.side_outputs[tag] = sink
 
-    def declared(self) -> tuple[Stream, dict[str, Selection]]:
-        """The output with its sinks, once the app has declared everything that it must.
+    def declared(self) -> list[Output]:
+        """The outputs with their sinks, once the app has declared everything that it must.
 
         Raises:
             BadDeclaration: no output, an unused source of the spec, no side output for records that do not parse or for rows with
-                another tag, or one sink for both data and a side output.
+                another tag, one sink for two outputs, or for both data and a side output.
         """
         unused = [name for name in self.spec.spec.sources if name not in self.sources]
-        if self.output is None:
+        if not self.outputs or not all(output.routes for output in self.outputs):
             raise BadDeclaration(path="build", need="job.write(stream, sink)", fix="write the output to a sink")
         if unused:
             raise BadDeclaration(
@@ -212,11 +223,19 @@ class Job:
                 path="build", need='job.side_output("...") for malformed records', fix="add it with a Kafka sink of the spec"
             )
         self._refuse_lost_tags()
-        both = [sink for sink in self.output[1] if sink in self.side_outputs.values()]
-        if both:
-            need = "a separate sink for side outputs: a sink is written only once per micro-batch"
-            raise BadDeclaration(path=f'job.side_output("{both[0]}")', need=need, fix="add a sink to the spec")
-        return self.output
+        self._refuse_shared_sinks()
+        return self.outputs
+
+    def _refuse_shared_sinks(self) -> None:
+        written = [sink for output in self.outputs for sink in output.routes]
+        for sink in written:
+            where = f'job.write(..., "{sink}")'
+            if written.count(sink) > 1:
+                need = "a separate sink for each job.write: two queries would write the sink's files and manifests at the same time"
+                raise BadDeclaration(path=where, need=need, fix="add a sink to the spec, or write a union of both")
+            if sink in self.side_outputs.values():
+                need = "a separate sink for side outputs: a sink is written only once per micro-batch"
+                raise BadDeclaration(path=f'job.side_output("{sink}")', need=need, fix="add a sink to the spec")
 
     def _refuse_lost_tags(self) -> None:
         for tag, block in self.tags.items():

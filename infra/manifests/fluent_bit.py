@@ -38,7 +38,7 @@ BASE_MIB, MOST_BUFFER_MIB, LEAST_BUFFER_MIB = 48, 16, 2
 # Fields of a record, in addition to those added here. A driver's events have others, some with a name per topic and partition: in
 # OpenSearch
 # each would be a field of the mapping, which is limited to 1,000 per index. They stay in `log`, the original line.
-FIELDS = ("time", "stream", "log", "kubernetes", "event", "batch", "rows", "durationMs", "lagRecords")
+FIELDS = ("time", "stream", "log", "kubernetes", "event", "query", "batch", "rows", "durationMs", "lagRecords")
 RETRIES = 10
 
 

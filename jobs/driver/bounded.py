@@ -8,6 +8,7 @@ and another one, whose sources read nothing more, does the same. ``docs/decision
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from typing import NoReturn
 
 from botocore.exceptions import BotoCoreError, ClientError
@@ -43,8 +44,8 @@ class BoundedRun:
         self._checkpoint = checkpoint
         self._bucket = bucket
         self._ends: InputEnds | None = None
-        # Whether a query of this driver has ended because there was nothing more to read.
-        self._read_out = False
+        # The queries of this driver that have ended because there was nothing more to read.
+        self.read_out: set[str] = set()
         if checkpoint.get(_FINISHED) is not None:
             _refuse(checkpoint.uri, "a bounded run that has finished")
 
@@ -80,33 +81,17 @@ class BoundedRun:
             for name, topics in self.ends.topics.items()
         }
 
-    def read(self, last: BatchRecord) -> bool:
-        """Whether all input has been read, so that a query only closes what is open.
+    def read(self, query: str, last: BatchRecord) -> bool:
+        """Whether a query has read all input.
 
         Args:
-            last: the record of the last committed micro-batch.
+            query: its name among those of the job.
+            last: the record of its last committed micro-batch.
         """
-        return self._read_out or last.watermarks.at_end
-
-    def ends_in_a_micro_batch(self, last: BatchRecord) -> bool:
-        """Whether the micro-batch with which the input ends is known in that micro-batch, not only after the query."""
-        return self.read(last) or not self._spec.file_sources
-
-    def reached(self, engine: Engine) -> bool:
-        """Whether the running micro-batch has read up to the ends."""
-        return self._read_out or (not self._spec.file_sources and _passed(engine.ends(), self.ends.by_topic()))
-
-    def goes_on(self, last: BatchRecord) -> bool:
-        """Called when a query has ended because there was nothing more to do.
-
-        Returns:
-            Whether another one must close what is open; otherwise everything has been closed.
-        """
-        self._read_out = True
-        return not last.watermarks.at_end
+        return query in self.read_out or last.watermarks.at_end
 
     def finish(self) -> None:
-        """Notes that the run has finished: the checkpoint can't be used again.
+        """Notes that the run has finished, once all queries have closed everything: the checkpoint can't be used again.
 
         Raises:
             BucketUnreachable: JOB-009.
@@ -154,6 +139,46 @@ class BoundedRun:
     def _unreachable(self, path: str, given: str, need: str) -> NoReturn:
         fix = "restore it, or give the job a new metadata.name to start over with the input that exists now"
         raise EndUnreachable(path=path, given=given, need=f"{need}; decided in {self._checkpoint.uri}/penstock/{_ENDS}", fix=fix)
+
+
+@dataclass(frozen=True)
+class BoundedQuery:
+    """A query of a bounded run.
+
+    Args:
+        run: of the job.
+        name: of the query, among those of the job.
+        files: whether it reads files.
+    """
+
+    run: BoundedRun
+    name: str
+    files: bool
+
+    def read(self, last: BatchRecord) -> bool:
+        """Whether all input has been read, so that the query only closes what is open.
+
+        Args:
+            last: the record of its last committed micro-batch.
+        """
+        return self.run.read(self.name, last)
+
+    def ends_in_a_micro_batch(self, last: BatchRecord) -> bool:
+        """Whether the micro-batch with which the input ends is known in that micro-batch, not only after the query."""
+        return self.read(last) or not self.files
+
+    def reached(self, engine: Engine) -> bool:
+        """Whether the running micro-batch has read up to the ends."""
+        return self.name in self.run.read_out or (not self.files and _passed(engine.ends(), self.run.ends.by_topic()))
+
+    def goes_on(self, last: BatchRecord) -> bool:
+        """Called when the query has ended because there was nothing more to do.
+
+        Returns:
+            Whether another one must close what is open; otherwise everything has been closed.
+        """
+        self.run.read_out.add(self.name)
+        return not last.watermarks.at_end
 
 
 def refuse_after_the_end(last: BatchRecord, checkpoint: Checkpoint) -> None:

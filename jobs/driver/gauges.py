@@ -14,6 +14,21 @@ LATE_ROWS = "penstock.lateRows"
 TOLERATED_ROWS = "penstock.toleratedRows"
 
 
+def of_query(query: str, gauges: Mapping[str, int]) -> dict[str, int]:
+    """The gauges of one query of several: ``penstock.rows.clicks`` of the query ``counts`` is ``penstock.rows.queries.counts.clicks``.
+
+    Args:
+        query: its name among those of the job; empty for the first, whose gauges keep their names.
+        gauges: name -> value.
+    """
+    return {_of_query(query, name): value for name, value in gauges.items()} if query else dict(gauges)
+
+
+def _of_query(query: str, name: str) -> str:
+    prefix, kind, *rest = name.split(".", 2)
+    return ".".join([prefix, kind, "queries", query, *rest])
+
+
 def measured(record: BatchRecord, seen: Mapping[str, Mapping[str, Seen]], times: Mapping[str, InputTime]) -> dict[str, int]:
     """Gauge values after a micro-batch.
 

@@ -25,12 +25,14 @@ class GivenUp(Exception):
     Args:
         after: number of the last micro-batch with a record.
         fault: what the job fails with if it is not run again.
+        query: name of the query.
     """
 
-    def __init__(self, after: int, fault: PenstockError) -> None:
+    def __init__(self, after: int, fault: PenstockError, query: str = "") -> None:
         super().__init__()
         self.after = after
         self.fault = fault
+        self.query = query
 
 
 def is_given_up(failure: BaseException) -> bool:
@@ -42,17 +44,18 @@ class Repetitions:
     """Decides whether a micro-batch that Spark has given up is run again."""
 
     def __init__(self) -> None:
-        self._after: int | None = None
-        self._tries = 0
+        # Query -> its last micro-batch that was given up, by the one before it, and how often.
+        self._last: dict[str, tuple[int, int]] = {}
 
     def again(self, given_up: GivenUp) -> None:
-        """Returns if the query is to be started again from the checkpoint.
+        """Returns if the queries are to be started again from their checkpoints.
 
         Raises:
             PenstockError: the micro-batch was given up too often.
         """
-        self._tries = self._tries + 1 if given_up.after == self._after else 1
-        self._after = given_up.after
-        if self._tries > _TRIES:
+        after, tries = self._last.get(given_up.query, (given_up.after, 0))
+        tries = tries + 1 if given_up.after == after else 1
+        self._last[given_up.query] = (given_up.after, tries)
+        if tries > _TRIES:
             raise given_up.fault from given_up
         print("WARN Spark has given up a micro-batch after the loss of an executor; it is run again from the checkpoint", file=sys.stderr)

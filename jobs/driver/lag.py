@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import json
+import threading
 import time
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from types import MappingProxyType
-from typing import Any
+from typing import Any, Protocol
 
 from pyspark.sql import SparkSession
 
@@ -79,6 +80,66 @@ class Gauges:
     def _gauge(self, name: str) -> Any:
         assert self._session._jvm is not None
         return self._registry.register(name, self._session._jvm.com.codahale.metrics.DefaultSettableGauge(0))
+
+
+class ShowsLag(Protocol):
+    """Where the lag of a job is shown."""
+
+    def behind(self, records: int) -> None:
+        """Sets the number of records that the job is behind."""
+
+
+class JobLag:
+    """How far a job is behind: of each topic, what the query that has read the least of it has not read yet.
+
+    Args:
+        gauges: show it.
+    """
+
+    def __init__(self, gauges: ShowsLag) -> None:
+        self._gauges = gauges
+        # Query -> topic -> records; and the positions that the queries have reported.
+        self._behind: dict[str, dict[str, int]] = {}
+        self._ends: dict[str, dict[str, Mapping[str, int]]] = {}
+        self._one_at_a_time = threading.Lock()
+
+    @property
+    def records(self) -> int:
+        """Records over all topics."""
+        topics = {topic for behind in self._behind.values() for topic in behind}
+        return sum(max(behind.get(topic, 0) for behind in self._behind.values()) for topic in topics)
+
+    def committed(
+        self, query: str, offsets: Sequence[tuple[str | None, str | None]], until: PartitionEnds = MappingProxyType({})
+    ) -> dict[str, int]:
+        """Takes the offsets of a committed micro-batch, as `lag` does.
+
+        A query whose micro-batch takes long reports nothing meanwhile: what others see of the same topics counts for it too.
+
+        Returns:
+            Topic -> records that the query is behind.
+        """
+        own = lag(offsets, until)
+        with self._one_at_a_time:
+            self._behind[query] = own
+            self._ends[query] = {topic: read for end, _ in offsets for topic, read in _parsed(end).items()}
+            for other in self._ends.keys() - {query}:
+                seen = lag(((json.dumps(self._ends[other]), latest) for _, latest in offsets), until)
+                for topic in seen.keys() & self._ends[other].keys():
+                    self._behind[other][topic] = max(self._behind[other].get(topic, 0), seen[topic])
+            self._gauges.behind(self.records)
+        return own
+
+    def idle(self, query: str) -> int:
+        """Takes note that a query has read everything.
+
+        Returns:
+            Records that the job is behind.
+        """
+        with self._one_at_a_time:
+            self._behind[query] = dict.fromkeys(self._behind.get(query, {}), 0)
+            self._gauges.behind(self.records)
+            return self.records
 
 
 def _parsed(text: str | None) -> Mapping[str, Mapping[str, int]]:

@@ -14,15 +14,16 @@ from pyspark.sql import functions as F
 
 from penstock.jobs.blocks.calls import journal
 from penstock.jobs.blocks.keyed.deduplicate import dropped
-from penstock.jobs.driver.gauges import measured
+from penstock.jobs.driver.gauges import measured, of_query
+from penstock.jobs.driver.shares import Share
 from penstock.jobs.sinks.sink import FOREVER_MS, Batch, BatchSink
 from penstock.jobs.sources.records import TOLERATED
 from penstock.jobs.spec import QuarantineLimit
 from penstock.jobs.storage.checkpoint import BatchRecord, Checkpoint
 from penstock.jobs.storage.lease import Lease
-from penstock.jobs.stream import leaving, skew
+from penstock.jobs.stream import skew
 from penstock.jobs.stream.event_time.engine import Engine, evaluated, unordered
-from penstock.jobs.stream.leaving import Passed, TagCount
+from penstock.jobs.stream.leaving import Counting, Passed, TagCount
 from penstock.jobs.stream.quarantine import hold_limit, side_records
 from penstock.jobs.stream.selections import DATA, Step, all_columns_but_marks, applied, mark
 from penstock.jobs.stream.side_outputs import TAG, SideRows
@@ -97,6 +98,8 @@ class MicroBatches:
         when_idle: what the watermark does while every input is idle.
         quarantine: how many bad records fail the job; None: no limit.
         input_ended: whether a bounded input ends with the running micro-batch.
+        share: of the query, if the job has several; None: it is the only one.
+        counting: of all queries of the session.
         failure: the exception of the last call.
         stopping: once set, no further micro-batch begins.
         measured: name of a gauge -> value after the last micro-batch.
@@ -117,6 +120,8 @@ class MicroBatches:
     when_idle: WhenIdle = "stand"
     quarantine: QuarantineLimit | None = None
     input_ended: Callable[[Engine], bool] = never
+    share: Share | None = None
+    counting: Counting = field(default_factory=Counting)
     failure: Exception | None = field(default=None)
     stopping: threading.Event = field(default_factory=threading.Event)
     measured: Mapping[str, int] = field(default_factory=dict)
@@ -164,7 +169,13 @@ class MicroBatches:
             raise CheckpointAdvanced
         if any(label not in self._labels for label in self.engine.partitions()):
             raise PartitionsGrew
-        side_rows = SideRows.of_micro_batch(self.session, self.checkpoint, number)
+        with self.counting.micro_batch(self.session):
+            self._write_and_record(batch, number)
+        # Spark begins a micro-batch only after the previous one is committed, so its responses are no longer needed.
+        journal.clear(self.checkpoint, keep=number)
+
+    def _write_and_record(self, batch: DataFrame, number: int) -> None:
+        side_rows = SideRows.of_micro_batch(self.session, self.checkpoint, number, self.share.others if self.share else frozenset())
         direct = [route for route in self.routes if route.direct] if self.quarantine is None else []
         passed, keys = (self._written_directly if direct else self._written)(unordered(batch), side_rows)
         self.lease.check()
@@ -173,9 +184,6 @@ class MicroBatches:
         tags = self._tags(passed)
         self._warn_of_lost_rows(tags)
         self._record(number, tags, passed, keys)
-        leaving.forget(self.session)
-        # Spark begins a micro-batch only after the previous one is committed, so its responses are no longer needed.
-        journal.clear(self.checkpoint, keep=number)
 
     def _written_directly(self, batch: DataFrame, side_rows: SideRows) -> tuple[Passed, Mapping[str, skew.Keys]]:
         """Writes a micro-batch to its only sink, which evaluates the query; what has left the stream is known afterwards."""
@@ -194,7 +202,7 @@ class MicroBatches:
             passed, keys = side_rows.passed(self.session), skew.observed_keys(self.engine)
             if self.quarantine:
                 bad = passed.by_tag().get(Tag.QUARANTINED, TagCount()).rows
-                hold_limit(self.quarantine, side_rows.rows(self.session, passed), bad, _rows(self._seen(passed)))
+                hold_limit(self.quarantine, side_rows.rows(self.session, passed), bad, sum(self._counted(self._seen(passed)).values()))
             # A driver that was frozen until here writes nothing more: sinks that are written at least once would get its rows too.
             self.lease.check()
             self._write_side_outputs(side_rows, passed)
@@ -214,7 +222,8 @@ class MicroBatches:
             if tags:
                 count = sum((counts[tag] for tag in tags), TagCount())
                 number = side_rows.batch
-                sink.write(side_records(rows.where(F.col(TAG).isin(tags)), number, count), Batch(number, count.rows, time_ms))
+                records = side_records(rows.where(F.col(TAG).isin(tags)), number, count, self.share.query if self.share else "")
+                sink.write(records, Batch(number, count.rows, time_ms))
 
     @cached_property
     def _labels(self) -> frozenset[str]:
@@ -231,6 +240,11 @@ class MicroBatches:
     def _seen(self, passed: Passed) -> dict[str, dict[str, Seen]]:
         """Source -> split -> what was read from it."""
         return {name: _seen(passed.splits.get(name, {}), labels) for name, labels in self.splits.items()}
+
+    def _counted(self, seen: Mapping[str, Mapping[str, Seen]]) -> dict[str, int]:
+        """Source -> records read, of the sources that this query counts."""
+        rows = {name: sum(split.rows for split in splits.values()) for name, splits in seen.items()}
+        return {name: read for name, read in rows.items() if self.share is None or name in self.share.counted}
 
     def _warn_of_lost_rows(self, tags: Mapping[str, int]) -> None:
         """Warns once per tag, chosen by a function of the app at run time, that its rows are only counted."""
@@ -267,9 +281,9 @@ class MicroBatches:
         keys: Mapping[str, skew.Keys],
     ) -> None:
         time_ms, seen = self.engine.batch_time_ms(), self._seen(passed)
-        rows_in = {name: sum(partition.rows for partition in partitions.values()) for name, partitions in seen.items()}
-        late = {name: _tagged(passed, name, Tag.LATE) for name in self.times}
-        tolerated = {name: _tagged(passed, name, TOLERATED) for name in self.times}
+        rows_in = self._counted(seen)
+        late = {name: passed.tagged(name, Tag.LATE) for name in self.times}
+        tolerated = {name: passed.tagged(name, TOLERATED) for name in self.times}
         record = BatchRecord(
             batch=number,
             token=self.checkpoint.token,
@@ -286,8 +300,8 @@ class MicroBatches:
         )
         self.checkpoint.record(record)
         self._advance(record)
-        self.rows_read[number] = sum(rows_in.values())
-        self.measured = {**measured(record, seen, self.times), **skew.gauges(keys)}
+        self.rows_read[number] = _rows(seen)
+        self.measured = of_query(self.share.query if self.share else "", {**measured(record, seen, self.times), **skew.gauges(keys)})
         fields = record.model_dump(by_alias=True, exclude={"watermarks": {"partitions"}})
         self.emit("batch", fields | {"keys": {name: key_counts.model_dump() for name, key_counts in keys.items()}})
 
@@ -306,10 +320,6 @@ class MicroBatches:
 def _seen(splits: Mapping[int, tuple[int, int | None]], labels: Sequence[str]) -> dict[str, Seen]:
     counted = (splits.get(number, (0, None)) for number in range(len(labels)))
     return {label: Seen(rows=rows, greatest_ms=greatest_ms) for label, (rows, greatest_ms) in zip(labels, counted, strict=True)}
-
-
-def _tagged(passed: Passed, source: str, tag: str) -> int:
-    return passed.tags.get(source, {}).get(tag, TagCount()).rows
 
 
 def _rows(seen: Mapping[str, Mapping[str, Seen]]) -> int:

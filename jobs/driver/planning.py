@@ -1,33 +1,38 @@
-"""Plans the query of a job: builds the app, checks what it declares, and opens its sinks."""
+"""Plans the queries of a job: builds the app, checks what it declares, and opens the sinks."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from types import ModuleType
+from functools import cached_property
+from types import MappingProxyType, ModuleType
 
 from pyspark.sql import SparkSession
 
 from penstock.jobs.blocks.keyed.backend import on_the_heap
 from penstock.jobs.configuration.runtime import RuntimeConfiguration
 from penstock.jobs.driver import app
-from penstock.jobs.driver.bounded import BoundedRun, refuse_after_the_end
+from penstock.jobs.driver.bounded import BoundedQuery, BoundedRun, refuse_after_the_end
 from penstock.jobs.driver.determinism import refuse_unrepeatable, refuse_unrepeatable_state
 from penstock.jobs.driver.lag import Gauges
 from penstock.jobs.driver.micro_batch import Emit, MicroBatches, Route, never
-from penstock.jobs.driver.structure import refuse_structure
-from penstock.jobs.job import Job
+from penstock.jobs.driver.shares import Share, names, shares
+from penstock.jobs.driver.structure import Structure, refuse_structure
+from penstock.jobs.errors import BadDeclaration
+from penstock.jobs.job import Job, Output
 from penstock.jobs.sinks.building import build, writes_directly
 from penstock.jobs.sinks.sink import BatchSink, SinkContext
 from penstock.jobs.sources.opening import Offsets
 from penstock.jobs.sources.splits import splits
-from penstock.jobs.spec import SpecFile
+from penstock.jobs.spec import FromSocket, SpecFile
 from penstock.jobs.spec.avro_schemas import avro_schemas
+from penstock.jobs.spec.job import JobSpec
 from penstock.jobs.storage.checkpoint import BatchRecord, Checkpoint
 from penstock.jobs.storage.lease import Lease
-from penstock.jobs.stream.analyzed_plan import StatefulOperator, runs_python, stateful_operators
+from penstock.jobs.stream.analyzed_plan import runs_python, stateful_operators
 from penstock.jobs.stream.event_time import heartbeat
 from penstock.jobs.stream.event_time.engine import Engine
+from penstock.jobs.stream.leaving import Counting
 from penstock.jobs.stream.selections import Selection, Step, routed, tried
 from penstock.jobs.stream.streams import TIME, Stream
 from penstock.jobs.watermark import InputTime
@@ -65,18 +70,33 @@ class QueryPlan:
     """A query that can be started.
 
     Args:
+        name: of the query, unique in the session.
         job: as its app has declared it.
+        share: what it reads, writes and counts of the job's sources.
         stream: what the query computes.
         batches: what is done with each of its micro-batches.
+        emit: reports an event of the query.
+        bounded: the query in a bounded run; None: it has no end.
     """
 
+    name: str
     job: Job
+    share: Share
     stream: Stream
     batches: MicroBatches
+    emit: Emit
+    bounded: BoundedQuery | None = None
+
+    @property
+    def topics(self) -> frozenset[str]:
+        """Topics that the query reads."""
+        return frozenset(topic for name in self.share.sources for topic in self.job.offsets.get(name, {}))
 
 
-def planned(context: DriverContext, offsets: Mapping[str, Offsets]) -> QueryPlan:
-    """Builds a job's app and plans its query.
+def planned(context: DriverContext, offsets: Mapping[str, Offsets]) -> list[QueryPlan]:
+    """Builds a job's app and plans its queries, in the order of its outputs.
+
+    The first query has the checkpoint and the name of the job, so that an app that gets a second output goes on with its state.
 
     Args:
         context: the driver's.
@@ -85,101 +105,218 @@ def planned(context: DriverContext, offsets: Mapping[str, Offsets]) -> QueryPlan
     Raises:
         PenstockError: JOB-003, JOB-004, JOB-022, JOB-062, JOB-085, and those of the sources and sinks.
     """
+    job, module, last = _built(context, offsets)
+    outputs = job.declared()
+    structures = [Structure(output.stream.frame, stateful_operators(output.stream.frame)) for output in outputs]
+    refuse_structure(context.spec, app.source(context.spec, context.configuration.app_path, module), job, structures)
+    parts = shares(outputs, job.sources)
+    _refuse_shared_sockets(context.spec.job.spec, parts)
+    counting = Counting()
+    return [
+        _Planning(context, job, module, output, structure, share, last[share.query], counting, several=len(outputs) > 1).plan()
+        for output, structure, share in zip(outputs, structures, parts, strict=True)
+    ]
+
+
+def _built(context: DriverContext, offsets: Mapping[str, Offsets]) -> tuple[Job, ModuleType | None, dict[str, BatchRecord]]:
+    """The job as its app has declared it, the app's module, and the last record of each query, by its name among those of the job."""
+    further = context.checkpoint.queries()
+    last = _last_records(context, ["", *further])
+    job, module = _declared(context, offsets, read=_all_read(context, last))
+    outputs = job.declared()
+    _refuse_another_order(context.checkpoint, further, outputs)
+    last = _last_records(context, names(outputs), last)
+    if job.read != _all_read(context, last):
+        # A query that is new has read nothing; one that the app has no more does not count.
+        job, module = _declared(context, offsets, read=not job.read)
+    return job, module, last
+
+
+def _declared(context: DriverContext, offsets: Mapping[str, Offsets], *, read: bool) -> tuple[Job, ModuleType | None]:
     spec, configuration = context.spec, context.configuration
     schemas = avro_schemas(spec)
-    last = context.checkpoint.last_record()
-    if context.bounded is None:
-        refuse_after_the_end(last, context.checkpoint)
     job = Job(spec.job, context.session, configuration.kafka, offsets, context.connections, configuration.output_bucket, schemas)
     if context.bounded is not None:
-        job.ends, job.read = context.bounded.ends, context.bounded.read(last)
-    module = app.build(spec, configuration.app_path, job)
-    stream, routes = job.declared()
-    operators = stateful_operators(stream.frame)
-    refuse_structure(spec, app.source(spec, configuration.app_path, module), job, stream.frame, operators)
-    _refuse_unrepeatable(context, job)
-    computed = replace(stream, frame=routed(stream.frame, routes))
-    if on_the_heap(context.session):
-        refuse_unrepeatable_state(computed.frame)
-    batches = _batches(context, job, module, operators, last)
-    return QueryPlan(job, _with_a_heartbeat(context, computed), batches)
+        job.ends, job.read = context.bounded.ends, read
+    return job, app.build(spec, configuration.app_path, job)
 
 
-def _with_a_heartbeat(context: DriverContext, stream: Stream) -> Stream:
-    """The output, with the micro-batches that the job needs and its input does not cause."""
-    if context.bounded is not None:
-        return heartbeat.once_at_start(context.session, stream)
-    return heartbeat.added(context.session, stream) if heartbeat.needed(context.spec.job.spec) else stream
+def _last_records(
+    context: DriverContext, queries: Iterable[str], known: Mapping[str, BatchRecord] = MappingProxyType({})
+) -> dict[str, BatchRecord]:
+    """Query -> the record of its last committed micro-batch.
+
+    Raises:
+        BoundedRunOver: JOB-022, the job goes on, and the input of one has ended.
+    """
+    last = {name: known[name] if name in known else context.checkpoint.of_query(name).last_record() for name in queries}
+    if context.bounded is None:
+        for name, record in last.items():
+            refuse_after_the_end(record, context.checkpoint.of_query(name))
+    return last
 
 
-def _refuse_unrepeatable(context: DriverContext, job: Job) -> None:
-    """Exactly-once sinks get the same rows from a replay: the query's, and what their functions make of them."""
-    stream, routes = job.declared()
-    # Side outputs too: their rows are computed with the rest. Of the conditions, only those of such a sink.
-    outputs = dict.fromkeys([*routes, *job.side_outputs.values()])
-    exactly_once = {name: routes.get(name) for name in outputs if context.spec.job.spec.sinks[name].exactly_once}
-    refuse_unrepeatable(routed(stream.frame, exactly_once), list(exactly_once))
-    for name, selection in routes.items():
+def _all_read(context: DriverContext, last: Mapping[str, BatchRecord]) -> bool:
+    """Whether the input of a bounded run has been read by all queries."""
+    return context.bounded is not None and all(context.bounded.read(name, record) for name, record in last.items())
+
+
+def _refuse_shared_sockets(spec: JobSpec, parts: list[Share]) -> None:
+    for name, source in spec.sources.items():
+        if isinstance(source, FromSocket) and sum(name in share.sources for share in parts) > 1:
+            need = "one query that reads a socket: each would have a connection with other lines"
+            fix = "write to several sinks in one job.write, or read from Kafka"
+            raise BadDeclaration(path=f'job.source("{name}")', need=need, fix=fix)
+
+
+def _refuse_another_order(checkpoint: Checkpoint, further: Sequence[str], outputs: Sequence[Output]) -> None:
+    """The first query has the job's checkpoint. One that has had a checkpoint of its own must not take that of another."""
+    first = next(iter(outputs[0].routes))
+    if first in further:
+        raise BadDeclaration(
+            path=f'job.write(..., "{first}")',
+            given="the first job.write",
+            need=f"the order of the checkpoint, in which {first} was not the first: {checkpoint.uri}/queries/{first}",
+            fix="restore the order of the job.write calls, or give the job a new metadata.name to start with an empty checkpoint",
+        )
+
+
+@dataclass(frozen=True)
+class _Planning:
+    """Plans one query.
+
+    Args:
+        context: the driver's.
+        job: as its app has declared it.
+        module: of the app; None for an app in SQL.
+        output: the query's.
+        structure: the query's.
+        share: the query's.
+        last: the record of its last committed micro-batch.
+        counting: of all queries.
+        several: whether the job has other queries.
+    """
+
+    context: DriverContext
+    job: Job
+    module: ModuleType | None
+    output: Output
+    structure: Structure
+    share: Share
+    last: BatchRecord
+    counting: Counting
+    several: bool
+
+    def plan(self) -> QueryPlan:
+        stream, session = self.output.stream, self.context.session
+        self._refuse_unrepeatable()
+        computed = replace(stream, frame=routed(stream.frame, self.output.routes))
+        if on_the_heap(session):
+            refuse_unrepeatable_state(computed.frame)
+        batches = self._batches()
+        return QueryPlan(self._name, self.job, self.share, self._with_a_heartbeat(computed), batches, self._emit, self._bounded)
+
+    def _with_a_heartbeat(self, stream: Stream) -> Stream:
+        """The output, with the micro-batches that the query needs and its input does not cause."""
+        session = self.context.session
+        if self._bounded is not None:
+            return heartbeat.once_at_start(session, stream)
+        return heartbeat.added(session, stream) if heartbeat.needed(self._spec) else stream
+
+    @cached_property
+    def _bounded(self) -> BoundedQuery | None:
+        run = self.context.bounded
+        return None if run is None else BoundedQuery(run, self.share.query, files=bool(self._spec.file_sources))
+
+    @property
+    def _spec(self) -> JobSpec:
+        """The job's, with the sources that the query reads."""
+        spec = self.context.spec.job.spec
+        return spec.model_copy(update={"sources": {name: source for name, source in spec.sources.items() if name in self.share.sources}})
+
+    @property
+    def _name(self) -> str:
+        job = self.context.spec.job.metadata.name
+        return f"{job}.{self.share.query}" if self.share.query else job
+
+    @cached_property
+    def _checkpoint(self) -> Checkpoint:
+        return self.context.checkpoint.of_query(self.share.query)
+
+    @property
+    def _side_outputs(self) -> Mapping[str, str]:
+        """Tag -> sink, for a query from which rows may leave that no other one writes."""
+        return self.job.side_outputs if self.share.leaving else {}
+
+    def _emit(self, event: str, detail: Mapping[str, object]) -> None:
+        self.context.emit(event, {"query": self._name, **detail} if self.several else detail)
+
+    def _refuse_unrepeatable(self) -> None:
+        """Exactly-once sinks get the same rows from a replay: the query's, and what their functions make of them."""
+        routes, known = self.output.routes, self._spec.sinks
+        # Side outputs too: their rows are computed with the rest. Of the conditions, only those of such a sink.
+        outputs = dict.fromkeys([*routes, *self._side_outputs.values()])
+        exactly_once = {name: routes.get(name) for name in outputs if known[name].exactly_once}
+        refuse_unrepeatable(routed(self.output.stream.frame, exactly_once), list(exactly_once))
+        for name, selection in routes.items():
+            if callable(selection):
+                made = tried(self._without_empty_time(selection), self.output.stream.frame, self.context.session, name)
+                refuse_unrepeatable(made, [name] if name in exactly_once else [])
+
+    def _without_empty_time(self, step: Step) -> Step:
+        """A function of the app, which gets the event time only where there is one, as from ``.df``."""
+        return step if self.output.stream.timed else lambda rows: step(rows.drop(TIME))
+
+    def _batches(self) -> MicroBatches:
+        spec, checkpoint = self._spec, self._checkpoint
+        timed = {name: source.time for name, source in spec.sources.items() if source.time}
+        sinks = self._sinks()
+        return MicroBatches(
+            session=self.context.session,
+            engine=Engine(self.context.session, self._name),
+            checkpoint=checkpoint,
+            times={name: InputTime.of(time) for name, time in timed.items()},
+            splits={name: splits(name, self.job.offsets.get(name, {})) for name in spec.sources},
+            routes=[self._route(name, selection, sinks[name]) for name, selection in self.output.routes.items()],
+            side_outputs={tag: sinks[name] for tag, name in self._side_outputs.items()},
+            last=self.last,
+            emit=self._emit,
+            lease=self.context.lease,
+            strict=any(operator.strict for operator in self.structure.operators),
+            when_idle=spec.when_idle,
+            quarantine=spec.quarantine,
+            input_ended=self._bounded.reached if self._bounded else never,
+            share=self.share,
+            counting=self.counting,
+        )
+
+    def _sinks(self) -> dict[str, BatchSink]:
+        configuration, checkpoint = self.context.configuration, self._checkpoint
+        # For any sink: an existing directory keeps s3a from probing its parents, to which a job has no access.
+        sinks = SinkContext(
+            job=self.context.spec.job.metadata.name,
+            session=self.context.session,
+            kafka=configuration.kafka,
+            output_bucket=configuration.output_bucket,
+            identity=checkpoint.identity(),
+            checkpoint=checkpoint,
+            connections=self.context.connections,
+            app=self.module,
+            updates=self.output.stream.updates,
+        )
+        return {name: build(name, self._spec.sinks[name], sinks) for name in {*self.output.routes, *self._side_outputs.values()}}
+
+    def _route(self, name: str, selection: Selection, sink: BatchSink) -> Route:
         if callable(selection):
-            made = tried(_without_empty_time(job, selection), stream.frame, context.session, name)
-            refuse_unrepeatable(made, [name] if name in exactly_once else [])
+            return Route(name, sink, step=self._without_empty_time(selection))
+        alone = len(self.output.routes) == 1
+        direct = alone and selection is None and writes_directly(self._spec.sinks[name], by_records=self._by_records)
+        return Route(name, sink, chosen=selection is not None, direct=direct)
 
-
-def _without_empty_time(job: Job, step: Step) -> Step:
-    """A function of the app, which gets the event time only where there is one, as from ``.df``."""
-    stream, _ = job.declared()
-    return step if stream.timed else lambda rows: step(rows.drop(TIME))
-
-
-def _batches(
-    context: DriverContext, job: Job, module: ModuleType | None, operators: Sequence[StatefulOperator], last: BatchRecord
-) -> MicroBatches:
-    spec, checkpoint = context.spec.job.spec, context.checkpoint
-    stream, routes = job.declared()
-    timed = {name: source.time for name, source in spec.sources.items() if source.time}
-    sinks = _sinks(context, job, module)
-    # Files are written by few tasks, by the number of records. A stateful operator needs as many as its state has partitions, and
-    # steps in Python, such as calls, need as many as read.
-    by_records = len(spec.kafka_sources) == len(spec.sources) and not (operators or runs_python(stream.frame))
-    return MicroBatches(
-        session=context.session,
-        engine=Engine(context.session, context.spec.job.metadata.name),
-        checkpoint=checkpoint,
-        times={name: InputTime.of(time) for name, time in timed.items()},
-        splits={name: splits(name, job.offsets.get(name, {})) for name in spec.sources},
-        routes=[
-            _route(job, name, selection, sinks[name], by_records=by_records, alone=len(routes) == 1) for name, selection in routes.items()
-        ],
-        side_outputs={tag: sinks[name] for tag, name in job.side_outputs.items()},
-        last=last,
-        emit=context.emit,
-        lease=context.lease,
-        strict=any(operator.strict for operator in operators),
-        when_idle=spec.when_idle,
-        quarantine=spec.quarantine,
-        input_ended=context.bounded.reached if context.bounded else never,
-    )
-
-
-def _sinks(context: DriverContext, job: Job, module: ModuleType | None) -> dict[str, BatchSink]:
-    stream, routes = job.declared()
-    # For any sink: an existing directory keeps s3a from probing its parents, to which a job has no access.
-    sinks = SinkContext(
-        job=context.spec.job.metadata.name,
-        session=context.session,
-        kafka=context.configuration.kafka,
-        output_bucket=context.configuration.output_bucket,
-        identity=context.checkpoint.identity(),
-        checkpoint=context.checkpoint,
-        connections=context.connections,
-        app=module,
-        updates=stream.updates,
-    )
-    return {name: build(name, context.spec.job.spec.sinks[name], sinks) for name in {*routes, *job.side_outputs.values()}}
-
-
-def _route(job: Job, name: str, selection: Selection, sink: BatchSink, *, by_records: bool, alone: bool) -> Route:
-    if callable(selection):
-        return Route(name, sink, step=_without_empty_time(job, selection))
-    direct = alone and selection is None and writes_directly(job.spec.spec.sinks[name], by_records=by_records)
-    return Route(name, sink, chosen=selection is not None, direct=direct)
+    @property
+    def _by_records(self) -> bool:
+        """Whether files may be written by few tasks, by the number of records. A stateful operator needs as many as its state has
+        partitions, and steps in Python, such as calls, need as many as read.
+        """
+        spec = self._spec
+        return len(spec.kafka_sources) == len(spec.sources) and not (self.structure.operators or runs_python(self.output.stream.frame))

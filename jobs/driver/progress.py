@@ -5,7 +5,8 @@ from __future__ import annotations
 import json
 import threading
 import time
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Mapping
+from types import MappingProxyType
 
 from pyspark.sql.streaming.listener import (
     QueryIdleEvent,
@@ -15,58 +16,70 @@ from pyspark.sql.streaming.listener import (
     StreamingQueryListener,
 )
 
-from penstock.jobs.driver.bounded import BoundedRun
-from penstock.jobs.driver.lag import Gauges, lag
+from penstock.jobs.driver.lag import Gauges, JobLag
 from penstock.jobs.driver.micro_batch import Emit, MicroBatches
-from penstock.jobs.kafka.offset_commits import OffsetCommits
 from penstock.jobs.sinks.sink import FOREVER_MS
 from penstock.jobs.sources.ends import PartitionEnds
 from penstock.jobs.stream.event_time import heartbeat
 
+# Takes topic -> partition, as text -> the next offset to read.
+Commit = Callable[[Mapping[str, Mapping[str, int]]], None]
+
 
 class ProgressListener(StreamingQueryListener):
-    """Reports commits, idleness and termination.
+    """Reports commits, idleness and termination of one query; a session's listeners hear of all its queries.
 
     Args:
+        query: the query's name.
         ended: set when the query has terminated; others may set it too.
         emit: reports an event.
-        gauges: shows the lag and what a micro-batch measured.
+        gauges: show what a micro-batch measured.
+        job_lag: of all queries of the job.
         batches: the micro-batches as they are written.
-        commits: commits offsets to the consumer group; None: not configured.
-        bounded: the bounded run that the query is part of; None: it has no end.
+        commit: commits offsets to the consumer group; None: not configured.
+        until: topic -> partition -> where a bounded run ends; empty: the query has no end.
         close_when_idle: whether sinks close what they hold open as soon as the query is idle.
     """
 
     def __init__(
         self,
+        query: str,
         ended: threading.Event,
         emit: Emit,
         gauges: Gauges,
+        job_lag: JobLag,
         batches: MicroBatches,
-        commits: OffsetCommits | None = None,
-        bounded: BoundedRun | None = None,
+        commit: Commit | None = None,
+        until: PartitionEnds = MappingProxyType({}),
         *,
         close_when_idle: bool = False,
     ) -> None:
+        self._query = query
         self._ended = ended
         self._emit = emit
         self._gauges = gauges
+        self._job_lag = job_lag
         self._batches = batches
-        self._commits = commits
-        self._bounded = bounded
+        self._commit = commit
+        self._until = until
         self._close_when_idle = close_when_idle
+        # Id of the query's run, by which events are known.
+        self._run: str | None = None
         # Set only by the query's termination, which Spark reports last.
         self.reported_all = threading.Event()
 
     def onQueryStarted(self, event: QueryStartedEvent) -> None:
-        """Nothing to report: `reading` already has been."""
+        """Nothing to report: `reading` already has been. Spark calls this before the query begins."""
+        if event.name == self._query:
+            self._run = str(event.runId)
 
     def onQueryProgress(self, event: QueryProgressEvent) -> None:
         """A micro-batch is committed."""
         progress = event.progress
+        if str(progress.runId) != self._run:
+            return
         rows = [source.numInputRows for source in progress.sources if not source.description.startswith(heartbeat.DESCRIPTION)]
-        until = self._bounded.ends.by_topic() if self._bounded else {}
-        ends = _merged((source.endOffset for source in progress.sources), until)
+        ends = _merged((source.endOffset for source in progress.sources), self._until)
         detail = {
             "batch": progress.batchId,
             # Spark's own count grows with every task that runs again.
@@ -75,29 +88,31 @@ class ProgressListener(StreamingQueryListener):
             "phasesMs": dict(progress.durationMs),
             "ends": ends,
         }
-        if self._commits is not None:
-            self._commits.committed(ends)
-        behind = lag(((source.endOffset, source.latestOffset) for source in progress.sources), until)
-        self._gauges.behind(sum(behind.values()))
+        if self._commit is not None:
+            self._commit(ends)
+        offsets = [(source.endOffset, source.latestOffset) for source in progress.sources]
+        behind = self._job_lag.committed(self._query, offsets, self._until)
         self._gauges.show(self._batches.measured)
-        self._emit("committed", {**detail, "lag": behind, "lagRecords": sum(behind.values())})
+        self._emit("committed", {**detail, "lag": behind, "lagRecords": self._job_lag.records})
         if len(rows) < len(progress.sources) and not any(rows) and not any(behind.values()):
             # With a heartbeat micro-batches continue, and Spark never reports the query as idle.
             self._idle()
 
     def onQueryIdle(self, event: QueryIdleEvent) -> None:
         """All available input has been processed, including trailing empty micro-batches."""
-        self._idle()
+        if str(event.runId) == self._run:
+            self._idle()
 
     def _idle(self) -> None:
-        self._gauges.behind(0)
+        behind = self._job_lag.idle(self._query)
         self._batches.idle(FOREVER_MS if self._close_when_idle else time.time_ns() // 1_000_000)
-        self._emit("idle", {"lagRecords": 0})
+        self._emit("idle", {"lagRecords": behind})
 
     def onQueryTerminated(self, event: QueryTerminatedEvent) -> None:
         """The query has terminated, with or without an error."""
-        self.reported_all.set()
-        self._ended.set()
+        if str(event.runId) == self._run:
+            self.reported_all.set()
+            self._ended.set()
 
 
 def _merged(offsets: Iterable[str | None], until: PartitionEnds) -> dict[str, dict[str, int]]:

@@ -4,22 +4,20 @@ from __future__ import annotations
 
 import contextlib
 import threading
+from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any, NoReturn
 
 from pyspark.errors import AnalysisException, StreamingQueryException
 
 from penstock.jobs.driver.another_writer import AnotherWriter, noticed, noticing, raise_if_lost
-from penstock.jobs.driver.bounded import BoundedRun
 from penstock.jobs.driver.given_up import GivenUp, is_given_up
+from penstock.jobs.driver.lag import JobLag
 from penstock.jobs.driver.micro_batch import Finished, MicroBatches, PartitionsGrew, Stopping
 from penstock.jobs.driver.planning import DriverContext, QueryPlan
-from penstock.jobs.driver.pod import reported_ready
-from penstock.jobs.driver.progress import ProgressListener
+from penstock.jobs.driver.progress import Commit, ProgressListener
 from penstock.jobs.errors import BadDeclaration, QueryFailed
-from penstock.jobs.kafka.offset_commits import OffsetCommits
 from penstock.jobs.sinks.sink import FOREVER_MS
 from penstock.jobs.storage.conditional import undecided_write
-from penstock.jobs.stream import leaving
 from penstock.jobs.stream.event_time.engine import ending_with_its_input
 from penstock.jobs.stream.side_outputs import SideRows
 from penstock.jobs.stream.task_context import set_checkpoint, set_watermark
@@ -39,21 +37,119 @@ class Query:
     Args:
         context: the driver's.
         plan: of the query.
-        stop: set from outside to stop the job.
-        ended: set when the query has ended or is to end.
+        ended: set when a query of the driver has ended or is to end.
+        job_lag: of all queries of the driver.
+        commit: commits offsets to consumer groups; None: not configured.
     """
 
-    def __init__(self, context: DriverContext, plan: QueryPlan, stop: threading.Event, ended: threading.Event) -> None:
+    def __init__(
+        self, context: DriverContext, plan: QueryPlan, ended: threading.Event, job_lag: JobLag, commit: Commit | None = None
+    ) -> None:
         self._context = context
         self._plan = plan
-        self._stop = stop
-        self._ended = ended
+        self._first = plan.batches.last.batch
+        self._query: StreamingQuery | None = None
+        self._closed = self._stopped = False
+        self._listener = ProgressListener(
+            plan.name,
+            ended,
+            plan.emit,
+            context.gauges,
+            job_lag,
+            plan.batches,
+            commit,
+            plan.bounded.run.ends.by_topic() if plan.bounded else {},
+            close_when_idle=context.configuration.close_when_idle,
+        )
 
-    def run(self, commits: OffsetCommits | None) -> bool:
-        """Runs the query until it terminates.
+    @property
+    def over(self) -> bool:
+        """Whether the query has terminated."""
+        return self._listener.reported_all.is_set()
+
+    @property
+    def finished(self) -> bool:
+        """Whether the query has terminated because it has read what was available when it started, or the end of its input."""
+        if not self.over or not self._of_available_data or self._query is None:
+            return False
+        return self._query.exception() is None or isinstance(self._plan.batches.failure, Finished)
+
+    @property
+    def has_closed(self) -> bool:
+        """Whether nothing is open that the next run of a finished query would close."""
+        return self._plan.bounded is None or self._plan.batches.last.watermarks.at_end
+
+    @property
+    def stopped(self) -> bool:
+        """Whether the query was stopped, and has not terminated by itself."""
+        return self._stopped or self._query is None
+
+    @contextlib.contextmanager
+    def reporting(self) -> Iterator[None]:
+        """Context in which the query's events are reported, from before its start until after its end."""
+        streams = self._context.session.streams
+        streams.addListener(self._listener)
+        try:
+            yield
+        finally:
+            if self._query is not None:
+                # Spark reports its last micro-batch on a separate thread, and a removed listener receives nothing more.
+                self._listener.reported_all.wait(_LAST_NEWS_S)
+            streams.removeListener(self._listener)
+
+    def check(self) -> None:
+        """Checks whether the sinks can be written to. Raises what they raise."""
+        self._plan.batches.check()
+
+    def announce(self, queries: Sequence[str]) -> None:
+        """Reports what the query reads and writes.
 
         Args:
-            commits: commits offsets to consumer groups.
+            queries: names of all queries of the driver.
+        """
+        self._plan.emit("reading", self._description(queries))
+
+    def start(self) -> None:
+        """Starts the query.
+
+        Raises:
+            AnotherWriter: another driver, whose lease this one has taken over, has written to Spark's logs.
+        """
+        self._set_properties()
+        session, stream = self._context.session, self._plan.stream
+        mode = "update" if stream.updates else "append"
+        writer = stream.frame.writeStream.queryName(self._plan.name).outputMode(mode).foreachBatch(self._plan.batches)
+        bounded, last = self._plan.bounded, self._plan.batches.last
+        # Where it is known in a micro-batch that the input has ended, `Finished` ends the query.
+        by_itself = self._of_available_data and not (bounded and bounded.ends_in_a_micro_batch(last))
+        with noticing(), ending_with_its_input(session, stream.frame) if by_itself else contextlib.nullcontext():
+            try:
+                self._query = self._triggered(writer).option("checkpointLocation", self._plan.batches.checkpoint.uri).start()
+            except AnalysisException as error:
+                raise _unsupported(error) from error
+
+    def stopping(self) -> None:
+        """Lets the query begin no further micro-batch."""
+        self._plan.batches.stopping.set()
+
+    def stop(self) -> None:
+        """Stops the query at a boundary of its micro-batches; one that has terminated is left alone."""
+        if self._query is not None and not self.over:
+            self._stopped = True
+            stop_between_micro_batches(self._query, self._plan.batches)
+
+    def close(self) -> None:
+        """Lets the sinks close what they hold open, once the query has terminated without a failure."""
+        if not self._closed:
+            self._plan.batches.idle(FOREVER_MS)
+            self._closed = True
+
+    def report_finished(self) -> None:
+        """Reports the totals of the query's checkpoint, once a bounded run has finished."""
+        self._plan.emit("finished", self._plan.batches.last.model_dump(by_alias=True, include={"batch", "total_rows_in", "total_tags"}))
+
+    def result(self) -> bool:
+        """Waits for the end of the query.
 
         Returns:
             Whether it must be planned and started again: a topic got more partitions, or a bounded input has been read and what is open
@@ -64,103 +160,54 @@ class Query:
             GivenUp: a micro-batch that another executor may be able to run.
             PenstockError: the query has failed.
         """
-        context, batches, session = self._context, self._plan.batches, self._context.session
-        close_when_idle = context.configuration.close_when_idle
-        bounded = context.bounded
-        listener = ProgressListener(self._ended, context.emit, context.gauges, batches, commits, bounded, close_when_idle=close_when_idle)
-        session.streams.addListener(listener)
-        try:
-            batches.check()
-            self._set_properties()
-            # The start offsets are decided; reported before the query starts, so that this comes before any event of the query.
-            context.emit("reading", self._description())
-            query = self._started()
-            with reported_ready():
-                try:
-                    return self._until_the_end(query)
-                finally:
-                    # Spark reports its last micro-batch on a separate thread, and a removed listener receives nothing more.
-                    listener.reported_all.wait(_LAST_NEWS_S)
-        finally:
-            session.streams.removeListener(listener)
-
-    def _set_properties(self) -> None:
-        """What the query's tasks need to know, and nothing of a query before it."""
-        session, checkpoint, watermarks = self._context.session, self._context.checkpoint, self._plan.batches.last.watermarks
-        set_watermark(session, watermarks.current_ms, watermarks.engine_ms)
-        set_checkpoint(session, self._context.configuration.checkpoint, checkpoint.token, map(str, self._plan.job.side_outputs))
-        leaving.forget(session)
-        SideRows(checkpoint, run="", batch=0).delete()
-
-    def _description(self) -> dict[str, object]:
-        """What the query reads and writes, for the process that started the driver."""
-        job, ui = self._plan.job, self._context.session.sparkContext.uiWebUrl
-        side_outputs = {str(tag): name for tag, name in job.side_outputs.items()}
-        described = {"offsets": job.offsets, "outputs": [route.name for route in self._plan.batches.routes], "sideOutputs": side_outputs}
-        return {**described, "checkpoint": self._context.configuration.checkpoint, "ui": ui}
-
-    def _started(self) -> StreamingQuery:
-        session, stream, spec = self._context.session, self._plan.stream, self._context.spec.job
-        bounded, last = self._context.bounded, self._plan.batches.last
-        mode = "update" if stream.updates else "append"
-        writer = stream.frame.writeStream.queryName(spec.metadata.name).outputMode(mode).foreachBatch(self._plan.batches)
-        # Where it is known in a micro-batch that the input has ended, `Finished` ends the query.
-        by_itself = spec.spec.trigger == "availableNow" and not (bounded and bounded.ends_in_a_micro_batch(last))
-        with noticing(), ending_with_its_input(session, stream.frame) if by_itself else contextlib.nullcontext():
-            query: StreamingQuery
-            try:
-                query = self._triggered(writer).option("checkpointLocation", self._context.configuration.checkpoint).start()
-            except AnalysisException as error:
-                raise _unsupported(error) from error
-            return query
-
-    def _triggered(self, writer: Any) -> Any:
-        trigger = self._context.spec.job.spec.trigger
-        return writer.trigger(availableNow=True) if trigger == "availableNow" else writer.trigger(processingTime=f"{trigger} milliseconds")
-
-    def _until_the_end(self, query: StreamingQuery) -> bool:
-        batches = self._plan.batches
-        first = batches.last.batch
-        self._ended.wait()
-        if self._stop.is_set():
-            batches.lease.stopping()
-        if self._stop.is_set() or batches.lease.lost:
-            stop_between_micro_batches(query, batches)
+        query, batches = self._query, self._plan.batches
+        if query is None:
+            return False
         with contextlib.suppress(StreamingQueryException):
             query.awaitTermination()
         error = query.exception()
         batches.lease.check()
         # The last micro-batch may have failed after the stop request. One that did not begin, or is to be planned again, has not failed.
         if error is not None and not isinstance(batches.failure, (Finished, PartitionsGrew, Stopping)):
-            self._refuse(batches.failure or error, error, first)
-        if isinstance(batches.failure, PartitionsGrew) and not self._stop.is_set():
+            self._refuse(batches.failure or error, error)
+        if isinstance(batches.failure, PartitionsGrew):
             return True
         # Spark has nothing more to do, unless it was stopped.
-        done = self._context.bounded if not batches.stopping.is_set() else None
-        if done is not None and done.goes_on(batches.last):
-            return True
-        batches.idle(FOREVER_MS)
-        if done is not None:
-            self._finish(done)
-        return False
+        return self._plan.bounded is not None and not self.stopped and self._plan.bounded.goes_on(batches.last)
 
-    def _finish(self, bounded: BoundedRun) -> None:
-        """Ends the bounded run, once its sinks have closed everything."""
-        batches = self._plan.batches
-        batches.lease.check()
-        bounded.finish()
-        record = batches.last.model_dump(by_alias=True, include={"batch", "total_rows_in", "total_tags"})
-        self._context.emit("finished", record)
+    @property
+    def _of_available_data(self) -> bool:
+        return self._context.spec.job.spec.trigger == "availableNow"
 
-    def _refuse(self, failure: Exception, error: Exception, first: int) -> NoReturn:
+    def _set_properties(self) -> None:
+        """What the query's tasks need to know: its thread inherits this from the one that starts it."""
+        session, batches = self._context.session, self._plan.batches
+        set_watermark(session, batches.last.watermarks.current_ms, batches.last.watermarks.engine_ms)
+        set_checkpoint(session, batches.checkpoint.uri, batches.checkpoint.token, map(str, batches.side_outputs))
+        SideRows(batches.checkpoint, run="", batch=0).delete()
+
+    def _description(self, queries: Sequence[str]) -> dict[str, object]:
+        """What the query reads and writes, for the process that started the driver."""
+        job, share, ui = self._plan.job, self._plan.share, self._context.session.sparkContext.uiWebUrl
+        offsets = {name: topics for name, topics in job.offsets.items() if name in share.sources}
+        side_outputs = {str(tag): name for tag, name in job.side_outputs.items()}
+        described = {"offsets": offsets, "outputs": [route.name for route in self._plan.batches.routes], "sideOutputs": side_outputs}
+        several = {"queries": list(queries)} if len(queries) > 1 else {}
+        return {**described, **several, "checkpoint": self._plan.batches.checkpoint.uri, "ui": ui}
+
+    def _triggered(self, writer: Any) -> Any:
+        trigger = self._context.spec.job.spec.trigger
+        return writer.trigger(availableNow=True) if trigger == "availableNow" else writer.trigger(processingTime=f"{trigger} milliseconds")
+
+    def _refuse(self, failure: Exception, error: Exception) -> NoReturn:
         batches = self._plan.batches
         if noticed(failure) or noticed(error):
             # The last record's micro-batch is not committed yet.
-            raise AnotherWriter(committed=max(0, batches.last.batch - first - 1)) from error
+            raise AnotherWriter(committed=max(0, batches.last.batch - self._first - 1)) from error
         raise_if_lost(batches.lease)
         fault = self._as_fault(failure)
         if is_given_up(failure) or is_given_up(error):
-            raise GivenUp(batches.last.batch, fault) from error
+            raise GivenUp(batches.last.batch, fault, self._plan.name) from error
         raise fault from error
 
     def _as_fault(self, failure: Exception) -> PenstockError:
@@ -168,7 +215,9 @@ class Query:
         failure = of_a_task(failure) or undecided_write(failure) or failure
         if isinstance(failure, PenstockError):
             return failure
-        return QueryFailed(path=self._context.spec.job.spec.app, given=first_line(failure), fix="check the driver's log")
+        app = self._context.spec.job.spec.app
+        path = f"{app}, query {self._plan.name}" if self._plan.share.query else app
+        return QueryFailed(path=path, given=first_line(failure), fix="check the driver's log")
 
 
 def _unsupported(error: AnalysisException) -> BadDeclaration:

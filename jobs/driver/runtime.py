@@ -6,7 +6,8 @@ pipe, one JSON object per line with an ``event``: ``starting``, ``waiting``, ``r
 ``until`` when.
 ``committed`` and ``idle`` have ``lagRecords``, how far the job is behind, for alarms; ``committed`` has ``phasesMs``, Spark's phases of the
 micro-batch. ``finished`` is sent once a bounded run has ended and everything is closed, with the totals of its checkpoint; without it,
-``stopped`` is a stop, after which the job can go on. Spark's log goes to standard error. Exit code 0 after both, 5 after a failure.
+``stopped`` is a stop, after which the job can go on. Events of a job with several queries have ``query``, the name of the one that they
+are about. Spark's log goes to standard error. Exit code 0 after both, 5 after a failure.
 """
 
 from __future__ import annotations
@@ -35,9 +36,9 @@ from penstock.jobs.driver.bounded import BoundedRun
 from penstock.jobs.driver.given_up import GivenUp, Repetitions
 from penstock.jobs.driver.lag import Gauges
 from penstock.jobs.driver.micro_batch import Emit
-from penstock.jobs.driver.planning import DriverContext, planned
+from penstock.jobs.driver.planning import DriverContext, QueryPlan, planned
 from penstock.jobs.driver.pod import forget_ready, pod_conf, this_driver
-from penstock.jobs.driver.query import Query
+from penstock.jobs.driver.queries import Queries
 from penstock.jobs.errors import QueryFailed, SocketHasNoPast
 from penstock.jobs.kafka.brokers import Brokers
 from penstock.jobs.kafka.offset_commits import OffsetCommits
@@ -114,7 +115,7 @@ class Driver:
         self._emit = emit
         self._spec: SpecFile = load(Path(configuration.spec))
         self._checkpoint = Checkpoint(configuration.checkpoint)
-        # Set when the current query has ended or is to end.
+        # Set when a query has ended, or the queries are to end.
         self._ended = threading.Event()
         self._bounded: BoundedRun | None = None
 
@@ -132,7 +133,7 @@ class Driver:
             if lease is None:
                 return
             # The brokers first: unreachable brokers are reported before Spark's start has cost ten seconds.
-            self._offsets()
+            self._offsets(begun=self._by_group and self._begun)
             session = self._session()
             try:
                 self._run_in(session, lease)
@@ -159,13 +160,13 @@ class Driver:
             gauges=Gauges(session),
             bounded=self._bounded,
         )
-        # Besides its own termination, two things end a query: a stop request and a lost lease. A thread waits for each, so none is polled.
+        # Besides their own termination, two things end queries: a stop request and a lost lease. A thread waits for each; none is polled.
         for cause in (self._stop, lease.over):
             threading.Thread(target=self._end_after, args=(cause,), daemon=True).start()
         again = True
         while again and not self._stop.is_set():
             try:
-                again = self._planned_and_run(context, self._offsets())
+                again = self._planned_and_run(context)
             except AnotherWriter as met:
                 encounters.again(met)
             except GivenUp as given_up:
@@ -208,12 +209,15 @@ class Driver:
         session.sparkContext.setLogLevel("WARN")
         return session
 
-    def _offsets(self) -> Mapping[str, Offsets]:
+    def _offsets(self, *, begun: bool = False) -> Mapping[str, Offsets]:
+        """Source -> topic -> partition -> start offset of a query without a checkpoint.
+
+        Args:
+            begun: whether all queries have a checkpoint, which takes precedence over offsets committed to the consumer group.
+        """
         sources = self._spec.job.spec.kafka_sources
         if not sources:
             return self._within_the_ends({}, {})
-        by_group = any(source.starting_offsets.startswith("committed") for source in sources.values())
-        begun = by_group and self._checkpoint.last_record().batch >= 0
         brokers = self._brokers()
         try:
             starts = brokers.starts(sources, begun=begun)
@@ -227,35 +231,53 @@ class Driver:
         self._bounded.begin(latest)
         return self._bounded.within(starts)
 
+    @property
+    def _by_group(self) -> bool:
+        return any(source.starting_offsets.startswith("committed") for source in self._spec.job.spec.kafka_sources.values())
+
+    @property
+    def _begun(self) -> bool:
+        """Whether a query of the job has committed a micro-batch."""
+        queries = [self._checkpoint, *(self._checkpoint.of_query(name) for name in self._checkpoint.queries())]
+        return any(checkpoint.last_record().batch >= 0 for checkpoint in queries)
+
     def _brokers(self) -> Brokers:
         return Brokers(self._configuration.kafka, group=f"penstock.{self._spec.job.metadata.name}")
 
     def _refuse_a_socket_that_goes_on(self) -> None:
         sockets = [name for name, source in self._spec.job.spec.sources.items() if isinstance(source, FromSocket)]
-        if sockets and self._checkpoint.last_record().batch >= 0:
+        if sockets and self._begun:
             fix = "give the job a new metadata.name to start with an empty checkpoint; to resume without data loss, read from Kafka"
             raise SocketHasNoPast(path=f"spec.sources.{sockets[0]}.socket", given=self._checkpoint.uri, need="no checkpoint", fix=fix)
 
-    def _planned_and_run(self, context: DriverContext, offsets: Mapping[str, Offsets]) -> bool:
-        """One query, until it terminates.
+    def _planned_and_run(self, context: DriverContext) -> bool:
+        """The job's queries, until they terminate.
 
         Returns:
-            Whether it must be planned and started again, see `Query.run`.
+            Whether they must be planned and started again, see `Queries.run`.
         """
-        plan = planned(context, offsets)
+        plans = self._planned(context)
         ended = self._ended = threading.Event()
         if self._stop.is_set() or context.lease.over.is_set():
             ended.set()
-        commits = self._commits(offsets, context.lease)
+        commits = self._commits(plans[0].job.offsets, context.lease)
         try:
-            return Query(context, plan, self._stop, ended).run(commits)
+            return Queries(context, plans, self._stop, ended, commits).run()
         finally:
             if commits is not None:
                 commits.close()
 
+    def _planned(self, context: DriverContext) -> list[QueryPlan]:
+        begun = self._by_group and self._begun
+        plans = planned(context, self._offsets(begun=begun))
+        if begun and any(plan.batches.last.batch < 0 for plan in plans):
+            # A new query of a job that runs already begins where the job's consumer group is.
+            return planned(context, self._offsets(begun=False))
+        return plans
+
     def _end_after(self, cause: threading.Event) -> None:
         cause.wait()
-        # That of the query that runs by then.
+        # That of the queries that run by then.
         self._ended.set()
 
     def _commits(self, offsets: Mapping[str, Offsets], lease: Lease) -> OffsetCommits | None:

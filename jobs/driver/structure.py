@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 
 from pyspark.sql import DataFrame
@@ -22,47 +23,68 @@ from penstock.jobs.stream.event_time.engine import NEVER, NEVER_MS
 _WHERE = "job.write"
 
 
-def refuse_structure(
-    spec: SpecFile, source: Path | None, job: Job, frame: DataFrame, operators: Sequence[analyzed_plan.StatefulOperator]
-) -> None:
-    """Rejects a query that reads, marks or keeps what Penstock does not know of.
+@dataclass(frozen=True)
+class Structure:
+    """A query as Spark has analyzed it.
+
+    Args:
+        frame: the query.
+        operators: those that keep state.
+    """
+
+    frame: DataFrame
+    operators: Sequence[analyzed_plan.StatefulOperator]
+
+
+def refuse_structure(spec: SpecFile, source: Path | None, job: Job, queries: Sequence[Structure]) -> None:
+    """Rejects queries that read, mark or keep what Penstock does not know of.
 
     Args:
         spec: the job's.
         source: the app's file; None if it has none, as in an archive, so that nothing that it declares is known.
         job: as its app has declared it.
-        frame: the query.
-        operators: those of the query that keep state.
+        queries: of the job.
 
     Raises:
-        BadDeclaration: JOB-004, for what the query reads, a watermark of the app, or an operator that this job can't have.
+        BadDeclaration: JOB-004, for what a query reads, a watermark of the app, or an operator that this job can't have.
         OperatorsDiffer: JOB-011.
     """
-    _refuse_reads(job, frame)
-    _refuse_watermarks(frame)
-    _refuse_unsupported(job, frame, operators)
-    if source is not None:
-        _refuse_undeclared(spec, read(source), operators)
-
-
-def _refuse_reads(job: Job, frame: DataFrame) -> None:
     own = {counter: name for name, stream in job.sources.items() for counter in analyzed_plan.sources_of(stream.frame)}
+    read_by_any = {name for query in queries for name in _read(own, query.frame)}
+    unread = [name for name in job.sources if name not in read_by_any]
+    if unread:
+        need = f"an output that is fed by each source; without rows of: {', '.join(unread)}"
+        raise BadDeclaration(path=_WHERE, need=need, fix="derive the output from it, or remove it from the app and the spec")
+    for query in queries:
+        _refuse_watermarks(query.frame)
+        _refuse_unsupported(job, query.frame, query.operators)
+    if source is not None:
+        _refuse_undeclared(spec, read(source), [operator for query in queries for operator in query.operators])
+
+
+def _read(own: Mapping[str, str], frame: DataFrame) -> list[str]:
+    """The sources that a query reads, each once.
+
+    Args:
+        own: function that counts the records of a source -> the source.
+        frame: the query.
+
+    Raises:
+        BadDeclaration: JOB-004, it reads something else, or a source several times.
+    """
     reads = Counter(analyzed_plan.sources_of(frame))
     foreign = [read for read in reads if read not in own]
     if foreign:
         need, fix = "rows of the spec's sources alone", "add the source to the spec and read it by job.source"
         raise BadDeclaration(path=_WHERE, given=foreign[0], need=need, fix=fix)
     times = Counter({own[counter]: count for counter, count in reads.items()})
-    unread = [name for name in job.sources if not times[name]]
-    if unread:
-        need = f"an output that is fed by each source; without rows of: {', '.join(unread)}"
-        raise BadDeclaration(path=_WHERE, need=need, fix="derive the output from it, or remove it from the app and the spec")
     twice = [name for name, count in times.items() if count > 1]
     if twice:
         given = f"{twice[0]}, {times[twice[0]]} times"
         need = "each source once: Spark reads it again for each branch that is joined or united"
         fix = "use one branch (explode, when(...), or a keyed function instead of a self-join), or give the spec a second source"
         raise BadDeclaration(path=_WHERE, given=given, need=need, fix=fix)
+    return list(times)
 
 
 def _refuse_watermarks(frame: DataFrame) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+import threading
 from collections.abc import Callable, Mapping
 
 from penstock.jobs.errors import BrokersUnreachable
@@ -48,3 +49,32 @@ class OffsetCommits:
     def close(self) -> None:
         """Closes the clients."""
         self._brokers.close()
+
+
+class JointCommits:
+    """Commits of several queries that share a consumer group: of each partition what all queries that read its topic have committed.
+
+    Args:
+        commits: of the group.
+        readers: query -> the topics that it reads.
+    """
+
+    def __init__(self, commits: OffsetCommits, readers: Mapping[str, frozenset[str]]) -> None:
+        self._commits = commits
+        self._readers = readers
+        self._ends: dict[str, Mapping[str, Mapping[str, int]]] = {query: {} for query in readers}
+        self._one_at_a_time = threading.Lock()
+
+    def committed(self, query: str, ends: Mapping[str, Mapping[str, int]]) -> None:
+        """Takes the end offsets of a query's committed micro-batch, see `OffsetCommits.committed`.
+
+        A topic is committed once each query that reads it has committed a micro-batch since the driver's start.
+        """
+        with self._one_at_a_time:
+            self._ends[query] = ends
+            self._commits.committed({topic: least for topic in ends if (least := self._least(topic))})
+
+    def _least(self, topic: str) -> dict[str, int]:
+        known = [self._ends[query].get(topic, {}) for query, topics in self._readers.items() if topic in topics]
+        common = set.intersection(*(set(partitions) for partitions in known)) if known else set()
+        return {number: min(partitions[number] for partitions in known) for number in sorted(common)}

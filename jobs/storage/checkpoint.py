@@ -28,6 +28,8 @@ if TYPE_CHECKING:
 # Spark keeps the logs of its last 100 micro-batches (spark.sql.streaming.minBatchesToRetain); ours outlive them.
 RETAINED_BATCHES = 200
 _DELETES_AT_A_TIME = 1_000
+# Folder of the checkpoints of a job's further queries.
+_QUERIES = "queries/"
 WHOLE = (
     "restore it all, penstock/ included, from a copy or object versions; or start with an empty one by giving the job a new metadata.name"
 )
@@ -93,6 +95,24 @@ class Checkpoint:
         self._folder = parts.path.strip("/")
         self.token = token
 
+    def of_query(self, name: str) -> Checkpoint:
+        """The checkpoint of a query of the job: this one for the first, for a further one that below it. They have one lease and one token.
+
+        Args:
+            name: of the query, among those of the job; empty for the first.
+        """
+        return Checkpoint(f"{self.uri}/{_QUERIES}{name}", self.token) if name else self
+
+    def queries(self) -> list[str]:
+        """Names of the further queries that have a checkpoint, sorted."""
+        prefix = f"{self._folder}/{_QUERIES}"
+        try:
+            pages = self._s3.get_paginator("list_objects_v2").paginate(Bucket=self._bucket, Prefix=prefix, Delimiter="/")
+            folders = [folder["Prefix"] for page in pages for folder in page.get("CommonPrefixes", [])]
+        except (ClientError, BotoCoreError) as error:
+            raise self._unreachable(error) from error
+        return sorted(folder.removeprefix(prefix).rstrip("/") for folder in folders)
+
     def identity(self) -> str:
         """The id of this checkpoint, 8 hexadecimal digits; created on first use.
 
@@ -137,7 +157,12 @@ class Checkpoint:
             raise CheckpointDamaged(path=self.uri, given="no commits", need=need, fix=WHOLE)
 
     def greatest_token(self) -> int:
-        """The token of the last record, whether committed or not; 0 without one. A lease that is created anew continues after it."""
+        """The greatest token of the last records of all queries, whether committed or not; 0 without any. A lease that is created anew
+        continues after it.
+        """
+        return max(self._last_token(), *(self.of_query(name)._last_token() for name in self.queries()), 0)
+
+    def _last_token(self) -> int:
         numbers = self._recorded()
         text = self.get(_record_name(max(numbers))) if numbers else None
         return _token(text) if text else 0

@@ -94,6 +94,12 @@ def sources_of(frame: DataFrame) -> list[str]:
     return list(_sources(plan_of(frame), counter=None))
 
 
+def functions_of(frame: DataFrame) -> frozenset[str]:
+    """Names of the functions of `penstock.jobs.stream.leaving` in a query."""
+    parts = (part for node in nodes(plan_of(frame)) for part in _expressions(node))
+    return frozenset(name for part in parts if (name := _function(part)).startswith("penstock_"))
+
+
 def has_distinct_aggregate(frame: DataFrame) -> bool:
     """Whether a streaming aggregation has an aggregate of distinct values."""
     aggregations = [node for node in nodes(plan_of(frame)) if kind_of(node) == "Aggregate" and keeps_state(node)]
@@ -167,5 +173,9 @@ def _sources(node: Any, counter: str | None) -> Iterator[str]:
 def _counters(node: Any) -> Sequence[str]:
     if kind_of(node) not in ("Project", "Filter"):
         return ()
-    functions = (part for part in _expressions(node) if kind_of(part) == "ScalaUDF" and part.udfName().isDefined())
-    return [name for name in (str(function.udfName().get()) for function in functions) if name.startswith("penstock_count_")]
+    return [name for name in map(_function, _expressions(node)) if name.startswith("penstock_count_")]
+
+
+def _function(part: Any) -> str:
+    """The name of a function that is registered with the session; empty for any other part of an expression."""
+    return str(part.udfName().get()) if kind_of(part) == "ScalaUDF" and part.udfName().isDefined() else ""

@@ -9,8 +9,11 @@ from __future__ import annotations
 
 import itertools
 import json
+import threading
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from collections.abc import Set as AbstractSet
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -19,7 +22,12 @@ from pyspark.sql import functions as F
 
 # The record of a row that leaves, as Spark DDL; the timestamp in epoch microseconds.
 RECORD_TYPE = "struct<source: string, topic: string, partition: int, offset: bigint, timestamp: bigint, key: binary, value: binary>"
+# A field added to the record: the number of the operator at which its row left.
+OPERATOR = "operator"
 _OPERATORS = itertools.count()
+_COUNT, _LEAVE = "penstock_count_", "penstock_leave_"
+# Micro-batches whose counts are kept while others run. One leaves some hundred bytes a task and operator, and up to 64 KiB of side rows.
+_MOST_KEPT = 1_000
 
 
 @dataclass(frozen=True)
@@ -48,33 +56,48 @@ class Passed:
         splits: name of an operator -> split -> its rows and their greatest event time in epoch milliseconds, or None.
         tags: name of an operator -> tag -> its rows; operators without a name are together under ``""``.
         rows: name of an operator -> its rows.
+        of_others: like `tags`, of the operators whose rows another query writes and counts.
         staged: objects of the checkpoint with side-output rows.
     """
 
     splits: Mapping[str, Mapping[int, tuple[int, int | None]]] = field(default_factory=dict)
     tags: Mapping[str, Mapping[str, TagCount]] = field(default_factory=dict)
     rows: Mapping[str, int] = field(default_factory=dict)
+    of_others: Mapping[str, Mapping[str, TagCount]] = field(default_factory=dict)
     staged: tuple[str, ...] = ()
 
     @classmethod
-    def of(cls, session: SparkSession, run: str, batch: int) -> Passed:
-        """Of one run of a micro-batch."""
-        return cls.parsed(json.loads(_rows(session).counts(run, batch)))
+    def of(cls, session: SparkSession, run: str, batch: int, others: AbstractSet[int] = frozenset()) -> Passed:
+        """Of one run of a micro-batch.
+
+        Args:
+            session: Spark's session.
+            run: id of the query's run.
+            batch: the micro-batch's number.
+            others: numbers of the operators whose rows another query writes and counts.
+        """
+        return cls.parsed(json.loads(_rows(session).counts(run, batch)), others)
 
     @classmethod
-    def parsed(cls, document: Mapping[str, Any]) -> Passed:
+    def parsed(cls, document: Mapping[str, Any], others: AbstractSet[int] = frozenset()) -> Passed:
         """From the JSON of ``io.penstock.stream.PassedRows``."""
         splits: dict[str, dict[int, tuple[int, int | None]]] = {}
         tags: dict[str, dict[str, TagCount]] = {}
+        of_others: dict[str, dict[str, TagCount]] = {}
         rows: Counter[str] = Counter()
         for operator, counted in document["operators"].items():
-            name = operator.partition("/")[2]
-            rows[name] += counted["rows"]
+            number, _, name = operator.partition("/")
+            own = int(number) not in others
+            rows[name] += counted["rows"] if own else 0
             splits.setdefault(name, {}).update({int(split): (seen, greatest) for split, (seen, greatest) in counted["splits"].items()})
-            of_name = tags.setdefault(name, {})
+            of_name = (tags if own else of_others).setdefault(name, {})
             for tag, count in counted["tags"].items():
                 of_name[tag] = of_name.get(tag, TagCount()) + TagCount(*count)
-        return cls(splits, tags, rows, tuple(document["staged"]))
+        return cls(splits, tags, rows, of_others, tuple(document["staged"]))
+
+    def tagged(self, name: str, tag: str) -> int:
+        """Rows with a tag at an operator, whoever writes and counts them."""
+        return sum(tags.get(name, {}).get(tag, TagCount()).rows for tags in (self.tags, self.of_others))
 
     def by_tag(self) -> dict[str, TagCount]:
         """Tag -> its rows, of all operators."""
@@ -105,7 +128,7 @@ class Operator:
             time_ms: its event time in epoch milliseconds; None: without.
         """
         none, no_time = F.lit(None).cast("int"), F.lit(None).cast("bigint")
-        return F.call_function(f"penstock_count_{self._number}", none if split is None else split, no_time if time_ms is None else time_ms)
+        return F.call_function(f"{_COUNT}{self._number}", none if split is None else split, no_time if time_ms is None else time_ms)
 
     def takes(self, tag: str | Column, reason: Column | None = None, record: Column | None = None) -> Column:
         """Takes out each row for which it is evaluated; false.
@@ -116,8 +139,8 @@ class Operator:
             record: of `RECORD_TYPE`; None: the row is only counted.
         """
         why = F.lit(None).cast("string") if reason is None else reason
-        what = F.lit(None).cast(RECORD_TYPE) if record is None else record
-        return F.call_function(f"penstock_leave_{self._number}", F.lit(tag) if isinstance(tag, str) else tag, why, what)
+        what = F.lit(None).cast(RECORD_TYPE) if record is None else record.withField(OPERATOR, F.lit(self._number))
+        return F.call_function(f"{_LEAVE}{self._number}", F.lit(tag) if isinstance(tag, str) else tag, why, what)
 
 
 def kept(frame: DataFrame, condition: Column, tag: str | Column, reason: Column | None = None, record: Column | None = None) -> DataFrame:
@@ -144,8 +167,40 @@ def lines(session: SparkSession, run: str, batch: int) -> DataFrame:
 
 
 def forget(session: SparkSession) -> None:
-    """Forgets what has been counted, once a micro-batch has been recorded."""
+    """Forgets everything that has been counted in a session."""
     _rows(session).reset()
+
+
+class Counting:
+    """Forgets what micro-batches have counted once they are recorded, for all queries of a session together.
+
+    Their counts are in one accumulator, which can only be emptied as a whole: so it is when none of them runs. A micro-batch counts rows
+    only while it is in `micro_batch`. If some always run, those that are about to begin wait for them after `most` micro-batches.
+    """
+
+    def __init__(self, most: int = _MOST_KEPT) -> None:
+        self._most = most
+        self._running = self._kept = 0
+        self._changed = threading.Condition()
+
+    @contextmanager
+    def micro_batch(self, session: SparkSession) -> Iterator[None]:
+        """Context of a micro-batch, from before its first row is counted until it is recorded."""
+        with self._changed:
+            self._changed.wait_for(lambda: not self._running or self._kept < self._most)
+            self._running += 1
+        recorded = False
+        try:
+            yield
+            recorded = True
+        finally:
+            with self._changed:
+                self._running -= 1
+                self._kept += 1
+                if recorded and not self._running:
+                    forget(session)
+                    self._kept = 0
+                self._changed.notify_all()
 
 
 def current_watermark(session: SparkSession) -> tuple[Column, Column]:
@@ -154,6 +209,17 @@ def current_watermark(session: SparkSession) -> tuple[Column, Column]:
     """
     _rows(session).registerWatermark()
     return F.call_function("penstock_current_ms"), F.call_function("penstock_cleared_ms")
+
+
+def operator_of(function: str) -> int | None:
+    """Number of the operator that a SQL function, by its name, belongs to; None for any other function."""
+    number = function.removeprefix(_COUNT).removeprefix(_LEAVE)
+    return int(number) if number != function else None
+
+
+def takes_rows(function: str) -> bool:
+    """Whether a SQL function, by its name, takes rows out."""
+    return function.startswith(_LEAVE)
 
 
 def is_own(function: str) -> bool:

@@ -5,9 +5,9 @@ Such a row is one JSON object: ``id``, ``reason``, ``source``, ``topic``, ``part
 Kafka record, a reader recognizes a row that a replay wrote twice:
 
 - ``topic-partition-offset`` of a Kafka record.
-- ``source-batch-digest-ordinal`` of any other row. The source is that of the record, or the name of the tag or the call that made the
-  row; the digest is that of its content; the ordinal counts from 0 the rows of the micro-batch that have the same. A replay has the same
-  rows, so it gives them the same ids.
+- ``source-batch-digest-ordinal`` of any other row; ``source-query-batch-digest-ordinal`` in a further query of a job. The source is that
+  of the record, or the name of the tag or the call that made the row; the digest is that of its content; the ordinal counts from 0 the
+  rows of the micro-batch that have the same. A replay has the same rows, so it gives them the same ids.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ _DIGEST_DIGITS = 16
 _ID = "_id"
 
 
-def side_records(rows: DataFrame, batch: int, count: TagCount) -> DataFrame:
+def side_records(rows: DataFrame, batch: int, count: TagCount, query: str = "") -> DataFrame:
     """The side-output rows that a micro-batch writes to one sink, in the form that sinks take.
 
     Args:
@@ -34,6 +34,7 @@ def side_records(rows: DataFrame, batch: int, count: TagCount) -> DataFrame:
             could get one id.
         batch: the micro-batch's number.
         count: how many there are. Only those without an offset are shuffled.
+        query: name of the query within the job; empty for the first.
 
     Returns:
         Columns ``key`` and ``value``, both strings.
@@ -41,8 +42,8 @@ def side_records(rows: DataFrame, batch: int, count: TagCount) -> DataFrame:
     if not count.unlocated:
         return _written(_located(rows))
     if count.unlocated == count.rows:
-        return _written(_numbered(rows, batch))
-    return _written(_located(rows.where(~_is_unlocated())).unionByName(_numbered(rows.where(_is_unlocated()), batch)))
+        return _written(_numbered(rows, batch, query))
+    return _written(_located(rows.where(~_is_unlocated())).unionByName(_numbered(rows.where(_is_unlocated()), batch, query)))
 
 
 def _is_unlocated() -> Column:
@@ -53,13 +54,14 @@ def _located(rows: DataFrame) -> DataFrame:
     return rows.withColumn(_ID, F.concat_ws("-", *(F.col(RECORD)[part] for part in ("topic", "partition", "offset"))))
 
 
-def _numbered(rows: DataFrame, batch: int) -> DataFrame:
+def _numbered(rows: DataFrame, batch: int, query: str) -> DataFrame:
     record = F.col(RECORD)
     # Hexadecimal, because a value need not be text.
     content = F.to_json(F.struct(TAG, REASON, record["source"], record["topic"], F.hex(record["key"]), F.hex(record["value"])))
     rows = rows.withColumn("_content", content)
     digest = F.substring(F.sha2("_content", 256), 1, _DIGEST_DIGITS)
-    rows = rows.withColumn(_ID, F.concat_ws("-", F.coalesce(record["source"], TAG), F.lit(batch), digest))
+    place = [F.lit(part) for part in (query, batch) if part != ""]
+    rows = rows.withColumn(_ID, F.concat_ws("-", F.coalesce(record["source"], TAG), *place, digest))
     # By content, in case that two have the same digest.
     same_id = Window.partitionBy(_ID).orderBy("_content")
     ordinal = F.row_number().over(same_id) - 1

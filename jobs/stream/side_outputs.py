@@ -24,6 +24,7 @@ a micro-batch that has any; nothing in others.
 from __future__ import annotations
 
 import re
+from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -31,7 +32,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from penstock.jobs.stream import leaving
-from penstock.jobs.stream.leaving import RECORD_TYPE, Passed
+from penstock.jobs.stream.leaving import OPERATOR, RECORD_TYPE, Passed
 from penstock.jobs.stream.task_context import current_run
 
 if TYPE_CHECKING:
@@ -39,6 +40,7 @@ if TYPE_CHECKING:
 
 TAG, REASON, RECORD = "_tag", "_reason", "_record"
 SCHEMA = f"{TAG} string, {REASON} string, {RECORD} {RECORD_TYPE}"
+_LINE = SCHEMA.replace(RECORD_TYPE, f"{RECORD_TYPE[:-1]}, {OPERATOR}: int>")
 _FOLDER = "aside/"
 _STAGED = re.compile(
     r"(?P<batch>[0-9]+)/(?P<token>[0-9]+)/(?P<run>[^/]+)/(?P<operator>[0-9]+)-(?P<partition>[0-9]+)-(?P<attempt>[0-9]+)\.(json|parquet)"
@@ -53,20 +55,22 @@ class SideRows:
         checkpoint: with the driver's fencing token.
         run: id of the query's run.
         batch: the micro-batch's number.
+        others: numbers of the operators whose rows another query writes and counts.
     """
 
     checkpoint: Checkpoint
     run: str
     batch: int
+    others: AbstractSet[int] = frozenset()
 
     @classmethod
-    def of_micro_batch(cls, session: SparkSession, checkpoint: Checkpoint, batch: int) -> SideRows:
+    def of_micro_batch(cls, session: SparkSession, checkpoint: Checkpoint, batch: int, others: AbstractSet[int] = frozenset()) -> SideRows:
         """Of the current micro-batch, inside it."""
-        return cls(checkpoint, current_run(session), batch)
+        return cls(checkpoint, current_run(session), batch, others)
 
     def passed(self, session: SparkSession) -> Passed:
         """What the tasks have counted, once they all have run."""
-        return Passed.of(session, self.run, self.batch)
+        return Passed.of(session, self.run, self.batch, self.others)
 
     def rows(self, session: SparkSession, passed: Passed) -> DataFrame | None:
         """The rows that side outputs take, with the columns of `SCHEMA`; None if there are none.
@@ -80,7 +84,9 @@ class SideRows:
         lines = leaving.lines(session, self.run, self.batch)
         if passed.staged:
             lines = lines.union(session.read.text(sorted(passed.staged)))
-        return lines.select(F.from_json("line", SCHEMA, {"mode": "FAILFAST"}).alias("_row")).select("_row.*")
+        rows = lines.select(F.from_json("line", _LINE, {"mode": "FAILFAST"}).alias("_row")).select("_row.*")
+        own = rows.where(~F.col(RECORD)[OPERATOR].isin(list(self.others))) if self.others else rows
+        return own.withColumn(RECORD, F.col(RECORD).dropFields(OPERATOR))
 
     def delete(self) -> None:
         """Deletes the staged rows, those of earlier micro-batches, and those that other runs and earlier drivers left behind.

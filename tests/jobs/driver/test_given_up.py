@@ -29,3 +29,12 @@ def test_each_micro_batch_is_counted_anew() -> None:
     repetitions = Repetitions()
     for batch in range(20):
         repetitions.again(GivenUp(batch, FAULT))
+
+
+def test_each_query_is_counted_by_itself() -> None:
+    repetitions = Repetitions()
+    for _ in range(5):
+        repetitions.again(GivenUp(7, FAULT, "one"))
+        repetitions.again(GivenUp(9, FAULT, "other"))
+    with pytest.raises(QueryFailed):
+        repetitions.again(GivenUp(9, FAULT, "other"))

@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from penstock.jobs.driver.lag import lag
+from penstock.jobs.driver.lag import JobLag, lag
 
 
 def _text(**topics: dict[str, int]) -> str:
@@ -36,3 +36,34 @@ def test_what_a_bounded_run_does_not_read_is_not_counted() -> None:
 
 def test_a_partition_that_the_query_does_not_read_yet_is_not_counted() -> None:
     assert lag([(_text(a={"0": 5}), _text(a={"0": 6, "1": 900}))]) == {"a": 1}
+
+
+class _Shown:
+    """Keeps what a gauge shows."""
+
+    def __init__(self) -> None:
+        self.records: list[int] = []
+
+    def behind(self, records: int) -> None:
+        self.records.append(records)
+
+
+def test_the_lag_of_a_job_is_that_of_the_query_that_has_read_the_least_of_each_topic() -> None:
+    shown = _Shown()
+    job = JobLag(shown)
+    latest_a, latest_b = _text(a={"0": 10}), _text(b={"0": 4})
+    assert job.committed("one", [(_text(a={"0": 8}), latest_a)]) == {"a": 2}
+    assert job.committed("two", [(_text(a={"0": 3}), latest_a), (_text(b={"0": 1}), latest_b)]) == {"a": 7, "b": 3}
+    assert job.committed("one", [(_text(a={"0": 10}), latest_a)]) == {"a": 0}
+    assert job.idle("one") == 10
+    assert job.idle("two") == 0
+    assert shown.records == [2, 10, 10, 10, 0]
+
+
+def test_a_query_that_reports_nothing_is_behind_what_others_see_of_its_topics() -> None:
+    job = JobLag(_Shown())
+    job.committed("stuck", [(_text(a={"0": 5}), _text(a={"0": 5})), (_text(b={"0": 1}), _text(b={"0": 1}))])
+    for end in (20, 30):
+        job.committed("other", [(_text(a={"0": end}), _text(a={"0": end}))])
+        assert job.records == end - 5
+    assert job.idle("other") == 25

@@ -3,7 +3,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from penstock.jobs.kafka.brokers import Brokers
-from penstock.jobs.kafka.offset_commits import OffsetCommits
+from penstock.jobs.kafka.offset_commits import JointCommits, OffsetCommits
 
 
 class Group(Brokers):
@@ -24,3 +24,14 @@ def test_a_driver_that_may_have_been_replaced_does_not_set_the_group_back() -> N
     sure[0] = False
     commits.committed({"a": {"0": 3}})
     assert group.offsets == {"a": {0: 5}}
+
+
+def test_of_a_topic_that_several_queries_read_what_all_have_committed_is_committed() -> None:
+    group = Group()
+    joint = JointCommits(OffsetCommits(group, frozenset({"a", "b"})), {"one": frozenset({"a"}), "two": frozenset({"a", "b"})})
+    joint.committed("one", {"a": {"0": 5, "1": 2}})
+    assert group.offsets == {}
+    joint.committed("two", {"a": {"0": 3, "1": 9}, "b": {"0": 4}})
+    assert group.offsets == {"a": {0: 3, 1: 2}, "b": {0: 4}}
+    joint.committed("two", {"a": {"0": 8, "1": 9}, "b": {"0": 4}})
+    assert group.offsets == {"a": {0: 5, 1: 2}, "b": {0: 4}}

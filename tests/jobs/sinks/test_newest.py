@@ -50,4 +50,4 @@ def test_the_error_is_raised_when_the_app_declares_its_output() -> None:
     job = Job(load(ROOT / "jobs/specs/banking_holders.yaml").job, cast(Any, None), KafkaAccess("b:1"), {})
     with pytest.raises(BadDeclaration) as raised:
         job.write(UNTIMED, "out")
-    assert raised.value.path == 'job.write(..., "out")' and job.output is None
+    assert raised.value.path == 'job.write(..., "out")' and not job.outputs

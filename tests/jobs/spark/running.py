@@ -110,6 +110,7 @@ class TestedJob:
         thread.start()
         try:
             running.reading = running.wait("reading")
+            running.others = [running.wait("reading") for _ in running.reading.get("queries", [])[1:]]
             yield running
         finally:
             running.stop.set()
@@ -143,6 +144,8 @@ class Running:
     job: TestedJob
     stop: threading.Event = field(default_factory=threading.Event)
     reading: Mapping[str, Any] = field(default_factory=dict)
+    # What the job's further queries read.
+    others: Sequence[Mapping[str, Any]] = ()
     failure: BaseException | None = None
     batches: list[dict[str, Any]] = field(default_factory=list)
     committed: list[dict[str, Any]] = field(default_factory=list)
@@ -169,26 +172,50 @@ class Running:
     def wait(self, wanted: str) -> Mapping[str, Any]:
         """The next event of a kind; an exception of the driver is raised."""
         while True:
-            event, detail = self._events.get(timeout=_LIMIT_S)
-            if event == "batch":
-                self.batches.append(dict(detail))
-            if event == "waiting":
-                self.waited = detail
-            if event == "committed":
-                self.committed.append(dict(detail))
+            event, detail = self.next()
             if event == "failed" and wanted != "failed":
                 assert self.failure is not None
                 raise self.failure
             if event == wanted:
                 return detail
 
+    def next(self) -> tuple[str, Mapping[str, Any]]:
+        """The next event."""
+        event, detail = self._events.get(timeout=_LIMIT_S)
+        if event == "batch":
+            self.batches.append(dict(detail))
+        if event == "waiting":
+            self.waited = detail
+        if event == "committed":
+            self.committed.append(dict(detail))
+        return event, detail
+
     def until_read(self, ends: Mapping[str, Sequence[int]]) -> list[dict[str, Any]]:
-        """Waits until the job has committed everything up to source -> ends by partition and is idle; returns the micro-batches since."""
+        """Waits until every query has committed everything up to source -> ends by partition, of the sources that it reads, and is idle;
+        returns the micro-batches since.
+        """
         begun = len(self.batches)
         wanted = {(self.job.topics[source], str(number)): end for source, some in ends.items() for number, end in enumerate(some)}
-        while True:
-            offsets = self.wait("committed")["ends"]
-            if all(offsets.get(topic, {}).get(partition, 0) >= end for (topic, partition), end in wanted.items()):
-                break
-        self.wait("idle")
+        left = {event.get("query"): self._of_query(event, wanted) for event in (self.reading, *self.others)}
+        for committed in self.committed:
+            self._read(left, committed)
+        while left:
+            event, detail = self.next()
+            if event == "failed":
+                assert self.failure is not None
+                raise self.failure
+            if event == "committed":
+                self._read(left, detail)
+            elif event == "idle" and not left.get(detail.get("query"), wanted):
+                del left[detail.get("query")]
         return self.batches[begun:]
+
+    def _read(self, left: dict[str | None, dict[tuple[str, str], int]], committed: Mapping[str, Any]) -> None:
+        """Removes from what the queries have to read what one of them has committed."""
+        query, offsets = committed.get("query"), committed["ends"]
+        if query in left:
+            left[query] = {place: end for place, end in left[query].items() if offsets.get(place[0], {}).get(place[1], 0) < end}
+
+    def _of_query(self, reading: Mapping[str, Any], wanted: Mapping[tuple[str, str], int]) -> dict[tuple[str, str], int]:
+        topics = {topic for of_source in reading["offsets"].values() for topic in of_source}
+        return {place: end for place, end in wanted.items() if place[0] in topics}

@@ -65,9 +65,16 @@ DECLARATIONS = {
         f'job.write(job.source("a", {SCHEMA}), "output")',
         ('job.write(..., "output")', "a sink of the spec: errors, late, out"),
     ),
-    "two outputs": (
-        f'rows = job.source("a", {SCHEMA})\njob.write(rows, "out")\njob.write(rows, "out")',
-        ('job.write(..., "out")', "a single output; the job already has one"),
+    "a sink of two outputs": (
+        f'rows = job.source("a", {SCHEMA})\njob.write(rows, "out")\njob.write(rows, "out")\njob.side_output("errors")',
+        (
+            'job.write(..., "out")',
+            "a separate sink for each job.write: two queries would write the sink's files and manifests at the same time",
+        ),
+    ),
+    "an output without a sink": (
+        f'rows = job.source("a", {SCHEMA})\njob.write(rows, "out")\njob.write(rows, {{}})\njob.side_output("errors")',
+        ("build", "job.write(stream, sink)"),
     ),
     "an unknown side output": (
         'job.side_output("mistakes")',

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 import uuid
 from collections import Counter
 from collections.abc import Iterator
@@ -14,7 +15,8 @@ from pyspark.sql import functions as F
 from penstock.jobs.errors import BucketUnreachable
 from penstock.jobs.storage.checkpoint import Checkpoint
 from penstock.jobs.stream import leaving
-from penstock.jobs.stream.leaving import Passed, TagCount, kept
+from penstock.jobs.stream.analyzed_plan import functions_of
+from penstock.jobs.stream.leaving import Counting, Passed, TagCount, kept
 from penstock.jobs.stream.side_outputs import REASON, RECORD, SideRows
 from penstock.jobs.stream.streams import Tag, record
 from penstock.jobs.stream.task_errors import of_a_task
@@ -132,3 +134,46 @@ def test_a_bucket_that_does_not_exist_is_reported(session: SparkSession) -> None
     with pytest.raises(Exception, match="JOB-009") as raised:
         _run(_leaving(session, MANY), "s3a://no-such-bucket/job/1")
     assert isinstance(of_a_task(raised.value), BucketUnreachable)
+
+
+def test_what_a_micro_batch_has_counted_is_kept_until_no_other_runs(session: SparkSession, checkpoint: Checkpoint) -> None:
+    counting, frame, four = Counting(), _leaving(session), {Tag.QUARANTINED: TagCount(4, 4, kept=True)}
+    with counting.micro_batch(session):
+        _run(frame, checkpoint.uri, run="one")
+        with counting.micro_batch(session):
+            _run(frame, checkpoint.uri, run="other")
+            assert Passed.of(session, "other", BATCH).by_tag() == four
+        assert Passed.of(session, "one", BATCH).by_tag() == four
+    assert [Passed.of(session, run, BATCH).by_tag() for run in ("one", "other")] == [{}, {}]
+
+
+def test_a_micro_batch_waits_for_those_that_run_once_many_have_not_been_forgotten(session: SparkSession) -> None:
+    counting, happened = Counting(most=2), []
+
+    def third() -> None:
+        with counting.micro_batch(session):
+            happened.append("the third one begins")
+
+    waiting = threading.Thread(target=third)
+    with counting.micro_batch(session):
+        for _ in range(2):
+            with counting.micro_batch(session):
+                pass
+        waiting.start()
+        happened.append("the first one ends")
+    waiting.join()
+    assert happened == ["the first one ends", "the third one begins"]
+
+
+def test_rows_that_another_query_writes_are_told_apart_by_their_operator(session: SparkSession, checkpoint: Checkpoint) -> None:
+    four = _leaving(session)
+    (others,) = {number for function in functions_of(four) if (number := leaving.operator_of(function)) is not None}
+    own = kept(four, F.col("id") % 4 == 1, Tag.QUARANTINED, F.lit("of its own"), record(F.lit("made"), F.lit("{}").cast("binary")))
+    of_the_driver = {"penstock.checkpoint": checkpoint.uri, "penstock.fencingToken": str(TOKEN), "penstock.sideOutputs": "quarantined"}
+    with local_properties(session, of_the_driver | {"streaming.sql.batchId": str(BATCH), "spark.jobGroup.id": RUN}):
+        assert own.count() == 2
+    side_rows = SideRows(checkpoint, RUN, BATCH, frozenset({others}))
+    passed = side_rows.passed(session)
+    assert passed.by_tag() == {Tag.QUARANTINED: TagCount(2, 2, kept=True)}
+    assert passed.tagged("", Tag.QUARANTINED) == 6
+    assert _reasons(session, side_rows) == ["of its own"] * 2
