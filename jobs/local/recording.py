@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 
@@ -67,14 +67,20 @@ class Recording:
     Args:
         records: topic -> records.
         partitions: topic -> number of partitions.
-        batches: the micro-batches in their order.
+        batches: the micro-batches in their order; of a job with several queries, those of the first.
         starts: topic -> partition -> the first offset that the run read.
+        queries: name of a further query -> its micro-batches in their order.
     """
 
     records: Mapping[str, list[Recorded]]
     partitions: Mapping[str, int]
     batches: list[RecordedBatch]
     starts: Mapping[str, Mapping[int, int]]
+    queries: Mapping[str, list[RecordedBatch]] = field(default_factory=dict)
+
+    def of_query(self, name: str) -> Recording:
+        """The input as a further query read it."""
+        return replace(self, batches=self.queries[name])
 
     def by_batch(self) -> Iterator[tuple[RecordedBatch, dict[str, list[Recorded]]]]:
         """Each micro-batch with the records that it read: topic -> records by partition and offset."""

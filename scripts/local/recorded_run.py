@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -25,7 +25,12 @@ class OutputFile:
 
 
 def recording(
-    s3: S3Client, address: str, checkpoint: tuple[str, str], fed: Mapping[str, Fed], starts: Mapping[str, Mapping[int, int]]
+    s3: S3Client,
+    address: str,
+    checkpoint: tuple[str, str],
+    fed: Mapping[str, Fed],
+    starts: Mapping[str, Mapping[int, int]],
+    queries: Iterable[str] = (),
 ) -> Recording:
     """The run's input and its micro-batch boundaries.
 
@@ -35,10 +40,12 @@ def recording(
         checkpoint: bucket and folder.
         fed: topic -> what was written to it.
         starts: topic -> partition -> the first offset that the run read.
+        queries: names of the job's further queries, whose checkpoints are below that of the first.
     """
     records = {topic: kafka_topics.recorded(kafka_topics.read(address, topic, what.ends), what.flush) for topic, what in fed.items()}
-    batches = sorted(_batches(s3, *checkpoint), key=lambda batch: batch.number)
-    return Recording(records, {topic: what.partitions for topic, what in fed.items()}, batches, starts)
+    bucket, folder = checkpoint
+    further = {name: _in_order(s3, bucket, f"{folder}/queries/{name}") for name in queries}
+    return Recording(records, {topic: what.partitions for topic, what in fed.items()}, _in_order(s3, bucket, folder), starts, further)
 
 
 def output_files(s3: S3Client, bucket: str, path: str) -> list[OutputFile]:
@@ -75,6 +82,10 @@ def starts_by_topic(offsets: Mapping[str, Mapping[str, Mapping[str, int]]]) -> d
         for topics in offsets.values()
         for topic, partitions in topics.items()
     }
+
+
+def _in_order(s3: S3Client, bucket: str, folder: str) -> list[RecordedBatch]:
+    return sorted(_batches(s3, bucket, folder), key=lambda batch: batch.number)
 
 
 def _batches(s3: S3Client, bucket: str, folder: str) -> Iterator[RecordedBatch]:

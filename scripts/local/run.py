@@ -23,6 +23,7 @@ from penstock.scripts.local import kafka_topics, recorded_run
 from penstock.scripts.local.driver import DRIVER_GRACE_S, LocalDriver
 from penstock.scripts.local.environment import LocalEnvironment
 from penstock.scripts.local.input import Expect, Generator
+from penstock.scripts.local.job_progress import JobProgress
 from penstock.scripts.local.kafka_topics import Fed
 from penstock.scripts.local.machine import LocalMachine
 from penstock.scripts.local.results import Results, last_of
@@ -98,10 +99,9 @@ class LocalRun:
     steps: Steps
     fed: dict[str, Fed] = field(default_factory=dict)
     reading: dict[str, Any] = field(default_factory=dict)
-    totals: Counter[str] = field(default_factory=Counter)
+    progress: JobProgress = field(default_factory=JobProgress)
     micro_batches: int = 0
     processing_ms: int = 0
-    rows_in: Counter[str] = field(default_factory=Counter)
     files: dict[str, list[Recorded]] = field(default_factory=dict)
     lines: Mapping[str, int] = field(default_factory=dict)
     connections: Mapping[str, str] = field(default_factory=dict)
@@ -188,16 +188,12 @@ class LocalRun:
         Raises:
             PenstockError: RUN-015, the driver's failure, or that of a component around it.
         """
-        ends: Mapping[str, Mapping[str, int]] = {}
-        batch: dict[str, Any] = {}
         while True:
             event = self._next(driver)
-            if event["event"] == "batch":
-                batch, self.totals, self.rows_in = event, Counter(event["totalTags"]), Counter(event["totalRowsIn"])
-            elif event["event"] == "committed":
-                ends = event["ends"]
-                self._show(batch, event, ends)
-            elif event["event"] == "stopped" or (event["event"] == "idle" and self._all_read(ends)):
+            self.progress.take(event)
+            if event["event"] == "committed":
+                self._show(self.progress.batch(event), event, self.progress.ends)
+            elif event["event"] == "stopped" or (event["event"] == "idle" and self.progress.idle and self._all_read(self.progress.ends)):
                 # A bounded run ends on its own; if it has not read everything by then, the counts show it.
                 return
 
@@ -211,15 +207,15 @@ class LocalRun:
             rows=len(every),
             quarantined=self._side_output_rows(Tag.QUARANTINED),
             late=self._side_output_rows(Tag.LATE),
-            filtered=self.totals[Tag.FILTERED],
-            unmatched=self.totals[Tag.UNMATCHED],
+            filtered=self.progress.totals[Tag.FILTERED],
+            unmatched=self.progress.totals[Tag.UNMATCHED],
             files=sum(result.files for result in results.values()),
             bytes=sum(result.bytes for result in results.values()),
             counted=Counter(map(canonical, every)) if expected and expected.exact is not None else None,
             measures=expected.measure(every) if expected and expected.measure else {},
             sinks={name: Counter(map(canonical, rows[name])) for name in expected.sinks} if expected else {},
             side_outputs={
-                tag: self._side_output_rows(tag) for tag in (expected.side_outputs if expected else set(self.totals) - _ACCOUNTED)
+                tag: self._side_output_rows(tag) for tag in (expected.side_outputs if expected else set(self.progress.totals) - _ACCOUNTED)
             },
         )
 
@@ -233,7 +229,9 @@ class LocalRun:
             return None
         starts = recorded_run.starts_by_topic(self.reading["offsets"])
         checkpoint = (self.local.environment.spec.buckets.checkpoints, self.checkpoint_folder)
-        recording = recorded_run.recording(self.local.s3, self.local.kafka.address, checkpoint, self.fed, starts)
+        queries = [query for query in self.progress.readings if query not in ("", self.job.name)]
+        further = [query.removeprefix(f"{self.job.name}.") for query in queries]
+        recording = recorded_run.recording(self.local.s3, self.local.kafka.address, checkpoint, self.fed, starts, further)
         recording = replace(recording, records={**recording.records, **self.files})
         try:
             return self.job.expect(recording)
@@ -291,9 +289,11 @@ class LocalRun:
     def _wait_until_reading(self, driver: LocalDriver) -> None:
         with self.steps.at("spark", f"starting {self.machine.master or 'the driver and its executors'}") as step:
             event = self._next(driver)
-            while event["event"] != "reading":
+            self.progress.take(event)
+            while not self.progress.reads:
                 event = self._next(driver)
-            self.reading = event
+                self.progress.take(event)
+            self.reading = self.progress.reading
             running_on = self._running_executors(self.cluster) if self.cluster else self.machine.master
             step.said = f"{running_on} is reading; Spark UI at {self.reading['ui']}"
 
@@ -376,7 +376,7 @@ class LocalRun:
     def _all_read(self, ends: Mapping[str, Mapping[str, int]]) -> bool:
         sources = self.job.spec.job.spec.sources
         lines = {name: self.lines.get(source.socket.connection, 0) for name, source in sources.items() if isinstance(source, FromSocket)}
-        return self._read(ends) >= self._all() and all(self.rows_in[name] >= count for name, count in lines.items())
+        return self._read(ends) >= self._all() and all(self.progress.rows_in[name] >= count for name, count in lines.items())
 
     def _all(self) -> int:
         return sum(sum(fed.ends.values()) for fed in self.fed.values())
@@ -391,11 +391,12 @@ class LocalRun:
         tags = "  ".join(f"{count:,} {tag}" for tag, count in sorted(batch["tags"].items())) or "no rows out"
         watermark = _watermark(batch["watermarks"]["inForceMs"])
         text = f"{share:4.0%} read  {committed['rows']:>7,} rows in {committed['durationMs'] / 1000:4.1f} s: {tags}{watermark}"
-        self.steps.line(f"batch {committed['batch']}", text)
+        query = f"{committed['query']}: " if "query" in committed else ""
+        self.steps.line(f"batch {committed['batch']}", query + text)
 
     def _side_output_rows(self, tag: str) -> int:
         topic = self.side_output_topic(tag)
-        return recorded_run.count_records(self.local.kafka.address, topic) if topic else self.totals[tag]
+        return recorded_run.count_records(self.local.kafka.address, topic) if topic else self.progress.totals[tag]
 
 
 def _watermark(current_ms: int | None) -> str:
