@@ -57,6 +57,7 @@ def targets(spec_file: SpecFile, app_path: Sequence[Path] = ()) -> Targets:
         load=load,
         trigger_s=_trigger_s(spec),
         stateful_operators=module.stateful_operators,
+        queries=module.outputs,
         state_backend=spec.state.backend if "backend" in spec.state.model_fields_set else None,
         state_incremental=spec.state.incremental,
         notes=_notes(spec_file, module),

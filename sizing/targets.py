@@ -150,6 +150,7 @@ class Targets(_Target):
         load: load of the job, if known.
         trigger_s: trigger interval; None: one bounded run.
         stateful_operators: one entry per operator of the app; a stream-stream join has more stores than others.
+        queries: queries of the app; each may read all topics, and has a checkpoint of its own.
         state_backend: where the state is kept; None: decided by the plan.
         state_incremental: RocksDB's changelog checkpointing.
         notes: sentences to include in the plan's notes, such as which of two numbers took precedence.
@@ -167,6 +168,7 @@ class Targets(_Target):
     load: Load | None = None
     trigger_s: Annotated[float, Field(gt=0)] | None = 10.0
     stateful_operators: tuple[Literal["join", "other"], ...] = ()
+    queries: Annotated[int, Field(ge=1)] = 1
     state_backend: Literal["memory", "rocksdb"] | None = None
     state_incremental: bool = True
     notes: tuple[str, ...] = ()

@@ -64,6 +64,7 @@ class AppModule(BaseModel):
         operator_kinds: OPERATORS as names with the kind of their state, None for no state; empty if it is anything else.
         stateful_calls: calls of `STATEFUL_BLOCKS`, by name.
         uses_dataframes: whether it derives rows with Spark's own API.
+        outputs: calls of ``job.write``, each a query; at least 1.
     """
 
     model_config = ConfigDict(frozen=True, strict=True, extra="forbid")
@@ -76,6 +77,7 @@ class AppModule(BaseModel):
     operator_kinds: Mapping[str, StatefulOperator | None] = {}
     stateful_calls: tuple[str, ...] = ()
     uses_dataframes: bool = False
+    outputs: int = 1
 
     @property
     def changes_row_counts(self) -> bool:
@@ -168,6 +170,7 @@ def read(path: Path) -> AppModule:
         operator_kinds=operators if isinstance(operators, dict) else {},
         stateful_calls=tuple(_blocks_called(tree)),
         uses_dataframes=any(isinstance(node, ast.Attribute) and node.attr in _DATAFRAMES for node in ast.walk(tree)),
+        outputs=max(1, sum(1 for _ in _outputs(tree))),
     )
 
 
@@ -344,6 +347,15 @@ def _blocks_called(tree: ast.Module) -> Iterator[str]:
     for node in ast.walk(tree):
         if isinstance(node, ast.Call) and (name := _called(node.func, origins)) in STATEFUL_BLOCKS:
             yield name
+
+
+def _outputs(tree: ast.Module) -> Iterator[ast.Call]:
+    """The calls of ``job.write``, by the name that ``build`` gives to the job."""
+    jobs = {node.args.args[0].arg for node in tree.body if isinstance(node, ast.FunctionDef) and node.name == "build" and node.args.args}
+    for node in ast.walk(tree):
+        match node:
+            case ast.Call(func=ast.Attribute(value=ast.Name(id=name), attr="write")) if name in jobs:
+                yield node
 
 
 def _called(function: ast.expr, origins: Mapping[str, str]) -> str:

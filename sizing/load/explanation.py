@@ -20,10 +20,10 @@ def explain_load(load: Load, job: JobShape, draft: LoadPlan) -> tuple[Explanatio
         *_rates(load, job, draft),
         *_topics(load, job, draft),
         *_batches(load, draft),
-        *_memory(load, draft),
+        *_memory(load, job, draft),
         *_state(load, draft),
-        *_checkpoint(draft),
-        *_kafka(load, draft),
+        *_checkpoint(job, draft),
+        *_kafka(load, job, draft),
     )
 
 
@@ -93,12 +93,12 @@ def _batches(load: Load, draft: LoadPlan) -> Iterator[Explanation]:
     yield _of("catchUpS", draft.catch_up_s, rule, **inputs, atMostS=load.catch_up_s)
 
 
-def _memory(load: Load, draft: LoadPlan) -> Iterator[Explanation]:
-    events = draft.max_offsets_per_trigger or draft.peak_events_per_s * 10
+def _memory(load: Load, job: JobShape, draft: LoadPlan) -> Iterator[Explanation]:
+    events = job.queries * (draft.max_offsets_per_trigger or draft.peak_events_per_s * 10)
     share = int(-(-events * load.event_bytes // draft.executors))
     rows_mib = heap_for_rows_mib(share)
     rule = "max(300 MiB + twice an executor's share of a batch / 0.6, 300 MiB + its state on the heap / 0.4, 1024 MiB)"
-    inputs: Inputs = {"batchBytes": share, "stateHeapMib": draft.state.executor_heap_mib}
+    inputs: Inputs = {"batchBytes": share, "stateHeapMib": draft.state.executor_heap_mib, **_several(job)}
     binding = "state" if draft.memory.heap_mib > rows_mib else "rows" if rows_mib > 1024 else "Spark's default"
     yield _of("memory.heapMib", draft.memory.heap_mib, rule, binding, **inputs)
     rule = "max(0.4 * heap, max(0.1 * heap, 384 MiB) + RocksDB's native memory)"
@@ -125,10 +125,11 @@ def _state(load: Load, draft: LoadPlan) -> Iterator[Explanation]:
     yield _of("state.executorNativeMib", state.executor_native_mib, rule, stores=state.stores, executors=draft.executors)
 
 
-def _checkpoint(draft: LoadPlan) -> Iterator[Explanation]:
+def _checkpoint(job: JobShape, draft: LoadPlan) -> Iterator[Explanation]:
     traffic, stores = draft.checkpoint, draft.state.stores
-    rule = "2 logs + stores * 2: a file and its checksum"
-    yield _of("checkpoint.objectsPerBatch", traffic.objects_per_batch, rule, stores=stores)
+    logs = "2 logs of each query" if job.queries > 1 else "2 logs"
+    rule = f"{logs} + stores * 2: a file and its checksum"
+    yield _of("checkpoint.objectsPerBatch", traffic.objects_per_batch, rule, stores=stores, **_several(job))
     trigger = draft.trigger_s or 86_400.0
     yield _of("checkpoint.objectsPerDay", traffic.objects_per_day, "objects of a batch * 86400 / trigger", triggerS=trigger)
     rule = "stores * batches of a day / 10 * files of a snapshot"
@@ -137,11 +138,16 @@ def _checkpoint(draft: LoadPlan) -> Iterator[Explanation]:
     yield _of("checkpoint.requestsPerDay", traffic.requests_per_day, rule, objectsPerDay=traffic.objects_per_day)
 
 
-def _kafka(load: Load, draft: LoadPlan) -> Iterator[Explanation]:
+def _kafka(load: Load, job: JobShape, draft: LoadPlan) -> Iterator[Explanation]:
     kafka = draft.kafka
     inputs: Inputs = {"peakEventsPerS": draft.peak_events_per_s, "eventBytes": load.event_bytes}
     yield _of("kafka.peakInMibps", kafka.peak_in_mibps, "peak * bytes of an event", **inputs)
-    yield _of("kafka.peakOutMibps", kafka.peak_out_mibps, "peak in * consumer groups", fanOut=load.fan_out)
+    rule = (
+        "peak in * (consumer groups + further queries, each of which may read all topics)"
+        if job.queries > 1
+        else "peak in * consumer groups"
+    )
+    yield _of("kafka.peakOutMibps", kafka.peak_out_mibps, rule, fanOut=load.fan_out, **_several(job))
     if kafka.serverless is not None:
         used = kafka.serverless
         yield _of("kafka.serverless.partitions", used.partitions, "max(specified, rates / limits of a partition)", used.binding)
@@ -155,6 +161,11 @@ def _kafka(load: Load, draft: LoadPlan) -> Iterator[Explanation]:
     rule = "average rate * retention * replication * 2; Express: one copy"
     inputs = {"averageInMibps": kafka.average_in_mibps, "retentionH": load.retention_h, "replication": load.replication}
     yield _of("kafka.cluster.storageGib", cluster.storage.ebs_gib or cluster.storage.express_gib, rule, **inputs)
+
+
+def _several(job: JobShape) -> Inputs:
+    """The number of queries, where a job has several."""
+    return {"queries": job.queries} if job.queries > 1 else {}
 
 
 def _of(number: str, value: int | float | str | None, rule: str, binding: str = "", /, **inputs: int | float | str) -> Explanation:

@@ -46,6 +46,7 @@ class JobShape(BaseModel):
         heap_mib: executor heap, if fixed.
         overhead_mib: executor memory overhead, if fixed.
         backend: state backend, if fixed.
+        queries: queries of the app, each of which may read all topics.
         app_operators: stateful operators found in the app, regardless of the load's own count.
         incremental: RocksDB's changelog checkpointing.
         rocksdb_bounded: whether RocksDB's memory is bounded.
@@ -63,6 +64,7 @@ class JobShape(BaseModel):
     heap_mib: _Mib | None = None
     overhead_mib: _Mib | None = None
     backend: Literal["memory", "rocksdb"] | None = None
+    queries: _Count = 1
     app_operators: tuple[OperatorKind, ...] = ()
     incremental: bool = True
     rocksdb_bounded: bool = False

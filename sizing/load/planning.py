@@ -42,7 +42,7 @@ def plan_load(load: Load, job: JobShape | None = None) -> LoadPlan:
     partitions = {topic: asked or fewest for topic, asked in job.topics.items()}
     capacity = load.throughput(reading_tasks(job, partitions, parallelism))
     limit = None if job.trigger_s is None else max_offsets(load, capacity, job.trigger_s)
-    batch_bytes = _batch_bytes(load, limit, executors)
+    batch_bytes = _batch_bytes(load, job, limit, executors)
     shuffle = job.shuffle_partitions or parallelism
     state, memory = _state(load, job, batch_bytes, shuffle, executors)
     drained = capacity if limit is None or job.trigger_s is None else min(capacity, limit / job.trigger_s)
@@ -77,7 +77,8 @@ def kafka_demand(load: Load, job: JobShape, partitions: int) -> KafkaDemand:
     peak = load.mibps(load.peak_events_per_s)
     return KafkaDemand(
         peak_in_mibps=peak,
-        peak_out_mibps=peak * load.fan_out,
+        # Of the consumer groups that the load names, this job's is read once for each further query.
+        peak_out_mibps=peak * (load.fan_out + job.queries - 1),
         average_in_mibps=load.mibps(load.events_per_s),
         partitions=partitions,
         replication=load.replication,
@@ -87,10 +88,12 @@ def kafka_demand(load: Load, job: JobShape, partitions: int) -> KafkaDemand:
     )
 
 
-def _batch_bytes(load: Load, limit: int | None, executors: int) -> int:
-    """An executor's share of the largest micro-batch; for a bounded run, which Spark reads incrementally, ten seconds' worth."""
+def _batch_bytes(load: Load, job: JobShape, limit: int | None, executors: int) -> int:
+    """An executor's share of the largest micro-batches, one of each query; for a bounded run, which Spark reads incrementally, ten
+    seconds' worth.
+    """
     events = load.peak_events_per_s * 10 if limit is None else limit
-    return math.ceil(events * load.event_bytes / executors)
+    return math.ceil(job.queries * events * load.event_bytes / executors)
 
 
 def _state(load: Load, job: JobShape, batch_bytes: int, shuffle: int, executors: int) -> tuple[LoadState, ExecutorMemory]:
@@ -125,7 +128,9 @@ def _checkpoint(load: Load, job: JobShape, state: LoadState, limit: int | None) 
     keys = min(load.state_keys, math.ceil(load.events_per_s * trigger_s), limit or load.state_keys)
     settings = CheckpointSettings(backend=state.backend, incremental=job.incremental)
     changed = keys * load.bytes_per_key
-    return checkpoint_traffic(state.stores, trigger_s, settings, state_bytes=state.state_bytes, changed_bytes_per_batch=changed)
+    return checkpoint_traffic(
+        state.stores, trigger_s, settings, queries=job.queries, state_bytes=state.state_bytes, changed_bytes_per_batch=changed
+    )
 
 
 def _kafka(load: Load, job: JobShape, partitions: int) -> LoadKafka:

@@ -39,7 +39,7 @@ def _explained(targets: Targets, settings: SparkSettings, draft: Plan) -> Iterat
         *_slots(settings, draft),
         *_stages(settings, draft),
         *_topics(targets, draft),
-        *_checkpoint(draft),
+        *_checkpoint(targets, draft),
     )
 
 
@@ -159,14 +159,15 @@ def _topics(targets: Targets, draft: Plan) -> Iterator[Explanation]:
             yield _of(f"kafka.topics.{topic}", partitions, rule, parallelism=draft.parallelism.value)
 
 
-def _checkpoint(draft: Plan) -> Iterator[Explanation]:
+def _checkpoint(targets: Targets, draft: Plan) -> Iterator[Explanation]:
     state, written = draft.state, draft.state.checkpoint
     rule = "shuffle partitions * the operators' stores: 1, a join on the heap 4"
     shuffle = int(draft.spark_conf["spark.sql.shuffle.partitions"])
     yield _of("state.stores", state.stores, rule, shufflePartitions=shuffle, backend=state.backend)
     at = "state.checkpoint"
-    rule = "2 logs + stores * 2: a file and its checksum"
-    yield _of(f"{at}.objectsPerBatch", written.objects_per_batch, rule, stores=state.stores)
+    several: Inputs = {"queries": targets.queries} if targets.queries > 1 else {}
+    rule = f"2 logs{' of each query' if several else ''} + stores * 2: a file and its checksum"
+    yield _of(f"{at}.objectsPerBatch", written.objects_per_batch, rule, stores=state.stores, **several)
     yield _of(f"{at}.objectsPerDay", written.objects_per_day, "objects of a batch * batches of a day")
     rule = "stores * batches of a day / 10 * files of a snapshot"
     yield _of(f"{at}.snapshotObjectsPerDay", written.snapshot_objects_per_day, rule, stores=state.stores)

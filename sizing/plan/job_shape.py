@@ -35,6 +35,7 @@ def shape_of(
         heap_mib=heap_mib,
         overhead_mib=overhead_mib,
         backend=targets.state_backend,
+        queries=targets.queries,
         app_operators=targets.stateful_operators,
         incremental=targets.state_incremental,
         kafka=kafka or KafkaChoice(kind="none"),

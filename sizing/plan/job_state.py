@@ -35,4 +35,4 @@ def planned_state(targets: Targets, shuffle_partitions: int, load: LoadPlan | No
     # A bounded run is assumed to run once a day, in one batch.
     trigger_s = float(SECONDS_PER_DAY) if targets.trigger_s is None else targets.trigger_s
     settings = CheckpointSettings(backend=backend, incremental=targets.state_incremental)
-    return StatePlan(backend=backend, stores=stores, checkpoint=checkpoint_traffic(stores, trigger_s, settings))
+    return StatePlan(backend=backend, stores=stores, checkpoint=checkpoint_traffic(stores, trigger_s, settings, queries=targets.queries))

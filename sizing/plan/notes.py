@@ -14,12 +14,18 @@ def plan_notes(targets: Targets, settings: SparkSettings, draft: Plan) -> tuple[
     """The notes of the targets, then those of the plan itself."""
     return (
         *targets.notes,
+        *_queries(targets),
         *_default_driver(targets, settings, draft),
         *_slots(draft),
         *_few_partitions(targets, draft),
         *_python_memory(settings, draft),
         *_small_heap(draft),
     )
+
+
+def _queries(targets: Targets) -> Iterator[str]:
+    if targets.queries > 1:
+        yield f"{targets.queries} queries in one driver: a topic that all of them read is read {targets.queries} times"
 
 
 def _default_driver(targets: Targets, settings: SparkSettings, draft: Plan) -> Iterator[str]:

@@ -1,4 +1,4 @@
-"""The writes of a query's checkpoint: objects, PUT-class requests and retained storage.
+"""The writes of a job's checkpoint: objects, PUT-class requests and retained storage.
 
 Source: the layout of Spark 4.1.1's checkpoints: two logs per batch (offsets, commits), one file per store and batch, with an additional
 checksum file since 4.1; snapshots about every ten versions.
@@ -85,30 +85,33 @@ def checkpoint_traffic(
     trigger_s: float,
     settings: CheckpointSettings | None = None,
     *,
+    queries: int = 1,
     state_bytes: int = 0,
     changed_bytes_per_batch: int = 0,
 ) -> CheckpointTraffic:
     """Computes the writes of a checkpoint.
 
     Args:
-        stores: state stores of the query; 0 for a query without state.
+        stores: state stores of all queries; 0 without state.
         trigger_s: trigger interval, above 0.
         settings: how it is written.
-        state_bytes: state of the whole query, one version.
+        queries: queries of the job, each with logs of its own, 1 or more.
+        state_bytes: state of the whole job, one version.
         changed_bytes_per_batch: bytes of state rows that a batch changes.
     """
     settings = settings or CheckpointSettings()
     batches = SECONDS_PER_DAY / trigger_s
     managed, uploaded = _state_objects(stores, settings)
+    logs = queries * LOGS_PER_BATCH
     snapshots = stores * batches / VERSIONS_PER_SNAPSHOT if _snapshots_apart(settings) else 0.0
     with_sum = 2 if settings.checksums else 1
     sst = settings.sst_files_per_snapshot if settings.backend == "rocksdb" else 0
     per_object = REQUESTS_PER_OBJECT[settings.manager]
-    requests_per_batch = (LOGS_PER_BATCH + managed) * per_object + uploaded
+    requests_per_batch = (logs + managed) * per_object + uploaded
     requests_per_day = requests_per_batch * batches + snapshots * (with_sum * per_object + sst)
     return CheckpointTraffic(
-        objects_per_batch=LOGS_PER_BATCH + managed + uploaded,
-        objects_per_day=(LOGS_PER_BATCH + managed + uploaded) * batches,
+        objects_per_batch=logs + managed + uploaded,
+        objects_per_day=(logs + managed + uploaded) * batches,
         snapshot_objects_per_day=snapshots * (with_sum + sst),
         requests_per_batch=requests_per_batch,
         requests_per_day=requests_per_day,

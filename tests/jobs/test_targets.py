@@ -151,3 +151,13 @@ def test_an_app_may_lie_on_the_app_path(tmp_path: Path) -> None:
 def test_the_shipped_jobs_have_plans(name: str, executors: int, subtasks: int) -> None:
     planned = plan(targets(load(SPECS / f"{name}.yaml")))
     assert (planned.feasible, planned.totals.executors, planned.totals.subtasks) == (True, executors, subtasks)
+
+
+def test_queries_apart_are_counted_and_said(tmp_path: Path) -> None:
+    one, two = "def build(job):\n    job.write(a, 'out')\n", "    job.write(b, 'other')\n"
+    assert "queries" not in " ".join(plan(targets_of(tmp_path, one)).notes)
+    planned = plan(targets_of(tmp_path, one + two))
+    assert "2 queries in one driver: a topic that all of them read is read 2 times" in planned.notes
+    assert planned.state.checkpoint.objects_per_batch == 4
+    (logs,) = [entry for entry in planned.explain if entry.number == "state.checkpoint.objectsPerBatch"]
+    assert (logs.rule, logs.inputs["queries"]) == ("2 logs of each query + stores * 2: a file and its checksum", 2)

@@ -219,3 +219,16 @@ def test_the_error_of_an_unknown_app_shows_how_to_add_its_folder(tmp_path: Path)
     with pytest.raises(PenstockError) as error:
         find("nowhere.at_all", tmp_path)
     assert "--app-path" in error.value.fix
+
+
+@pytest.mark.parametrize(
+    ("text", "outputs"),
+    [
+        ("", 1),
+        ("def build(job):\n    job.write(a, 'out')\n", 1),
+        ("def build(the_job):\n    the_job.write(a, 'out')\n    file.write('x')\n    the_job.write(b, {'other': None})\n", 2),
+        ("def both(job):\n    job.write(b, 'other')\n\ndef build(job):\n    job.write(a, 'out')\n    both(job)\n", 2),
+    ],
+)
+def test_each_write_of_the_job_is_a_query(tmp_path: Path, text: str, outputs: int) -> None:
+    assert read_text(tmp_path, text).outputs == outputs

@@ -246,3 +246,14 @@ def test_more_load_never_has_less_capacity(load: Load, factor: float) -> None:
     if more.kafka.cluster is not None:
         assert less.kafka.cluster is not None
         assert more.kafka.cluster.usable_ingress_mibps >= less.kafka.cluster.usable_ingress_mibps * (1 - 1e-3)
+
+
+def test_a_further_query_reads_all_topics_again_holds_a_micro_batch_and_writes_logs() -> None:
+    (one, _), (two, _) = planned({"event_bytes": 2_400}), planned({"event_bytes": 2_400}, queries=2)
+    assert two.kafka.peak_out_mibps == pytest.approx(one.kafka.peak_out_mibps * 3 / 2)
+    assert two.memory.heap_mib > one.memory.heap_mib
+    assert two.checkpoint.objects_per_batch == one.checkpoint.objects_per_batch + 2
+    assert two.parallelism == one.parallelism
+    for number in ("kafka.peakOutMibps", "memory.heapMib", "checkpoint.objectsPerBatch"):
+        inputs = [{entry.number: entry for entry in result.explain}[number].inputs for result in (one, two)]
+        assert [some.get("queries") for some in inputs] == [None, 2]

@@ -110,3 +110,7 @@ def test_the_settings_of_a_backend_go_together() -> None:
     assert (memory[key], rocksdb[key]) == ("2", "3") == (str(join_format("memory")), str(join_format("rocksdb")))
     assert rocksdb["spark.sql.streaming.stateStore.rocksdb.changelogCheckpointing.enabled"] == "false"
     assert [conf["spark.sql.streaming.stateStore.checkpointFormatVersion"] for conf in (memory, rocksdb)] == ["1", "2"]
+
+
+def test_each_query_writes_two_logs() -> None:
+    assert [checkpoint_traffic(32, 30, queries=queries).objects_per_batch for queries in (1, 2, 3)] == [66, 68, 70]
