@@ -40,12 +40,18 @@ _PREFIX = "metrics_penstock_driver_"
 RENAMED = {
     f"{_PREFIX}DAGScheduler_penstock_lagRecords_Value": "penstock_lag_records",
     f"{_PREFIX}DAGScheduler_penstock_startedSeconds_Value": "penstock_started_seconds",
-    f"{_PREFIX}spark_streaming_.+_inputRate_total_Value": "penstock_input_rows_per_second",
-    f"{_PREFIX}spark_streaming_.+_processingRate_total_Value": "penstock_processed_rows_per_second",
-    f"{_PREFIX}spark_streaming_.+_latency_Value": "penstock_batch_milliseconds",
-    f"{_PREFIX}spark_streaming_.+_eventTime_watermark_Value": "penstock_watermark_milliseconds",
-    f"{_PREFIX}spark_streaming_.+_states_rowsTotal_Value": "penstock_state_rows",
-    f"{_PREFIX}spark_streaming_.+_states_usedBytes_Value": "penstock_state_bytes",
+}
+# Spark's gauges of a query. A driver may run several: the name is the label `query`, without which their series would be one.
+RENAMED_BY_QUERY = {
+    f"{_PREFIX}spark_streaming_(.+)_{gauge}_Value": metric
+    for gauge, metric in {
+        "inputRate_total": "penstock_input_rows_per_second",
+        "processingRate_total": "penstock_processed_rows_per_second",
+        "latency": "penstock_batch_milliseconds",
+        "eventTime_watermark": "penstock_watermark_milliseconds",
+        "states_rowsTotal": "penstock_state_rows",
+        "states_usedBytes": "penstock_state_bytes",
+    }.items()
 }
 # Gauges of jobs/driver/gauges.py and jobs/stream/skew.py, one per input, partition or observation, which is the label `of`.
 RENAMED_BY_PART = {
@@ -202,11 +208,15 @@ def _drivers(name: str, path: str, jobs: Sequence[ScrapedJob]) -> dict[str, Any]
         }
         for job in jobs
     ]
-    # The label first: it is extracted from the name that is replaced.
-    labels = [{"source_labels": ["__name__"], "regex": regex, "target_label": "of", "replacement": "$1"} for regex in RENAMED_BY_PART]
+    # The labels first: they are extracted from the name that is replaced.
+    labels = [
+        {"source_labels": ["__name__"], "regex": regex, "target_label": label, "replacement": "$1"}
+        for label, regexes in (("of", RENAMED_BY_PART), ("query", RENAMED_BY_QUERY))
+        for regex in regexes
+    ]
     renamed = labels + [
         {"source_labels": ["__name__"], "regex": regex, "target_label": "__name__", "replacement": replacement}
-        for regex, replacement in (RENAMED | RENAMED_BY_PART).items()
+        for regex, replacement in (RENAMED | RENAMED_BY_PART | RENAMED_BY_QUERY).items()
     ]
     # Each gauge appears twice, with the same value.
     twice = {"source_labels": ["__name__"], "regex": f"{_PREFIX}.+_Number", "action": "drop"}

@@ -222,7 +222,7 @@ def _outputs(script: Script, statements: list[Statement]) -> list[PenstockError]
             need = "SELECT * FROM one view [WHERE ...] if there are several INSERTs"
             faults.append(script.refused(one.sink, need, "create a view of it"))
         elif isinstance(first.query, Select) and one.query.left.view.text != first.query.left.view.text:
-            need = f"the view of line {first.sink.line}, {first.query.left.view.text}: a job has one output"
+            need = f"the view of line {first.sink.line}, {first.query.left.view.text}: an app in SQL has one output"
             faults.append(script.refused(one.query.left.view, need, "combine both into one view with a column that tells them apart"))
     return faults
 

@@ -12,7 +12,7 @@ from typing import Any
 
 from pyspark.sql import SparkSession
 
-from penstock.infra.manifests.prometheus import RENAMED, RENAMED_BY_PART
+from penstock.infra.manifests.prometheus import RENAMED, RENAMED_BY_PART, RENAMED_BY_QUERY
 from penstock.jobs.driver.lag import LAG_RECORDS, STARTED_S, Gauges
 from penstock.scripts.layout import ROOT
 from tests.jobs.spark.running import Surroundings
@@ -82,7 +82,7 @@ def test_prometheus_reads_the_gauges_of_the_driver_and_of_its_query_under_names_
     ran = subprocess.run(command, cwd=tmp_path, env=environment, capture_output=True, text=True, timeout=300, check=True)
     pages = json.loads(ran.stdout.splitlines()[-1])
     names = {line.partition("{")[0].partition(" ")[0] for line in pages["driver"].splitlines() if line}
-    for regex in RENAMED | RENAMED_BY_PART:
+    for regex in RENAMED | RENAMED_BY_PART | RENAMED_BY_QUERY:
         assert [name for name in names if re.fullmatch(regex, name)], regex
     assert re.search(r'^metrics_penstock_driver_DAGScheduler_penstock_lagRecords_Value\{type="gauges"\} 17$', pages["driver"], re.MULTILINE)
     assert re.search(r"^metrics_executor_failedTasks_total\{.*\} 0$", pages["executors"], re.MULTILINE)
