@@ -132,7 +132,7 @@ class Bench:
         name = f"{filled.workload.name}-{contestant}-{next(filled.rounds)}"
         with self._steps.at("round", f"{filled.workload.name}: {contestant}") as step:
             try:
-                place = self._place(contestant, filled.workload, name, filled.records, filled.topics)
+                place = self.place(contestant, filled.workload, name, filled.records, filled.topics)
                 result = self._consumed(place) if contestant == "consumer" else self._contended(_START[contestant], place, filled)
             except Exception as error:
                 result = failed(filled.events, error)
@@ -152,7 +152,7 @@ class Bench:
         """
         summaries: list[Latency] = []
         try:
-            place = self._place(contestant, workload, f"latency-{contestant}", 1_000_000)
+            place = self.place(contestant, workload, f"latency-{contestant}", 1_000_000)
             (topic,) = place.topics.values()
             sender = Sender(self._kafka.address, topic, PARTITIONS)
             with _START[contestant](place) as running, Arrivals(self._kafka.address, place.out) as arrivals:
@@ -180,7 +180,7 @@ class Bench:
     def _own(self, name: str) -> Path:
         return self._folder / name.replace("_", "-")
 
-    def _place(self, contestant: str, workload: Workload, name: str, records: int, topics_: Mapping[str, str] | None = None) -> Place:
+    def place(self, contestant: str, workload: Workload, name: str, records: int, topics_: Mapping[str, str] | None = None) -> Place:
         """A place of its own: without topics that are filled, with empty ones."""
         folder = self._own(name)
         folder.mkdir()

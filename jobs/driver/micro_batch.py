@@ -61,6 +61,7 @@ class Route:
         chosen: whether it gets only the rows that `routed` marked for it.
         step: makes its rows of a micro-batch's; None: they are written as they are.
         direct: whether the sink may evaluate the query itself, because it does so once, or at least never in part.
+        few: whether it may then do so in few tasks, by the records that the micro-batch reads.
     """
 
     name: str
@@ -68,6 +69,7 @@ class Route:
     chosen: bool = False
     step: Step | None = None
     direct: bool = False
+    few: bool = False
 
 
 def never(engine: Engine) -> bool:
@@ -188,7 +190,7 @@ class MicroBatches:
     def _written_directly(self, batch: DataFrame, side_rows: SideRows) -> tuple[Passed, Mapping[str, skew.Keys]]:
         """Writes a micro-batch to its only sink, which evaluates the query; what has left the stream is known afterwards."""
         (route,) = self.routes
-        route.sink.write(batch, Batch(side_rows.batch, self.engine.records(), self.engine.batch_time_ms()))
+        route.sink.write(batch, Batch(side_rows.batch, self.engine.records(), self.engine.batch_time_ms(), few=route.few))
         passed, keys = side_rows.passed(self.session), skew.observed_keys(self.engine)
         self._write_side_outputs(side_rows, passed)
         return passed, keys
@@ -223,7 +225,7 @@ class MicroBatches:
                 count = sum((counts[tag] for tag in tags), TagCount())
                 number = side_rows.batch
                 records = side_records(rows.where(F.col(TAG).isin(tags)), number, count, self.share.query if self.share else "")
-                sink.write(records, Batch(number, count.rows, time_ms))
+                sink.write(records, Batch(number, count.rows, time_ms, few=True))
 
     @cached_property
     def _labels(self) -> frozenset[str]:
@@ -261,15 +263,15 @@ class MicroBatches:
                 self._write_made(route, applied(route.step, data, route.name), number)
             elif route.chosen:
                 rows = batch.where(F.col(mark(route.name))).select(data.columns)
-                route.sink.write(rows, Batch(number, rows.count() if count else 0, time_ms))
+                route.sink.write(rows, Batch(number, rows.count() if count else 0, time_ms, few=True))
             else:
-                route.sink.write(data, Batch(number, count, time_ms))
+                route.sink.write(data, Batch(number, count, time_ms, few=True))
 
     def _write_made(self, route: Route, rows: DataFrame, number: int) -> None:
         """Writes what a function of the app has made of a micro-batch; it is evaluated once, for its count and for the sink."""
         rows = rows.persist()
         try:
-            route.sink.write(rows, Batch(number, rows.count(), self.engine.batch_time_ms()))
+            route.sink.write(rows, Batch(number, rows.count(), self.engine.batch_time_ms(), few=True))
         finally:
             rows.unpersist()
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 from types import MappingProxyType, ModuleType
 
-from pyspark.sql import SparkSession
+from pyspark.sql import DataFrame, SparkSession
 
 from penstock.jobs.blocks.keyed.backend import on_the_heap
 from penstock.jobs.configuration.runtime import RuntimeConfiguration
@@ -20,7 +20,7 @@ from penstock.jobs.driver.shares import Share, names, shares
 from penstock.jobs.driver.structure import Structure, refuse_structure
 from penstock.jobs.errors import BadDeclaration
 from penstock.jobs.job import Job, Output
-from penstock.jobs.sinks.building import build, writes_directly
+from penstock.jobs.sinks.building import build, formatted, writes_directly
 from penstock.jobs.sinks.sink import BatchSink, SinkContext
 from penstock.jobs.sources.opening import Offsets
 from penstock.jobs.sources.splits import splits
@@ -210,11 +210,16 @@ class _Planning:
     def plan(self) -> QueryPlan:
         stream, session = self.output.stream, self.context.session
         self._refuse_unrepeatable()
-        computed = replace(stream, frame=routed(stream.frame, self.output.routes))
+        computed = replace(stream, frame=self._formatted(routed(stream.frame, self.output.routes)))
         if on_the_heap(session):
             refuse_unrepeatable_state(computed.frame)
         batches = self._batches()
         return QueryPlan(self._name, self.job, self.share, self._with_a_heartbeat(computed), batches, self._emit, self._bounded)
+
+    def _formatted(self, frame: DataFrame) -> DataFrame:
+        (name, selection), *others = self.output.routes.items()
+        alone = selection is None and not others
+        return formatted(self._spec.sinks[name], frame, updates=self.output.stream.updates) if alone else frame
 
     def _with_a_heartbeat(self, stream: Stream) -> Stream:
         """The output, with the micro-batches that the query needs and its input does not cause."""
@@ -311,11 +316,11 @@ class _Planning:
             return Route(name, sink, step=self._without_empty_time(selection))
         alone = len(self.output.routes) == 1
         direct = alone and selection is None and writes_directly(self._spec.sinks[name], by_records=self._by_records)
-        return Route(name, sink, chosen=selection is not None, direct=direct)
+        return Route(name, sink, chosen=selection is not None, direct=direct, few=self._by_records)
 
-    @property
+    @cached_property
     def _by_records(self) -> bool:
-        """Whether files may be written by few tasks, by the number of records. A stateful operator needs as many as its state has
+        """Whether few tasks may write, by the number of records. A stateful operator needs as many as its state has
         partitions, and steps in Python, such as calls, need as many as read.
         """
         spec = self._spec

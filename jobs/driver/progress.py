@@ -8,15 +8,10 @@ import time
 from collections.abc import Callable, Iterable, Mapping
 from types import MappingProxyType
 
-from pyspark.sql.streaming.listener import (
-    QueryIdleEvent,
-    QueryProgressEvent,
-    QueryStartedEvent,
-    QueryTerminatedEvent,
-    StreamingQueryListener,
-)
+from pyspark.sql.streaming.listener import QueryIdleEvent, QueryProgressEvent, QueryStartedEvent, QueryTerminatedEvent
 
 from penstock.jobs.driver.lag import Gauges, JobLag
+from penstock.jobs.driver.listening import LightListener
 from penstock.jobs.driver.micro_batch import Emit, MicroBatches
 from penstock.jobs.sinks.sink import FOREVER_MS
 from penstock.jobs.sources.ends import PartitionEnds
@@ -26,7 +21,7 @@ from penstock.jobs.stream.event_time import heartbeat
 Commit = Callable[[Mapping[str, Mapping[str, int]]], None]
 
 
-class ProgressListener(StreamingQueryListener):
+class ProgressListener(LightListener):
     """Reports commits, idleness and termination of one query; a session's listeners hear of all its queries.
 
     Args:

@@ -5,8 +5,11 @@ Every sink class has ``of(name, spec, context)``. A kind that is not built here 
 
 from __future__ import annotations
 
+from pyspark.sql import DataFrame
+
 from penstock.jobs.sinks.console import Console
 from penstock.jobs.sinks.files import Files
+from penstock.jobs.sinks.kafka_records import records
 from penstock.jobs.sinks.sink import BatchSink, SinkContext
 from penstock.jobs.sinks.topics import Topic
 from penstock.jobs.spec import KafkaSink, Sink, ToConsole, ToFiles, ToFunction, ToKafka, ToPostgres, ToRedis, ToWebhook
@@ -59,6 +62,25 @@ def writes_directly(sink: Sink, *, by_records: bool) -> bool:
             return by_records
         case _:
             return False
+
+
+def formatted(sink: Sink, rows: DataFrame, *, updates: bool) -> DataFrame:
+    """The rows of a query as its only sink takes them: as records, where the query can make them, so that a micro-batch has not to plan it.
+
+    Args:
+        sink: sink of the spec.
+        rows: data columns and the event time.
+        updates: whether a row replaces the earlier one with its key.
+
+    Raises:
+        BadDeclaration: JOB-004, the rows lack a column that the sink names.
+    """
+    match sink:
+        # Deletes sort the rows of a micro-batch, which a stream can't be.
+        case ToKafka() if not sink.kafka.deletes and sink.kafka.guarantee == "at-least-once":
+            return records(sink.kafka, rows, updates=updates)
+        case _:
+            return rows
 
 
 def _topic(name: str, sink: KafkaSink, context: SinkContext) -> BatchSink:

@@ -164,7 +164,7 @@ class ExactlyOnceTopic:
         )
         if manifest.shares:
             self._judge(_repartitioned(hashed, manifest.tasks).mapInArrow(writer, OUTCOME_SCHEMA).collect(), manifest)
-        self.checkpoint.delete(self._manifest_name(batch.number - RETAINED_BATCHES))
+        self.checkpoint.delete_expired(self._manifest_name, batch.number - RETAINED_BATCHES)
 
     @property
     def group(self) -> str:

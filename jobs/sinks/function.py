@@ -79,7 +79,7 @@ class Function:
             path = f"sink {self.name}, batch {batch.number}"
             raise SinkFunctionFailed(path=path, given=given, need="a function that returns normally", fix=fix) from error
         self.checkpoint.put_once(self._marker(batch.number), "done")
-        self.checkpoint.delete(self._marker(batch.number - RETAINED_BATCHES))
+        self.checkpoint.delete_expired(self._marker, batch.number - RETAINED_BATCHES)
 
     def _marker(self, batch: int) -> str:
         return f"sinks/{self.name}/{batch}.done"

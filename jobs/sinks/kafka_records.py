@@ -16,7 +16,7 @@ def records(sink: KafkaSink, rows: DataFrame, *, updates: bool = True) -> DataFr
 
     The key is the text of the sink's key column, or a JSON object if it has several; null if it has none. The value is the row as JSON
     with its nulls, or null (a tombstone) if the sink writes deletes and the row's `DELETED` is true. Rows with only the columns ``key``
-    and ``value``, such as those of a side output, are written unchanged.
+    and ``value``, those of a side output or records already, are written unchanged.
 
     If the sink writes deletes, the last record of a key decides whether the key exists. The rows of a key are therefore ordered by event
     time, rows of the same time as in `penstock.jobs.sinks.newest`, which costs a shuffle by key.
@@ -33,7 +33,7 @@ def records(sink: KafkaSink, rows: DataFrame, *, updates: bool = True) -> DataFr
         BadDeclaration: JOB-004, the rows lack a column that the sink names.
     """
     if rows.columns == ["key", "value"]:
-        return rows.select(F.col("key").cast("string").alias("key"), F.col("value").cast("string").alias("value"))
+        return rows
     _must_have(sink, rows)
     fields = [name for name in rows.columns if name not in ENVELOPE and not (sink.deletes and name == DELETED)]
     value = _json(fields)

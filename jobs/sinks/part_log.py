@@ -112,7 +112,7 @@ class PartLog:
             self._looked = False
             return False
         self._last, self._looked = manifest, True
-        self.checkpoint.delete(self._name(manifest.number - RETAINED_BATCHES))
+        self.checkpoint.delete_expired(self._name, manifest.number - RETAINED_BATCHES)
         return True
 
     def followed(self, manifest: Manifest | None) -> bool:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from types import ModuleType
@@ -24,11 +25,20 @@ class Batch:
         number: Spark's number of the micro-batch; the same in a replay.
         rows: number of rows for this sink; where it evaluates the query itself, the number of records that the micro-batch reads.
         time_ms: time of the micro-batch in epoch milliseconds; the same in a replay.
+        few: whether few rows may be left to few tasks; not if these also have to do what the query does with state or in Python.
     """
 
     number: int
     rows: int
     time_ms: int
+    few: bool = False
+
+    def spread(self, rows: DataFrame, rows_a_task: int) -> DataFrame:
+        """The rows for the tasks that write them: no more tasks than needed, where there are few rows."""
+        tasks = max(1, math.ceil(self.rows / rows_a_task))
+        if not self.few or tasks >= rows.sparkSession.sparkContext.defaultParallelism:
+            return rows
+        return rows.coalesce(tasks)
 
 
 class BatchSink(Protocol):

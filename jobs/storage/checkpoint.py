@@ -182,7 +182,7 @@ class Checkpoint:
         while not self.put_once(name, text) and not self._replaced(name, text, record.token):
             pass
         # Of a driver that was frozen, too: none that came after it needs a record that is so much older.
-        self.delete(_record_name(record.batch - RETAINED_BATCHES))
+        self.delete_expired(_record_name, record.batch - RETAINED_BATCHES)
 
     def _replaced(self, name: str, text: str, token: int) -> bool:
         """Replaces a record; False if it has changed or is gone by now."""
@@ -248,6 +248,16 @@ class Checkpoint:
             self._s3.delete_object(Bucket=self._bucket, Key=self._key(name))
         except (ClientError, BotoCoreError) as error:
             raise self._unreachable(error) from error
+
+    def delete_expired(self, named: Callable[[int], str], number: int) -> None:
+        """Deletes the object with a number, of those that are numbered from 0: nothing, as long as none has expired.
+
+        Args:
+            named: number -> name of an object.
+            number: of the object that has expired.
+        """
+        if number >= 0:
+            self.delete(named(number))
 
     def delete_all(self, names: Sequence[str]) -> None:
         """Deletes objects, up to a thousand per request; they need not exist."""

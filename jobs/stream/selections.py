@@ -53,7 +53,8 @@ def mark(sink: str) -> str:
 
 def all_columns_but_marks(frame: DataFrame, sinks: Iterable[str]) -> DataFrame:
     """The rows without the marks of the sinks."""
-    return frame.drop(*(mark(sink) for sink in sinks))
+    marks = [mark(sink) for sink in sinks]
+    return frame.drop(*marks) if marks else frame
 
 
 def applied(step: Step, rows: DataFrame, sink: str) -> DataFrame:

@@ -125,10 +125,11 @@ def unordered(batch: DataFrame) -> DataFrame:
     rows are then persisted, the order names a column that they don't have: NoSuchElementException, key not found.
 
     Args:
-        batch: what foreachBatch is given.
+        batch: what foreachBatch is given: a plan of one operator, LogicalRDD, that has the rows.
     """
     session, frame = batch.sparkSession, batch._jdf
-    return DataFrame(session._jsparkSession.internalCreateDataFrame(frame.queryExecution().toRdd(), frame.schema(), False), session)
+    rows = frame.queryExecution().logical().rdd()
+    return DataFrame(session._jsparkSession.internalCreateDataFrame(rows, frame.schema(), False), session)
 
 
 def evaluated(rows: DataFrame) -> None:

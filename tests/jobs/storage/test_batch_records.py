@@ -38,6 +38,14 @@ def test_a_record_costs_one_conditional_put_and_the_deletion_of_the_expired_one(
     ]
 
 
+def test_as_long_as_no_record_has_expired_none_is_deleted(checkpoint: Checkpoint, faulty: FaultyS3) -> None:
+    for batch in (0, RETAINED_BATCHES - 1):
+        checkpoint.record(_record(batch, 1))
+    assert [method for method, _ in faulty.requests] == ["PUT", "PUT"]
+    checkpoint.record(_record(RETAINED_BATCHES, 1))
+    assert faulty.requests[-1][0] == "DELETE" and faulty.requests[-1][1].endswith("/batches/0.json")
+
+
 @pytest.mark.parametrize(("first", "second"), [(0, 1), (3, 4), (3, 3)])
 def test_a_replay_by_the_same_driver_or_the_next_replaces_the_record(checkpoint: Checkpoint, first: int, second: int) -> None:
     checkpoint.record(_record(5, first))
