@@ -57,6 +57,7 @@ class Job:
         connections: name -> URL of databases and endpoints, credentials included.
         files_bucket: bucket of file sources that name none.
         schemas: name -> text of the Avro schemas beside the spec.
+        max_offsets: source -> records of a micro-batch at most, for Kafka sources whose spec has no limit.
         ends: where the sources of a bounded run end; None: they have no end.
         read: whether they have been read up to there.
         outputs: streams with their sinks, in the order in which the app has declared them.
@@ -72,6 +73,7 @@ class Job:
     connections: Mapping[str, str] = field(default_factory=dict)
     files_bucket: str = ""
     schemas: Mapping[str, str] = field(default_factory=dict)
+    max_offsets: Mapping[str, int] = field(default_factory=dict)
     ends: InputEnds | None = None
     read: bool = False
     outputs: list[Output] = field(default_factory=list)
@@ -106,7 +108,7 @@ class Job:
             raise BadDeclaration(
                 path=f'job.source("{name}")', need="each source once; a second call would read it twice", fix="reuse the first stream"
             )
-        place = (self.session, self.brokers, self.connections, self.spec, self.files_bucket, self.schemas)
+        place = (self.session, self.brokers, self.connections, self.spec, self.files_bucket, self.schemas, self.max_offsets)
         reading = Reading(*place, ends=self.ends, read=self.read)
         self.sources[name] = open_source(reading, name, self._schema(name, schema), self.offsets.get(name, {}), record)
         return self.sources[name]

@@ -56,6 +56,7 @@ def targets(spec_file: SpecFile, app_path: Sequence[Path] = ()) -> Targets:
         sink_topics=spec_file.job.written_topics(),
         load=load,
         trigger_s=_trigger_s(spec),
+        limited_reads=all(source.max_offsets_per_trigger is not None for source in spec.kafka_sources.values()),
         stateful_operators=module.stateful_operators,
         queries=module.outputs,
         state_backend=spec.state.backend if "backend" in spec.state.model_fields_set else None,

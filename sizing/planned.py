@@ -145,6 +145,19 @@ class ThroughputPlan(_Planned):
     capability: Capability
 
 
+class ReadLimit(_Planned):
+    """The most records that a micro-batch reads, divided among the Kafka sources by their partitions; a source's own limit overrides it.
+
+    Args:
+        records: of all topics together.
+        binding: ``load``: what the slots process of the load within a trigger; ``time``: what they read at best in a trigger, of at least
+            ten seconds; ``memory``: what fits into the executors' memory.
+    """
+
+    records: int
+    binding: Literal["load", "time", "memory"]
+
+
 class SpotPlan(_Planned):
     """The effect on the job when spot nodes are lost.
 
@@ -177,6 +190,7 @@ class Plan(_Planned):
         cost: cost of the job alone in its environment; None: see `nodes`, or the region's prices are unknown.
         state: state of the job, and its checkpoint.
         throughput: requirements of the load and capability of the plan; None: no load.
+        read_limit: limit of a micro-batch for sources that set none; None: there are none, or a bounded run, which reads what there is.
         spot: effect of losing spot nodes; None: no executor runs on one.
         feasible: whether all targets are met.
         violations: the violations otherwise.
@@ -197,8 +211,14 @@ class Plan(_Planned):
     cost: Bill | None = None
     state: StatePlan
     throughput: ThroughputPlan | None = None
+    read_limit: ReadLimit | None = None
     spot: SpotPlan | None = None
     feasible: bool
     violations: tuple[Violation, ...] = ()
     notes: tuple[str, ...] = ()
     explain: tuple[Explanation, ...] = ()
+
+    @property
+    def max_offsets_per_trigger(self) -> int | None:
+        """The records of the read limit; None: no limit."""
+        return None if self.read_limit is None else self.read_limit.records

@@ -149,6 +149,7 @@ class Targets(_Target):
         stages: tasks of the stages that differ from the parallelism; those after a shuffle are in `spark_conf`.
         load: load of the job, if known.
         trigger_s: trigger interval; None: one bounded run.
+        limited_reads: whether each Kafka source limits its micro-batches itself.
         stateful_operators: one entry per operator of the app; a stream-stream join has more stores than others.
         queries: queries of the app; each may read all topics, and has a checkpoint of its own.
         state_backend: where the state is kept; None: decided by the plan.
@@ -167,6 +168,7 @@ class Targets(_Target):
     stages: StageTasks = StageTasks()
     load: Load | None = None
     trigger_s: Annotated[float, Field(gt=0)] | None = 10.0
+    limited_reads: bool = False
     stateful_operators: tuple[Literal["join", "other"], ...] = ()
     queries: Annotated[int, Field(ge=1)] = 1
     state_backend: Literal["memory", "rocksdb"] | None = None

@@ -40,6 +40,7 @@ def runtime_configuration(job: DeployedJob) -> RuntimeConfiguration:
         output_bucket=job.output_bucket,
         connections=dict(job.connections),
         secrets=dict(job.secrets),
+        max_offsets_per_trigger=job.plan.max_offsets_per_trigger,
         spark_conf=client_mode_conf(job),
     )
 

@@ -35,6 +35,8 @@ class RuntimeConfiguration(BaseModel):
         lease_s: seconds without a renewal after which another driver may take over the checkpoint, 3 or more; see
             `penstock.jobs.storage.lease`.
         secrets: name -> ARN of the secret in AWS Secrets Manager with the credentials of that connection.
+        max_offsets_per_trigger: how many records a micro-batch reads at most, of all topics together, where a source sets no limit; None:
+            no limit.
         spark_conf: the plan's Spark configuration with what the environment adds.
     """
 
@@ -53,6 +55,7 @@ class RuntimeConfiguration(BaseModel):
     close_when_idle: bool = False
     lease_s: float = Field(default=30, ge=3)
     secrets: dict[str, str] = Field(default_factory=dict)
+    max_offsets_per_trigger: int | None = Field(default=None, ge=1)
     spark_conf: dict[str, str] = Field(default_factory=dict)
 
     @model_validator(mode="after")

@@ -22,7 +22,7 @@ from penstock.jobs.errors import BadDeclaration
 from penstock.jobs.job import Job, Output
 from penstock.jobs.sinks.building import build, formatted, writes_directly
 from penstock.jobs.sinks.sink import BatchSink, SinkContext
-from penstock.jobs.sources.opening import Offsets
+from penstock.jobs.sources.opening import Offsets, divided
 from penstock.jobs.sources.splits import splits
 from penstock.jobs.spec import FromSocket, SpecFile
 from penstock.jobs.spec.avro_schemas import avro_schemas
@@ -135,7 +135,9 @@ def _built(context: DriverContext, offsets: Mapping[str, Offsets]) -> tuple[Job,
 def _declared(context: DriverContext, offsets: Mapping[str, Offsets], *, read: bool) -> tuple[Job, ModuleType | None]:
     spec, configuration = context.spec, context.configuration
     schemas = avro_schemas(spec)
-    job = Job(spec.job, context.session, configuration.kafka, offsets, context.connections, configuration.output_bucket, schemas)
+    limits = divided(configuration.max_offsets_per_trigger, offsets)
+    place = (context.session, configuration.kafka, offsets, context.connections, configuration.output_bucket)
+    job = Job(spec.job, *place, schemas, limits)
     if context.bounded is not None:
         job.ends, job.read = context.bounded.ends, read
     return job, app.build(spec, configuration.app_path, job)

@@ -33,6 +33,7 @@ class Reading:
         spec: spec of the job.
         bucket: bucket of file sources that name none.
         schemas: name -> text of the Avro schemas next to the spec.
+        max_offsets: source -> records of a micro-batch at most, for Kafka sources whose spec has no limit.
         ends: where the sources of a bounded run end; None: they have no end.
         read: whether they have been read up to there.
     """
@@ -43,6 +44,7 @@ class Reading:
     spec: StreamingJob
     bucket: str
     schemas: Mapping[str, str] = field(default_factory=dict)
+    max_offsets: Mapping[str, int] = field(default_factory=dict)
     ends: InputEnds | None = None
     read: bool = False
 
@@ -71,7 +73,26 @@ def open_source(reading: Reading, name: str, schema: StructType, offsets: Offset
             return socket.stream(given, asked_socket, url)
         case FromKafka(kafka=asked_topics):
             values = _values(reading, asked_topics)
-            return kafka.stream(given, asked_topics, values, reading.brokers, offsets, reading.spec.metadata.name)
+            limited = asked_topics.model_copy(
+                update={"max_offsets_per_trigger": asked_topics.max_offsets_per_trigger or reading.max_offsets.get(name)}
+            )
+            return kafka.stream(given, limited, values, reading.brokers, offsets, reading.spec.metadata.name)
+
+
+def divided(records: int | None, offsets: Mapping[str, Offsets]) -> dict[str, int]:
+    """Divides the records that a micro-batch reads at most among Kafka sources, by their partitions.
+
+    Args:
+        records: of all sources together; None: no limit.
+        offsets: source -> topic -> partition -> offset.
+
+    Returns:
+        Source -> records, at least 1.
+    """
+    if records is None:
+        return {}
+    partitions = {source: sum(map(len, topics.values())) for source, topics in offsets.items()}
+    return {source: max(1, records * count // max(1, sum(partitions.values()))) for source, count in partitions.items()}
 
 
 def _values(reading: Reading, source: KafkaSource) -> Values:

@@ -115,7 +115,7 @@ class KafkaSource(Part):
             those of the key, with ``_deleted`` true. All rows of the source then have the field ``_deleted``. The event time of a
             tombstone is the record's timestamp, which does not advance the watermark.
         key: the fields in the key; required with ``tombstones: delete`` only.
-        max_offsets_per_trigger: maximum number of records per micro-batch; None for no limit.
+        max_offsets_per_trigger: maximum number of records per micro-batch; by default the plan's, and none for a bounded run.
         min_partitions: minimum number of tasks that read; None: one per partition.
         isolation_level: which records of transactions are read: ``read_committed`` those of committed ones, up to the first transaction
             that is still open; ``read_uncommitted`` all of them, also those of aborted ones.

@@ -120,7 +120,6 @@ def _source(name: str, source: FromKafka, topic: str, planned: Plan) -> LintedSo
         topic=topic,
         partitions=planned.kafka.topics.get(topic) or kafka.partitions or planned.parallelism.value,
         starting_offsets=kafka.starting_offsets,
-        max_offsets_per_trigger=kafka.max_offsets_per_trigger,
         has_time=time is not None,
         has_idleness=time is not None and time.idleness is not None,
     )

@@ -339,6 +339,7 @@ class LocalRun:
             connections=dict(self.connections),
             # The result is checked while the driver runs.
             close_when_idle=True,
+            max_offsets_per_trigger=self.job.plan.max_offsets_per_trigger,
             spark_conf=self.job.plan.spark_conf | self._local_conf() | self._cluster_conf() | self.machine.spark_conf,
         )
 

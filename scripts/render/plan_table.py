@@ -14,6 +14,13 @@ from penstock.sizing.planned import Plan, PlannedPod, SpotPlan
 from penstock.sizing.planned_nodes import NodeGroup, NodesPlan
 from penstock.sizing.units import cpu_text, memory_text
 
+# What a read limit is derived from -> what that is.
+_LIMITED_BY = {
+    "load": "what the load's slots process in a trigger",
+    "time": "what the slots read at best in a trigger",
+    "memory": "the executors' memory",
+}
+
 
 def render(plan: Plan, name: str, screen: Screen) -> str:
     """The plan as text, as wide as the screen except for longer names.
@@ -54,6 +61,8 @@ def _facts(plan: Plan) -> Iterator[tuple[str, Sequence[str]]]:
     yield from _load_facts(plan)
     if plan.kafka.topics:
         yield "topics", [", ".join(f"{topic} {_count(count, 'partition')}" for topic, count in plan.kafka.topics.items())]
+    if plan.read_limit is not None:
+        yield "reads", [f"at most {plan.read_limit.records:,} records a micro-batch, by {_LIMITED_BY[plan.read_limit.binding]}"]
     yield "state", [_state(plan)]
     if plan.nodes is not None:
         yield "nodes", node_lines(plan.nodes)

@@ -87,20 +87,6 @@ def no_idleness(subject: Subject) -> Iterator[Fault]:
 
 
 @rule(
-    "LINT-054",
-    "info",
-    "unlimited micro-batch size",
-    why="after hours of downtime, the first batch reads the whole backlog: it is slow, needs much memory, and is repeated on failure",
-    fix="set maxOffsetsPerTrigger to what the slots process in one or two trigger intervals",
-)
-def unbounded_batch(subject: Subject) -> Iterator[Fault]:
-    """Source: Spark: without maxOffsetsPerTrigger a batch reads up to the latest offsets."""
-    for job, source in _sources(subject):
-        if source.max_offsets_per_trigger is None and not job.bounded and not job.has_load:
-            yield Fault(job.place(f"sources.{source.name}"), f"{source.name}: no maxOffsetsPerTrigger", "maxOffsetsPerTrigger")
-
-
-@rule(
     "LINT-055",
     "warning",
     "shuffle partitions do not match the slots",

@@ -120,7 +120,6 @@ class LintedSource(_Placed):
         topic: topic that it reads.
         partitions: partitions of the topic, in the plan.
         starting_offsets: as in the spec.
-        max_offsets_per_trigger: None: a batch reads everything available.
         has_time: whether it has an event time.
         has_idleness: whether idle partitions are excluded from the watermark.
     """
@@ -129,7 +128,6 @@ class LintedSource(_Placed):
     topic: str
     partitions: Annotated[int, Field(ge=1)]
     starting_offsets: str = "committed-or-latest"
-    max_offsets_per_trigger: int | None = None
     has_time: bool = False
     has_idleness: bool = False
 

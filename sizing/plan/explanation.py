@@ -8,6 +8,7 @@ from penstock.sizing.executors import REPARTITIONED
 from penstock.sizing.explained import Explanation
 from penstock.sizing.plan.job_load import JobLoad
 from penstock.sizing.plan.node_explanation import explain_nodes
+from penstock.sizing.plan.read_limit import RECORD_BYTES, RECORDS_PER_SLOT_PER_S
 from penstock.sizing.planned import Plan, PlannedPod
 from penstock.sizing.spark_pods import has_own_overhead, planned_factor, spark_factor
 from penstock.sizing.spark_settings import PodSettings, SparkSettings
@@ -40,6 +41,7 @@ def _explained(targets: Targets, settings: SparkSettings, draft: Plan) -> Iterat
         *_stages(settings, draft),
         *_topics(targets, draft),
         *_checkpoint(targets, draft),
+        *_read_limit(targets, draft),
     )
 
 
@@ -178,6 +180,22 @@ def _checkpoint(targets: Targets, draft: Plan) -> Iterator[Explanation]:
     yield _of(f"{at}.requestsPerMonth", written.requests_per_month, "30 days", requestsPerDay=written.requests_per_day)
     rule = "an estimate of the state and the changelogs of the retained batches; 0 if no load specifies the state"
     yield _of(f"{at}.storageBytes", written.storage_bytes, rule)
+
+
+def _read_limit(targets: Targets, draft: Plan) -> Iterator[Explanation]:
+    limit, executor = draft.read_limit, draft.pods.executor
+    if limit is None:
+        return
+    number, slots = "readLimit.records", executor.count * (executor.slots or 1)
+    if limit.binding == "load":
+        yield _of(number, limit.records, "maxOffsetsPerTrigger of the load, for sources without a limit of their own")
+    elif limit.binding == "time":
+        rule = "slots * records that a slot reads at best in a second * trigger, at least 10 s"
+        yield _of(number, limit.records, rule, slots=slots, recordsPerS=RECORDS_PER_SLOT_PER_S, triggerS=targets.trigger_s or 0)
+    else:
+        rule = "executors * (heap - 300 MiB) * 0.6 * 0.5, where Spark caches rows, / (bytes of a record * queries)"
+        memory: Inputs = {"executors": executor.count, "heapMib": executor.heap_mib, "recordBytes": RECORD_BYTES}
+        yield _of(number, limit.records, rule, **memory, queries=targets.queries)
 
 
 def _of(number: str, value: int | float | None, rule: str, **inputs: int | float | str) -> Explanation:

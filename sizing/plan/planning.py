@@ -14,6 +14,7 @@ from penstock.sizing.plan.job_load import JobLoad, load_of
 from penstock.sizing.plan.job_pods import selector_faults
 from penstock.sizing.plan.job_state import planned_state
 from penstock.sizing.plan.notes import plan_notes
+from penstock.sizing.plan.read_limit import read_limit
 from penstock.sizing.plan.settings import settings_of
 from penstock.sizing.plan.spark_conf import planned_conf
 from penstock.sizing.planned import KafkaPlan, PerSlot, Plan, PlannedParallelism, PlannedPod, Pods, Totals
@@ -157,5 +158,6 @@ def _assemble(targets: DecidedTargets, settings: SparkSettings, pods: Pods, conf
         kafka=KafkaPlan(topics={**read, **targets.sink_topics}, load=load.plan.kafka if load else None),
         state=planned_state(targets, shuffle, load.plan if load else None),
         throughput=load.throughput if load else None,
+        read_limit=read_limit(targets, executor, load.throughput if load else None),
         feasible=True,
     )

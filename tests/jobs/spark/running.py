@@ -82,6 +82,7 @@ class TestedJob:
     output: str = OUTPUT
     connections: dict[str, str] = field(default_factory=dict)
     lease_s: float = 30.0
+    max_offsets_per_trigger: int | None = None
     # Called when the driver emits an event, in the driver's thread.
     on: Mapping[str, Callable[[], object]] = field(default_factory=dict)
 
@@ -103,6 +104,7 @@ class TestedJob:
             output_bucket=self.output,
             connections=self.connections,
             lease_s=self.lease_s,
+            max_offsets_per_trigger=self.max_offsets_per_trigger,
         )
         running = Running(self)
         driver = Driver(configuration, running.stop, running.hear)

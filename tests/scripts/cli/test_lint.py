@@ -162,7 +162,6 @@ def test_no_line_is_wider_than_a_hundred_columns(spec: Path) -> None:
     [
         ("partitions: 6", "partitions: 4", "LINT-050", 11),
         (", idleness: 1m", "", "LINT-053", 12),
-        (", maxOffsetsPerTrigger: 1000", "", "LINT-054", 11),
         ("memory: 8g", "memory: 500m", "LINT-056", 7),
         ("spark.decommission.enabled: true", "spark.sql.shuffle.partitions: 200", "LINT-055", 14),
         ("spark.decommission.enabled: true", "spark.sql.streaming.checkpointLocation: /tmp/x", "LINT-038", 14),

@@ -58,12 +58,6 @@ def test_a_source_without_idleness_is_found() -> None:
     assert of("LINT-053", job(source(1, has_time=True), parallelism=1, slots=1)) == [], "one partition alone holds nobody back"
 
 
-def test_an_unbounded_batch_is_reported() -> None:
-    assert severities("LINT-054", subject(jobs=(job(source()),))) == ["info"]
-    for quiet in (job(source(max_offsets_per_trigger=1000)), job(source(), bounded=True), job(source(), has_load=True)):
-        assert of("LINT-054", quiet) == []
-
-
 @pytest.mark.parametrize(("partitions", "fires"), [("4", True), ("10", False), ("40", False), ("41", True), ("200", True), (None, False)])
 def test_shuffle_partitions_that_do_not_fit_the_slots_are_found(partitions: str | None, fires: bool) -> None:
     settings = {SHUFFLE: partitions} if partitions else {}

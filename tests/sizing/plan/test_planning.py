@@ -282,7 +282,7 @@ def test_the_json_has_the_fields_that_readers_were_promised() -> None:
     document = plan(targets()).model_dump(mode="json", by_alias=True)
     assert set(document) == {
         "schemaVersion", "parallelism", "totals", "pods", "perSlot", "stages", "tasksAtATime", "sparkConf", "kafka", "nodes", "cost",
-        "state", "throughput", "spot", "feasible", "violations", "notes", "explain",
+        "state", "throughput", "readLimit", "spot", "feasible", "violations", "notes", "explain",
     }  # fmt: skip
     assert set(document["totals"]) == {"executors", "pods", "executorMemoryMib", "executorCpuMillicores", "subtasks"}
     assert document["pods"]["driver"]["slots"] is None
