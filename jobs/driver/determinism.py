@@ -16,7 +16,7 @@ from typing import Any
 from pyspark.sql import DataFrame
 
 from penstock.jobs.errors import NotRepeatable, StateNotRepeatable
-from penstock.jobs.stream.analyzed_plan import each, keeps_state, kind_of, plan_of
+from penstock.jobs.stream.analyzed_plan import each, keeps_state, kind_of, pattern, plan_of
 from penstock.jobs.stream.leaving import is_own
 
 # Spark's aggregate classes whose result is the first row or depends on row order; and the functions that ignore the order of the list
@@ -54,8 +54,8 @@ def refuse_unrepeatable_state(frame: DataFrame) -> None:
     Raises:
         StateNotRepeatable: JOB-085, with all such expressions upstream of state.
     """
-    stateful = _stateful(plan_of(frame))
-    expressions = list(dict.fromkeys(expression for operator in stateful for expression in _of_plan(operator)))
+    stateful, aggregates = _stateful(plan_of(frame)), pattern(frame, "AGGREGATE_EXPRESSION")
+    expressions = list(dict.fromkeys(expression for operator in stateful for expression in _of_plan(operator, aggregates)))
     if expressions:
         need, fix = "deterministic rows upstream of state on the heap", "set state.backend: rocksdb in the spec, or remove the expression"
         raise StateNotRepeatable(path="build", given=", ".join(expressions), need=need, fix=fix)
@@ -63,7 +63,7 @@ def refuse_unrepeatable_state(frame: DataFrame) -> None:
 
 def unrepeatable(frame: DataFrame) -> list[str]:
     """The expressions of a query whose result may change on a replay, as Spark prints them."""
-    return list(_of_plan(plan_of(frame)))
+    return list(_of_plan(plan_of(frame), pattern(frame, "AGGREGATE_EXPRESSION")))
 
 
 def _stateful(plan: Any) -> Iterator[Any]:
@@ -75,26 +75,32 @@ def _stateful(plan: Any) -> Iterator[Any]:
         yield from _stateful(one)
 
 
-def _of_plan(plan: Any) -> Iterator[str]:
+def _of_plan(plan: Any, aggregates: Any) -> Iterator[str]:
     kind = kind_of(plan)
     if kind == "Sample":
         yield "a sample"
     for expression in each(plan.expressions()) if kind == "Aggregate" or not plan.deterministic() else ():
-        yield from _of_expression(expression, orderless=False)
+        yield from _of_expression(expression, aggregates, orderless=False)
     for child in each(plan.children()):
-        yield from _of_plan(child)
+        yield from _of_plan(child, aggregates)
 
 
-def _of_expression(expression: Any, *, orderless: bool) -> Iterator[str]:
-    """The innermost offending expressions."""
+def _of_expression(expression: Any, aggregates: Any, *, orderless: bool) -> Iterator[str]:
+    """The innermost offending expressions; an aggregate offends that is within one of `aggregates`."""
+    if expression.deterministic() and not expression.containsPattern(aggregates):
+        return
     kind, below = kind_of(expression), list(each(expression.children()))
+    # An aggregate is wrapped in an expression of its own.
+    aggregate = kind == "AggregateExpression"
     blamed = not expression.deterministic() and all(child.deterministic() for child in below) and not _is_own(expression)
-    if blamed or (kind in _BY_ORDER and not orderless):
+    if blamed:
         yield str(expression.sql())
         return
     for child in below:
-        # An aggregate is wrapped in an expression of its own.
-        yield from _of_expression(child, orderless=kind in _ORDERLESS or (orderless and kind == "AggregateExpression"))
+        if aggregate and kind_of(child) in _BY_ORDER and not orderless:
+            yield str(child.sql())
+        else:
+            yield from _of_expression(child, aggregates, orderless=kind in _ORDERLESS or (orderless and aggregate))
 
 
 def _is_own(expression: Any) -> bool:

@@ -17,7 +17,7 @@ from penstock.jobs.driver.determinism import refuse_unrepeatable, refuse_unrepea
 from penstock.jobs.driver.lag import Gauges
 from penstock.jobs.driver.micro_batch import Emit, MicroBatches, Route, never
 from penstock.jobs.driver.shares import Share, names, shares
-from penstock.jobs.driver.structure import Structure, refuse_structure
+from penstock.jobs.driver.structure import Structure, counters_of, refuse_structure
 from penstock.jobs.errors import BadDeclaration
 from penstock.jobs.job import Job, Output
 from penstock.jobs.sinks.building import build, formatted, writes_directly
@@ -29,7 +29,7 @@ from penstock.jobs.spec.avro_schemas import avro_schemas
 from penstock.jobs.spec.job import JobSpec
 from penstock.jobs.storage.checkpoint import BatchRecord, Checkpoint
 from penstock.jobs.storage.lease import Lease
-from penstock.jobs.stream.analyzed_plan import runs_python, stateful_operators
+from penstock.jobs.stream.analyzed_plan import runs_python
 from penstock.jobs.stream.event_time import heartbeat
 from penstock.jobs.stream.event_time.engine import Engine
 from penstock.jobs.stream.leaving import Counting
@@ -107,9 +107,9 @@ def planned(context: DriverContext, offsets: Mapping[str, Offsets]) -> list[Quer
     """
     job, module, last = _built(context, offsets)
     outputs = job.declared()
-    structures = [Structure(output.stream.frame, stateful_operators(output.stream.frame)) for output in outputs]
-    refuse_structure(context.spec, app.source(context.spec, context.configuration.app_path, module), job, structures)
-    parts = shares(outputs, job.sources)
+    structures, counters = [Structure.of(output.stream.frame) for output in outputs], counters_of(job.sources)
+    refuse_structure(context.spec, app.source(context.spec, context.configuration.app_path, module), job, structures, counters)
+    parts = shares(outputs, structures, counters)
     _refuse_shared_sockets(context.spec.job.spec, parts)
     counting = Counting()
     return [

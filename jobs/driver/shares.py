@@ -10,10 +10,10 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
+from penstock.jobs.driver.structure import Structure
 from penstock.jobs.job import Output
-from penstock.jobs.stream.analyzed_plan import functions_of, sources_of
+from penstock.jobs.stream.analyzed_plan import functions_of
 from penstock.jobs.stream.leaving import operator_of, takes_rows
-from penstock.jobs.stream.streams import Stream
 
 
 @dataclass(frozen=True)
@@ -40,29 +40,29 @@ def names(outputs: Sequence[Output]) -> list[str]:
     return ["", *(next(iter(output.routes)) for output in outputs[1:])]
 
 
-def shares(outputs: Sequence[Output], sources: Mapping[str, Stream]) -> list[Share]:
+def shares(outputs: Sequence[Output], queries: Sequence[Structure], counters: Mapping[str, str]) -> list[Share]:
     """The shares of a job's queries, in the order of its outputs.
 
     Args:
         outputs: of the job; each is a query.
-        sources: name -> stream of the sources that the app has taken.
+        queries: the same as Spark has analyzed them.
+        counters: of `penstock.jobs.driver.structure.counters_of`.
     """
     if len(outputs) == 1:
-        return [Share("", tuple(sources), counted=frozenset(sources))]
-    counters = {counter: name for name, stream in sources.items() for counter in sources_of(stream.frame)}
+        sources = tuple(dict.fromkeys(counters.values()))
+        return [Share("", sources, counted=frozenset(sources))]
     taken: set[int] = set()
     found: list[Share] = []
-    for name, output in zip(names(outputs), outputs, strict=True):
-        functions = functions_of(output.stream.frame)
+    for name, query in zip(names(outputs), queries, strict=True):
+        functions = functions_of(query.frame)
         numbers = _numbers(functions)
         others = numbers & taken
-        reads = [counter for counter in sources_of(output.stream.frame) if counter in counters]
         found.append(
             Share(
                 query=name,
-                sources=tuple(counters[counter] for counter in reads),
+                sources=tuple(counters[counter] for counter in query.reads),
                 others=frozenset(others),
-                counted=frozenset(counters[counter] for counter in reads if operator_of(counter) not in others),
+                counted=frozenset(counters[counter] for counter in query.reads if operator_of(counter) not in others),
                 leaving=bool(_numbers(filter(takes_rows, functions)) - others),
             )
         )

@@ -19,6 +19,7 @@ from penstock.jobs.spec import SpecFile
 from penstock.jobs.spec.app_module import AppModule, StatefulOperator, read
 from penstock.jobs.stream import analyzed_plan
 from penstock.jobs.stream.event_time.engine import NEVER, NEVER_MS
+from penstock.jobs.stream.streams import Stream
 
 _WHERE = "job.write"
 
@@ -30,13 +31,29 @@ class Structure:
     Args:
         frame: the query.
         operators: those that keep state.
+        reads: what it reads, see `analyzed_plan.sources_of`.
     """
 
     frame: DataFrame
     operators: Sequence[analyzed_plan.StatefulOperator]
+    reads: Sequence[str]
+
+    @classmethod
+    def of(cls, frame: DataFrame) -> Structure:
+        """Of a query."""
+        return cls(frame, analyzed_plan.stateful_operators(frame), analyzed_plan.sources_of(frame))
 
 
-def refuse_structure(spec: SpecFile, source: Path | None, job: Job, queries: Sequence[Structure]) -> None:
+def counters_of(sources: Mapping[str, Stream]) -> dict[str, str]:
+    """The function that counts a source's records -> the source.
+
+    Args:
+        sources: name -> stream of the sources that the app has taken.
+    """
+    return {counter: name for name, stream in sources.items() for counter in analyzed_plan.sources_of(stream.frame)}
+
+
+def refuse_structure(spec: SpecFile, source: Path | None, job: Job, queries: Sequence[Structure], counters: Mapping[str, str]) -> None:
     """Rejects queries that read, mark or keep what Penstock does not know of.
 
     Args:
@@ -44,13 +61,13 @@ def refuse_structure(spec: SpecFile, source: Path | None, job: Job, queries: Seq
         source: the app's file; None if it has none, as in an archive, so that nothing that it declares is known.
         job: as its app has declared it.
         queries: of the job.
+        counters: of `counters_of`.
 
     Raises:
         BadDeclaration: JOB-004, for what a query reads, a watermark of the app, or an operator that this job can't have.
         OperatorsDiffer: JOB-011.
     """
-    own = {counter: name for name, stream in job.sources.items() for counter in analyzed_plan.sources_of(stream.frame)}
-    read_by_any = {name for query in queries for name in _read(own, query.frame)}
+    read_by_any = {name for query in queries for name in _read(counters, query.reads)}
     unread = [name for name in job.sources if name not in read_by_any]
     if unread:
         need = f"an output that is fed by each source; without rows of: {', '.join(unread)}"
@@ -62,22 +79,22 @@ def refuse_structure(spec: SpecFile, source: Path | None, job: Job, queries: Seq
         _refuse_undeclared(spec, read(source), [operator for query in queries for operator in query.operators])
 
 
-def _read(own: Mapping[str, str], frame: DataFrame) -> list[str]:
+def _read(counters: Mapping[str, str], read: Sequence[str]) -> list[str]:
     """The sources that a query reads, each once.
 
     Args:
-        own: function that counts the records of a source -> the source.
-        frame: the query.
+        counters: function that counts the records of a source -> the source.
+        read: what the query reads.
 
     Raises:
         BadDeclaration: JOB-004, it reads something else, or a source several times.
     """
-    reads = Counter(analyzed_plan.sources_of(frame))
-    foreign = [read for read in reads if read not in own]
+    reads = Counter(read)
+    foreign = [one for one in reads if one not in counters]
     if foreign:
         need, fix = "rows of the spec's sources alone", "add the source to the spec and read it by job.source"
         raise BadDeclaration(path=_WHERE, given=foreign[0], need=need, fix=fix)
-    times = Counter({own[counter]: count for counter, count in reads.items()})
+    times = Counter({counters[counter]: count for counter, count in reads.items()})
     twice = [name for name, count in times.items() if count > 1]
     if twice:
         given = f"{twice[0]}, {times[twice[0]]} times"

@@ -1,13 +1,15 @@
 """A query as Spark has analyzed it: which operators keep state, and which sources it reads.
 
 Walks the logical plan in Spark's JVM by the names of its classes (org.apache.spark.sql.catalyst.plans.logical, Spark 4.3.0). Tests cover
-each class that is named here.
+each class that is named here. Each step of a walk is a call into the JVM, and the expressions of a plan are thousands of parts: only those
+are visited for which Spark has noted that they contain what is looked for (org.apache.spark.sql.catalyst.trees.TreePattern).
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Any, Literal
 
 from pyspark.sql import DataFrame
@@ -20,7 +22,8 @@ OperatorKind = Literal["join", "other"]
 _STATEFUL = frozenset({"Aggregate", "Deduplicate", "DeduplicateWithinWatermark", "Distinct", "FlatMapGroupsWithState", "GlobalLimit"})
 _STATEFUL_OF_PYTHON = frozenset({"FlatMapGroupsInPandasWithState", "TransformWithStateInPySpark", "TransformWithState"})
 _ARBITRARY = frozenset({"TransformWithStateInPySpark", "TransformWithState"})
-_STEPS_OF_PYTHON = frozenset({"MapInArrow", "MapInPandas", "FlatMapGroupsInArrow", "FlatMapGroupsInPandas"})
+# A lateral join may call a table function in Python: what its subquery does is not looked at.
+_STEPS_OF_PYTHON = frozenset({"MapInArrow", "MapInPandas", "FlatMapGroupsInArrow", "FlatMapGroupsInPandas", "LateralJoin"})
 # They compare a row's event time with the watermark, and drop a row that is as old.
 _BY_ROW = frozenset({"Join", "Deduplicate", "DeduplicateWithinWatermark", "FlatMapGroupsWithState", "FlatMapGroupsInPandasWithState"})
 
@@ -81,7 +84,26 @@ def keeps_state(node: Any) -> bool:
 
 def runs_python(frame: DataFrame) -> bool:
     """Whether a query has steps or functions in Python, of which nobody knows how long they take."""
-    return any(_is_python(kind_of(part)) for node in nodes(plan_of(frame)) for part in (node, *_expressions(node)))
+    plan = plan_of(frame)
+    return bool(plan.containsPattern(pattern(frame, "PYTHON_UDF"))) or any(_is_step_of_python(node) for node in nodes(plan))
+
+
+def pattern(frame: DataFrame, name: str) -> Any:
+    """What Spark notes of the parts of an expression, by its name, for `parts`."""
+    return getattr(_tree_patterns(frame.sparkSession._jvm), name)()
+
+
+def parts(expression: Any, containing: Any) -> Iterator[Any]:
+    """The parts of an expression that are, or contain, what has a pattern, each before what it is computed from.
+
+    Args:
+        expression: in the JVM.
+        containing: of `pattern`.
+    """
+    if expression.containsPattern(containing):
+        yield expression
+        for child in each(expression.children()):
+            yield from parts(child, containing)
 
 
 def sources_of(frame: DataFrame) -> list[str]:
@@ -91,20 +113,21 @@ def sources_of(frame: DataFrame) -> list[str]:
         The name of the function that counts a source's records, see `penstock.jobs.stream.leaving.Operator`, for each of Penstock's
         sources that counts records; for any other, the operator that reads, as Spark prints it.
     """
-    return list(_sources(plan_of(frame), counter=None))
+    return list(_sources(plan_of(frame), pattern(frame, "SCALA_UDF"), counter=None))
 
 
 def functions_of(frame: DataFrame) -> frozenset[str]:
     """Names of the functions of `penstock.jobs.stream.leaving` in a query."""
-    parts = (part for node in nodes(plan_of(frame)) for part in _expressions(node))
-    return frozenset(name for part in parts if (name := _function(part)).startswith("penstock_"))
+    containing = pattern(frame, "SCALA_UDF")
+    return frozenset(name for node in nodes(plan_of(frame)) for name in _functions(node, containing) if name.startswith("penstock_"))
 
 
 def has_distinct_aggregate(frame: DataFrame) -> bool:
     """Whether a streaming aggregation has an aggregate of distinct values."""
     aggregations = [node for node in nodes(plan_of(frame)) if kind_of(node) == "Aggregate" and keeps_state(node)]
-    parts = (part for node in aggregations for part in _expressions(node))
-    return any(kind_of(part) == "AggregateExpression" and part.isDistinct() for part in parts)
+    containing = pattern(frame, "AGGREGATE_EXPRESSION")
+    aggregates = (part for node in aggregations for part in _expressions(node, containing))
+    return any(kind_of(part) == "AggregateExpression" and part.isDistinct() for part in aggregates)
 
 
 def is_grouped_without_event_time(frame: DataFrame) -> bool:
@@ -148,34 +171,45 @@ def _has_event_time(expression: Any) -> bool:
     return kind_of(expression) == "AttributeReference" and bool(expression.metadata().contains(EVENT_TIME_KEY))
 
 
-def _is_python(kind: str) -> bool:
+def _is_step_of_python(node: Any) -> bool:
+    kind = kind_of(node)
     return "Python" in kind or kind in _STEPS_OF_PYTHON
 
 
-def _expressions(node: Any) -> Iterator[Any]:
-    """All parts of an operator's expressions."""
+def _expressions(node: Any, containing: Any) -> Iterator[Any]:
+    """The parts of an operator's expressions that are, or contain, what has a pattern."""
     for expression in each(node.expressions()):
-        yield from nodes(expression)
+        yield from parts(expression, containing)
 
 
-def _sources(node: Any, counter: str | None) -> Iterator[str]:
+def _functions(node: Any, containing: Any) -> Iterator[str]:
+    return map(_function, _expressions(node, containing))
+
+
+def _sources(node: Any, containing: Any, counter: str | None) -> Iterator[str]:
     children = list(each(node.children()))
     if not children:
         if node.isStreaming():
             yield counter or str(node.simpleString(10))
         return
     # The counter nearest to the source is the source's.
-    counters = _counters(node)
+    counters = _counters(node, containing)
     for child in children:
-        yield from _sources(child, counters[0] if counters else counter)
+        yield from _sources(child, containing, counters[0] if counters else counter)
 
 
-def _counters(node: Any) -> Sequence[str]:
+def _counters(node: Any, containing: Any) -> Sequence[str]:
     if kind_of(node) not in ("Project", "Filter"):
         return ()
-    return [name for name in map(_function, _expressions(node)) if name.startswith("penstock_count_")]
+    return [name for name in _functions(node, containing) if name.startswith("penstock_count_")]
 
 
 def _function(part: Any) -> str:
     """The name of a function that is registered with the session; empty for any other part of an expression."""
     return str(part.udfName().get()) if kind_of(part) == "ScalaUDF" and part.udfName().isDefined() else ""
+
+
+@lru_cache(maxsize=1)
+def _tree_patterns(jvm: Any) -> Any:
+    """Looked up once: py4j takes each part of the name for a class at first, and looks for it in every jar."""
+    return jvm.org.apache.spark.sql.catalyst.trees.TreePattern

@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 import uuid
+from collections.abc import Iterator
 from types import SimpleNamespace
 from typing import Any, cast
 
+import pandas as pd
 import pytest
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
+from pyspark.sql.pandas.functions import pandas_udf
+from pyspark.sql.udtf import UserDefinedTableFunction
 
 from penstock.jobs.driver.determinism import refuse_unrepeatable, refuse_unrepeatable_state, unrepeatable
 from penstock.jobs.driver.micro_batch import MicroBatches, Route
@@ -92,12 +96,25 @@ def test_steps_and_functions_in_python_are_found_wherever_they_are(session: Spar
     rows = session.range(3)
     twice = F.udf(lambda n: 2 * n, "long")
     assert [runs_python(frame) for frame in (rows, rows.where("id > 1").select(F.col("id") + 1))] == [False, False]
-    in_python = (
-        rows.select(twice("id")),
-        rows.where(F.coalesce(twice("id"), F.lit(0)) > 1).select("id"),
-        rows.mapInArrow(lambda batches: batches, "id long").select("id"),
-    )
-    assert [runs_python(frame) for frame in in_python] == [True, True, True]
+    mean: Any = cast(Any, pandas_udf)(_mean, "double")
+    session.udtf.register("twice_each", cast(UserDefinedTableFunction, F.udtf(_TwiceEach, returnType="n: long")))
+    in_python = {
+        "a function": rows.select(twice("id")),
+        "a condition": rows.where(F.coalesce(twice("id"), F.lit(0)) > 1).select("id"),
+        "a step": rows.mapInArrow(lambda batches: batches, "id long").select("id"),
+        "an aggregate": rows.groupBy("id").agg(mean("id")),
+        "a table function": session.sql("SELECT id, n FROM range(3), LATERAL twice_each(id)"),
+    }
+    assert {name for name, frame in in_python.items() if runs_python(frame)} == set(in_python)
+
+
+def _mean(values: pd.Series) -> float:
+    return float(values.mean())
+
+
+class _TwiceEach:
+    def eval(self, number: int) -> Iterator[tuple[int]]:
+        yield (2 * number,)
 
 
 def _exactly_once(spec: dict[str, Any], sink: str, parameters: dict[str, str]) -> None:
