@@ -76,6 +76,7 @@ class SparkSettings(BaseModel):
         task_cpus: ``spark.task.cpus``.
         executor_instances: ``spark.executor.instances``.
         shuffle_partitions: ``spark.sql.shuffle.partitions``.
+        rocksdb_bounded: ``spark.sql.streaming.stateStore.rocksdb.boundedMemoryUsage``, on in Penstock's sessions.
         dynamic_allocation: ``spark.dynamicAllocation.enabled``.
         allocation_batch_size: ``spark.kubernetes.allocation.batch.size``, executors that Spark requests at once.
         allocation_batch_delay_ms: ``spark.kubernetes.allocation.batch.delay``, between two such batches.
@@ -94,6 +95,7 @@ class SparkSettings(BaseModel):
     task_cpus: Decimal = Decimal(1)
     executor_instances: _Count | None = None
     shuffle_partitions: _Count | None = None
+    rocksdb_bounded: bool = True
     dynamic_allocation: bool = False
     allocation_batch_size: _Count = ALLOCATION_BATCH_SIZE
     allocation_batch_delay_ms: _Count = ALLOCATION_BATCH_DELAY_MS
@@ -234,6 +236,7 @@ _SETTINGS: dict[str, _Setting] = {
     "spark.task.cpus": _Setting("", "task_cpus", _task_cpus),
     "spark.executor.instances": _Setting("", "executor_instances", _whole),
     "spark.sql.shuffle.partitions": _Setting("", "shuffle_partitions", _whole),
+    "spark.sql.streaming.stateStore.rocksdb.boundedMemoryUsage": _Setting("", "rocksdb_bounded", _boolean),
     "spark.dynamicAllocation.enabled": _Setting("", "dynamic_allocation", _boolean),
     "spark.kubernetes.allocation.batch.size": _Setting("", "allocation_batch_size", _whole),
     "spark.kubernetes.allocation.batch.delay": _Setting("", "allocation_batch_delay_ms", _milliseconds_above_0),

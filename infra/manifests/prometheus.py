@@ -49,7 +49,6 @@ RENAMED_BY_QUERY = {
         "processingRate_total": "penstock_processed_rows_per_second",
         "latency": "penstock_batch_milliseconds",
         "eventTime_watermark": "penstock_watermark_milliseconds",
-        "states_rowsTotal": "penstock_state_rows",
         "states_usedBytes": "penstock_state_bytes",
     }.items()
 }

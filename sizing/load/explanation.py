@@ -121,7 +121,7 @@ def _state(load: Load, draft: LoadPlan) -> Iterator[Explanation]:
     yield _of("state.stateBytes", state.state_bytes, "keys * bytes of a key", keys=load.state_keys, bytesPerKey=load.bytes_per_key)
     rule = "two versions of the state / executors, with the memory backend"
     yield _of("state.executorHeapMib", state.executor_heap_mib, rule, executors=draft.executors)
-    rule = "136 MiB per store of an executor, or 500 MiB if RocksDB's memory is bounded"
+    rule = "136 MiB per store of an executor, at most 500 MiB unless RocksDB's memory is unbounded"
     yield _of("state.executorNativeMib", state.executor_native_mib, rule, stores=state.stores, executors=draft.executors)
 
 

@@ -87,7 +87,8 @@ def _state(job: JobShape, planned: LoadPlan) -> Iterator[Violation]:
     needed_mib = jvm_mib + state.executor_native_mib
     if job.overhead_mib < needed_mib:
         need = f"{needed_mib:,} MiB of overhead: {state.executor_native_mib:,} for RocksDB, {jvm_mib:,} for the JVM"
-        fix = f'more memory, for an overhead of "{needed_mib}m", more executors, or RocksDB with bounded memory'
+        fix = f'more memory, for an overhead of "{needed_mib}m"'
+        fix += ", or more executors" if job.rocksdb_bounded else ", more executors, or RocksDB with bounded memory"
         yield violated(StateDoesNotFit, path="executor.memory", given=f"{job.overhead_mib}m of overhead", need=need, fix=fix)
 
 

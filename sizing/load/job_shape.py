@@ -67,5 +67,5 @@ class JobShape(BaseModel):
     queries: _Count = 1
     app_operators: tuple[OperatorKind, ...] = ()
     incremental: bool = True
-    rocksdb_bounded: bool = False
+    rocksdb_bounded: bool = True
     kafka: KafkaChoice = KafkaChoice()

@@ -101,6 +101,7 @@ def load_of(targets: DecidedTargets, settings: SparkSettings, executor: PlannedP
         shuffle_partitions=settings.shuffle_partitions,
         heap_mib=executor.heap_mib,
         overhead_mib=executor.overhead_mib,
+        rocksdb_bounded=settings.rocksdb_bounded,
         kafka=_choice(kafka, cluster),
     )
     planned = plan_load(load, shape)

@@ -13,6 +13,7 @@ def shape_of(
     shuffle_partitions: int | None = None,
     heap_mib: int | None = None,
     overhead_mib: int | None = None,
+    rocksdb_bounded: bool = True,
     kafka: KafkaChoice | None = None,
 ) -> JobShape:
     """The fixed properties of a job when its load is planned.
@@ -23,6 +24,7 @@ def shape_of(
         shuffle_partitions: value in sparkConf; None: the parallelism.
         heap_mib: heap of the planned executor; None if the load determines it.
         overhead_mib: likewise.
+        rocksdb_bounded: value in sparkConf.
         kafka: Kafka of the environment; None: no brokers are planned.
     """
     return JobShape(
@@ -35,6 +37,7 @@ def shape_of(
         heap_mib=heap_mib,
         overhead_mib=overhead_mib,
         backend=targets.state_backend,
+        rocksdb_bounded=rocksdb_bounded,
         queries=targets.queries,
         app_operators=targets.stateful_operators,
         incremental=targets.state_incremental,

@@ -86,7 +86,7 @@ def heap_for_state_mib(state_heap_mib: int) -> int:
     return heap_mib
 
 
-def state_memory(backend: Backend, state_bytes: int, stores: int, executors: int, *, bounded: bool = False) -> StateMemory:
+def state_memory(backend: Backend, state_bytes: int, stores: int, executors: int, *, bounded: bool = True) -> StateMemory:
     """Computes the memory of the state on one executor.
 
     Args:
@@ -94,7 +94,8 @@ def state_memory(backend: Backend, state_bytes: int, stores: int, executors: int
         state_bytes: state of the whole query, one version.
         stores: state stores of the whole query.
         executors: executors that share them.
-        bounded: whether RocksDB's memory is bounded (``spark.sql.streaming.stateStore.rocksdb.boundedMemoryUsage``), off by default.
+        bounded: whether RocksDB's memory is bounded (``spark.sql.streaming.stateStore.rocksdb.boundedMemoryUsage``), as in
+            Penstock's sessions.
     """
     own_stores, own_bytes = -(-stores // executors), -(-state_bytes // executors)
     if not stores:
@@ -102,7 +103,9 @@ def state_memory(backend: Backend, state_bytes: int, stores: int, executors: int
     if backend == "memory":
         heap_mib = -(-own_bytes * VERSIONS_IN_MEMORY // MIB)
         return StateMemory(stores=own_stores, state_bytes=own_bytes, heap_mib=heap_mib, native_mib=0)
-    native_mib = ROCKSDB_BOUNDED_MIB if bounded else own_stores * ROCKSDB_INSTANCE_MIB
+    native_mib = own_stores * ROCKSDB_INSTANCE_MIB
+    if bounded:
+        native_mib = min(native_mib, ROCKSDB_BOUNDED_MIB)
     return StateMemory(stores=own_stores, state_bytes=own_bytes, heap_mib=0, native_mib=native_mib)
 
 

@@ -13,7 +13,7 @@ from penstock.sizing.units import NotAQuantity, duration_ms, is_no_duration
 _SPARK_HOW = {"inner": "inner", "left": "left_outer", "full": "full_outer"}
 
 
-def interval_join(left: Side, right: Side, *, lower: str, upper: str, how: How = "inner") -> Stream:
+def interval_join(left: Side, right: Side, *, lower: str, upper: str, how: How = "inner", hot_keys: bool = False) -> Stream:
     """Joins rows with the same key whose event times are close: ``left + lower <= right <= left + upper``, both bounds inclusive.
 
     Every accepted row is compared with every accepted row of the other side within the bounds, whatever the micro-batch boundaries. A
@@ -21,10 +21,9 @@ def interval_join(left: Side, right: Side, *, lower: str, upper: str, how: How =
     arrive; a right row likewise with ``full``. Rows without a match that a join does not emit are not counted: Spark drops them with
     their state.
 
-    A key may be hot: Spark compares a row with all of the other side's rows under its key, so the key is extended by a slice of event
-    time, twice as long as the interval. A left row lies in one slice; a right row is copied to every slice that its matches can lie in,
-    1.5 on average. With ``full`` there are no slices, since a copy in one cannot know of its matches in another: a key with many rows
-    within the interval then costs as many comparisons per row.
+    Spark compares a row with all of the other side's rows that it keeps under its key. With ``hot_keys`` the key is extended by a slice of
+    event time, twice as long as the interval: a left row lies in one slice; a right row is copied to every slice that its matches can lie
+    in, 1.5 on average. There are no slices with ``full``, since a copy in one cannot know of its matches in another.
 
     Args:
         left: the side that the bounds are relative to.
@@ -32,13 +31,15 @@ def interval_join(left: Side, right: Side, *, lower: str, upper: str, how: How =
         lower: earliest event time of the right side, such as ``-60s``.
         upper: latest, such as ``60s`` or ``+60m``.
         how: ``inner``; ``left``: left rows without a match are data; ``full``: right ones too.
+        hot_keys: whether some keys have many rows, so that comparing fewer of them is worth the copies. Fixed as long as the checkpoint is
+            used, as the key of the state is another one.
 
     Returns:
         A stream with the columns `left.name` and `right.name`, each a struct of that side's fields, and the greater of both event times,
         as in Flink's interval join.
 
     Raises:
-        ValueError: bounds that are not durations, a lower bound above the upper, or a side without event time.
+        ValueError: bounds that are not durations, a lower bound above the upper, a side without event time, or `hot_keys` of a full join.
     """
     for side in (left, right):
         check_one(side)
@@ -46,9 +47,11 @@ def interval_join(left: Side, right: Side, *, lower: str, upper: str, how: How =
     lower_ms, upper_ms = offset_ms(lower), offset_ms(upper)
     if lower_ms > upper_ms:
         raise ValueError(f"lower = {lower} is greater than upper = {upper}")
+    if hot_keys and how == "full":
+        raise ValueError('hot_keys=True is not supported with how="full": use how="left", or a finer key')
     one, other = _packed(left, "_l"), _packed(right, "_r")
     condition = F.col("_l_key") == F.col("_r_key")
-    if how != "full":
+    if hot_keys:
         slice_ms = 2 * max(upper_ms - lower_ms, 1_000)
         one = one.withColumn("_l_slice", _slice(F.unix_millis("_l_time"), slice_ms))
         other = other.withColumn("_r_slice", F.explode(_slices(lower_ms, upper_ms, slice_ms)))

@@ -107,9 +107,9 @@ def test_a_gauge_of_a_part_says_with_a_label_of_which(gauge: str, of: str, metri
 
 def test_a_query_of_any_name_has_the_same_metrics() -> None:
     for query in ("user_credit", "user_credit_counts"):
-        spelled = f"metrics_penstock_driver_spark_streaming_{query}_states_rowsTotal_Value"
+        spelled = f"metrics_penstock_driver_spark_streaming_{query}_states_usedBytes_Value"
         renamed = [(new, match[1]) for regex, new in RENAMED_BY_QUERY.items() if (match := re.fullmatch(regex, spelled))]
-        assert renamed == [("penstock_state_rows", query)]
+        assert renamed == [("penstock_state_bytes", query)]
     labels = [one for one in _scraped("drivers")["metric_relabel_configs"] if one.get("target_label") == "query"]
     assert [one["regex"] for one in labels] == list(RENAMED_BY_QUERY)
 

@@ -8,10 +8,12 @@ from collections import Counter
 from datetime import UTC, datetime, timedelta
 
 import pytest
+from pyspark.sql import SparkSession
+from pyspark.sql import functions as F
 
-from penstock.jobs.blocks.joins import offset_ms
+from penstock.jobs.blocks.joins import Side, interval_join, offset_ms
 from penstock.jobs.errors import AppFailed
-from penstock.jobs.stream.streams import Tag
+from penstock.jobs.stream.streams import TIME, Stream, Tag
 from tests.jobs.spark.running import Running, Surroundings, TestedJob
 
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
@@ -165,3 +167,10 @@ def test_an_invalid_bound_is_reported_with_valid_ones(text: str) -> None:
     with pytest.raises(ValueError, match=r"invalid bound .*, optionally signed") as raised:
         offset_ms(text)
     assert f'"{text}"' in str(raised.value)
+
+
+def test_a_full_join_has_no_slices_for_hot_keys(session: SparkSession) -> None:
+    rows = session.createDataFrame([("k", 0)], "key string, at long").withColumn(TIME, F.timestamp_millis("at"))
+    left, right = (Side(name, Stream(rows, timed=True), "key") for name in "lr")
+    with pytest.raises(ValueError, match='hot_keys=True is not supported with how="full"'):
+        interval_join(left, right, lower="-1s", upper="1s", how="full", hot_keys=True)

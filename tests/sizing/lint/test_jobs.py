@@ -72,10 +72,12 @@ def test_a_plan_that_is_not_feasible_is_found_with_its_code() -> None:
 
 
 def test_state_stores_that_may_outgrow_the_overhead_are_found() -> None:
-    many = {SHUFFLE: "200"}
+    bounded = "spark.sql.streaming.stateStore.rocksdb.boundedMemoryUsage"
+    many = {SHUFFLE: "200", bounded: "false"}
     assert len(of("LINT-057", job(source(), spark_conf=many, stateful_operators=1))) == 1
     assert of("LINT-057", job(source(), stateful_operators=1)) == []
     assert of("LINT-057", job(source(), spark_conf=many)) == [], "it keeps no state"
     assert of("LINT-057", job(source(), spark_conf=many, stateful_operators=1, state_backend="memory")) == []
-    bounded = {**many, "spark.sql.streaming.stateStore.rocksdb.boundedMemoryUsage": "true"}
-    assert of("LINT-057", job(source(), spark_conf=bounded, stateful_operators=1)) == []
+    for conf in ({SHUFFLE: "200"}, {**many, bounded: "true"}):
+        assert of("LINT-057", job(source(), spark_conf=conf, stateful_operators=1)) == []
+        assert len(of("LINT-057", job(source(), spark_conf=conf, stateful_operators=1, memory_mib=1024))) == 1

@@ -66,8 +66,8 @@ def test_every_number_has_a_rule_with_its_inputs() -> None:
 
 def test_state_takes_stores_memory_and_objects() -> None:
     result, _ = planned({"state_keys": 10**8, "bytes_per_key": 200, "stateful_operators": ("join",)}, backend="rocksdb")
-    assert (result.state.stores, result.state.executor_native_mib) == (14, 4 * 136)
-    assert result.memory.overhead_mib == 384 + 4 * 136
+    assert (result.state.stores, result.state.executor_native_mib) == (14, 500)
+    assert result.memory.overhead_mib == 384 + 500
     assert result.checkpoint.objects_per_batch == 2 + 14 * 2
 
 
@@ -106,8 +106,8 @@ def test_state_that_does_not_fit_the_pod_is_a_violation_with_what_fits() -> None
     state = {"state_keys": 10**8, "bytes_per_key": 200}
     _, (native,) = planned(state, heap_mib=4096, overhead_mib=800, backend="rocksdb")
     assert (native.code, native.path) == ("SIZ-043", "executor.memory")
-    assert '"953m"' in native.fix
-    assert planned(state, heap_mib=4096, overhead_mib=953, backend="rocksdb")[1] == []
+    assert '"909m"' in native.fix
+    assert planned(state, heap_mib=4096, overhead_mib=909, backend="rocksdb")[1] == []
     result, (heap,) = planned(state, heap_mib=4096, overhead_mib=2000, backend="memory")
     assert (heap.code, heap.path) == ("SIZ-043", "executor.heap")
     assert f'"{result.memory.heap_mib}m"' in heap.fix

@@ -73,9 +73,10 @@ def test_a_checkpoint_that_s3_does_not_take_is_a_violation_with_the_trigger_that
 
 
 def test_rocksdb_takes_native_memory_a_store_or_once_an_executor_where_it_is_bounded() -> None:
-    unbounded = state_memory("rocksdb", 10 * GIB, 14, 4)
+    unbounded = state_memory("rocksdb", 10 * GIB, 14, 4, bounded=False)
     assert (unbounded.stores, unbounded.native_mib, unbounded.heap_mib) == (4, 4 * 136, 0)
-    assert state_memory("rocksdb", 10 * GIB, 14, 4, bounded=True).native_mib == 500
+    assert state_memory("rocksdb", 10 * GIB, 14, 4).native_mib == 500
+    assert state_memory("rocksdb", 10 * GIB, 3, 4).native_mib == 136
 
 
 def test_the_memory_backend_takes_two_versions_of_the_heap() -> None:
