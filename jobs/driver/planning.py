@@ -14,6 +14,7 @@ from penstock.jobs.configuration.runtime import RuntimeConfiguration
 from penstock.jobs.driver import app
 from penstock.jobs.driver.bounded import BoundedQuery, BoundedRun, refuse_after_the_end
 from penstock.jobs.driver.determinism import refuse_unrepeatable, refuse_unrepeatable_state
+from penstock.jobs.driver.fixed_parallelism import FixedParallelism, fixed_parallelism
 from penstock.jobs.driver.lag import Gauges
 from penstock.jobs.driver.micro_batch import Emit, MicroBatches, Route, never
 from penstock.jobs.driver.shares import Share, names, shares
@@ -77,6 +78,7 @@ class QueryPlan:
         batches: what is done with each of its micro-batches.
         emit: reports an event of the query.
         bounded: the query in a bounded run; None: it has no end.
+        fixed: a parallelism that its checkpoint can't have; None: it has the spec's.
     """
 
     name: str
@@ -86,6 +88,7 @@ class QueryPlan:
     batches: MicroBatches
     emit: Emit
     bounded: BoundedQuery | None = None
+    fixed: FixedParallelism | None = None
 
     @property
     def topics(self) -> frozenset[str]:
@@ -216,7 +219,8 @@ class _Planning:
         if on_the_heap(session):
             refuse_unrepeatable_state(computed.frame)
         batches = self._batches()
-        return QueryPlan(self._name, self.job, self.share, self._with_a_heartbeat(computed), batches, self._emit, self._bounded)
+        computed = self._with_a_heartbeat(computed)
+        return QueryPlan(self._name, self.job, self.share, computed, batches, self._emit, self._bounded, self._fixed)
 
     def _formatted(self, frame: DataFrame) -> DataFrame:
         (name, selection), *others = self.output.routes.items()
@@ -234,6 +238,10 @@ class _Planning:
     def _bounded(self) -> BoundedQuery | None:
         run = self.context.bounded
         return None if run is None else BoundedQuery(run, self.share.query, files=bool(self._spec.file_sources))
+
+    @property
+    def _fixed(self) -> FixedParallelism | None:
+        return fixed_parallelism(self.context.session, self._checkpoint) if self.structure.operators else None
 
     @property
     def _spec(self) -> JobSpec:

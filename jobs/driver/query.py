@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import sys
 import threading
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any, NoReturn
@@ -102,11 +103,13 @@ class Query:
         self._plan.batches.check()
 
     def announce(self, queries: Sequence[str]) -> None:
-        """Reports what the query reads and writes.
+        """Reports what the query reads and writes, and a parallelism that its checkpoint can't have.
 
         Args:
             queries: names of all queries of the driver.
         """
+        if self._plan.fixed is not None:
+            print(f"WARN {self._plan.name}: {self._plan.fixed}", file=sys.stderr)
         self._plan.emit("reading", self._description(queries))
 
     def start(self) -> None:
@@ -193,7 +196,8 @@ class Query:
         side_outputs = {str(tag): name for tag, name in job.side_outputs.items()}
         described = {"offsets": offsets, "outputs": [route.name for route in self._plan.batches.routes], "sideOutputs": side_outputs}
         several = {"queries": list(queries)} if len(queries) > 1 else {}
-        return {**described, **several, "checkpoint": self._plan.batches.checkpoint.uri, "ui": ui}
+        fixed = {"parallelism": self._plan.fixed._asdict()} if self._plan.fixed else {}
+        return {**described, **several, **fixed, "checkpoint": self._plan.batches.checkpoint.uri, "ui": ui}
 
     def _triggered(self, writer: Any) -> Any:
         trigger = self._context.spec.job.spec.trigger

@@ -3,7 +3,8 @@
 Runs one job until it is stopped (SIGTERM or SIGINT, at a micro-batch boundary) or fails. Events go to standard output, or to a file or
 pipe, one JSON object per line with an ``event``: ``starting``, ``waiting``, ``reading``, ``batch``, ``committed``, ``idle``, ``finished``,
 ``stopped``, ``failed``. ``waiting`` is sent if another driver holds the checkpoint's lease, with its ``holder``, ``since`` when and
-``until`` when.
+``until`` when. ``reading`` has ``parallelism`` if the state in the query's checkpoint has another one than the spec: ``asked`` and
+``checkpoint``, the shuffle partitions of both; the job runs on with those of the checkpoint.
 ``committed`` and ``idle`` have ``lagRecords``, how far the job is behind, for alarms; ``committed`` has ``phasesMs``, Spark's phases of the
 micro-batch. ``finished`` is sent once a bounded run has ended and everything is closed, with the totals of its checkpoint; without it,
 ``stopped`` is a stop, after which the job can go on. Events of a job with several queries have ``query``, the name of the one that they

@@ -5,6 +5,7 @@ They lie below ``penstock/`` in the checkpoint directory on S3, beside Spark's o
 
 from __future__ import annotations
 
+import contextlib
 import re
 import uuid
 from collections.abc import Callable, Sequence
@@ -18,6 +19,7 @@ from pydantic.alias_generators import to_camel
 
 from penstock.jobs.errors import BucketUnreachable, CheckpointDamaged, LeaseLost
 from penstock.jobs.storage.conditional import ConditionalWriter
+from penstock.jobs.storage.offset_log import shuffle_partitions
 from penstock.jobs.storage.s3 import client, missing
 from penstock.jobs.watermark import END_MS, Watermarks
 
@@ -132,11 +134,10 @@ class Checkpoint:
         Raises:
             CheckpointDamaged: a committed micro-batch has no readable record, or the other way round.
         """
-        committed = [int(name) for name in self._names("commits/") if re.fullmatch(r"[0-9]+", name)]
-        if not committed:
+        last = self._newest("commits/")
+        if last is None:
             self._refuse_lost_commits()
             return BEFORE_THE_FIRST
-        last = max(committed)
         try:
             text = self.get(_record_name(last))
             if text is None:
@@ -155,6 +156,25 @@ class Checkpoint:
         if max(numbers, default=0) > 0:
             need = f"commits/{max(numbers) - 1}, which must exist before penstock/{_record_name(max(numbers))}"
             raise CheckpointDamaged(path=self.uri, given="no commits", need=need, fix=WHOLE)
+
+    def state_partitions(self) -> int | None:
+        """The number of partitions that the query's state has, by Spark's newest offset log; None without one, or if the log does not
+        have it: what is wrong with it is Spark's to say.
+
+        Raises:
+            BucketUnreachable: JOB-009.
+        """
+        newest = self._newest("offsets/")
+        if newest is None:
+            return None
+        with contextlib.suppress(UnicodeDecodeError):
+            stored = self._with_etag(f"{self._folder}/offsets/{newest}")
+            return shuffle_partitions(stored[0]) if stored else None
+        return None
+
+    def _newest(self, log: str) -> int | None:
+        """The last micro-batch in one of Spark's logs; None if it is empty."""
+        return max((int(name) for name in self._names(log) if re.fullmatch(r"[0-9]+", name)), default=None)
 
     def greatest_token(self) -> int:
         """The greatest token of the last records of all queries, whether committed or not; 0 without any. A lease that is created anew
@@ -186,7 +206,7 @@ class Checkpoint:
 
     def _replaced(self, name: str, text: str, token: int) -> bool:
         """Replaces a record; False if it has changed or is gone by now."""
-        stored = self._with_etag(name)
+        stored = self._with_etag(self._key(name))
         if stored is None:
             return False
         existing, etag = stored
@@ -204,22 +224,22 @@ class Checkpoint:
 
     def get(self, name: str) -> str | None:
         """An object's text; None if it does not exist."""
-        stored = self._with_etag(name)
+        stored = self._with_etag(self._key(name))
         return stored[0] if stored else None
 
-    def _with_etag(self, name: str) -> tuple[str, str] | None:
+    def _with_etag(self, key: str) -> tuple[str, str] | None:
         """An object's text and ETag; None if it does not exist."""
         try:
-            answer = self._s3.get_object(Bucket=self._bucket, Key=self._key(name))
+            answer = self._s3.get_object(Bucket=self._bucket, Key=key)
             return answer["Body"].read().decode(), answer["ETag"]
         except (ClientError, BotoCoreError) as error:
-            if isinstance(error, ClientError) and self._missing(name, error):
+            if isinstance(error, ClientError) and self._missing(key, error):
                 return None
             raise self._unreachable(error) from error
 
-    def _missing(self, name: str, error: ClientError) -> bool:
+    def _missing(self, key: str, error: ClientError) -> bool:
         try:
-            return missing(self._s3, self._bucket, self._key(name), error)
+            return missing(self._s3, self._bucket, key, error)
         except (ClientError, BotoCoreError):
             return False
 

@@ -7,6 +7,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+from penstock.jobs.driver.fixed_parallelism import FixedParallelism
+
 Event = Mapping[str, Any]
 
 
@@ -48,6 +50,12 @@ class JobProgress:
         first = next(iter(self.readings.values()))
         offsets = {name: topics for event in self.readings.values() for name, topics in event["offsets"].items()}
         return {**first, "offsets": offsets, "outputs": [sink for event in self.readings.values() for sink in event["outputs"]]}
+
+    @property
+    def fixed_parallelism(self) -> list[str]:
+        """A sentence for each query whose state has another parallelism than the spec."""
+        fixed = {query: FixedParallelism(**event["parallelism"]) for query, event in self.readings.items() if "parallelism" in event}
+        return [f"{query}: {one}" if query else str(one) for query, one in fixed.items()]
 
     @property
     def idle(self) -> bool:

@@ -296,6 +296,8 @@ class LocalRun:
             self.reading = self.progress.reading
             running_on = self._running_executors(self.cluster) if self.cluster else self.machine.master
             step.said = f"{running_on} is reading; Spark UI at {self.reading['ui']}"
+        for sentence in self.progress.fixed_parallelism:
+            self.steps.line("parallelism", sentence)
 
     def _running_executors(self, cluster: SparkCluster) -> str:
         """The registered executors, for people. The driver's session has waited for all of them.

@@ -18,6 +18,7 @@ def plan_notes(targets: Targets, settings: SparkSettings, draft: Plan) -> tuple[
         *_default_driver(targets, settings, draft),
         *_slots(draft),
         *_few_partitions(targets, draft),
+        *_fixed_shuffle(settings, draft),
         *_python_memory(settings, draft),
         *_small_heap(draft),
     )
@@ -48,6 +49,16 @@ def _few_partitions(targets: Targets, draft: Plan) -> Iterator[str]:
         topic = stage.name.removeprefix("read ")
         if stage.kind == "read" and topic not in targets.stages.source and stage.tasks < draft.parallelism.value:
             yield f"topic {topic} has {stage.tasks} partitions, so only {stage.tasks} of {draft.parallelism.value} tasks read it"
+
+
+def _fixed_shuffle(settings: SparkSettings, draft: Plan) -> Iterator[str]:
+    """Only where it may change unnoticed, with the load: a number in the spec is changed by its author."""
+    if draft.parallelism.source == "load" and draft.state.stores and settings.shuffle_partitions is None:
+        number = draft.parallelism.value
+        yield (
+            f"the state of a new job gets {number} shuffle partitions, and keeps them when the load changes: its checkpoint fixes them; "
+            f"stages.stateful: {number} states that in the spec"
+        )
 
 
 def _python_memory(settings: SparkSettings, draft: Plan) -> Iterator[str]:

@@ -66,3 +66,19 @@ def test_a_job_is_idle_when_all_of_its_queries_are() -> None:
     assert progress.idle
     progress.take(_batch("job", {"a": 1}, {}))
     assert not progress.idle
+
+
+def test_a_parallelism_that_the_checkpoint_cannot_have_is_said_with_what_to_do() -> None:
+    progress = JobProgress()
+    progress.take(_reading({}, ["out"], parallelism={"asked": 8, "checkpoint": 4}))
+    (sentence,) = progress.fixed_parallelism
+    assert sentence.startswith("its state stays in 4 shuffle partitions, those of its checkpoint, instead of the 8 of the spec; ")
+    assert "stages.stateful: 4" in sentence and "metadata.name" in sentence
+
+
+def test_of_several_queries_those_whose_parallelism_differs_are_named() -> None:
+    progress = _several()
+    assert progress.fixed_parallelism == []
+    progress.take(_reading({}, ["other"], query="job.other", parallelism={"asked": 2, "checkpoint": 3}))
+    (sentence,) = progress.fixed_parallelism
+    assert sentence.startswith("job.other: its state stays in 3 shuffle partitions")

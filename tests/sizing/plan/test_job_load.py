@@ -8,6 +8,7 @@ from penstock.sizing.kafka.errors import UnknownBrokerType
 from penstock.sizing.load.load import Load
 from penstock.sizing.plan import plan
 from penstock.sizing.plan.job_load import in_environment
+from penstock.sizing.targets import Parallelism, Targets
 from tests.sizing.clusters import LOAD, PRODUCTION, codes, targets, with_kafka, with_quotas
 
 WANTED = targets(load=LOAD, source_topics={"a": None})
@@ -76,3 +77,23 @@ def test_a_quota_of_brokers_never_makes_a_traceback() -> None:
     for quota in (0, 1, 2, 3, 1000):
         result = plan(WANTED, with_quotas(msk_brokers=quota))
         assert ("SIZ-011" in codes(result)) == (quota < 3)
+
+
+STATEFUL = LOAD.model_copy(update={"stateful_operators": ("other",)})
+
+
+def _on_shuffles(wanted: Targets) -> list[str]:
+    return [note for note in plan(wanted).notes if "shuffle partitions" in note]
+
+
+def test_a_parallelism_of_state_that_would_change_with_the_load_is_noted() -> None:
+    (note,) = _on_shuffles(targets(14, load=STATEFUL))
+    assert note.startswith("the state of a new job gets 14 shuffle partitions, and keeps them when the load changes")
+    assert note.endswith("stages.stateful: 14 states that in the spec")
+
+
+def test_it_is_not_noted_without_state_or_where_the_spec_has_the_number() -> None:
+    assert _on_shuffles(targets(14, load=LOAD)) == []
+    given = Parallelism(value=14, source="spec")
+    assert _on_shuffles(targets(14, load=STATEFUL).model_copy(update={"parallelism": given})) == []
+    assert _on_shuffles(targets(14, load=STATEFUL, spark_conf={"spark.sql.shuffle.partitions": "14"})) == []
