@@ -32,6 +32,7 @@ class RuntimeConfiguration(BaseModel):
         output_bucket: where the spec's file sinks write.
         connections: name -> URL of databases and endpoints; with credentials only on a developer's machine.
         close_when_idle: whether sinks close what they hold open as soon as all input is read, for a run whose result is checked then.
+        report_open_windows: whether events say how many windows are open, for a run that ends when the clock has closed them.
         lease_s: seconds without a renewal after which another driver may take over the checkpoint, 3 or more; see
             `penstock.jobs.storage.lease`.
         secrets: name -> ARN of the secret in AWS Secrets Manager with the credentials of that connection.
@@ -53,6 +54,7 @@ class RuntimeConfiguration(BaseModel):
     output_bucket: str
     connections: dict[str, str] = Field(default_factory=dict, repr=False)
     close_when_idle: bool = False
+    report_open_windows: bool = False
     lease_s: float = Field(default=30, ge=3)
     secrets: dict[str, str] = Field(default_factory=dict)
     max_offsets_per_trigger: int | None = Field(default=None, ge=1)

@@ -232,7 +232,7 @@ class _Planning:
         session = self.context.session
         if self._bounded is not None:
             return heartbeat.once_at_start(session, stream)
-        return heartbeat.added(session, stream) if heartbeat.needed(self._spec) else stream
+        return heartbeat.added(session, stream) if self._spec.follows_clock else stream
 
     @cached_property
     def _bounded(self) -> BoundedQuery | None:

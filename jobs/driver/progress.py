@@ -8,7 +8,13 @@ import time
 from collections.abc import Callable, Iterable, Mapping
 from types import MappingProxyType
 
-from pyspark.sql.streaming.listener import QueryIdleEvent, QueryProgressEvent, QueryStartedEvent, QueryTerminatedEvent
+from pyspark.sql.streaming.listener import (
+    QueryIdleEvent,
+    QueryProgressEvent,
+    QueryStartedEvent,
+    QueryTerminatedEvent,
+    StreamingQueryProgress,
+)
 
 from penstock.jobs.driver.lag import Gauges, JobLag
 from penstock.jobs.driver.listening import LightListener
@@ -17,6 +23,8 @@ from penstock.jobs.sinks.sink import FOREVER_MS
 from penstock.jobs.sources.ends import PartitionEnds
 from penstock.jobs.stream.event_time import heartbeat
 
+# Names in Spark 4.3.0's progress: StateStoreSaveExec and SessionWindowStateStoreSaveExec.
+_OF_WINDOWS = frozenset({"stateStoreSave", "sessionWindowStateStoreSaveExec"})
 # Takes topic -> partition, as text -> the next offset to read.
 Commit = Callable[[Mapping[str, Mapping[str, int]]], None]
 
@@ -33,6 +41,7 @@ class ProgressListener(LightListener):
         batches: the micro-batches as they are written.
         commit: commits offsets to the consumer group; None: not configured.
         until: topic -> partition -> where a bounded run ends; empty: the query has no end.
+        windows_only: whether time closes all groups of the query's aggregations, so that it is worth saying how many are open.
         close_when_idle: whether sinks close what they hold open as soon as the query is idle.
     """
 
@@ -47,6 +56,7 @@ class ProgressListener(LightListener):
         commit: Commit | None = None,
         until: PartitionEnds = MappingProxyType({}),
         *,
+        windows_only: bool = False,
         close_when_idle: bool = False,
     ) -> None:
         self._query = query
@@ -57,6 +67,7 @@ class ProgressListener(LightListener):
         self._batches = batches
         self._commit = commit
         self._until = until
+        self._windows_only = windows_only
         self._close_when_idle = close_when_idle
         # Id of the query's run, by which events are known.
         self._run: str | None = None
@@ -82,6 +93,7 @@ class ProgressListener(LightListener):
             "durationMs": progress.durationMs.get("triggerExecution", 0),
             "phasesMs": dict(progress.durationMs),
             "ends": ends,
+            **({"openWindows": _open_windows(progress)} if self._windows_only else {}),
         }
         if self._commit is not None:
             self._commit(ends)
@@ -108,6 +120,11 @@ class ProgressListener(LightListener):
         if str(event.runId) == self._run:
             self.reported_all.set()
             self._ended.set()
+
+
+def _open_windows(progress: StreamingQueryProgress) -> int:
+    """Groups in the state of windows, after a micro-batch; only if Spark counts the rows of a state."""
+    return sum(operator.numRowsTotal for operator in progress.stateOperators if operator.operatorName in _OF_WINDOWS)
 
 
 def _merged(offsets: Iterable[str | None], until: PartitionEnds) -> dict[str, dict[str, int]]:

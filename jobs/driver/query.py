@@ -19,6 +19,7 @@ from penstock.jobs.driver.progress import Commit, ProgressListener
 from penstock.jobs.errors import BadDeclaration, QueryFailed
 from penstock.jobs.sinks.sink import FOREVER_MS
 from penstock.jobs.storage.conditional import undecided_write
+from penstock.jobs.stream.analyzed_plan import has_windows_only
 from penstock.jobs.stream.event_time.engine import ending_with_its_input
 from penstock.jobs.stream.side_outputs import SideRows
 from penstock.jobs.stream.task_context import set_checkpoint, set_watermark
@@ -60,6 +61,7 @@ class Query:
             plan.batches,
             commit,
             plan.bounded.run.ends.by_topic() if plan.bounded else {},
+            windows_only=context.configuration.report_open_windows and has_windows_only(plan.stream.frame),
             close_when_idle=context.configuration.close_when_idle,
         )
 

@@ -6,9 +6,10 @@ pipe, one JSON object per line with an ``event``: ``starting``, ``waiting``, ``r
 ``until`` when. ``reading`` has ``parallelism`` if the state in the query's checkpoint has another one than the spec: ``asked`` and
 ``checkpoint``, the shuffle partitions of both; the job runs on with those of the checkpoint.
 ``committed`` and ``idle`` have ``lagRecords``, how far the job is behind, for alarms; ``committed`` has ``phasesMs``, Spark's phases of the
-micro-batch. ``finished`` is sent once a bounded run has ended and everything is closed, with the totals of its checkpoint; without it,
-``stopped`` is a stop, after which the job can go on. Events of a job with several queries have ``query``, the name of the one that they
-are about. Spark's log goes to standard error. Exit code 0 after both, 5 after a failure.
+micro-batch. With ``reportOpenWindows``, and if time closes all groups of the query's aggregations, it has ``openWindows``, how many of
+these groups are open. ``finished`` is sent once a bounded run has ended and everything is closed, with the totals of its checkpoint;
+without it, ``stopped`` is a stop, after which the job can go on. Events of a job with several queries have ``query``, the name of the one
+that they are about. Spark's log goes to standard error. Exit code 0 after both, 5 after a failure.
 """
 
 from __future__ import annotations
@@ -205,7 +206,8 @@ class Driver:
 
     def _session(self) -> SparkSession:
         job = self._spec.job
-        conf = {**spark_session.state_conf(job.spec.state), **stages_conf(job.spec.stages), **self._configuration.spark_conf, **pod_conf()}
+        given = {**spark_session.state_conf(job.spec.state), **stages_conf(job.spec.stages), **self._configuration.spark_conf}
+        conf = {**given, **spark_session.counting_conf(open_windows=self._configuration.report_open_windows), **pod_conf()}
         session = spark_session.build(job.metadata.name, self._configuration.master, conf)
         session.sparkContext.setLogLevel("WARN")
         return session

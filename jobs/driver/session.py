@@ -39,6 +39,7 @@ FIXED = {
     "spark.ui.showConsoleProgress": "false",
 }
 
+_COUNT = "spark.sql.streaming.stateStore.rocksdb.trackTotalNumberOfRows"
 # Version 1 is the only one that the provider on the heap supports.
 _FORMAT = "spark.sql.streaming.stateStore.checkpointFormatVersion"
 _ROCKSDB = "org.apache.spark.sql.execution.streaming.state.RocksDBStateStoreProvider"
@@ -63,8 +64,13 @@ def state_conf(state: State) -> dict[str, str]:
         # One limit for the native memory of all stores of an executor, as the plan assumes; without it each store takes up to 136 MiB.
         "spark.sql.streaming.stateStore.rocksdb.boundedMemoryUsage": "true",
         # Otherwise each new key is looked up once more: an interval join took 52 s of CPU time instead of 42 s (2026-11-22).
-        "spark.sql.streaming.stateStore.rocksdb.trackTotalNumberOfRows": "false",
+        _COUNT: "false",
     }
+
+
+def counting_conf(*, open_windows: bool) -> dict[str, str]:
+    """The settings for a driver that says how many windows are open: RocksDB counts the rows of the state, as the heap always does."""
+    return {_COUNT: "true"} if open_windows else {}
 
 
 def build(name: str, master: str, conf: Mapping[str, str]) -> SparkSession:

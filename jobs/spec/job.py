@@ -192,6 +192,12 @@ class JobSpec(Part):
     local: Local = Local()
 
     @property
+    def follows_clock(self) -> bool:
+        """Whether the watermark follows the clock: in processing time, or while all inputs are idle. It does not in a run that ends."""
+        by_clock = any(source.time is not None and source.time.kind == "processing" for source in self.sources.values())
+        return self.trigger != "availableNow" and (by_clock or self.when_idle == "clock")
+
+    @property
     def kafka_sources(self) -> dict[str, KafkaSource]:
         """Sources that read topics, by name."""
         return {name: source.kafka for name, source in self.sources.items() if isinstance(source, FromKafka)}

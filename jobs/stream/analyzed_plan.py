@@ -124,16 +124,19 @@ def functions_of(frame: DataFrame) -> frozenset[str]:
 
 def has_distinct_aggregate(frame: DataFrame) -> bool:
     """Whether a streaming aggregation has an aggregate of distinct values."""
-    aggregations = [node for node in nodes(plan_of(frame)) if kind_of(node) == "Aggregate" and keeps_state(node)]
     containing = pattern(frame, "AGGREGATE_EXPRESSION")
-    aggregates = (part for node in aggregations for part in _expressions(node, containing))
+    aggregates = (part for node in _aggregations(frame) for part in _expressions(node, containing))
     return any(kind_of(part) == "AggregateExpression" and part.isDistinct() for part in aggregates)
 
 
 def is_grouped_without_event_time(frame: DataFrame) -> bool:
     """Whether a query has a streaming aggregation that never finishes a group, because no event time closes it."""
-    aggregations = (node for node in nodes(plan_of(frame)) if kind_of(node) == "Aggregate" and keeps_state(node))
-    return any(not any(_has_event_time(group) for group in each(node.groupingExpressions())) for node in aggregations)
+    return not all(map(_is_closed_by_event_time, _aggregations(frame)))
+
+
+def has_windows_only(frame: DataFrame) -> bool:
+    """Whether a query has streaming aggregations, and event time finishes every group of them."""
+    return bool(_aggregations(frame)) and not is_grouped_without_event_time(frame)
 
 
 def foreign_watermarks(frame: DataFrame, own: str) -> list[str]:
@@ -147,6 +150,14 @@ def longest_deduplication_ms(frame: DataFrame) -> int:
     inputs = [node.children().apply(0) for node in nodes(plan_of(frame)) if kind_of(node) == "DeduplicateWithinWatermark"]
     times = [column for one in inputs for column in each(one.output()) if column.metadata().contains(EVENT_TIME_KEY)]
     return max((int(column.metadata().getLong(EVENT_TIME_KEY)) for column in times), default=0)
+
+
+def _aggregations(frame: DataFrame) -> list[Any]:
+    return [node for node in nodes(plan_of(frame)) if kind_of(node) == "Aggregate" and keeps_state(node)]
+
+
+def _is_closed_by_event_time(aggregation: Any) -> bool:
+    return any(_has_event_time(group) for group in each(aggregation.groupingExpressions()))
 
 
 def _described(node: Any) -> StatefulOperator:

@@ -24,6 +24,7 @@ class JobProgress:
     _batches: dict[str, Event] = field(default_factory=dict)
     _ends: dict[str, Mapping[str, Mapping[str, int]]] = field(default_factory=dict)
     _idle: set[str] = field(default_factory=set)
+    _open: dict[str, int] = field(default_factory=dict)
 
     def take(self, event: Event) -> None:
         """Takes an event of the driver."""
@@ -36,6 +37,7 @@ class JobProgress:
                 self._idle.discard(query)
             case "committed":
                 self._ends[query] = event["ends"]
+                self._open[query] = event.get("openWindows", 0)
             case "idle":
                 self._idle.add(query)
 
@@ -61,6 +63,11 @@ class JobProgress:
     def idle(self) -> bool:
         """Whether all queries are idle."""
         return self._idle >= self.readings.keys()
+
+    @property
+    def open_windows(self) -> int:
+        """Groups of windows that have not closed, as far as the driver says so."""
+        return sum(self._open.values())
 
     @property
     def totals(self) -> Counter[str]:

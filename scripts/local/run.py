@@ -102,6 +102,7 @@ class LocalRun:
     progress: JobProgress = field(default_factory=JobProgress)
     micro_batches: int = 0
     processing_ms: int = 0
+    waits: bool = False
     files: dict[str, list[Recorded]] = field(default_factory=dict)
     lines: Mapping[str, int] = field(default_factory=dict)
     connections: Mapping[str, str] = field(default_factory=dict)
@@ -193,9 +194,18 @@ class LocalRun:
             self.progress.take(event)
             if event["event"] == "committed":
                 self._show(self.progress.batch(event), event, self.progress.ends)
-            elif event["event"] == "stopped" or (event["event"] == "idle" and self.progress.idle and self._all_read(self.progress.ends)):
+            elif event["event"] == "stopped":
                 # A bounded run ends on its own; if it has not read everything by then, the counts show it.
                 return
+            elif event["event"] == "idle" and self.progress.idle and self._all_read(self.progress.ends):
+                if not self.progress.open_windows:
+                    return
+                self._say_it_waits()
+
+    def _say_it_waits(self) -> None:
+        if not self.waits:
+            self.waits = True
+            self.steps.line("windows", f"all is read; {self.progress.open_windows:,} groups wait for the clock to close their windows")
 
     def outcome(self, expected: Expectation | None) -> Outcome:
         """What a reader finds in the bucket and in the topics."""
@@ -341,6 +351,8 @@ class LocalRun:
             connections=dict(self.connections),
             # The result is checked while the driver runs.
             close_when_idle=True,
+            # No record of the input closes the last windows, but the clock.
+            report_open_windows=self.job.spec.job.spec.follows_clock,
             max_offsets_per_trigger=self.job.plan.max_offsets_per_trigger,
             spark_conf=self.job.plan.spark_conf | self._local_conf() | self._cluster_conf() | self.machine.spark_conf,
         )

@@ -90,7 +90,7 @@ def test_a_round_that_fails_is_a_result_and_its_logs_are_kept(tmp_path: Path, mo
         raise RuntimeError("no place")
 
     bench = Bench(tmp_path, tmp_path / "logs", Steps(Console(quiet=True)))
-    monkeypatch.setattr(bench, "_place", place)
+    monkeypatch.setattr(bench, "place", place)
     assert bench.run("flink", _filled(900)).wrong == ("failed: no place",)
     assert (tmp_path / "logs" / "tumbling-flink-1.flink.log").read_text(encoding="utf-8") == "why"
 

@@ -13,18 +13,11 @@ from dataclasses import replace
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
-from penstock.jobs.spec.job import JobSpec
 from penstock.jobs.stream.streams import Stream
 
 # Prefix of the source's description in a query's progress: org.apache.spark.sql.execution.streaming.sources.RateStreamMicroBatchStream,
 # Spark 4.3.0.
 DESCRIPTION = "RateStream"
-
-
-def needed(spec: JobSpec) -> bool:
-    """Whether a job's watermark follows the clock. A bounded run ends with its input and does not need it."""
-    by_clock = any(source.time is not None and source.time.kind == "processing" for source in spec.sources.values())
-    return spec.trigger != "availableNow" and (by_clock or spec.when_idle == "clock")
 
 
 def once_at_start(session: SparkSession, stream: Stream) -> Stream:

@@ -83,6 +83,7 @@ class TestedJob:
     connections: dict[str, str] = field(default_factory=dict)
     lease_s: float = 30.0
     max_offsets_per_trigger: int | None = None
+    report_open_windows: bool = False
     # Called when the driver emits an event, in the driver's thread.
     on: Mapping[str, Callable[[], object]] = field(default_factory=dict)
 
@@ -105,6 +106,7 @@ class TestedJob:
             connections=self.connections,
             lease_s=self.lease_s,
             max_offsets_per_trigger=self.max_offsets_per_trigger,
+            report_open_windows=self.report_open_windows,
         )
         running = Running(self)
         driver = Driver(configuration, running.stop, running.hear)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
@@ -12,6 +12,7 @@ from pyspark.sql import SparkSession
 from pyspark.sql import functions as F
 from pyspark.sql.types import StringType, StructType
 
+from penstock.jobs.driver.session import counting_conf
 from penstock.jobs.errors import BadDeclaration
 from penstock.jobs.local.replay import moment_ms
 from penstock.jobs.spec.sources import EventTime
@@ -104,6 +105,7 @@ def test_a_row_is_late_beyond_the_allowed_lateness_and_wherever_the_state_is_cle
 
 def test_ingestion_and_processing_time_need_no_field(session: SparkSession) -> None:
     taken = datetime(2025, 4, 5, 12, 30, 0, 123999, tzinfo=UTC)
+    set_watermark(session, None)
     (ingested,) = _judged(session, _time(kind="ingestion"), [("nothing", taken)])
     assert ingested["ms"] == HALF_PAST_MS + 123
     before_ms = int(datetime.now(UTC).timestamp() * 1000)
@@ -223,16 +225,29 @@ def test_the_clock_closes_what_is_open_once_all_inputs_are_idle_where_the_spec_s
     assert sum(committed["rows"] for committed in running.committed) == 1, "the heartbeat's own rows are not the job's"
 
 
+@pytest.fixture
+def counting(session: SparkSession) -> Iterator[None]:
+    """Lets RocksDB count the rows of the state, as a driver that reports open windows does."""
+    conf = counting_conf(open_windows=True)
+    for key, value in conf.items():
+        session.conf.set(key, value)
+    yield
+    for key in conf:
+        session.conf.unset(key)
+
+
+@pytest.mark.usefixtures("counting")
 def test_windows_of_processing_time_close_by_the_clock_with_the_same_code(surroundings: Surroundings) -> None:
     job = surroundings.job("tests.jobs.spark.apps.counts", sources={"a": 2}, time={"kind": "processing"})
     job.edit(lambda spec: spec["sinks"]["out"]["files"].update(bucketBy="none"))
+    job.report_open_windows = True
     job.feed("a", _event("one", "12:30:00"), {"key": "k", "name": "two"})
     with job.running() as running:
         (batch, *_) = running.until_read({"a": [2, 0]})
         taken_ms = batch["timeMs"]
-        _until(running, lambda batch: batch["watermarks"]["inForceMs"] >= taken_ms // 10_000 * 10_000 + 10_000)
-        # A micro-batch records the watermark that the next one begins with, and that one closes the window.
-        running.wait("committed")
+        assert running.committed[-1]["openWindows"] == 1
+        while running.wait("committed")["openWindows"]:
+            pass
         running.wait("idle")
     (row,) = job.rows()
     assert (row["n"], row["names"]) == (2, "one two")

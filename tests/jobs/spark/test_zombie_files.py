@@ -250,7 +250,7 @@ def hold_it_harms_nothing(s3: S3Client, step: str, format: str, requests: Iterab
         if not reached:
             break
     assert faults == []
-    assert last > 4
+    assert last > 1, "the step makes requests"
 
 
 @pytest.mark.parametrize(("format", "step"), CASES)

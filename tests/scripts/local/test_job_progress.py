@@ -42,6 +42,15 @@ def test_a_job_of_one_query_is_what_its_last_events_say() -> None:
     assert progress.idle
 
 
+def test_windows_are_open_until_all_queries_have_none() -> None:
+    progress = _several()
+    for query, open_ in (("job", 3), ("job.other", 2), ("job", 0)):
+        progress.take({"event": "committed", "query": query, "ends": {}, "openWindows": open_})
+    assert progress.open_windows == 2
+    progress.take({"event": "committed", "query": "job.other", "ends": {}})
+    assert progress.open_windows == 0
+
+
 def test_what_several_queries_read_and_write_is_taken_together() -> None:
     reading = _several().reading
     assert (list(reading["offsets"]), reading["outputs"], reading["ui"]) == (["a", "b"], ["out", "other"], "http://ui")

@@ -10,7 +10,6 @@ import yaml
 
 from penstock.jobs.errors import Contradiction
 from penstock.jobs.spec import load
-from penstock.jobs.stream.event_time import heartbeat
 
 EVENT = {"field": "at"}
 PROCESSING = {"kind": "processing"}
@@ -44,4 +43,4 @@ def test_a_clock_that_would_never_run_is_reported_with_its_line(tmp_path: Path) 
 def test_micro_batches_go_on_only_where_the_watermark_follows_the_clock(
     tmp_path: Path, times: list[dict[str, Any]], more: dict[str, Any], wanted: bool
 ) -> None:
-    assert heartbeat.needed(load(_written(tmp_path, *times, **more)).job.spec) is wanted
+    assert load(_written(tmp_path, *times, **more)).job.spec.follows_clock is wanted
