@@ -49,6 +49,27 @@ def expect(recording):
 EXPECTED = EXPECT.replace("rows=3, quarantined=0", "rows=2, quarantined=1").replace(
     """'{"page": "/gone", "user": "zoe"}': 2""", """'{"page": "/cart", "user": "bob"}': 1"""
 )
+# Views by windows of processing time: how many windows there are is up to the clock.
+VISITS_APP = """
+from penstock import Job, aggregate, tumbling
+
+def build(job: Job) -> None:
+    visits = job.source("visits", "user STRING NOT NULL, page STRING")
+    job.write(aggregate(visits, tumbling("5s"), keys=["user"], views="count(*)").select(user="user", views="views"), "out")
+    job.side_output("errors")
+"""
+VISITS_EXPECT = """
+from penstock.jobs.local.recording import Expectation
+
+def expect(recording):
+    views = lambda rows: {"views": sum(row["views"] for row in rows)}
+    return Expectation(rows=3, quarantined=1, measures={"views": 3}, measure=views)
+"""
+VISITS = (
+    SPEC.replace("clicks", "visits")
+    .replace("time: {field: at, outOfOrderness: 10s}", "time: {kind: processing}")
+    .replace("input: {visits: visits.jsonl}", "input: {visits: clicks.jsonl}\n    expect: visits_expect:expect")
+)
 LINES = """\
 {"user": "ann", "at": "2025-04-05T12:00:00Z", "page": "/"}
 {"user": "bob", "at": "2025-04-05T12:00:01Z", "page": "/cart"}
