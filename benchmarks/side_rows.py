@@ -45,6 +45,7 @@ _CONTEXT = {
     "penstock.fencingToken": "1",
     "penstock.sideOutputs": "quarantined,late",
     "penstock.watermark": f"{_BEGIN_MS} {_BEGIN_MS}",
+    "penstock.batchTime": str(_BEGIN_MS),
     "streaming.sql.batchId": "0",
     "spark.jobGroup.id": "benchmark",
 }

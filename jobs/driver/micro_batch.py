@@ -28,7 +28,7 @@ from penstock.jobs.stream.quarantine import hold_limit, side_records
 from penstock.jobs.stream.selections import DATA, Step, all_columns_but_marks, applied, mark
 from penstock.jobs.stream.side_outputs import TAG, SideRows
 from penstock.jobs.stream.streams import NO_SIDE_OUTPUT, Tag
-from penstock.jobs.stream.task_context import set_watermark
+from penstock.jobs.stream.task_context import set_batch_time, set_watermark
 from penstock.jobs.stream.task_errors import of_a_task
 from penstock.jobs.watermark import InputTime, Seen, Watermarks, WhenIdle
 
@@ -171,6 +171,7 @@ class MicroBatches:
             raise CheckpointAdvanced
         if any(label not in self._labels for label in self.engine.partitions()):
             raise PartitionsGrew
+        set_batch_time(self.session, self.engine.batch_time_ms())
         with self.counting.micro_batch(self.session):
             self._write_and_record(batch, number)
         # Spark begins a micro-batch only after the previous one is committed, so its responses are no longer needed.

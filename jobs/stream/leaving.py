@@ -217,8 +217,18 @@ def current_watermark(session: SparkSession) -> tuple[Column, Column]:
     """The current watermark and up to where state may have been cleared, both in epoch milliseconds or null, as passed to
     `penstock.jobs.stream.task_context.set_watermark`.
     """
-    _rows(session).registerWatermark()
+    _rows(session).registerTimes()
     return F.call_function("penstock_current_ms"), F.call_function("penstock_cleared_ms")
+
+
+def batch_time(session: SparkSession) -> Column:
+    """The micro-batch's own timestamp in epoch milliseconds, as passed to `penstock.jobs.stream.task_context.set_batch_time`.
+
+    Not ``current_timestamp()``: Spark writes that as a literal into the code that it generates for a stage, so that every micro-batch
+    compiles its stages anew, and runs them interpreted until that is done.
+    """
+    _rows(session).registerTimes()
+    return F.call_function("penstock_batch_ms")
 
 
 def operator_of(function: str) -> int | None:

@@ -12,12 +12,13 @@ from pyspark.sql.types import StructType
 
 from penstock.jobs.spec.sources import EventTime
 from penstock.jobs.stream.event_time.timestamps import NEEDED, event_time
-from penstock.jobs.stream.leaving import current_watermark
+from penstock.jobs.stream.leaving import batch_time, current_watermark
 from penstock.jobs.stream.side_outputs import REASON
 from penstock.jobs.stream.streams import DELETED, TIME
 
 # How far a row is behind the watermark in ms (null if it is not), and whether that makes it late. `judged` adds both.
 BEHIND, LATE = "_behind_ms", "_late"
+_NOW = "_now_ms"
 
 
 def timed(frame: DataFrame, name: str, time: EventTime | None, value: str, schema: StructType) -> DataFrame:
@@ -38,15 +39,22 @@ def timed(frame: DataFrame, name: str, time: EventTime | None, value: str, schem
     """
     if time is None:
         return frame.withColumn(TIME, F.lit(None).cast("timestamp"))
-    if time.kind == "processing":
-        # Never before the watermark: a clock that was set back must not make rows late.
-        return frame.withColumn(TIME, F.when(F.col(REASON).isNull(), F.timestamp_millis(_now_ms())))
+    # In a step of its own: it is asked once a row.
+    frame = frame.withColumn(_NOW, batch_time(frame.sparkSession))
+    return (_of_clock(frame) if time.kind == "processing" else _of_record(frame, name, time, value, schema)).drop(_NOW)
+
+
+def _of_clock(frame: DataFrame) -> DataFrame:
+    return frame.withColumn(TIME, F.when(F.col(REASON).isNull(), F.timestamp_millis(_NOW)))
+
+
+def _of_record(frame: DataFrame, name: str, time: EventTime, value: str, schema: StructType) -> DataFrame:
     if time.field is not None:
         read = _from_field(frame, name, time.field, time.format, F.col(value), schema)
     else:
         # Truncated to milliseconds, as in Kafka; a file's modification time may be finer.
         read = frame.withColumn(TIME, F.timestamp_millis(F.unix_millis("timestamp")))
-    ahead_ms = F.unix_millis(TIME) - _now_ms()
+    ahead_ms = F.unix_millis(TIME) - F.col(_NOW)
     ahead = F.when(ahead_ms > time.max_ahead, F.concat(F.lit("ahead of the clock by ms: "), ahead_ms.cast("string")))
     # Spark's watermark starts at 1970, and stateful operators silently drop rows as old as that.
     ancient = F.when(F.unix_millis(TIME) <= 0, F.concat(F.lit("not after 1970-01-01T00:00:00Z: "), F.col(TIME).cast("string")))
@@ -72,6 +80,7 @@ def judged(session: SparkSession, frame: DataFrame, time: EventTime | None) -> D
     frame = frame.withColumns({"_current_ms": current, "_cleared_ms": cleared})
     current_ms, cleared_ms = F.col("_current_ms"), F.col("_cleared_ms")
     if time.kind == "processing":
+        # Never before the watermark: a clock that was set back must not make rows late.
         frame = frame.withColumn(TIME, F.when(F.col(TIME).isNotNull(), F.greatest(TIME, F.timestamp_millis(current_ms))))
     behind_ms = current_ms - F.unix_millis(TIME)
     # State that an operator has cleared cannot come back, even if the spec allows more lateness than before a restart.
@@ -95,8 +104,3 @@ def _from_field(frame: DataFrame, name: str, named: str, form: str, value: Colum
     missing = F.when(field.isNull(), F.lit(f"{named} is missing"))
     unread = F.when(F.col(TIME).isNull(), F.lit(f"{named} is not {NEEDED[form]}"))
     return frame.withColumn(TIME, moment).withColumn(REASON, F.coalesce(REASON, missing, unread))
-
-
-def _now_ms() -> Column:
-    """The micro-batch's own timestamp in epoch milliseconds."""
-    return F.unix_millis(F.current_timestamp())

@@ -14,6 +14,7 @@ OF_THE_DRIVER = {
     "penstock.fencingToken": "7",
     "penstock.sideOutputs": "quarantined",
     "penstock.watermark": "",
+    "penstock.batchTime": "1743856200000",
 }
 OF_SPARK = {"streaming.sql.batchId": "12", "spark.jobGroup.id": "a-run"}
 ALL = OF_THE_DRIVER | OF_SPARK

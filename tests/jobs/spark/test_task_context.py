@@ -11,11 +11,13 @@ from pyspark.sql import functions as F
 
 from penstock.jobs.blocks.joins import table_join
 from penstock.jobs.errors import TaskWithoutContext
-from penstock.jobs.stream.leaving import current_watermark
+from penstock.jobs.stream.leaving import batch_time, current_watermark
 from penstock.jobs.stream.streams import TIME, Stream
-from penstock.jobs.stream.task_context import TaskPlace, set_checkpoint, set_watermark
+from penstock.jobs.stream.task_context import TaskPlace, set_batch_time, set_checkpoint, set_watermark
 from penstock.jobs.stream.task_errors import in_a_task, of_a_task
 from tests.jobs.spark.task_properties import ALL, OF_SPARK, OF_THE_DRIVER, local_properties
+
+TIMES = ("penstock.watermark", "penstock.batchTime")
 
 
 def _here(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
@@ -48,7 +50,7 @@ def test_a_task_reads_what_the_driver_and_spark_have_set(session: SparkSession) 
     assert here.startswith("TaskPlace(checkpoint='s3a://bucket/job/1', token=7, run='a-run', batch=12, partition=0, attempt=")
 
 
-@pytest.mark.parametrize("missing", [name for name in ALL if name not in ("penstock.watermark", "penstock.sideOutputs")])
+@pytest.mark.parametrize("missing", [name for name in ALL if name not in (*TIMES, "penstock.sideOutputs")])
 def test_a_task_without_a_part_of_its_context_fails_and_names_it(session: SparkSession, missing: str) -> None:
     properties = {name: value for name, value in ALL.items() if name != missing}
     with local_properties(session, properties):
@@ -67,7 +69,15 @@ def test_a_task_without_a_watermark_fails_and_one_whose_job_has_none_yet_does_no
         assert [tuple(row) for row in frame.collect()] == [(12, 7)]
 
 
-@pytest.mark.parametrize("missing", [name for name in ALL if name != "penstock.watermark"])
+def test_a_task_without_the_micro_batchs_timestamp_fails(session: SparkSession) -> None:
+    frame = session.range(1).select(batch_time(session))
+    with local_properties(session, OF_SPARK):
+        assert "penstock.batchTime" in _error(frame).need
+        set_batch_time(session, 1743856200000)
+        assert [tuple(row) for row in frame.collect()] == [(1743856200000,)]
+
+
+@pytest.mark.parametrize("missing", [name for name in ALL if name not in TIMES])
 def test_no_row_leaves_in_a_micro_batch_that_is_not_known(session: SparkSession, missing: str) -> None:
     with local_properties(session, {name: value for name, value in ALL.items() if name != missing}):
         assert missing in _error(_stream(session).filter("id > 0").frame).need

@@ -21,9 +21,9 @@ from penstock.jobs.stream.event_time.timestamps import event_time
 from penstock.jobs.stream.side_outputs import REASON
 from penstock.jobs.stream.skew import observe_keys
 from penstock.jobs.stream.streams import TIME
-from penstock.jobs.stream.task_context import set_watermark
 from tests.jobs.spark.blocks import Input, row, run
 from tests.jobs.spark.running import Running, Surroundings
+from tests.jobs.spark.task_properties import local_properties
 
 HALF_PAST_MS = 1743856200000
 OF_FORMAT = {
@@ -73,24 +73,22 @@ def _time(**given: Any) -> EventTime:
     return EventTime.model_validate(given)
 
 
-def _judged(session: SparkSession, time: EventTime, rows: list[tuple[str | None, datetime]]) -> list[dict[str, Any]]:
-    """Judges rows (their field ``at``, and when the broker received them)."""
+def _judged(session: SparkSession, time: EventTime, rows: list[tuple[str | None, datetime]], watermark: str = "") -> list[dict[str, Any]]:
+    """Judges rows (their field ``at``, and when the broker received them) in a micro-batch of `HALF_PAST_MS`."""
     schema = _schema("at STRING")
     columns = "_value STRUCT<at STRING>, timestamp TIMESTAMP, _reason STRING"
     frame = session.createDataFrame([((at,), taken, None) for at, taken in rows], columns)
     frame = judging.judged(session, judging.timed(frame, "a", time, "_value", schema), time)
     judged = frame.select(REASON, F.unix_millis(TIME).alias("ms"), judging.BEHIND, judging.LATE)
-    return [row.asDict() for row in judged.collect()]
+    with local_properties(session, {"penstock.watermark": watermark, "penstock.batchTime": str(HALF_PAST_MS)}):
+        return [row.asDict() for row in judged.collect()]
 
 
 def test_a_row_is_late_beyond_the_allowed_lateness_and_wherever_the_state_is_cleared(session: SparkSession) -> None:
     time = _time(field="at", format="epoch-millis", allowedLateness="10ms")
     taken = datetime(2025, 4, 5, tzinfo=UTC)
-    set_watermark(session, 100, cleared_ms=92)
-    try:
-        judged = _judged(session, time, [(text, taken) for text in ("100", "99", "92", "91", "89", "x")] + [(None, taken)])
-    finally:
-        set_watermark(session, None)
+    rows = [(text, taken) for text in ("100", "99", "92", "91", "89", "x")] + [(None, taken)]
+    judged = _judged(session, time, rows, watermark="100 92")
     assert [(row[judging.BEHIND], row[judging.LATE]) for row in judged] == [
         (None, False),
         (1, False),
@@ -105,19 +103,21 @@ def test_a_row_is_late_beyond_the_allowed_lateness_and_wherever_the_state_is_cle
 
 def test_ingestion_and_processing_time_need_no_field(session: SparkSession) -> None:
     taken = datetime(2025, 4, 5, 12, 30, 0, 123999, tzinfo=UTC)
-    set_watermark(session, None)
     (ingested,) = _judged(session, _time(kind="ingestion"), [("nothing", taken)])
     assert ingested["ms"] == HALF_PAST_MS + 123
-    before_ms = int(datetime.now(UTC).timestamp() * 1000)
     (processed,) = _judged(session, _time(kind="processing"), [("nothing", taken)])
-    assert before_ms <= processed["ms"] <= int(datetime.now(UTC).timestamp() * 1000)
+    assert processed["ms"] == HALF_PAST_MS
     # A clock that was set back makes no row late: it continues at the watermark's time.
-    set_watermark(session, processed["ms"] + 3_600_000)
-    try:
-        (put_back,) = _judged(session, _time(kind="processing"), [("nothing", taken)])
-    finally:
-        set_watermark(session, None)
-    assert (put_back["ms"], put_back[judging.LATE]) == (processed["ms"] + 3_600_000, False)
+    ahead_ms = HALF_PAST_MS + 3_600_000
+    (put_back,) = _judged(session, _time(kind="processing"), [("nothing", taken)], watermark=f"{ahead_ms} {ahead_ms}")
+    assert (put_back["ms"], put_back[judging.LATE]) == (ahead_ms, False)
+
+
+def test_a_record_is_ahead_of_its_micro_batch_by_more_than_the_spec_allows(session: SparkSession) -> None:
+    time = _time(field="at", format="epoch-millis", maxAhead="1s")
+    taken = datetime(2025, 4, 5, tzinfo=UTC)
+    judged = _judged(session, time, [(str(HALF_PAST_MS + 1_000), taken), (str(HALF_PAST_MS + 1_001), taken)])
+    assert [row[REASON] for row in judged] == [None, "ahead of the clock by ms: 1001"]
 
 
 def _event(name: str, time: datetime | str) -> dict[str, str]:

@@ -59,10 +59,14 @@ public final class PassedRows extends AccumulatorV2<Passed, Map<String, Passed>>
     register("penstock_leave_" + number, functions.udf(new Leave(operator, this), DataTypes.BooleanType));
   }
 
-  /** Registers the SQL functions {@code penstock_current_ms()} and {@code penstock_cleared_ms()}, see {@link CurrentWatermark}. */
-  public void registerWatermark() {
-    register("penstock_current_ms", functions.udf(new CurrentWatermark(0), DataTypes.LongType));
-    register("penstock_cleared_ms", functions.udf(new CurrentWatermark(1), DataTypes.LongType));
+  /**
+   * Registers the SQL functions {@code penstock_current_ms()} and {@code penstock_cleared_ms()}, the current watermark and up to where state
+   * may have been cleared, and {@code penstock_batch_ms()}, the micro-batch's own timestamp; see {@link MicroBatchTime}.
+   */
+  public void registerTimes() {
+    register("penstock_current_ms", functions.udf(new MicroBatchTime("penstock.watermark", 0), DataTypes.LongType));
+    register("penstock_cleared_ms", functions.udf(new MicroBatchTime("penstock.watermark", 1), DataTypes.LongType));
+    register("penstock_batch_ms", functions.udf(new MicroBatchTime("penstock.batchTime", 0), DataTypes.LongType));
   }
 
   private void register(String name, UserDefinedFunction function) {
