@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from itertools import pairwise
 from typing import Any
 
 import pytest
@@ -13,6 +14,8 @@ from penstock.scripts.local import kafka_topics
 from tests.jobs.spark.running import Surroundings, TestedJob
 
 TIME = "2025-04-05T12:30:00Z"
+# Micro-batches until state is there, is read and is removed: each has code of its own.
+_BEGINNING = 4
 
 
 def _to_a_topic(surroundings: Surroundings, partitions: int) -> TestedJob:
@@ -71,6 +74,30 @@ def test_filtered_rows_are_counted_beside_those_that_leave(surroundings: Surroun
         (batch,) = running.until_read({"a": [4, 0]})
     assert batch["tags"] == {"data": 1, "filtered": 2, "quarantined": 1}
     assert batch["rowsIn"] == {"a": 4}
+
+
+# A stateful operator's own predicate for state behind the watermark has the watermark as a literal: a class of some lines.
+@pytest.mark.parametrize(("app", "most"), [("copy_rows", 0), ("counts", 1)])
+def test_a_running_query_compiles_no_code_for_a_further_micro_batch(
+    surroundings: Surroundings, session: SparkSession, app: str, most: int
+) -> None:
+    job = surroundings.job(f"tests.jobs.spark.apps.{app}", sources={"a": 1})
+    compiled: list[int] = []
+    job.on = {"committed": lambda: compiled.append(_compilations(session))}
+    with job.running() as running:
+        for minute in range(_BEGINNING + 3):
+            if minute == _BEGINNING:
+                compiled.clear()
+            job.feed("a", _row("k") | {"at": f"2025-04-05T12:{30 + minute}:00Z"})
+            running.until_read({"a": [minute + 1]})
+    assert len(compiled) >= 3
+    assert all(after - before <= most for before, after in pairwise(compiled))
+
+
+def _compilations(session: SparkSession) -> int:
+    """Classes that Spark has generated and compiled since the session began."""
+    jvm: Any = session.sparkContext._jvm
+    return int(jvm.org.apache.spark.metrics.source.CodegenMetrics.METRIC_COMPILATION_TIME().getCount())
 
 
 @pytest.mark.parametrize(("own", "most"), [(None, 6), (4, 4)])
