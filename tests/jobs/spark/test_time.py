@@ -73,7 +73,9 @@ def _time(**given: Any) -> EventTime:
     return EventTime.model_validate(given)
 
 
-def _judged(session: SparkSession, time: EventTime, rows: Sequence[tuple[str | None, datetime]], watermark: str = "") -> list[dict[str, Any]]:
+def _judged(
+    session: SparkSession, time: EventTime, rows: Sequence[tuple[str | None, datetime]], watermark: str = ""
+) -> list[dict[str, Any]]:
     """Judges rows (their field ``at``, and when the broker received them) in a micro-batch of `HALF_PAST_MS`."""
     schema = _schema("at STRING")
     columns = "_value STRUCT<at STRING>, timestamp TIMESTAMP, _reason STRING"
