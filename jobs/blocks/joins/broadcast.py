@@ -6,16 +6,18 @@ from dataclasses import replace
 from typing import Literal
 
 from pyspark.sql import functions as F
+from pyspark.sql.types import ArrayType, MapType, StructType, VariantType
 
 from penstock.jobs.blocks.joins.group_keys import group_keys
 from penstock.jobs.blocks.joins.in_order import LEFT, RIGHT, from_text, key_text, packed
 from penstock.jobs.blocks.joins.sides import Side, check, check_how, names, without_partner
-from penstock.jobs.blocks.joins.temporal import joined, matched
-from penstock.jobs.blocks.joins.versioned import ALL, MATCHED, Every, Newest, run
-from penstock.jobs.stream.streams import Stream
+from penstock.jobs.blocks.joins.temporal import joined
+from penstock.jobs.blocks.joins.versioned import ALL, BY_RIGHT, Every, Newest, run
+from penstock.jobs.stream.streams import TIME, Stream
 
 # A constant, because a checkpoint is bound to it.
 COPIES = 16
+_NESTED = (ArrayType, MapType, StructType, VariantType)
 
 
 def broadcast_join(
@@ -61,14 +63,18 @@ def broadcast_join(
     small = replace(small, key=small.unique or small.keys)
     small = replace(small, stream=without_partner(small))
     buckets = F.array(*(F.lit(key) for key in group_keys(copies)))
-    # By the row's own content: a replay uses the same bucket, and a hot key is spread over all of them.
-    bucket = F.element_at(buckets, (F.pmod(F.xxhash64(F.to_json(F.struct(*left.fields))), F.lit(copies)) + 1).cast("int"))
+    # By the row's own content: a replay uses the same bucket, and a hot key is spread over all of them. Spark has no hash of maps.
+    hashed = [TIME, *(field.name for field in left.schema.fields if not isinstance(field.dataType, _NESTED))]
+    bucket = F.element_at(buckets, (F.pmod(F.xxhash64(*hashed), F.lit(copies)) + 1).cast("int"))
     left_id = F.lit("") if on is not None else key_text(left, left.keys)
     one = packed(left, LEFT, bucket, left_id, gone=F.lit(False))
     other = packed(small, RIGHT, F.explode(buckets), key_text(small, small.keys))
     rows = one.unionByName(other)
     if on is None:
-        return matched(run(rows, Newest(whole=True), MATCHED), left, small, how)
+        # The right rows are parsed before they are repeated.
+        by_right = run(rows, Newest(whole=True), BY_RIGHT).withColumn("_right", from_text(F.col("_right"), small.schema))
+        pairs = by_right.select(F.explode(F.arrays_zip("_us", "_left")).alias("_one"), "_right").select("_one.*", "_right")
+        return joined(pairs, from_text(F.col("_left"), left.schema), F.col("_right"), left, small, how)
     matches = run(rows, Every(), ALL)
     left_row = from_text(F.col("_left"), left.schema)
     table = F.transform("_rights", lambda text: from_text(text, small.schema))

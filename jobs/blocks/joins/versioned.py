@@ -7,17 +7,16 @@ the rows of a group that arrive in one micro-batch are one value of the state, a
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Protocol
 
 from pyspark.sql import DataFrame
-from pyspark.sql import functions as F
 from pyspark.sql.streaming.stateful_processor import StatefulProcessor
 
-from penstock.jobs.blocks.joins.as_of import as_of, changes, every, newest, table_schema, waiting_schema
+from penstock.jobs.blocks.joins.arrow_groups import decoded, encoded, grouped
+from penstock.jobs.blocks.joins.as_of import as_of, changes, every, newest, table_schema
 from penstock.jobs.blocks.keyed.backend import needs_rocksdb
-from penstock.jobs.stream.streams import TIME
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -25,9 +24,13 @@ if TYPE_CHECKING:
     from pyspark.sql.streaming.stateful_processor import ExpiredTimerInfo, StatefulProcessorHandle, TimerValues
 
 MATCHED = "_us bigint, _left string, _right string"
+# A right row once, with the left rows that have it.
+BY_RIGHT = "_right string, _us array<bigint>, _left array<string>"
 ALL = "_us bigint, _left string, _rights array<string>"
 # Of a value of the state, and of a frame of results.
 _ROWS = 10_000
+# Of left rows with one right row, in a row of results.
+_LEFT_ROWS, _LEFT_BYTES = 100_000, 16 * 1024 * 1024
 # How many right rows a frame of results has at most, if each left row has all of them.
 _PARTNERS = 200_000
 # An entry that is read on its own costs a message to the JVM and back, and many at once come in one: an estimate of how many entries of no
@@ -42,14 +45,11 @@ def run(rows: DataFrame, processor: Versioned, output: str) -> DataFrame:
         ValueError: a state backend other than RocksDB.
     """
     needs_rocksdb(rows.sparkSession, "temporal, regular and broadcast joins")
-    # PySpark makes rows of names, and renames those that begin with an underscore.
-    named = rows.select("_group", *(F.col(f"_{name}").alias(other) for name, other in _COLUMNS.items()), TIME)
-    return named.groupBy("_group").transformWithStateInPandas(
-        statefulProcessor=processor, outputStructType=output, outputMode="append", timeMode="EventTime"
+    return (
+        grouped(rows)
+        .groupBy("_group")
+        .transformWithStateInPandas(statefulProcessor=processor, outputStructType=output, outputMode="append", timeMode="EventTime")
     )
-
-
-_COLUMNS = {"us": "at_us", "side": "side", "rank": "rank", "gone": "gone", "id": "id", "row": "row"}
 
 
 class Table(Protocol):
@@ -156,11 +156,11 @@ class Waiting:
         # The oldest row of each of them.
         self._index = handle.getValueState("waiting_index", "numbers array<bigint>, oldest_us array<bigint>")
 
-    def add(self, tables: Iterable[pa.Table]) -> None:
+    def add(self, rows: pa.Table) -> None:
         """Keeps rows."""
         index = self._read()
         before = min(index.values(), default=None)
-        if not self._put(tables, index):
+        if not self._put(rows, index):
             return
         first = min(index.values())
         if before is None or first // 1000 < before // 1000:
@@ -187,17 +187,17 @@ class Waiting:
         for number in numbers:
             self._rows.removeKey((number,))
             del index[number]
-        self._put([rows.filter(pc.invert(due))], index)
+        self._put(rows.filter(pc.invert(due)), index)
         if index:
             self._handle.registerTimer(min(index.values()) // 1000)
         self._write(index)
         return rows.filter(due)
 
-    def _put(self, tables: Iterable[pa.Table], index: dict[int, int]) -> bool:
+    def _put(self, rows: pa.Table, index: dict[int, int]) -> bool:
         import pyarrow.compute as pc
 
         before = len(index)
-        for part in (part for table in tables for part in parts(table)):
+        for part in parts(rows):
             number = max(index, default=-1) + 1
             self._rows.updateValue((number,), (encoded(part),))
             index[number] = pc.min(part["at_us"]).as_py()
@@ -239,8 +239,7 @@ class Versioned(StatefulProcessor):
         """Called by Spark with the group's rows of a micro-batch."""
         import pyarrow as pa
 
-        schema = waiting_schema()
-        self._waiting.add(pa.Table.from_pandas(some[schema.names], schema, preserve_index=False) for some in rows)
+        self._waiting.add(pa.concat_tables([decoded(stream) for some in rows for stream in some["rows"]]))
         return iter(())
 
     def handleExpiredTimer(  # noqa: N802
@@ -263,7 +262,8 @@ class Newest(Versioned):
     """Left rows with the valid row of their id: ``_right``, null without one.
 
     Args:
-        whole: whether the table is read as a whole.
+        whole: whether the table is so small that it is read as a whole, and that many left rows have the same row of it: the results are
+            by right row, `BY_RIGHT`.
     """
 
     whole: bool
@@ -279,7 +279,7 @@ class Newest(Versioned):
         matches, changed = as_of(due, table.valid(pc.unique(pc.fill_null(due["id"], ""))))
         if len(changed):
             table.change(changed)
-        yield matches
+        yield from _by_right(matches) if self.whole else (matches,)
 
 
 class Every(Versioned):
@@ -303,24 +303,23 @@ class Every(Versioned):
                 yield pa.table({"_us": some["at_us"], "_left": some["row"], "_rights": partners})
 
 
+def _by_right(matches: pa.Table) -> Iterator[pa.Table]:
+    """Matches in the form of `BY_RIGHT`."""
+    import numpy as np
+    import pyarrow as pa
+
+    of_a_row = max(1, matches["_left"].nbytes // max(1, len(matches)))
+    for part in parts(matches, max(1, min(_LEFT_ROWS, _LEFT_BYTES // of_a_row))):
+        right = part["_right"].combine_chunks().dictionary_encode(null_encoding="encode")
+        codes = right.indices.to_numpy(zero_copy_only=False)
+        order = np.argsort(codes, kind="stable")
+        offsets = pa.array([0, *np.cumsum(np.bincount(codes))], pa.int64())
+        lists = {
+            name: pa.LargeListArray.from_arrays(offsets, part[name].take(pa.array(order)).combine_chunks()) for name in ("_us", "_left")
+        }
+        yield pa.table({"_right": right.dictionary, **lists})
+
+
 def parts(table: pa.Table, rows: int = _ROWS) -> Iterator[pa.Table]:
     """A table in parts of so many rows; none if it is empty."""
     return (table.slice(start, rows) for start in range(0, len(table), rows))
-
-
-def encoded(table: pa.Table) -> bytes:
-    """A table as an Arrow stream, which other versions of Arrow can read."""
-    import pyarrow as pa
-
-    out = pa.BufferOutputStream()
-    with pa.ipc.new_stream(out, table.schema) as writer:
-        writer.write_table(table.combine_chunks())
-    content: bytes = out.getvalue().to_pybytes()
-    return content
-
-
-def decoded(stream: bytes) -> pa.Table:
-    """The table again."""
-    import pyarrow as pa
-
-    return pa.ipc.open_stream(stream).read_all()

@@ -8,9 +8,9 @@ from collections.abc import Iterator, Mapping, Sequence
 import pyarrow as pa
 import pytest
 
+from penstock.jobs.blocks.joins.arrow_groups import decoded, encoded
 from penstock.jobs.blocks.joins.as_of import as_of, changes, every, newest, table_schema, waiting_schema
 from penstock.jobs.blocks.joins.in_order import LEFT, RIGHT, Arrival
-from penstock.jobs.blocks.joins.versioned import decoded, encoded
 
 Table = dict[str, str]
 _GROUPS = ["", "a", "b", "c", "é", "z" * 9, None]
