@@ -13,12 +13,15 @@ import signal
 import sys
 import threading
 from collections.abc import Callable, Iterator
+from functools import partial
+from itertools import islice
 from pathlib import Path
 from typing import Any, TextIO
 
 import pandas as pd
+import redis
 import yaml
-from pyspark.sql import Column, DataFrame, SparkSession
+from pyspark.sql import Column, DataFrame, Row, SparkSession
 from pyspark.sql import functions as F
 from pyspark.sql.streaming.listener import QueryIdleEvent, QueryProgressEvent, QueryStartedEvent, QueryTerminatedEvent
 from pyspark.sql.streaming.state import GroupState, GroupStateTimeout
@@ -38,6 +41,9 @@ CONF = {
 }
 _ISO = "yyyy-MM-dd'T'HH:mm:ss.SSS'Z'"
 _DELAY = "10 seconds"
+# Of a spec -> Spark's.
+_TRIGGERS = {"1ms": "0 seconds", "1s": "1 second"}
+_ROWS_A_TRIP = 500
 
 
 class Plain:
@@ -92,6 +98,10 @@ class Plain:
             path = f"s3a://{self.configuration.output_bucket}/{out['files']['path']}"
             # Spark's file sink lists what belongs to the output in a log of its own.
             self._start("out", frame.writeStream.format("json").option("path", path), mode)
+        elif "redis" in out:
+            sink = out["redis"]
+            write = partial(_to_redis, self.configuration.connections[sink["connection"]], sink["prefix"], sink["key"])
+            self._start("out", frame.writeStream.foreachBatch(lambda rows, _: write(rows)), mode)
         else:
             value = F.to_json(F.struct(*frame.columns)).alias("value")
             self._start("out", self._to_kafka(frame.select(value), out["kafka"]["topic"]), mode)
@@ -114,19 +124,43 @@ class Plain:
     def _start(self, name: str, writer: Any, mode: str) -> None:
         place = f"{self.configuration.checkpoint}/{name}"
         query = writer.queryName(name).outputMode(mode).option("checkpointLocation", place)
-        self.queries.append(query.trigger(processingTime="0 seconds").start())
+        trigger = _TRIGGERS[self.spec["spec"]["trigger"]] if name == "out" else "0 seconds"
+        self.queries.append(query.trigger(processingTime=trigger).start())
 
 
 def _iso(column: str) -> Column:
     return F.date_format(column, _ISO)
 
 
+def _to_redis(url: str, prefix: str, key: list[str], rows: DataFrame) -> None:
+    """Overwrites a hash for each row, from the tasks, many in a round trip."""
+
+    def write(part: Iterator[Row]) -> None:
+        with redis.from_url(url) as server:
+            while some := list(islice(part, _ROWS_A_TRIP)):
+                with server.pipeline(transaction=False) as trip:
+                    for row in some:
+                        trip.hset(prefix + ":".join(str(row[name]) for name in key), mapping=row.asDict())
+                    trip.execute()
+
+    rows.foreachPartition(write)
+
+
 def ads(job: Plain) -> None:
     """A stream joined to a table that is read once."""
+    job.write(_views_by_campaign(job))
+
+
+def ads_redis(job: Plain) -> None:
+    """The same, with each change of a window."""
+    job.write(_views_by_campaign(job), "update")
+
+
+def _views_by_campaign(job: Plain) -> DataFrame:
     views = job.timed("events").where("event_type = 'view'")
     joined = views.join(F.broadcast(job.table("campaigns").select("ad_id", "campaign_id")), "ad_id")
     counts = joined.groupBy("campaign_id", F.window("time", "10 seconds")).agg(F.count("*").alias("views"))
-    job.write(counts.select("campaign_id", F.unix_millis("window.start").alias("window_start_ms"), "views"))
+    return counts.select("campaign_id", F.unix_millis("window.start").alias("window_start_ms"), "views")
 
 
 def error_logs(job: Plain) -> None:
@@ -188,7 +222,7 @@ def files(job: Plain) -> None:
 
 
 JOBS: dict[str, Callable[[Plain], None]] = {
-    one.__name__: one for one in (ads, error_logs, tumbling, sessions, interval_join, dedup, keyed_function, files)
+    one.__name__: one for one in (ads, ads_redis, error_logs, tumbling, sessions, interval_join, dedup, keyed_function, files)
 }
 
 

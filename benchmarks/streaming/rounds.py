@@ -23,10 +23,11 @@ from benchmarks.streaming.latency import Arrivals, Latency, Sender, latency, no_
 from benchmarks.streaming.process_tree import ProcessTree
 from benchmarks.streaming.round_result import Result, failed, medians, reason
 from benchmarks.streaming.s3_requests import CountedS3
-from benchmarks.streaming.workload import PARTITIONS, Rows, Workload, canonical
+from benchmarks.streaming.workload import PARTITIONS, Rows, Workload, canonical, row
 from penstock.scripts.emulation.emulated_aws import EmulatedAws
 from penstock.scripts.local import kafka_topics, recorded_run
 from penstock.scripts.local.kafka_broker import KafkaBroker
+from penstock.scripts.local.servers.redis_server import RedisServer
 from penstock.scripts.progress import Steps
 
 if TYPE_CHECKING:
@@ -93,12 +94,14 @@ class Bench:
         self._steps = steps
         self._kafka = KafkaBroker(folder=folder / "kafka", log=folder / "kafka.log")
         self._aws = EmulatedAws(log=folder / "aws.log")
+        self._redis = RedisServer(folder / "redis", log=folder / "redis.log")
         self._held = ExitStack()
 
     def __enter__(self) -> Bench:
         with ExitStack() as held:
             held.enter_context(self._kafka)
             held.enter_context(self._aws)
+            held.enter_context(self._redis)
             self._counted = held.enter_context(CountedS3(self._aws.endpoint))
             for bucket in (CHECKPOINTS, OUTPUT):
                 self.s3.create_bucket(Bucket=bucket)
@@ -195,6 +198,7 @@ class Bench:
             out=name,
             errors=errors,
             brokers=self._kafka.address,
+            redis=self._redis.url,
             s3=self._counted.endpoint,
             s3_requests=lambda: self._counted.requests,
             credentials=self._aws.environment(),
@@ -217,16 +221,16 @@ class Bench:
         watched = _Watched(filled.expected.total())
         with start(place) as running, ProcessTree(running.pid) as tree:
             watched.begin(tree)
-            if place.to_files:
-                assert isinstance(running, RunningDriver)
-                watched.follow(running, filled.events)
-                rows = self._files(place)
-            else:
+            if place.workload.output == "topic":
                 with topics.Reader(self._kafka.address, place.out, watched.seen) as reader:
                     watched.wait(running)
                     # For rows that should not be there.
                     time.sleep(_MORE_S)
                 rows = reader.rows()
+            else:
+                assert isinstance(running, RunningDriver)
+                watched.follow(running, filled.events)
+                rows = self._files(place) if place.workload.output == "files" else self._hashes(place)
             # Of one that has lost rows, that is enough.
             wrong = _differences(filled.expected, rows) or self._not_kept(place, filled.broken)
         result = watched.result(filled, tree.peak_mib, wrong)
@@ -240,6 +244,11 @@ class Bench:
         while (kept := recorded_run.count_records(self._kafka.address, place.errors)) < broken and time.monotonic() < limit_s:
             time.sleep(1)
         return () if kept == broken else (f"{kept:,} records in {place.errors}, and {broken:,} do not parse",)
+
+    def _hashes(self, place: Place) -> Rows:
+        hashes = self._redis.hashes(f"{place.out}:*").values()
+        # All that Redis keeps is text.
+        return Counter(row(**{name: int(text) if text.isdecimal() else text for name, text in fields.items()}) for fields in hashes)
 
     def _files(self, place: Place) -> Rows:
         files = [one for one in recorded_run.output_files(self.s3, OUTPUT, place.out) if not _hidden(one.key)]
@@ -291,7 +300,7 @@ class _Watched:
                 return
 
     def follow(self, running: RunningDriver, events: int) -> None:
-        """The same by what the driver says of its input: files are seen only when they are closed."""
+        """The same by what the driver says of its input: files are seen only when they are closed, and hashes change."""
         records, last_s = 0, time.monotonic()
         while not running.idle.wait(_LOOK_S):
             if running.failure is not None:

@@ -6,7 +6,7 @@ import json
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Literal
 
 PARTITIONS = 4
 BEGIN_MS = 1_743_854_400_000
@@ -16,6 +16,7 @@ FLUSH_MS = BEGIN_MS + 30 * 24 * 3_600_000
 BROKEN = b'{"broken'
 
 Rows = Counter[str]
+Output = Literal["topic", "files", "redis"]
 
 
 @dataclass
@@ -48,6 +49,8 @@ class Workload:
         app_inputs: settings of the sources in Penstock's spec beyond the topic, by source.
         parameters: of Penstock's app.
         flink: SQL of PyFlink, see `flink_sql`; None where SQL has no counterpart.
+        output: what the rows are written to.
+        trigger: at which intervals, in Spark's words; by default as fast as it can.
         records: of the first input, for a full run.
         bounded_by: rows of a micro-batch at most, as a share of the records.
     """
@@ -61,6 +64,8 @@ class Workload:
     parameters: Mapping[str, Any] = field(default_factory=dict)
     app_inputs: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
     flink: str | None = None
+    output: Output = "topic"
+    trigger: str = "1ms"
     bounded_by: float = 1 / 12
 
 

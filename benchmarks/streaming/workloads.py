@@ -253,25 +253,40 @@ _MILLIS = {"format": "epoch-millis", "outOfOrderness": _OUT_OF_ORDERNESS}
 _ISO = {"field": "at", "outOfOrderness": _OUT_OF_ORDERNESS}
 _AT = {"time": {"field": "at", **_MILLIS}}
 
+_ADS_INPUTS = {
+    "events": Input(_ADS_SCHEMA, "event_time", _ad_events),
+    "campaigns": Input("ad_id STRING, campaign_id STRING", None, _campaigns, "ad_id"),
+}
+_ADS_SOURCES = {
+    "events": {"time": {"field": "event_time", **_MILLIS, "idleness": "2m"}},
+    "campaigns": {"kafka": {"tombstones": "delete", "key": {"fields": ["ad_id"]}}, "time": {**_ISO, "idleness": "2m"}},
+}
+
 WORKLOADS = {
     one.name: one
     for one in (
         Workload(
             "ads",
             "views by campaign in windows of 10 s; the campaigns are a compacted topic",
-            {
-                "events": Input(_ADS_SCHEMA, "event_time", _ad_events),
-                "campaigns": Input("ad_id STRING, campaign_id STRING", None, _campaigns, "ad_id"),
-            },
+            _ADS_INPUTS,
             _views_by_campaign,
             "penstock.jobs.apps.ad_impressions",
             12_000_000,
             {"emit": "final"},
-            {
-                "events": {"time": {"field": "event_time", **_MILLIS, "idleness": "2m"}},
-                "campaigns": {"kafka": {"tombstones": "delete", "key": {"fields": ["ad_id"]}}, "time": {**_ISO, "idleness": "2m"}},
-            },
+            _ADS_SOURCES,
             flink_sql.ADS,
+        ),
+        Workload(
+            "ads_redis",
+            "the same to hashes in Redis, the current values each second",
+            _ADS_INPUTS,
+            _views_by_campaign,
+            "penstock.jobs.apps.ad_impressions",
+            12_000_000,
+            {"emit": "updates"},
+            _ADS_SOURCES,
+            output="redis",
+            trigger="1s",
         ),
         Workload(
             "error_logs",
@@ -345,6 +360,7 @@ WORKLOADS = {
             "benchmarks.streaming.apps.views",
             3_000_000,
             app_inputs={"events": {"time": {"field": "event_time", **_MILLIS}}},
+            output="files",
         ),
     )
 }

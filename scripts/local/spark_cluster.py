@@ -47,7 +47,8 @@ _REGISTERED = re.compile(r"Successfully registered with master")
 _WITH_DRIVER = re.compile(r"Successfully registered with driver")
 _TAKEN = "Address already in use"
 # An executor inherits its worker's variables. All others of this process would be missing in the image.
-_INHERITED = frozenset({"PATH", "HOME", "USER", "TZ", "LANG", "JAVA_HOME", "LD_LIBRARY_PATH", "DYLD_LIBRARY_PATH"})
+# With the cache of bytecode: executors write none, as in the image, whose packages are compiled.
+_INHERITED = frozenset({"PATH", "HOME", "USER", "TZ", "LANG", "JAVA_HOME", "LD_LIBRARY_PATH", "DYLD_LIBRARY_PATH", "PYTHONPYCACHEPREFIX"})
 _DAEMON_HEAP = "200m"
 _DAEMON_OPTIONS = (
     "-XX:TieredStopAtLevel=1",

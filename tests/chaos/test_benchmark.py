@@ -12,7 +12,7 @@ from benchmarks.streaming.round_result import TOTAL
 from penstock.scripts.layout import ROOT
 
 RECORDS = 20_000
-JOBS = ("error_logs", "tumbling", "dedup", "files")
+JOBS = ("ads_redis", "error_logs", "tumbling", "dedup", "files")
 CONTESTANTS = ("penstock", "plain", "plain_keeping", "consumer")
 
 

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from penstock.jobs.python_daemon import MODULE, SINGLE_THREADED
+from penstock.jobs.python_daemon import MODULE, SINGLE_THREADED, without_archives
 from penstock.scripts import layout
 
 _OF_TASKS, _OF_A_PLAN = "pyspark.worker", "pyspark.sql.worker.plan_data_source_read"
@@ -48,3 +48,21 @@ def test_it_forks_only_while_it_has_one_thread(worker: str, variables: Mapping[s
     assert (MODULE.encode() in command, b"pyspark.daemon" in command) == (own, not own), why
     assert worker.encode() in command
     assert (has_pandas, threads) == (own, 1)
+
+
+def test_an_archive_of_pyspark_is_left_out_only_where_the_same_lies_unpacked(tmp_path: Path) -> None:
+    packages, distribution = tmp_path / "site-packages", tmp_path / "spark" / "python"
+    for folder in (packages, distribution):
+        (folder / "pyspark").mkdir(parents=True)
+        (folder / "pyspark" / "worker.py").touch()
+    (packages / "py4j-0.10.9.9.dist-info").mkdir()
+    libraries = [packages / "pyspark" / "python" / "lib", distribution / "lib"]
+    for library in libraries:
+        library.mkdir(parents=True)
+    installed, shipped = ([str(library / name) for name in ("pyspark.zip", "py4j-0.10.9.9-src.zip")] for library in libraries)
+    other_release = str(libraries[0] / "py4j-0.10.9.8-src.zip")
+
+    assert without_archives([*installed, "", str(packages)]) == ["", str(packages)]
+    assert without_archives([*installed, ""]) == [*installed, ""]
+    assert without_archives([*shipped, str(distribution)]) == [shipped[1], str(distribution)]
+    assert without_archives([*shipped, other_release, str(packages)]) == [shipped[0], other_release, str(packages)]

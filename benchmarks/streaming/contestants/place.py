@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from benchmarks.streaming.workload import Workload
@@ -24,9 +24,10 @@ class Place:
         workload: the job.
         records: of its first input.
         topics: source -> topic.
-        out: the topic, or the folder in the bucket, that the rows go to.
+        out: the topic, the folder in the bucket, or the prefix of the hashes that the rows go to.
         errors: the topic that broken records go to; None: they are dropped.
         brokers: ``host:port``.
+        redis: URL of the Redis server.
         s3: endpoint of S3.
         s3_requests: how many requests S3 has had.
         credentials: environment variables with the credentials for S3.
@@ -39,15 +40,11 @@ class Place:
     out: str
     errors: str | None
     brokers: str
+    redis: str = field(repr=False)
     s3: str
     s3_requests: Callable[[], int]
     credentials: Mapping[str, str]
     folder: Path
-
-    @property
-    def to_files(self) -> bool:
-        """Whether the rows go to files."""
-        return self.workload.name == "files"
 
     @property
     def records_a_trigger(self) -> int:

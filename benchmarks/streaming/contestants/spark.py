@@ -11,6 +11,7 @@ import yaml
 
 from benchmarks.streaming.contestants.place import CHECKPOINTS, OUTPUT, SLOTS, Place
 from benchmarks.streaming.round_result import MicroBatch, phases_ms
+from benchmarks.streaming.workload import Output
 from penstock.jobs.configuration.runtime import RuntimeConfiguration
 from penstock.jobs.spec import load
 from penstock.jobs.targets import targets
@@ -21,6 +22,8 @@ from penstock.sizing.violation import raise_violations
 
 # What the names of queries begin with that only keep what does not parse.
 BROKEN_QUERY = "broken"
+# The connection of a sink that writes to Redis.
+REDIS = "results"
 
 
 class RunningDriver:
@@ -107,6 +110,7 @@ def _configuration(place: Place, planned: dict[str, str]) -> RuntimeConfiguratio
         brokers=place.brokers,
         checkpoint=f"s3a://{CHECKPOINTS}/{place.out}",
         output_bucket=OUTPUT,
+        connections={REDIS: place.redis},
         close_when_idle=True,
         spark_conf={**planned, **place.spark_conf()},
     )
@@ -122,7 +126,7 @@ def _spec(place: Place) -> dict[str, Any]:
             "app": workload.app,
             "parallelism": SLOTS,
             "executor": {"slots": SLOTS, "cores": SLOTS, "memory": "4g"},
-            "trigger": "1ms",
+            "trigger": workload.trigger,
             "parameters": dict(workload.parameters),
             "sources": {source: _source(place, source, topic) for source, topic in place.topics.items()},
             "sinks": _sinks(place),
@@ -136,8 +140,15 @@ def _source(place: Place, source: str, topic: str) -> dict[str, Any]:
     return {**given, "kafka": {**kafka, **given.get("kafka", {})}}
 
 
+_OUTPUTS: dict[Output, Callable[[Place], dict[str, Any]]] = {
+    "topic": lambda place: {"kafka": {"topic": place.out}},
+    "files": lambda place: {"files": {"path": place.out, "bucketBy": "none"}},
+    "redis": lambda place: {"redis": {"connection": REDIS, "prefix": f"{place.out}:", "key": ["campaign_id", "window_start_ms"]}},
+}
+
+
 def _sinks(place: Place) -> dict[str, Any]:
-    out = {"files": {"path": place.out, "bucketBy": "none"}} if place.to_files else {"kafka": {"topic": place.out}}
+    out = _OUTPUTS[place.workload.output](place)
     if place.errors is None:
         return {"out": out}
     # Penstock's error_logs names its side output so.

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import replace
+from functools import partial
 from typing import Literal
 
+from pyspark.sql import Column
 from pyspark.sql import functions as F
 from pyspark.sql.types import ArrayType, MapType, StructType, VariantType
 
@@ -21,7 +24,12 @@ _NESTED = (ArrayType, MapType, StructType, VariantType)
 
 
 def broadcast_join(
-    left: Side, small: Side, *, on: str | None = None, how: Literal["inner", "left"] = "inner", copies: int = COPIES
+    left: Side,
+    small: Side,
+    *,
+    on: str | Callable[[Column, Column], Column] | None = None,
+    how: Literal["inner", "left"] = "inner",
+    copies: int = COPIES,
 ) -> Stream:
     """Joins each row with a small, slowly changing table of which many tasks have a copy, like Flink's broadcast state.
 
@@ -37,8 +45,8 @@ def broadcast_join(
         left: the rows to enrich.
         small: the table's changelog; a row replaces the previous one with the same key, and with `on` the one with the same `unique`
             fields or, without them, the same key.
-        on: a SQL condition instead of the keys, over the sides' names as structs: ``payments.amount > rules.limit``; every row of the
-            table that satisfies it matches.
+        on: a condition instead of the keys, as SQL over the sides' names as structs, ``payments.amount > rules.limit``, or as a function
+            of the two structs, ``lambda payment, rule: payment.amount > rule.limit``; every row of the table that satisfies it matches.
         how: ``left``: rows without a match are data with nulls; ``inner``: they are counted as unmatched.
         copies: of the table. A checkpoint is bound to their number: with another, left rows would meet empty copies. It therefore does
             not follow the parallelism, which may change between two starts. Use more if more tasks should join, fewer if the table is
@@ -79,7 +87,9 @@ def broadcast_join(
     left_row = from_text(F.col("_left"), left.schema)
     table = F.transform("_rights", lambda text: from_text(text, small.schema))
     structs = matches.select("_us", left_row.alias(left.name), table.alias("_rights"))
-    partners = F.expr(f"filter(_rights, `{small.name}` -> {on})")
+    partners = (
+        F.expr(f"filter(_rights, `{small.name}` -> {on})") if isinstance(on, str) else F.filter("_rights", partial(on, F.col(left.name)))
+    )
     pairs = structs.select("_us", left.name, F.explode_outer(partners).alias("_right"))
     return joined(pairs, F.col(left.name), F.col("_right"), left, small, how)
 

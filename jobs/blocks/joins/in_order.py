@@ -20,6 +20,7 @@ from pyspark.sql.types import ArrayType, BinaryType, DataType, MapType, StringTy
 
 from penstock.jobs.blocks.joins.sides import Side, deleted
 from penstock.jobs.blocks.keyed.backend import needs_rocksdb
+from penstock.jobs.stream.columns import as_column
 from penstock.jobs.stream.event_time.engine import with_one_event_time
 from penstock.jobs.stream.streams import TIME
 
@@ -122,7 +123,7 @@ def packed(side: Side, number: int, group: Column, id: Column, *, gone: Column |
         id: a row's identity within its group, as text.
         gone: whether a row deletes; by default its deletion mark.
     """
-    rank = F.expr(side.order).cast("bigint") if side.order else F.lit(0).cast("bigint")
+    rank = F.lit(0).cast("bigint") if side.order is None else as_column(side.order).cast("bigint")
     return with_one_event_time(side.stream.frame).select(
         group.alias("_group"),
         F.lit(number).alias("_side"),

@@ -11,6 +11,7 @@ from pyspark.sql import Column
 from pyspark.sql import functions as F
 from pyspark.sql.types import StructType
 
+from penstock.jobs.stream.columns import Expression
 from penstock.jobs.stream.leaving import kept
 from penstock.jobs.stream.streams import Stream, Tag
 
@@ -30,8 +31,8 @@ class Side:
         key: the join field, or several. A row with a null in its key has no match, as in SQL.
         unique: for a `regular_join`: the fields that identify a row of a table, so that a later row with the same values replaces it;
             None: every row is an additional row.
-        order: if later rows replace earlier ones: an integer SQL expression that orders rows with the same event time, such as
-            ``meta.offset``; None: which of several rows with one key and one event time is the last is unspecified, but a replay picks
+        order: if later rows replace earlier ones: an integer expression, as SQL or a Column, that orders rows with the same event time,
+            such as ``meta.offset``; None: which of several rows with one key and one event time is the last is unspecified, but a replay picks
             the same.
     """
 
@@ -39,7 +40,7 @@ class Side:
     stream: Stream
     key: str | Sequence[str]
     unique: str | Sequence[str] | None = None
-    order: str | None = None
+    order: Expression | None = None
 
     @property
     def keys(self) -> tuple[str, ...]:

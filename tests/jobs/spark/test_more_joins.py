@@ -261,6 +261,18 @@ def test_a_regular_join_emits_each_change_of_two_tables_in_order_for_any_micro_b
     same(_changes(run(surroundings, inputs, lambda streams: regular_join(*_tables(streams), how="left"))), expected)
 
 
+@pytest.mark.parametrize("as_columns", [False, True], ids=["sql", "column"])
+def test_of_rows_with_one_event_time_the_last_by_order_is_valid(surroundings: Surroundings, as_columns: bool) -> None:
+    versions = [[row("1", k="a", n=3), row("1", k="a", n=1), row("1", k="a", n=2)], [row(END, k="x", n=0)]]
+    inputs = _two([[row("2", k="a", n=0)], [row(END, k="x", n=0)]], versions, "k STRING, n INT")
+
+    def build(streams: Mapping[str, Stream]) -> Stream:
+        order = -F.col("n") if as_columns else "-n"
+        return temporal_join(Side("l", streams["l"], "k"), Side("r", streams["r"], "k", order=order))
+
+    assert {"l": 0, "r": 1} in _pairs(run(surroundings, inputs, build))
+
+
 def _payments_and_rules() -> dict[str, Input]:
     payments = [row("1", k="a", n=10), row("6", k="a", n=10), row("7", k="b", n=99), row("8", k="a", n=99), row("9", k=None, n=99)]
     rules = [
@@ -280,8 +292,9 @@ def test_a_broadcast_join_holds_rows_against_a_small_table_by_key(surroundings: 
     same(_pairs(by_key), [{"l": 10, "r": 50}, {"l": 10, "r": 50}, {"l": 99, "r": 5}, {"l": 99, "r": 50}])
 
 
-def test_a_broadcast_join_holds_rows_against_a_small_table_by_a_condition(surroundings: Surroundings) -> None:
-    above = run(surroundings, _payments_and_rules(), lambda streams: broadcast_join(*_sides(streams), on="l.n > r.n", how="left"))
+@pytest.mark.parametrize("on", ["l.n > r.n", lambda payment, rule: payment.n > rule.n], ids=["sql", "columns"])
+def test_a_broadcast_join_holds_rows_against_a_small_table_by_a_condition(surroundings: Surroundings, on: Any) -> None:
+    above = run(surroundings, _payments_and_rules(), lambda streams: broadcast_join(*_sides(streams), on=on, how="left"))
     expected = [(10, None), (10, 5), (99, 50), (99, 5), (99, 50), (99, 50)]
     same(_pairs(above), [{"l": one, "r": other} for one, other in expected])
 
