@@ -32,8 +32,8 @@ class Side:
         unique: for a `regular_join`: the fields that identify a row of a table, so that a later row with the same values replaces it;
             None: every row is an additional row.
         order: if later rows replace earlier ones: an integer expression, as SQL or a Column, that orders rows with the same event time,
-            such as ``meta.offset``; None: which of several rows with one key and one event time is the last is unspecified, but a replay picks
-            the same.
+            such as ``meta.offset``; None: which of several rows with one key and one event time is the last is unspecified, but a replay
+            picks the same.
     """
 
     name: str
