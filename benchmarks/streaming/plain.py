@@ -8,11 +8,12 @@ written there by a query of its own, which reads the input again.
 from __future__ import annotations
 
 import argparse
+import asyncio
 import json
 import signal
 import sys
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Hashable, Iterator, Mapping
 from functools import partial
 from itertools import islice
 from pathlib import Path
@@ -40,10 +41,11 @@ CONF = {
     "spark.ui.showConsoleProgress": "false",
 }
 _ISO = "yyyy-MM-dd'T'HH:mm:ss.SSS'Z'"
-_DELAY = "10 seconds"
 # Of a spec -> Spark's.
+_DELAYS = {"10s": "10 seconds", "6h": "6 hours"}
 _TRIGGERS = {"1ms": "0 seconds", "1s": "1 second"}
 _ROWS_A_TRIP = 500
+_CALLS = 10
 
 
 class Plain:
@@ -82,7 +84,8 @@ class Plain:
         frame = self.parsed(name)
         is_millis = frame.schema[field].dataType.typeName() == "long"
         time = F.timestamp_millis(F.col(field)) if is_millis else F.col(field).cast("timestamp")
-        return frame.withColumn("time", time).withWatermark("time", _DELAY)
+        delay = _DELAYS[self.spec["spec"]["sources"][name]["time"]["outOfOrderness"]]
+        return frame.withColumn("time", time).withWatermark("time", delay)
 
     def table(self, name: str) -> DataFrame:
         """A compacted topic as it is now."""
@@ -221,8 +224,58 @@ def files(job: Plain) -> None:
     job.write(job.parsed("events").where("event_type = 'view'").select("ad_id", "user_id", "event_time"))
 
 
+def user_credit(job: Plain) -> None:
+    """Two streams, and a call for each pair."""
+    a, b = job.timed("a").alias("a"), job.timed("b").alias("b")
+    near = "a.token = b.token AND b.time BETWEEN a.time - INTERVAL 60 SECONDS AND a.time + INTERVAL 60 SECONDS"
+    pairs = a.join(b, F.expr(near)).select(
+        "a.token",
+        "a.user_id",
+        "a.amount",
+        "b.credit_limit",
+        F.col("a.event_timestamp").alias("a_timestamp"),
+        F.col("b.event_timestamp").alias("b_timestamp"),
+    )
+    assert job.workload.service is not None
+    ask = partial(_with_limits, job.configuration.connections[job.workload.service])
+    job.write(pairs.mapInPandas(ask, f"{_ddl(pairs)}, new_limit DOUBLE"))
+
+
+def _ddl(frame: DataFrame) -> str:
+    return ", ".join(f"{field.name} {field.dataType.simpleString()}" for field in frame.schema.fields)
+
+
+def _with_limits(url: str, frames: Iterator[pd.DataFrame]) -> Iterator[pd.DataFrame]:
+    """The rows with the answer to each, ten calls at a time."""
+    import httpx
+
+    async def ask(client: httpx.AsyncClient, turn: asyncio.Semaphore, row: Mapping[Hashable, Any]) -> float:
+        async with turn:
+            asked = {name: row[name] for name in ("token", "user_id", "amount", "credit_limit")}
+            answer = await client.post("/limits", json=asked)
+        return float(answer.raise_for_status().json()["new_limit"])
+
+    async def all_of(rows: list[dict[Hashable, Any]]) -> list[float]:
+        turn = asyncio.Semaphore(_CALLS)
+        async with httpx.AsyncClient(base_url=url, timeout=3, limits=httpx.Limits(max_connections=_CALLS)) as client:
+            return await asyncio.gather(*(ask(client, turn, row) for row in rows))
+
+    for frame in frames:
+        yield frame.assign(new_limit=asyncio.run(all_of(frame.to_dict("records"))))
+
+
+def flights(job: Plain) -> None:
+    """A left join by few keys."""
+    left, right = job.timed("flights").alias("f"), job.timed("weather").alias("w")
+    near = "f.origin = w.origin AND w.time BETWEEN f.time - INTERVAL 60 MINUTES AND f.time + INTERVAL 60 MINUTES"
+    ours = [f"f.{name}" for name in ("id", "carrier", "flight", "origin", "dest", "distance", "time_hour")]
+    rows = left.join(right, F.expr(near), "left").select(*ours, F.col("w.time_hour").alias("weather_hour"), "w.temp", "w.precip")
+    job.write(rows)
+
+
 JOBS: dict[str, Callable[[Plain], None]] = {
-    one.__name__: one for one in (ads, ads_redis, error_logs, tumbling, sessions, interval_join, dedup, keyed_function, files)
+    one.__name__: one
+    for one in (ads, ads_redis, error_logs, tumbling, sessions, interval_join, dedup, keyed_function, files, user_credit, flights)
 }
 
 

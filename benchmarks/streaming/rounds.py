@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 import boto3
 
-from benchmarks.streaming import topics
+from benchmarks.streaming import credit_service, topics
 from benchmarks.streaming.contestants.consumer import consumer
 from benchmarks.streaming.contestants.flink import flink
 from benchmarks.streaming.contestants.place import CHECKPOINTS, OUTPUT, Place
@@ -24,9 +24,11 @@ from benchmarks.streaming.process_tree import ProcessTree
 from benchmarks.streaming.round_result import Result, failed, medians, reason
 from benchmarks.streaming.s3_requests import CountedS3
 from benchmarks.streaming.workload import PARTITIONS, Rows, Workload, canonical, row
+from penstock.scripts import layout
 from penstock.scripts.emulation.emulated_aws import EmulatedAws
 from penstock.scripts.local import kafka_topics, recorded_run
 from penstock.scripts.local.kafka_broker import KafkaBroker
+from penstock.scripts.local.servers.http_endpoint import HttpEndpoint
 from penstock.scripts.local.servers.redis_server import RedisServer
 from penstock.scripts.progress import Steps
 
@@ -95,6 +97,7 @@ class Bench:
         self._kafka = KafkaBroker(folder=folder / "kafka", log=folder / "kafka.log")
         self._aws = EmulatedAws(log=folder / "aws.log")
         self._redis = RedisServer(folder / "redis", log=folder / "redis.log")
+        self._service = HttpEndpoint(folder / "service", credit_service.FUNCTION, [layout.ROOT], log=folder / "service.log")
         self._held = ExitStack()
 
     def __enter__(self) -> Bench:
@@ -102,6 +105,7 @@ class Bench:
             held.enter_context(self._kafka)
             held.enter_context(self._aws)
             held.enter_context(self._redis)
+            held.enter_context(self._service)
             self._counted = held.enter_context(CountedS3(self._aws.endpoint))
             for bucket in (CHECKPOINTS, OUTPUT):
                 self.s3.create_bucket(Bucket=bucket)
@@ -199,6 +203,7 @@ class Bench:
             errors=errors,
             brokers=self._kafka.address,
             redis=self._redis.url,
+            service=self._service.url,
             s3=self._counted.endpoint,
             s3_requests=lambda: self._counted.requests,
             credentials=self._aws.environment(),

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import json
+import random
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
+from datetime import UTC, datetime
 from typing import Any, Literal
 
 PARTITIONS = 4
@@ -14,6 +16,10 @@ BEGIN_MS = 1_743_854_400_000
 FLUSH_MS = BEGIN_MS + 30 * 24 * 3_600_000
 # What is between the brackets of a broken record is lost, as after a truncated write.
 BROKEN = b'{"broken'
+# One record in so many is broken.
+_BROKEN_EVERY = 1_000
+# How far a record may arrive before or after its turn; most jobs wait ten seconds for late ones.
+_JITTER_MS = 2_000
 
 Rows = Counter[str]
 Output = Literal["topic", "files", "redis"]
@@ -50,7 +56,9 @@ class Workload:
         parameters: of Penstock's app.
         flink: SQL of PyFlink, see `flink_sql`; None where SQL has no counterpart.
         output: what the rows are written to.
-        trigger: at which intervals, in Spark's words; by default as fast as it can.
+        trigger: at which intervals, as in a spec; by default as fast as it can.
+        side_outputs: names of the topics beside the rows, in the app.
+        service: name of the app's connection to the benchmark's HTTP service; None: it calls none.
         records: of the first input, for a full run.
         bounded_by: rows of a micro-batch at most, as a share of the records.
     """
@@ -66,6 +74,8 @@ class Workload:
     flink: str | None = None
     output: Output = "topic"
     trigger: str = "1ms"
+    side_outputs: tuple[str, ...] = ("errors", "late")
+    service: str | None = None
     bounded_by: float = 1 / 12
 
 
@@ -75,5 +85,29 @@ def row(**fields: Any) -> str:
 
 
 def canonical(fields: Mapping[str, Any]) -> str:
-    """JSON with sorted keys."""
-    return json.dumps(fields, sort_keys=True, ensure_ascii=False)
+    """JSON with sorted keys; a field without a value is left out, as some write it and others do not."""
+    return json.dumps({name: value for name, value in fields.items() if value is not None}, sort_keys=True, ensure_ascii=False)
+
+
+def moments(records: int, seconds: float, seed: int) -> Iterator[tuple[int, random.Random]]:
+    """The event time of each record, evenly over the time with some jitter; and a source of chance."""
+    random_ = random.Random(seed)
+    for number in range(records):
+        yield BEGIN_MS + int(number * seconds * 1000 / records) + random_.randrange(_JITTER_MS), random_
+
+
+def closed(made: Iterator[bytes], flush: bytes) -> Iterator[bytes]:
+    """The records, some of them broken, and one behind the last of each partition that closes all windows."""
+    for number, value in enumerate(made):
+        yield value if is_kept(number) else BROKEN
+    yield from [flush] * PARTITIONS
+
+
+def is_kept(number: int) -> bool:
+    """Whether the record with this number is not broken."""
+    return number % _BROKEN_EVERY != _BROKEN_EVERY - 1
+
+
+def iso(moment_ms: int) -> str:
+    """ISO-8601 in UTC, to the millisecond."""
+    return datetime.fromtimestamp(moment_ms / 1000, UTC).strftime("%Y-%m-%dT%H:%M:%S.%f")[:-3] + "Z"

@@ -5,41 +5,16 @@ from __future__ import annotations
 import random
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator
-from datetime import UTC, datetime
+from typing import Any
 
 from benchmarks.streaming import flink_sql
-from benchmarks.streaming.workload import BEGIN_MS, BROKEN, FLUSH_MS, PARTITIONS, Input, Rows, Workload, row
+from benchmarks.streaming.shipped_examples import FLIGHTS, USER_CREDIT
+from benchmarks.streaming.workload import BEGIN_MS, FLUSH_MS, PARTITIONS, Input, Rows, Workload, closed, is_kept, iso, moments, row
 
-# One record in so many is broken.
-_BROKEN_EVERY = 1_000
-# How far a record may arrive before or after its turn; the jobs wait ten seconds for late ones.
-_JITTER_MS = 2_000
 _CAMPAIGNS, _ADS = 100, 1_000
 _KINDS = ("view", "click", "purchase")
 _REGIONS = tuple(f"region-{number:02d}" for number in range(40))
 _OUT_OF_ORDERNESS = "10s"
-
-
-def _moments(records: int, seconds: float, seed: int) -> Iterator[tuple[int, random.Random]]:
-    """The event time of each record, evenly over the time with some jitter; and a source of chance."""
-    random_ = random.Random(seed)
-    for number in range(records):
-        yield BEGIN_MS + int(number * seconds * 1000 / records) + random_.randrange(_JITTER_MS), random_
-
-
-def _values(records: int, made: Iterator[bytes], flush: bytes) -> Iterator[bytes]:
-    """The records, some of them broken, and one behind the last of each partition that closes all windows."""
-    for number, value in enumerate(made):
-        yield BROKEN if number % _BROKEN_EVERY == _BROKEN_EVERY - 1 else value
-    yield from [flush] * PARTITIONS
-
-
-def _kept(number: int) -> bool:
-    return number % _BROKEN_EVERY != _BROKEN_EVERY - 1
-
-
-def _iso(moment_ms: int) -> str:
-    return datetime.fromtimestamp(moment_ms / 1000, UTC).strftime("%Y-%m-%dT%H:%M:%S.%f")[:-3] + "Z"
 
 
 # Ads: 240 bytes a record, as in the Yahoo streaming benchmark.
@@ -51,7 +26,7 @@ def _ad_seconds(records: int) -> float:
 
 
 def _ad_parts(records: int) -> Iterator[tuple[int, int, str, random.Random]]:
-    for moment, random_ in _moments(records, _ad_seconds(records), 1):
+    for moment, random_ in moments(records, _ad_seconds(records), 1):
         yield moment, random_.randrange(_ADS), _KINDS[random_.randrange(3)], random_
 
 
@@ -66,21 +41,21 @@ def _ad_events(records: int, flush_type: str = "view") -> Iterator[bytes]:
         for moment, ad, kind, random_ in _ad_parts(records)
     )
     flush = f'{{"ad_id":"flush","ad_type":"flush","event_type":"{flush_type}","event_time":{FLUSH_MS}}}'.encode()
-    return _values(records, made, flush)
+    return closed(made, flush)
 
 
 def _campaigns(_: int) -> Iterator[bytes]:
     for ad in range(_ADS):
-        yield f'{{"ad_id":"ad-{ad:04d}","campaign_id":"campaign-{ad * _CAMPAIGNS // _ADS:03d}","at":"{_iso(BEGIN_MS - 60_000)}"}}'.encode()
+        yield f'{{"ad_id":"ad-{ad:04d}","campaign_id":"campaign-{ad * _CAMPAIGNS // _ADS:03d}","at":"{iso(BEGIN_MS - 60_000)}"}}'.encode()
     for number in range(PARTITIONS):
-        yield f'{{"ad_id":"flush-{number}","campaign_id":"flush","at":"{_iso(FLUSH_MS)}"}}'.encode()
+        yield f'{{"ad_id":"flush-{number}","campaign_id":"flush","at":"{iso(FLUSH_MS)}"}}'.encode()
 
 
 def _views_by_campaign(records: int) -> Rows:
     counts: Counter[tuple[int, int]] = Counter()
     for number, (moment, ad, kind, random_) in enumerate(_ad_parts(records)):
         random_.randrange(100_000)
-        if kind == "view" and _kept(number):
+        if kind == "view" and is_kept(number):
             counts[ad * _CAMPAIGNS // _ADS, moment // 10_000 * 10_000] += 1
     return Counter(
         row(campaign_id=f"campaign-{campaign:03d}", window_start_ms=start, views=count) for (campaign, start), count in counts.items()
@@ -96,7 +71,7 @@ def _views(records: int) -> Rows:
     rows: Rows = Counter()
     for number, (moment, ad, kind, random_) in enumerate(_ad_parts(records)):
         user = random_.randrange(100_000)
-        if kind == "view" and _kept(number):
+        if kind == "view" and is_kept(number):
             rows[row(ad_id=f"ad-{ad:04d}", user_id=f"user-{user:06d}", event_time=moment)] += 1
     return rows
 
@@ -122,7 +97,7 @@ def _errors(records: int) -> Rows:
 def _impression_parts(records: int) -> Iterator[tuple[int, int, int, int]]:
     """Event time, region, token and impressions. A token is active for half a minute and does not return."""
     tokens_a_minute = max(1, records // 7_200)
-    for moment, random_ in _moments(records, 12 * 3_600, 3):
+    for moment, random_ in moments(records, 12 * 3_600, 3):
         minute = (moment - BEGIN_MS) // 60_000
         yield (
             moment,
@@ -135,25 +110,23 @@ def _impression_parts(records: int) -> Iterator[tuple[int, int, int, int]]:
 def _impressions(records: int) -> Iterator[bytes]:
     made = (
         (
-            f'{{"region_code":"{_REGIONS[region]}","unique_session_token":"token-{token:09d}","impressions":{count},"at":"{_iso(moment)}"}}'
+            f'{{"region_code":"{_REGIONS[region]}","unique_session_token":"token-{token:09d}","impressions":{count},"at":"{iso(moment)}"}}'
         ).encode()
         for moment, region, token, count in _impression_parts(records)
     )
-    flush = f'{{"region_code":"flush","unique_session_token":"flush","impressions":0,"at":"{_iso(FLUSH_MS)}"}}'.encode()
-    return _values(records, made, flush)
+    flush = f'{{"region_code":"flush","unique_session_token":"flush","impressions":0,"at":"{iso(FLUSH_MS)}"}}'.encode()
+    return closed(made, flush)
 
 
 def _by_region(records: int) -> Rows:
     sums: dict[tuple[int, int], list[int]] = defaultdict(lambda: [0, 0])
     for number, (moment, region, _, count) in enumerate(_impression_parts(records)):
-        if _kept(number):
+        if is_kept(number):
             total = sums[region, moment // 300_000 * 300_000]
             total[0] += 1
             total[1] += count
     return Counter(
-        row(
-            region_code=_REGIONS[region], window_start=_iso(start), window_end=_iso(start + 300_000), events=events, total_impressions=total
-        )
+        row(region_code=_REGIONS[region], window_start=iso(start), window_end=iso(start + 300_000), events=events, total_impressions=total)
         for (region, start), (events, total) in sums.items()
     )
 
@@ -161,14 +134,14 @@ def _by_region(records: int) -> Rows:
 def _by_session(records: int) -> Rows:
     moments: dict[int, list[tuple[int, int]]] = defaultdict(list)
     for number, (moment, _, token, count) in enumerate(_impression_parts(records)):
-        if _kept(number):
+        if is_kept(number):
             moments[token].append((moment, count))
     rows: Rows = Counter()
     gap_ms = 30 * 60_000
     for token, events in moments.items():
         events.sort()
         # A token's events lie within two minutes: one session.
-        start, end = _iso(events[0][0]), _iso(events[-1][0] + gap_ms)
+        start, end = iso(events[0][0]), iso(events[-1][0] + gap_ms)
         total = sum(count for _, count in events)
         name = f"token-{token:09d}"
         rows[row(unique_session_token=name, window_start=start, window_end=end, events=len(events), total_impressions=total)] += 1
@@ -179,7 +152,7 @@ def _by_session(records: int) -> Rows:
 
 
 def _impression_ids(records: int) -> Iterator[tuple[int, int]]:
-    for number, (moment, _) in enumerate(_moments(records, max(60.0, records / 1_000), 4)):
+    for number, (moment, _) in enumerate(moments(records, max(60.0, records / 1_000), 4)):
         yield number, moment
 
 
@@ -192,7 +165,7 @@ def _click_ids(records: int) -> list[tuple[int, int]]:
 
 def _ids(records: int, made: Iterable[tuple[int, int]], flush: str) -> Iterator[bytes]:
     values = (f'{{"id":"id-{key:08d}","at":{moment}}}'.encode() for key, moment in made)
-    return _values(records, values, f'{{"id":"{flush}","at":{FLUSH_MS}}}'.encode())
+    return closed(values, f'{{"id":"{flush}","at":{FLUSH_MS}}}'.encode())
 
 
 def _impression_records(records: int) -> Iterator[bytes]:
@@ -204,8 +177,8 @@ def _click_records(records: int) -> Iterator[bytes]:
 
 
 def _pairs(records: int) -> Rows:
-    impressions = {key: moment for number, (key, moment) in enumerate(_impression_ids(records)) if _kept(number)}
-    clicks = [click for number, click in enumerate(_click_ids(records)) if _kept(number)]
+    impressions = {key: moment for number, (key, moment) in enumerate(_impression_ids(records)) if is_kept(number)}
+    clicks = [click for number, click in enumerate(_click_ids(records)) if is_kept(number)]
     matched = ((key, click - impressions[key]) for key, click in clicks if key in impressions)
     return Counter(row(id=f"id-{key:08d}", after_ms=after) for key, after in matched if 0 <= after <= 60_000)
 
@@ -216,32 +189,32 @@ def _distinct_keys(records: int) -> int:
 
 def _order_parts(records: int) -> Iterator[tuple[int, int]]:
     keys = _distinct_keys(records)
-    for moment, random_ in _moments(records, 3_600, 6):
+    for moment, random_ in moments(records, 3_600, 6):
         yield random_.randrange(keys), moment
 
 
 def _orders(records: int) -> Iterator[bytes]:
     made = (f'{{"id":"order-{key:08d}","at":{moment}}}'.encode() for key, moment in _order_parts(records))
-    return _values(records, made, f'{{"id":"flush","at":{FLUSH_MS}}}'.encode())
+    return closed(made, f'{{"id":"flush","at":{FLUSH_MS}}}'.encode())
 
 
 def _distinct(records: int) -> Rows:
-    keys = {key for number, (key, _) in enumerate(_order_parts(records)) if _kept(number)}
+    keys = {key for number, (key, _) in enumerate(_order_parts(records)) if is_kept(number)}
     return Counter({row(id=f"order-{key:08d}"): 1 for key in keys} | {row(id="flush"): 1})
 
 
 def _customer_parts(records: int) -> Iterator[tuple[int, int]]:
-    for moment, random_ in _moments(records, 3_600, 7):
+    for moment, random_ in moments(records, 3_600, 7):
         yield random_.randrange(max(1, records // 500)), moment
 
 
 def _customers(records: int) -> Iterator[bytes]:
     made = (f'{{"customer":"customer-{key:06d}","at":{moment}}}'.encode() for key, moment in _customer_parts(records))
-    return _values(records, made, f'{{"customer":"flush","at":{FLUSH_MS}}}'.encode())
+    return closed(made, f'{{"customer":"flush","at":{FLUSH_MS}}}'.encode())
 
 
 def _milestones(records: int) -> Rows:
-    counts = Counter(key for number, (key, _) in enumerate(_customer_parts(records)) if _kept(number))
+    counts = Counter(key for number, (key, _) in enumerate(_customer_parts(records)) if is_kept(number))
     return Counter(
         row(customer=f"customer-{key:06d}", orders=orders) for key, count in counts.items() for orders in range(100, count + 1, 100)
     )
@@ -257,7 +230,7 @@ _ADS_INPUTS = {
     "events": Input(_ADS_SCHEMA, "event_time", _ad_events),
     "campaigns": Input("ad_id STRING, campaign_id STRING", None, _campaigns, "ad_id"),
 }
-_ADS_SOURCES = {
+_ADS_SOURCES: dict[str, dict[str, Any]] = {
     "events": {"time": {"field": "event_time", **_MILLIS, "idleness": "2m"}},
     "campaigns": {"kafka": {"tombstones": "delete", "key": {"fields": ["ad_id"]}}, "time": {**_ISO, "idleness": "2m"}},
 }
@@ -297,6 +270,7 @@ WORKLOADS = {
             3_000_000,
             app_inputs={"logs": {"kafka": {"value": "text"}}},
             flink=flink_sql.ERROR_LOGS,
+            side_outputs=("quarantine",),
         ),
         Workload(
             "tumbling",
@@ -362,5 +336,7 @@ WORKLOADS = {
             app_inputs={"events": {"time": {"field": "event_time", **_MILLIS}}},
             output="files",
         ),
+        USER_CREDIT,
+        FLIGHTS,
     )
 }

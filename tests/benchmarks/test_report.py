@@ -54,7 +54,7 @@ def test_a_round_that_does_not_count_is_in_no_figure_and_is_named() -> None:
 def test_a_page_says_what_has_not_been_measured() -> None:
     page = report.page(_run(_measured()))
     assert "| consumer | no results | | | | | | |" in page
-    assert "There are no results of `ads`, `error_logs`, `sessions`" in page
+    assert "There are no results of `ads`, `ads_redis`, `error_logs`, `sessions`" in page
     assert "| penstock | no results | | | |" in page
     assert "| plain | 5,000 | no figures: `failed: gone` | | |" in page
     assert "**There are no results yet.**" not in page

@@ -134,5 +134,5 @@ def test_a_contestant_that_keeps_what_does_not_parse_has_kept_all_of_it(
     monkeypatch.setattr("benchmarks.streaming.rounds._KEPT_S", 0.01)
     monkeypatch.setattr(KafkaBroker, "address", "127.0.0.1:9092")
     bench = Bench(tmp_path, tmp_path, Steps(Console(quiet=True)))
-    place = Place(WORKLOADS["tumbling"], 1, {}, "out", errors, "", "", "", lambda: 0, {}, tmp_path)
+    place = Place(WORKLOADS["tumbling"], 1, {}, "out", errors, "", "", "", "", lambda: 0, {}, tmp_path)
     assert bench._not_kept(place, 3) == wrong

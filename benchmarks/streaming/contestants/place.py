@@ -28,6 +28,7 @@ class Place:
         errors: the topic that broken records go to; None: they are dropped.
         brokers: ``host:port``.
         redis: URL of the Redis server.
+        service: URL of the HTTP service that some apps call.
         s3: endpoint of S3.
         s3_requests: how many requests S3 has had.
         credentials: environment variables with the credentials for S3.
@@ -41,6 +42,7 @@ class Place:
     errors: str | None
     brokers: str
     redis: str = field(repr=False)
+    service: str
     s3: str
     s3_requests: Callable[[], int]
     credentials: Mapping[str, str]

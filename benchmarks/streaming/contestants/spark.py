@@ -110,7 +110,7 @@ def _configuration(place: Place, planned: dict[str, str]) -> RuntimeConfiguratio
         brokers=place.brokers,
         checkpoint=f"s3a://{CHECKPOINTS}/{place.out}",
         output_bucket=OUTPUT,
-        connections={REDIS: place.redis},
+        connections={REDIS: place.redis, **({} if place.workload.service is None else {place.workload.service: place.service})},
         close_when_idle=True,
         spark_conf={**planned, **place.spark_conf()},
     )
@@ -130,6 +130,7 @@ def _spec(place: Place) -> dict[str, Any]:
             "parameters": dict(workload.parameters),
             "sources": {source: _source(place, source, topic) for source, topic in place.topics.items()},
             "sinks": _sinks(place),
+            "connections": {} if workload.service is None else {workload.service: "http"},
         },
     }
 
@@ -151,6 +152,4 @@ def _sinks(place: Place) -> dict[str, Any]:
     out = _OUTPUTS[place.workload.output](place)
     if place.errors is None:
         return {"out": out}
-    # Penstock's error_logs names its side output so.
-    names = ("quarantine",) if place.workload.name == "error_logs" else ("errors", "late")
-    return {"out": out, **{name: {"kafka": {"topic": place.errors}} for name in names}}
+    return {"out": out, **{name: {"kafka": {"topic": place.errors}} for name in place.workload.side_outputs}}
