@@ -37,7 +37,7 @@ class Point:
         module: of the method.
         name: of the method or function in its module, ``Class.method``.
         after: whether the call has ended by then.
-        rows: whether it is the batches of rows that count, which are the method's first argument.
+        rows: whether it is the batches of rows that count, which are the last argument.
     """
 
     module: str
@@ -47,8 +47,7 @@ class Point:
 
 
 _CALLS, _PARTS, _FLOW = "penstock.jobs.blocks.calls", "penstock.jobs.sinks.parts", "tests.chaos.apps.flow"
-_SIDE, _TOPIC = "penstock.jobs.stream.side_outputs", "penstock.jobs.sinks.transactions"
-_KEYED = "penstock.jobs.blocks.keyed.processor"
+_TOPIC, _KEYED = "penstock.jobs.sinks.transactions", "penstock.jobs.blocks.keyed.processor"
 # In the order of a micro-batch.
 POINTS = {
     "while it reads": Point(f"{_CALLS}.tasks", "CallTask.__call__", rows=True),
@@ -56,9 +55,8 @@ POINTS = {
     "after a response": Point(_FLOW, "answered", after=True),
     "before a page of the journal": Point(f"{_CALLS}.journal", "Journal._put"),
     "after a page of the journal": Point(f"{_CALLS}.journal", "Journal._put", after=True),
-    "before side rows are staged": Point(_SIDE, "_StageSideRows._put"),
-    "after side rows are staged": Point(_SIDE, "_StageSideRows._put", after=True),
-    "as a map task ends": Point(_SIDE, "_StageSideRows.__call__", after=True, rows=True),
+    "as a map task ends": Point(f"{_CALLS}.tasks", "CallTask.__call__", after=True, rows=True),
+    "as rows are grouped": Point("penstock.jobs.blocks.joins.arrow_groups", "_by_group", after=True, rows=True),
     "in a keyed function": Point(_KEYED, "Processor.handleInputRows"),
     "in a timer": Point(_KEYED, "Processor.handleExpiredTimer"),
     "while it reads what the files get": Point(_PARTS, "PartWriter.__call__", rows=True),
@@ -184,7 +182,7 @@ def _reading(original: Callable[..., Any], name: str, point: Point, trapped: _Tr
         if point.after and (trap := trapped.pass_by(name)):
             trapped.done(trap)
 
-    return lambda self, batches: original(self, counted(batches))
+    return lambda *arguments: original(*arguments[:-1], counted(arguments[-1]))
 
 
 class _Arming(importlib.abc.MetaPathFinder, importlib.abc.Loader):

@@ -13,6 +13,8 @@ from tests.chaos.apps.states import BLOCKS
 
 # One in so many rows is repeated at once, one in so many is followed by a record that does not parse.
 _REPEATED, _BROKEN = 4, 10
+# A record that does not parse, too large to come to the driver with a task's result (64 KiB, `TaskRows.INLINE_BYTES`).
+_DOES_NOT_PARSE = b"broken " * 12_000
 _KEYS = 7
 # 2025-04-05T12:00:00Z
 _BEGIN_S = 1_743_854_400
@@ -72,7 +74,7 @@ class FlowRows:
                 records.append(_row(number))
             if number % _BROKEN == 0:
                 self.broken += 1
-                records.append(Record(b"broken", partition=number // _BROKEN % 2))
+                records.append(Record(_DOES_NOT_PARSE, partition=number // _BROKEN % 2))
         return {self.topic: records}
 
 
