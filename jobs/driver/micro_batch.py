@@ -97,6 +97,7 @@ class MicroBatches:
         emit: reports events to the process that started the driver.
         lease: of the checkpoint.
         strict: see `penstock.jobs.stream.streams.Stream`.
+        apart: see `Batch`.
         when_idle: what the watermark does while every input is idle.
         quarantine: how many bad records fail the job; None: no limit.
         input_ended: whether a bounded input ends with the running micro-batch.
@@ -119,6 +120,7 @@ class MicroBatches:
     emit: Emit
     lease: Lease
     strict: bool = True
+    apart: bool = False
     when_idle: WhenIdle = "stand"
     quarantine: QuarantineLimit | None = None
     input_ended: Callable[[Engine], bool] = never
@@ -264,15 +266,16 @@ class MicroBatches:
                 self._write_made(route, applied(route.step, data, route.name), number)
             elif route.chosen:
                 rows = batch.where(F.col(mark(route.name))).select(data.columns)
-                route.sink.write(rows, Batch(number, rows.count() if count else 0, time_ms, few=True))
+                route.sink.write(rows, Batch(number, rows.count() if count else 0, time_ms, few=True, apart=self.apart))
             else:
-                route.sink.write(data, Batch(number, count, time_ms, few=True))
+                route.sink.write(data, Batch(number, count, time_ms, few=True, apart=self.apart))
 
     def _write_made(self, route: Route, rows: DataFrame, number: int) -> None:
         """Writes what a function of the app has made of a micro-batch; it is evaluated once, for its count and for the sink."""
         rows = rows.persist()
         try:
-            route.sink.write(rows, Batch(number, rows.count(), self.engine.batch_time_ms(), few=True))
+            time_ms = self.engine.batch_time_ms()
+            route.sink.write(rows, Batch(number, rows.count(), time_ms, few=True, apart=self.apart))
         finally:
             rows.unpersist()
 

@@ -30,7 +30,7 @@ from penstock.jobs.spec.avro_schemas import avro_schemas
 from penstock.jobs.spec.job import JobSpec
 from penstock.jobs.storage.checkpoint import BatchRecord, Checkpoint
 from penstock.jobs.storage.lease import Lease
-from penstock.jobs.stream.analyzed_plan import runs_python
+from penstock.jobs.stream.analyzed_plan import confuses_state, runs_python
 from penstock.jobs.stream.event_time import heartbeat
 from penstock.jobs.stream.event_time.engine import Engine
 from penstock.jobs.stream.leaving import Counting
@@ -298,6 +298,7 @@ class _Planning:
             emit=self._emit,
             lease=self.context.lease,
             strict=any(operator.strict for operator in self.structure.operators),
+            apart=self._loses_blocks and confuses_state(self.structure.operators),
             when_idle=spec.when_idle,
             quarantine=spec.quarantine,
             input_ended=self._bounded.reached if self._bounded else never,
@@ -327,6 +328,11 @@ class _Planning:
         alone = len(self.output.routes) == 1
         direct = alone and selection is None and writes_directly(self._spec.sinks[name], by_records=self._by_records)
         return Route(name, sink, chosen=selection is not None, direct=direct, few=self._by_records)
+
+    @property
+    def _loses_blocks(self) -> bool:
+        """Whether rows are kept by executors, which may be lost."""
+        return not self.context.session.sparkContext.master.startswith("local")  # type: ignore[union-attr]
 
     @cached_property
     def _by_records(self) -> bool:

@@ -163,7 +163,7 @@ class ExactlyOnceTopic:
             shares={share.task: Share(share.rows, share.digest) for share in manifest.shares},
         )
         if manifest.shares:
-            self._judge(_repartitioned(hashed, manifest.tasks).mapInArrow(writer, OUTCOME_SCHEMA).collect(), manifest)
+            self._judge(_repartitioned(hashed, manifest.tasks, apart=batch.apart).mapInArrow(writer, OUTCOME_SCHEMA).collect(), manifest)
         self.checkpoint.delete_expired(self._manifest_name, batch.number - RETAINED_BATCHES)
 
     @property
@@ -259,9 +259,9 @@ def _shares(hashed: DataFrame, tasks: int) -> tuple[TaskShare, ...]:
     return tuple(sorted(task_shares, key=lambda share: share.task))
 
 
-def _repartitioned(hashed: DataFrame, tasks: int) -> DataFrame:
-    """The records, repartitioned among the tasks, in the order of the rows."""
-    if tasks == 1:
+def _repartitioned(hashed: DataFrame, tasks: int, *, apart: bool) -> DataFrame:
+    """The records, repartitioned among the tasks, in the order of the rows; see `Batch` for `apart`."""
+    if tasks == 1 and not apart:
         return hashed.select(F.lit(0).alias("task"), "key", "value", "hash").coalesce(1)
     # A shuffle reads its blocks in any order.
     ordered = hashed.select(_task(tasks).alias("task"), "key", "value", "hash", F.monotonically_increasing_id().alias("order"))

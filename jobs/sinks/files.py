@@ -216,7 +216,7 @@ class Files:
 
     def _stage(self, records: DataFrame, batch: Batch) -> _Staged:
         tasks = max(1, math.ceil(batch.rows / ROWS_A_TASK))
-        staged = records.coalesce(tasks).mapInArrow(self._writer(batch), STAGED_SCHEMA).collect() if batch.rows else []
+        staged = batch.gathered(records, tasks).mapInArrow(self._writer(batch), STAGED_SCHEMA).collect() if batch.rows else []
         return _Staged.of([row.asDict() for row in staged], self._shape(records))
 
     def _writer(self, batch: Batch) -> PartWriter:

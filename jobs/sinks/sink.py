@@ -26,19 +26,27 @@ class Batch:
         rows: number of rows for this sink; where it evaluates the query itself, the number of records that the micro-batch reads.
         time_ms: time of the micro-batch in epoch milliseconds; the same in a replay.
         few: whether few rows may be left to few tasks; not if these also have to do what the query does with state or in Python.
+        apart: whether a task must not read several partitions of the rows. It recomputes those that were lost with an executor, and
+            in one task Spark 4.3.0 can't recompute a partition of a streaming aggregation and then one of another operator: the
+            latter finds the state of the former in `StateStoreThreadLocalTracker`.
     """
 
     number: int
     rows: int
     time_ms: int
     few: bool = False
+    apart: bool = False
 
     def spread(self, rows: DataFrame, rows_a_task: int) -> DataFrame:
         """The rows for the tasks that write them: no more tasks than needed, where there are few rows."""
         tasks = max(1, math.ceil(self.rows / rows_a_task))
-        if not self.few or tasks >= rows.sparkSession.sparkContext.defaultParallelism:
+        if not self.few or self.apart or tasks >= rows.sparkSession.sparkContext.defaultParallelism:
             return rows
-        return rows.coalesce(tasks)
+        return self.gathered(rows, tasks)
+
+    def gathered(self, rows: DataFrame, tasks: int) -> DataFrame:
+        """The rows in at most so many tasks, with a shuffle if a task must not read several partitions."""
+        return rows.repartition(tasks) if self.apart else rows.coalesce(tasks)
 
 
 class BatchSink(Protocol):

@@ -20,6 +20,8 @@ OperatorKind = Literal["join", "other"]
 
 # Operators that keep state if their input is a stream; a join does if both of its inputs are.
 _STATEFUL = frozenset({"Aggregate", "Deduplicate", "DeduplicateWithinWatermark", "Distinct", "FlatMapGroupsWithState", "GlobalLimit"})
+# Spark reads and writes their state in two steps of a task, which share it.
+_READ_FIRST = frozenset({"Aggregate", "Distinct"})
 _STATEFUL_OF_PYTHON = frozenset({"FlatMapGroupsInPandasWithState", "TransformWithStateInPySpark", "TransformWithState"})
 _ARBITRARY = frozenset({"TransformWithStateInPySpark", "TransformWithState"})
 # A lateral join may call a table function in Python: what its subquery does is not looked at.
@@ -80,6 +82,15 @@ def keeps_state(node: Any) -> bool:
         return False
     streaming = [bool(child.isStreaming()) for child in each(node.children())]
     return all(streaming) if kind == "Join" else any(streaming)
+
+
+def confuses_state(operators: Sequence[StatefulOperator]) -> bool:
+    """Whether Spark may take the state of an operator for that of another one, if a task computes partitions of both.
+
+    A join opens its state by itself.
+    """
+    read_first = {operator.name in _READ_FIRST for operator in operators if operator.kind != "join"}
+    return read_first == {True, False}
 
 
 def runs_python(frame: DataFrame) -> bool:

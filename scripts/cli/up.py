@@ -46,6 +46,8 @@ from penstock.sizing.violation import raise_violations
 # How often the running components are checked.
 _LOOK_S = 1.0
 _WIDTH = 100
+# Side outputs whose reasons are shown.
+_SAID_WHY = (Tag.QUARANTINED, Tag.FAILED)
 # Spark names an executor's log stderr.
 _LOGS = ("*.log", "stderr")
 
@@ -69,7 +71,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         metavar="N",
         help="run N executors as processes of a Spark standalone cluster on this machine (default: the driver does their work, local[n])",
     )
-    parser.add_argument("--keep", action="store_true", help="keep running after the check, until Ctrl-C")
+    parser.add_argument("--keep", action="store_true", help="keep running after the check, also after a failure, until Ctrl-C")
     parser.add_argument(
         "--all-stacks",
         action="store_true",
@@ -87,7 +89,7 @@ def run(arguments: argparse.Namespace) -> int:
     """Runs the jobs.
 
     Returns:
-        0; failures are raised.
+        0; failures are raised, except those of jobs that have been kept up.
 
     Raises:
         PenstockError: whatever is wrong with a spec, this machine, the run or its result.
@@ -111,13 +113,12 @@ def run(arguments: argparse.Namespace) -> int:
     folder = Path(tempfile.mkdtemp(prefix="penstock-up-"))
     try:
         with ExitStack() as held:
-            _run_all(jobs, arguments, environment, folder, steps, held)
+            return _run_all(jobs, arguments, environment, folder, steps, held)
     except PenstockError:
         _keep_logs(folder, steps)
         raise
     finally:
         shutil.rmtree(folder, ignore_errors=True)
-    return 0
 
 
 def _jobs(arguments: argparse.Namespace) -> list[Job]:
@@ -185,7 +186,7 @@ def _job(path: Path, app_path: list[Path]) -> Job:
     return Job(spec, planned, folders, local_input.generators(spec, folders), local_input.expectation(spec, folders))
 
 
-def _run_all(jobs: list[Job], arguments: argparse.Namespace, environment: Environment, folder: Path, steps: Steps, held: ExitStack) -> None:
+def _run_all(jobs: list[Job], arguments: argparse.Namespace, environment: Environment, folder: Path, steps: Steps, held: ExitStack) -> int:
     steps.title(f"environment {environment.name}")
     ports = {"aws_port": arguments.aws_port, "kafka_port": arguments.kafka_port}
     local = LocalEnvironment(environment, folder=folder, all_stacks=arguments.all_stacks, **ports)
@@ -200,13 +201,19 @@ def _run_all(jobs: list[Job], arguments: argparse.Namespace, environment: Enviro
     with steps.at("buckets", "synthesizing the stack with cdktf and applying it with Terraform") as step:
         local.wait_for_buckets()
         step.said = f"{environment.spec.buckets.checkpoints}, {environment.spec.buckets.output}"
-    _run_each(runs, local, steps, held if arguments.keep else None)
+    try:
+        _run_each(runs, local, steps, held if arguments.keep else None)
+    except PenstockError as error:
+        if not arguments.keep:
+            raise
+        return _stay_after(error, runs, local, steps)
     with steps.at("apply", "applying the remaining resources with Terraform") as step:
         step.said = "\n".join(_applied(name, applied) for name, applied in local.applied().items())
     if arguments.all_stacks:
         _plan_again(local, steps)
     if arguments.keep:
         _stay(runs, local, steps)
+    return 0
 
 
 def _local_run(job: Job, arguments: argparse.Namespace, local: LocalEnvironment, folder: Path, steps: Steps) -> LocalRun:
@@ -306,7 +313,9 @@ def _check(one: LocalRun, steps: Steps) -> None:
 
 def _balance(one: LocalRun, outcome: Outcome) -> Verdict:
     several = len(one.progress.readings) > 1
-    return verdict.balance(outcome, changes_row_counts=one.job.changes_row_counts, several_queries=several)
+    limit = one.job.spec.job.spec.quarantine
+    bad_share = verdict.BAD_SHARE if limit is None else limit.share
+    return verdict.balance(outcome, changes_row_counts=one.job.changes_row_counts, several_queries=several, bad_share=bad_share)
 
 
 def _show(one: LocalRun, outcome: Outcome, judged: Verdict, steps: Steps) -> None:
@@ -318,7 +327,8 @@ def _show(one: LocalRun, outcome: Outcome, judged: Verdict, steps: Steps) -> Non
     steps.line("out", f"{outcome.rows:,} rows{files}: {one.output_place()}")
     for tag, count in {Tag.QUARANTINED: outcome.quarantined, Tag.LATE: outcome.late, **outcome.side_outputs}.items():
         topic = one.side_output_topic(tag)
-        steps.line(tag, f"{count:,}" + (f" in topic {topic}" if topic else ", counted only"))
+        reasons = one.reasons(tag) if count and tag in _SAID_WHY else []
+        steps.line(tag, "\n".join([f"{count:,}" + (f" in topic {topic}" if topic else ", counted only"), *map(str, reasons)]))
     if outcome.filtered or outcome.unmatched:
         steps.line("not written", f"{outcome.filtered:,} filtered, {outcome.unmatched:,} unmatched so far")
     rate = outcome.rows_in / max(0.001, one.processing_ms / 1000)
@@ -328,22 +338,44 @@ def _show(one: LocalRun, outcome: Outcome, judged: Verdict, steps: Steps) -> Non
     steps.line("verdict", str(judged))
 
 
-def _stay(runs: list[LocalRun], local: LocalEnvironment, steps: Steps) -> None:
+def _stay_after(error: PenstockError, runs: list[LocalRun], local: LocalEnvironment, steps: Steps) -> int:
+    """Shows a failure and keeps what is running until Ctrl-C, for people who want to see why.
+
+    Returns:
+        The exit code of the failure.
+    """
+    print(error.render(), file=sys.stderr, flush=True)
+    try:
+        _stay(runs, local, steps)
+    except KeyboardInterrupt:
+        return error.exit_code
+
+
+def _stay(runs: list[LocalRun], local: LocalEnvironment, steps: Steps) -> NoReturn:
     """Prints how to inspect what is running, and waits for Ctrl-C while all of it runs."""
     steps.title("still running; Ctrl-C stops it and tears everything down")
     console = "org.apache.kafka.tools.consumer.ConsoleConsumer"
     for one in runs:
-        master = f"Spark master {one.cluster.url}, UI {one.cluster.ui}\n" if one.cluster else ""
-        place = f"output {one.output_place()}\ntopics {', '.join(one.job.plan.kafka.topics)}"
-        steps.line(one.job.name, f"Spark UI {one.reading['ui']}\n{master}{place}")
+        steps.line(one.job.name, _to_look_at(one))
     steps.line("bucket", f"curl '{local.aws.endpoint}/{local.environment.spec.buckets.output}?list-type=2'")
     jars = f"'{Path(layout.kafka_classpath().split(os.pathsep)[0]).parent}/*'"
     steps.line("topic", f"java -cp {jars} {console} --bootstrap-server {local.kafka.address} --from-beginning --topic NAME")
     steps.line("stop", f"Ctrl-C, or kill {os.getpid()}")
     watched = threading.Event()
-    while not watched.wait(_LOOK_S):
+    while True:
+        watched.wait(_LOOK_S)
         for one in runs:
             one.check()
+
+
+def _to_look_at(one: LocalRun) -> str:
+    """Where a job's results are; of one that has not come so far, its log."""
+    topics = f"topics {', '.join(one.job.plan.kafka.topics)}"
+    log = f"log {one.folder / 'driver.log'}"
+    if not one.reading:
+        return f"{log}\n{topics}"
+    master = f"Spark master {one.cluster.url}, UI {one.cluster.ui}\n" if one.cluster else ""
+    return f"Spark UI {one.reading['ui']}\n{master}{log}\noutput {one.output_place()}\n{topics}"
 
 
 def _keep_logs(folder: Path, steps: Steps) -> None:

@@ -18,8 +18,9 @@ from penstock.jobs.stream.streams import Tag
 from penstock.jobs.watermark import END_MS
 from penstock.scripts import layout
 from penstock.scripts.errors import ExpectationFailed, InputFailed, RunTooLong, SparkClusterDied, SparkClusterNotReady
+from penstock.scripts.local import bad_records, kafka_topics, recorded_run
 from penstock.scripts.local import files as local_files
-from penstock.scripts.local import kafka_topics, recorded_run
+from penstock.scripts.local.bad_records import Reason
 from penstock.scripts.local.driver import DRIVER_GRACE_S, LocalDriver
 from penstock.scripts.local.environment import LocalEnvironment
 from penstock.scripts.local.input import Expect, Generator
@@ -266,6 +267,11 @@ class LocalRun:
         name = self.reading["sideOutputs"].get(tag)
         sink = self.job.spec.job.spec.kafka_sinks.get(name) if name else None
         return sink.topic if sink else None
+
+    def reasons(self, tag: str) -> list[Reason]:
+        """The most frequent reasons in the side output with a tag; none if it is no topic."""
+        topic = self.side_output_topic(tag)
+        return bad_records.of_topic(self.local.kafka.address, topic) if topic else []
 
     @contextmanager
     def _cluster(self) -> Iterator[None]:

@@ -11,6 +11,8 @@ from typing import Any
 from penstock.jobs.local.recording import Expectation
 
 _SHOWN = 5
+# Quarantined records, as a share of the input, above which a run without an expectation is wrong; `spec.quarantine` may name another one.
+BAD_SHARE = 0.01
 
 
 @dataclass(frozen=True)
@@ -86,14 +88,18 @@ def judge(outcome: Outcome, expected: Expectation) -> Verdict:
     return Verdict(f"{', '.join(pairs)} match the expected results computed without Spark", tuple(differences))
 
 
-def balance(outcome: Outcome, *, changes_row_counts: bool, several_queries: bool = False) -> Verdict:
+def balance(outcome: Outcome, *, changes_row_counts: bool, several_queries: bool = False, bad_share: float = BAD_SHARE) -> Verdict:
     """Compares input and output counts if there is no expectation.
 
     Args:
         outcome: of the run.
         changes_row_counts: whether the app has blocks that make fewer rows of many, or later ones.
         several_queries: whether the job has several queries, which may write a record several times.
+        bad_share: share of the input above which quarantined records are a fault.
     """
+    faults = tuple(_lost(outcome, bad_share))
+    if faults:
+        return Verdict(f"rows in the output, and at most {bad_share:.2%} of the records quarantined", faults)
     if several_queries:
         return Verdict("several queries may write a record several times; add `expect` to the spec", compared=False)
     if outcome.unmatched or outcome.rows > outcome.rows_in:
@@ -113,6 +119,16 @@ def balance(outcome: Outcome, *, changes_row_counts: bool, several_queries: bool
     hint = "a job that aggregates or multiplies rows needs an `expect`"
     differences = () if out == outcome.rows_in else (f"rows: {words} = {out:,}, but {outcome.rows_in:,} rows were read; {hint}",)
     return Verdict(f"rows in = {' + '.join(parts)}", differences)
+
+
+def _lost(outcome: Outcome, bad_share: float) -> Iterable[str]:
+    """What a user would not call right although the counts add up."""
+    if outcome.rows_in and not outcome.rows + sum(outcome.side_outputs.values()):
+        yield f"no row came out of {outcome.rows_in:,} records; if the job is right, add `expect` to the spec"
+    if outcome.quarantined > bad_share * outcome.rows_in:
+        share = f"{outcome.quarantined / outcome.rows_in:.1%}" if outcome.rows_in else "more than there are"
+        hint = "if they are meant to be, set spec.quarantine.share, or add `expect` to the spec"
+        yield f"{outcome.quarantined:,} of {outcome.rows_in:,} records are quarantined, {share}; {hint}"
 
 
 def canonical(row: Mapping[str, Any]) -> str:

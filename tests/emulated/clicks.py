@@ -35,6 +35,7 @@ spec:
   sinks:
     out: {files: {path: clicks, prefix: clicks-}}
     errors: {kafka: {topic: clicks-errors}}
+  quarantine: {share: 0.3}
   local:
     input: {clicks: clicks.jsonl}
 """

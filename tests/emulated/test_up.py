@@ -21,6 +21,7 @@ def test_a_job_outside_of_the_repo_runs_and_its_counts_are_held(spec: Path, temp
     assert "clicks: 1 executor x 2 slots" in out
     assert "2 rows in 1 file" in result
     assert "1 in topic clicks-errors" in result
+    assert re.search(r"1 x .*, for example clicks-[01]-\d: not JSON", result), result
     assert "correct: rows in = out + quarantined + late + filtered" in result
     assert re.search(r"stack checkpoints: \d+ created", result), result
     assert list(temporary.iterdir()) == []
@@ -71,4 +72,28 @@ def test_kept_up_it_says_how_to_look_and_an_interrupt_takes_all_of_it_away(spec:
     running.communicate(timeout=120)
     assert running.returncode == 130
     assert list(temporary.iterdir()) == []
+    wait_until_gone(temporary)
+
+
+def test_a_run_that_puts_all_records_into_the_quarantine_is_wrong_says_why_and_is_kept_to_look_at(spec: Path, temporary: Path) -> None:
+    lines = [f'{{"user": "ann", "at": {1_743_854_400_000 + second}, "page": "/"}}' for second in range(20)]
+    (spec.parent / "clicks.jsonl").write_text("\n".join(lines) + "\n", encoding="utf-8")
+    running = up(spec, temporary, "--keep")
+    assert running.stderr is not None
+    result = ""
+    while "  stop " not in (line := running.stderr.readline()):
+        assert line, result
+        result += line
+    assert "20 x at is not ISO-8601 with an offset, for example clicks-" in result, result
+    assert "WRONG: rows in the output, and at most 30.00% of the records quarantined" in result
+    assert "no row came out of 20 records" in result
+    assert "20 of 20 records are quarantined, 100.0%" in result
+    java = re.search(r"^  topic +(java .*)NAME$", result, re.MULTILINE)
+    assert java is not None, result
+    command = f"{java[1]}clicks-errors --max-messages 20"
+    consumed = subprocess.run(["bash", "-c", command], capture_output=True, text=True, timeout=60, check=False).stdout
+    assert consumed.count("at is not ISO-8601 with an offset") == 20
+    running.send_signal(signal.SIGINT)
+    _, rest = running.communicate(timeout=120)
+    assert running.returncode == 1, rest
     wait_until_gone(temporary)

@@ -215,7 +215,8 @@ def test_a_committed_share_is_not_written_again_and_an_open_one_is_taken_over(ta
     repartitioned = exactly_once_topics._repartitioned
     with monkeypatch.context() as patch:
         # Only the first task's rows reach a writer, and it commits them.
-        patch.setattr(exactly_once_topics, "_repartitioned", lambda rows, tasks: repartitioned(rows, tasks).where(F.col("task") == first))
+        only_first = lambda rows, tasks, **how: repartitioned(rows, tasks, **how).where(F.col("task") == first)  # noqa: E731
+        patch.setattr(exactly_once_topics, "_repartitioned", only_first)
         patch.setattr(ExactlyOnceTopic, "_judge", lambda self, rows, manifest: outcomes.append(rows))
         target.write(target.sink(), 0, *NAMES)
     assert [(row["task"], row["outcome"]) for row in outcomes[0]] == [(first, WRITTEN)]

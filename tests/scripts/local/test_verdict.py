@@ -7,9 +7,11 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+import pytest
+
 from penstock.jobs.local.recording import Expectation
 from penstock.jobs.spec.app_module import AppModule
-from penstock.scripts.local.verdict import Outcome, balance, canonical, judge
+from penstock.scripts.local.verdict import Outcome, Verdict, balance, canonical, judge
 
 
 def _outcome(rows: int = 2, *, rows_in: int = 2, **more: Any) -> Outcome:
@@ -81,12 +83,17 @@ def test_rows_are_the_same_whatever_the_order_of_their_fields() -> None:
     assert canonical({"a": 1}) != canonical({"a": "1"})
 
 
+def _balance(outcome: Outcome, *, changes_row_counts: bool) -> Verdict:
+    """Of small outcomes, in which a few quarantined records are a large share."""
+    return balance(outcome, changes_row_counts=changes_row_counts, bad_share=0.5)
+
+
 def test_without_an_expectation_rows_in_are_held_against_all_that_came_out() -> None:
-    assert balance(_outcome(5, rows_in=11, quarantined=3, late=2, filtered=1), changes_row_counts=False).differences == ()
+    assert _balance(_outcome(5, rows_in=11, quarantined=3, late=2, filtered=1), changes_row_counts=False).differences == ()
 
 
 def test_what_an_app_diverts_by_a_tag_of_its_own_is_no_loss() -> None:
-    result = balance(_outcome(5, rows_in=11, quarantined=3, late=0, side_outputs={"failed": 2, "refunds": 1}), changes_row_counts=False)
+    result = _balance(_outcome(5, rows_in=11, quarantined=3, late=0, side_outputs={"failed": 2, "refunds": 1}), changes_row_counts=False)
     assert result.differences == ()
     assert result.checked == "rows in = out + quarantined + late + filtered + failed + refunds"
 
@@ -95,26 +102,26 @@ _HINT = "a job that aggregates or multiplies rows needs an `expect`"
 
 
 def test_a_lost_row_tips_the_balance() -> None:
-    (difference,) = balance(_outcome(1_004, rows_in=1_011, quarantined=3, late=2, filtered=1), changes_row_counts=False).differences
+    (difference,) = _balance(_outcome(1_004, rows_in=1_011, quarantined=3, late=2, filtered=1), changes_row_counts=False).differences
     assert difference == f"rows: 1,004 out + 3 quarantined + 2 late + 1 filtered = 1,010, but 1,011 rows were read; {_HINT}"
 
 
 def test_a_balance_says_that_it_has_checked_nothing_where_a_join_multiplies_or_drops_rows() -> None:
     for outcome in (_outcome(12, rows_in=11), _outcome(5, rows_in=11, unmatched=1)):
-        result = balance(outcome, changes_row_counts=False)
+        result = _balance(outcome, changes_row_counts=False)
         assert result.differences == ()
         assert str(result).startswith("nothing to compare: ")
 
 
 def test_a_balance_says_that_it_has_checked_nothing_where_a_job_makes_fewer_rows_of_many() -> None:
-    result = balance(_outcome(4, rows_in=1_011, quarantined=3), changes_row_counts=True)
+    result = _balance(_outcome(4, rows_in=1_011, quarantined=3), changes_row_counts=True)
     assert result.differences == ()
     assert str(result).startswith("nothing to compare: 4 out + 3 quarantined + ") and "of 1,011 rows" in result.checked
-    assert str(balance(_outcome(1_008, rows_in=1_011, quarantined=3), changes_row_counts=True)).startswith("correct: rows in = ")
+    assert str(_balance(_outcome(1_008, rows_in=1_011, quarantined=3), changes_row_counts=True)).startswith("correct: rows in = ")
 
 
 def test_a_job_with_state_that_gives_nothing_tips_the_balance() -> None:
-    assert balance(_outcome(0, rows_in=1_011, quarantined=3), changes_row_counts=True).differences
+    assert _balance(_outcome(0, rows_in=1_011, quarantined=3), changes_row_counts=True).differences
 
 
 def test_what_a_deduplication_drops_is_counted_so_that_a_lost_row_still_tips_the_balance() -> None:
@@ -123,3 +130,36 @@ def test_what_a_deduplication_drops_is_counted_so_that_a_lost_row_still_tips_the
         calls: AppModule(path=path, stateful_calls=calls).changes_row_counts for calls in ((), ("deduplicate",), ("deduplicate", "top"))
     }
     assert changing == {(): False, ("deduplicate",): False, ("deduplicate", "top"): True}
+
+
+@pytest.mark.parametrize("changes_row_counts", [False, True])
+@pytest.mark.parametrize("several_queries", [False, True])
+def test_nothing_out_of_something_in_is_wrong_whatever_adds_up(changes_row_counts: bool, several_queries: bool) -> None:
+    for outcome in (_outcome(0, rows_in=20, filtered=20), _outcome(0, rows_in=20, unmatched=3)):
+        result = balance(outcome, changes_row_counts=changes_row_counts, several_queries=several_queries)
+        assert result.differences == ("no row came out of 20 records; if the job is right, add `expect` to the spec",)
+        assert str(result).startswith("WRONG: ")
+
+
+def test_all_records_in_the_quarantine_are_two_faults() -> None:
+    nothing, quarantined = balance(_outcome(0, rows_in=20, quarantined=20), changes_row_counts=False).differences
+    assert nothing.startswith("no row came out of 20 records")
+    hint = "if they are meant to be, set spec.quarantine.share, or add `expect` to the spec"
+    assert quarantined == f"20 of 20 records are quarantined, 100.0%; {hint}"
+
+
+def test_a_share_of_quarantined_records_above_one_percent_is_wrong_unless_the_spec_allows_more() -> None:
+    assert balance(_outcome(990, rows_in=1_000, quarantined=10), changes_row_counts=False).differences == ()
+    outcome = _outcome(989, rows_in=1_000, quarantined=11)
+    result = balance(outcome, changes_row_counts=False)
+    assert result.checked == "rows in the output, and at most 1.00% of the records quarantined"
+    assert len(result.differences) == 1
+    assert balance(outcome, changes_row_counts=False, bad_share=0.02).differences == ()
+
+
+def test_a_job_that_writes_only_side_outputs_of_its_own_has_written_something() -> None:
+    assert balance(_outcome(0, rows_in=20, side_outputs={"alerts": 20}), changes_row_counts=False).differences == ()
+
+
+def test_no_records_give_no_rows() -> None:
+    assert balance(_outcome(0, rows_in=0), changes_row_counts=False).differences == ()
