@@ -5,17 +5,18 @@ from __future__ import annotations
 import importlib
 import os
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from types import ModuleType
 
+from penstock.jobs.driver.root_cause import OwnCode, of_exception
 from penstock.jobs.driver.sql_app import declare
 from penstock.jobs.errors import AppFailed
 from penstock.jobs.job import Job
 from penstock.jobs.spec import SpecFile
 from penstock.jobs.spec.app_module import find, is_sql
 from penstock.jobs.stream.declaration import building
-from penstock.jobs.stream.task_errors import first_line
 from penstock.sizing.errors import PenstockError
 
 
@@ -39,19 +40,39 @@ def build(spec: SpecFile, app_path: Sequence[str], job: Job) -> ModuleType | Non
         if is_sql(app):
             declare(find(app, spec.path.parent, [Path(folder) for folder in app_path]), job)
             return None
-        return _declared_by(app, job)
+        return _declared_by(app, job, spec, app_path)
 
 
-def _declared_by(app: str, job: Job) -> ModuleType:
-    try:
+def _declared_by(app: str, job: Job, spec: SpecFile, app_path: Sequence[str]) -> ModuleType:
+    with _failures(app, "a module that can be imported", spec, app_path):
         module = importlib.import_module(app)
+    with _failures(app, "a build(job) that returns", spec, app_path):
         module.build(job)
-        return module
+    return module
+
+
+@contextmanager
+def _failures(app: str, need: str, spec: SpecFile, app_path: Sequence[str]) -> Iterator[None]:
+    """Reports exceptions with their place in the team's code; without one there is no such app."""
+    try:
+        yield
     except PenstockError:
         raise
     except Exception as error:
-        given = f"{type(error).__name__}: {first_line(error)}"
-        raise AppFailed(path=app, given=given, need="a module with a function build(job)", fix="check the driver's log") from error
+        cause = of_exception(error, own_code(spec, app_path))
+        if cause.at is None:
+            need, fix = "a module with a function build(job)", "check the driver's log"
+        else:
+            fix = "correct the app there"
+        raise AppFailed(path=app, given=cause.text, need=need, fix=fix, at=cause.at) from error
+
+
+def own_code(spec: SpecFile, app_path: Sequence[str]) -> OwnCode:
+    """The files of a job's app."""
+    module = sys.modules.get(spec.job.spec.app)
+    file = getattr(module, "__file__", None)
+    folders = (spec.path.parent, *map(Path, app_path))
+    return OwnCode(tuple(folder.resolve() for folder in folders), Path(file) if file else None)
 
 
 def source(spec: SpecFile, app_path: Sequence[str], module: ModuleType | None) -> Path | None:

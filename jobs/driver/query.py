@@ -11,11 +11,13 @@ from typing import TYPE_CHECKING, Any, NoReturn
 from pyspark.errors import AnalysisException, StreamingQueryException
 
 from penstock.jobs.driver.another_writer import AnotherWriter, noticed, noticing, raise_if_lost
+from penstock.jobs.driver.app import own_code
 from penstock.jobs.driver.given_up import GivenUp, is_given_up
 from penstock.jobs.driver.lag import JobLag
 from penstock.jobs.driver.micro_batch import Finished, MicroBatches, PartitionsGrew, Stopping
 from penstock.jobs.driver.planning import DriverContext, QueryPlan
 from penstock.jobs.driver.progress import Commit, ProgressListener
+from penstock.jobs.driver.root_cause import RootCause, of_message
 from penstock.jobs.errors import BadDeclaration, QueryFailed
 from penstock.jobs.sinks.sink import FOREVER_MS
 from penstock.jobs.storage.conditional import undecided_write
@@ -223,7 +225,11 @@ class Query:
             return failure
         app = self._context.spec.job.spec.app
         path = f"{app}, query {self._plan.name}" if self._plan.share.query else app
-        return QueryFailed(path=path, given=first_line(failure), fix="check the driver's log")
+        cause = of_message(str(failure), own_code(self._context.spec, self._context.configuration.app_path)) or RootCause(
+            first_line(failure)
+        )
+        fix = "correct the app's function there" if cause.at else "check the driver's log"
+        return QueryFailed(path=path, given=cause.text, fix=fix, at=cause.at)
 
 
 def _unsupported(error: AnalysisException) -> BadDeclaration:

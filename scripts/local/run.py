@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from penstock.jobs.configuration.runtime import RuntimeConfiguration
+from penstock.jobs.driver.root_cause import OwnCode, of_exception
 from penstock.jobs.local.recording import Expectation, Record, Recorded
 from penstock.jobs.spec import FromSocket, SpecFile, app_module
 from penstock.jobs.stream.streams import Tag
@@ -247,9 +248,7 @@ class LocalRun:
         try:
             return self.job.expect(recording)
         except Exception as error:
-            fault = ExpectationFailed(
-                need=f"a function that returns; it raised {type(error).__name__}: {error}", fix="correct the function"
-            )
+            fault = ExpectationFailed(need=f"a function that returns; it raised {self._raised(error)}", fix="correct the function")
             raise self.job.spec.document.locate(fault, ("spec", "local", "expect")) from error
 
     def output_place(self) -> str:
@@ -342,8 +341,13 @@ class LocalRun:
         except PenstockError:
             raise
         except Exception as error:
-            fault = InputFailed(need=f"records; the generator raised {type(error).__name__}: {error}", fix="correct the generator")
+            fault = InputFailed(need=f"records; the generator raised {self._raised(error)}", fix="correct the generator")
             raise self.job.spec.document.locate(fault, ("spec", "local", "input", topic)) from error
+
+    def _raised(self, error: Exception) -> str:
+        """What a function of the spec has raised, and where in the team's code."""
+        cause = of_exception(error, OwnCode(tuple(folder.resolve() for folder in self.job.app_path)))
+        return f"{cause.text}, at {cause.at}" if cause.at else cause.text
 
     def _configuration(self) -> RuntimeConfiguration:
         buckets = self.local.environment.spec.buckets

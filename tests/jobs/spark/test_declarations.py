@@ -164,6 +164,8 @@ def test_an_app_that_raises_is_reported_with_its_exception(surroundings: Surroun
     error = _failure(surroundings.job(name, sources={"a": 1}))
     assert isinstance(error, AppFailed)
     assert (error.code, error.exit_code, error.path, error.given) == ("JOB-003", 5, name, "KeyError: 'limits'")
+    assert str(error.at).endswith(f"/{name}.py:2")
+    assert error.need == "a build(job) that returns"
 
 
 def test_an_app_that_uses_a_missing_column_is_reported(surroundings: Surroundings, app: Callable[[str], str]) -> None:
@@ -173,14 +175,14 @@ def test_an_app_that_uses_a_missing_column_is_reported(surroundings: Surrounding
 
 
 @pytest.mark.parametrize(
-    ("module", "given"),
+    ("module", "given", "line"),
     [
-        (None, "ModuleNotFoundError: No module named '{name}'"),
-        ("", "AttributeError: module '{name}' has no attribute 'build'"),
-        ("import no_such_package", "ModuleNotFoundError: No module named 'no_such_package'"),
-        ("def build(job:", "SyntaxError: '(' was never closed ({name}.py, line 1)"),
-        ("build = 3", "TypeError: 'int' object is not callable"),
-        ("def build(): pass", "TypeError: build() takes 0 positional arguments but 1 was given"),
+        (None, "ModuleNotFoundError: No module named '{name}'", None),
+        ("", "AttributeError: module '{name}' has no attribute 'build'", None),
+        ("x = 1\nimport no_such_package", "ModuleNotFoundError: No module named 'no_such_package'", 2),
+        ("def build(job:", "SyntaxError: '(' was never closed ({name}.py, line 1)", 1),
+        ("build = 3", "TypeError: 'int' object is not callable", None),
+        ("def build(): pass", "TypeError: build() takes 0 positional arguments but 1 was given", None),
     ],
     ids=[
         "not there",
@@ -192,7 +194,7 @@ def test_an_app_that_uses_a_missing_column_is_reported(surroundings: Surrounding
     ],
 )
 def test_a_module_that_is_not_an_app_is_reported(
-    surroundings: Surroundings, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, module: str | None, given: str
+    surroundings: Surroundings, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, module: str | None, given: str, line: int | None
 ) -> None:
     name = f"app_{uuid.uuid4().hex}"
     monkeypatch.syspath_prepend(str(tmp_path))
@@ -201,7 +203,33 @@ def test_a_module_that_is_not_an_app_is_reported(
     error = _failure(surroundings.job(name, sources={"a": 1}))
     assert isinstance(error, AppFailed)
     assert (error.path, error.given) == (name, given.format(name=name))
-    assert error.need == "a module with a function build(job)"
+    if line is None:
+        assert (error.at, error.need) == (None, "a module with a function build(job)")
+    else:
+        assert str(error.at).endswith(f"/{name}.py:{line}")
+        assert error.need == "a module that can be imported"
+
+
+@pytest.mark.parametrize("function", ["udf", "pandas_udf"])
+def test_a_function_of_the_app_that_raises_in_a_task_is_reported_with_its_place(
+    surroundings: Surroundings, app: Callable[[str], str], function: str
+) -> None:
+    body = f"""
+from pyspark.sql.functions import {function}
+def inverse(amount):
+    return amount / 1 + 1 // 0
+name = {function}(inverse, "double")("amount")
+job.write(job.source("a", "key STRING NOT NULL, at STRING, name STRING, amount DOUBLE").select(name=name), "out")
+job.side_output("errors")"""
+    name = app(body.strip())
+    job = surroundings.job(name, sources={"a": 1})
+    job.feed("a", {"key": "k", "at": "2025-04-05T12:30:00Z", "name": "n", "amount": 1.5})
+    with pytest.raises(PenstockError) as raised, job.running() as running:
+        running.until_read({"a": [1]})
+    error = raised.value
+    assert (error.code, error.given) == ("JOB-005", "ZeroDivisionError: integer division or modulo by zero")
+    # Of the module: one line for `build`, one for the import, one for the function.
+    assert str(error.at).endswith(f"/{name}.py:4")
 
 
 def test_a_missing_topic_is_reported_with_the_closest_name(surroundings: Surroundings) -> None:
