@@ -30,7 +30,7 @@ class Steps:
     def line(self, label: str, text: str) -> None:
         """Print a result."""
         first, *rest = text.splitlines() or [""]
-        self._console.print(f"  {label:<{_LABEL}}{first}", markup=False)
+        self._console.print(f"  {label:<{_LABEL - 1}} {first}", markup=False)
         for more in rest:
             self._console.print(f"  {'':<{_LABEL}}{more}", markup=False)
 

@@ -23,6 +23,12 @@ def test_a_line_has_its_label_in_a_column_of_its_own_and_its_further_lines_below
     assert out.getvalue() == "  bucket      one\n              two\n  cut         \n"
 
 
+def test_a_label_as_long_as_its_column_or_longer_is_followed_by_a_space() -> None:
+    steps, out = _steps(terminal=False)
+    steps.line("user-credits", "one\ntwo")
+    assert out.getvalue() == "  user-credits one\n              two\n"
+
+
 def test_a_step_is_printed_when_it_begins_and_with_its_duration_when_it_ends() -> None:
     steps, out = _steps(terminal=False)
     with steps.at("feed", "3 records") as step:
