@@ -143,6 +143,11 @@ class Market:
             fitting_types &= self.fitting[name].at_least(amount)
         return fitting_types
 
+    @property
+    def has_spot_prices(self) -> bool:
+        """Whether any spot price is known."""
+        return any(price is not None for (capacity_type, _), prices in self.prices.items() if capacity_type == SPOT for price in prices)
+
     def price(self, index: int, offerings: Sequence[tuple[str, str]], spot_at_most: float = NO_PRICE) -> float:
         """The lowest price of a type among offerings, in USD per hour; `NO_PRICE` if none is available.
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
+from penstock.sizing.catalog.labels import CAPACITY_TYPE, ON_DEMAND
 from penstock.sizing.placement.decision import Reason
 from penstock.sizing.placement.market import Market
 from penstock.sizing.placement.pods import Group
@@ -31,7 +32,9 @@ def _why(scheduler: Scheduler, market: Market, group: Group, pool: Pool) -> str:
     # The final requirements, with all preferences relaxed.
     wish = group.wishes[-1]
     if not pool.types:
-        return "no instance type offered in these zones satisfies the NodePool's requirements"
+        return _without_spot_prices(market, pool.requirements) or (
+            "no instance type offered in these zones satisfies the NodePool's requirements"
+        )
     taint = not_tolerated(pool.taints, wish.tolerations)
     if taint is not None:
         return f"the pods do not tolerate its taint {taint}"
@@ -42,7 +45,8 @@ def _why(scheduler: Scheduler, market: Market, group: Group, pool: Pool) -> str:
     merged = pool.requirements.plus(wish.requirements)
     types = pool.types & market.compatible(merged)
     if not types:
-        return f"no offered instance type satisfies both its requirements and those of the pods: {_shown(wish.requirements)}"
+        both = f"no offered instance type satisfies both its requirements and those of the pods: {_shown(wish.requirements)}"
+        return _without_spot_prices(market, merged) or both
     fitting = pool.fitting(market, types, group.requests)
     if not fitting:
         return f"a pod requests {amounts(group)}; {_largest(market, types, pool)}"
@@ -51,6 +55,13 @@ def _why(scheduler: Scheduler, market: Market, group: Group, pool: Pool) -> str:
     if merged.has_min_values and not enough_values(market, fitting & scheduler.within_limits(pool), merged):
         return "fewer instance types fit a pod than minValues requires"
     return "no capacity was left for these pods"
+
+
+def _without_spot_prices(market: Market, asked: Requirements) -> str | None:
+    """Why there is no type where only spot is allowed and no price of it is known: Karpenter launches nothing without a price."""
+    if market.has_spot_prices or asked.get(CAPACITY_TYPE).has(ON_DEMAND):
+        return None
+    return "only spot is allowed, and no spot price is known; set spotRatio, or use a catalog with spot prices (penstock catalog refresh)"
 
 
 def amounts(group: Group) -> str:

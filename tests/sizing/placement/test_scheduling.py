@@ -294,6 +294,18 @@ def test_what_stays_unschedulable_says_why(pools: list[dict[str, object]], group
     assert why in decision.reasons[0].why
 
 
+@pytest.mark.parametrize("by_pod", [False, True])
+def test_without_a_spot_price_pods_that_only_spot_may_have_say_so(by_pod: bool) -> None:
+    on_spot, any_capacity = needs(CAPACITY, "In", "spot"), needs(CAPACITY, "In", "spot", "on-demand")
+    pools = [pool("p", any_capacity if by_pod else on_spot)]
+    group = pods("g", 1, affinity=affinity([on_spot])) if by_pod else pods("g", 1)
+    decision = decide(pools, [group], spotModel=None, spotRatio=None)
+    assert decision.unschedulable == {"g": 1}
+    assert decision.reasons[0].why.startswith("only spot is allowed, and no spot price is known; set spotRatio")
+    assert not decide(pools, [group]).unschedulable
+    assert not decide([pool("p", any_capacity)], [pods("g", 1)], spotModel=None, spotRatio=None).unschedulable
+
+
 def test_existing_nodes_are_filled_first_by_name() -> None:
     nodes = [
         {
