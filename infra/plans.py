@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from pathlib import Path
 
 from pydantic import BaseModel, ConfigDict
@@ -9,6 +10,7 @@ from pydantic import BaseModel, ConfigDict
 from penstock.infra.cluster import cluster
 from penstock.infra.environment import Environment
 from penstock.infra.errors import JobNamedTwice
+from penstock.jobs.errors import UnreadableDocument
 from penstock.jobs.spec import SpecFile, load
 from penstock.jobs.spec.requested_topics import asked_topics
 from penstock.jobs.targets import targets
@@ -66,9 +68,10 @@ def plans(environment: Environment) -> EnvironmentPlans:
         environment: the environment of the jobs.
 
     Raises:
-        PenstockError: INF-006 for a duplicate name, SPEC-013 for a topic with different settings in two jobs, any fault of a spec, and
-            sizing's own errors for an infeasible plan; all faults are raised as `Faults`.
+        PenstockError: SPEC-001 for a spec that does not exist, INF-006 for a duplicate name, SPEC-013 for a topic with different settings
+            in two jobs, any fault of a spec, and sizing's own errors for an infeasible plan; all faults are raised as `Faults`.
     """
+    raise_all(_missing(environment))
     specs = [load(Path(path)) for path in environment.spec.jobs]
     raise_all(_named_twice(specs))
     # Jobs with different settings for one topic are reported here, before anything is sized with it.
@@ -86,6 +89,14 @@ def plans(environment: Environment) -> EnvironmentPlans:
 def _planned(spec: SpecFile, environment_cluster: Cluster | None) -> JobPlan:
     job_targets = targets(spec)
     return JobPlan(spec=spec, targets=job_targets, plan=plan(job_targets, environment_cluster))
+
+
+def _missing(environment: Environment) -> Iterator[PenstockError]:
+    """An error for each spec that the environment names and that does not exist, with its line there."""
+    for number, path in enumerate(environment.spec.jobs):
+        if not Path(path).exists():
+            need = f"the path of a job's spec, relative to the environment's file; {path} does not exist"
+            yield environment.locate(UnreadableDocument(need=need, fix="correct the path"), "spec", "jobs", number)
 
 
 def _named_twice(specs: list[SpecFile]) -> list[PenstockError]:

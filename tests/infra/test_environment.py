@@ -9,6 +9,7 @@ import yaml
 from penstock.infra.environment import Environment
 from penstock.infra.environment_file import FOLDER, load, names
 from penstock.infra.errors import UnknownEnvironment
+from penstock.infra.plans import plans
 from penstock.sizing.errors import PenstockError
 
 WHOLE = """\
@@ -177,3 +178,19 @@ def test_a_cluster_is_whole_or_not_there(tmp_path: Path) -> None:
     start, end = PRODUCTION.index("  eks:"), PRODUCTION.index("  nodes:\n")
     (fault,) = _faults(tmp_path, PRODUCTION[:start] + PRODUCTION[end:])
     assert "missing: eks" in fault.need
+
+
+def test_jobs_that_an_environment_names_and_that_do_not_exist_are_all_reported_with_their_lines(tmp_path: Path) -> None:
+    text = (FOLDER / "production.yaml").read_text(encoding="utf-8").replace("../../jobs/specs/", "jobs/")
+    copied = tmp_path / "mine.yaml"
+    copied.write_text(text, encoding="utf-8")
+    with pytest.raises(PenstockError) as raised:
+        plans(load(copied))
+    lines = text.splitlines()
+    for error in raised.value.errors:
+        assert error.code == "SPEC-001"
+        assert error.at is not None
+        assert error.at.line is not None
+        assert error.given.strip('"') in lines[error.at.line - 1]
+        assert error.need.endswith("does not exist")
+    assert len(raised.value.errors) == len([line for line in lines if line.strip().startswith("- jobs/")]) > 1
