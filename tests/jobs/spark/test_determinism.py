@@ -78,6 +78,7 @@ def test_which_sinks_a_row_goes_to_is_decided_once(session: SparkSession) -> Non
     with local_properties(session, ALL):
         batches: Any = SimpleNamespace(
             engine=SimpleNamespace(batch_time_ms=lambda: 0),
+            apart=False,
             routes=[Route(name, cast(Any, sinks[name]), chosen=condition is not None) for name, condition in routes.items()],
         )
         MicroBatches._write(batches, marked, 100, 7)
