@@ -332,7 +332,7 @@ class _Planning:
     @property
     def _loses_blocks(self) -> bool:
         """Whether rows are kept by executors, which may be lost."""
-        return not self.context.session.sparkContext.master.startswith("local")  # type: ignore[union-attr]
+        return not (self.context.session.sparkContext.master or "").startswith("local")
 
     @cached_property
     def _by_records(self) -> bool:

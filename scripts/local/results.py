@@ -40,12 +40,14 @@ class Result:
         rows: the rows, an update after what it updates.
         files: number of files, if any.
         bytes: of the files.
+        read_back: whether the sink keeps rows that can be read back.
     """
 
     place: str
     rows: Iterable[Row]
     files: int = 0
     bytes: int = 0
+    read_back: bool = True
 
 
 @dataclass(frozen=True)
@@ -76,7 +78,7 @@ class Results:
             case ToRedis(redis=hashes):
                 return Result(f"{hashes.prefix}* in {hashes.connection}", self._hashes(hashes))
             case ToWebhook() | ToConsole() | ToFunction():
-                return Result(name, ())
+                return Result(name, (), read_back=False)
 
     def _topic(self, topic: str) -> Iterator[Row]:
         for message in kafka_topics.read(self.brokers, topic):

@@ -221,6 +221,7 @@ class LocalRun:
             late=self._side_output_rows(Tag.LATE),
             filtered=self.progress.totals[Tag.FILTERED],
             unmatched=self.progress.totals[Tag.UNMATCHED],
+            unread=0 if all(result.read_back for result in results.values()) else self.progress.totals[Tag.DATA],
             files=sum(result.files for result in results.values()),
             bytes=sum(result.bytes for result in results.values()),
             counted=Counter(map(canonical, every)) if expected and expected.exact is not None else None,

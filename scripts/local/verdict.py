@@ -26,6 +26,7 @@ class Outcome:
         late: records in the topic of late rows, or counted by the job if it has none.
         filtered: rows removed by the job's own filters.
         unmatched: rows of a join without a match.
+        unread: rows that the job has given to outputs of which nothing can be read back, such as the console.
         files: of the output.
         bytes: of the output.
         counted: the output's rows as sorted JSON; None if not needed.
@@ -41,6 +42,7 @@ class Outcome:
     late: int
     filtered: int = 0
     unmatched: int = 0
+    unread: int = 0
     files: int = 0
     bytes: int = 0
     counted: Counter[str] | None = None
@@ -123,7 +125,7 @@ def balance(outcome: Outcome, *, changes_row_counts: bool, several_queries: bool
 
 def _lost(outcome: Outcome, bad_share: float) -> Iterable[str]:
     """What a user would not call right although the counts add up."""
-    if outcome.rows_in and not outcome.rows + sum(outcome.side_outputs.values()):
+    if outcome.rows_in and not outcome.rows + outcome.unread + sum(outcome.side_outputs.values()):
         yield f"no row came out of {outcome.rows_in:,} records; if the job is right, add `expect` to the spec"
     if outcome.quarantined > bad_share * outcome.rows_in:
         share = f"{outcome.quarantined / outcome.rows_in:.1%}" if outcome.rows_in else "more than there are"

@@ -213,9 +213,12 @@ def test_a_committed_share_is_not_written_again_and_an_open_one_is_taken_over(ta
     manifest = json.loads(sink.checkpoint.get("sinks/out/0.json") or "")
     first, second = manifest["shares"][0]["task"], manifest["shares"][1]["task"]
     repartitioned = exactly_once_topics._repartitioned
+
+    def only_first(rows: DataFrame, tasks: int, **how: bool) -> DataFrame:
+        return repartitioned(rows, tasks, **how).where(F.col("task") == first)
+
     with monkeypatch.context() as patch:
         # Only the first task's rows reach a writer, and it commits them.
-        only_first = lambda rows, tasks, **how: repartitioned(rows, tasks, **how).where(F.col("task") == first)  # noqa: E731
         patch.setattr(exactly_once_topics, "_repartitioned", only_first)
         patch.setattr(ExactlyOnceTopic, "_judge", lambda self, rows, manifest: outcomes.append(rows))
         target.write(target.sink(), 0, *NAMES)
