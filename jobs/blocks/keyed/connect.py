@@ -11,8 +11,8 @@ from pyspark.sql.types import StructType
 
 from penstock.jobs.blocks.keyed.declared import State
 from penstock.jobs.blocks.keyed.function import Key, KeyedFunction, Out
+from penstock.jobs.blocks.keyed.plan import Order, Time
 from penstock.jobs.blocks.keyed.process import process
-from penstock.jobs.blocks.keyed.processor import Order, Time
 from penstock.jobs.stream.streams import ENVELOPE, Stream
 
 _LEFT, _RIGHT = "_left", "_right"
@@ -103,6 +103,9 @@ class _Either(KeyedFunction):
 
     def on_timer(self, time_ms: int, key: Key) -> Out:
         return self.function.on_timer(time_ms, key)
+
+    def sets_timers(self) -> bool:
+        return type(self.function).on_timer is not ConnectedFunction.on_timer
 
 
 def _types(side: Keyed) -> StructType:

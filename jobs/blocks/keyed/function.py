@@ -40,6 +40,10 @@ class KeyedFunction:
         """
         raise NotImplementedError(f"{type(self).__name__} sets timers but defines no on_timer")
 
+    def sets_timers(self) -> bool:
+        """Whether it defines ``on_timer``. Without, nothing is read for timers, and none can be set."""
+        return type(self).on_timer is not KeyedFunction.on_timer
+
 
 @dataclass(frozen=True)
 class OfRows(KeyedFunction):
@@ -103,10 +107,10 @@ class Key:
         A time that has already passed becomes the next millisecond that has not.
 
         Raises:
-            ValueError: the function has neither event time nor processing time.
+            ValueError: the function has neither event time nor processing time, or no ``on_timer``.
         """
         if self.earliest_ms is None:
-            raise ValueError('timers require time="event" or time="processing"')
+            raise ValueError('timers require time="event" or time="processing", and a class of yours that defines on_timer')
         time_ms = max(time_ms, self.earliest_ms)
         if time_ms not in self.timers:
             self.timers.append(time_ms)

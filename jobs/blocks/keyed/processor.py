@@ -9,15 +9,15 @@ timer, for the earliest pending item, and the order is:
 So a timer never sees the effect of a row that arrived after the watermark had passed it. Rows that an upstream stateful operator
 released in the same micro-batch are as old as the watermark or older, because it passed them. They belong to the first part: everything
 due up to the time of such a row is processed, then the row.
+
+Each access to Spark's state is a message to the JVM, so what a key waits for is read only where the function can wait for something.
 """
 
 from __future__ import annotations
 
-import json
 from collections import deque
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from datetime import datetime
 from typing import Any, Literal
 
 from pyspark.sql import Row
@@ -25,50 +25,13 @@ from pyspark.sql.streaming.stateful_processor import ExpiredTimerInfo, StatefulP
 from pyspark.sql.types import DataType, StructType
 
 from penstock.jobs.blocks.keyed.declared import TypedState
-from penstock.jobs.blocks.keyed.function import Key, KeyedFunction, Out, SideRow
+from penstock.jobs.blocks.keyed.function import Key, Out
+from penstock.jobs.blocks.keyed.plan import Plan
+from penstock.jobs.blocks.keyed.rows import Results, Rows, milliseconds
 from penstock.jobs.blocks.keyed.stored import Clock, List, Stored, Value, opened
-from penstock.jobs.blocks.keyed.values import Convert, from_arrow, milliseconds, to_arrow
-from penstock.jobs.stream.side_outputs import REASON, TAG
-from penstock.jobs.stream.streams import TIME, Tag
-
-Time = Literal["event", "processing"]
-Order = Literal["arrival", "time"]
-# Besides the output's fields: the row's time, and what is written of a side-output row.
-MOMENT, SIDE_ROW = "_moment_ms", "_aside"
-# Columns that order rows with the same time.
-ORDER_PREFIX = "_order_"
+from penstock.jobs.stream.streams import TIME
 
 _HELD, _WAITING = "penstock_held", "penstock_waiting"
-
-
-@dataclass(frozen=True)
-class Plan:
-    """Everything that the tasks need to know.
-
-    Args:
-        keys: key columns.
-        rows: the fields of a row, including keys and ordering columns.
-        output: the fields of the output.
-        function: the function.
-        states: its state.
-        time: what its timers and its state's time to live are based on.
-        order: in which its rows are processed.
-        ttl_ms: how long state lives after its last write.
-    """
-
-    keys: tuple[str, ...]
-    rows: StructType
-    output: StructType
-    function: KeyedFunction
-    states: Mapping[str, TypedState]
-    time: Time | None
-    order: Order
-    ttl_ms: int | None
-
-    @property
-    def fields(self) -> list[str]:
-        """The fields that the function sees."""
-        return [name for name in self.rows.names if name != TIME and not name.startswith(ORDER_PREFIX)]
 
 
 class Processor(StatefulProcessor):
@@ -86,14 +49,18 @@ class Processor(StatefulProcessor):
         own = Clock()
         self._waiting = Waiting(_internal(handle, _WAITING, "value", _WAITING_TYPE, own)) if plan.time else None
         self._held = _internal(handle, _HELD, "list", plan.rows, own) if plan.order == "time" else None
+        self._waits = plan.waits
         self._rows = Rows(plan)
         self._results = Results(plan)
 
     def handleInputRows(self, key: tuple[Any, ...], rows: Iterator[Any], timerValues: TimerValues) -> Iterator[Row]:  # noqa: N802, N803
         """Processes a key's rows of this micro-batch."""
-        turn = self._turn(key, timerValues)
+        turn = self._turn(key, timerValues, waits=self._waits)
         arrived = self._rows.in_order(rows)
-        if self._held is None:
+        if not self._waits:
+            for row in arrived:
+                yield from turn.row(row)
+        elif self._held is None:
             for row in arrived:
                 yield from turn.due(before=row)
                 yield from turn.row(row)
@@ -104,14 +71,14 @@ class Processor(StatefulProcessor):
 
     def handleExpiredTimer(self, key: Any, timerValues: TimerValues, expiredTimerInfo: ExpiredTimerInfo) -> Iterator[Row]:  # noqa: N802, N803
         """Processes a key whose timer fired."""
-        turn = self._turn(tuple(key), timerValues)
+        turn = self._turn(tuple(key), timerValues, waits=True)
         yield from turn.due()
         turn.end(fired_ms=expiredTimerInfo.getExpiryTimeInMs())
 
     def close(self) -> None:
         """Nothing is kept open."""
 
-    def _turn(self, key: tuple[Any, ...], times: TimerValues) -> Turn:
+    def _turn(self, key: tuple[Any, ...], times: TimerValues, *, waits: bool) -> Turn:
         for state in self._states.values():
             state.forget()
         if isinstance(self._held, List):
@@ -122,7 +89,7 @@ class Processor(StatefulProcessor):
         values = dict(zip(plan.keys, key, strict=True))
         working = Key(values=values, states=self._states, now_ms=now_ms, watermark_ms=watermark_ms)
         turn = Turn(plan, working, self._clock, self._results, self._rows, watermark_ms if plan.time == "event" else now_ms)
-        if self._waiting is not None:
+        if waits and self._waiting is not None:
             turn.begin(self._handle, self._waiting, self._held)
         return turn
 
@@ -197,6 +164,7 @@ class Turn:
     waiting: Waiting | None = None
     held: List | None = None
     handle: StatefulProcessorHandle | None = None
+    timers: bool = False
     # The held-back rows, the earliest first, once one of them is due.
     _ahead: deque[dict[str, Any]] | None = field(default=None)
 
@@ -204,16 +172,18 @@ class Turn:
         """Loads what the key waits for."""
         waiting.load()
         self.handle, self.waiting, self.held = handle, waiting, held
+        self.timers = self.plan.function.sets_timers()
         self.key.timers = waiting.timers
         self.clock.written = waiting.expires
 
     def row(self, row: dict[str, Any]) -> Iterator[Row]:
         """Passes a row to the function."""
-        time_ms = None if row[TIME] is None else milliseconds(row[TIME])
-        if self.plan.time is not None:
+        time_ms = milliseconds(row)
+        if self.waiting is not None:
             assert self.limit_ms is not None
             in_time = self.plan.order == "time" or (self.plan.time == "event" and time_ms is not None and time_ms <= self.limit_ms)
-            self.key.earliest_ms = time_ms if in_time and time_ms is not None else self.limit_ms + 1
+            earliest_ms = time_ms if in_time and time_ms is not None else self.limit_ms + 1
+            self.key.earliest_ms = earliest_ms if self.timers else None
             self.clock.now_ms = time_ms if self.plan.time == "event" and time_ms is not None else self.limit_ms
         self.key.time_ms = time_ms
         yield from self._given(self.plan.function.on_row(self.rows.seen(row), self.key), time_ms)
@@ -242,7 +212,7 @@ class Turn:
         assert self.held is not None and self.waiting is not None
         if rows:
             self.held.append(*rows)
-            first_ms = milliseconds(rows[0][TIME])
+            first_ms = rows[0][TIME] // 1000
             self.waiting.held_ms = first_ms if self.waiting.held_ms is None else min(self.waiting.held_ms, first_ms)
 
     def end(self, fired_ms: int | None = None) -> None:
@@ -270,9 +240,8 @@ class Turn:
         self.waiting.write()
 
     def _limit_ms(self, before: Mapping[str, Any] | None) -> int | None:
-        if before is None or self.limit_ms is None or self.plan.time != "event" or before[TIME] is None:
-            return self.limit_ms
-        return min(self.limit_ms, milliseconds(before[TIME]) - 1)
+        before_ms = milliseconds(before) if before is not None and self.plan.time == "event" else None
+        return self.limit_ms if before_ms is None or self.limit_ms is None else min(self.limit_ms, before_ms - 1)
 
     def _expire(self, time_ms: int) -> None:
         assert self.waiting is not None
@@ -285,9 +254,9 @@ class Turn:
         if self._ahead is None:
             self._ahead = deque(self.rows.sorted(self.held.get()))
         now = []
-        while self._ahead and milliseconds(self._ahead[0][TIME]) == time_ms:
+        while self._ahead and milliseconds(self._ahead[0]) == time_ms:
             now.append(self._ahead.popleft())
-        self.waiting.held_ms = milliseconds(self._ahead[0][TIME]) if self._ahead else None
+        self.waiting.held_ms = milliseconds(self._ahead[0]) if self._ahead else None
         for row in now:
             yield from self.row(row)
 
@@ -306,66 +275,5 @@ class Turn:
         self.key.side_rows.clear()
 
 
-class Rows:
-    """Rows as Spark passes them, and as a function sees them."""
-
-    def __init__(self, plan: Plan) -> None:
-        self._convert: list[tuple[str, Convert]] = [(field.name, from_arrow(field.dataType)) for field in plan.rows.fields]
-        self._order = [name for name in plan.rows.names if name.startswith(ORDER_PREFIX)]
-        self._fields = plan.fields
-        self._row = Row(*self._fields)
-
-    def in_order(self, rows: Iterable[Row]) -> list[dict[str, Any]]:
-        """The rows of a micro-batch, in an order that a replay repeats."""
-        return self.sorted({name: convert(value) for (name, convert), value in zip(self._convert, row, strict=True)} for row in rows)
-
-    def sorted(self, rows: Iterable[dict[str, Any]]) -> list[dict[str, Any]]:
-        """Rows by time, then by `tie`, then by content."""
-        return sorted(rows, key=lambda row: [_comparable(row[name]) for name in (TIME, *self._order)])
-
-    def seen(self, row: Mapping[str, Any]) -> Row:
-        """A row without internal columns."""
-        return self._row(*(row[name] for name in self._fields))
-
-
-class Results:
-    """Rows as a function returns them, and as Spark takes them."""
-
-    def __init__(self, plan: Plan) -> None:
-        self._convert = {field.name: to_arrow(field.dataType) for field in plan.output.fields}
-        self._row = Row(*self._convert, TAG, REASON, MOMENT, SIDE_ROW)
-        self._nothing = [None] * len(self._convert)
-
-    def data(self, row: object, key: Mapping[str, Any], time_ms: int | None) -> Row:
-        """An output row; missing fields are taken from the key, or are null.
-
-        Raises:
-            ValueError: not a mapping, or a field that the output does not have.
-        """
-        given: object = row.asDict() if isinstance(row, Row) else row
-        if not isinstance(given, Mapping) or not given.keys() <= self._convert.keys():
-            raise ValueError(f"a keyed function returned {_short(given)}; its output must be a mapping of {', '.join(self._convert)}")
-        values = [convert(given[name] if name in given else key.get(name)) for name, convert in self._convert.items()]
-        return self._row(*values, Tag.DATA.value, None, time_ms, None)
-
-    def side_output(self, side_output: SideRow) -> Row:
-        """A row for a side output."""
-        row = json.dumps(dict(side_output.row), default=_as_json, ensure_ascii=False, separators=(",", ":"))
-        return self._row(*self._nothing, side_output.tag, side_output.reason, None, row)
-
-
 def _internal(handle: StatefulProcessorHandle, name: str, kind: Literal["value", "list"], of: DataType, clock: Clock) -> Stored:
     return opened(handle, name, TypedState(kind, of, of), clock)
-
-
-def _comparable(value: Any) -> tuple[bool, Any]:
-    return (value is not None, value)
-
-
-def _as_json(value: Any) -> Any:
-    return value.isoformat() if isinstance(value, datetime) else str(value)
-
-
-def _short(value: object) -> str:
-    text = repr(value)
-    return text if len(text) <= 80 else f"{text[:77]}..."

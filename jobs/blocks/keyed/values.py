@@ -56,7 +56,7 @@ def to_stored(of: DataType) -> Convert:
             fields = [(field.name, to_stored(field.dataType)) for field in of.fields]
             return _nullable(lambda struct: tuple(inner(_member(struct, name)) for name, inner in fields))
         case _:
-            return _same
+            return as_is
 
 
 def from_stored(of: DataType) -> Convert:
@@ -76,7 +76,7 @@ def from_stored(of: DataType) -> Convert:
             fields = [(field.name, from_stored(field.dataType)) for field in of.fields]
             return _nullable(lambda struct: {name: inner(value) for (name, inner), value in zip(fields, struct, strict=True)})
         case _:
-            return _same
+            return as_is
 
 
 def from_arrow(of: DataType) -> Convert:
@@ -84,17 +84,17 @@ def from_arrow(of: DataType) -> Convert:
     match of:
         case ArrayType():
             inner = from_arrow(of.elementType)
-            return _same if inner is _same else _nullable(lambda items: [inner(item) for item in items])
+            return as_is if inner is as_is else _nullable(lambda items: [inner(item) for item in items])
         case MapType():
             key, value = from_arrow(of.keyType), from_arrow(of.valueType)
             return _nullable(lambda items: {key(k): value(v) for k, v in items})
         case StructType():
             fields = {field.name: from_arrow(field.dataType) for field in of.fields}
-            if all(inner is _same for inner in fields.values()):
-                return _same
+            if all(inner is as_is for inner in fields.values()):
+                return as_is
             return _nullable(lambda struct: {name: inner(struct[name]) for name, inner in fields.items()})
         case _:
-            return _same
+            return as_is
 
 
 def to_arrow(of: DataType) -> Convert:
@@ -112,7 +112,7 @@ def to_arrow(of: DataType) -> Convert:
             fields = [(field.name, to_arrow(field.dataType)) for field in of.fields]
             return _nullable(lambda struct: {name: inner(_member(struct, name)) for name, inner in fields})
         case _:
-            return _same
+            return as_is
 
 
 def microseconds(value: datetime) -> int:
@@ -130,7 +130,8 @@ def moment(since_epoch_us: int) -> datetime:
     return _EPOCH + timedelta(microseconds=since_epoch_us)
 
 
-def _same(value: Any) -> Any:
+def as_is(value: Any) -> Any:
+    """The value itself, where there is nothing to convert."""
     return value
 
 

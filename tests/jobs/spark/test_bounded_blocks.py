@@ -11,7 +11,7 @@ from pyspark.sql import functions as F
 
 from penstock.jobs.blocks.joins import Side, broadcast_join, interval_join, temporal_join, window_join
 from penstock.jobs.blocks.keyed import Step, deduplicate, pattern, process, value
-from penstock.jobs.blocks.keyed.processor import Order
+from penstock.jobs.blocks.keyed.plan import Order
 from penstock.jobs.blocks.windows import aggregate, tumbling
 from penstock.jobs.stream.streams import ENVELOPE, Stream, Tag
 from penstock.jobs.watermark import END_MS

@@ -7,12 +7,12 @@ from typing import Any
 
 from pyspark.sql import Row
 from pyspark.sql.streaming.tws_tester import TwsTester
-from pyspark.sql.types import DataType, LongType, StringType, StructField, StructType, TimestampType
+from pyspark.sql.types import DataType, LongType, StringType, StructField, StructType
 
 from penstock.jobs.blocks.keyed.declared import TypedState
 from penstock.jobs.blocks.keyed.function import KeyedFunction
-from penstock.jobs.blocks.keyed.processor import MOMENT, SIDE_ROW, Order, Plan, Processor, Time
-from penstock.jobs.blocks.keyed.values import microseconds, moment
+from penstock.jobs.blocks.keyed.plan import MOMENT, SIDE_ROW, Order, Plan, Time
+from penstock.jobs.blocks.keyed.processor import Processor
 from penstock.jobs.stream.side_outputs import REASON, TAG
 from penstock.jobs.stream.streams import TIME
 
@@ -34,18 +34,19 @@ class Ran:
         ttl_ms: int | None = None,
     ) -> None:
         self._fields = [KEY, *fields]
-        types = {KEY: StringType(), **fields, TIME: TimestampType(), "_order_0": LongType()}
+        # Rows that are held back have their content as a number.
+        self._order = {"_order_0": LongType()} if order == "time" else {}
+        types = {KEY: StringType(), **fields, TIME: LongType(), **self._order}
         self._row = Row(*types)
         plan = Plan((KEY,), _struct(types), _struct(output), function, states, time, order, ttl_ms)
         mode = {"event": "EventTime", "processing": "ProcessingTime", None: "None"}[time]
-        self.tester = TwsTester(Processor(plan), timeMode=mode, eventTimeExtractor=lambda row: microseconds(row[TIME]) // 1000)
+        self.tester = TwsTester(Processor(plan), timeMode=mode, eventTimeExtractor=lambda row: row[TIME] // 1000)
         self.out: list[dict[str, Any]] = []
 
     def rows(self, *rows: tuple[int, Mapping[str, Any]]) -> Ran:
         """A micro-batch: rows as (time in ms, fields)."""
-        # The number of a row represents its content.
         made = [
-            self._row(*[{KEY: "one", **fields}[name] for name in self._fields], moment(time * 1000), fields.get("n", 0))
+            self._row(*[{KEY: "one", **fields}[name] for name in self._fields], time * 1000, *[fields.get("n", 0) for _ in self._order])
             for time, fields in rows
         ]
         self._take(self.tester.test("one", made))

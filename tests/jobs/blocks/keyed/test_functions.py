@@ -9,11 +9,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from pyspark.sql import Row
-from pyspark.sql.types import IntegerType, StringType
+from pyspark.sql.types import IntegerType, MapType, StringType
 
 from penstock.jobs.blocks.keyed.declared import TypedState
 from penstock.jobs.blocks.keyed.function import Key, KeyedFunction
-from penstock.jobs.blocks.keyed.processor import Order
+from penstock.jobs.blocks.keyed.plan import Order
 from penstock.jobs.blocks.keyed.stored import List
 from tests.jobs.blocks.keyed.running import Ran, cut
 
@@ -144,6 +144,27 @@ def test_timers_fire_once_in_the_order_of_their_time_and_can_be_cancelled() -> N
     # A timer set for a time in the past fires in the next turn; those set by a timer fire in the same turn.
     assert [one["story"] for one in ran.out] == ["30", "40", "41", "45"]
     assert ran.timers == []
+
+
+class NoTimers(KeyedFunction):
+    """Sets a timer, and defines nothing that it could call."""
+
+    def on_row(self, row: Row, key: Key) -> None:
+        key.set_timer(10)
+
+
+@pytest.mark.parametrize("ttl_ms", [None, 10])
+def test_a_function_without_on_timer_can_set_no_timer(ttl_ms: int | None) -> None:
+    with pytest.raises(ValueError, match="defines on_timer"):
+        Ran(NoTimers(), N, STORY, {}, ttl_ms=ttl_ms).rows((60, {"n": 1}))
+
+
+@given(order=st.permutations([{"n": 1, "f": {"a": 1}}, {"n": 2, "f": {"a": 1}}, {"n": None, "f": None}, {"n": 2, "f": {"a": 2}}]))
+def test_rows_of_the_same_time_come_in_the_order_of_their_content(order: list[Mapping[str, Any]]) -> None:
+    """However they arrive: nothing else tells them apart."""
+    ran = Ran(Told(), {"n": IntegerType(), "f": MapType(StringType(), IntegerType())}, STORY, {})
+    ran.rows(*[(7, {**row, "f": row["f"] and list(row["f"].items())}) for row in order], (6, {"n": 3, "f": None}))
+    assert [one["story"] for one in ran.out] == ["3", "1", "2", "2", "None"]
 
 
 class Past(KeyedFunction):
