@@ -12,7 +12,7 @@ from pathlib import Path
 
 from benchmarks.streaming.contestants import flink
 from benchmarks.streaming.latency import Latency
-from benchmarks.streaming.results import RESULTS, Measured, Run, joined, machine, read, same, write
+from benchmarks.streaming.results import RESULTS, Measured, Run, joined, machine, read, write
 from benchmarks.streaming.round_result import Result, reason
 from benchmarks.streaming.rounds import CONTESTANTS, LATENT, Bench
 from benchmarks.streaming.workload import Workload
@@ -30,15 +30,11 @@ _LATENCY_S, _QUICK_LATENCY_S = 60, 10
 
 def main() -> int:
     """Runs the rounds that are asked for and writes their results."""
-    parser = _parser()
-    arguments = parser.parse_args()
-    here = machine()
+    arguments = _parser().parse_args()
     before = read(arguments.out) if arguments.add and arguments.out.is_file() else None
-    if before is not None and not same(before.machine, here):
-        parser.error(f"--add: {arguments.out} has results of another machine or other versions")
     try:
         with tempfile.TemporaryDirectory(prefix="penstock-benchmark-") as folder:
-            return _run(arguments, Path(folder), lambda run: write(arguments.out, joined(before, run)), Run(here, [], {}))
+            return _run(arguments, Path(folder), lambda run: write(arguments.out, joined(before, run)), Run(machine(), [], {}))
     except PenstockError as error:
         print(error.render(), file=sys.stderr)
         return error.exit_code
@@ -106,7 +102,7 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--share", type=float, default=1.0, help="of the records of a full run (default: 1)")
     parser.add_argument("--latency", action=argparse.BooleanOptionalAction, default=True, help="how long a row takes at fixed rates")
     parser.add_argument("--rate", nargs="+", type=int, default=list(_RATES), help="records a second (default: %(default)s)")
-    parser.add_argument("--add", action="store_true", help="keep the results of other jobs that the file has")
+    parser.add_argument("--add", action="store_true", help="keep the results of other jobs that the file has, each with its machine")
     parser.add_argument("--out", type=Path, default=RESULTS, help="the file with the results")
     return parser
 

@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
 
 from benchmarks.streaming import plots
-from benchmarks.streaming.results import RESULTS, Machine, Measured, Run, read
+from benchmarks.streaming.results import RESULTS, Machine, Measured, Run, read, same
 from benchmarks.streaming.round_result import TOTAL, MicroBatches, Result
 from benchmarks.streaming.rounds import CONTESTANTS, LATENT
 from benchmarks.streaming.workloads import WORKLOADS
@@ -52,8 +52,8 @@ def page(run: Run | None) -> str:
         return f"{_HEAD}\n{_NO_RESULTS}"
     plot = [f"![Events per CPU second by job and contestant]({PLOT})", ""] if run.measured else []
     contestants = ["| contestant | what it is |", "|---|---|", *(f"| {name} | {what} |" for name, what in CONTESTANTS.items())]
-    jobs = [line for one in run.measured for line in _job(one)]
-    opening = [_HEAD, *_reduced(run), _machine(run.machine), "", *plot, *contestants, "", _HOW_TO_READ]
+    jobs = [line for one in sorted(run.measured, key=lambda one: list(WORKLOADS).index(one.workload)) for line in _job(one)]
+    opening = [_HEAD, *_reduced(run), *_machines(run), *plot, *contestants, "", _HOW_TO_READ]
     return "\n".join([*opening, *_missing(run), *jobs, *_latencies(run)]).rstrip("\n") + "\n"
 
 
@@ -64,9 +64,31 @@ def _reduced(run: Run) -> Iterator[str]:
         yield f"**Not a full run**: jobs with down to {min(shares):.2%} of the records. Start and compilation weigh in every figure.\n"
 
 
+def _machines(run: Run) -> Iterator[str]:
+    """What was measured where; without the jobs where it was one machine."""
+    groups: list[tuple[Machine, list[str]]] = []
+    for machine, what in _measured_on(run):
+        group = next((whats for other, whats in groups if same(machine, other)), None)
+        if group is None:
+            groups.append((machine, group := []))
+        group.append(what)
+    if len(groups) > 1:
+        yield "Not all jobs were measured on the same machine: compare the contestants of a job, not the jobs.\n"
+    for machine, whats in groups:
+        where = _machine(machine)
+        yield f"{', '.join(whats)}: {where}\n" if len(groups) > 1 else f"{where[0].upper()}{where[1:]}\n"
+
+
+def _measured_on(run: Run) -> Iterator[tuple[Machine, str]]:
+    for one in run.measured:
+        yield run.machine_of(one), f"`{one.workload}`"
+    if run.latencies:
+        yield run.latencies_machine or run.machine, "the latency"
+
+
 def _machine(machine: Machine) -> str:
     return (
-        f"Measured on {machine.date} on {machine.cores} cores ({machine.processor}) and {machine.memory_gib:g} GiB, {machine.system}, "
+        f"measured on {machine.date} on {machine.cores} cores ({machine.processor}) and {machine.memory_gib:g} GiB, {machine.system}, "
         f"{machine.java}, Python {machine.python}, PySpark {machine.pyspark}, with two tasks at a time and C2."
     )
 

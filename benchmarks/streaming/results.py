@@ -44,6 +44,7 @@ class Measured:
         events: records of a round.
         results: contestant -> its results, in the order of the rounds.
         share: of the records of a full run.
+        machine: where; None: on the machine of the file.
     """
 
     workload: str
@@ -51,15 +52,28 @@ class Measured:
     events: int
     results: Mapping[str, Sequence[Result]]
     share: float = 1.0
+    machine: Machine | None = None
 
 
 @dataclass(frozen=True)
 class Run:
-    """A file of results; latencies by contestant."""
+    """A file of results.
+
+    Args:
+        machine: where what says nothing else was measured.
+        measured: the jobs.
+        latencies: contestant -> its latencies.
+        latencies_machine: where those were measured; None: on the machine of the file.
+    """
 
     machine: Machine
     measured: Sequence[Measured]
     latencies: Mapping[str, Sequence[Latency]] = field(default_factory=dict)
+    latencies_machine: Machine | None = None
+
+    def machine_of(self, one: Measured) -> Machine:
+        """Where a job was measured."""
+        return one.machine or self.machine
 
 
 def machine() -> Machine:
@@ -83,15 +97,21 @@ def machine() -> Machine:
 def joined(before: Run | None, after: Run) -> Run:
     """Both; what was measured later takes the place of what was measured before.
 
+    The contestants of a job are compared with each other, so all results of a job, and all latencies, are of one machine.
+
     Args:
-        before: earlier results of the same machine; None if there are none.
+        before: earlier results, perhaps of other machines; None if there are none.
         after: the later ones.
     """
     if before is None:
         return after
     again = {one.workload for one in after.measured}
-    measured = [*(one for one in before.measured if one.workload not in again), *after.measured]
-    return Run(after.machine, measured, {**before.latencies, **after.latencies})
+    kept = [replace(one, machine=before.machine_of(one)) for one in before.measured if one.workload not in again]
+    timed_on = before.latencies_machine or before.machine
+    if not after.latencies:
+        return Run(after.machine, [*kept, *after.measured], before.latencies, timed_on)
+    together = {**before.latencies, **after.latencies} if same(timed_on, after.machine) else after.latencies
+    return Run(after.machine, [*kept, *after.measured], together)
 
 
 def same(one: Machine, other: Machine) -> bool:

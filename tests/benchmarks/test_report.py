@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -102,6 +103,20 @@ def test_later_results_take_the_place_of_earlier_ones() -> None:
     assert [(one.workload, one.share) for one in both.measured] == [("files", 1.0), ("ads", 0.5)]
     assert set(both.latencies) == {"plain", "flink"}
     assert joined(None, after) is after
+
+
+def test_results_of_several_machines_are_kept_apart() -> None:
+    """The contestants of a job are compared on one machine."""
+    other = replace(MACHINE, date="2026-11-25", cores=4)
+    both = joined(_run(_measured("ads"), _measured("files")), Run(other, [_measured("ads")]))
+    assert [(one.workload, both.machine_of(one).cores) for one in both.measured] == [("files", 2), ("ads", 4)]
+    page = report.page(both)
+    assert "`files`, the latency: measured on 2026-11-23 on 2 cores" in page
+    assert "`ads`: measured on 2026-11-25 on 4 cores" in page
+    assert "Not all jobs were measured on the same machine" in page
+    timed = joined(both, Run(other, [], {"flink": []}))
+    assert set(timed.latencies) == {"flink"}
+    assert "Not all jobs" not in report.page(joined(_run(_measured("ads")), _run(_measured("files"))))
 
 
 @pytest.mark.parametrize(("other", "expected"), [({"date": "2026-11-24"}, True), ({"cores": 4}, False), ({"pyspark": "4.4.0"}, False)])
