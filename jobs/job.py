@@ -9,7 +9,7 @@ from pyspark.errors import ParseException
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.types import StructType
 
-from penstock.jobs.blocks.lookups.table import LookupTable, open_table
+from penstock.jobs.blocks.lookups.table import LookupTable, OpenTable, open_table
 from penstock.jobs.configuration.kafka_access import KafkaAccess
 from penstock.jobs.errors import BadDeclaration
 from penstock.jobs.sinks.newest import refuse_unordered
@@ -18,6 +18,7 @@ from penstock.jobs.sources.opening import Offsets, Reading, open_source
 from penstock.jobs.spec import Sink, StreamingJob, ToFiles, ToKafka, ToWebhook
 from penstock.jobs.spec.connection_addresses import the_url
 from penstock.jobs.stream.dataframes import OutputMode, stream_of
+from penstock.jobs.stream.declaration import Frames, declared_at
 from penstock.jobs.stream.selections import Selection
 from penstock.jobs.stream.streams import EVENT_TIME, NO_SIDE_OUTPUT, ONLY_COUNTED, Stream, Tag
 
@@ -64,6 +65,8 @@ class Job:
         side_outputs: tag -> sink.
         sources: those that the app has taken.
         tags: tag -> the block of the app that may assign it to rows, if that is known before they arrive.
+        places: what the app has declared, as errors call it -> the calls that have led there.
+        open_table: reads the types of a lookup table from its database.
     """
 
     spec: StreamingJob
@@ -80,6 +83,8 @@ class Job:
     side_outputs: dict[str, str] = field(default_factory=dict)
     sources: dict[str, Stream] = field(default_factory=dict)
     tags: Mapping[str, str] = field(default_factory=dict)
+    places: Mapping[str, Frames] = field(default_factory=dict)
+    open_table: OpenTable = open_table
 
     @property
     def parameters(self) -> Mapping[str, str | int | float | bool]:
@@ -108,6 +113,7 @@ class Job:
             raise BadDeclaration(
                 path=f'job.source("{name}")', need="each source once; a second call would read it twice", fix="reuse the first stream"
             )
+        declared_at(f'job.source("{name}")')
         place = (self.session, self.brokers, self.connections, self.spec, self.files_bucket, self.schemas, self.max_offsets)
         reading = Reading(*place, ends=self.ends, read=self.read)
         self.sources[name] = open_source(reading, name, self._schema(name, schema), self.offsets.get(name, {}), record)
@@ -126,7 +132,7 @@ class Job:
         if name not in known:
             raise BadDeclaration(path=where, need=f"a table of the spec: {', '.join(known) or 'it has none'}", fix="correct the name")
         url = the_url(self.connections, known[name].postgres.connection, "postgres", f"spec.tables.{name}.postgres.connection")
-        return open_table(name, known[name], url)
+        return self.open_table(name, known[name], url)
 
     def stream(self, frame: DataFrame, *, output_mode: OutputMode | None = None, event_time: str | None = None) -> Stream:
         """A DataFrame that was derived from ``.df`` of the job's sources as a stream, for Penstock's blocks.
@@ -167,6 +173,7 @@ class Job:
         for sink in routes:
             where = f'job.write(..., "{sink}")'
             target = self._sink(sink, where)
+            declared_at(where)
             if isinstance(target, ToFiles) and target.files.bucket_by == "event-date" and not stream.timed:
                 need = "event time, by which the files are partitioned"
                 raise BadDeclaration(
@@ -202,6 +209,7 @@ class Job:
         if tag in self.side_outputs:
             need = f"one sink per tag; rows with the tag {tag} already go to {self.side_outputs[tag]}"
             raise BadDeclaration(path=where, need=need, fix="remove one of them, or use another tag")
+        declared_at(where)
         self.side_outputs[tag] = sink
 
     def declared(self) -> list[Output]:

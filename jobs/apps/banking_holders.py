@@ -2,7 +2,14 @@
 
 from penstock import DELETED, Job, Side, Tag, regular_join
 
-OPERATORS = ("read-customers", "read-accounts", "join-by-customer", "write-holders")
+# An account may move to another customer, so a step by account keeps the customer that it had.
+OPERATORS = {
+    "read-customers": None,
+    "read-accounts": None,
+    "accounts-by-id": "other",
+    "join-by-customer": "other",
+    "write-holders": None,
+}
 
 CUSTOMERS = "customer_id STRING NOT NULL, name STRING NOT NULL, segment STRING NOT NULL, at STRING"
 ACCOUNTS = (

@@ -10,6 +10,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from types import ModuleType
 
+from penstock.jobs.driver.exception_text import remedy, said
 from penstock.jobs.driver.root_cause import OwnCode, of_exception
 from penstock.jobs.driver.sql_app import declare
 from penstock.jobs.errors import AppFailed
@@ -17,7 +18,7 @@ from penstock.jobs.job import Job
 from penstock.jobs.spec import SpecFile
 from penstock.jobs.spec.app_module import find, is_sql
 from penstock.jobs.stream.declaration import building
-from penstock.sizing.errors import PenstockError
+from penstock.sizing.errors import PenstockError, Place
 
 
 def importable(folders: tuple[str, ...]) -> None:
@@ -36,7 +37,7 @@ def build(spec: SpecFile, app_path: Sequence[str], job: Job) -> ModuleType | Non
     """
     app = spec.job.spec.app
     with building() as names:
-        job.tags = names.tags
+        job.tags, job.places = names.tags, names.places
         if is_sql(app):
             declare(find(app, spec.path.parent, [Path(folder) for folder in app_path]), job)
             return None
@@ -56,15 +57,19 @@ def _failures(app: str, need: str, spec: SpecFile, app_path: Sequence[str]) -> I
     """Reports exceptions with their place in the team's code; without one there is no such app."""
     try:
         yield
-    except PenstockError:
+    except PenstockError as error:
+        for fault in error.errors:
+            fault.at = fault.at or of_exception(error, own_code(spec, app_path)).at
         raise
     except Exception as error:
-        cause = of_exception(error, own_code(spec, app_path))
-        if cause.at is None:
-            need, fix = "a module with a function build(job)", "check the driver's log"
+        own = own_code(spec, app_path)
+        at, given = of_exception(error, own).at, said(error)
+        if at is None:
+            need, fix = "a module with a function build(job)", "define it, or check the driver's log"
+            at = Place(file=str(own.app)) if own.app is not None else None
         else:
-            fix = "correct the app there"
-        raise AppFailed(path=app, given=cause.text, need=need, fix=fix, at=cause.at) from error
+            fix = remedy(error) or "correct the app there"
+        raise AppFailed(path=app, given=given, need=need, fix=fix, at=at) from error
 
 
 def own_code(spec: SpecFile, app_path: Sequence[str]) -> OwnCode:

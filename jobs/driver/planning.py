@@ -6,26 +6,28 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from types import MappingProxyType, ModuleType
+from typing import Self
 
-from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import DataFrame
 
 from penstock.jobs.blocks.keyed.backend import on_the_heap
-from penstock.jobs.configuration.runtime import RuntimeConfiguration
 from penstock.jobs.driver import app
-from penstock.jobs.driver.bounded import BoundedQuery, BoundedRun, refuse_after_the_end
+from penstock.jobs.driver.bounded import BoundedQuery, refuse_after_the_end
+from penstock.jobs.driver.context import DriverContext, PlanningContext
 from penstock.jobs.driver.determinism import refuse_unrepeatable, refuse_unrepeatable_state
 from penstock.jobs.driver.fixed_parallelism import FixedParallelism, fixed_parallelism
-from penstock.jobs.driver.lag import Gauges
 from penstock.jobs.driver.micro_batch import Emit, MicroBatches, Route, never
+from penstock.jobs.driver.places import DeclaredPlaces
 from penstock.jobs.driver.shares import Share, names, shares
-from penstock.jobs.driver.structure import Structure, counters_of, refuse_structure
+from penstock.jobs.driver.structure import Structure, counters_of, refuse_query, refuse_structure
+from penstock.jobs.driver.unsupported import refuse_unsupported
 from penstock.jobs.errors import BadDeclaration
 from penstock.jobs.job import Job, Output
 from penstock.jobs.sinks.building import build, formatted, writes_directly
 from penstock.jobs.sinks.sink import BatchSink, SinkContext
 from penstock.jobs.sources.opening import Offsets, divided
 from penstock.jobs.sources.splits import splits
-from penstock.jobs.spec import FromSocket, SpecFile
+from penstock.jobs.spec import FromSocket
 from penstock.jobs.spec.avro_schemas import avro_schemas
 from penstock.jobs.spec.job import JobSpec
 from penstock.jobs.storage.checkpoint import BatchRecord, Checkpoint
@@ -37,33 +39,6 @@ from penstock.jobs.stream.leaving import Counting
 from penstock.jobs.stream.selections import Selection, Step, routed, tried
 from penstock.jobs.stream.streams import TIME, Stream
 from penstock.jobs.watermark import InputTime
-
-
-@dataclass(frozen=True)
-class DriverContext:
-    """What the queries of a driver have in common.
-
-    Args:
-        configuration: what the driver was started with.
-        spec: the job's.
-        session: Spark's session.
-        checkpoint: of the job.
-        lease: of the checkpoint.
-        connections: name -> URL of databases and endpoints, credentials included.
-        emit: reports an event.
-        gauges: the job's metrics.
-        bounded: the bounded run; None: the job has no end.
-    """
-
-    configuration: RuntimeConfiguration
-    spec: SpecFile
-    session: SparkSession
-    checkpoint: Checkpoint
-    lease: Lease
-    connections: Mapping[str, str]
-    emit: Emit
-    gauges: Gauges
-    bounded: BoundedRun | None = None
 
 
 @dataclass(frozen=True)
@@ -108,25 +83,50 @@ def planned(context: DriverContext, offsets: Mapping[str, Offsets]) -> list[Quer
     Raises:
         PenstockError: JOB-003, JOB-004, JOB-022, JOB-062, JOB-085, and those of the sources and sinks.
     """
-    job, module, last = _built(context, offsets)
-    outputs = job.declared()
-    structures, counters = [Structure.of(output.stream.frame) for output in outputs], counters_of(job.sources)
-    refuse_structure(context.spec, app.source(context.spec, context.configuration.app_path, module), job, structures, counters)
-    parts = shares(outputs, structures, counters)
-    _refuse_shared_sockets(context.spec.job.spec, parts)
     counting = Counting()
-    return [
-        _Planning(context, job, module, output, structure, share, last[share.query], counting, several=len(outputs) > 1).plan()
-        for output, structure, share in zip(outputs, structures, parts, strict=True)
-    ]
+    return [query.plan(context, counting) for query in analyzed(context, offsets)]
 
 
-def _built(context: DriverContext, offsets: Mapping[str, Offsets]) -> tuple[Job, ModuleType | None, dict[str, BatchRecord]]:
+def analyzed(context: PlanningContext, offsets: Mapping[str, Offsets]) -> list[AnalyzedQuery]:
+    """Builds a job's app and analyzes its queries, in the order of its outputs. Nothing runs, and no sink is written to.
+
+    Args:
+        context: of the job.
+        offsets: as for `planned`.
+
+    Raises:
+        PenstockError: as `planned`.
+    """
+    job, module, last = _built(context, offsets)
+    places, outputs = _places(context, job, module), job.declared()
+    counters = counters_of(job.sources)
+    structures = [_structure(output, job, counters, places) for output in outputs]
+    with places.located():
+        refuse_structure(context.spec, app.source(context.spec, context.configuration.app_path, module), job, structures, counters)
+        parts = shares(outputs, structures, counters)
+        _refuse_shared_sockets(context.spec.job.spec, parts)
+    found = []
+    for output, structure, share in zip(outputs, structures, parts, strict=True):
+        with places.located(output):
+            query = AnalyzedQuery(context, job, module, output, structure, share, last[share.query], len(outputs) > 1)
+            found.append(query.analyze())
+    return found
+
+
+def _structure(output: Output, job: Job, counters: Mapping[str, str], places: DeclaredPlaces) -> Structure:
+    with places.located(output):
+        structure = Structure.of(output.stream.frame)
+        refuse_query(job, structure, counters)
+    return structure
+
+
+def _built(context: PlanningContext, offsets: Mapping[str, Offsets]) -> tuple[Job, ModuleType | None, dict[str, BatchRecord]]:
     """The job as its app has declared it, the app's module, and the last record of each query, by its name among those of the job."""
     further = context.checkpoint.queries()
     last = _last_records(context, ["", *further])
     job, module = _declared(context, offsets, read=_all_read(context, last))
-    outputs = job.declared()
+    with _places(context, job, module).located():
+        outputs = job.declared()
     _refuse_another_order(context.checkpoint, further, outputs)
     last = _last_records(context, names(outputs), last)
     if job.read != _all_read(context, last):
@@ -135,19 +135,23 @@ def _built(context: DriverContext, offsets: Mapping[str, Offsets]) -> tuple[Job,
     return job, module, last
 
 
-def _declared(context: DriverContext, offsets: Mapping[str, Offsets], *, read: bool) -> tuple[Job, ModuleType | None]:
+def _declared(context: PlanningContext, offsets: Mapping[str, Offsets], *, read: bool) -> tuple[Job, ModuleType | None]:
     spec, configuration = context.spec, context.configuration
     schemas = avro_schemas(spec)
     limits = divided(configuration.max_offsets_per_trigger, offsets)
     place = (context.session, configuration.kafka, offsets, context.connections, configuration.output_bucket)
-    job = Job(spec.job, *place, schemas, limits)
+    job = Job(spec.job, *place, schemas, limits, open_table=context.open_table)
     if context.bounded is not None:
         job.ends, job.read = context.bounded.ends, read
     return job, app.build(spec, configuration.app_path, job)
 
 
+def _places(context: PlanningContext, job: Job, module: ModuleType | None) -> DeclaredPlaces:
+    return DeclaredPlaces.of(job, module, context.spec, context.configuration.app_path)
+
+
 def _last_records(
-    context: DriverContext, queries: Iterable[str], known: Mapping[str, BatchRecord] = MappingProxyType({})
+    context: PlanningContext, queries: Iterable[str], known: Mapping[str, BatchRecord] = MappingProxyType({})
 ) -> dict[str, BatchRecord]:
     """Query -> the record of its last committed micro-batch.
 
@@ -161,7 +165,7 @@ def _last_records(
     return last
 
 
-def _all_read(context: DriverContext, last: Mapping[str, BatchRecord]) -> bool:
+def _all_read(context: PlanningContext, last: Mapping[str, BatchRecord]) -> bool:
     """Whether the input of a bounded run has been read by all queries."""
     return context.bounded is not None and all(context.bounded.read(name, record) for name, record in last.items())
 
@@ -187,40 +191,65 @@ def _refuse_another_order(checkpoint: Checkpoint, further: Sequence[str], output
 
 
 @dataclass(frozen=True)
-class _Planning:
-    """Plans one query.
+class AnalyzedQuery:
+    """A query of a job that Spark has analyzed.
 
     Args:
-        context: the driver's.
+        context: of the job.
         job: as its app has declared it.
         module: of the app; None for an app in SQL.
         output: the query's.
         structure: the query's.
         share: the query's.
         last: the record of its last committed micro-batch.
-        counting: of all queries.
         several: whether the job has other queries.
     """
 
-    context: DriverContext
+    context: PlanningContext
     job: Job
     module: ModuleType | None
     output: Output
     structure: Structure
     share: Share
     last: BatchRecord
-    counting: Counting
     several: bool
 
-    def plan(self) -> QueryPlan:
-        stream, session = self.output.stream, self.context.session
+    def analyze(self) -> Self:
+        """Finds what can't run.
+
+        Returns:
+            The query.
+
+        Raises:
+            PenstockError: JOB-004, JOB-062, JOB-085, and those of the sinks.
+        """
         self._refuse_unrepeatable()
-        computed = replace(stream, frame=self._formatted(routed(stream.frame, self.output.routes)))
-        if on_the_heap(session):
-            refuse_unrepeatable_state(computed.frame)
-        batches = self._batches()
-        computed = self._with_a_heartbeat(computed)
-        return QueryPlan(self._name, self.job, self.share, computed, batches, self._emit, self._bounded, self._fixed)
+        if on_the_heap(self.context.session):
+            refuse_unrepeatable_state(self._computed.frame)
+        refuse_unsupported(self._computed)
+        _ = self._sinks
+        return self
+
+    def plan(self, context: DriverContext, counting: Counting) -> QueryPlan:
+        """The query, ready to be started.
+
+        Args:
+            context: the driver's.
+            counting: of all queries.
+        """
+
+        def emit(event: str, detail: Mapping[str, object]) -> None:
+            context.emit(event, {"query": self._name, **detail} if self.several else detail)
+
+        batches = self._batches(context.lease, emit, counting)
+        stream = self._with_a_heartbeat(self._computed)
+        return QueryPlan(self._name, self.job, self.share, stream, batches, emit, self._bounded, self._fixed)
+
+    @cached_property
+    def _computed(self) -> Stream:
+        """What the query computes, in the form that its sink takes."""
+        stream = self.output.stream
+        return replace(stream, frame=self._formatted(routed(stream.frame, self.output.routes)))
 
     def _formatted(self, frame: DataFrame) -> DataFrame:
         (name, selection), *others = self.output.routes.items()
@@ -263,9 +292,6 @@ class _Planning:
         """Tag -> sink, for a query from which rows may leave that no other one writes."""
         return self.job.side_outputs if self.share.leaving else {}
 
-    def _emit(self, event: str, detail: Mapping[str, object]) -> None:
-        self.context.emit(event, {"query": self._name, **detail} if self.several else detail)
-
     def _refuse_unrepeatable(self) -> None:
         """Exactly-once sinks get the same rows from a replay: the query's, and what their functions make of them."""
         routes, known = self.output.routes, self._spec.sinks
@@ -282,10 +308,10 @@ class _Planning:
         """A function of the app, which gets the event time only where there is one, as from ``.df``."""
         return step if self.output.stream.timed else lambda rows: step(rows.drop(TIME))
 
-    def _batches(self) -> MicroBatches:
+    def _batches(self, lease: Lease, emit: Emit, counting: Counting) -> MicroBatches:
         spec, checkpoint = self._spec, self._checkpoint
         timed = {name: source.time for name, source in spec.sources.items() if source.time}
-        sinks = self._sinks()
+        sinks = self._sinks
         return MicroBatches(
             session=self.context.session,
             engine=Engine(self.context.session, self._name),
@@ -295,17 +321,18 @@ class _Planning:
             routes=[self._route(name, selection, sinks[name]) for name, selection in self.output.routes.items()],
             side_outputs={tag: sinks[name] for tag, name in self._side_outputs.items()},
             last=self.last,
-            emit=self._emit,
-            lease=self.context.lease,
+            emit=emit,
+            lease=lease,
             strict=any(operator.strict for operator in self.structure.operators),
             apart=self._loses_blocks and confuses_state(self.structure.operators),
             when_idle=spec.when_idle,
             quarantine=spec.quarantine,
             input_ended=self._bounded.reached if self._bounded else never,
             share=self.share,
-            counting=self.counting,
+            counting=counting,
         )
 
+    @cached_property
     def _sinks(self) -> dict[str, BatchSink]:
         configuration, checkpoint = self.context.configuration, self._checkpoint
         # For any sink: an existing directory keeps s3a from probing its parents, to which a job has no access.

@@ -10,9 +10,10 @@ from functools import partial
 
 from penstock.jobs.driver.another_writer import AnotherWriter
 from penstock.jobs.driver.bounded import BoundedRun
+from penstock.jobs.driver.context import DriverContext
 from penstock.jobs.driver.given_up import GivenUp
 from penstock.jobs.driver.lag import JobLag
-from penstock.jobs.driver.planning import DriverContext, QueryPlan
+from penstock.jobs.driver.planning import QueryPlan
 from penstock.jobs.driver.pod import reported_ready
 from penstock.jobs.driver.progress import Commit
 from penstock.jobs.driver.query import Query

@@ -12,13 +12,15 @@ from pyspark.errors import AnalysisException, StreamingQueryException
 
 from penstock.jobs.driver.another_writer import AnotherWriter, noticed, noticing, raise_if_lost
 from penstock.jobs.driver.app import own_code
+from penstock.jobs.driver.context import DriverContext
 from penstock.jobs.driver.given_up import GivenUp, is_given_up
 from penstock.jobs.driver.lag import JobLag
 from penstock.jobs.driver.micro_batch import Finished, MicroBatches, PartitionsGrew, Stopping
-from penstock.jobs.driver.planning import DriverContext, QueryPlan
+from penstock.jobs.driver.planning import QueryPlan
 from penstock.jobs.driver.progress import Commit, ProgressListener
-from penstock.jobs.driver.root_cause import RootCause, of_message
-from penstock.jobs.errors import BadDeclaration, QueryFailed
+from penstock.jobs.driver.root_cause import RootCause, of_exception, of_message
+from penstock.jobs.driver.unsupported import unsupported
+from penstock.jobs.errors import QueryFailed
 from penstock.jobs.sinks.sink import FOREVER_MS
 from penstock.jobs.storage.conditional import undecided_write
 from penstock.jobs.stream.analyzed_plan import has_windows_only
@@ -133,7 +135,7 @@ class Query:
             try:
                 self._query = self._triggered(writer).option("checkpointLocation", self._plan.batches.checkpoint.uri).start()
             except AnalysisException as error:
-                raise _unsupported(error) from error
+                raise unsupported(error) from error
 
     def stopping(self) -> None:
         """Lets the query begin no further micro-batch."""
@@ -221,22 +223,17 @@ class Query:
     def _as_fault(self, failure: Exception) -> PenstockError:
         # A failure before the micro-batch is handed over has not been examined yet.
         failure = of_a_task(failure) or undecided_write(failure) or failure
+        own = own_code(self._context.spec, self._context.configuration.app_path)
         if isinstance(failure, PenstockError):
+            if failure.at is None and isinstance(failure.__cause__, Exception):
+                # A function of the app that the driver calls: of a sink, or of the rows of a micro-batch.
+                failure.at = of_exception(failure.__cause__, own).at
             return failure
         app = self._context.spec.job.spec.app
         path = f"{app}, query {self._plan.name}" if self._plan.share.query else app
-        cause = of_message(str(failure), own_code(self._context.spec, self._context.configuration.app_path)) or RootCause(
-            first_line(failure)
-        )
+        cause = of_message(str(failure), own) or RootCause(first_line(failure))
         fix = "correct the app's function there" if cause.at else "check the driver's log"
         return QueryFailed(path=path, given=cause.text, fix=fix, at=cause.at)
-
-
-def _unsupported(error: AnalysisException) -> BadDeclaration:
-    """What Spark refuses when it starts a query: an operator that streams can't have, or not in this output mode or place."""
-    message = (error.getMessage() or str(error)).split(";\n")[0].split(" SQLSTATE")[0]
-    fix = "change the query; Spark's Structured Streaming guide lists unsupported operations"
-    return BadDeclaration(path="job.write", given=" ".join(message.split()), need="what Structured Streaming supports", fix=fix)
 
 
 def stop_between_micro_batches(query: StreamingQuery, batches: MicroBatches) -> None:

@@ -35,10 +35,11 @@ from penstock.jobs.driver import app
 from penstock.jobs.driver import session as spark_session
 from penstock.jobs.driver.another_writer import AnotherWriter, Encounters
 from penstock.jobs.driver.bounded import BoundedRun
+from penstock.jobs.driver.context import DriverContext
 from penstock.jobs.driver.given_up import GivenUp, Repetitions
 from penstock.jobs.driver.lag import Gauges
 from penstock.jobs.driver.micro_batch import Emit
-from penstock.jobs.driver.planning import DriverContext, QueryPlan, planned
+from penstock.jobs.driver.planning import QueryPlan, planned
 from penstock.jobs.driver.pod import forget_ready, pod_conf, this_driver
 from penstock.jobs.driver.queries import Queries
 from penstock.jobs.errors import QueryFailed, SocketHasNoPast

@@ -53,42 +53,47 @@ def counters_of(sources: Mapping[str, Stream]) -> dict[str, str]:
     return {counter: name for name, stream in sources.items() for counter in analyzed_plan.sources_of(stream.frame)}
 
 
+def refuse_query(job: Job, query: Structure, counters: Mapping[str, str]) -> None:
+    """Rejects a query that reads or marks what Penstock does not know of, or that this job can't have.
+
+    Args:
+        job: as its app has declared it.
+        query: of the job.
+        counters: of `counters_of`.
+
+    Raises:
+        BadDeclaration: JOB-004.
+    """
+    _refuse_reads(counters, query.reads)
+    _refuse_watermarks(query.frame)
+    _refuse_unsupported(job, query.frame, query.operators)
+
+
 def refuse_structure(spec: SpecFile, source: Path | None, job: Job, queries: Sequence[Structure], counters: Mapping[str, str]) -> None:
-    """Rejects queries that read, mark or keep what Penstock does not know of.
+    """Rejects queries that together leave a source unread, or keep other state than is declared.
 
     Args:
         spec: the job's.
         source: the app's file; None if it has none, as in an archive, so that nothing that it declares is known.
         job: as its app has declared it.
-        queries: of the job.
+        queries: of the job, each accepted by `refuse_query`.
         counters: of `counters_of`.
 
     Raises:
-        BadDeclaration: JOB-004, for what a query reads, a watermark of the app, or an operator that this job can't have.
+        BadDeclaration: JOB-004, a source without an output.
         OperatorsDiffer: JOB-011.
     """
-    read_by_any = {name for query in queries for name in _read(counters, query.reads)}
+    read_by_any = {counters[read] for query in queries for read in query.reads}
     unread = [name for name in job.sources if name not in read_by_any]
     if unread:
         need = f"an output that is fed by each source; without rows of: {', '.join(unread)}"
         raise BadDeclaration(path=_WHERE, need=need, fix="derive the output from it, or remove it from the app and the spec")
-    for query in queries:
-        _refuse_watermarks(query.frame)
-        _refuse_unsupported(job, query.frame, query.operators)
     if source is not None:
         _refuse_undeclared(spec, read(source), [operator for query in queries for operator in query.operators])
 
 
-def _read(counters: Mapping[str, str], read: Sequence[str]) -> list[str]:
-    """The sources that a query reads, each once.
-
-    Args:
-        counters: function that counts the records of a source -> the source.
-        read: what the query reads.
-
-    Raises:
-        BadDeclaration: JOB-004, it reads something else, or a source several times.
-    """
+def _refuse_reads(counters: Mapping[str, str], read: Sequence[str]) -> None:
+    """A query reads the sources of the spec, each once."""
     reads = Counter(read)
     foreign = [one for one in reads if one not in counters]
     if foreign:
@@ -101,7 +106,6 @@ def _read(counters: Mapping[str, str], read: Sequence[str]) -> list[str]:
         need = "each source once: Spark reads it again for each branch that is joined or united"
         fix = "use one branch (explode, when(...), or a keyed function instead of a self-join), or give the spec a second source"
         raise BadDeclaration(path=_WHERE, given=given, need=need, fix=fix)
-    return list(times)
 
 
 def _refuse_watermarks(frame: DataFrame) -> None:

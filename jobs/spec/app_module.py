@@ -59,6 +59,7 @@ class AppModule(BaseModel):
         path: path of the module's file.
         parallelism: PARALLELISM, or None.
         parallelism_line: line of its assignment.
+        operators_line: line of the value of OPERATORS.
         operators: OPERATORS as a number, or None if it is not set.
         operator_names: OPERATORS as names; empty if it is a number or not set.
         operator_kinds: OPERATORS as names with the kind of their state, None for no state; empty if it is anything else.
@@ -72,6 +73,7 @@ class AppModule(BaseModel):
     path: Path
     parallelism: int | None = None
     parallelism_line: int | None = None
+    operators_line: int | None = None
     operators: int | None = None
     operator_names: tuple[str, ...] = ()
     operator_kinds: Mapping[str, StatefulOperator | None] = {}
@@ -165,6 +167,7 @@ def read(path: Path) -> AppModule:
         path=path,
         parallelism=parallelism if isinstance(parallelism, int) else None,
         parallelism_line=literals["PARALLELISM"].lineno if "PARALLELISM" in literals else None,
+        operators_line=literals["OPERATORS"].lineno if "OPERATORS" in literals else None,
         operators=operators if isinstance(operators, int) else None,
         operator_names=tuple(operators) if isinstance(operators, tuple | dict) else (),
         operator_kinds=operators if isinstance(operators, dict) else {},

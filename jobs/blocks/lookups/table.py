@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
 from pyspark.sql.types import (
@@ -15,6 +15,7 @@ from pyspark.sql.types import (
     FloatType,
     IntegerType,
     LongType,
+    NullType,
     ShortType,
     StringType,
     StructField,
@@ -92,6 +93,10 @@ class LookupTable:
         return f"SELECT q.n, {read} FROM {asked} JOIN {_relation(self.table)} AS t ON {same}"
 
 
+# From a table's name in the spec, the table and the URL of its database.
+OpenTable = Callable[[str, Table, str], LookupTable]
+
+
 def open_table(name: str, table: Table, url: str) -> LookupTable:
     """Reads a table's types from its database.
 
@@ -117,6 +122,20 @@ def open_table(name: str, table: Table, url: str) -> LookupTable:
         need = f"columns of {table.postgres.table}: {', '.join(types)}"
         raise LookupTableDoesNotFit(path=path, given=", ".join(dict.fromkeys(missing)), need=need, fix="correct the names")
     return LookupTable(name, table, url, _typed(table.postgres.key, types), _typed(table.postgres.columns, types))
+
+
+def untyped_table(name: str, table: Table, url: str) -> LookupTable:
+    """The table, where its database can't be asked for its types: keys of text, columns of Spark's VOID, which fits any type.
+
+    Args:
+        name: in the spec.
+        table: as in the spec.
+        url: of the database.
+    """
+    key, columns = ColumnType(StringType(), "text", "text"), ColumnType(NullType(), None, "text")
+    return LookupTable(
+        name, table, url, tuple((one, key) for one in table.postgres.key), tuple((one, columns) for one in table.postgres.columns)
+    )
 
 
 def column_type(kind: str, modifier: int, own: str) -> ColumnType:

@@ -1,0 +1,153 @@
+"""Checks a job without running it: its app is built, and its queries are analyzed, as the driver does it before it starts them.
+
+Nothing outside of this process is asked. The sources have the schemas that the app declares and no records; tables of databases have
+columns whose type is not known. What only shows in the records, or from brokers, buckets and databases, is left to a run.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from penstock.jobs.blocks.lookups.table import untyped_table
+from penstock.jobs.configuration.runtime import RuntimeConfiguration
+from penstock.jobs.document import Path_
+from penstock.jobs.driver.bounded import BoundedRun
+from penstock.jobs.driver.context import PlanningContext
+from penstock.jobs.driver.planning import analyzed
+from penstock.jobs.driver.session import state_conf
+from penstock.jobs.errors import AppNotFound
+from penstock.jobs.sources.ends import InputEnds
+from penstock.jobs.sources.opening import Offsets
+from penstock.jobs.spec import SpecFile, app_module
+from penstock.jobs.spec.avro_schemas import avro_schemas
+from penstock.jobs.spec.connections import named_connections
+from penstock.jobs.spec.job import ConnectionKind
+from penstock.jobs.storage.no_checkpoint import NoCheckpoint
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+# Nothing listens there, and nothing is asked.
+_BROKERS = "127.0.0.1:9"
+_URLS: dict[ConnectionKind, str] = {
+    "postgres": "postgresql://127.0.0.1:9/none",
+    "redis": "redis://127.0.0.1:9/0",
+    "http": "http://127.0.0.1:9",
+    "socket": "tcp://127.0.0.1:9",
+}
+_BUCKET = "penstock-check"
+# Of Hadoop: shows folders of this machine under the scheme of another file system.
+_FILES = "org.apache.hadoop.fs.viewfs.ViewFileSystemOverloadScheme"
+_APP: Path_ = ("spec", "app")
+
+
+def check(spec: SpecFile, app_path: Sequence[Path], session: SparkSession, folder: Path) -> tuple[Path, ...]:
+    """Builds the app of a job and analyzes its queries.
+
+    Args:
+        spec: of the job.
+        app_path: folders of the app besides that of the spec.
+        session: a session on this machine, from which one for this job is made.
+        folder: an existing folder that stands for the buckets of sources of files.
+
+    Returns:
+        The files that the result depends on: the spec, the app and the team's modules that it imports, and schemas.
+
+    Raises:
+        PenstockError: SPEC-009, SPEC-010, SPEC-012, SPEC-030, SPEC-045, JOB-003, JOB-004, JOB-011, JOB-057, JOB-062, JOB-085, with the
+            file and the line where that is known; several are raised as `Faults`.
+    """
+    app = _read_app(spec, app_path)
+    folders = tuple(str(folder.resolve()) for folder in (spec.path.parent, *app_path))
+    configuration = RuntimeConfiguration(
+        spec=str(spec.path),
+        app_path=folders,
+        master="local[1]",
+        brokers=_BROKERS,
+        checkpoint=f"s3a://{_BUCKET}/{spec.job.metadata.name}",
+        output_bucket=_BUCKET,
+    )
+    own = _own_session(spec, session, folder)
+    starts = _starts(spec)
+    with importing(folders) as modules:
+        _ = analyzed(
+            PlanningContext(
+                configuration=configuration,
+                spec=spec,
+                session=own,
+                checkpoint=NoCheckpoint(configuration.checkpoint),
+                connections={one.name: _URLS[one.kind] for one in named_connections(spec.job.spec)},
+                bounded=_bounded(spec, starts) if spec.job.spec.bounded else None,
+                open_table=untyped_table,
+            ),
+            starts,
+        )
+        return tuple(dict.fromkeys([spec.path, app, *modules(), *(spec.path.parent / name for name in avro_schemas(spec))]))
+
+
+@contextmanager
+def importing(folders: Sequence[str]) -> Iterator[Callable[[], list[Path]]]:
+    """Context in which an app's modules are imported from its folders; afterwards the next app may have modules of the same names.
+
+    Args:
+        folders: that come first.
+
+    Yields:
+        What returns the files of the modules that have been imported from there.
+    """
+    path, before = list(sys.path), set(sys.modules)
+    sys.path[:0] = folders
+
+    def own() -> dict[str, Path]:
+        files = {name: Path(getattr(sys.modules[name], "__file__", None) or "") for name in set(sys.modules) - before}
+        inside = {name: file for name, file in files.items() if any(file.is_relative_to(folder) for folder in folders)}
+        return {name: file for name, file in inside.items() if name.partition(".")[0] != "penstock"}
+
+    try:
+        yield lambda: sorted(own().values())
+    finally:
+        sys.path[:] = path
+        for name in own():
+            del sys.modules[name]
+
+
+def _read_app(spec: SpecFile, app_path: Sequence[Path]) -> Path:
+    try:
+        path = app_module.find(spec.job.spec.app, spec.path.parent, app_path)
+    except AppNotFound as error:
+        raise spec.document.locate(error, _APP) from None
+    app_module.read(path)
+    return path
+
+
+def _own_session(spec: SpecFile, session: SparkSession, folder: Path) -> SparkSession:
+    """A session with the settings of the job that are the session's, and with folders for the buckets of its sources of files."""
+    own = session.newSession()
+    for key, value in {**state_conf(spec.job.spec.state), **spec.job.spec.spark_conf}.items():
+        if key.startswith("spark.penstock.") or own.conf.isModifiable(key):
+            own.conf.set(key, str(value).lower() if isinstance(value, bool) else str(value))
+    own.conf.set("fs.s3a.impl", _FILES)
+    for source in spec.job.spec.file_sources.values():
+        bucket = source.bucket or _BUCKET
+        (folder / bucket / source.path).mkdir(parents=True, exist_ok=True)
+        own.conf.set(f"fs.viewfs.mounttable.{bucket}.linkFallback", (folder / bucket).as_uri())
+    return own
+
+
+def _starts(spec: SpecFile) -> dict[str, Offsets]:
+    """Source -> topic -> its one partition -> 0; one topic for those that match a pattern."""
+    return {name: {topic: {0: 0} for topic in source.named or ("matching",)} for name, source in spec.job.spec.kafka_sources.items()}
+
+
+def _bounded(spec: SpecFile, starts: dict[str, Offsets]) -> BoundedRun:
+    """A bounded run of no records."""
+    topics = {name: {topic: dict(ends) for topic, ends in of.items()} for name, of in starts.items()}
+    ends = InputEnds(topics=topics, files={name: [] for name in spec.job.spec.file_sources})
+    checkpoint = NoCheckpoint(f"s3a://{_BUCKET}/{spec.job.metadata.name}", {"ends.json": ends.model_dump_json()})
+    run = BoundedRun(spec.job.spec, checkpoint, _BUCKET)
+    run.begin(starts)
+    return run

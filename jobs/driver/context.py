@@ -1,0 +1,55 @@
+"""What the queries of a driver have in common, for their planning and while they run."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from pyspark.sql import SparkSession
+
+from penstock.jobs.blocks.lookups.table import OpenTable, open_table
+from penstock.jobs.configuration.runtime import RuntimeConfiguration
+from penstock.jobs.driver.bounded import BoundedRun
+from penstock.jobs.driver.lag import Gauges
+from penstock.jobs.driver.micro_batch import Emit
+from penstock.jobs.spec import SpecFile
+from penstock.jobs.storage.checkpoint import Checkpoint
+from penstock.jobs.storage.lease import Lease
+
+
+@dataclass(frozen=True, kw_only=True)
+class PlanningContext:
+    """What a job's app is built with, and its queries are analyzed with.
+
+    Args:
+        configuration: what the driver was started with.
+        spec: the job's.
+        session: Spark's session.
+        checkpoint: of the job.
+        connections: name -> URL of databases and endpoints, credentials included.
+        bounded: the bounded run; None: the job has no end.
+        open_table: reads the types of a lookup table.
+    """
+
+    configuration: RuntimeConfiguration
+    spec: SpecFile
+    session: SparkSession
+    checkpoint: Checkpoint
+    connections: Mapping[str, str]
+    bounded: BoundedRun | None = None
+    open_table: OpenTable = open_table
+
+
+@dataclass(frozen=True, kw_only=True)
+class DriverContext(PlanningContext):
+    """What the queries of a driver have in common.
+
+    Args:
+        lease: of the checkpoint.
+        emit: reports an event.
+        gauges: the job's metrics.
+    """
+
+    lease: Lease
+    emit: Emit
+    gauges: Gauges

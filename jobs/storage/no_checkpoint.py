@@ -1,0 +1,45 @@
+"""The checkpoint of a job that does not run: empty, and without S3."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from types import MappingProxyType
+
+from penstock.jobs.storage.checkpoint import BEFORE_THE_FIRST, BatchRecord, Checkpoint
+
+
+class NoCheckpoint(Checkpoint):
+    """A checkpoint in which nothing is and to which nothing can be written.
+
+    Args:
+        uri: ``s3a://bucket/folder``, which need not exist.
+        objects: name -> text of what it has nevertheless.
+    """
+
+    def __init__(self, uri: str, objects: Mapping[str, str] = MappingProxyType({})) -> None:
+        super().__init__(uri)
+        self._objects = objects
+
+    def of_query(self, name: str) -> Checkpoint:
+        """As `Checkpoint.of_query`."""
+        return NoCheckpoint(f"{self.uri}/queries/{name}") if name else self
+
+    def queries(self) -> list[str]:
+        """As `Checkpoint.queries`: none."""
+        return []
+
+    def identity(self) -> str:
+        """As `Checkpoint.identity`."""
+        return "00000000"
+
+    def last_record(self) -> BatchRecord:
+        """As `Checkpoint.last_record`."""
+        return BEFORE_THE_FIRST
+
+    def state_partitions(self) -> int | None:
+        """As `Checkpoint.state_partitions`."""
+        return None
+
+    def get(self, name: str) -> str | None:
+        """As `Checkpoint.get`."""
+        return self._objects.get(name)

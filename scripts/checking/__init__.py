@@ -1,0 +1,1 @@
+"""Checks apps against their specs before anything is started for them."""

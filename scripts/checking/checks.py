@@ -1,0 +1,111 @@
+"""The checks of several job specs in one Spark session."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import shutil
+import sys
+import traceback
+from collections.abc import Sequence
+from importlib.util import find_spec
+from pathlib import Path
+from typing import NamedTuple
+
+from penstock.jobs.errors import AppFailed
+from penstock.jobs.spec import load
+from penstock.scripts import layout
+from penstock.scripts.checking import passed
+from penstock.scripts.progress import Steps
+from penstock.sizing.errors import PenstockError, ToolMissing
+
+# Set to "off", no verb but `check` checks apps.
+VARIABLE = "PENSTOCK_CHECK"
+
+
+class Asked(NamedTuple):
+    """A spec to be checked.
+
+    Args:
+        spec: its path.
+        app_path: folders of its app.
+    """
+
+    spec: Path
+    app_path: tuple[Path, ...] = ()
+
+
+class Checked(NamedTuple):
+    """The result of a check.
+
+    Args:
+        spec: its path.
+        faults: what is wrong; none if it has passed.
+    """
+
+    spec: Path
+    faults: tuple[PenstockError, ...] = ()
+
+
+def check_all(asked: Sequence[Asked], steps: Steps) -> list[Checked]:
+    """Checks specs, each by itself, and remembers those that pass.
+
+    Args:
+        asked: the specs, in any number.
+        steps: shows progress.
+
+    Raises:
+        PenstockError: TOOL-016, TOOL-020, Spark's jars are missing.
+    """
+    # Imported here because a verb whose specs have all been checked needs no Spark.
+    from penstock.scripts.checking.session import analyzing
+
+    steps.line("check", "starting Spark, which analyzes the queries of the apps")
+    with analyzing() as (session, folder):
+        from penstock.jobs.driver.check import check
+
+        results = []
+        for spec, app_path in asked:
+            with steps.at("check", str(spec)) as step:
+                result = Checked(spec)
+                try:
+                    # What an app prints while it is imported is not this command's output.
+                    with contextlib.redirect_stdout(sys.stderr):
+                        passed.remember(spec, app_path, check(load(spec), app_path, session, folder))
+                except PenstockError as error:
+                    result = Checked(spec, error.errors)
+                except Exception as error:
+                    traceback.print_exc()
+                    result = Checked(spec, (_unforeseen(spec, error),))
+                step.said = f"{spec}: {_counted(result.faults)}"
+            results.append(result)
+    return results
+
+
+def unknown(asked: Sequence[Asked]) -> list[Asked]:
+    """The specs that have to be checked before anything else is done with them: none where Spark is not installed, or if the variable
+    PENSTOCK_CHECK is off.
+    """
+    if os.environ.get(VARIABLE) == "off" or not _has_spark():
+        return []
+    return [one for one in asked if not passed.is_known(one.spec, one.app_path)]
+
+
+def _has_spark() -> bool:
+    java = os.environ.get("JAVA_HOME") or shutil.which("java")
+    if find_spec("pyspark") is None or not java:
+        return False
+    try:
+        layout.spark_jars()
+    except (PenstockError, ToolMissing):
+        return False
+    return True
+
+
+def _unforeseen(spec: Path, error: Exception) -> AppFailed:
+    given = f"{type(error).__name__}: {(str(error).strip().splitlines() or [''])[0]}"
+    return AppFailed(path=str(spec), given=given, need="queries that Spark can analyze", fix="see the traceback above")
+
+
+def _counted(faults: Sequence[PenstockError]) -> str:
+    return "passed" if not faults else f"{len(faults)} error" + ("s" if len(faults) > 1 else "")

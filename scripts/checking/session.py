@@ -1,0 +1,71 @@
+"""A Spark session that only analyzes: one local JVM, without a port to look at, whose log goes to a file."""
+
+from __future__ import annotations
+
+import logging
+import os
+import sys
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from penstock.jobs.driver import session as spark_session
+from penstock.jobs.spec import State
+from penstock.scripts import layout
+from penstock.scripts.local.spark_cluster import fast_start
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+# Of PySpark 4.3.0, pyspark/errors/exceptions/base.py.
+_LOGGERS = ("DataFrameQueryContextLogger", "SQLQueryContextLogger")
+
+
+@contextmanager
+def analyzing() -> Iterator[tuple[SparkSession, Path]]:
+    """Context with a session and a folder for the files that stand for buckets.
+
+    Raises:
+        PenstockError: TOOL-016, TOOL-020, the jars are missing.
+    """
+    jars = os.pathsep.join(str(jar) for jar in layout.spark_jars())
+    with tempfile.TemporaryDirectory(prefix="penstock-check-") as name:
+        folder = Path(name)
+        conf = {
+            **spark_session.state_conf(State()),
+            "spark.driver.extraClassPath": jars,
+            "spark.driver.extraJavaOptions": f'{fast_start()} "-Djava.io.tmpdir={folder}"',
+            "spark.driver.host": "127.0.0.1",
+            "spark.driver.bindAddress": "127.0.0.1",
+            "spark.local.dir": str(folder / "local"),
+            "spark.sql.warehouse.dir": str(folder / "warehouse"),
+            "spark.ui.enabled": "false",
+        }
+        with _output_to(folder / "spark.log"):
+            session = spark_session.build("check", "local[1]", conf)
+        # PySpark logs each expression that it can't analyze, with a Java stack.
+        for logger in _LOGGERS:
+            logging.getLogger(logger).setLevel(logging.CRITICAL)
+        try:
+            yield session, folder
+        finally:
+            session.stop()
+
+
+@contextmanager
+def _output_to(log: Path) -> Iterator[None]:
+    """Context in which the processes that are started write to a file what they would write to this one's output."""
+    for stream in (sys.stdout, sys.stderr):
+        stream.flush()
+    kept = [os.dup(number) for number in (1, 2)]
+    with log.open("ab") as file:
+        for number in (1, 2):
+            os.dup2(file.fileno(), number)
+    try:
+        yield
+    finally:
+        for number, copy in zip((1, 2), kept, strict=True):
+            os.dup2(copy, number)
+            os.close(copy)

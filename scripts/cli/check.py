@@ -1,0 +1,94 @@
+"""``penstock check``: builds apps against their specs and has Spark analyze their queries; starts no broker and asks no AWS."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+
+from penstock.scripts.checking.checks import Asked, Checked, check_all, unknown
+from penstock.scripts.cli.output import add_output_argument, as_text
+from penstock.scripts.progress import Steps
+from penstock.sizing.errors import CheckFailed, DocumentError, PenstockError
+from penstock.sizing.planned import SCHEMA_VERSION
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """The arguments of the verb."""
+    parser.add_argument("specs", nargs="+", type=Path, metavar="SPEC", help="job spec (YAML) whose app is checked")
+    add_app_path_argument(parser)
+    add_output_argument(parser)
+
+
+def add_app_path_argument(parser: argparse.ArgumentParser) -> None:
+    """``--app-path``."""
+    parser.add_argument(
+        "--app-path",
+        action="append",
+        type=Path,
+        default=[],
+        metavar="DIR",
+        help="additional folder to search for the app's module; repeatable",
+    )
+
+
+def add_no_check_argument(parser: argparse.ArgumentParser) -> None:
+    """``--no-check``."""
+    parser.add_argument("--no-check", action="store_true", help="do not check the apps first, as penstock check does")
+
+
+def run(arguments: argparse.Namespace) -> int:
+    """Checks the specs.
+
+    Returns:
+        0; 1 if an app fails its check; 2 for an invalid spec.
+
+    Raises:
+        PenstockError: TOOL-016, TOOL-020, Spark's jars are missing.
+    """
+    app_path = tuple(arguments.app_path)
+    results = check_all([Asked(spec, app_path) for spec in dict.fromkeys(arguments.specs)], Steps())
+    if arguments.output == "table":
+        _print_errors(results)
+    else:
+        specs = [{"file": str(one.spec), "passed": not one.faults} for one in results]
+        errors = [fault.as_json() for one in results for fault in one.faults]
+        sys.stdout.write(as_text({"schemaVersion": SCHEMA_VERSION, "specs": specs, "errors": errors}, arguments.output))
+    return _code([fault for one in results for fault in one.faults])
+
+
+def check_first(asked: Sequence[Asked], output: str, *, wanted: bool) -> int:
+    """Checks the apps of a verb that does something else with them, where Spark is installed, unless they have passed before.
+
+    Args:
+        asked: the specs of the verb.
+        output: format of the verb; errors are printed in it.
+        wanted: whether the user has not turned it off.
+
+    Returns:
+        0, or the exit code with which the verb ends.
+    """
+    pending = unknown(asked) if wanted else []
+    if not pending:
+        return 0
+    results = check_all(pending, Steps())
+    faults = [fault for one in results for fault in one.faults]
+    if faults and output == "json":
+        sys.stdout.write(as_text({"schemaVersion": SCHEMA_VERSION, "errors": [fault.as_json() for fault in faults]}, output))
+    elif faults:
+        _print_errors(results)
+    return _code(faults)
+
+
+def _print_errors(results: Sequence[Checked]) -> None:
+    sys.stdout.flush()
+    for one in results:
+        for fault in one.faults:
+            print(fault.render(), file=sys.stderr)
+
+
+def _code(faults: Sequence[PenstockError]) -> int:
+    if any(fault.exit_code == DocumentError.exit_code for fault in faults):
+        return DocumentError.exit_code
+    return CheckFailed.exit_code if faults else 0

@@ -1,0 +1,59 @@
+"""``penstock check`` as a process: what its user sees, and how it ends."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from penstock.scripts.layout import ROOT
+from tests.scripts.cli.called import penstock
+
+SPEC = """\
+apiVersion: penstock/v1
+kind: StreamingJob
+metadata: {name: clicks}
+spec:
+  app: clicks
+  parallelism: 1
+  executor: {slots: 1, memory: 2g}
+  sources: {clicks: {kafka: {topic: clicks}}}
+  sinks: {out: {files: {path: clicks, bucketBy: none}}, errors: {kafka: {topic: errors}}}
+"""
+APP = """\
+print("imported")
+def build(job):
+    clicks = job.source("clicks", "user STRING NOT NULL, page STRING")
+    job.write(clicks.select(user="usr"), "out")
+    job.side_output("errors")
+"""
+
+
+def test_a_spec_is_required() -> None:
+    called = penstock("check")
+    assert (called.returncode, "SPEC" in called.stderr) == (2, True)
+
+
+@pytest.mark.spark
+def test_each_spec_is_checked_by_itself_and_the_errors_are_those_of_all(tmp_path: Path) -> None:
+    (tmp_path / "clicks.yaml").write_text(SPEC, encoding="utf-8")
+    (tmp_path / "clicks.py").write_text(APP, encoding="utf-8")
+    (tmp_path / "broken.yaml").write_text(SPEC.replace("parallelism: 1", "paralelism: 1"), encoding="utf-8")
+    shipped = str(ROOT / "jobs/specs/user_credit.yaml")
+    words = [sys.executable, "-m", "penstock.scripts", "check", shipped, "clicks.yaml", "broken.yaml", "-o", "json"]
+    environment = {**os.environ, "PYTHONPATH": str(ROOT), "PENSTOCK_CHECK": "on"}
+    ended = subprocess.run(words, cwd=tmp_path, env=environment, capture_output=True, text=True, check=False)
+    # Standard output has nothing but the document, whatever the app and Spark print.
+    document = json.loads(ended.stdout)
+    assert [one["passed"] for one in document["specs"]] == [True, False, False], ended.stderr
+    (of_app, *of_spec) = document["errors"]
+    assert (of_app["code"], of_app["file"], of_app["line"]) == ("JOB-003", str(tmp_path / "clicks.py"), 4)
+    assert of_app["fix"] == "did you mean user?"
+    assert of_spec[0]["code"] == "SPEC-004"
+    # An invalid document outweighs a failed check.
+    assert ended.returncode == 2
+    assert "Exception" not in ended.stderr
