@@ -31,7 +31,8 @@ from penstock.scripts.local import input as local_input
 from penstock.scripts.local import kafka_topics, verdict
 from penstock.scripts.local import machine as local_machine
 from penstock.scripts.local.environment import LocalEnvironment
-from penstock.scripts.local.run import Job, LocalRun
+from penstock.scripts.local.job import Job
+from penstock.scripts.local.run import LocalRun
 from penstock.scripts.local.servers.starting import LocalServers, without_server
 from penstock.scripts.local.spark_cluster import refuse_used_port
 from penstock.scripts.local.verdict import Outcome, Verdict
@@ -324,10 +325,10 @@ def _show(one: LocalRun, outcome: Outcome, judged: Verdict, steps: Steps) -> Non
     steps.line("in", f"{outcome.rows_in:,} records ({fed})" + (f"; {flush} flush events not counted" if flush else ""))
     plural = "s" if outcome.files > 1 else ""
     files = f" in {outcome.files} file{plural}, {outcome.bytes / 1024 / 1024:.1f} MiB" if outcome.files else ""
-    steps.line("out", f"{outcome.rows:,} rows{files}: {one.output_place()}")
+    steps.line("out", f"{outcome.rows:,} rows{files}: {one.results.place()}")
     for tag, count in {Tag.QUARANTINED: outcome.quarantined, Tag.LATE: outcome.late, **outcome.side_outputs}.items():
-        topic = one.side_output_topic(tag)
-        reasons = one.reasons(tag) if count and tag in _SAID_WHY else []
+        topic = one.results.side_output_topic(tag)
+        reasons = one.results.reasons(tag) if count and tag in _SAID_WHY else []
         steps.line(tag, "\n".join([f"{count:,}" + (f" in topic {topic}" if topic else ", counted only"), *map(str, reasons)]))
     if outcome.filtered or outcome.unmatched:
         steps.line("not written", f"{outcome.filtered:,} filtered, {outcome.unmatched:,} unmatched so far")
@@ -375,7 +376,7 @@ def _to_look_at(one: LocalRun) -> str:
     if not one.reading:
         return f"{log}\n{topics}"
     master = f"Spark master {one.cluster.url}, UI {one.cluster.ui}\n" if one.cluster else ""
-    return f"Spark UI {one.reading['ui']}\n{master}{log}\noutput {one.output_place()}\n{topics}"
+    return f"Spark UI {one.reading['ui']}\n{master}{log}\noutput {one.results.place()}\n{topics}"
 
 
 def _keep_logs(folder: Path, steps: Steps) -> None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field, replace
@@ -14,27 +13,24 @@ from typing import Any
 from penstock.jobs.configuration.runtime import RuntimeConfiguration
 from penstock.jobs.driver.root_cause import OwnCode, of_exception
 from penstock.jobs.local.recording import Expectation, Record, Recorded
-from penstock.jobs.spec import FromSocket, SpecFile, app_module
-from penstock.jobs.stream.streams import Tag
+from penstock.jobs.spec import FromSocket
 from penstock.jobs.watermark import END_MS
 from penstock.scripts import layout
 from penstock.scripts.errors import ExpectationFailed, InputFailed, RunTooLong, SparkClusterDied, SparkClusterNotReady
-from penstock.scripts.local import bad_records, kafka_topics, recorded_run
 from penstock.scripts.local import files as local_files
-from penstock.scripts.local.bad_records import Reason
+from penstock.scripts.local import kafka_topics, recorded_run
 from penstock.scripts.local.driver import DRIVER_GRACE_S, LocalDriver
 from penstock.scripts.local.environment import LocalEnvironment
-from penstock.scripts.local.input import Expect, Generator
+from penstock.scripts.local.job import Job
 from penstock.scripts.local.job_progress import JobProgress
 from penstock.scripts.local.kafka_topics import Fed
 from penstock.scripts.local.machine import LocalMachine
-from penstock.scripts.local.results import Results, last_of
+from penstock.scripts.local.run_results import RunResults
 from penstock.scripts.local.spark_cluster import SparkCluster, fast_start
-from penstock.scripts.local.verdict import Outcome, canonical
+from penstock.scripts.local.verdict import Outcome
 from penstock.scripts.progress import Steps
 from penstock.scripts.render.node_shares import counted
 from penstock.sizing.errors import PenstockError
-from penstock.sizing.planned import Plan
 
 # The longest time without an event from the driver. A micro-batch of 100,000 rows takes seconds; Spark's start takes ten.
 STALL_LIMIT_S = 300
@@ -45,38 +41,6 @@ _GRACE_WITH_EXECUTORS_S = 20
 _LATER_S = 10
 # Executors that end before the driver reads. One or two may have met a busy machine.
 _MOST_ENDED = 5
-# Tags with a field of their own in an outcome.
-_ACCOUNTED = {Tag.DATA, Tag.QUARANTINED, Tag.LATE, Tag.FILTERED, Tag.UNMATCHED}
-
-
-@dataclass(frozen=True)
-class Job:
-    """A job before it runs.
-
-    Args:
-        spec: its spec.
-        plan: what it needs.
-        app_path: folders with its modules.
-        generators: topic -> generator of its records.
-        expect: computes the expected output; None if the spec has none.
-    """
-
-    spec: SpecFile
-    plan: Plan
-    app_path: tuple[Path, ...]
-    generators: Mapping[str, Generator]
-    expect: Expect | None
-
-    @property
-    def name(self) -> str:
-        """The job's name."""
-        return self.spec.job.metadata.name
-
-    @property
-    def changes_row_counts(self) -> bool:
-        """Whether its app makes fewer rows of many, or later ones."""
-        path = app_module.find(self.spec.job.spec.app, self.spec.path.parent, self.app_path)
-        return app_module.read(path).changes_row_counts
 
 
 @dataclass
@@ -211,26 +175,12 @@ class LocalRun:
 
     def outcome(self, expected: Expectation | None) -> Outcome:
         """What a reader finds in the bucket and in the topics."""
-        results = {name: self.results.of(name, self.job.spec.job.spec.sinks[name]) for name in self.reading["outputs"]}
-        rows = {name: list(last_of(result.rows, expected.last_by if expected else ())) for name, result in results.items()}
-        every = [row for some in rows.values() for row in some]
-        return Outcome(
-            rows_in=sum(self.given.values()),
-            rows=len(every),
-            quarantined=self._side_output_rows(Tag.QUARANTINED),
-            late=self._side_output_rows(Tag.LATE),
-            filtered=self.progress.totals[Tag.FILTERED],
-            unmatched=self.progress.totals[Tag.UNMATCHED],
-            unread=0 if all(result.read_back for result in results.values()) else self.progress.totals[Tag.DATA],
-            files=sum(result.files for result in results.values()),
-            bytes=sum(result.bytes for result in results.values()),
-            counted=Counter(map(canonical, every)) if expected and expected.exact is not None else None,
-            measures=expected.measure(every) if expected and expected.measure else {},
-            sinks={name: Counter(map(canonical, rows[name])) for name in expected.sinks} if expected else {},
-            side_outputs={
-                tag: self._side_output_rows(tag) for tag in (expected.side_outputs if expected else set(self.progress.totals) - _ACCOUNTED)
-            },
-        )
+        return self.results.outcome(expected, sum(self.given.values()))
+
+    @property
+    def results(self) -> RunResults:
+        """A reader of what the run has written so far."""
+        return RunResults(self.job, self.local, self.progress, self.connections)
 
     def expectation(self) -> Expectation | None:
         """The expected output, computed from the recorded input.
@@ -251,27 +201,6 @@ class LocalRun:
         except Exception as error:
             fault = ExpectationFailed(need=f"a function that returns; it raised {self._raised(error)}", fix="correct the function")
             raise self.job.spec.document.locate(fault, ("spec", "local", "expect")) from error
-
-    def output_place(self) -> str:
-        """Where the output is, for people."""
-        sinks = self.job.spec.job.spec.sinks
-        return ", ".join(self.results.of(name, sinks[name]).place for name in self.reading["outputs"])
-
-    @property
-    def results(self) -> Results:
-        """A reader of the job's sinks."""
-        return Results(self.local.s3, self.local.environment.spec.buckets.output, self.local.kafka.address, self.connections)
-
-    def side_output_topic(self, tag: str) -> str | None:
-        """The topic of the side output with a tag; None if the app has none."""
-        name = self.reading["sideOutputs"].get(tag)
-        sink = self.job.spec.job.spec.kafka_sinks.get(name) if name else None
-        return sink.topic if sink else None
-
-    def reasons(self, tag: str) -> list[Reason]:
-        """The most frequent reasons in the side output with a tag; none if it is no topic."""
-        topic = self.side_output_topic(tag)
-        return bad_records.of_topic(self.local.kafka.address, topic) if topic else []
 
     @contextmanager
     def _cluster(self) -> Iterator[None]:
@@ -419,10 +348,6 @@ class LocalRun:
         text = f"{share:4.0%} read  {committed['rows']:>7,} rows in {committed['durationMs'] / 1000:4.1f} s: {tags}{watermark}"
         query = f"{committed['query']}: " if "query" in committed else ""
         self.steps.line(f"batch {committed['batch']}", query + text)
-
-    def _side_output_rows(self, tag: str) -> int:
-        topic = self.side_output_topic(tag)
-        return recorded_run.count_records(self.local.kafka.address, topic) if topic else self.progress.totals[tag]
 
 
 def _watermark(current_ms: int | None) -> str:

@@ -11,7 +11,8 @@ from penstock.jobs.spec import load
 from penstock.jobs.targets import targets
 from penstock.scripts.errors import InputFailed
 from penstock.scripts.local import input as local_input
-from penstock.scripts.local.run import Job, LocalRun
+from penstock.scripts.local.job import Job
+from penstock.scripts.local.run import LocalRun
 from penstock.sizing.plan import plan
 
 SPEC = """\
