@@ -16,6 +16,7 @@ from penstock.jobs.blocks.keyed.backend import needs_rocksdb
 from penstock.jobs.blocks.keyed.content import content_hash
 from penstock.jobs.blocks.windows.calls import FOLDABLE, calls
 from penstock.jobs.blocks.windows.kinds import Global
+from penstock.jobs.stream.columns import as_column
 from penstock.jobs.stream.event_time.engine import as_event_time
 from penstock.jobs.stream.streams import TIME, Stream
 
@@ -33,7 +34,7 @@ def fired(data: Stream, window: Global, keys: Sequence[str], aggregates: Mapping
         data: rows, all of them data.
         window: with a trigger.
         keys: names of fields.
-        aggregates: name -> text.
+        aggregates: name -> SQL text or a column.
 
     Raises:
         ValueError: an aggregate that cannot be updated row by row, or a state backend other than RocksDB.
@@ -41,7 +42,7 @@ def fired(data: Stream, window: Global, keys: Sequence[str], aggregates: Mapping
     needs_rocksdb(data.frame.sparkSession, "windows with a trigger")
     folded = calls(aggregates, FOLDABLE)
     frame = data.frame
-    arguments = [F.expr(call.argument).alias(f"_a{number}") for number, call in enumerate(folded)]
+    arguments = [as_column(call.argument).alias(f"_a{number}") for number, call in enumerate(folded)]
     time_ms = F.unix_millis(TIME) if data.timed else F.lit(0).cast("bigint")
     grouping = list(keys) or ["_all"]
     columns = [*(F.col(key) for key in keys)] or [F.lit(0).alias("_all")]

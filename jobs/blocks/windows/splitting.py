@@ -29,7 +29,7 @@ def salted(stream: Stream, window: TimeWindow, /, *, keys: Sequence[str] = (), s
         window: any except sessions, which merge.
         keys: as for `aggregate`; without keys, what one task would compute is spread over several.
         salts: shares of a key, 2 to 1024. A row's share follows from its content, so that a replay distributes it alike.
-        aggregates: name -> count, sum, min, max or avg of one expression, as text: what can be merged from partial results.
+        aggregates: name -> count, sum, min, max or avg of one expression: what can be merged from partial results.
 
     Returns:
         As `aggregate`, with the same rows.
@@ -57,7 +57,7 @@ def salted(stream: Stream, window: TimeWindow, /, *, keys: Sequence[str] = (), s
 
 def _parts(call: Call) -> list[Column]:
     function = {"avg": "sum", "count": "count"}.get(call.function, call.function)
-    return [F.expr(f"{function}({call.argument})").alias(call.value), F.expr(f"count({call.argument})").alias(call.count)]
+    return [call.by(function).alias(call.value), call.by("count").alias(call.count)]
 
 
 def _merged(call: Call) -> list[Column]:

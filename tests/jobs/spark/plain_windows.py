@@ -83,6 +83,14 @@ def _row(event: Event) -> dict[str, Any]:
 
 
 VALUES: dict[str, Any] = {"rows": "count(*)", "total": "sum(n)", "mean": "avg(n)", "paid": "sum(paid)", "most": "max(n)"}
+
+
+def _columns() -> dict[str, Any]:
+    """`VALUES` as columns, in several ways."""
+    n = F.col("n")
+    return {"rows": F.count("*"), "total": F.sum(n + 0).alias("sum"), "mean": F.mean("n"), "paid": F.expr("sum(paid)"), "most": F.max(n)}
+
+
 TIME_WINDOWS: dict[str, Build] = {
     "tumbling": lambda s: aggregate(s, tumbling("20s", offset="-5s"), keys=["user"], **VALUES),
     "sliding": lambda s: aggregate(s, sliding("20s", every="10s"), keys=["user"], **VALUES),
@@ -90,13 +98,13 @@ TIME_WINDOWS: dict[str, Build] = {
     "cumulative": lambda s: aggregate(s, cumulative("30s", step="10s"), keys=["user"], **VALUES),
     "all": lambda s: aggregate(s, tumbling("20s", offset="-5s"), **VALUES),
     "all_sessions": lambda s: aggregate(s, session("3s"), **VALUES),
-    "salted": lambda s: salted(s, sliding("20s", every="10s"), keys=["user"], salts=3, **VALUES),
+    "salted": lambda s: salted(s, sliding("20s", every="10s"), keys=["user"], salts=3, **_columns()),
     "top": lambda s: top(aggregate(s, tumbling("1m"), keys=["user"], total="sum(n)"), 2, by="total"),
 }
 TRIGGERED: dict[str, Build] = {
     "count": lambda s: aggregate(s, count_window(3), keys=["user"], **VALUES),
     "sliding_count": lambda s: aggregate(s, count_window(4, every=2), keys=["user"], **VALUES),
-    "running": lambda s: aggregate(s, global_window(rows=1), keys=["user"], **VALUES),
+    "running": lambda s: aggregate(s, global_window(rows=1), keys=["user"], **_columns()),
     "every": lambda s: aggregate(s, global_window(every="30s"), **VALUES),
     # Without event time only the numbers are independent of the order of the rows.
     "untimed": lambda s: aggregate(s, count_window(3), keys=["user"], rows="count(*)"),
