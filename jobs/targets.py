@@ -8,12 +8,12 @@ from pathlib import Path
 
 from penstock.jobs.document import Path_, dotted
 from penstock.jobs.errors import AppNotFound
-from penstock.jobs.spec import JobSpec, SpecFile, app_module, load_profile
+from penstock.jobs.spec import JobSpec, Sink, SpecFile, ToFiles, ToKafka, ToPostgres, ToRedis, app_module, load_profile
 from penstock.jobs.spec.app_module import AppModule
 from penstock.jobs.spec.stage_settings import stages_conf
 from penstock.sizing.errors import Place
 from penstock.sizing.load.load import Load
-from penstock.sizing.targets import DriverTarget, ExecutorTarget, Operators, Origin, Parallelism, StageTasks, Targets
+from penstock.sizing.targets import DriverTarget, ExecutorTarget, Operators, Origin, Parallelism, PythonOperators, StageTasks, Targets
 
 _SPEC: Path_ = ("spec",)
 # Field of the targets -> its path in the spec.
@@ -58,6 +58,7 @@ def targets(spec_file: SpecFile, app_path: Sequence[Path] = ()) -> Targets:
         trigger_s=_trigger_s(spec),
         limited_reads=all(source.max_offsets_per_trigger is not None for source in spec.kafka_sources.values()),
         stateful_operators=module.stateful_operators,
+        python=_python(spec, module),
         queries=module.outputs,
         state_backend=spec.state.backend if "backend" in spec.state.model_fields_set else None,
         state_incremental=spec.state.incremental,
@@ -137,6 +138,21 @@ def _operators(spec: JobSpec, module: AppModule) -> Operators:
     blocks = ", ".join(f"{count} x {name}" for name, count in called.items()) or "no stateful blocks"
     counted = f"{sources} sources + {blocks} in the app + {sinks} sinks, at least 1"
     return Operators(count=max(1, sources + len(module.stateful_calls) + sinks), counted_from=counted)
+
+
+def _python(spec: JobSpec, module: AppModule) -> PythonOperators:
+    """Those of the app and of its sinks; where several sinks write in Python, one after another uses the same workers."""
+    sinks = [name for name, sink in spec.sinks.items() if _writes_in_python(sink)]
+    uses = (*module.python_operators, *(("client",) if sinks else ()))
+    in_app = ", ".join(f"{count} x {use}" for use, count in Counter(module.python_operators).items()) or "none"
+    return PythonOperators.model_validate(
+        {"uses": uses, "counted_from": f"{in_app} in the app, {', '.join(sinks) or 'no'} of the sinks in Python"}
+    )
+
+
+def _writes_in_python(sink: Sink) -> bool:
+    """Whether tasks write it with a client of their own: other topics are written by Spark's connector, webhooks by the driver."""
+    return isinstance(sink, ToFiles | ToPostgres | ToRedis) or (isinstance(sink, ToKafka) and sink.exactly_once)
 
 
 def _executor(spec: JobSpec) -> ExecutorTarget:

@@ -12,11 +12,13 @@ from pydantic import BaseModel, ConfigDict
 from pydantic.alias_generators import to_camel
 
 from penstock.sizing.cost.billed import Bill
+from penstock.sizing.driver import DriverNeeds
 from penstock.sizing.executors import Stage
 from penstock.sizing.explained import Explanation
 from penstock.sizing.load.capability import Capability
 from penstock.sizing.load.load_plan import LoadKafka
 from penstock.sizing.load.spot_loss import DrainOutcome, LossOutcome
+from penstock.sizing.overhead import ExecutorOverhead
 from penstock.sizing.planned_nodes import NodesPlan
 from penstock.sizing.state.checkpoint import CheckpointTraffic
 from penstock.sizing.state.stores import Backend
@@ -182,6 +184,8 @@ class Plan(_Planned):
         totals: totals of the pods.
         pods: the pods.
         per_slot: resources of one task slot.
+        executor_overhead: what the overhead of an executor has to hold.
+        driver_needs: what the driver's memory has to hold.
         stages: stages of one Spark micro-batch.
         tasks_at_a_time: maximum number of concurrent tasks.
         spark_conf: all settings that Spark is started with, including the user's.
@@ -203,6 +207,8 @@ class Plan(_Planned):
     totals: Totals
     pods: Pods
     per_slot: PerSlot
+    executor_overhead: ExecutorOverhead
+    driver_needs: DriverNeeds
     stages: tuple[Stage, ...]
     tasks_at_a_time: int
     spark_conf: dict[str, str]

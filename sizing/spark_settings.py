@@ -22,6 +22,9 @@ MIN_OVERHEAD_MIB = 384
 JVM_OVERHEAD_FACTOR = 0.1
 # Source: Spark 4.2 and later, spark.kubernetes.allocation.batch.size and spark.kubernetes.allocation.batch.delay.
 ALLOCATION_BATCH_SIZE = 20
+# Source: Spark 4.3.0, internal/config/Status.scala: the stages, and the tasks of each, that the status store keeps.
+RETAINED_STAGES_KEY = "spark.ui.retainedStages"
+RETAINED_STAGES, RETAINED_TASKS = 1_000, 100_000
 ALLOCATION_BATCH_DELAY_MS = 1000
 # Source: Spark 4.1.1, spark.executor.memory and spark.driver.memory default to 1g.
 DEFAULT_HEAP_MIB = 1024
@@ -81,6 +84,8 @@ class SparkSettings(BaseModel):
         allocation_batch_size: ``spark.kubernetes.allocation.batch.size``, executors that Spark requests at once.
         allocation_batch_delay_ms: ``spark.kubernetes.allocation.batch.delay``, between two such batches.
         decommission: ``spark.decommission.enabled``.
+        retained_stages: ``spark.ui.retainedStages``, stages that Spark's status store remembers; None: decided by the plan.
+        retained_tasks: ``spark.ui.retainedTasks``, tasks of each of them.
         grace_period_s: ``spark.kubernetes.executor.terminationGracePeriodSeconds``; None: Spark's default.
     """
 
@@ -100,6 +105,8 @@ class SparkSettings(BaseModel):
     allocation_batch_size: _Count = ALLOCATION_BATCH_SIZE
     allocation_batch_delay_ms: _Count = ALLOCATION_BATCH_DELAY_MS
     decommission: bool = False
+    retained_stages: _Count | None = None
+    retained_tasks: _Count = RETAINED_TASKS
     grace_period_s: _Size | None = None
 
 
@@ -241,6 +248,8 @@ _SETTINGS: dict[str, _Setting] = {
     "spark.kubernetes.allocation.batch.size": _Setting("", "allocation_batch_size", _whole),
     "spark.kubernetes.allocation.batch.delay": _Setting("", "allocation_batch_delay_ms", _milliseconds_above_0),
     "spark.decommission.enabled": _Setting("", "decommission", _boolean),
+    RETAINED_STAGES_KEY: _Setting("", "retained_stages", _whole),
+    "spark.ui.retainedTasks": _Setting("", "retained_tasks", _whole),
     "spark.kubernetes.executor.terminationGracePeriodSeconds": _Setting("", "grace_period_s", _seconds),
 }
 _KINDS: tuple[Literal["executor", "driver"], ...] = ("executor", "driver")

@@ -11,6 +11,7 @@ from pydantic import BaseModel, ConfigDict, Field, model_validator
 
 from penstock.sizing.errors import PenstockError, Place
 from penstock.sizing.load.load import Load
+from penstock.sizing.python_workers import PythonUse
 from penstock.sizing.violation import Violation
 
 Error = TypeVar("Error", bound=PenstockError)
@@ -63,6 +64,18 @@ class Operators(_Target):
     count: Annotated[int, Field(ge=1)]
     names: tuple[str, ...] = ()
     counted_from: str = "as specified"
+
+
+class PythonOperators(_Target):
+    """The Python operators of a job, each with worker processes of its own.
+
+    Args:
+        uses: what each of them runs; by default one keyed function, which takes the most.
+        counted_from: how they were counted, for the explanation.
+    """
+
+    uses: tuple[PythonUse, ...] = ("keyed",)
+    counted_from: str = "not known: a keyed function is assumed"
 
 
 class ExecutorTarget(_Target):
@@ -151,6 +164,7 @@ class Targets(_Target):
         trigger_s: trigger interval; None: one bounded run.
         limited_reads: whether each Kafka source limits its micro-batches itself.
         stateful_operators: one entry per operator of the app; a stream-stream join has more stores than others.
+        python: operators that run in Python workers.
         queries: queries of the app; each may read all topics, and has a checkpoint of its own.
         state_backend: where the state is kept; None: decided by the plan.
         state_incremental: RocksDB's changelog checkpointing.
@@ -170,6 +184,7 @@ class Targets(_Target):
     trigger_s: Annotated[float, Field(gt=0)] | None = 10.0
     limited_reads: bool = False
     stateful_operators: tuple[Literal["join", "other"], ...] = ()
+    python: PythonOperators = PythonOperators()
     queries: Annotated[int, Field(ge=1)] = 1
     state_backend: Literal["memory", "rocksdb"] | None = None
     state_incremental: bool = True

@@ -18,7 +18,10 @@ from typing import Literal, cast, get_args
 from pydantic import BaseModel, ConfigDict
 
 from penstock.jobs.errors import AppLiteral, AppNotFound, AppSyntax, PackageShadowed
+from penstock.jobs.spec import python_operators
+from penstock.jobs.spec.app_calls import called, origins
 from penstock.sizing.errors import PenstockError, Place, raise_all
+from penstock.sizing.python_workers import PythonUse
 from penstock.sizing.targets import MAX_PARALLELISM
 
 StatefulOperator = Literal["join", "other"]
@@ -65,6 +68,7 @@ class AppModule(BaseModel):
         operator_kinds: OPERATORS as names with the kind of their state, None for no state; empty if it is anything else.
         stateful_calls: calls of `STATEFUL_BLOCKS`, by name.
         uses_dataframes: whether it derives rows with Spark's own API.
+        python_operators: what its tasks run in Python workers.
         outputs: calls of ``job.write``, each a query; at least 1.
     """
 
@@ -79,6 +83,7 @@ class AppModule(BaseModel):
     operator_kinds: Mapping[str, StatefulOperator | None] = {}
     stateful_calls: tuple[str, ...] = ()
     uses_dataframes: bool = False
+    python_operators: tuple[PythonUse, ...] = ()
     outputs: int = 1
 
     @property
@@ -149,7 +154,8 @@ def read(path: Path) -> AppModule:
 
         _, statements = parsing.read(path)
         queries = [statement.query for statement in statements if isinstance(statement, CreateView | Insert)]
-        return AppModule(path=path, stateful_calls=tuple(block for query in queries for block in query.blocks))
+        calls = tuple(block for query in queries for block in query.blocks)
+        return AppModule(path=path, stateful_calls=calls, python_operators=python_operators.of_calls(calls))
     tree = _parse(path)
     literals: dict[str, ast.expr] = {}
     faults: list[PenstockError] = []
@@ -173,6 +179,7 @@ def read(path: Path) -> AppModule:
         operator_kinds=operators if isinstance(operators, dict) else {},
         stateful_calls=tuple(_blocks_called(tree)),
         uses_dataframes=any(isinstance(node, ast.Attribute) and node.attr in _DATAFRAMES for node in ast.walk(tree)),
+        python_operators=python_operators.of_module(tree),
         outputs=max(1, sum(1 for _ in _outputs(tree))),
     )
 
@@ -346,9 +353,9 @@ def _kinds(node: ast.Dict) -> dict[str, StatefulOperator | None] | None:
 
 def _blocks_called(tree: ast.Module) -> Iterator[str]:
     """Names of the stateful blocks, one per call."""
-    origins = _origins(tree)
+    known = origins(tree)
     for node in ast.walk(tree):
-        if isinstance(node, ast.Call) and (name := _called(node.func, origins)) in STATEFUL_BLOCKS:
+        if isinstance(node, ast.Call) and (name := called(node.func, known)) in STATEFUL_BLOCKS:
             yield name
 
 
@@ -359,33 +366,6 @@ def _outputs(tree: ast.Module) -> Iterator[ast.Call]:
         match node:
             case ast.Call(func=ast.Attribute(value=ast.Name(id=name), attr="write")) if name in jobs:
                 yield node
-
-
-def _called(function: ast.expr, origins: Mapping[str, str]) -> str:
-    """The name of the called function; empty for methods of anything but a module of this package, such as ``database.connect``."""
-    if isinstance(function, ast.Name):
-        return origins.get(function.id, function.id)
-    root = function
-    while isinstance(root, ast.Attribute):
-        root = root.value
-    is_ours = isinstance(function, ast.Attribute) and isinstance(root, ast.Name) and origins.get(root.id)
-    return function.attr if is_ours and isinstance(function, ast.Attribute) else ""
-
-
-def _origins(tree: ast.Module) -> dict[str, str]:
-    """Name in the app -> its name in this package; without names from elsewhere."""
-    origins: dict[str, str] = {}
-    for node in ast.walk(tree):
-        if isinstance(node, ast.ImportFrom):
-            ours = (node.module or "").split(".")[0] == "penstock"
-            origins |= {alias.asname or alias.name: alias.name if ours else "" for alias in node.names}
-        elif isinstance(node, ast.Import):
-            for alias in node.names:
-                package = alias.name.split(".")[0]
-                origins[alias.asname or package] = alias.name if package == "penstock" else ""
-        elif isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
-            origins[node.name] = ""
-    return origins
 
 
 def _example(name: str) -> str:

@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from penstock.sizing.lint.finding import Severity
 from penstock.sizing.lint.rule import Fault, rule
 from penstock.sizing.lint.subject import LintedJob, LintedSource, Subject, Where
+from penstock.sizing.plan.notes import driver_text, overhead_text
 from penstock.sizing.state.memory import state_memory
 
 SHUFFLE_PARTITIONS = "spark.sql.shuffle.partitions"
@@ -146,6 +147,42 @@ def unbounded_rocksdb(subject: Subject) -> Iterator[Fault]:
             stores = math.ceil(shuffle * job.stateful_operators / job.plan.totals.executors)
             given = f"{stores} stores per executor may use {needed.native_mib:,} MiB; the overhead is {overhead_mib:,} MiB"
             yield Fault(job.place("executor.memory", "executor"), given, "a sufficient overhead")
+
+
+@rule(
+    "LINT-058",
+    "warning",
+    "driver too small for its tasks",
+    why="the driver keeps each task of a stage, and those of earlier stages that Spark's status store remembers: without heap for them it "
+    "spends its time collecting garbage, then fails, and all queries restart",
+    fix="more memory for the driver, or a lower spark.ui.retainedStages",
+)
+def small_driver(subject: Subject) -> Iterator[Fault]:
+    """Source: Spark 4.3.0, AppStatusListener: tasks of up to spark.ui.retainedStages stages; measured by `benchmarks.driver_memory`."""
+    for job in subject.jobs:
+        heap_mib, needs = job.plan.pods.driver.heap_mib, job.plan.driver_needs
+        if heap_mib < needs.heap_mib:
+            where = job.place("driver.memory", "driver.heap", "parallelism")
+            yield Fault(where, f"a heap of {heap_mib:,} MiB", f"{needs.heap_mib:,} MiB for {driver_text(needs)}")
+
+
+@rule(
+    "LINT-059",
+    "warning",
+    "executor overhead too small for Python",
+    why="Python workers, Arrow's batches and RocksDB use memory outside of the heap: Kubernetes kills the executor when its pod exceeds "
+    "its memory limit",
+    fix="more memory or fewer slots for the executor, or a larger spark.executor.memoryOverhead",
+)
+def small_overhead(subject: Subject) -> Iterator[Fault]:
+    """Source: Spark starts a worker for each Python operator of a running task; measured by `benchmarks.executor_memory`."""
+    for job in subject.jobs:
+        executor, parts = job.plan.pods.executor, job.plan.executor_overhead
+        has_mib = executor.overhead_mib + executor.pyspark_mib
+        # RocksDB alone has a rule of its own.
+        if parts.python_workers and has_mib < parts.needed_mib:
+            where = job.place("executor.memory", "executor.heap", "executor")
+            yield Fault(where, f"{has_mib:,} MiB", f"{parts.needed_mib:,} MiB: {overhead_text(parts)}")
 
 
 def _sources(subject: Subject) -> Iterator[tuple[LintedJob, LintedSource]]:

@@ -101,12 +101,19 @@ def _memory(load: Load, job: JobShape, draft: LoadPlan) -> Iterator[Explanation]
     inputs: Inputs = {"batchBytes": share, "stateHeapMib": draft.state.executor_heap_mib, **_several(job)}
     binding = "state" if draft.memory.heap_mib > rows_mib else "rows" if rows_mib > 1024 else "Spark's default"
     yield _of("memory.heapMib", draft.memory.heap_mib, rule, binding, **inputs)
-    rule = "max(0.4 * heap, max(0.1 * heap, 384 MiB) + RocksDB's native memory)"
-    native = draft.state.executor_native_mib
-    binding = "state" if draft.memory.overhead_mib > max(int(0.4 * draft.memory.heap_mib), 384) else "heap"
-    yield _of("memory.overheadMib", draft.memory.overhead_mib, rule, binding, heapMib=draft.memory.heap_mib, nativeMib=native)
+    yield _overhead(draft)
     inputs = {"heapMib": draft.memory.heap_mib, "overheadMib": draft.memory.overhead_mib}
     yield _of("memory.memoryMib", draft.memory.memory_mib, "heap + overhead", **inputs)
+
+
+def _overhead(draft: LoadPlan) -> Explanation:
+    memory, parts, python = draft.memory, draft.memory.overhead, draft.memory.python
+    rule = "max(0.4 * heap, the JVM besides its heap + RocksDB + Python's workers and daemon + Arrow's batches)"
+    inputs: Inputs = {"heapMib": memory.heap_mib, "jvmMib": parts.jvm_mib, "rocksdbMib": parts.rocksdb_mib}
+    inputs |= {"pythonMib": parts.python_mib, "arrowMib": parts.arrow_mib}
+    by: dict[str, int] = {"state": parts.rocksdb_mib, "Python": python.total_mib, "the JVM": parts.jvm_mib}
+    binding = "heap" if memory.overhead_mib > parts.needed_mib else max(by, key=lambda part: by[part])
+    return _of("memory.overheadMib", memory.overhead_mib, rule, binding, **inputs)
 
 
 def _state(load: Load, draft: LoadPlan) -> Iterator[Explanation]:

@@ -12,11 +12,11 @@ from penstock.sizing.load.errors import LoadOutOfReach, ParallelismBelowLoad, Pa
 from penstock.sizing.load.job_shape import JobShape
 from penstock.sizing.load.load import MOST_SLOTS, Load
 from penstock.sizing.load.load_plan import LoadPlan
-from penstock.sizing.load.memory import jvm_overhead_mib
 from penstock.sizing.load.micro_batch import least_trigger_s
 from penstock.sizing.load.parallelism import needed_slots
 from penstock.sizing.load.planning import kafka_demand
 from penstock.sizing.load.target_rate import drain_rate, needed_rate, sustained_rate
+from penstock.sizing.overhead import jvm_overhead_mib
 from penstock.sizing.state.checkpoint import checkpoint_violations
 from penstock.sizing.state.errors import StateDoesNotFit
 from penstock.sizing.state.memory import free_heap_mib, heap_for_state_mib

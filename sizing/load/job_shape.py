@@ -7,6 +7,7 @@ from typing import Annotated, Literal
 from pydantic import BaseModel, ConfigDict, Field
 
 from penstock.sizing.kafka.demand import BROKER_QUOTA
+from penstock.sizing.python_workers import PythonUse
 from penstock.sizing.state.stores import OperatorKind
 
 _Count = Annotated[int, Field(ge=1)]
@@ -48,6 +49,7 @@ class JobShape(BaseModel):
         backend: state backend, if fixed.
         queries: queries of the app, each of which may read all topics.
         app_operators: stateful operators found in the app, regardless of the load's own count.
+        python_uses: operators that run in Python workers.
         incremental: RocksDB's changelog checkpointing.
         rocksdb_bounded: whether RocksDB's memory is bounded.
         kafka: the environment's Kafka.
@@ -66,6 +68,7 @@ class JobShape(BaseModel):
     backend: Literal["memory", "rocksdb"] | None = None
     queries: _Count = 1
     app_operators: tuple[OperatorKind, ...] = ()
+    python_uses: tuple[PythonUse, ...] = ("keyed",)
     incremental: bool = True
     rocksdb_bounded: bool = True
     kafka: KafkaChoice = KafkaChoice()

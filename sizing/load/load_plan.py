@@ -8,6 +8,8 @@ from pydantic.alias_generators import to_camel
 from penstock.sizing.explained import Explanation
 from penstock.sizing.kafka.brokers import KafkaOption
 from penstock.sizing.kafka.serverless import ServerlessUse
+from penstock.sizing.overhead import ExecutorOverhead
+from penstock.sizing.python_workers import PythonMemory
 from penstock.sizing.state.checkpoint import CheckpointTraffic
 from penstock.sizing.state.stores import Backend
 
@@ -21,13 +23,17 @@ class ExecutorMemory(_Planned):
 
     Args:
         heap_mib: ``spark.executor.memory``.
-        overhead_mib: ``spark.executor.memoryOverhead``, including RocksDB's native memory.
+        overhead_mib: ``spark.executor.memoryOverhead``, at least what `overhead` needs.
         memory_mib: memory of the pod: the sum of both.
+        overhead: what the overhead has to hold.
+        python: the Python workers among that.
     """
 
     heap_mib: int
     overhead_mib: int
     memory_mib: int
+    overhead: ExecutorOverhead
+    python: PythonMemory
 
 
 class LoadState(_Planned):

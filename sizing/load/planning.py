@@ -19,6 +19,8 @@ from penstock.sizing.load.micro_batch import max_offsets
 from penstock.sizing.load.notes import load_notes
 from penstock.sizing.load.parallelism import needed_partitions, needed_slots, reading_tasks
 from penstock.sizing.load.target_rate import catch_up_s, restart_backlog, target_rate
+from penstock.sizing.python_workers import batch_bytes as python_batch_bytes
+from penstock.sizing.python_workers import python_memory
 from penstock.sizing.state.checkpoint import SECONDS_PER_DAY, CheckpointSettings, CheckpointTraffic, checkpoint_traffic
 from penstock.sizing.state.memory import chosen_backend, state_memory
 from penstock.sizing.state.stores import Backend, join_format, state_stores, stores_per_partition
@@ -109,7 +111,9 @@ def _state(load: Load, job: JobShape, batch_bytes: int, shuffle: int, executors:
         executor_heap_mib=taken.heap_mib,
         executor_native_mib=taken.native_mib,
     )
-    return state, executor_needs(batch_bytes, taken)
+    # A task reads at most its slot's share of the micro-batch.
+    python_batch = python_batch_bytes(load.event_bytes, -(-batch_bytes // job.slots_per_executor))
+    return state, executor_needs(batch_bytes, taken, python_memory(job.python_uses, job.slots_per_executor, python_batch))
 
 
 def _backend(load: Load, job: JobShape, executors: int, heap_mib: int) -> Backend:

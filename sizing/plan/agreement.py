@@ -67,8 +67,14 @@ def executor_cores(targets: Targets, settings: SparkSettings) -> int:
     return _first(asked.slots, own.cores) or max(1, (stated or 0) // 1000)
 
 
-def agreed_driver(targets: Targets, settings: SparkSettings) -> tuple[AgreedPod, list[PenstockError]]:
-    """The driver; SIZ-003 and SIZ-006 as for `agreed_executor`. The default is 1 core and a pod of 2 GiB."""
+def agreed_driver(targets: Targets, settings: SparkSettings, needed_mib: int) -> tuple[AgreedPod, list[PenstockError]]:
+    """The driver; SIZ-003 and SIZ-006 as for `agreed_executor`. The default is 1 core and a pod of 2 GiB, or more if it needs more.
+
+    Args:
+        targets: the targets.
+        settings: settings of the job.
+        needed_mib: the pod that its tasks and queries need.
+    """
     asked, own = targets.driver, settings.driver
     fallback = DEFAULT_DRIVER_CPU_MILLICORES if own.cores is None else own.cores * 1000
     request = _first(asked.cpu_millicores, own.request_cpu_millicores) or fallback
@@ -77,7 +83,7 @@ def agreed_driver(targets: Targets, settings: SparkSettings) -> tuple[AgreedPod,
         cores=own.cores or -(-request // 1000),
         request_cpu_millicores=request,
         limit_cpu_millicores=own.limit_cpu_millicores,
-        memory_mib=None if heap_mib is not None else _first(asked.memory_mib, DEFAULT_DRIVER_POD_MIB),
+        memory_mib=None if heap_mib is not None else _first(asked.memory_mib, max(DEFAULT_DRIVER_POD_MIB, needed_mib)),
         heap_mib=heap_mib,
     )
     whole = None if asked.cpu_millicores is None else -(-asked.cpu_millicores // 1000)

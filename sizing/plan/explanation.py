@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from penstock.sizing.executors import REPARTITIONED
 from penstock.sizing.explained import Explanation
 from penstock.sizing.plan.job_load import JobLoad
+from penstock.sizing.plan.needs_explanation import explain_needs
 from penstock.sizing.plan.node_explanation import explain_nodes
 from penstock.sizing.plan.read_limit import RECORD_BYTES, RECORDS_PER_SLOT_PER_S
 from penstock.sizing.planned import Plan, PlannedPod
@@ -38,6 +39,7 @@ def _explained(targets: Targets, settings: SparkSettings, draft: Plan) -> Iterat
         *_pod("driver", targets.driver, settings.driver, settings, draft.pods.driver),
         *_pod("executor", targets.executor, settings.executor, settings, draft.pods.executor),
         *_slots(settings, draft),
+        *explain_needs(targets, draft),
         *_stages(settings, draft),
         *_topics(targets, draft),
         *_checkpoint(targets, draft),

@@ -40,6 +40,7 @@ def shape_of(
         rocksdb_bounded=rocksdb_bounded,
         queries=targets.queries,
         app_operators=targets.stateful_operators,
+        python_uses=targets.python.uses,
         incremental=targets.state_incremental,
         kafka=kafka or KafkaChoice(kind="none"),
     )

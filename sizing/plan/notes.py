@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from penstock.sizing.driver import DriverNeeds
+from penstock.sizing.overhead import ExecutorOverhead
 from penstock.sizing.planned import Plan
 from penstock.sizing.spark_pods import SAFE_HEAP_MIB
 from penstock.sizing.spark_settings import SparkSettings
@@ -20,8 +22,22 @@ def plan_notes(targets: Targets, settings: SparkSettings, draft: Plan) -> tuple[
         *_few_partitions(targets, draft),
         *_fixed_shuffle(settings, draft),
         *_python_memory(settings, draft),
+        *_small_overhead(draft),
+        *_small_driver(draft),
         *_small_heap(draft),
     )
+
+
+def overhead_text(parts: ExecutorOverhead) -> str:
+    """What an executor's overhead has to hold: ``384 for the JVM, 500 for RocksDB, 630 for 4 Python workers, 19 for Arrow's batches``."""
+    workers = "1 Python worker" if parts.python_workers == 1 else f"{parts.python_workers} Python workers"
+    each = {"the JVM": parts.jvm_mib, "RocksDB": parts.rocksdb_mib, workers: parts.python_mib, "Arrow's batches": parts.arrow_mib}
+    return ", ".join(f"{mib:,} for {what}" for what, mib in each.items() if mib)
+
+
+def driver_text(needs: DriverNeeds) -> str:
+    """What a driver's heap has to hold."""
+    return f"{needs.batch_tasks:,} tasks of a micro-batch and {needs.remembered_tasks:,} of earlier ones that Spark's status store keeps"
 
 
 def _queries(targets: Targets) -> Iterator[str]:
@@ -71,6 +87,21 @@ def _python_memory(settings: SparkSettings, draft: Plan) -> Iterator[str]:
     )
     if settings.pyspark_mib > executor.overhead_mib:
         yield f"the Python workers may use {settings.pyspark_mib} MiB, but the overhead that contains them has {executor.overhead_mib} MiB"
+
+
+def _small_overhead(draft: Plan) -> Iterator[str]:
+    executor, parts = draft.pods.executor, draft.executor_overhead
+    has_mib = executor.overhead_mib + executor.pyspark_mib
+    if has_mib < parts.needed_mib:
+        yield (
+            f"the executor's overhead of {has_mib:,} MiB is less than the {parts.needed_mib:,} MiB that it may need: {overhead_text(parts)}"
+        )
+
+
+def _small_driver(draft: Plan) -> Iterator[str]:
+    heap_mib, needs = draft.pods.driver.heap_mib, draft.driver_needs
+    if heap_mib < needs.heap_mib:
+        yield (f"the driver's heap of {heap_mib:,} MiB is less than the {needs.heap_mib:,} MiB that it may need for {driver_text(needs)}")
 
 
 def _small_heap(draft: Plan) -> Iterator[str]:

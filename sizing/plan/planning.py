@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from penstock.sizing.cluster import Cluster
+from penstock.sizing.driver import DriverNeeds, driver_needs, remembered_stages
 from penstock.sizing.errors import PenstockError, raise_all
-from penstock.sizing.executors import executor_count, stages, subtasks, task_slots, tasks_at_a_time
+from penstock.sizing.executors import Stage, executor_count, stages, subtasks, task_slots, tasks_at_a_time
+from penstock.sizing.load.parallelism import needed_partitions
 from penstock.sizing.plan.agreement import AgreedPod, agreed_driver, agreed_executor, heap_contradiction, plan_contradictions
 from penstock.sizing.plan.cluster_plan import ClusterPlan, plan_in_cluster
 from penstock.sizing.plan.decided import decided
@@ -13,13 +15,14 @@ from penstock.sizing.plan.feasibility import memory_violations, partition_violat
 from penstock.sizing.plan.job_load import JobLoad, load_of
 from penstock.sizing.plan.job_pods import selector_faults
 from penstock.sizing.plan.job_state import planned_state
+from penstock.sizing.plan.needed_overhead import needed_overhead
 from penstock.sizing.plan.notes import plan_notes
 from penstock.sizing.plan.read_limit import read_limit
 from penstock.sizing.plan.settings import settings_of
 from penstock.sizing.plan.spark_conf import planned_conf
 from penstock.sizing.planned import KafkaPlan, PerSlot, Plan, PlannedParallelism, PlannedPod, Pods, Totals
-from penstock.sizing.spark_pods import PodMemory, driver_memory, executor_memory, fit_driver, fit_executor
-from penstock.sizing.spark_settings import SparkSettings
+from penstock.sizing.spark_pods import PodMemory, driver_memory, executor_memory, fit_driver, fit_executor, planned_driver
+from penstock.sizing.spark_settings import RETAINED_STAGES, RETAINED_STAGES_KEY, SparkSettings
 from penstock.sizing.targets import DecidedTargets, Targets
 from penstock.sizing.violation import Violation
 
@@ -50,7 +53,8 @@ def plan(targets: Targets, cluster: Cluster | None = None) -> Plan:
 def _planned(targets: DecidedTargets, settings: SparkSettings, cluster: Cluster | None) -> Plan:
     """The plan of targets without undecided values."""
     executor, executor_faults = agreed_executor(targets, settings)
-    driver, driver_faults = agreed_driver(targets, settings)
+    needs = driver_needs(_stages(targets, settings, _read_partitions(targets)), targets.queries, settings)
+    driver, driver_faults = agreed_driver(targets, settings, planned_driver(settings, needs.heap_mib).total_mib)
     slots = max(1, task_slots(executor.cores, settings.task_cpus))
     count = executor_count(targets.parallelism.value, slots)
     executor_pod, driver_pod = _executor_memory(executor, settings), _driver_memory(driver, settings)
@@ -66,8 +70,10 @@ def _planned(targets: DecidedTargets, settings: SparkSettings, cluster: Cluster 
     ]
     pods = Pods(driver=_pod(driver, driver_pod, 1, None), executor=_pod(executor, executor_pod, count, slots))
     load = load_of(targets, settings, pods.executor, cluster)
-    conf = planned_conf(targets, settings, executor, driver, pods, load.state_conf if load else {})
-    draft = _assemble(targets, settings, pods, conf, load)
+    planned_stages = _stages(targets, settings, load.plan.topic_partitions if load else _read_partitions(targets))
+    chosen = {**(load.state_conf if load else {}), **_status_conf(planned_stages, settings)}
+    conf = planned_conf(targets, settings, executor, driver, pods, chosen)
+    draft = _assemble(targets, settings, pods, conf, load, planned_stages, needs)
     violations += [*partition_violations(targets, draft), *(load.violations if load else [])]
     return _finished(targets, settings, draft, violations, load, cluster)
 
@@ -97,9 +103,17 @@ def _finished(
 
 
 def _read_partitions(targets: DecidedTargets) -> dict[str, int]:
-    """Topic -> partitions for a job without a load: as requested, otherwise one per task that reads it, by default the parallelism."""
+    """Topic -> partitions: as requested, otherwise those for the load, otherwise one per task that reads it, by default the parallelism."""
     source, parallelism = targets.stages.source, targets.parallelism.value
+    if targets.load is not None:
+        parallelism = needed_partitions(targets.load, parallelism).partitions
+        source = {}
     return {topic: asked or source.get(topic, parallelism) for topic, asked in targets.source_topics.items()}
+
+
+def _stages(targets: DecidedTargets, settings: SparkSettings, read: dict[str, int]) -> tuple[Stage, ...]:
+    shuffle = settings.shuffle_partitions or targets.parallelism.value
+    return stages(read, shuffle, readers=targets.stages.source, stateless=targets.stages.stateless)
 
 
 def _executor_memory(agreed: AgreedPod, settings: SparkSettings) -> PodMemory:
@@ -135,12 +149,25 @@ def _pod(agreed: AgreedPod, memory: PodMemory, count: int, slots: int | None) ->
     )
 
 
-def _assemble(targets: DecidedTargets, settings: SparkSettings, pods: Pods, conf: dict[str, str], load: JobLoad | None) -> Plan:
+def _status_conf(planned: tuple[Stage, ...], settings: SparkSettings) -> dict[str, str]:
+    """The limit of the stages that the driver remembers, where it is below Spark's own."""
+    kept = remembered_stages(planned, settings)
+    return {RETAINED_STAGES_KEY: str(kept)} if kept < RETAINED_STAGES else {}
+
+
+def _assemble(
+    targets: DecidedTargets,
+    settings: SparkSettings,
+    pods: Pods,
+    conf: dict[str, str],
+    load: JobLoad | None,
+    planned_stages: tuple[Stage, ...],
+    needs: DriverNeeds,
+) -> Plan:
     executor, parallelism = pods.executor, targets.parallelism.value
     slots = executor.slots or 1
     read = load.plan.topic_partitions if load else _read_partitions(targets)
     shuffle = settings.shuffle_partitions or parallelism
-    planned_stages = stages(read, shuffle, readers=targets.stages.source, stateless=targets.stages.stateless)
     return Plan(
         parallelism=PlannedParallelism(value=parallelism, source=targets.parallelism.source),
         totals=Totals(
@@ -152,6 +179,8 @@ def _assemble(targets: DecidedTargets, settings: SparkSettings, pods: Pods, conf
         ),
         pods=pods,
         per_slot=PerSlot(memory_mib=executor.memory_mib // slots, cpu_millicores=executor.request_cpu_millicores // slots),
+        executor_overhead=needed_overhead(targets, executor, load.plan if load else None),
+        driver_needs=needs,
         stages=planned_stages,
         tasks_at_a_time=tasks_at_a_time(executor.count * slots, planned_stages),
         spark_conf=conf,

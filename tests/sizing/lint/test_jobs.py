@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 
 from penstock.sizing.lint.subject import LintedConf, LintedJob
@@ -69,6 +71,20 @@ def test_a_plan_that_is_not_feasible_is_found_with_its_code() -> None:
     (given,) = of("LINT-056", job(source(), memory_mib=512))
     assert given.startswith("SIZ-004: heap too small for Spark")
     assert of("LINT-056", job(source())) == []
+
+
+def test_a_driver_that_is_too_small_for_its_tasks_is_found() -> None:
+    large: dict[str, Any] = {"parallelism": 10_000, "slots": 10, "driver_mib": 2048}
+    (given,) = of("LINT-058", job(source(10_000), spark_conf={"spark.ui.retainedStages": "1000"}, **large))
+    assert given == "a heap of 1,463 MiB"
+    assert of("LINT-058", job(source(10_000), **large)) == [], "it remembers fewer stages"
+    assert of("LINT-058", job(source())) == []
+
+
+def test_an_overhead_without_room_for_python_workers_is_found() -> None:
+    (given,) = of("LINT-059", job(source(), memory_mib=2048))
+    assert given == "585 MiB"
+    assert of("LINT-059", job(source(), memory_mib=8192)) == []
 
 
 def test_state_stores_that_may_outgrow_the_overhead_are_found() -> None:

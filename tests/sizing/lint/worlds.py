@@ -11,7 +11,7 @@ from penstock.sizing.lint.subject import LintedConf, LintedJob, LintedPods, Lint
 from penstock.sizing.placement.node_pool_manifests import NodePool
 from penstock.sizing.placement.selection import ManifestToleration
 from penstock.sizing.plan import plan
-from penstock.sizing.targets import ExecutorTarget, Parallelism, Targets
+from penstock.sizing.targets import DriverTarget, ExecutorTarget, Parallelism, Targets
 
 CATEGORY = "karpenter.k8s.aws/instance-category"
 CAPACITY = "karpenter.sh/capacity-type"
@@ -54,12 +54,14 @@ def job(
     parallelism: int = 10,
     slots: int = 5,
     memory_mib: int = 16_384,
+    driver_mib: int | None = None,
     spark_conf: dict[str, str] | None = None,
     **more: Any,
 ) -> LintedJob:
     targets = Targets(
         parallelism=Parallelism(value=parallelism),
         executor=ExecutorTarget(slots=slots, memory_mib=memory_mib),
+        driver=DriverTarget(memory_mib=driver_mib),
         spark_conf=spark_conf or {},
         source_topics={source.topic: source.partitions for source in sources},
     )

@@ -67,8 +67,28 @@ def test_every_number_has_a_rule_with_its_inputs() -> None:
 def test_state_takes_stores_memory_and_objects() -> None:
     result, _ = planned({"state_keys": 10**8, "bytes_per_key": 200, "stateful_operators": ("join",)}, backend="rocksdb")
     assert (result.state.stores, result.state.executor_native_mib) == (14, 500)
-    assert result.memory.overhead_mib == 384 + 500
+    parts = result.memory.overhead
+    # One worker of a keyed function in each of 4 slots, with 9 copies of 10,000 events, and the daemon.
+    assert (parts.jvm_mib, parts.rocksdb_mib, parts.python_workers, parts.python_mib) == (384, 500, 4, 4 * (45 + 21) + 150)
+    assert result.memory.overhead_mib == parts.needed_mib == 384 + 500 + parts.python_mib + parts.arrow_mib
     assert result.checkpoint.objects_per_batch == 2 + 14 * 2
+
+
+def test_a_job_without_python_has_the_overhead_of_the_jvm_alone() -> None:
+    result, _ = planned(python_uses=())
+    assert (result.memory.heap_mib, result.memory.overhead_mib) == (1024, 409)
+    assert {entry.number: entry for entry in result.explain}["memory.overheadMib"].binding == "heap"
+
+
+def test_python_workers_take_overhead_by_what_they_run_and_how_large_their_records_are() -> None:
+    function, clients = planned(python_uses=("udf",))[0], planned(python_uses=("keyed", "client"))[0]
+    assert 384 + 150 + 4 * 43 < function.memory.overhead_mib < clients.memory.overhead_mib
+    large, _ = planned({"event_bytes": 2_400}, python_uses=("udf",))
+    assert large.memory.overhead.arrow_mib > 9 * function.memory.overhead.arrow_mib
+    # A job whose tasks read less than a batch of 10,000 events has smaller ones.
+    slow, _ = planned({"events_per_s": 100.0}, python_uses=("udf",), trigger_s=1.0)
+    assert slow.memory.overhead.arrow_mib < function.memory.overhead.arrow_mib
+    assert {entry.number: entry for entry in function.explain}["memory.overheadMib"].binding == "Python"
 
 
 def test_state_on_the_heap_makes_the_heap_larger_and_a_join_has_four_stores() -> None:
