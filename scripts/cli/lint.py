@@ -19,6 +19,7 @@ from penstock.scripts.linting.manifests import Manifests, read_manifests
 from penstock.scripts.planning.planned_jobs import add_planning_arguments
 from penstock.scripts.planning.price_files import catalog_file
 from penstock.scripts.render import lint_table as table
+from penstock.scripts.render.node_shares import counted
 from penstock.scripts.render.screen import screen_of
 from penstock.sizing.catalog.catalog import Catalog, shipped
 from penstock.sizing.errors import CheckFailed, PenstockError, raise_all
@@ -175,10 +176,12 @@ def _today(text: str | None) -> str:
 
 
 def _looked_at(arguments: argparse.Namespace) -> str:
-    named = [str(path) for path in arguments.specs]
+    """What was linted, in numbers: findings stand below the name of their file."""
+    named = [counted(len(arguments.specs), "spec")] if arguments.specs else []
     if arguments.specs or arguments.environment:
         named.append(f"environment {arguments.environment or DEFAULT_ENVIRONMENT}")
-    named += [str(path) for path in arguments.manifest]
+    if arguments.manifest:
+        named.append(counted(len(arguments.manifest), "manifest file"))
     return ", ".join(named)
 
 

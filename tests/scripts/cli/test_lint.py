@@ -130,7 +130,14 @@ def test_what_is_shipped_has_no_error(environment: str) -> None:
 
 def test_a_clean_job_has_no_findings_and_the_table_says_so(spec: Path) -> None:
     done = run(str(spec), *TODAY)
-    assert (done.returncode, done.stdout, done.stderr) == (0, f"no findings in {spec}, environment production\n", "")
+    assert (done.returncode, done.stdout, done.stderr) == (0, "no findings in 1 spec, environment production\n", "")
+
+
+def test_many_documents_are_counted_at_the_end_not_listed(spec: Path, manifest: Path) -> None:
+    other = spec.with_name("visits.yaml")
+    other.write_text(spec.read_text().replace("clicks", "visits"))
+    done = run(str(spec), str(other), "--manifest", str(manifest), *TODAY)
+    assert done.stdout.splitlines()[-1].endswith(" in 2 specs, environment production, 1 manifest file")
 
 
 def test_findings_stand_by_file_with_line_reason_and_fix(spec: Path) -> None:
@@ -146,7 +153,7 @@ def test_findings_stand_by_file_with_line_reason_and_fix(spec: Path) -> None:
         "       why   Spark silently ignores unknown settings: the intended effect does not happen\n"
         "       fix   did you mean spark.decommission.enabled?\n"
         "\n"
-        f"1 error in {spec}, environment production\n"
+        "1 error in 1 spec, environment production\n"
     )
 
 
