@@ -31,8 +31,17 @@ FORMATS = ("table", "json", "yaml", "markdown")
 
 
 class Priced(NamedTuple):
-    """A job in an environment, with its bill."""
+    """A job in an environment, with its bill.
 
+    Args:
+        spec: the file of its spec, as it was named.
+        name: its name.
+        environment: name of the environment.
+        plan: what it needs.
+        bill: what that costs.
+    """
+
+    spec: Path
     name: str
     environment: str
     plan: Plan
@@ -42,6 +51,11 @@ class Priced(NamedTuple):
     def title(self) -> str:
         """The job and the environment as a title."""
         return f"{self.name} in {self.environment}"
+
+    @property
+    def title_with_file(self) -> str:
+        """The title of one of two specs: versions of a job have the same name."""
+        return f"{self.name} ({self.spec}) in {self.environment}"
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -95,18 +109,19 @@ def _priced(spec: Path, environment: str, arguments: argparse.Namespace) -> Pric
         raise_violations(job.plan.violations)
         need = "an environment with a cluster (network, eks and nodes) in a region with known prices"
         raise WrongUsage(given=f"environment {name}", need=need, fix=f"--environment {DEFAULT_ENVIRONMENT}")
-    return Priced(job.name, name, job.plan, job.plan.cost)
+    return Priced(spec, job.name, name, job.plan, job.plan.cost)
 
 
 def _rendered(priced: Sequence[Priced], output: str) -> str:
     if len(priced) == 1:
         return _rendered_bill(priced[0], output)
     before, after = priced
+    of, to = (one.title if before.spec == after.spec else one.title_with_file for one in priced)
     result = difference(before.bill, after.bill)
     if output == "table":
-        return cost_table.render_difference(result, before.title, after.title, screen_of(sys.stdout, os.environ))
+        return cost_table.render_difference(result, of, to, screen_of(sys.stdout, os.environ))
     if output == "markdown":
-        return cost_markdown.render_difference(result, before.title, after.title)
+        return cost_markdown.render_difference(result, of, to)
     changes = result.model_dump(mode="json", by_alias=True, exclude={"before", "after"})
     sides = {"before": _document(before), "after": _document(after)}
     return as_text({"schemaVersion": SCHEMA_VERSION, **sides, "difference": changes}, output)
@@ -122,4 +137,4 @@ def _rendered_bill(one: Priced, output: str) -> str:
 
 def _document(one: Priced) -> dict[str, Any]:
     bill = one.bill.model_dump(mode="json", by_alias=True)
-    return {"name": one.name, "environment": one.environment, "feasible": one.plan.feasible, "bill": bill}
+    return {"name": one.name, "spec": str(one.spec), "environment": one.environment, "feasible": one.plan.feasible, "bill": bill}

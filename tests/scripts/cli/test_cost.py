@@ -100,6 +100,22 @@ def test_a_comment_for_a_pull_request_has_the_difference_in_its_heading(doubled:
     assert "<details>" in done.stdout
 
 
+@pytest.mark.parametrize("output", ["table", "markdown"])
+def test_two_versions_of_a_job_are_told_apart_by_their_files(doubled: str, output: str) -> None:
+    done = cost(SPEC, doubled, "--app-path", str(ROOT), "-o", output)
+    # Markdown escapes the underscores of names.
+    text = done.stdout.replace("\\", "")
+    before, after = f"user-credit ({SPEC}) in production", f"user-credit ({doubled}) in production"
+    assert text.index(before) < text.index(after)
+    if output == "table":
+        assert text.startswith(f"from  {before}\nto    {after}: +")
+
+
+def test_the_json_of_a_bill_names_the_file_of_its_spec(doubled: str) -> None:
+    document = as_json(SPEC, doubled, "--app-path", str(ROOT))
+    assert (document["before"]["spec"], document["after"]["spec"]) == (SPEC, doubled)
+
+
 def test_which_spec_goes_with_which_environment() -> None:
     a, b = Path("a.yaml"), Path("b.yaml")
     assert compared([a], []) == [(a, "production")]
