@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import os
+import shlex
 import sys
 from collections.abc import Sequence
 from pathlib import Path
@@ -84,9 +85,28 @@ def _deploy(arguments: argparse.Namespace, aws: AwsAccess, plans: EnvironmentPla
     if not arguments.plan_only and not deployment.nothing_to_do:
         if not arguments.yes:
             confirm(f"Apply this to {environment.name} in account {environment.spec.account}?", "yes", shown=arguments.output == "table")
-        done = deployment.apply()
+        done = _applied_in_order(deployment, arguments, steps)
     _print_result(arguments, deployment, done)
     return 0
+
+
+def _applied_in_order(deployment: Deployment, arguments: argparse.Namespace, steps: Steps) -> list[DeployedStack]:
+    """Applies the plans; says where an interrupted apply has stopped, and how to go on."""
+    try:
+        return deployment.apply()
+    except KeyboardInterrupt:
+        names = ", ".join(deployment.applied) or "none"
+        said = f"stacks applied completely: {names}. Resources of the others that Terraform has created are in its state"
+        steps.line("interrupted", f"{said}\nThe next deploy continues from there: {_again(arguments)}")
+        raise
+
+
+def _again(arguments: argparse.Namespace) -> str:
+    """The command line that continues a deploy; it plans, shows the plan and asks again."""
+    environment = arguments.environment_argument or arguments.environment
+    options = ["--out", str(arguments.out)] if arguments.out else []
+    options += [word for address in arguments.allow_loss for word in ("--allow-loss", address)]
+    return shlex.join(["penstock", "deploy", *([environment] if environment else []), *arguments.stacks, *options])
 
 
 def _unlock(deployment: Deployment, arguments: argparse.Namespace) -> None:

@@ -123,6 +123,11 @@ class Deployment:
         """Whether every stack is planned and up to date."""
         return all(isinstance(stack, StackChanges) and stack.empty for stack in self.planned.values())
 
+    @property
+    def applied(self) -> tuple[str, ...]:
+        """The stacks that this deploy has applied so far."""
+        return tuple(stack.name for stack in self.stacks if stack.name in self._applied)
+
     def apply(self) -> list[DeployedStack]:
         """Apply the plans; a stack is planned again if one of its dependencies was applied meanwhile.
 

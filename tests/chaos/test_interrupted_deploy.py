@@ -46,6 +46,8 @@ def test_the_command_interrupted_ends_with_130_keeps_its_state_and_goes_on_from_
             pass
         running.send_signal(signal.SIGINT)
         assert running.wait(timeout=120) == 130, log.read_text()
+    assert "interrupted stacks applied completely: none. Resources of the others" in log.read_text()
+    assert f"continues from there: penstock deploy {file} checkpoints --out {file.parent / 'work'}" in log.read_text()
     parser = argparse.ArgumentParser()
     deploy.add_arguments(parser)
     arguments = parser.parse_args([*words[1:], "-o", "json"])
