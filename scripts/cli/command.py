@@ -56,6 +56,7 @@ VERBS = {
     "cost": Verb("penstock.scripts.cli.cost", "estimate what a job costs, or compare two specs or environments"),
     "lint": Verb("penstock.scripts.cli.lint", "find valid but risky configuration in specs and manifests"),
     "catalog": Verb("penstock.scripts.cli.catalog", "show instance types and prices, or fetch a region's from AWS"),
+    "schema": Verb("penstock.scripts.cli.schema", "print the JSON Schema of the job spec, or its URL, for editors"),
     "report": Verb("penstock.scripts.cli.report", "write a plan as a single HTML page: nodes, cost, throughput, recovery"),
     "scan": Verb("penstock.scripts.cli.scan", "check an environment's resources against security rules, offline", "scan"),
     "doctor": Verb("penstock.scripts.cli.doctor", "report missing prerequisites on this machine and on AWS", "deploy"),
