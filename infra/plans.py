@@ -7,6 +7,7 @@ from pathlib import Path
 
 from pydantic import BaseModel, ConfigDict
 
+from penstock.infra.app_packages import app_packages
 from penstock.infra.cluster import cluster
 from penstock.infra.environment import Environment
 from penstock.infra.errors import JobNamedTwice
@@ -88,6 +89,8 @@ def plans(environment: Environment) -> EnvironmentPlans:
 
 def _planned(spec: SpecFile, environment_cluster: Cluster | None) -> JobPlan:
     job_targets = targets(spec)
+    # Reported here, before anything is synthesized.
+    app_packages(spec)
     return JobPlan(spec=spec, targets=job_targets, plan=plan(job_targets, environment_cluster))
 
 

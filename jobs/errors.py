@@ -390,3 +390,31 @@ class StateNotRepeatable(RunFailed):
 
     code = "JOB-085"
     title = "state on the heap requires deterministic rows"
+
+
+class LockUnread(DocumentError):
+    """The lock of an app's packages does not exist, is not UTF-8 text, or locks nothing."""
+
+    code = "SPEC-060"
+    title = "cannot read the lock"
+
+
+class LockLineRefused(DocumentError):
+    """A line of a lock is no package with one version and its hashes, or no jar with its checksum."""
+
+    code = "SPEC-061"
+    title = "invalid line in a lock"
+
+
+class PackageOfTheJobs(DocumentError):
+    """A lock has a package or a jar of the jobs themselves, such as PySpark or pyarrow, in another version."""
+
+    code = "SPEC-062"
+    title = "package conflicts with one that every job has"
+
+
+class LockedFileDiffers(DocumentError):
+    """A wheel or jar beside a lock is missing, is not a wheel or a jar, or has another checksum than the lock."""
+
+    code = "SPEC-063"
+    title = "file does not match its lock"

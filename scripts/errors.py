@@ -244,6 +244,20 @@ class ToolNotInstalled(ToolMissing):
     title = "cannot create a tool's environment"
 
 
+class AppPackagesNotInstalled(ToolMissing):
+    """A package of an app's lock could not be downloaded, has another checksum, or has no wheel for this Python and platform."""
+
+    code = "TOOL-040"
+    title = "cannot install an app's packages"
+
+
+class AppJarsNotFetched(ToolMissing):
+    """Maven could not find a jar of an app's lock, or the jar has another checksum."""
+
+    code = "TOOL-041"
+    title = "cannot fetch an app's jars"
+
+
 class WrongOption(DocumentError):
     """A script was called with an unknown option or an invalid value."""
 

@@ -40,7 +40,7 @@ def owned_conf(job: DeployedJob) -> dict[str, str]:
 
 def deployment_conf(job: DeployedJob) -> dict[str, str]:
     """Those that apply to Spark's cluster mode as well."""
-    return {**_kubernetes(job), **_network(), **_storage(job), **_unneeded_rights(job)}
+    return {**_kubernetes(job), **_network(), **_storage(job), **_unneeded_rights(job), **job.packages.spark_conf}
 
 
 def claims_volumes(conf: Mapping[str, str]) -> bool:

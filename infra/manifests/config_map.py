@@ -32,6 +32,7 @@ def runtime_configuration(job: DeployedJob) -> RuntimeConfiguration:
     return RuntimeConfiguration(
         spec=f"{CONFIGURATION_FOLDER}/{SPEC}",
         app_path=(APPS,),
+        package_path=job.packages.path,
         master=MASTER,
         brokers=job.brokers,
         kafka_security=job.kafka_security,

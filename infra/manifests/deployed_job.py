@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Literal
 
+from penstock.infra.app_packages import AppPackages
 from penstock.infra.parts.nodes import PodPlace
 from penstock.sizing.planned import Plan
 
@@ -42,6 +43,7 @@ class DeployedJob:
         driver: placement of the driver's pod.
         executor: placement of the executors' pods.
         role_arn: the IAM role of its pods; None: they have none.
+        packages: of the app, in addition to those of every job.
         schemas: name -> text of the files next to the spec: Avro schemas, and a SQL app.
         connections: name -> URL without credentials.
         secrets: name of a connection -> ARN of the secret with its credentials.
@@ -62,6 +64,7 @@ class DeployedJob:
     driver: PodPlace = field(default_factory=PodPlace)
     executor: PodPlace = field(default_factory=PodPlace)
     role_arn: str | None = None
+    packages: AppPackages = field(default_factory=AppPackages)
     schemas: Mapping[str, str] = field(default_factory=dict)
     connections: Mapping[str, str] = field(default_factory=dict)
     secrets: Mapping[str, str] = field(default_factory=dict)

@@ -100,6 +100,7 @@ if ! docker manifest inspect "$url:$PENSTOCK_IMAGE_TAG" > /dev/null; then
   docker buildx create --use --name penstock 2> /dev/null || docker buildx use penstock
   rm -rf build dist/penstock_kit-*.whl
   .venv/bin/python -m pip wheel --no-index --no-deps --no-build-isolation --wheel-dir dist .
+  {PENSTOCK} packages --environment "$PENSTOCK_ENVIRONMENT" --out dist/packages
   docker buildx build --platform linux/amd64,linux/arm64 -f infra/image/Dockerfile -t "$url:$PENSTOCK_IMAGE_TAG" --push .
 fi""",
     ),

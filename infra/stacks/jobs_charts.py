@@ -8,6 +8,7 @@ from typing import Literal, Protocol
 
 from constructs import Construct
 
+from penstock.infra.app_packages import app_packages
 from penstock.infra.constructs.charts_stack import RELEASES_NAMESPACE, ChartsStack, Cluster
 from penstock.infra.constructs.local_chart import DEFAULT_TIMEOUT_S, LocalChart
 from penstock.infra.environment import Environment
@@ -166,6 +167,7 @@ def _deployed(
         driver=places.driver,
         executor=places.executor,
         role_arn=role_arn,
+        packages=app_packages(job.spec),
         schemas={**avro_schemas(job.spec), **sql_beside(job.spec.job.spec.app, job.spec.path.parent)},
         connections=urls(connections),
         secrets=secrets(connections),

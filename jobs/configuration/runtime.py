@@ -23,6 +23,7 @@ class RuntimeConfiguration(BaseModel):
     Args:
         spec: path of the job spec.
         app_path: folders in which the app's module is looked up, in this order.
+        package_path: folders with the app's own Python packages, at the same place for the driver and the executors.
         master: Spark's master, such as ``local[4]`` or ``k8s://...``.
         brokers: ``host:port``, several separated by commas.
         kafka_security: of their listener.
@@ -45,6 +46,7 @@ class RuntimeConfiguration(BaseModel):
 
     spec: str
     app_path: tuple[str, ...] = ()
+    package_path: tuple[str, ...] = ()
     master: str
     brokers: str
     kafka_security: Security = "plaintext"

@@ -22,7 +22,10 @@ from penstock.sizing.errors import PenstockError, Place
 
 
 def importable(folders: tuple[str, ...]) -> None:
-    """Puts the app's folders first on sys.path, for this process and for the Python workers that Spark starts."""
+    """Puts the folders of the app and of its packages first on sys.path, for this process and for the Python workers that its JVM starts.
+
+    Workers of executors have the app's folders by their own environment; `penstock.jobs.driver.session` gives them the packages.
+    """
     for folder in reversed(folders):
         sys.path.insert(0, folder)
     known = [*folders, *filter(None, os.environ.get("PYTHONPATH", "").split(os.pathsep))]

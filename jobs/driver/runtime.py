@@ -129,7 +129,7 @@ class Driver:
             PenstockError: JOB-001 to JOB-009, JOB-020 to JOB-023, JOB-050 to JOB-063, JOB-070, JOB-080 to JOB-085.
         """
         forget_ready()
-        app.importable(self._configuration.app_path)
+        app.importable((*self._configuration.app_path, *self._configuration.package_path))
         self._emit("starting", {"job": self._spec.job.metadata.name, "master": self._configuration.master})
         _ = self._connections
         with self._leased() as lease:
@@ -209,7 +209,7 @@ class Driver:
         job = self._spec.job
         given = {**spark_session.state_conf(job.spec.state), **stages_conf(job.spec.stages), **self._configuration.spark_conf}
         conf = {**given, **spark_session.counting_conf(open_windows=self._configuration.report_open_windows), **pod_conf()}
-        session = spark_session.build(job.metadata.name, self._configuration.master, conf)
+        session = spark_session.build(job.metadata.name, self._configuration.master, conf, self._configuration.package_path)
         session.sparkContext.setLogLevel("WARN")
         return session
 

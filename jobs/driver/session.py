@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 from pyspark.sql import SparkSession
 
@@ -73,13 +73,14 @@ def counting_conf(*, open_windows: bool) -> dict[str, str]:
     return {_COUNT: "true"} if open_windows else {}
 
 
-def build(name: str, master: str, conf: Mapping[str, str]) -> SparkSession:
+def build(name: str, master: str, conf: Mapping[str, str], package_path: Sequence[str] = ()) -> SparkSession:
     """Starts Spark.
 
     Args:
         name: of the application.
         master: Spark's master.
         conf: overrides `FIXED`.
+        package_path: folders with Python packages for the workers of all executors.
     """
     # The workers must use this very Python; Spark would take the first `python3` on the PATH.
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
@@ -87,4 +88,17 @@ def build(name: str, master: str, conf: Mapping[str, str]) -> SparkSession:
     builder = SparkSession.builder.appName(name).master(master)
     for key, value in {**FIXED, **conf}.items():
         builder = builder.config(key, value)
-    return builder.getOrCreate()
+    session = builder.getOrCreate()
+    if package_path:
+        _give_workers(session, package_path)
+    return session
+
+
+def _give_workers(session: SparkSession, package_path: Sequence[str]) -> None:
+    """Puts folders on the path of the Python workers, before the PYTHONPATH of the process that starts them.
+
+    Each function that is sent to a worker has a copy of this environment. `spark.executorEnv.PYTHONPATH` would replace the executor's own.
+    """
+    environment = session.sparkContext.environment
+    known = environment.get("PYTHONPATH", "")
+    environment["PYTHONPATH"] = os.pathsep.join([*package_path, *filter(None, [known])])

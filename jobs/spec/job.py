@@ -129,6 +129,22 @@ class Local(Part):
     expect: Annotated[str, Field(pattern=REFERENCE_PATTERN)] | None = None
 
 
+# A file beside the spec; an absolute path would be another one on each machine.
+BESIDE_PATTERN = r"^[^/\\s][^\n]*$"
+
+
+class Packages(Part):
+    """Locks of what an app needs in addition to what every job has; paths relative to the spec.
+
+    Args:
+        python: lock of Python packages: pip's requirements with one version and hashes for each.
+        jars: lock of jars: Maven coordinates or files beside it, each with its SHA-256.
+    """
+
+    python: Annotated[str, Field(pattern=BESIDE_PATTERN)] | None = None
+    jars: Annotated[str, Field(pattern=BESIDE_PATTERN)] | None = None
+
+
 class QuarantineLimit(Part):
     """Share of malformed records that stops a job. By default none does.
 
@@ -171,6 +187,7 @@ class JobSpec(Part):
     model_config = ConfigDict(json_schema_extra={"oneOf": [{"required": ["parallelism"]}, {"required": ["load"]}]})
 
     app: Annotated[str, Field(pattern=APP_PATTERN)]
+    packages: Packages = Packages()
     parallelism: Annotated[int, Field(ge=1, le=32_768)] | None = None
     stages: Stages = Stages()
     load: Load | None = None

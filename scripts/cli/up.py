@@ -16,6 +16,7 @@ from pathlib import Path
 from types import FrameType
 from typing import NoReturn
 
+from penstock.infra.app_packages import app_packages as checked_packages
 from penstock.infra.environment import Environment
 from penstock.infra.environment_file import LOCAL_ENVIRONMENT
 from penstock.infra.environment_file import load as load_environment
@@ -27,6 +28,7 @@ from penstock.jobs.targets import targets
 from penstock.scripts import layout
 from penstock.scripts.cli.environment_argument import add_environment_option
 from penstock.scripts.errors import StacksDiffer, WrongResult, WrongUsage
+from penstock.scripts.installation import app_packages
 from penstock.scripts.local import input as local_input
 from penstock.scripts.local import kafka_topics, verdict
 from penstock.scripts.local import machine as local_machine
@@ -102,7 +104,7 @@ def run(arguments: argparse.Namespace) -> int:
         need = "a single spec with --keep: each job has a master of its own"
         raise WrongUsage(path="--master-port", given=str(arguments.master_port), need=need, fix="leave out --master-port")
     steps = Steps()
-    jobs = _jobs(arguments)
+    jobs = _jobs(arguments, steps)
     environment = load_environment(arguments.environment)
     for job in jobs:
         sys.stdout.write(plan_table.render(job.plan, job.name, screen_of(sys.stdout, os.environ)) + "\n")
@@ -122,13 +124,13 @@ def run(arguments: argparse.Namespace) -> int:
         shutil.rmtree(folder, ignore_errors=True)
 
 
-def _jobs(arguments: argparse.Namespace) -> list[Job]:
+def _jobs(arguments: argparse.Namespace, steps: Steps) -> list[Job]:
     """The jobs with their plans; all their faults are found here."""
     jobs: list[Job] = []
     faults: list[PenstockError] = []
     for path in arguments.specs:
         try:
-            jobs.append(_job(path, arguments.app_path))
+            jobs.append(_job(path, arguments.app_path, steps))
         except PenstockError as error:
             faults.extend(error.errors)
     # Jobs that are kept up run at the same time.
@@ -178,13 +180,17 @@ def _without_input(jobs: list[Job]) -> list[PenstockError]:
     ]
 
 
-def _job(path: Path, app_path: list[Path]) -> Job:
+def _job(path: Path, app_path: list[Path], steps: Steps) -> Job:
     spec = load(path)
     raise_all(without_server(spec))
     planned = plan(targets(spec, app_path))
+    own = checked_packages(spec)
     raise_violations(planned.violations)
     folders = (path.parent.resolve(), *(folder.resolve() for folder in app_path))
-    return Job(spec, planned, folders, local_input.generators(spec, folders), local_input.expectation(spec, folders))
+    installed = app_packages.install(own, steps)
+    # Last: this process has packages that the image does not have, and they must be its own versions.
+    sys.path.extend(str(folder) for folder in installed.path if str(folder) not in sys.path)
+    return Job(spec, planned, folders, local_input.generators(spec, folders), local_input.expectation(spec, folders), installed)
 
 
 def _run_all(jobs: list[Job], arguments: argparse.Namespace, environment: Environment, folder: Path, steps: Steps, held: ExitStack) -> int:
@@ -219,7 +225,7 @@ def _run_all(jobs: list[Job], arguments: argparse.Namespace, environment: Enviro
 
 def _local_run(job: Job, arguments: argparse.Namespace, local: LocalEnvironment, folder: Path, steps: Steps) -> LocalRun:
     """A run of a job, with the servers for its connections."""
-    servers = LocalServers(job.spec, job.app_path, folder / f"{job.name}-servers")
+    servers = LocalServers(job.spec, (*job.app_path, *job.packages.path), folder / f"{job.name}-servers")
     asked = job.spec.job.spec.local.connections
     if asked:
         with steps.at("servers", f"starting {', '.join(f'{one.kind} for {name}' for name, one in asked.items())}") as step:

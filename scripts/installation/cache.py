@@ -10,6 +10,8 @@ rename: a process that finds its folder may use it without a lock::
     |-- jars-spark/<checksum>/
     |-- jvm-classes/<checksum>/
     |-- class-data/<checksum>/
+    |-- app-packages/<checksum>/   an app's own Python packages
+    |-- app-jars/<checksum>/       and its jars
     `-- cdktf/<checksum>/
 """
 

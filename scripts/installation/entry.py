@@ -16,7 +16,7 @@ class Entry(ABC):
         name: of its folder in the cache and of its log.
         title: for people.
         tool: the tool that downloads or builds it.
-        download_mb: approximate download size with empty caches of the tool, in MB.
+        download_mb: approximate download size with empty caches of the tool, in MB; 0: unknown.
     """
 
     def __init__(self, *, name: str, title: str, tool: str, download_mb: int) -> None:

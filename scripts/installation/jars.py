@@ -39,7 +39,7 @@ class Jars(Entry):
     def faults(self, folder: Path) -> list[str]:
         """The jars that are missing, changed or unexpected."""
         want = self._wanted()
-        have = _checksums(folder)
+        have = checksums(folder)
         differences = [f"missing    {self._set}/{name}" for name in want if name not in have]
         differences += [f"changed    {self._set}/{name}" for name in want if name in have and have[name] != want[name]]
         differences += [f"unexpected {self._set}/{name}" for name in have if name not in want]
@@ -74,8 +74,12 @@ class Jars(Entry):
         return {name.removeprefix(f"{self._set}/"): checksum for checksum, name in rows if name.startswith(f"{self._set}/")}
 
 
-def _checksums(folder: Path) -> dict[str, str]:
-    """Name -> SHA-256 of the files in a folder; empty if it does not exist."""
+def checksums(folder: Path) -> dict[str, str]:
+    """Name -> SHA-256 of the files in a folder; empty if it does not exist.
+
+    Args:
+        folder: with jars.
+    """
     paths = [path for path in folder.rglob("*") if path.is_file() and path.name != _PASSED_OVER]
     # hashlib releases the GIL while it works.
     with ThreadPoolExecutor(4) as pool:

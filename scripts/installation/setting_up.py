@@ -66,7 +66,8 @@ def _fetch(cache: Cache, entry: Entry, temporary: Path, steps: Steps) -> None:
         for fault in entry.faults(folder)[:5]:
             steps.line(entry.name, fault)
     into = temporary / entry.name
-    with steps.at(entry.name, f"{entry.title}, up to {entry.download_mb} MB to download, into {folder}") as step:
+    size = f", up to {entry.download_mb} MB to download" if entry.download_mb else ""
+    with steps.at(entry.name, f"{entry.title}{size}, into {folder}") as step:
         entry.fetch(into, cache.logs / f"{entry.name}.log", lambda said: step.watch(f"{entry.title}: {said}"))
         cache.put(into, folder)
         megabytes = sum(path.stat().st_size for path in folder.rglob("*") if path.is_file() and not path.is_symlink()) / 1e6

@@ -90,17 +90,17 @@ class ToolEnvironment:
 
     def _install(self, progress: Progress) -> None:
         """With uv if there is one, otherwise, or if it fails, with pip."""
-        python, uv = str(self.bin / "python"), _uv()
-        if uv is not None:
+        python, found = str(self.bin / "python"), uv()
+        if found is not None:
             variables = {**pip_settings.variables(pip_settings.listed(python), os.environ), "UV_NO_PROGRESS": "1"}
-            command = [uv, "pip", "install", "--python", python, "--require-hashes", "--no-deps", "-r", str(self._lock)]
+            command = [found, "pip", "install", "--python", python, "--require-hashes", "--no-deps", "-r", str(self._lock)]
             if self._ran(command, progress, variables).code == 0:
                 return
         pip = [python, "-m", "pip", "install", "--require-hashes", "--no-input", "--disable-pip-version-check"]
         self._run([*pip, "-r", str(self._lock)], progress)
 
     def _ran(self, command: list[str], progress: Progress, variables: Mapping[str, str] | None = None) -> tool.Ended:
-        environment = {**_own_variables(os.environ), **(variables or {})}
+        environment = {**own_variables(os.environ), **(variables or {})}
         return tool.run(command, environment=environment, log=self._log, limit_s=INSTALL_LIMIT_S, progress=progress)
 
     def _run(self, command: list[str], progress: Progress) -> None:
@@ -115,7 +115,7 @@ class ToolEnvironment:
         return self._cache.logs / f"{self._name}.log"
 
 
-def _uv() -> str | None:
+def uv() -> str | None:
     """The uv beside this Python, which the set-up installs, or the one of the PATH; None if neither is recent enough."""
     beside = Path(sys.executable).with_name("uv")
     for candidate in (str(beside) if beside.exists() else None, shutil.which("uv")):
@@ -129,6 +129,10 @@ def _recent(uv: str) -> bool:
     return version is not None and (int(version[1]), int(version[2])) >= pip_settings.UV_LEAST
 
 
-def _own_variables(base: Mapping[str, str]) -> dict[str, str]:
-    """Without this process's Python environment, which has other packages."""
+def own_variables(base: Mapping[str, str]) -> dict[str, str]:
+    """Without this process's Python environment, which has other packages.
+
+    Args:
+        base: variables of a process.
+    """
     return {name: value for name, value in base.items() if name not in ("PYTHONPATH", "PYTHONHOME", "VIRTUAL_ENV")}

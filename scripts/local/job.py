@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from penstock.jobs.spec import SpecFile, app_module
+from penstock.scripts.installation.app_packages import InstalledPackages
 from penstock.scripts.local.input import Expect, Generator
 from penstock.sizing.planned import Plan
 
@@ -21,6 +22,7 @@ class Job:
         app_path: folders with its modules.
         generators: topic -> generator of its records.
         expect: computes the expected output; None if the spec has none.
+        packages: the app's own, installed.
     """
 
     spec: SpecFile
@@ -28,6 +30,7 @@ class Job:
     app_path: tuple[Path, ...]
     generators: Mapping[str, Generator]
     expect: Expect | None
+    packages: InstalledPackages = field(default_factory=InstalledPackages)
 
     @property
     def name(self) -> str:

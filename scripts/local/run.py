@@ -10,6 +10,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
+from penstock.infra.app_packages import jars_conf
 from penstock.jobs.configuration.runtime import RuntimeConfiguration
 from penstock.jobs.driver.root_cause import OwnCode, of_exception
 from penstock.jobs.local.recording import Expectation, Record, Recorded
@@ -284,6 +285,7 @@ class LocalRun:
         return RuntimeConfiguration(
             spec=str(self.job.spec.path.resolve()),
             app_path=tuple(str(folder.resolve()) for folder in self.job.app_path),
+            package_path=tuple(str(folder) for folder in self.job.packages.path),
             master=self.cluster.url if self.cluster else self.machine.master,
             brokers=self.local.kafka.address,
             checkpoint=f"s3a://{buckets.checkpoints}/{self.checkpoint_folder}",
@@ -316,6 +318,7 @@ class LocalRun:
             "spark.hadoop.hadoop.tmp.dir": str(scratch),
             # Idleness is reported at once, because it marks the end of a run.
             "spark.sql.streaming.noDataProgressEventInterval": "0",
+            **jars_conf(str(jar) for jar in self.job.packages.jars),
         }
 
     def _next(self, driver: LocalDriver) -> dict[str, Any]:

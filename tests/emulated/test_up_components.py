@@ -62,7 +62,7 @@ def test_an_emulator_that_dies_midway_ends_the_wait_with_its_own_error(local: Lo
 
 
 def test_a_broker_that_dies_midway_ends_the_run_with_its_own_error(local: LocalEnvironment, spec: Path, tmp_path: Path) -> None:
-    job = _job(spec, [])
+    job = _job(spec, [], Steps())
     run = LocalRun(job, local, cut(job.plan), tmp_path / "driver", Steps())
     kafka_topics.create(local.kafka.address, job.plan.kafka.topics)
     local.wait_for_buckets()
@@ -80,7 +80,7 @@ def test_a_master_or_a_worker_that_dies_midway_ends_the_run_and_loses_nothing(
 ) -> None:
     # Without a micro-batch in the checkpoint, the default would start the next driver at the topic's end.
     spec.write_text(SPEC.replace("partitions: 2}", "partitions: 2, startingOffsets: earliest}"), encoding="utf-8")
-    job = _job(spec, [])
+    job = _job(spec, [], Steps())
     machine = cut_to_executors(job.plan, 1)
     kafka_topics.create(lasting.kafka.address, job.plan.kafka.topics)
     lasting.wait_for_buckets()
@@ -123,7 +123,7 @@ def test_executors_that_never_register_are_an_error_with_their_log(lasting: Loca
         .replace("{clicks: clicks.j", "{unserved: clicks.j"),
         encoding="utf-8",
     )
-    job = _job(spec, [])
+    job = _job(spec, [], Steps())
     machine = cut_to_executors(job.plan, 1)
     kafka_topics.create(lasting.kafka.address, job.plan.kafka.topics)
     lasting.wait_for_buckets()

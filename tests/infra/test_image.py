@@ -13,6 +13,7 @@ from pathlib import Path
 
 import pytest
 
+from penstock.infra.app_packages import PACKAGES
 from penstock.infra.manifests.config_map import APPS
 from penstock.infra.manifests.driver_pod import PYTHON, READY_FILE
 from penstock.infra.manifests.pod_security import SPARK_UID, WORK
@@ -87,8 +88,8 @@ def test_all_that_is_copied_is_there_and_docker_is_given_it(built: dict[str | No
                 assert text.split()[0].removeprefix("--from=") in built
                 continue
             for source in sources:
-                # The wheel is built before the image.
-                assert (ROOT / source).exists() or source == "dist/penstock_kit-*.whl"
+                # The wheel, and the apps' own packages, are written before the image is built.
+                assert (ROOT / source).exists() or source in ("dist/penstock_kit-*.whl", "dist/packages*")
                 assert source in allowed
 
 
@@ -102,9 +103,10 @@ def test_nothing_is_installed_but_what_a_lock_names(built: dict[str | None, Stag
     assert not [
         text for text in runs if re.search(r"\b(apt|apt-get|apk|curl|wget|pip3? install|npm)\b", text.replace("uv pip install", ""))
     ]
-    (install,) = [text for text in built["python"].of("RUN") if "uv pip install" in text]
-    for flag in ("--require-hashes", "--no-deps", "--only-binary :all:", "-r /build/image.lock"):
-        assert flag in install
+    install, apps = [text for text in built["python"].of("RUN") if "uv pip install" in text]
+    for flag in ("--require-hashes", "--no-deps", "--only-binary :all:"):
+        assert flag in install and flag in apps
+    assert "-r /build/image.lock" in install and 'requirements.lock"' in apps
     # Build tools stay in the earlier stages.
     assert not [text for text in image.of("COPY") if "/uv" in text or ".m2" in text]
 
@@ -192,6 +194,7 @@ def test_the_manifests_and_the_image_mean_the_same_paths(image: Stage) -> None:
     variables = environment(image)
     assert variables["PYSPARK_PYTHON"] == variables["PYSPARK_DRIVER_PYTHON"] == PYTHON
     assert variables[READY_FILE_VARIABLE] == READY_FILE
+    assert f"--from=python {PACKAGES}/ {PACKAGES}/" in image.of("COPY")
     assert APPS in variables["PYTHONPATH"].split(":")
     assert image.of("WORKDIR") == [WORK]
     assert PROGRAM == "local:///opt/penstock/run.py"
