@@ -121,7 +121,10 @@ def cluster_violations(demand: KafkaDemand, name: str, brokers: int) -> list[Vio
     needed = option_of(demand, name)
     if brokers >= needed.brokers:
         return []
-    fix = f"brokers: {needed.brokers}" + (f", or fewer of a larger type: {_alternative(demand, needed)}" if needed.brokers > 3 else "")
+    enough = f"brokers: {needed.brokers}"
+    if needed.brokers > demand.broker_quota:
+        enough = f"{enough} with a broker quota of at least as many"
+    fix = enough + (f", or fewer of a larger type: {_alternative(demand, needed)}" if needed.brokers > 3 else "")
     need = f"{needed.brokers} brokers of {name}, limited by {needed.binding}: {_asked(demand, needed.kind, needed.binding)}"
     return [violated(ClusterTooSmall, path="kafka.brokers", given=str(brokers), need=need, fix=fix)]
 
@@ -196,19 +199,76 @@ def _provisioned_mibps(broker: BrokerType, demand: KafkaDemand, brokers: int) ->
 
 
 def _out_of_reach(demand: KafkaDemand, kind: Kind) -> KafkaOutOfReach:
+    most = _most_brokers(demand, kind)
+    shares = [(most / max(by.values()), by) for broker in broker_types() if broker.kind == kind if (by := _brokers_by(broker, demand))]
+    _, by = max(shares, key=lambda entry: entry[0])
+    binding = max(by, key=lambda constraint: by[constraint])
+    given, other = _asked(demand, kind, binding), "several clusters, or a higher broker quota"
+    nearest = _nearest(demand, kind)
+    if nearest is None:
+        return KafkaOutOfReach(path="kafka", given=given, need=f"less; {most} brokers carry no part of it, limited by {binding}", fix=other)
+    broker, less = nearest
+    at_most = _reduction(demand, less, kind, binding)
+    need = f"{at_most}, the maximum that {most} brokers of {broker.name} carry, limited by {binding}"
+    return KafkaOutOfReach(path="kafka", given=given, need=need, fix=f"{at_most}, {other}")
+
+
+def _most_brokers(demand: KafkaDemand, kind: Kind) -> int:
+    """The largest number of brokers within the quota, a multiple of the zones."""
     zones = 3 if kind == "express" else demand.zones
-    most = demand.broker_quota // zones * zones
-    shares: list[tuple[float, BrokerType, Binding]] = []
-    for broker in broker_types():
-        if broker.kind == kind:
-            by = _brokers_by(broker, demand)
-            binding = max(by, key=lambda constraint: by[constraint])
-            shares.append((most / by[binding] if by[binding] else 1.0, broker, binding))
-    share, broker, binding = max(shares, key=lambda entry: entry[0])
-    nearest = _nearest(demand, kind, binding, share)
-    need = f"{nearest}, the maximum that {most} brokers of {broker.name} carry, limited by {binding}"
-    fix = f"{nearest}, several clusters, or a higher broker quota"
-    return KafkaOutOfReach(path="kafka", given=_asked(demand, kind, binding), need=need, fix=fix)
+    return demand.broker_quota // zones * zones
+
+
+def _nearest(demand: KafkaDemand, kind: Kind) -> tuple[BrokerType, KafkaDemand] | None:
+    """The nearest demand that a type carries within the quota: the highest rate, then the longest retention, then the most partitions."""
+    each = [(broker, less) for broker in broker_types() if broker.kind == kind if (less := _reduced(broker, demand))]
+    return max(each, key=lambda entry: (entry[1].peak_in_mibps, _on_brokers_h(entry[1]), entry[1].partitions), default=None)
+
+
+def _reduced(broker: BrokerType, demand: KafkaDemand) -> KafkaDemand | None:
+    """The demand, less what this type does not carry: a lower rate also takes less storage. None: no rate or retention is left."""
+    most = _most_brokers(demand, broker.kind)
+    by = _brokers_by(broker, demand)
+    share = most / max(by["ingress"], by["egress"], most)
+    less = demand if share == 1 else _slower(demand, share)
+    stored = _brokers_by(broker, less).get("storage", 0.0)
+    if stored > most:
+        hours = _tenths(_on_brokers_h(less) * most / stored)
+        less = less.model_copy(update={"primary_retention_h" if less.tiered else "retention_h": hours})
+    per_partition = _brokers_by(broker, less)["partitions"]
+    if per_partition > most:
+        less = less.model_copy(update={"partitions": math.floor(less.partitions * most / per_partition + _TOLERANCE)})
+    left = (less.peak_in_mibps or less.peak_out_mibps or not demand.peak_in_mibps) and (_on_brokers_h(less) or not _on_brokers_h(demand))
+    return less if left and _option(broker, less).brokers <= demand.broker_quota else None
+
+
+def _slower(demand: KafkaDemand, share: float) -> KafkaDemand:
+    """Lower rates, rounded down so that they stay feasible."""
+    average = demand.average_in_mibps
+    rates = {"peak_in_mibps": _tenths(demand.peak_in_mibps * share), "peak_out_mibps": _tenths(demand.peak_out_mibps * share)}
+    return demand.model_copy(update={**rates, "average_in_mibps": None if average is None else average * share})
+
+
+def _on_brokers_h(demand: KafkaDemand) -> float:
+    return demand.primary_retention_h if demand.tiered and demand.primary_retention_h is not None else demand.retention_h
+
+
+def _tenths(value: float) -> float:
+    return math.floor(value * 10) / 10
+
+
+def _reduction(demand: KafkaDemand, less: KafkaDemand, kind: Kind, binding: Binding) -> str:
+    """What is less, all of which is needed."""
+    parts: list[str] = []
+    if less.peak_in_mibps < demand.peak_in_mibps or less.peak_out_mibps < demand.peak_out_mibps:
+        out = f" and {less.peak_out_mibps:,} MiB/s out" if binding == "egress" else ""
+        parts.append(f"{less.peak_in_mibps:,} MiB/s in{out}")
+    if _on_brokers_h(less) < _on_brokers_h(demand):
+        parts.append(f"{_on_brokers_h(less):,} hours of retention on the brokers")
+    if less.partitions < demand.partitions:
+        replication = EXPRESS_REPLICATION if kind == "express" else demand.replication
+        parts.append(f"{less.partitions:,} partitions of {replication} replicas")
+    return f"at most {', with at most '.join(parts)}"
 
 
 def _asked(demand: KafkaDemand, kind: Kind, binding: Binding) -> str:
@@ -219,15 +279,3 @@ def _asked(demand: KafkaDemand, kind: Kind, binding: Binding) -> str:
         "storage": f"{storage(demand, kind).ebs_gib:,.0f} GiB of storage",
         "zones": f"{demand.replication} replicas in {demand.zones} zones",
     }[binding]
-
-
-def _nearest(demand: KafkaDemand, kind: Kind, binding: Binding, share: float) -> str:
-    """The feasible load in terms of the binding constraint, rounded down so that it stays feasible."""
-    if binding == "partitions":
-        replication = EXPRESS_REPLICATION if kind == "express" else demand.replication
-        return f"at most {math.floor(demand.partitions * share + _TOLERANCE):,} partitions of {replication} replicas"
-    if binding == "storage":
-        primary = demand.primary_retention_h if demand.tiered and demand.primary_retention_h is not None else demand.retention_h
-        return f"at most {math.floor(primary * share * 10) / 10:,} hours of retention on the brokers"
-    rates = f"{math.floor(demand.peak_in_mibps * share * 10) / 10:,} MiB/s in"
-    return f"at most {rates}" + (f" and {math.floor(demand.peak_out_mibps * share * 10) / 10:,} MiB/s out" if binding == "egress" else "")

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterator
 
 from penstock.sizing.kafka.brokers import cheapest, cluster_violations, option_of
@@ -12,10 +11,10 @@ from penstock.sizing.load.errors import LoadOutOfReach, ParallelismBelowLoad, Pa
 from penstock.sizing.load.job_shape import JobShape
 from penstock.sizing.load.load import MOST_SLOTS, Load
 from penstock.sizing.load.load_plan import LoadPlan
-from penstock.sizing.load.micro_batch import least_trigger_s
 from penstock.sizing.load.parallelism import needed_slots
 from penstock.sizing.load.planning import kafka_demand
-from penstock.sizing.load.target_rate import drain_rate, needed_rate, sustained_rate
+from penstock.sizing.load.proposals import KAFKA_ELSEWHERE, kafka_proposals, most_sustained, rate_text, shortest_trigger_s
+from penstock.sizing.load.target_rate import drain_rate, needed_rate
 from penstock.sizing.overhead import jvm_overhead_mib
 from penstock.sizing.state.checkpoint import checkpoint_violations
 from penstock.sizing.state.errors import StateDoesNotFit
@@ -40,17 +39,18 @@ def _parallelism(load: Load, job: JobShape, planned: LoadPlan) -> Iterator[Viola
     capacity = load.throughput(planned.parallelism)
     if capacity >= needed:
         return
-    # eventsPerSecond is the average; the sustained rate is a peak.
-    nearest = math.floor(sustained_rate(load, capacity) / load.peak_factor)
     given = f"{load.events_per_s:,g} events/s"
-    need = f"{needed:,.0f} events/s of throughput; {planned.parallelism:,} slots have {capacity:,.0f}, enough for {nearest:,} events/s"
+    need = f"{needed:,.0f} events/s of throughput; {planned.parallelism:,} slots have {capacity:,.0f}"
+    need += f", enough for {rate_text(most_sustained(load, capacity))}"
     if job.parallelism is None:
-        most = load.throughput(MOST_SLOTS)
-        fix = f"at most {math.floor(sustained_rate(load, most) / load.peak_factor):,} events/s, a higher rate per slot, or several jobs"
+        most = most_sustained(load, load.throughput(MOST_SLOTS))
+        fix = f"{f'at most {rate_text(most)}, ' if most else ''}a higher rate per slot, or several jobs"
         yield violated(LoadOutOfReach, path="load", given=given, need=need, fix=fix)
         return
     wanted = needed_slots(load, job.trigger_s)
-    fix = f"a parallelism of {wanted.slots:,}" if wanted.enough else f"at most {nearest:,} events/s"
+    least = most_sustained(load, capacity)
+    fix = f"at most {rate_text(least)}" if least else "a smaller backlog, or a longer time to catch up"
+    fix = f"a parallelism of {wanted.slots:,}" if wanted.enough else fix
     yield violated(ParallelismBelowLoad, path="parallelism", given=str(job.parallelism), need=need, fix=fix)
 
 
@@ -69,9 +69,9 @@ def _trigger(load: Load, job: JobShape, planned: LoadPlan) -> Iterator[Violation
         return
     if job.trigger_s > load.batch_overhead_s and planned.max_offsets_per_trigger >= drain_rate(load) * job.trigger_s:
         return
-    least = least_trigger_s(load, planned.capacity_events_per_s)
+    least = shortest_trigger_s(load, job, planned.capacity_events_per_s)
     need = f"{load.batch_overhead_s:g} s of fixed cost per micro-batch; the rest must process {drain_rate(load):,.0f} events/s"
-    fix = f"trigger: {least + 1}s or longer" if least is not None else "a longer trigger, and a longer time to catch up"
+    fix = f"trigger: {least}s or longer" if least is not None else "a longer trigger, and a longer time to catch up"
     yield violated(TriggerTooShort, path="trigger", given=f"{job.trigger_s:g} s", need=need, fix=fix)
 
 
@@ -101,7 +101,8 @@ def _kafka(load: Load, job: JobShape, planned: LoadPlan) -> Iterator[Violation]:
         elif choice.kind != "none" and choice.broker_type is None:
             cheapest(demand, choice.kind)
     except KafkaOutOfReach as error:
-        yield violation_of(error)
+        proposed = ", or ".join(kafka_proposals(load, job))
+        yield violation_of(error).model_copy(update={"fix": f"{proposed}, or {KAFKA_ELSEWHERE[choice.kind]}"} if proposed else {})
         return
     if choice.kind not in ("standard", "express") or choice.broker_type is None:
         return

@@ -128,7 +128,7 @@ def limits_that_suffice(wanted: Wanted) -> Limits:
         return {}
     enough = _certain(wanted)
     if wanted.effort > MOST_EFFORT_TO_SEARCH:
-        return enough
+        return enough if _limited_to(wanted, enough).left_out() == wanted.without_limits().left_out() else {}
     never = _limited_to(wanted, enough).left_out()
 
     def suffice(limits: Limits) -> bool:
