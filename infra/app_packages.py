@@ -59,8 +59,12 @@ def jars_conf(paths: Iterable[str]) -> dict[str, str]:
     return {JARS_CONF: joined} if joined else {}
 
 
-def app_packages(spec: SpecFile) -> AppPackages:
+def app_packages(spec: SpecFile, known_jars: Mapping[str, str] | None = None) -> AppPackages:
     """The packages of a spec, checked against those of the image.
+
+    Args:
+        spec: the spec.
+        known_jars: artifact -> name of its jar, of the jars that every job has, where they are known.
 
     Raises:
         PenstockError: SPEC-008 for jars in ``sparkConf`` too, SPEC-060 to SPEC-063; several are raised as `Faults`.
@@ -68,12 +72,11 @@ def app_packages(spec: SpecFile) -> AppPackages:
     faults: list[PenstockError] = []
     python = jars = None
     try:
-        lock = python_lock(spec)
-        python = None if lock is None else lock.without(image_packages())
+        python = python_lock(spec, image_packages())
     except PenstockError as error:
         faults.extend(error.errors)
     try:
-        jars = jar_lock(spec)
+        jars = jar_lock(spec, known_jars)
     except PenstockError as error:
         faults.extend(error.errors)
     if spec.job.spec.packages.jars is not None and JARS_CONF in spec.job.spec.spark_conf:

@@ -76,37 +76,21 @@ class JarLock:
         rows = sorted(f"{jar.name} {jar.sha256}\n" for jar in self.jars)
         return hashlib.sha256("".join(rows).encode()).hexdigest()[:16]
 
-    def refuse(self, known: Mapping[str, str]) -> None:
-        """Returns if none of the jars is one that every job has.
-
-        Args:
-            known: artifact -> name of its jar.
-
-        Raises:
-            PackageOfTheJobs: SPEC-062; several are raised as `Faults`.
-        """
-        raise_all(
-            PackageOfTheJobs(
-                given=jar.name,
-                need=f"jars that no job has yet; every job has {known[jar.artifact]}",
-                fix="remove it, and use a version of what needs it that fits",
-                at=jar.at,
-            )
-            for jar in self.jars
-            if jar.artifact in known
-        )
-
 
 def artifact(name: str) -> str:
     """The name of a jar's file without its version: ``kafka-clients`` of ``kafka-clients-3.9.2.jar``."""
     return re.sub(r"(-[0-9][^/]*)?\.jar$", "", name)
 
 
-def jar_lock(spec: SpecFile) -> JarLock | None:
+def jar_lock(spec: SpecFile, known: Mapping[str, str] | None = None) -> JarLock | None:
     """The lock of a spec's jars; None if it has none.
 
+    Args:
+        spec: the spec.
+        known: artifact -> name of its jar, of the jars that every job has.
+
     Raises:
-        PenstockError: SPEC-060, SPEC-061 and SPEC-063; several are raised as `Faults`.
+        PenstockError: SPEC-060 to SPEC-063; several are raised as `Faults`.
     """
     name = spec.job.spec.packages.jars
     if name is None:
@@ -119,9 +103,18 @@ def jar_lock(spec: SpecFile) -> JarLock | None:
         faults.extend([found] if isinstance(found, PenstockError) else line.faults)
         if isinstance(found, LockedJar):
             jars.append(found)
-    faults.extend(_named_twice(jars))
-    raise_all(faults or [fault for jar in jars for fault in _differing(jar)])
+    differing = [fault for jar in jars if jar.sha256 for fault in _differing(jar)]
+    raise_all([*faults, *_named_twice(jars), *_known_jars(jars, known or {}), *differing])
     return JarLock(file, tuple(jars))
+
+
+def _known_jars(jars: list[LockedJar], known: Mapping[str, str]) -> Iterator[PenstockError]:
+    """SPEC-062 for each jar that every job has, in whatever version."""
+    for jar in jars:
+        if jar.artifact in known:
+            need = f"jars that no job has yet; every job has {known[jar.artifact]}"
+            fix = "remove it, and use a version of what needs it that fits"
+            yield PackageOfTheJobs(given=jar.name, need=need, fix=fix, at=jar.at)
 
 
 def _jar(line: LockLine, folder: Path) -> LockedJar | PenstockError:

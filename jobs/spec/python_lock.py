@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import re
 import zipfile
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -82,34 +82,16 @@ class PythonLock:
         rows = [" \\\n    ".join([one.requirement, *(f"--hash={given}" for given in one.hashes)]) for one in self.packages]
         return "".join(f"{row}\n" for row in [*options, *rows])
 
-    def without(self, known: Mapping[str, frozenset[str]]) -> PythonLock:
-        """The lock without the packages that every job has.
 
-        Args:
-            known: name -> its versions, one for each version of Python.
-
-        Raises:
-            PackageOfTheJobs: SPEC-062 for each of another version; several are raised as `Faults`.
-        """
-        raise_all(
-            PackageOfTheJobs(
-                given=f"{package.name}=={package.version}",
-                need=f"{package.name}=={' or '.join(sorted(known[package.name]))}, which every job has",
-                fix="lock again with the output of penstock packages --constraints as --constraint",
-                at=package.at,
-            )
-            for package in self.packages
-            if package.name in known and package.version not in known[package.name]
-        )
-        own = tuple(package for package in self.packages if package.name not in known)
-        return PythonLock(self.file, own, self.indexes, self.links)
-
-
-def python_lock(spec: SpecFile) -> PythonLock | None:
+def python_lock(spec: SpecFile, known: Mapping[str, frozenset[str]] | None = None) -> PythonLock | None:
     """The lock of a spec's Python packages; None if it has none.
 
+    Args:
+        spec: the spec.
+        known: name -> versions of the packages that every job has, one for each version of Python. They are left out.
+
     Raises:
-        PenstockError: SPEC-060, SPEC-061 and SPEC-063; several are raised as `Faults`.
+        PenstockError: SPEC-060 to SPEC-063; several are raised as `Faults`.
     """
     name = spec.job.spec.packages.python
     if name is None:
@@ -129,9 +111,22 @@ def python_lock(spec: SpecFile) -> PythonLock | None:
             faults.append(_refused(line, pinned=package is not None))
     links = tuple(_link(file.parent, value) for option, value in options if option in _FIND_LINKS)
     indexes = tuple((option, value) for option, value in options if option not in _FIND_LINKS)
-    lock = PythonLock(file, tuple(packages), indexes, links)
-    raise_all(faults or _differing_wheels(lock))
+    lock = PythonLock(file, tuple(package for package in packages if package.name not in (known or {})), indexes, links)
+    raise_all([*faults, *_conflicts(packages, known or {}), *_differing_wheels(lock)])
     return lock
+
+
+def _conflicts(packages: Iterable[LockedPackage], known: Mapping[str, frozenset[str]]) -> Iterator[PenstockError]:
+    """SPEC-062 for each package that every job has, in another version."""
+    for package in packages:
+        versions = known.get(package.name, frozenset({package.version}))
+        if package.version not in versions:
+            yield PackageOfTheJobs(
+                given=f"{package.name}=={package.version}",
+                need=f"{package.name}=={' or '.join(sorted(versions))}, which every job has",
+                fix="lock again with the output of penstock packages --constraints as --constraint",
+                at=package.at,
+            )
 
 
 def _normalized(name: str) -> str:

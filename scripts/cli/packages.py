@@ -5,12 +5,12 @@ from __future__ import annotations
 import argparse
 from pathlib import Path
 
-from penstock.infra.app_packages import AppPackages, app_packages, constraints
+from penstock.infra.app_packages import AppPackages, constraints
 from penstock.infra.environment_file import load as load_environment
 from penstock.jobs.spec import SpecFile, load
 from penstock.scripts.cli.environment_argument import add_environment_option
 from penstock.scripts.errors import WrongUsage
-from penstock.scripts.installation.app_packages import jars_of_every_job
+from penstock.scripts.installation.app_packages import checked
 from penstock.scripts.installation.image_packages import write
 from penstock.scripts.progress import Steps
 from penstock.sizing.errors import PenstockError, raise_all
@@ -39,28 +39,21 @@ def run(arguments: argparse.Namespace) -> int:
     paths = [*arguments.specs, *(map(Path, load_environment(arguments.environment).spec.jobs) if arguments.environment else ())]
     if not paths:
         raise WrongUsage(need="a SPEC, --environment ENV or --constraints", fix="name the job specs")
-    checked: list[tuple[SpecFile, AppPackages]] = []
+    found: list[tuple[SpecFile, AppPackages]] = []
     faults: list[PenstockError] = []
     for path in paths:
         try:
-            checked.append(_checked(path))
+            spec = load(path)
+            found.append((spec, checked(spec)))
         except PenstockError as error:
             faults.extend(error.errors)
     raise_all(faults)
-    for spec, own in checked:
+    for spec, own in found:
         print(f"{spec.job.metadata.name}: {_said(spec, own)}")
     if arguments.out is not None:
-        written = write([own for _, own in checked], arguments.out, Steps())
+        written = write([own for _, own in found], arguments.out, Steps())
         print(f"{arguments.out}: {', '.join(written) or 'no locks'}")
     return 0
-
-
-def _checked(path: Path) -> tuple[SpecFile, AppPackages]:
-    spec = load(path)
-    own = app_packages(spec)
-    if own.jars is not None:
-        own.jars.refuse(jars_of_every_job())
-    return spec, own
 
 
 def _said(spec: SpecFile, own: AppPackages) -> str:

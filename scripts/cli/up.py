@@ -16,7 +16,6 @@ from pathlib import Path
 from types import FrameType
 from typing import NoReturn
 
-from penstock.infra.app_packages import app_packages as checked_packages
 from penstock.infra.environment import Environment
 from penstock.infra.environment_file import LOCAL_ENVIRONMENT
 from penstock.infra.environment_file import load as load_environment
@@ -184,7 +183,7 @@ def _job(path: Path, app_path: list[Path], steps: Steps) -> Job:
     spec = load(path)
     raise_all(without_server(spec))
     planned = plan(targets(spec, app_path))
-    own = checked_packages(spec)
+    own = app_packages.checked(spec)
     raise_violations(planned.violations)
     folders = (path.parent.resolve(), *(folder.resolve() for folder in app_path))
     installed = app_packages.install(own, steps)

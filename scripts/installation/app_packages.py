@@ -13,10 +13,11 @@ from importlib.metadata import PackageNotFoundError, distribution
 from pathlib import Path
 from xml.sax.saxutils import escape
 
-from penstock.infra.app_packages import AppPackages
+from penstock.infra.app_packages import AppPackages, app_packages
 from penstock.jobs.errors import PackageOfTheJobs
 from penstock.jobs.spec.jar_lock import JarLock, LockedJar, artifact
 from penstock.jobs.spec.python_lock import LockedPackage, PythonLock
+from penstock.jobs.spec.reading import SpecFile
 from penstock.scripts.errors import AppJarsNotFetched, AppPackagesNotInstalled
 from penstock.scripts.installation import locks, pip_settings, setting_up, tool, tool_environment
 from penstock.scripts.installation.cache import Cache
@@ -163,6 +164,15 @@ class AppJars(Entry):
             raise AppJarsNotFetched(given=given, need="coordinates that Maven resolves", fix=fix, at=jar.at)
 
 
+def checked(spec: SpecFile) -> AppPackages:
+    """The packages of a spec, checked against all that every job has. Installs nothing.
+
+    Raises:
+        PenstockError: SPEC-008, SPEC-060 to SPEC-063; several are raised as `Faults`.
+    """
+    return app_packages(spec, None if spec.job.spec.packages.jars is None else jars_of_every_job())
+
+
 def install(packages: AppPackages, steps: Steps, cache: Cache | None = None) -> InstalledPackages:
     """Installs what is missing.
 
@@ -172,13 +182,11 @@ def install(packages: AppPackages, steps: Steps, cache: Cache | None = None) -> 
         cache: the user's by default.
 
     Raises:
-        PenstockError: SPEC-062 for a jar that every job has, TOOL-015, TOOL-016, TOOL-040, TOOL-041.
+        PenstockError: SPEC-062, TOOL-015, TOOL-016, TOOL-040, TOOL-041.
     """
     used = cache or Cache.of_user()
     python = None if packages.python is None else PythonPackages(packages.python)
     jars = None if packages.jars is None else AppJars(packages.jars)
-    if packages.jars is not None:
-        packages.jars.refuse(jars_of_every_job())
     wanted: list[Entry] = [entry for entry in (python, jars) if entry is not None]
     if setting_up.due(used, wanted):
         setting_up.fetch(used, wanted, steps)

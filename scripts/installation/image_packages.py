@@ -44,7 +44,7 @@ def write(packages: Iterable[AppPackages], into: Path, steps: Steps, cache: Cach
         The keys of the locks, sorted.
 
     Raises:
-        PenstockError: SPEC-062, TOOL-014 to TOOL-016, TOOL-041.
+        PenstockError: TOOL-014 to TOOL-016, TOOL-041.
     """
     written: set[str] = set()
     try:

@@ -7,12 +7,12 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import NamedTuple
 
-from penstock.infra.app_packages import app_packages
 from penstock.infra.cluster import cluster
 from penstock.infra.environment import Environment
 from penstock.infra.environment_file import load as load_environment
 from penstock.jobs.spec import SpecFile, load
 from penstock.jobs.targets import targets
+from penstock.scripts.installation import app_packages
 from penstock.scripts.planning.price_files import catalog_file, prices_file
 from penstock.sizing.cluster import Cluster
 from penstock.sizing.plan import plan
@@ -87,5 +87,5 @@ def planned_job(spec: Path, location: Where, app_path: Sequence[Path] = ()) -> P
     """
     spec_file = load(spec)
     wanted = targets(spec_file, list(app_path))
-    app_packages(spec_file)
+    app_packages.checked(spec_file)
     return PlannedJob(spec_file, wanted, location, plan(wanted, location.cluster))

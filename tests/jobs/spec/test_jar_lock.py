@@ -76,12 +76,13 @@ def test_a_file_that_is_missing_changed_or_no_jar_is_refused(tmp_path: Path) -> 
 
 
 def test_a_jar_that_every_job_has_is_refused_with_both_names(tmp_path: Path) -> None:
-    lock = read(tmp_path, f"org.apache.kafka:kafka-clients:3.8.0 --hash={ONE}\n")
-    lock.refuse({"sketches": "sketches-6.1.1.jar"})
-    with pytest.raises(PenstockError, match="SPEC-062") as raised:
-        lock.refuse({"kafka-clients": "kafka-clients-3.9.2.jar"})
-    assert raised.value.given == "kafka-clients-3.8.0.jar"
-    assert raised.value.need.endswith("every job has kafka-clients-3.9.2.jar")
+    job = load(spec(tmp_path, jars=f"org.apache.kafka:kafka-clients:3.8.0 --hash={ONE}\n"))
+    assert jar_lock(job, {"sketches": "sketches-6.1.1.jar"}) == jar_lock(job)
+    with pytest.raises(PenstockError) as raised:
+        jar_lock(job, {"kafka-clients": "kafka-clients-3.9.2.jar"})
+    (fault,) = raised.value.errors
+    assert (fault.code, fault.given) == ("SPEC-062", "kafka-clients-3.8.0.jar")
+    assert fault.need.endswith("every job has kafka-clients-3.9.2.jar")
 
 
 @pytest.mark.parametrize(

@@ -84,6 +84,13 @@ def test_all_mistakes_of_a_lock_are_reported_at_once(tmp_path: Path) -> None:
     assert [fault.at.line for fault in found if fault.at] == [1, 2, 5]
 
 
+def test_conflicts_are_reported_with_the_other_mistakes(tmp_path: Path) -> None:
+    job = load(spec(tmp_path, python=f"two==2\npyspark==3.5.0 --hash={ONE}\n"))
+    with pytest.raises(PenstockError) as raised:
+        python_lock(job, {"pyspark": frozenset({"4.3.0"})})
+    assert [fault.code for fault in raised.value.errors] == ["SPEC-061", "SPEC-062"]
+
+
 def test_a_lock_that_is_missing_is_an_error_of_the_spec(tmp_path: Path) -> None:
     path = spec(tmp_path, python=LOCK)
     (tmp_path / "requirements.lock").unlink()
@@ -113,11 +120,12 @@ def test_an_absolute_path_is_no_path_beside_the_spec(tmp_path: Path) -> None:
 
 
 def test_packages_that_every_job_has_are_left_to_it_and_another_version_of_one_is_refused(tmp_path: Path) -> None:
-    lock = read(tmp_path, f"geohash2==1.1 --hash={ONE}\nPyArrow==26.0.1 --hash={ONE}\npyspark==4.3.0 --hash={ONE}\n")
+    job = load(spec(tmp_path, python=f"geohash2==1.1 --hash={ONE}\nPyArrow==26.0.1 --hash={ONE}\npyspark==4.3.0 --hash={ONE}\n"))
     known = {"pyarrow": frozenset({"26.0.1"}), "pyspark": frozenset({"4.3.0"})}
-    assert [one.name for one in lock.without(known).packages] == ["geohash2"]
+    lock = python_lock(job, known)
+    assert lock is not None and [one.name for one in lock.packages] == ["geohash2"]
     with pytest.raises(PenstockError) as raised:
-        lock.without({"pyarrow": frozenset({"25.0", "24.0"}), "pyspark": frozenset({"4.2.0"})})
+        python_lock(job, {"pyarrow": frozenset({"25.0", "24.0"}), "pyspark": frozenset({"4.2.0"})})
     first, second = raised.value.errors
     assert (first.code, first.at and first.at.line, first.given) == ("SPEC-062", 2, "pyarrow==26.0.1")
     assert first.need == "pyarrow==24.0 or 25.0, which every job has"

@@ -14,7 +14,7 @@ from rich.console import Console
 
 from penstock.infra.app_packages import AppPackages, app_packages
 from penstock.jobs.spec import load
-from penstock.scripts.installation.app_packages import InstalledPackages, install
+from penstock.scripts.installation.app_packages import InstalledPackages, checked, install
 from penstock.scripts.installation.cache import Cache
 from penstock.scripts.progress import Steps
 from penstock.sizing.errors import PenstockError
@@ -84,11 +84,13 @@ def test_a_jar_beside_the_lock_is_put_into_the_cache(tmp_path: Path, steps: Step
     assert again.read_bytes() == (tmp_path / "our-functions.jar").read_bytes()
 
 
-def test_a_jar_that_spark_has_is_refused(tmp_path: Path, steps: Steps) -> None:
-    error = fails(packages(tmp_path, jars=f"org.apache.kafka:kafka-clients:3.8.0 --hash=sha256:{'1' * 64}\n"), tmp_path, steps)
-    assert (error.code, str(error.at)) == ("SPEC-062", f"{tmp_path / 'jars.lock'}:1")
-    assert "every job has kafka-clients-" in error.need
-    assert "py4j" in fails(packages(tmp_path, jars=f"net.sf.py4j:py4j:0.1 --hash=sha256:{'1' * 64}\n"), tmp_path, steps).need
+def test_jars_that_penstock_and_spark_have_are_refused(tmp_path: Path) -> None:
+    rows = [f"{given} --hash=sha256:{'1' * 64}\n" for given in ("org.apache.kafka:kafka-clients:3.8.0", "net.sf.py4j:py4j:0.1")]
+    with pytest.raises(PenstockError) as raised:
+        checked(load(spec(tmp_path, jars="".join(rows))))
+    first, second = raised.value.errors
+    assert (first.code, str(first.at)) == ("SPEC-062", f"{tmp_path / 'jars.lock'}:1")
+    assert "every job has kafka-clients-" in first.need and "every job has py4j-" in second.need
 
 
 @pytest.fixture
