@@ -45,7 +45,9 @@ _FILES = "org.apache.hadoop.fs.viewfs.ViewFileSystemOverloadScheme"
 _APP: Path_ = ("spec", "app")
 
 
-def check(spec: SpecFile, app_path: Sequence[Path], session: SparkSession, folder: Path) -> tuple[Path, ...]:
+def check(
+    spec: SpecFile, app_path: Sequence[Path], session: SparkSession, folder: Path, package_path: Sequence[Path] = ()
+) -> tuple[Path, ...]:
     """Builds the app of a job and analyzes its queries.
 
     Args:
@@ -53,9 +55,11 @@ def check(spec: SpecFile, app_path: Sequence[Path], session: SparkSession, folde
         app_path: folders of the app besides that of the spec.
         session: a session on this machine, from which one for this job is made.
         folder: an existing folder that stands for the buckets of sources of files.
+        package_path: folders with the app's own Python packages.
 
     Returns:
-        The files that the result depends on: the spec, the app and the team's modules that it imports, and schemas.
+        The files that the result depends on: the spec, the app, the modules that it imports from its folders and its packages, schemas and
+        locks.
 
     Raises:
         PenstockError: SPEC-009, SPEC-010, SPEC-012, SPEC-030, SPEC-045, JOB-003, JOB-004, JOB-011, JOB-057, JOB-062, JOB-085, with the
@@ -73,7 +77,7 @@ def check(spec: SpecFile, app_path: Sequence[Path], session: SparkSession, folde
     )
     own = _own_session(spec, session, folder)
     starts = _starts(spec)
-    with importing(folders) as modules:
+    with importing((*folders, *map(str, package_path))) as modules:
         _ = analyzed(
             PlanningContext(
                 configuration=configuration,
@@ -86,7 +90,13 @@ def check(spec: SpecFile, app_path: Sequence[Path], session: SparkSession, folde
             ),
             starts,
         )
-        return tuple(dict.fromkeys([spec.path, app, *modules(), *(spec.path.parent / name for name in avro_schemas(spec))]))
+        return tuple(
+            dict.fromkeys([spec.path, app, *modules(), *(spec.path.parent / name for name in [*avro_schemas(spec), *_locks(spec)])])
+        )
+
+
+def _locks(spec: SpecFile) -> list[str]:
+    return [name for name in (spec.job.spec.packages.python, spec.job.spec.packages.jars) if name is not None]
 
 
 @contextmanager

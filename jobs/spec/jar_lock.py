@@ -55,7 +55,10 @@ class LockedJar:
     @property
     def identity(self) -> str:
         """What must be in a lock once: the artifact, and its classifier."""
-        return self.artifact if self.coordinates is None else ":".join(self.coordinates[1:3])
+        if self.coordinates is None:
+            return self.artifact
+        _, name, classifier, _ = self.coordinates
+        return f"{name}:{classifier}" if classifier else name
 
 
 @dataclass(frozen=True)

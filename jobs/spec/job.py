@@ -130,7 +130,7 @@ class Local(Part):
 
 
 # A file beside the spec; an absolute path would be another one on each machine.
-BESIDE_PATTERN = r"^[^/\\s][^\n]*$"
+BESIDE_PATTERN = r"^[^/\s][^\n]*$"
 
 
 class Packages(Part):

@@ -71,9 +71,9 @@ def lock_file(spec: SpecFile, name: str, place: Path_) -> tuple[Path, list[LockL
 
 
 def _lines(text: str, file: str) -> Iterator[LockLine]:
-    begun, parts, numbers = 0, [], []
+    parts: list[str] = []
+    numbers: list[int] = []
     for number, raw in enumerate([*text.splitlines(), ""], start=1):
-        begun = begun or number
         line = _COMMENT.sub("", raw).rstrip()
         # A comment ends a line that goes on after it.
         parts.append(line.removesuffix("\\"))
@@ -82,7 +82,7 @@ def _lines(text: str, file: str) -> Iterator[LockLine]:
             continue
         if "".join(parts).strip():
             yield _line(parts, numbers, file)
-        begun, parts, numbers = 0, [], []
+        parts, numbers = [], []
 
 
 def _line(parts: list[str], numbers: list[int], file: str) -> LockLine:

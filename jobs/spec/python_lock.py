@@ -77,7 +77,8 @@ class PythonLock:
             folder: what stands for the folders with wheels; by default they themselves.
         """
         urls = [link for link in self.links if isinstance(link, str)]
-        folders = [str(link.absolute()) for link in self.wheel_folders] if folder is None else [folder] * bool(self.wheel_folders)
+        # As URLs: pip would split a path at its spaces.
+        folders = [link.absolute().as_uri() for link in self.wheel_folders] if folder is None else [folder] * bool(self.wheel_folders)
         options = [*(f"{option} {url}" for option, url in self.indexes), *(f"--find-links {link}" for link in [*urls, *folders])]
         rows = [" \\\n    ".join([one.requirement, *(f"--hash={given}" for given in one.hashes)]) for one in self.packages]
         return "".join(f"{row}\n" for row in [*options, *rows])

@@ -16,8 +16,10 @@ from penstock.jobs.errors import AppFailed
 from penstock.jobs.spec import load
 from penstock.scripts import layout
 from penstock.scripts.checking import passed
+from penstock.scripts.installation import app_packages
+from penstock.scripts.installation.app_packages import InstalledPackages
 from penstock.scripts.progress import Steps
-from penstock.sizing.errors import PenstockError, ToolMissing
+from penstock.sizing.errors import PenstockError, ToolMissing, raise_all
 
 # Set to "off", no verb but `check` checks apps.
 VARIABLE = "PENSTOCK_CHECK"
@@ -60,18 +62,22 @@ def check_all(asked: Sequence[Asked], steps: Steps) -> list[Checked]:
     # Imported here because a verb whose specs have all been checked needs no Spark.
     from penstock.scripts.checking.session import analyzing
 
+    installed = [_installed(one.spec, steps) for one in asked]
+    # One JVM has the jars of all apps.
+    jars = list(dict.fromkeys(jar for packages, _ in installed for jar in packages.jars))
     steps.line("check", "starting Spark, which analyzes the queries of the apps")
-    with analyzing() as (session, folder):
+    with analyzing(jars) as (session, folder):
         from penstock.jobs.driver.check import check
 
         results = []
-        for spec, app_path in asked:
+        for (spec, app_path), (packages, faults) in zip(asked, installed, strict=True):
             with steps.at("check", str(spec)) as step:
                 result = Checked(spec)
                 try:
+                    raise_all(faults)
                     # What an app prints while it is imported is not this command's output.
                     with contextlib.redirect_stdout(sys.stderr):
-                        passed.remember(spec, app_path, check(load(spec), app_path, session, folder))
+                        passed.remember(spec, app_path, check(load(spec), app_path, session, folder, packages.path))
                 except PenstockError as error:
                     result = Checked(spec, error.errors)
                 except Exception as error:
@@ -80,6 +86,14 @@ def check_all(asked: Sequence[Asked], steps: Steps) -> list[Checked]:
                 step.said = f"{spec}: {_counted(result.faults)}"
             results.append(result)
     return results
+
+
+def _installed(spec: Path, steps: Steps) -> tuple[InstalledPackages, tuple[PenstockError, ...]]:
+    """The app's own packages, and what is wrong with its spec or its locks."""
+    try:
+        return app_packages.install(app_packages.checked(load(spec)), steps), ()
+    except PenstockError as error:
+        return InstalledPackages(), error.errors
 
 
 def unknown(asked: Sequence[Asked]) -> list[Asked]:

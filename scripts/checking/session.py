@@ -6,11 +6,12 @@ import logging
 import os
 import sys
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from penstock.infra.app_packages import jars_conf
 from penstock.jobs.driver import session as spark_session
 from penstock.jobs.spec import State
 from penstock.scripts import layout
@@ -24,8 +25,11 @@ _LOGGERS = ("DataFrameQueryContextLogger", "SQLQueryContextLogger")
 
 
 @contextmanager
-def analyzing() -> Iterator[tuple[SparkSession, Path]]:
+def analyzing(app_jars: Sequence[Path] = ()) -> Iterator[tuple[SparkSession, Path]]:
     """Context with a session and a folder for the files that stand for buckets.
+
+    Args:
+        app_jars: of the apps.
 
     Raises:
         PenstockError: TOOL-016, TOOL-020, the jars are missing.
@@ -42,6 +46,7 @@ def analyzing() -> Iterator[tuple[SparkSession, Path]]:
             "spark.local.dir": str(folder / "local"),
             "spark.sql.warehouse.dir": str(folder / "warehouse"),
             "spark.ui.enabled": "false",
+            **jars_conf(str(jar) for jar in app_jars),
         }
         with _output_to(folder / "spark.log"):
             session = spark_session.build("check", "local[1]", conf)

@@ -1,10 +1,12 @@
-"""A job whose app has a Python package and a jar of its own, in `penstock up`: on the driver and on an executor in its own process."""
+"""A job whose app has a Python package and a jar of its own, in `penstock check` and in `penstock up` with an executor of its own."""
 
 from __future__ import annotations
 
 import io
+import os
 import shutil
 import subprocess
+import sys
 from collections.abc import Iterator
 from importlib.metadata import distribution
 from pathlib import Path
@@ -15,12 +17,15 @@ from rich.console import Console
 from penstock.infra.app_packages import app_packages
 from penstock.jobs.spec import load
 from penstock.scripts.installation.app_packages import install
+from penstock.scripts.layout import ROOT
 from penstock.scripts.progress import Steps
 from tests.app_locks import lock_of, sha256, wheel
 from tests.emulated.clicks import APP, LIMIT_S, LINES, SPEC, up, wait_until_gone
 
 pytestmark = pytest.mark.emulated
 
+ENVIRONMENT = {**os.environ, "PYTHONPATH": str(ROOT)}
+PENSTOCK = (sys.executable, "-m", "penstock.scripts")
 PAGES = """
 def short(page):
     # Rows of side outputs pass through as well, without data.
@@ -99,11 +104,15 @@ def with_packages(spec: Path) -> Iterator[Path]:
         shutil.rmtree(entry)
 
 
-def test_an_apps_own_packages_are_there_on_the_driver_and_on_executors(with_packages: Path, temporary: Path) -> None:
+def test_an_apps_own_packages_are_there_in_its_check_on_the_driver_and_on_executors(with_packages: Path, temporary: Path) -> None:
+    checked = subprocess.run(
+        [*PENSTOCK, "check", str(with_packages)], env=ENVIRONMENT, capture_output=True, text=True, timeout=LIMIT_S, check=False
+    )
+    assert checked.returncode == 0, checked.stderr
     running = up(with_packages, temporary, "--executors", "1")
     _, result = running.communicate(timeout=LIMIT_S)
     assert running.returncode == 0, result
-    assert "app-packages Python packages of" in result and "app-jars" in result
+    assert "app-packages" in checked.stderr and "app-jars" in checked.stderr and "app-jars" not in result, "installed once"
     assert "correct: all rows and side outputs match" in result, result
     assert list(temporary.iterdir()) == []
     wait_until_gone(temporary)

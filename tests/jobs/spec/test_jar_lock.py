@@ -62,6 +62,9 @@ def test_a_line_that_locks_no_jar_is_refused_with_its_line(tmp_path: Path, line:
 def test_two_versions_of_a_jar_are_refused(tmp_path: Path) -> None:
     fault = fault_of(tmp_path, f"org.example:sketches:6.1.1 --hash={ONE}\norg.example:sketches:6.0.0 --hash={ONE}\n")
     assert (fault.code, fault.at and fault.at.line, fault.need) == ("SPEC-061", 2, "each jar once; line 1 has sketches-6.1.1.jar")
+    named = jar(tmp_path).rename(tmp_path / "sketches-5.0.jar")
+    fault = fault_of(tmp_path, f"org.example:sketches:6.1.1 --hash={ONE}\nsketches-5.0.jar --hash=sha256:{sha256(named)}\n")
+    assert (fault.code, fault.given) == ("SPEC-061", "sketches-5.0.jar")
 
 
 def test_a_file_that_is_missing_changed_or_no_jar_is_refused(tmp_path: Path) -> None:

@@ -111,6 +111,19 @@ def test_a_lock_with_nothing_to_read_is_an_error_of_the_spec(tmp_path: Path, con
     assert need in raised.value.need
 
 
+def test_a_lock_may_have_any_name_and_folder_below_or_above_the_spec(tmp_path: Path) -> None:
+    folder = tmp_path / "jobs"
+    folder.mkdir()
+    (tmp_path / "some locks").mkdir()
+    (tmp_path / "some locks/s.lock").write_text(LOCK, encoding="utf-8")
+    for name in ("../some locks/s.lock", "s.lock"):
+        (folder / "s.lock").write_text(LOCK, encoding="utf-8")
+        path = spec(folder, python="")
+        path.write_text(path.read_text("utf-8").replace("requirements.lock", f'"{name}"'), encoding="utf-8")
+        lock = python_lock(load(path))
+        assert lock is not None and lock.file == folder / name
+
+
 def test_an_absolute_path_is_no_path_beside_the_spec(tmp_path: Path) -> None:
     path = spec(tmp_path, python=LOCK)
     path.write_text(path.read_text("utf-8").replace("requirements.lock", "/tmp/requirements.lock"), encoding="utf-8")
