@@ -154,6 +154,7 @@ class EnvironmentSpec(Part):
         connections: name -> database or endpoint, as the jobs' specs refer to them; a job gets those that its spec names.
         registry: of the jobs' image.
         jobs: the job specs that run here, as paths relative to the environment file; the stacks are sized for them.
+        app_path: folders in which the jobs' apps are looked up besides those of their specs, relative to the environment file.
         observability: logs, metrics and alarms.
         budget: monthly AWS costs; None: no budget.
         quotas: of the account.
@@ -179,6 +180,7 @@ class EnvironmentSpec(Part):
     connections: dict[Name, Connection] = {}
     registry: Registry = Registry()
     jobs: Annotated[list[str], AfterValidator(_each_once)] = []
+    app_path: Annotated[list[str], AfterValidator(_each_once)] = []
     observability: Observability = Observability()
     budget: MonthlyBudget | None = None
     quotas: Quotas = Quotas()

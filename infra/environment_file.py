@@ -100,6 +100,6 @@ def _with_absolute_paths(file: Path, environment: Environment) -> Environment:
 
     given = {"catalog": spec.catalog, "prices": spec.prices}
     changes: dict[str, Any] = {field: absolute(path) for field, path in given.items() if path is not None}
-    if spec.jobs:
-        changes["jobs"] = [absolute(path) for path in spec.jobs]
+    several = {"jobs": spec.jobs, "app_path": spec.app_path}
+    changes |= {field: [absolute(path) for path in paths] for field, paths in several.items() if paths}
     return environment.with_spec(**changes) if changes else environment

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from pydantic import BaseModel, ConfigDict
@@ -78,7 +78,8 @@ def plans(environment: Environment) -> EnvironmentPlans:
     # Jobs with different settings for one topic are reported here, before anything is sized with it.
     asked_topics(specs)
     environment_cluster = cluster(environment)
-    jobs = tuple(_planned(spec, environment_cluster) for spec in specs)
+    app_path = [Path(folder) for folder in environment.spec.app_path]
+    jobs = tuple(_planned(spec, app_path, environment_cluster) for spec in specs)
     raise_violations(violation for job in jobs for violation in job.plan.violations)
     if environment_cluster is None or not jobs:
         return EnvironmentPlans(jobs=jobs, together=None, cluster=environment_cluster)
@@ -87,8 +88,8 @@ def plans(environment: Environment) -> EnvironmentPlans:
     return EnvironmentPlans(jobs=jobs, together=together, cluster=environment_cluster)
 
 
-def _planned(spec: SpecFile, environment_cluster: Cluster | None) -> JobPlan:
-    job_targets = targets(spec)
+def _planned(spec: SpecFile, app_path: Sequence[Path], environment_cluster: Cluster | None) -> JobPlan:
+    job_targets = targets(spec, app_path)
     # Reported here, before anything is synthesized.
     app_packages(spec)
     return JobPlan(spec=spec, targets=job_targets, plan=plan(job_targets, environment_cluster))

@@ -32,22 +32,23 @@ _ORIGINS: dict[str, Path_] = {
 }
 
 
-def targets(spec_file: SpecFile, app_path: Sequence[Path] = ()) -> Targets:
+def targets(spec_file: SpecFile, app_path: Sequence[Path] = (), *, app_required: bool = True) -> Targets:
     """The targets of sizing, from the spec and the literals of its app.
 
     Args:
         spec_file: the spec with its document, so that errors have a line.
         app_path: folders to search for the app in addition to those of `app_module.find`.
+        app_required: whether an app that is not found is an error. Otherwise its operators are unknown, which a note says.
 
     Raises:
         PenstockError: SPEC-009, SPEC-010 or SPEC-012 for the app, SPEC-001 to SPEC-006 for a profile; several are raised as `Faults`.
     """
     spec = spec_file.job.spec
-    module = _app(spec_file, app_path)
+    module, missing = _app(spec_file, app_path, required=app_required)
     load = _load(spec_file, module)
     return Targets(
         parallelism=_parallelism(spec, module),
-        operators=_operators(spec, module),
+        operators=_operators(spec, module) if missing is None else _unknown_operators(spec),
         executor=_executor(spec),
         driver=_driver(spec),
         spark_conf={**stages_conf(spec.stages), **{key: _setting(value) for key, value in spec.spark_conf.items()}},
@@ -62,17 +63,23 @@ def targets(spec_file: SpecFile, app_path: Sequence[Path] = ()) -> Targets:
         queries=module.outputs,
         state_backend=spec.state.backend if "backend" in spec.state.model_fields_set else None,
         state_incremental=spec.state.incremental,
-        notes=_notes(spec_file, module),
+        has_app=missing is None,
+        notes=_notes(spec_file, module) if missing is None else _notes_without_app(spec_file, missing),
         origins=_origins(spec_file),
     )
 
 
-def _app(spec_file: SpecFile, app_path: Sequence[Path]) -> AppModule:
+def _app(spec_file: SpecFile, app_path: Sequence[Path], *, required: bool) -> tuple[AppModule, AppNotFound | None]:
+    """The app; of one that is not found and not required, a module without anything, and why."""
+    app = spec_file.job.spec.app
     try:
-        path = app_module.find(spec_file.job.spec.app, spec_file.path.parent, app_path)
+        path = app_module.find(app, spec_file.path.parent, app_path)
     except AppNotFound as error:
-        raise spec_file.document.locate(error, (*_SPEC, "app")) from None
-    return app_module.read(path)
+        spec_file.document.locate(error, (*_SPEC, "app"))
+        if required:
+            raise
+        return AppModule(path=Path(app)), error
+    return app_module.read(path), None
 
 
 def _parallelism(spec: JobSpec, module: AppModule) -> Parallelism | None:
@@ -155,6 +162,12 @@ def _writes_in_python(sink: Sink) -> bool:
     return isinstance(sink, ToFiles | ToPostgres | ToRedis) or (isinstance(sink, ToKafka) and sink.exactly_once)
 
 
+def _unknown_operators(spec: JobSpec) -> Operators:
+    sources, sinks = len(spec.sources), len(spec.sinks)
+    counted = f"unknown, because the app was not found: {sources} sources + {sinks} sinks, at least 1"
+    return Operators(count=max(1, sources + sinks), counted_from=counted)
+
+
 def _executor(spec: JobSpec) -> ExecutorTarget:
     executor = spec.executor
     return ExecutorTarget(slots=executor.slots, cpu_millicores=executor.cores, memory_mib=executor.memory, heap_mib=executor.heap)
@@ -179,6 +192,12 @@ def _notes(spec_file: SpecFile, module: AppModule) -> tuple[str, ...]:
     here = f"PARALLELISM = {module.parallelism} in {module.path}:{module.parallelism_line}"
     place = spec_file.document.place((*_SPEC, "parallelism"))
     return (f"{here} overrides parallelism: {spec.parallelism} in {place}",)
+
+
+def _notes_without_app(spec_file: SpecFile, missing: AppNotFound) -> tuple[str, ...]:
+    app, place = spec_file.job.spec.app, spec_file.document.place((*_SPEC, "app"))
+    counted = "operators are unknown, and the plan counts sources and sinks alone"
+    return (f"the app {app} in {place} was not found: {counted}; {missing.fix}",)
 
 
 def _origins(spec_file: SpecFile) -> dict[str, Origin]:

@@ -230,6 +230,13 @@ class JvmClassesNotBuilt(ToolMissing):
     title = "cannot build the classes for Spark's JVM"
 
 
+class SparkNotStarted(ToolMissing):
+    """Spark's JVM exits while it starts, so no app can be checked. Often Java is missing, or too old."""
+
+    code = "TOOL-050"
+    title = "Spark does not start on this machine"
+
+
 class NotSetUp(ToolMissing):
     """The jars or cdktf-cli of this version are not in the cache."""
 

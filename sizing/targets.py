@@ -168,6 +168,7 @@ class Targets(_Target):
         queries: queries of the app; each may read all topics, and has a checkpoint of its own.
         state_backend: where the state is kept; None: decided by the plan.
         state_incremental: RocksDB's changelog checkpointing.
+        has_app: whether the app was found; otherwise its operators are unknown.
         notes: sentences to include in the plan's notes, such as which of two numbers took precedence.
         origins: field of the targets (``executor.slots``, ``spark_conf.spark.executor.cores``) -> its place.
     """
@@ -188,6 +189,7 @@ class Targets(_Target):
     queries: Annotated[int, Field(ge=1)] = 1
     state_backend: Literal["memory", "rocksdb"] | None = None
     state_incremental: bool = True
+    has_app: bool = True
     notes: tuple[str, ...] = ()
     origins: dict[str, Origin] = Field(default_factory=dict)
 

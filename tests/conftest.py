@@ -26,7 +26,8 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    """Makes the tiers known as markers."""
+    """Makes the tiers known as markers. Verbs check no apps first, which would start Spark: `check` itself has tests of its own."""
+    os.environ.setdefault("PENSTOCK_CHECK", "off")
     config.addinivalue_line("markers", f"{ON_EXECUTORS}: a test of the tier spark that the tier executors runs too")
     for tier, what in TIERS.items():
         config.addinivalue_line("markers", f"{tier}: {what}")

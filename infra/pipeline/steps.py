@@ -57,8 +57,10 @@ _SETUP = Step("setup", "Set up", "./scripts/setup")
 # Runs without AWS and credentials, for any contributor's change. Checks the last target, which the change is ultimately made for.
 CHECK = (
     _SETUP,
-    Step("lint", "Lint the specs", f'{PENSTOCK} lint {SPECS} --environment "$PENSTOCK_ENVIRONMENT"'),
-    Step("size", "Size the jobs", f'{PENSTOCK} size {SPECS} --environment "$PENSTOCK_ENVIRONMENT"'),
+    # The steps after it need not check them again, also where they run in a container of their own.
+    Step("check", "Check the apps", f"{PENSTOCK} check {SPECS}"),
+    Step("lint", "Lint the specs", f'{PENSTOCK} lint {SPECS} --no-check --environment "$PENSTOCK_ENVIRONMENT"'),
+    Step("size", "Size the jobs", f'{PENSTOCK} size {SPECS} --no-check --environment "$PENSTOCK_ENVIRONMENT"'),
     Step(
         "cost",
         "Cost difference",
@@ -74,7 +76,7 @@ for spec in $(git diff --name-only --diff-filter=M "$base" -- '{SPECS}'); do
 done""",
     ),
     Step("test", "Test", "./scripts/test --tier fast"),
-    Step("synth", "Synthesize", f'{PENSTOCK} synth "$PENSTOCK_ENVIRONMENT"'),
+    Step("synth", "Synthesize", f'{PENSTOCK} synth "$PENSTOCK_ENVIRONMENT" --no-check'),
     Step("scan", "Scan", f'{PENSTOCK} scan "$PENSTOCK_ENVIRONMENT"'),
 )
 

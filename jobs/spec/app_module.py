@@ -236,8 +236,10 @@ def _modules(folder: Path, *, packages_only: bool) -> list[str]:
 
 
 def _is_module(start: Path, rest: list[str]) -> bool:
+    """Whether there is a module, or a package that may be an app: it has a `build`."""
     stem = start.joinpath(*rest)
-    return stem.with_name(f"{stem.name}.py").is_file() or (stem / "__init__.py").is_file()
+    package = stem / "__init__.py"
+    return stem.with_name(f"{stem.name}.py").is_file() or (package.is_file() and "build" in package.read_text("utf-8", "replace"))
 
 
 def _parse(path: Path) -> ast.Module:

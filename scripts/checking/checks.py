@@ -19,7 +19,7 @@ from penstock.scripts.checking import passed
 from penstock.scripts.installation import app_packages
 from penstock.scripts.installation.app_packages import InstalledPackages
 from penstock.scripts.progress import Steps
-from penstock.sizing.errors import PenstockError, ToolMissing, raise_all
+from penstock.sizing.errors import PenstockError, raise_all
 
 # Set to "off", no verb but `check` checks apps.
 VARIABLE = "PENSTOCK_CHECK"
@@ -57,7 +57,7 @@ def check_all(asked: Sequence[Asked], steps: Steps) -> list[Checked]:
         steps: shows progress.
 
     Raises:
-        PenstockError: TOOL-016, TOOL-020, Spark's jars are missing.
+        PenstockError: TOOL-016, TOOL-020, Spark's jars are missing; TOOL-050.
     """
     # Imported here because a verb whose specs have all been checked needs no Spark.
     from penstock.scripts.checking.session import analyzing
@@ -106,12 +106,11 @@ def unknown(asked: Sequence[Asked]) -> list[Asked]:
 
 
 def _has_spark() -> bool:
-    java = os.environ.get("JAVA_HOME") or shutil.which("java")
-    if find_spec("pyspark") is None or not java:
+    if find_spec("pyspark") is None or not (os.environ.get("JAVA_HOME") or shutil.which("java")):
         return False
     try:
         layout.spark_jars()
-    except (PenstockError, ToolMissing):
+    except PenstockError:
         return False
     return True
 

@@ -6,15 +6,20 @@ import logging
 import os
 import sys
 import tempfile
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from py4j.protocol import Py4JError
+from pyspark.errors import PySparkException
+
 from penstock.infra.app_packages import jars_conf
 from penstock.jobs.driver import session as spark_session
 from penstock.jobs.spec import State
+from penstock.jobs.stream.task_errors import first_line
 from penstock.scripts import layout
+from penstock.scripts.errors import SparkNotStarted
 from penstock.scripts.local.spark_cluster import fast_start
 
 if TYPE_CHECKING:
@@ -32,7 +37,7 @@ def analyzing(app_jars: Sequence[Path] = ()) -> Iterator[tuple[SparkSession, Pat
         app_jars: of the apps.
 
     Raises:
-        PenstockError: TOOL-016, TOOL-020, the jars are missing.
+        PenstockError: TOOL-016, TOOL-020, the jars are missing; TOOL-050.
     """
     jars = os.pathsep.join(str(jar) for jar in layout.spark_jars())
     with tempfile.TemporaryDirectory(prefix="penstock-check-") as name:
@@ -48,8 +53,7 @@ def analyzing(app_jars: Sequence[Path] = ()) -> Iterator[tuple[SparkSession, Pat
             "spark.ui.enabled": "false",
             **jars_conf(str(jar) for jar in app_jars),
         }
-        with _output_to(folder / "spark.log"):
-            session = spark_session.build("check", "local[1]", conf)
+        session = _started(conf, folder / "spark.log")
         # PySpark logs each expression that it can't analyze, with a Java stack.
         for logger in _LOGGERS:
             logging.getLogger(logger).setLevel(logging.CRITICAL)
@@ -57,6 +61,16 @@ def analyzing(app_jars: Sequence[Path] = ()) -> Iterator[tuple[SparkSession, Pat
             yield session, folder
         finally:
             session.stop()
+
+
+def _started(conf: Mapping[str, str], log: Path) -> SparkSession:
+    try:
+        with _output_to(log):
+            return spark_session.build("check", "local[1]", conf)
+    except (PySparkException, Py4JError, OSError) as error:
+        last = log.read_text(encoding="utf-8", errors="replace").strip().splitlines()[-1:]
+        given, need = "; ".join([f"{type(error).__name__}: {first_line(error)}", *last]), "a Java that Spark supports, 17 or later"
+        raise SparkNotStarted(path="java", given=given, need=need, fix="penstock doctor") from error
 
 
 @contextmanager

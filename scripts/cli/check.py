@@ -9,8 +9,9 @@ from pathlib import Path
 
 from penstock.scripts.checking.checks import Asked, Checked, check_all, unknown
 from penstock.scripts.cli.output import add_output_argument, as_text
+from penstock.scripts.planning.app_path import add_app_path_argument
 from penstock.scripts.progress import Steps
-from penstock.sizing.errors import CheckFailed, DocumentError, PenstockError
+from penstock.sizing.errors import CheckFailed, DocumentError, PenstockError, ToolMissing
 from penstock.sizing.planned import SCHEMA_VERSION
 
 
@@ -19,18 +20,6 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("specs", nargs="+", type=Path, metavar="SPEC", help="job spec (YAML) whose app is checked")
     add_app_path_argument(parser)
     add_output_argument(parser)
-
-
-def add_app_path_argument(parser: argparse.ArgumentParser) -> None:
-    """``--app-path``."""
-    parser.add_argument(
-        "--app-path",
-        action="append",
-        type=Path,
-        default=[],
-        metavar="DIR",
-        help="additional folder to search for the app's module; repeatable",
-    )
 
 
 def add_no_check_argument(parser: argparse.ArgumentParser) -> None:
@@ -45,7 +34,7 @@ def run(arguments: argparse.Namespace) -> int:
         0; 1 if an app fails its check; 2 for an invalid spec.
 
     Raises:
-        PenstockError: TOOL-016, TOOL-020, Spark's jars are missing.
+        PenstockError: TOOL-016, TOOL-020, Spark's jars are missing; TOOL-050.
     """
     app_path = tuple(arguments.app_path)
     results = check_all([Asked(spec, app_path) for spec in dict.fromkeys(arguments.specs)], Steps())
@@ -72,7 +61,13 @@ def check_first(asked: Sequence[Asked], output: str, *, wanted: bool) -> int:
     pending = unknown(asked) if wanted else []
     if not pending:
         return 0
-    results = check_all(pending, Steps())
+    steps = Steps()
+    try:
+        results = check_all(pending, steps)
+    except ToolMissing as error:
+        # The verb itself needs no Spark, or says what it lacks.
+        steps.line("check", f"not done, see penstock check: {error.title}: {error.given or error.path}")
+        return 0
     faults = [fault for one in results for fault in one.faults]
     if faults and output == "json":
         sys.stdout.write(as_text({"schemaVersion": SCHEMA_VERSION, "errors": [fault.as_json() for fault in faults]}, output))

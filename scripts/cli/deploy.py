@@ -15,6 +15,7 @@ from penstock.infra.plans import EnvironmentPlans
 from penstock.scripts.cli.environment_argument import add_environment_argument, chosen, take_stacks
 from penstock.scripts.cli.output import add_output_argument, as_text
 from penstock.scripts.errors import WrongUsage
+from penstock.scripts.planning.app_path import add_app_path_argument
 from penstock.scripts.progress import Steps
 from penstock.scripts.provisioning import changes_table, machine, state_bucket, workplace, zones
 from penstock.scripts.provisioning.aws_access import AwsAccess
@@ -29,6 +30,7 @@ from penstock.sizing.planned import SCHEMA_VERSION
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """The arguments of the verb."""
     add_environment_argument(parser)
+    add_app_path_argument(parser)
     parser.add_argument("stacks", nargs="*", metavar="STACK", help="stacks to deploy, with their dependencies (default: all)")
     parser.add_argument("--yes", action="store_true", help="skip the confirmation prompt")
     parser.add_argument("--plan-only", "--diff", action="store_true", help="show the plan and exit")

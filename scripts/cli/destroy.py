@@ -9,6 +9,7 @@ import sys
 from penstock.infra.plans import plans
 from penstock.scripts.cli.environment_argument import add_environment_argument, chosen
 from penstock.scripts.cli.output import add_output_argument, as_text
+from penstock.scripts.planning.app_path import add_app_path_argument
 from penstock.scripts.progress import Steps
 from penstock.scripts.provisioning import destroy_table, machine, orphans, state_bucket, workplace
 from penstock.scripts.provisioning.aws_access import AwsAccess
@@ -23,6 +24,7 @@ from penstock.sizing.planned import SCHEMA_VERSION
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """The arguments of the verb."""
     add_environment_argument(parser)
+    add_app_path_argument(parser)
     parser.add_argument("--yes", action="store_true", help="skip the confirmation prompt")
     parser.add_argument("--plan-only", action="store_true", help="show what would be destroyed and what would be kept, and exit")
     parser.add_argument(

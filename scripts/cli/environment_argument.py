@@ -9,6 +9,7 @@ from pathlib import Path
 from penstock.infra.environment import Environment
 from penstock.infra.environment_file import DEFAULT_ENVIRONMENT, ENVIRONMENT_VARIABLE, load, named, names
 from penstock.scripts.errors import WrongUsage
+from penstock.scripts.planning.app_path import with_app_path
 
 _WHAT = "environment file, or the name of a shipped environment"
 
@@ -46,7 +47,7 @@ def add_environment_argument(parser: argparse.ArgumentParser) -> None:
 
 
 def chosen(arguments: argparse.Namespace) -> Environment:
-    """The environment of a command line, or of PENSTOCK_ENVIRONMENT.
+    """The environment of a command line, or of PENSTOCK_ENVIRONMENT, with the ``--app-path`` of the command line.
 
     Args:
         arguments: of a parser with `add_environment_argument`.
@@ -56,7 +57,8 @@ def chosen(arguments: argparse.Namespace) -> Environment:
         NoEnvironment: INF-002.
         PenstockError: what is wrong with the file.
     """
-    return named(_given(arguments), fix=f"--environment ENV, or export {ENVIRONMENT_VARIABLE}")
+    environment = named(_given(arguments), fix=f"--environment ENV, or export {ENVIRONMENT_VARIABLE}")
+    return with_app_path(environment, getattr(arguments, "app_path", []))
 
 
 def chosen_or_none(arguments: argparse.Namespace) -> Environment | None:

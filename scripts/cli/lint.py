@@ -9,13 +9,17 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
+from penstock.infra.environment import Environment
 from penstock.infra.environment_file import DEFAULT_ENVIRONMENT
+from penstock.scripts.checking.checks import Asked
+from penstock.scripts.cli.check import add_no_check_argument, check_first
 from penstock.scripts.cli.environment_argument import add_environment_option
 from penstock.scripts.cli.output import add_output_argument, as_text
 from penstock.scripts.errors import BadDate, NothingToLint, UnknownRule
 from penstock.scripts.linting.environment import LintedEnvironment
 from penstock.scripts.linting.jobs import JobToLint, job_to_lint
 from penstock.scripts.linting.manifests import Manifests, read_manifests
+from penstock.scripts.planning.app_path import folders_of_apps
 from penstock.scripts.planning.planned_jobs import add_planning_arguments
 from penstock.scripts.planning.price_files import catalog_file
 from penstock.scripts.render import lint_table as table
@@ -44,6 +48,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help="Kubernetes manifests to lint: NodePool, EC2NodeClass, Pod, Deployment, StatefulSet, Job, SparkApplication ...",
     )
     add_planning_arguments(parser)
+    add_no_check_argument(parser)
     parser.add_argument("--today", metavar="YYYY-MM-DD", help="date against which ends of support are checked (default: today)")
     parser.add_argument("--ignore", action="append", default=[], metavar="LINT-0xx", help="disable a rule; repeatable")
     parser.add_argument("--strict", action="store_true", help="treat warnings as errors")
@@ -55,7 +60,7 @@ def run(arguments: argparse.Namespace) -> int:
     """Prints the findings.
 
     Returns:
-        0, or 1 if there is an error among the findings; with --strict also for a warning.
+        0, or 1 if there is an error among the findings, with --strict also for a warning, or if an app fails its check.
 
     Raises:
         PenstockError: USE-020 to USE-022 for the arguments; all faults of the documents at once.
@@ -68,7 +73,11 @@ def run(arguments: argparse.Namespace) -> int:
     if not arguments.specs and not arguments.manifest and arguments.environment is None:
         need = "a job spec, --manifest FILE, or --environment ENV"
         raise NothingToLint(given="none", need=need, fix="penstock lint jobs/specs/user_credit.yaml")
-    findings = _findings(arguments, today, ignored)
+    findings, environment = _findings(arguments, today, ignored)
+    app_path = tuple(folders_of_apps(arguments.app_path, environment)) if environment is not None else ()
+    asked = [Asked(spec, app_path) for spec in dict.fromkeys(arguments.specs)]
+    if failed := check_first(asked, arguments.output, wanted=not arguments.no_check):
+        return failed
     if arguments.output == "table":
         sys.stdout.write(table.render(findings, _looked_at(arguments), screen_of(sys.stdout, os.environ)))
     else:
@@ -77,7 +86,7 @@ def run(arguments: argparse.Namespace) -> int:
     return CheckFailed.exit_code if any(finding.severity in grave for finding in findings) else 0
 
 
-def _findings(arguments: argparse.Namespace, today: str, ignored: frozenset[str]) -> tuple[Finding, ...]:
+def _findings(arguments: argparse.Namespace, today: str, ignored: frozenset[str]) -> tuple[tuple[Finding, ...], Environment | None]:
     """Findings in the environment with its jobs, and in the manifests, which are linted separately if they contain NodePools."""
     faults: list[PenstockError] = []
     manifests = _manifests(arguments.manifest, faults)
@@ -89,7 +98,7 @@ def _findings(arguments: argparse.Namespace, today: str, ignored: frozenset[str]
         findings += lint(_subject(environment, jobs, catalog, today), ignored)
     if any(manifests):
         findings += lint(_manifest_subject(manifests, environment, catalog, today), ignored)
-    return tuple(dict.fromkeys(findings))
+    return tuple(dict.fromkeys(findings)), environment.there.environment if environment is not None else None
 
 
 def _jobs(arguments: argparse.Namespace, faults: list[PenstockError]) -> tuple[LintedEnvironment | None, list[JobToLint]]:

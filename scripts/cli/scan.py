@@ -11,6 +11,7 @@ from pathlib import Path
 from penstock.infra.deployable import deployable_plans
 from penstock.scripts.cli.environment_argument import add_environment_argument, chosen
 from penstock.scripts.cli.output import add_output_argument, as_text
+from penstock.scripts.planning.app_path import add_app_path_argument
 from penstock.scripts.progress import Steps
 from penstock.scripts.security import gate, waivers
 from penstock.scripts.security.gate import WAIVERS, Scanned
@@ -21,6 +22,7 @@ from penstock.sizing.planned import SCHEMA_VERSION
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """The arguments of the verb."""
     add_environment_argument(parser)
+    add_app_path_argument(parser)
     parser.add_argument(
         "--waivers", type=Path, default=WAIVERS, metavar="FILE", help="waivers of accepted findings (default: infra/waivers.toml)"
     )

@@ -9,9 +9,12 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+from penstock.scripts.checking.checks import Asked
+from penstock.scripts.cli.check import add_no_check_argument, check_first
 from penstock.scripts.cli.environment_argument import add_environment_option
 from penstock.scripts.cli.output import add_output_argument, as_text
 from penstock.scripts.errors import WrongUsage
+from penstock.scripts.planning.app_path import folders_of_apps
 from penstock.scripts.planning.planned_jobs import (
     PlannedJob,
     Where,
@@ -34,6 +37,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add_environment_option(parser)
     add_planning_arguments(parser)
     add_prices_argument(parser)
+    add_no_check_argument(parser)
     add_output_argument(parser)
     parser.add_argument("--explain", action="store_true", help="show the rule and inputs behind each number")
     parser.add_argument("--from-flink", type=Path, metavar="FILE", help="convert a FlinkDeployment to a job spec")
@@ -44,7 +48,7 @@ def run(arguments: argparse.Namespace) -> int:
     """Prints the plan, or all the plans and their combined requirements.
 
     Returns:
-        0, or 3 for an infeasible plan; it is printed anyway.
+        0; 3 for an infeasible plan, which is printed anyway; 1 for an app that fails its check.
     """
     _check(arguments)
     if arguments.from_flink is not None:
@@ -54,6 +58,9 @@ def run(arguments: argparse.Namespace) -> int:
     location = where(arguments.environment, arguments.catalog, arguments.prices)
     jobs = [planned_job(spec, location, arguments.app_path) for spec in arguments.specs]
     _check_names(jobs)
+    asked = [Asked(job.spec.path, tuple(folders_of_apps(arguments.app_path, location.environment))) for job in jobs if job.has_app]
+    if failed := check_first(asked, arguments.output, wanted=not arguments.no_check):
+        return failed
     return _one(jobs[0], arguments) if len(jobs) == 1 else _several(jobs, location, arguments)
 
 

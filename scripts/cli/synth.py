@@ -8,8 +8,11 @@ import sys
 from pathlib import Path
 
 from penstock.infra.deployable import deployable_plans
+from penstock.scripts.checking.checks import Asked
+from penstock.scripts.cli.check import add_no_check_argument, check_first
 from penstock.scripts.cli.environment_argument import add_environment_argument, chosen
 from penstock.scripts.cli.output import add_output_argument, as_text
+from penstock.scripts.planning.app_path import add_app_path_argument
 from penstock.scripts.progress import Steps
 from penstock.scripts.provisioning.deployment import in_order
 from penstock.scripts.provisioning.stacks import synthesized
@@ -24,6 +27,8 @@ DEFAULT_FOLDER = Path("cdktf.out")
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """The arguments of the verb."""
     add_environment_argument(parser)
+    add_app_path_argument(parser)
+    add_no_check_argument(parser)
     parser.add_argument("--out", type=Path, default=DEFAULT_FOLDER, metavar="DIR", help=f"output folder (default: {DEFAULT_FOLDER})")
     add_output_argument(parser)
 
@@ -32,13 +37,17 @@ def run(arguments: argparse.Namespace) -> int:
     """Synthesizes the stacks and lists them.
 
     Returns:
-        0.
+        0; 1 for an app that fails its check.
 
     Raises:
         PenstockError: what is wrong with the environment; sizing's own errors if the plans of its jobs are infeasible.
     """
     environment = chosen(arguments)
     planned = deployable_plans(environment)
+    app_path = tuple(map(Path, environment.spec.app_path))
+    asked = [Asked(job.spec.path, app_path) for job in planned.jobs]
+    if failed := check_first(asked, arguments.output, wanted=not arguments.no_check):
+        return failed
     with Steps().at("synth", f"the stacks of {environment.name}") as step:
         stacks = in_order(synthesized(environment, arguments.out, planned=planned))
         step.said = f"{len(stacks)} stacks in {arguments.out}"

@@ -16,6 +16,7 @@ from penstock.scripts.cli.command import exit_code
 from penstock.scripts.cli.environment_argument import add_environment_argument, chosen
 from penstock.scripts.cli.output import add_output_argument, as_text
 from penstock.scripts.errors import WrongUsage
+from penstock.scripts.planning.app_path import add_app_path_argument
 from penstock.scripts.progress import Steps
 from penstock.scripts.render.screen import screen_of
 from penstock.scripts.topics import table
@@ -42,6 +43,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def _add_common(parser: argparse.ArgumentParser) -> None:
     add_environment_argument(parser)
+    add_app_path_argument(parser)
     parser.add_argument("--spec", action="append", type=Path, default=[], metavar="FILE", help="additional job spec; repeatable")
     parser.add_argument("--brokers", metavar="HOST:PORT", help="bootstrap servers, comma-separated (default: the environment's)")
     parser.add_argument("--security", choices=get_args(Security), help="security protocol of the listener (default: the environment's)")

@@ -25,6 +25,8 @@ from penstock.jobs.spec.requested_topics import asked_topics
 from penstock.jobs.stream.streams import Tag
 from penstock.jobs.targets import targets
 from penstock.scripts import layout
+from penstock.scripts.checking.checks import Asked
+from penstock.scripts.cli.check import add_no_check_argument, check_first
 from penstock.scripts.cli.environment_argument import add_environment_option
 from penstock.scripts.errors import StacksDiffer, WrongResult, WrongUsage
 from penstock.scripts.installation import app_packages
@@ -37,6 +39,7 @@ from penstock.scripts.local.run import LocalRun
 from penstock.scripts.local.servers.starting import LocalServers, without_server
 from penstock.scripts.local.spark_cluster import refuse_used_port
 from penstock.scripts.local.verdict import Outcome, Verdict
+from penstock.scripts.planning.app_path import add_app_path_argument, folders_of_apps
 from penstock.scripts.progress import Steps
 from penstock.scripts.provisioning.terraform import Applied
 from penstock.scripts.render import plan_table
@@ -59,14 +62,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "specs", nargs="+", type=Path, metavar="SPEC", help="job spec; several run one after another in the same environment"
     )
-    parser.add_argument(
-        "--app-path",
-        action="append",
-        type=Path,
-        default=[],
-        metavar="DIR",
-        help="additional folder to search for an app's module; repeatable",
-    )
+    add_app_path_argument(parser)
+    add_no_check_argument(parser)
     parser.add_argument(
         "--executors",
         type=_executors,
@@ -91,7 +88,7 @@ def run(arguments: argparse.Namespace) -> int:
     """Runs the jobs.
 
     Returns:
-        0; failures are raised, except those of jobs that have been kept up.
+        0; 1 for an app that fails its check; failures are raised, except those of jobs that have been kept up.
 
     Raises:
         PenstockError: whatever is wrong with a spec, this machine, the run or its result.
@@ -103,8 +100,12 @@ def run(arguments: argparse.Namespace) -> int:
         need = "a single spec with --keep: each job has a master of its own"
         raise WrongUsage(path="--master-port", given=str(arguments.master_port), need=need, fix="leave out --master-port")
     steps = Steps()
-    jobs = _jobs(arguments, steps)
     environment = load_environment(arguments.environment)
+    app_path = folders_of_apps(arguments.app_path, environment)
+    jobs = _jobs(arguments, app_path, steps)
+    asked = [Asked(job.spec.path, tuple(app_path)) for job in jobs]
+    if failed := check_first(asked, "table", wanted=not arguments.no_check):
+        return failed
     for job in jobs:
         sys.stdout.write(plan_table.render(job.plan, job.name, screen_of(sys.stdout, os.environ)) + "\n")
         sys.stdout.flush()
@@ -123,13 +124,13 @@ def run(arguments: argparse.Namespace) -> int:
         shutil.rmtree(folder, ignore_errors=True)
 
 
-def _jobs(arguments: argparse.Namespace, steps: Steps) -> list[Job]:
+def _jobs(arguments: argparse.Namespace, app_path: list[Path], steps: Steps) -> list[Job]:
     """The jobs with their plans; all their faults are found here."""
     jobs: list[Job] = []
     faults: list[PenstockError] = []
     for path in arguments.specs:
         try:
-            jobs.append(_job(path, arguments.app_path, steps))
+            jobs.append(_job(path, app_path, steps))
         except PenstockError as error:
             faults.extend(error.errors)
     # Jobs that are kept up run at the same time.

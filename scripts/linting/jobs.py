@@ -40,7 +40,7 @@ def job_to_lint(path: Path, app_path: Sequence[Path], environment: LintedEnviron
     Raises:
         PenstockError: as `penstock.scripts.planning.planned_jobs.planned_job`.
     """
-    spec_file, asked, _, planned = planned_job(path, environment.there, app_path)
+    spec_file, asked, _, planned = planned_job(path, environment.there, app_path, app_required=True)
     name, document = spec_file.job.metadata.name, spec_file.document
     conf = asked.spark_conf if spec_file.job.spec.executor.memory or spec_file.job.spec.executor.heap else _written(spec_file, asked)
     fields = {key: where(document, ("spec", "sparkConf", key)) for key in conf}

@@ -13,6 +13,7 @@ from penstock.infra.environment_file import load as load_environment
 from penstock.jobs.spec import SpecFile, load
 from penstock.jobs.targets import targets
 from penstock.scripts.installation import app_packages
+from penstock.scripts.planning.app_path import add_app_path_argument, folders_of_apps
 from penstock.scripts.planning.price_files import catalog_file, prices_file
 from penstock.sizing.cluster import Cluster
 from penstock.sizing.plan import plan
@@ -36,6 +37,11 @@ class PlannedJob(NamedTuple):
     plan: Plan
 
     @property
+    def has_app(self) -> bool:
+        """Whether its app was found."""
+        return self.targets.has_app
+
+    @property
     def name(self) -> str:
         """The job's name."""
         return self.spec.job.metadata.name
@@ -43,14 +49,7 @@ class PlannedJob(NamedTuple):
 
 def add_planning_arguments(parser: argparse.ArgumentParser) -> None:
     """``--app-path`` and ``--catalog``."""
-    parser.add_argument(
-        "--app-path",
-        action="append",
-        type=Path,
-        default=[],
-        metavar="DIR",
-        help="additional folder to search for the app's module; repeatable",
-    )
+    add_app_path_argument(parser)
     parser.add_argument(
         "--catalog", type=Path, metavar="FILE", help="snapshot written by `penstock catalog refresh`; overrides the environment's prices"
     )
@@ -79,13 +78,19 @@ def where(environment_name: str, catalog: Path | None = None, prices: Path | Non
     return Where(environment, cluster(environment, own, prices_file(prices) if prices else None))
 
 
-def planned_job(spec: Path, location: Where, app_path: Sequence[Path] = ()) -> PlannedJob:
+def planned_job(spec: Path, location: Where, app_path: Sequence[Path] = (), *, app_required: bool = False) -> PlannedJob:
     """The plan of a spec in an environment.
+
+    Args:
+        spec: its path.
+        location: the environment.
+        app_path: folders of the app, in addition to those of the environment.
+        app_required: whether an app that is not found is an error; otherwise a note of the plan.
 
     Raises:
         PenstockError: whatever is wrong in the spec, its app or its targets.
     """
     spec_file = load(spec)
-    wanted = targets(spec_file, list(app_path))
+    wanted = targets(spec_file, folders_of_apps(app_path, location.environment), app_required=app_required)
     app_packages.checked(spec_file)
     return PlannedJob(spec_file, wanted, location, plan(wanted, location.cluster))

@@ -194,3 +194,9 @@ def test_jobs_that_an_environment_names_and_that_do_not_exist_are_all_reported_w
         assert error.given.strip('"') in lines[error.at.line - 1]
         assert error.need.endswith("does not exist")
     assert len(raised.value.errors) == len([line for line in lines if line.strip().startswith("- jobs/")]) > 1
+
+
+def test_the_folders_of_apps_are_relative_to_the_environments_file(tmp_path: Path) -> None:
+    text = (FOLDER / "local.yaml").read_text(encoding="utf-8")
+    (tmp_path / "own.yaml").write_text(text.replace("\nspec:\n", "\nspec:\n  appPath: [apps, ../shared]\n"), encoding="utf-8")
+    assert load(tmp_path / "own.yaml").spec.app_path == [str(tmp_path / "apps"), str(tmp_path.parent / "shared")]

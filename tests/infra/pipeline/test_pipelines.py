@@ -144,7 +144,7 @@ def test_the_tests_are_run_by_options_that_they_have() -> None:
 
 
 def test_each_job_does_what_a_deploy_needs_in_order() -> None:
-    assert [step.name for step in CHECK] == ["setup", "lint", "size", "cost", "test", "synth", "scan"]
+    assert [step.name for step in CHECK] == ["setup", "check", "lint", "size", "cost", "test", "synth", "scan"]
     # A job's driver needs its image and its topics, and they need the registry and the brokers.
     assert [step.name for step in DEPLOY] == ["setup", "state", "foundation", "image", "topics", "deploy"]
 

@@ -57,3 +57,29 @@ def test_each_spec_is_checked_by_itself_and_the_errors_are_those_of_all(tmp_path
     # An invalid document outweighs a failed check.
     assert ended.returncode == 2
     assert "Exception" not in ended.stderr
+
+
+@pytest.fixture
+def broken(tmp_path: Path) -> Path:
+    """A spec, with an app that names a column that does not exist."""
+    (tmp_path / "clicks.yaml").write_text(SPEC, encoding="utf-8")
+    (tmp_path / "clicks.py").write_text(APP, encoding="utf-8")
+    return tmp_path / "clicks.yaml"
+
+
+@pytest.mark.spark
+def test_size_checks_the_app_first_unless_told_otherwise(broken: Path) -> None:
+    def size(*words: str, java: str = "") -> subprocess.CompletedProcess[str]:
+        environment = {**os.environ, "PYTHONPATH": str(ROOT), "PENSTOCK_CHECK": "on", **({"JAVA_HOME": java} if java else {})}
+        words = (sys.executable, "-m", "penstock.scripts", "size", str(broken), *words)
+        return subprocess.run(words, env=environment, capture_output=True, text=True, check=False)
+
+    failed = size()
+    assert (failed.returncode, failed.stdout) == (1, "")
+    assert f"error[JOB-003]: app failed before the query started\n  at   {broken.parent}/clicks.py:4" in failed.stderr
+    unchecked = size("--no-check")
+    assert (unchecked.returncode, unchecked.stderr) == (0, "")
+    # A machine on which Spark does not start can still plan.
+    without = size(java=str(broken.parent))
+    assert (without.returncode, without.stdout) == (0, unchecked.stdout)
+    assert "not done, see penstock check: Spark does not start on this machine" in without.stderr

@@ -139,7 +139,7 @@ def test_an_app_may_lie_in_another_folder(spec: Path, tmp_path: Path) -> None:
     elsewhere = tmp_path / "elsewhere"
     elsewhere.mkdir()
     (spec.parent / "app.py").rename(elsewhere / "app.py")
-    assert size(str(spec)).returncode == 2
+    assert as_json(str(spec))["parallelism"]["source"] == "spec"
     assert as_json(str(spec), "--app-path", str(tmp_path), "--app-path", str(elsewhere))["parallelism"]["value"] == 91
 
 
@@ -196,12 +196,32 @@ def test_a_file_that_is_no_spec_is_a_coded_error(tmp_path: Path, name: str, code
     assert "Traceback" not in done.stderr
 
 
-def test_an_app_that_does_not_exist_names_where_it_was_searched(spec: Path) -> None:
+def test_a_spec_whose_app_is_not_found_is_sized_by_itself_and_says_that_operators_are_unknown(spec: Path) -> None:
     spec.write_text(TEXT.replace("app: app", "app: ap"))
     done = size(str(spec))
+    assert (done.returncode, done.stderr) == (0, "")
+    said = " ".join(done.stdout.split())
+    assert f"the app ap in {spec}:5 was not found: operators are unknown" in said
+    assert "did you mean app?" in said
+    explained = json.loads(size(str(spec), "-o", "json", "--explain").stdout)
+    assert "unknown, because the app was not found" in json.dumps(explained["explain"])
+
+
+def test_an_app_that_is_there_and_broken_is_an_error(spec: Path) -> None:
+    (spec.parent / "app.py").write_text("def build(:\n")
+    done = size(str(spec))
     assert done.returncode == 2
-    assert done.stderr.startswith(f'error[SPEC-009]: app not found\n  at   {spec}:5  spec.app = "ap"\n  need ap.py or ap/__init__.py in ')
-    assert done.stderr.endswith("  fix  did you mean app?\n")
+    assert done.stderr.startswith("error[SPEC-012]")
+
+
+def test_an_app_is_found_in_the_folders_of_the_environment(spec: Path, tmp_path: Path) -> None:
+    (tmp_path / "apps").mkdir()
+    (tmp_path / "apps" / "elsewhere.py").write_text("PARALLELISM = 3\n")
+    spec.write_text(TEXT.replace("app: app", "app: elsewhere"))
+    environment = (ROOT / "infra/environments/local.yaml").read_text()
+    (tmp_path / "own.yaml").write_text(environment.replace("\nspec:\n", "\nspec:\n  appPath: [apps]\n"))
+    done = size(str(spec), "-e", str(tmp_path / "own.yaml"), "-o", "json")
+    assert json.loads(done.stdout)["parallelism"] == {"value": 3, "source": "code"}, done.stdout
 
 
 def test_it_needs_neither_spark_nor_cdktf_nor_aws() -> None:
