@@ -67,6 +67,10 @@ class RootCause:
     text: str
     at: Place | None = None
 
+    def __str__(self) -> str:
+        """The text, and the place if there is one."""
+        return f"{self.text}, at {self.at}" if self.at else self.text
+
 
 def of_exception(error: Exception, own: OwnCode) -> RootCause:
     """The cause of an exception that was raised in this process."""

@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
+from penstock.jobs.driver.root_cause import OwnCode, RootCause, of_exception
 from penstock.jobs.local.recording import Expectation, Record, Recording
 from penstock.jobs.spec import SpecFile
 from penstock.scripts.errors import ExpectationFailed, InputFailed
@@ -39,9 +40,7 @@ def expectation(spec: SpecFile, app_path: Iterable[Path]) -> Expect | None:
     try:
         return _named(reference, app_path)  # type: ignore[no-any-return]
     except Exception as error:
-        fault = ExpectationFailed(
-            need=f"an importable function; {type(error).__name__}: {error}", fix="correct the reference or the module"
-        )
+        fault = ExpectationFailed(need=f"an importable function; {_cause(error, app_path)}", fix="correct the reference or the module")
         raise spec.document.locate(fault, ("spec", "local", "expect")) from None
 
 
@@ -53,11 +52,16 @@ def _generator(spec: SpecFile, topic: str, reference: str, app_path: Iterable[Pa
             return lambda partitions: _lines(file)
         function = _named(reference, app_path)
     except Exception as error:
-        need = f"an importable function, or a .jsonl file next to the spec; {type(error).__name__}: {error}"
+        need = f"an importable function, or a .jsonl file next to the spec; {_cause(error, app_path)}"
         fault = InputFailed(need=need, fix="correct the reference, the module or the file")
         raise spec.document.locate(fault, ("spec", "local", "input", topic)) from None
     takes_partitions = bool(inspect.signature(function).parameters)
     return lambda partitions: _records(topic, function, (partitions,) if takes_partitions else ())
+
+
+def _cause(error: Exception, app_path: Iterable[Path]) -> RootCause:
+    """What has been raised by the import, and where in the team's code."""
+    return of_exception(error, OwnCode(tuple(folder.resolve() for folder in app_path)))
 
 
 def _named(reference: str, app_path: Iterable[Path]) -> Any:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import traceback
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field, replace
@@ -36,6 +37,7 @@ from penstock.sizing.errors import PenstockError
 # The longest time without an event from the driver. A micro-batch of 100,000 rows takes seconds; Spark's start takes ten.
 STALL_LIMIT_S = 300
 _LOOK_S = 1.0
+_LOGGED = "the log has its traceback"
 # A driver whose executors ended with this process waits for others; with them, it finishes a micro-batch in this time.
 _GRACE_WITH_EXECUTORS_S = 20
 # An executor logs its registration slightly after the driver counts it.
@@ -200,7 +202,9 @@ class LocalRun:
         try:
             return self.job.expect(recording)
         except Exception as error:
-            fault = ExpectationFailed(need=f"a function that returns; it raised {self._raised(error)}", fix="correct the function")
+            fault = ExpectationFailed(
+                need=f"a function that returns; it raised {self._raised(error)}", fix=f"correct the function; {_LOGGED}"
+            )
             raise self.job.spec.document.locate(fault, ("spec", "local", "expect")) from error
 
     @contextmanager
@@ -272,13 +276,16 @@ class LocalRun:
         except PenstockError:
             raise
         except Exception as error:
-            fault = InputFailed(need=f"records; the generator raised {self._raised(error)}", fix="correct the generator")
+            fault = InputFailed(need=f"records; the generator raised {self._raised(error)}", fix=f"correct the generator; {_LOGGED}")
             raise self.job.spec.document.locate(fault, ("spec", "local", "input", topic)) from error
 
     def _raised(self, error: Exception) -> str:
-        """What a function of the spec has raised, and where in the team's code."""
-        cause = of_exception(error, OwnCode(tuple(folder.resolve() for folder in self.job.app_path)))
-        return f"{cause.text}, at {cause.at}" if cause.at else cause.text
+        """What a function of the spec has raised, and where in the team's code; the whole traceback goes to a log of the run."""
+        # Beside the run's folder, which only exists once the driver has been started.
+        log = self.folder.with_name(f"{self.folder.name}-functions.log")
+        with log.open("a", encoding="utf-8") as file:
+            file.writelines(traceback.format_exception(error))
+        return str(of_exception(error, OwnCode(tuple(folder.resolve() for folder in self.job.app_path))))
 
     def _configuration(self) -> RuntimeConfiguration:
         buckets = self.local.environment.spec.buckets
