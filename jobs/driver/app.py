@@ -64,7 +64,7 @@ def _failures(app: str, need: str, spec: SpecFile, app_path: Sequence[str]) -> I
         for fault in error.errors:
             fault.at = fault.at or of_exception(error, own_code(spec, app_path)).at
         raise
-    except Exception as error:
+    except (Exception, SystemExit) as error:
         own = own_code(spec, app_path)
         at, given = of_exception(error, own).at, said(error)
         if at is None:

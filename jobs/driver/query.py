@@ -13,22 +13,18 @@ from pyspark.errors import AnalysisException, StreamingQueryException
 from penstock.jobs.driver.another_writer import AnotherWriter, noticed, noticing, raise_if_lost
 from penstock.jobs.driver.app import own_code
 from penstock.jobs.driver.context import DriverContext
+from penstock.jobs.driver.failure import as_fault
 from penstock.jobs.driver.given_up import GivenUp, is_given_up
 from penstock.jobs.driver.lag import JobLag
 from penstock.jobs.driver.micro_batch import Finished, MicroBatches, PartitionsGrew, Stopping
 from penstock.jobs.driver.planning import QueryPlan
 from penstock.jobs.driver.progress import Commit, ProgressListener
-from penstock.jobs.driver.root_cause import RootCause, of_exception, of_message
 from penstock.jobs.driver.unsupported import unsupported
-from penstock.jobs.errors import QueryFailed
 from penstock.jobs.sinks.sink import FOREVER_MS
-from penstock.jobs.storage.conditional import undecided_write
 from penstock.jobs.stream.analyzed_plan import has_windows_only
 from penstock.jobs.stream.event_time.engine import ending_with_its_input
 from penstock.jobs.stream.side_outputs import SideRows
 from penstock.jobs.stream.task_context import set_checkpoint, set_watermark
-from penstock.jobs.stream.task_errors import first_line, of_a_task
-from penstock.sizing.errors import PenstockError
 
 if TYPE_CHECKING:
     from pyspark.sql.streaming.query import StreamingQuery
@@ -215,25 +211,15 @@ class Query:
             # The last record's micro-batch is not committed yet.
             raise AnotherWriter(committed=max(0, batches.last.batch - self._first - 1)) from error
         raise_if_lost(batches.lease)
-        fault = self._as_fault(failure)
+        fault = as_fault(failure, self._path, own_code(self._context.spec, self._context.configuration.app_path))
         if is_given_up(failure) or is_given_up(error):
             raise GivenUp(batches.last.batch, fault, self._plan.name) from error
         raise fault from error
 
-    def _as_fault(self, failure: Exception) -> PenstockError:
-        # A failure before the micro-batch is handed over has not been examined yet.
-        failure = of_a_task(failure) or undecided_write(failure) or failure
-        own = own_code(self._context.spec, self._context.configuration.app_path)
-        if isinstance(failure, PenstockError):
-            if failure.at is None and isinstance(failure.__cause__, Exception):
-                # A function of the app that the driver calls: of a sink, or of the rows of a micro-batch.
-                failure.at = of_exception(failure.__cause__, own).at
-            return failure
+    @property
+    def _path(self) -> str:
         app = self._context.spec.job.spec.app
-        path = f"{app}, query {self._plan.name}" if self._plan.share.query else app
-        cause = of_message(str(failure), own) or RootCause(first_line(failure))
-        fix = "correct the app's function there" if cause.at else "check the driver's log"
-        return QueryFailed(path=path, given=cause.text, fix=fix, at=cause.at)
+        return f"{app}, query {self._plan.name}" if self._plan.share.query else app
 
 
 def stop_between_micro_batches(query: StreamingQuery, batches: MicroBatches) -> None:

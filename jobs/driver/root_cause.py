@@ -72,7 +72,7 @@ class RootCause:
         return f"{self.text}, at {self.at}" if self.at else self.text
 
 
-def of_exception(error: Exception, own: OwnCode) -> RootCause:
+def of_exception(error: BaseException, own: OwnCode) -> RootCause:
     """The cause of an exception that was raised in this process."""
     text = f"{type(error).__name__}: {first_line(error)}"
     if isinstance(error, SyntaxError) and error.filename and own.has(error.filename):

@@ -75,7 +75,7 @@ class Function:
             raise
         except Exception as error:
             given = f"{type(error).__name__}: {(str(error).strip().splitlines() or [''])[0]}"
-            fix = "check the driver's log; the job resumes with this micro-batch"
+            fix = "correct the function, see the driver's log; the job resumes with this micro-batch"
             path = f"sink {self.name}, batch {batch.number}"
             raise SinkFunctionFailed(path=path, given=given, need="a function that returns normally", fix=fix) from error
         self.checkpoint.put_once(self._marker(batch.number), "done")

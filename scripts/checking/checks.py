@@ -10,16 +10,20 @@ import traceback
 from collections.abc import Sequence
 from importlib.util import find_spec
 from pathlib import Path
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from penstock.jobs.errors import AppFailed
 from penstock.jobs.spec import load
+from penstock.jobs.targets import targets
 from penstock.scripts import layout
 from penstock.scripts.checking import passed
 from penstock.scripts.installation import app_packages
 from penstock.scripts.installation.app_packages import InstalledPackages
 from penstock.scripts.progress import Steps
-from penstock.sizing.errors import PenstockError, raise_all
+from penstock.sizing.errors import PenstockError
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
 
 # Set to "off", no verb but `check` checks apps.
 VARIABLE = "PENSTOCK_CHECK"
@@ -59,41 +63,60 @@ def check_all(asked: Sequence[Asked], steps: Steps) -> list[Checked]:
     Raises:
         PenstockError: TOOL-016, TOOL-020, Spark's jars are missing; TOOL-050.
     """
+    # An invalid document needs no Spark to be found.
+    unread = {one: _read(one) for one in asked}
+    rest = [one for one, faults in unread.items() if not faults]
+    analyzed = _analyzed(rest, steps) if rest else {}
+    return [Checked(one.spec, unread[one] or analyzed[one]) for one in asked]
+
+
+def _read(asked: Asked) -> tuple[PenstockError, ...]:
+    try:
+        targets(load(asked.spec), asked.app_path)
+    except PenstockError as error:
+        return error.errors
+    return ()
+
+
+def _analyzed(asked: Sequence[Asked], steps: Steps) -> dict[Asked, tuple[PenstockError, ...]]:
     # Imported here because a verb whose specs have all been checked needs no Spark.
     from penstock.scripts.checking.session import analyzing
 
-    installed = [_installed(one.spec, steps) for one in asked]
+    installed = {one: _installed(one.spec, steps) for one in asked}
     # One JVM has the jars of all apps.
-    jars = list(dict.fromkeys(jar for packages, _ in installed for jar in packages.jars))
+    jars = list(dict.fromkeys(jar for packages, _ in installed.values() for jar in packages.jars))
     steps.line("check", "starting Spark, which analyzes the queries of the apps")
     with analyzing(jars) as (session, folder):
-        from penstock.jobs.driver.check import check
-
-        results = []
-        for (spec, app_path), (packages, faults) in zip(asked, installed, strict=True):
-            with steps.at("check", str(spec)) as step:
-                result = Checked(spec)
-                try:
-                    raise_all(faults)
-                    # What an app prints while it is imported is not this command's output.
-                    with contextlib.redirect_stdout(sys.stderr):
-                        passed.remember(spec, app_path, check(load(spec), app_path, session, folder, packages.path))
-                except PenstockError as error:
-                    result = Checked(spec, error.errors)
-                except Exception as error:
-                    traceback.print_exc()
-                    result = Checked(spec, (_unforeseen(spec, error),))
-                step.said = f"{spec}: {_counted(result.faults)}"
-            results.append(result)
+        results = {}
+        for one, (packages, faults) in installed.items():
+            with steps.at("check", str(one.spec)) as step:
+                results[one] = faults or _of_one(one, packages, session, folder)
+                step.said = f"{one.spec}: {_counted(results[one])}"
     return results
 
 
 def _installed(spec: Path, steps: Steps) -> tuple[InstalledPackages, tuple[PenstockError, ...]]:
-    """The app's own packages, and what is wrong with its spec or its locks."""
+    """The app's own packages, and what is wrong with its locks."""
     try:
         return app_packages.install(app_packages.checked(load(spec)), steps), ()
     except PenstockError as error:
         return InstalledPackages(), error.errors
+
+
+def _of_one(asked: Asked, packages: InstalledPackages, session: SparkSession, folder: Path) -> tuple[PenstockError, ...]:
+    from penstock.jobs.driver.check import check
+
+    try:
+        # What an app prints while it is imported is not this command's output.
+        with contextlib.redirect_stdout(sys.stderr):
+            files = check(load(asked.spec), asked.app_path, session, folder, packages.path)
+    except PenstockError as error:
+        return error.errors
+    except Exception as error:
+        traceback.print_exc()
+        return (_unforeseen(asked.spec, error),)
+    passed.remember(asked.spec, asked.app_path, files)
+    return ()
 
 
 def unknown(asked: Sequence[Asked]) -> list[Asked]:

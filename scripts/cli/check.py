@@ -7,9 +7,11 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
+from penstock.infra.environment_file import load as load_environment
 from penstock.scripts.checking.checks import Asked, Checked, check_all, unknown
+from penstock.scripts.cli.environment_argument import add_environment_option
 from penstock.scripts.cli.output import add_output_argument, as_text
-from penstock.scripts.planning.app_path import add_app_path_argument
+from penstock.scripts.planning.app_path import add_app_path_argument, folders_of_apps
 from penstock.scripts.progress import Steps
 from penstock.sizing.errors import CheckFailed, DocumentError, PenstockError, ToolMissing
 from penstock.sizing.planned import SCHEMA_VERSION
@@ -19,6 +21,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     """The arguments of the verb."""
     parser.add_argument("specs", nargs="+", type=Path, metavar="SPEC", help="job spec (YAML) whose app is checked")
     add_app_path_argument(parser)
+    add_environment_option(parser, None, more="its appPath is searched too", default_text="none")
     add_output_argument(parser)
 
 
@@ -36,7 +39,8 @@ def run(arguments: argparse.Namespace) -> int:
     Raises:
         PenstockError: TOOL-016, TOOL-020, Spark's jars are missing; TOOL-050.
     """
-    app_path = tuple(arguments.app_path)
+    given = arguments.app_path
+    app_path = tuple(folders_of_apps(given, load_environment(arguments.environment)) if arguments.environment else given)
     results = check_all([Asked(spec, app_path) for spec in dict.fromkeys(arguments.specs)], Steps())
     if arguments.output == "table":
         _print_errors(results)

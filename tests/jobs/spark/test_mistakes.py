@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import sys
 import uuid
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -16,10 +16,19 @@ import yaml
 from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
+from penstock.jobs.blocks.keyed import process
 from penstock.jobs.driver.check import check
-from penstock.jobs.driver.root_cause import OwnCode, of_exception, of_message
+from penstock.jobs.driver.failure import as_fault
+from penstock.jobs.driver.root_cause import OwnCode
+from penstock.jobs.errors import SinkFunctionFailed
+from penstock.jobs.sinks.function import Function
+from penstock.jobs.sinks.sink import Batch
 from penstock.jobs.spec import load
+from penstock.jobs.storage.no_checkpoint import NoCheckpoint
+from penstock.jobs.stream.streams import Stream
 from penstock.sizing.errors import PenstockError
+from tests.jobs.spark.blocks import Input, row, run
+from tests.jobs.spark.running import Surroundings
 
 # The lines of an app; a mistake replaces some of them.
 APP = {
@@ -106,6 +115,7 @@ MISTAKES = {
         {1: "from {app}_pages import F"}, 3, "JOB-003", "KeyError", "there", file="{app}_pages.py", helper="x = {}\n\nF = x[1]\n"
     ),
     "an exception in build": Mistake({9: "    counts = paid.select(n=1 // 0)"}, 9, "JOB-003", "ZeroDivisionError", "there"),
+    "an app that exits": Mistake({9: "    raise SystemExit(0)"}, 9, "JOB-003", "SystemExit", "there"),
     "an exception in a function of a micro-batch": Mistake(
         {10: '    job.write(counts, {"out": lambda rows: rows.where(1 // 0)})'}, 10, "JOB-003", "ZeroDivisionError", "correct"
     ),
@@ -193,18 +203,51 @@ def by_udf(frame):
     return frame.select(F.udf(share, "int")("amount"))
 def by_pandas(frame):
     return frame.mapInPandas(of_rows, "amount DOUBLE")
+def keyed(row, key):
+    return [{"first": row.user[9]}]
+def into_sink(rows, batch):
+    send(rows.collect())
+def send(rows):
+    return rows[0]["amuont"]
 """
+
+
+@pytest.fixture
+def functions(tmp_path: Path) -> dict[str, Any]:
+    """The functions of a team, in a file that workers need not import."""
+    names: dict[str, Any] = {"__name__": "__main__"}
+    exec(compile(FUNCTIONS, str(tmp_path / "functions.py"), "exec"), names)
+    return names
 
 
 @pytest.mark.parametrize(("function", "line", "said"), [("by_udf", 3, "ZeroDivisionError"), ("by_pandas", 6, "KeyError: 'amuont'")])
 def test_an_exception_in_a_function_that_tasks_call_has_its_place(
-    session: SparkSession, tmp_path: Path, function: str, line: int, said: str
+    session: SparkSession, tmp_path: Path, functions: dict[str, Any], function: str, line: int, said: str
 ) -> None:
-    names: dict[str, Any] = {"__name__": "__main__"}
-    exec(compile(FUNCTIONS, str(tmp_path / "functions.py"), "exec"), names)
-    frame = names[function](session.createDataFrame([(1.5,)], "amount DOUBLE"))
+    frame = functions[function](session.createDataFrame([(1.5,)], "amount DOUBLE"))
     with pytest.raises(PySparkException) as raised:
         frame.collect()
-    cause = of_message(str(raised.value), OwnCode((tmp_path,))) or of_exception(raised.value, OwnCode((tmp_path,)))
-    assert cause.text.startswith(said)
-    assert str(cause.at) == f"{tmp_path}/functions.py:{line}"
+    error = as_fault(raised.value, "clicks", OwnCode((tmp_path,)))
+    assert (error.code, str(error.at)) == ("JOB-005", f"{tmp_path}/functions.py:{line}")
+    assert error.given.startswith(said)
+    assert error.fix == "correct the app's function there"
+
+
+def test_an_exception_in_a_keyed_function_has_its_place(surroundings: Surroundings, tmp_path: Path, functions: dict[str, Any]) -> None:
+    def build(streams: Mapping[str, Stream]) -> Stream:
+        return process(streams["clicks"], ["user"], functions["keyed"], output="first STRING")
+
+    with pytest.raises(PySparkException) as raised:
+        run(surroundings, {"clicks": Input("user STRING", [[row("10", user="ann")]])}, build)
+    error = as_fault(raised.value, "clicks", OwnCode((tmp_path,)))
+    assert (error.code, error.given) == ("JOB-005", "IndexError: string index out of range")
+    assert str(error.at) == f"{tmp_path}/functions.py:12"
+
+
+def test_an_exception_in_a_function_of_a_sink_has_its_place(session: SparkSession, tmp_path: Path, functions: dict[str, Any]) -> None:
+    sink = Function("out", functions["into_sink"], NoCheckpoint("s3a://none/none"))
+    with pytest.raises(SinkFunctionFailed) as raised:
+        sink.write(session.createDataFrame([(1.5,)], "amount DOUBLE"), Batch(0, 1, 0))
+    error = as_fault(raised.value, "clicks", OwnCode((tmp_path,)))
+    assert str(error.at) == f"{tmp_path}/functions.py:16"
+    assert error.fix.startswith("correct the function")

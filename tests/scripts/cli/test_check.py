@@ -33,6 +33,17 @@ def build(job):
 """
 
 
+def test_an_invalid_spec_and_an_app_that_is_no_python_are_found_without_spark(tmp_path: Path) -> None:
+    (tmp_path / "broken.yaml").write_text(SPEC.replace("parallelism: 1", "paralelism: 1"), encoding="utf-8")
+    (tmp_path / "clicks.yaml").write_text(SPEC, encoding="utf-8")
+    (tmp_path / "clicks.py").write_text("def build(job:\n", encoding="utf-8")
+    called = penstock("check", "broken.yaml", "clicks.yaml", cwd=tmp_path)
+    assert called.returncode == 2
+    assert "error[SPEC-004]: unknown field\n  at   broken.yaml:6" in called.stderr
+    assert "error[SPEC-012]: cannot parse the app's module\n  at   clicks.py:1" in called.stderr
+    assert "Spark" not in called.stderr
+
+
 def test_a_spec_is_required() -> None:
     called = penstock("check")
     assert (called.returncode, "SPEC" in called.stderr) == (2, True)
