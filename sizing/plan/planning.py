@@ -20,6 +20,7 @@ from penstock.sizing.plan.notes import plan_notes
 from penstock.sizing.plan.read_limit import read_limit
 from penstock.sizing.plan.settings import settings_of
 from penstock.sizing.plan.spark_conf import planned_conf
+from penstock.sizing.plan.spot_defaults import with_spot_defaults
 from penstock.sizing.planned import KafkaPlan, PerSlot, Plan, PlannedParallelism, PlannedPod, Pods, Totals
 from penstock.sizing.spark_pods import PodMemory, driver_memory, executor_memory, fit_driver, fit_executor, planned_driver
 from penstock.sizing.spark_settings import RETAINED_STAGES, RETAINED_STAGES_KEY, SparkSettings
@@ -42,6 +43,7 @@ def plan(targets: Targets, cluster: Cluster | None = None) -> Plan:
     Raises:
         PenstockError: SIZ-001, SIZ-002, SIZ-003, SIZ-006 or SIZ-042; several are raised as `Faults`.
     """
+    targets = with_spot_defaults(targets, cluster)
     settings, unreadable = settings_of(targets)
     # With invalid settings the executor for a load cannot be computed.
     raise_all([*unreadable, *selector_faults(targets)] if unreadable else [])

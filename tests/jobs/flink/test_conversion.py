@@ -75,7 +75,7 @@ def test_the_deployment_with_seven_task_managers() -> None:
         "upgradeMode": "last-state",
         "executor": {"slots": 13, "cores": 1, "memory": "2048m"},
         "driver": {"cores": 1, "memory": "2048m"},
-        "trigger": "1m",
+        "trigger": "10s",
         "state": {"backend": "rocksdb", "incremental": True},
     }
     planned = plan(made.targets)
@@ -248,7 +248,18 @@ def test_a_field_of_a_newer_operator_is_a_note() -> None:
 
 
 def test_last_state_without_an_interval_has_the_operators() -> None:
-    assert spec_of(converted(PLAIN.replace("stateless", "last-state")))["trigger"] == "5m"
+    made = converted(PLAIN.replace("stateless", "last-state"))
+    assert (spec_of(made)["trigger"], made.flink.checkpoint_interval_ms) == ("10s", 300_000)
+
+
+@pytest.mark.parametrize(("interval", "trigger"), [("60s", "10s"), ("10 min", "10s"), ("10s", "10s"), ("2s", "2s"), ("500ms", "500ms")])
+def test_a_checkpoint_interval_is_no_latency_unless_it_is_shorter(interval: str, trigger: str) -> None:
+    made = converted(
+        PLAIN.replace("  flinkConfiguration:\n", f'  flinkConfiguration:\n    execution.checkpointing.interval: "{interval}"\n')
+    )
+    assert spec_of(made)["trigger"] == trigger
+    (said,) = (note.text for note in made.notes if "checkpoint interval is" in note.text)
+    assert "in Spark the trigger is the latency as well" in said
 
 
 @pytest.mark.parametrize(

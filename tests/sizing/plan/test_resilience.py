@@ -23,7 +23,7 @@ def test_no_spot_node_no_loss() -> None:
 
 
 def test_without_decommissioning_nothing_is_drained() -> None:
-    spot = spot_of()
+    spot = spot_of(spark_conf={"spark.decommission.enabled": "false"})
     assert spot is not None
     assert spot.drain is not None
     assert (spot.drain.fits, spot.drain.available_s, spot.drain.needed_s, spot.losses) == (False, 0.0, 10.0, ())
@@ -39,7 +39,7 @@ def test_a_drain_has_the_grace_period_of_the_settings_and_no_more_than_the_notic
     spot = spot_of(spark_conf={**ON})
     assert spot is not None
     assert spot.drain is not None
-    assert spot.drain.available_s == 30.0
+    assert spot.drain.available_s == 110.0
 
 
 def test_of_a_bounded_run_nothing_is_claimed() -> None:
