@@ -66,7 +66,7 @@ def cluster(environment: Environment, catalog: Catalog | None = None, prices: Pr
         spot_ratio=spec.nodes.spot_ratio,
         boot_s=spec.nodes.boot / 1000,
         catalog=types,
-        prices=prices or _prices(environment, types.date),
+        prices=prices or (None if types.is_unknown else _prices(environment, types.date)),
     )
 
 

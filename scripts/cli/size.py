@@ -55,7 +55,8 @@ def run(arguments: argparse.Namespace) -> int:
         from penstock.scripts.cli import from_flink  # only here: a plan needs nothing of Flink
 
         return from_flink.run(arguments.from_flink, arguments.output, arguments.out)
-    location = where(arguments.environment, arguments.catalog, arguments.prices)
+    # Several jobs share nodes, of which nothing is known without instance types.
+    location = where(arguments.environment, arguments.catalog, arguments.prices, partial=len(arguments.specs) == 1)
     jobs = [planned_job(spec, location, arguments.app_path) for spec in arguments.specs]
     _check_names(jobs)
     asked = [Asked(job.spec.path, tuple(folders_of_apps(arguments.app_path, location.environment))) for job in jobs if job.has_app]

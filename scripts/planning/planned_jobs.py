@@ -15,6 +15,8 @@ from penstock.jobs.targets import targets
 from penstock.scripts.installation import app_packages
 from penstock.scripts.planning.app_path import add_app_path_argument, folders_of_apps
 from penstock.scripts.planning.price_files import catalog_file, prices_file
+from penstock.sizing.catalog.catalog import unknown
+from penstock.sizing.catalog.errors import NoShippedCatalog
 from penstock.sizing.cluster import Cluster
 from penstock.sizing.plan import plan
 from penstock.sizing.planned import Plan
@@ -62,20 +64,27 @@ def add_prices_argument(parser: argparse.ArgumentParser) -> None:
     )
 
 
-def where(environment_name: str, catalog: Path | None = None, prices: Path | None = None) -> Where:
+def where(environment_name: str, catalog: Path | None = None, prices: Path | None = None, *, partial: bool = False) -> Where:
     """The environment of a name.
 
     Args:
         environment_name: a shipped environment's, or a file's path.
         catalog: instance types and their prices in place of the environment's own.
         prices: of everything else, likewise.
+        partial: whether plans without nodes will do where the region's instance types are not known.
 
     Raises:
         PenstockError: INF-001, INF-004, INF-005, SIZ-051, SIZ-030 or SIZ-031, or what is wrong in the file.
     """
     environment = load_environment(environment_name)
     own = catalog_file(catalog) if catalog else None
-    return Where(environment, cluster(environment, own, prices_file(prices) if prices else None))
+    own_prices = prices_file(prices) if prices else None
+    try:
+        return Where(environment, cluster(environment, own, own_prices))
+    except NoShippedCatalog:
+        if not partial:
+            raise
+        return Where(environment, cluster(environment, unknown(environment.spec.region), own_prices))
 
 
 def planned_job(spec: Path, location: Where, app_path: Sequence[Path] = (), *, app_required: bool = False) -> PlannedJob:

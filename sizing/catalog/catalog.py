@@ -62,6 +62,11 @@ class Catalog(BaseModel):
         """The instance type of this name, or None if the catalog does not contain it."""
         return self._by_name.get(name)
 
+    @property
+    def is_unknown(self) -> bool:
+        """Whether it is that of a region whose instance types are not known."""
+        return not self.types
+
     @cached_property
     def families(self) -> frozenset[str]:
         """All instance families: ``m7g``, ``r6i`` ..."""
@@ -80,12 +85,22 @@ def shipped(region: str = SHIPPED_REGION) -> Catalog:
             path="region",
             given=region,
             need=f"{SHIPPED_REGION}, the only shipped region",
-            fix=f"penstock catalog refresh --region {region}",
+            fix=f"{how_to_get(region)}; `penstock size` plans pods and brokers without it",
         )
     # The file is shipped with Penstock, and a test compares this result with a validated load: validating it on each start would take most
     # of the time of `penstock size`.
     types = tuple(InstanceType.model_construct(**row) for row in _rows((_DATA / f"instance-types.{region}.csv").read_text("utf-8")))
     return Catalog.model_construct(region=region, date=SHIPPED_DATE, source=SHIPPED_SOURCE, types=types, spot={})
+
+
+def how_to_get(region: str) -> str:
+    """The command that writes a region's snapshot."""
+    return f"penstock catalog refresh --region {region} --out catalog.{region}.json"
+
+
+def unknown(region: str) -> Catalog:
+    """A catalog of a region whose instance types are not known: nothing can be planned that needs them."""
+    return Catalog(region=region, date="", source=f"no instance types of {region}", types=())
 
 
 def read(text: str) -> Catalog:

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import NamedTuple
 
+from penstock.sizing.catalog.catalog import SHIPPED_REGION, how_to_get
 from penstock.sizing.cluster import Cluster
 from penstock.sizing.cost.bill import bill
 from penstock.sizing.cost.billed import Bill
@@ -44,6 +46,9 @@ def plan_in_cluster(targets: DecidedTargets, settings: SparkSettings, draft: Pla
         draft: the plan without nodes.
         cluster: the environment.
     """
+    if cluster.catalog.is_unknown:
+        notes = tuple(_without_catalog(cluster, brokers=draft.kafka.load is not None))
+        return ClusterPlan(violations=tuple(broker_quota_violations(draft.kafka.load, cluster)), notes=notes)
     groups = pod_groups(draft.pods, draft.spark_conf, cluster)
     allocations = {EXECUTOR: allocation(settings)}
     nodes = plan_nodes(groups, cluster, allocations)
@@ -99,6 +104,17 @@ def _located(targets: Targets, group: str, fault: Violation) -> Violation:
     if origin is None or not origin.given:
         origin = targets.origins.get(field.replace("memory_mib", "heap_mib"), origin)
     return fault.moved(None if origin is None else origin.at, path=group)
+
+
+def _without_catalog(cluster: Cluster, *, brokers: bool) -> Iterator[str]:
+    """What is missing from the plan, and how to get it."""
+    region = cluster.region
+    yield (
+        f"no instance types of {region} are shipped: nodes, cost and losses of spot nodes are not planned, and nothing says whether pods "
+        f"fit a node; run {how_to_get(region)} with AWS credentials, then add --catalog catalog.{region}.json"
+    )
+    if brokers and cluster.kafka is not None and cluster.kafka.kind in ("standard", "express") and cluster.kafka.broker_type is None:
+        yield f"the broker type is the cheapest in {SHIPPED_REGION}; prices and types in {region} may differ"
 
 
 def _notes(nodes: NodesPlan, cluster: Cluster) -> tuple[str, ...]:

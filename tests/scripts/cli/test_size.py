@@ -385,3 +385,24 @@ def test_a_wrong_call_is_exit_2_and_names_what_is_needed(words: tuple[str, ...],
     assert done.returncode == 2
     assert done.stderr.startswith(f"error[{code}]")
     assert "Traceback" not in done.stderr
+
+
+@pytest.mark.parametrize("region", ["us-east-2", "us-west-2", "eu-west-1", "eu-central-1", "ap-south-1", "ap-southeast-1"])
+def test_a_region_without_instance_types_has_a_plan_without_nodes(tmp_path: Path, region: str) -> None:
+    text = (ROOT / "infra/environments/production.yaml").read_text(encoding="utf-8")
+    path = tmp_path / "elsewhere.yaml"
+    path.write_text(text.replace("us-east-1", region), encoding="utf-8")
+    here, there = as_json(SPEC), as_json(SPEC, "--environment", str(path))
+    assert (there["feasible"], there["nodes"], there["cost"], there["spot"]) == (True, None, None, None)
+    assert all(there[part] == here[part] for part in ("totals", "pods", "sparkConf", "kafka", "state"))
+    (note,) = (note for note in there["notes"] if "instance types" in note)
+    assert f"penstock catalog refresh --region {region} --out catalog.{region}.json" in note
+
+
+def test_what_needs_instance_types_stops_without_them(tmp_path: Path) -> None:
+    text = (ROOT / "infra/environments/production.yaml").read_text(encoding="utf-8")
+    path = tmp_path / "elsewhere.yaml"
+    path.write_text(text.replace("us-east-1", "eu-west-1"), encoding="utf-8")
+    for verb in ("cost", "report"):
+        done = penstock(verb, SPEC, "--environment", str(path), cwd=ROOT)
+        assert (done.returncode, "error[SIZ-030]" in done.stderr) == (2, True)
