@@ -15,6 +15,7 @@ from penstock.scripts.planning.app_path import add_app_path_argument
 from penstock.scripts.progress import Steps
 from penstock.scripts.security import gate, waivers
 from penstock.scripts.security.gate import WAIVERS, Scanned
+from penstock.scripts.security.waivers import Waiver
 from penstock.sizing.errors import raise_all
 from penstock.sizing.planned import SCHEMA_VERSION
 
@@ -36,16 +37,16 @@ def run(arguments: argparse.Namespace) -> int:
         0; findings are raised.
 
     Raises:
-        PenstockError: SEC-001 to SEC-004 for the gate's findings, all at once; SEC-005 to SEC-007 and those of a synth and a plan.
+        PenstockError: SEC-001 to SEC-004 and SEC-008 for the gate's findings, all at once; SEC-005 to SEC-007 and those of a
+            synth and a plan.
     """
     environment = chosen(arguments)
     planned = deployable_plans(environment)
     waived = waivers.read(arguments.waivers)
     today = datetime.datetime.now(tz=datetime.UTC).date()
     steps = Steps()
-    with tempfile.TemporaryDirectory(prefix="penstock-scan-") as folder, steps.at("scan", "synthesizing the stacks") as step:
-        scanned = gate.run(environment, planned, Path(folder), waived=waived, today=today, progress=step.watch)
-        step.said = f"{sum(scanned.resources.values())} resources and manifests of {len(scanned.resources)} stacks, and the image"
+    with tempfile.TemporaryDirectory(prefix="penstock-scan-") as folder:
+        scanned = gate.run(environment, planned, Path(folder), waived=waived, today=today, show=steps.at)
     if arguments.output == "table":
         _show(scanned, steps)
     elif not scanned.faults:
@@ -57,13 +58,17 @@ def run(arguments: argparse.Namespace) -> int:
 
 def _show(scanned: Scanned, steps: Steps) -> None:
     for part, count in scanned.resources.items():
-        steps.line("", f"{part}: {count}")
+        steps.line("", f"{part}: {count}{', not changed since its last scan' if part in scanned.kept else ''}")
+    by_waiver: dict[Waiver, list[str]] = {}
     for finding, waiver in scanned.waived:
-        steps.line("waived", f"{finding.rule} {finding.path} until {waiver.expires}\n{waiver.reason}")
+        by_waiver.setdefault(waiver, []).append(finding.path)
+    for waiver, paths in by_waiver.items():
+        listed = "\n".join(dict.fromkeys(paths))
+        steps.line("waived", f"{waiver.rule} until {waiver.expires}: {waiver.reason}\n{listed}")
     left = len(scanned.findings)
     steps.line("findings", f"{left} not waived, {len(scanned.waived)} waived")
 
 
 def _document(scanned: Scanned) -> dict[str, object]:
     waived = [{**finding.model_dump(), "reason": waiver.reason, "expires": str(waiver.expires)} for finding, waiver in scanned.waived]
-    return {"schemaVersion": SCHEMA_VERSION, "scanned": scanned.resources, "waived": waived}
+    return {"schemaVersion": SCHEMA_VERSION, "scanned": scanned.resources, "unchanged": list(scanned.kept), "waived": waived}

@@ -1,6 +1,6 @@
 """The user's cache: the downloads of the set-up, shared by all projects and versions.
 
-Every entry is a folder named by the checksum of its lock, so that versions of Penstock coexist. An entry is put in place whole, by a
+Every entry is named by the checksum of its lock or input, so that versions of Penstock coexist. An entry is put in place whole, by a
 rename: a process that finds its folder may use it without a lock::
 
     ~/.cache/penstock/
@@ -12,6 +12,7 @@ rename: a process that finds its folder may use it without a lock::
     |-- class-data/<checksum>/
     |-- app-packages/<checksum>/   an app's own Python packages
     |-- app-jars/<checksum>/       and its jars
+    |-- scans/<checksum>.json
     `-- cdktf/<checksum>/
 """
 

@@ -52,3 +52,10 @@ class ScannerFailed(RunFailed):
 
     code = "SEC-007"
     title = "scanner failed"
+
+
+class ChangedSinceWaived(CheckFailed):
+    """A waiver exists, but the object has changed since it was given: it needs a new decision."""
+
+    code = "SEC-008"
+    title = "waived object changed"

@@ -12,6 +12,7 @@ class Finding(BaseModel):
         rule: the scanner's id, such as ``CKV_AWS_19``.
         path: the failing object: ``stack/address`` of a resource, ``stack/kind/namespace/name`` of a manifest, or a file.
         says: description of the rule.
+        digest: digest of the failing object as it is; empty until the gate has computed it.
     """
 
     model_config = ConfigDict(frozen=True)
@@ -19,3 +20,4 @@ class Finding(BaseModel):
     rule: str
     path: str
     says: str
+    digest: str = ""

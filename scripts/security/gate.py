@@ -2,36 +2,52 @@
 
 from __future__ import annotations
 
+import contextlib
 import datetime
-import json
-import shutil
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager
 from importlib.resources import files
 from pathlib import Path
-from typing import Any, NamedTuple
-
-import yaml
+from typing import NamedTuple, Protocol
 
 from penstock.infra.environment import Environment
 from penstock.infra.plans import EnvironmentPlans
 from penstock.scripts.provisioning.stacks import Stack
-from penstock.scripts.security import checkov, offline_plan, waivers
-from penstock.scripts.security.chart_manifests import manifests
-from penstock.scripts.security.errors import NotScanned, UnwaivedFinding
+from penstock.scripts.security import checkov, offline_plan, parts, waivers
+from penstock.scripts.security.errors import ChangedSinceWaived, NotScanned, UnwaivedFinding
 from penstock.scripts.security.finding import Finding
+from penstock.scripts.security.kept_scans import KeptScans
+from penstock.scripts.security.parts import TERRAFORM, Part
+from penstock.scripts.security.references import References
 from penstock.scripts.security.waivers import Waiver
 from penstock.sizing.errors import PenstockError
 
 _INFRA = Path(str(files("penstock.infra")))
 WAIVERS = _INFRA / "waivers.toml"
 DOCKERFILE = _INFRA / "image" / "Dockerfile"
-# Folders of a scan, and the frameworks that checkov applies to them.
-_PLANS, _MANIFESTS, _IMAGE = "plans", "manifests", "image"
-_FRAMEWORKS = {_PLANS: "terraform_plan", _MANIFESTS: "kubernetes", _IMAGE: "dockerfile"}
 
-_WORKLOADS = {"StatefulSet", "Deployment", "DaemonSet", "Job", "CronJob"}
 
-Progress = Callable[[str], None]
+class Step(Protocol):
+    """A running step of a scan."""
+
+    said: str
+    watch: Callable[[str], None]
+
+
+class _Unseen:
+    """A step that nobody watches."""
+
+    def __init__(self) -> None:
+        self.said = ""
+        self.watch: Callable[[str], None] = lambda now: None
+
+
+# Label and activity of a step.
+Show = Callable[[str, str], AbstractContextManager[Step]]
+
+
+def _unseen(label: str, doing: str) -> AbstractContextManager[Step]:
+    return contextlib.nullcontext(_Unseen())
 
 
 class Scanned(NamedTuple):
@@ -39,15 +55,33 @@ class Scanned(NamedTuple):
 
     Args:
         resources: number of scanned resources or manifests, by part.
+        kept: parts whose scan was kept, because they have not changed.
         findings: failed rules that are not waived.
         waived: waived findings, each with its waiver.
         faults: errors of findings, waivers, or the scan itself; empty if the gate is passed.
     """
 
     resources: dict[str, int]
+    kept: tuple[str, ...]
     findings: tuple[Finding, ...]
     waived: tuple[tuple[Finding, Waiver], ...]
     faults: tuple[PenstockError, ...]
+
+
+class Examined(NamedTuple):
+    """Findings of an examination.
+
+    Args:
+        findings: all findings, each with the digest of its object.
+        kept: parts whose scan was kept.
+        seen: number of resources that the scanner has parsed, without those of kept parts.
+        expected: number of resources that it should have parsed.
+    """
+
+    findings: tuple[Finding, ...]
+    kept: tuple[str, ...]
+    seen: int
+    expected: int
 
 
 def run(
@@ -57,7 +91,8 @@ def run(
     *,
     waived: Sequence[Waiver],
     today: datetime.date,
-    progress: Progress = lambda said: None,
+    show: Show = _unseen,
+    kept: KeptScans | None = None,
 ) -> Scanned:
     """Scan an environment.
 
@@ -67,74 +102,116 @@ def run(
         folder: empty working folder.
         waived: the waivers.
         today: the current date.
-        progress: called with the current step.
+        show: shows a step while it runs.
+        kept: the kept scans; the user's by default.
 
     Raises:
-        PenstockError: RUN-005 to RUN-009, TOOL-001, TOOL-024, SEC-007: the environment could not be scanned.
+        PenstockError: RUN-005 to RUN-009, TOOL-001, TOOL-015, TOOL-016, TOOL-024, SEC-007: the environment could not be scanned.
     """
-    progress("synthesizing the stacks")
-    stacks = offline_plan.stacks_offline(environment, planned, folder / "cdktf.out")
-    for name in _FRAMEWORKS:
-        (folder / name).mkdir()
-    expected = {stack.name: _prepared(stack, stacks, folder, progress) for stack in stacks}
-    shutil.copy(DOCKERFILE, folder / _IMAGE)
-    scans = {name: checkov.scan(folder / name, [framework], progress) for name, framework in _FRAMEWORKS.items()}
-    return judge(scans, expected, waived, today)
+    with show("synth", "synthesizing the stacks") as step:
+        stacks = offline_plan.stacks_offline(environment, planned, folder / "cdktf.out")
+        step.said = f"{len(stacks)} stacks"
+    references, names = References(stacks), names_of(environment, planned)
+    scanned = [parts.of_stack(stack, references, names) for stack in stacks]
+    scanned.append(parts.of_image(DOCKERFILE.read_text(encoding="utf-8")))
+    examined = examine(scanned, stacks, references, folder, show=show, kept=kept or KeptScans())
+    return judge(examined, {part.name: part.expected for part in scanned}, waived, today)
 
 
-def judge(scans: dict[str, checkov.Scan], expected: dict[str, int], waived: Sequence[Waiver], today: datetime.date) -> Scanned:
-    """Apply the waivers to the scans and check that nothing was skipped.
+def names_of(environment: Environment, planned: EnvironmentPlans) -> dict[str, str]:
+    """Names that are not part of digests, with what stands for each: a waiver holds in every environment, and for the next job.
 
     Args:
-        scans: scans of the gate's folders.
-        expected: number of resources or manifests, by part.
+        environment: the environment.
+        planned: plans of its jobs.
+    """
+    own = {environment.name: "ENVIRONMENT", environment.spec.account: "ACCOUNT", environment.spec.region: "REGION"}
+    return {**{job.name: "JOB" for job in planned.jobs}, **own}
+
+
+def examine(
+    scanned: Sequence[Part],
+    stacks: Sequence[Stack],
+    references: References,
+    folder: Path,
+    *,
+    show: Show = _unseen,
+    kept: KeptScans | None = None,
+) -> Examined:
+    """Scan parts: all AWS stacks are planned in one run of Terraform, and one run of the scanner reads all parts.
+
+    Args:
+        scanned: the parts.
+        stacks: the stacks of the parts.
+        references: the placeholders.
+        folder: working folder.
+        show: shows a step while it runs.
+        kept: the kept scans; None: every part is scanned.
+
+    Raises:
+        PenstockError: see `run`.
+    """
+    known = {part.name: found for part in scanned if kept is not None and (found := kept.find(part)) is not None}
+    new = [part for part in scanned if part.name not in known]
+    scan = _scan(new, stacks, references, folder, show)
+    expected = sum(part.expected for part in new)
+    of_new = {part.name: tuple(one for one in scan.findings if one.path.split("/")[0] == part.name) for part in new}
+    if kept is not None and scan.resource_count == expected:
+        for part in new:
+            kept.keep(part, of_new[part.name])
+    findings = [part.with_digest(one) for part in scanned for one in (*(known | of_new)[part.name], *part.findings)]
+    return Examined(tuple(dict.fromkeys(findings)), tuple(known), scan.resource_count, expected)
+
+
+def _scan(new: Sequence[Part], stacks: Sequence[Stack], references: References, folder: Path, show: Show) -> checkov.Scan:
+    if not new:
+        return checkov.Scan((), 0)
+    texts = _planned(new, stacks, references, folder, show)
+    with show("checkov", f"scanning {', '.join(part.name for part in new)}") as step:
+        scan = checkov.scan(texts, folder / "scan", step.watch)
+        step.said = f"{scan.resource_count} resources and manifests of {len(new)} parts"
+    return scan
+
+
+def _planned(new: Sequence[Part], stacks: Sequence[Stack], references: References, folder: Path, show: Show) -> list[Part]:
+    to_plan = [stack for stack in stacks if any(part.name == stack.name and part.framework == TERRAFORM for part in new)]
+    if not to_plan:
+        return list(new)
+    with show("plan", f"planning {', '.join(stack.name for stack in to_plan)}") as step:
+        plans = offline_plan.plans(to_plan, folder / "plans", step.watch)
+        step.said = f"{len(to_plan)} stacks"
+    of = {stack.name: stack for stack in to_plan}
+    return [parts.planned(part, plans[part.name], of[part.name], references) if part.name in plans else part for part in new]
+
+
+def judge(examined: Examined, resources: Mapping[str, int], waived: Sequence[Waiver], today: datetime.date) -> Scanned:
+    """Apply the waivers to the findings and check that nothing was skipped.
+
+    Args:
+        examined: the findings.
+        resources: number of resources or manifests, by part.
         waived: the waivers.
         today: the current date.
     """
-    findings = [finding for scan in scans.values() for finding in scan.findings]
+    findings = examined.findings
     accepted = {finding: waiver for finding in findings for waiver in waived if waiver.covers(finding)}
     left = tuple(finding for finding in findings if finding not in accepted)
-    faults: list[PenstockError] = [*_unseen(scans, expected), *(_unwaived(finding) for finding in left)]
-    faults += waivers.faults(waived, findings, [*expected, "Dockerfile"], today)
-    return Scanned(expected, left, tuple(accepted.items()), tuple(faults))
+    faults: list[PenstockError] = [*_incomplete(examined), *(_open(finding, waived) for finding in left)]
+    faults += waivers.faults(waived, findings, list(resources), today)
+    return Scanned(dict(resources), examined.kept, left, tuple(accepted.items()), tuple(faults))
 
 
-def _prepared(stack: Stack, stacks: Sequence[Stack], folder: Path, progress: Progress) -> int:
-    """Write the files to scan of a stack and return the number of its resources or manifests."""
-    if stack.on_kubernetes:
-        documents = _with_templates(manifests(stack, stacks))
-        text = yaml.safe_dump_all(documents, sort_keys=False)
-        (folder / _MANIFESTS / f"{stack.name}.yaml").write_text(text, encoding="utf-8")
-        # checkov counts a workload and its pod separately.
-        return len(documents) + sum(document.get("kind") in _WORKLOADS for document in documents)
-    plan = offline_plan.plan(stack, progress)
-    (folder / _PLANS / f"{stack.name}.json").write_text(json.dumps(plan), encoding="utf-8")
-    return len(stack.resources())
-
-
-def _with_templates(documents: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
-    """The manifests, and the pod templates in their config maps, from which Spark creates executors."""
-    return [*documents, *(template for document in documents for template in _templates(document))]
-
-
-def _templates(document: dict[str, Any]) -> Iterator[dict[str, Any]]:
-    if document.get("kind") != "ConfigMap":
-        return
-    for text in document.get("data", {}).values():
-        template = yaml.safe_load(text) if "kind: Pod" in text else None
-        if isinstance(template, dict) and template.get("kind") == "Pod":
-            metadata = {"name": f"{document['metadata']['name']}-template", **template.get("metadata", {})}
-            yield {**template, "metadata": {**metadata, "namespace": document["metadata"].get("namespace", "default")}}
-
-
-def _unseen(scans: dict[str, checkov.Scan], expected: dict[str, int]) -> Iterator[PenstockError]:
+def _incomplete(examined: Examined) -> Iterator[PenstockError]:
     """checkov silently skips files that it cannot parse."""
-    resources, seen = sum(expected.values()), sum(scans[name].resource_count for name in (_PLANS, _MANIFESTS))
-    if resources != seen:
-        need = f"all {resources} synthesized resources and manifests scanned"
-        yield NotScanned(path="checkov", given=str(seen), need=need, fix="check which plans and manifests cannot be parsed")
+    if examined.seen != examined.expected:
+        need = f"all {examined.expected} synthesized resources and manifests scanned"
+        yield NotScanned(path="checkov", given=str(examined.seen), need=need, fix="check which plans and manifests cannot be parsed")
 
 
-def _unwaived(finding: Finding) -> UnwaivedFinding:
-    fix = "fix it, or add a waiver with a reason and an expiry date to the file of --waivers"
+def _open(finding: Finding, waived: Sequence[Waiver]) -> PenstockError:
+    if any(waiver.names(finding) for waiver in waived):
+        need = f"the object that {finding.rule} was waived for: {finding.says}"
+        fix = f'fix it, or review the object as it is now and add "{finding.digest}" to the waiver\'s digests'
+        return ChangedSinceWaived(path=finding.path, given=f"{finding.rule}, digest {finding.digest}", need=need, fix=fix)
+    fix = f'fix it, or add a waiver with a reason, an expiry date and digests = ["{finding.digest}"] to the file of --waivers'
     return UnwaivedFinding(path=finding.path, given=finding.rule, need=finding.says, fix=fix)

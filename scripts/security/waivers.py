@@ -22,19 +22,26 @@ class Waiver(BaseModel):
         rule: the scanner's id.
         path: the failing object: ``stack/address`` of a resource, ``stack/kind/namespace/name`` of a manifest, or a file. A trailing
             ``*`` matches any suffix.
+        digests: digests of the objects that it was given for, each of 16 hexadecimal digits.
         reason: why it is accepted.
         expires: last day on which the waiver is valid.
     """
 
     model_config = ConfigDict(frozen=True, strict=True, extra="forbid")
 
-    rule: Annotated[str, Field(pattern=r"^CKV2?_[A-Z0-9]+_[0-9]+$")]
+    rule: Annotated[str, Field(pattern=r"^(CKV2?|PEN)_[A-Z0-9]+_[0-9]+$")]
     path: Annotated[str, Field(min_length=3)]
+    # TOML has arrays only.
+    digests: Annotated[tuple[Annotated[str, Field(pattern=r"^[0-9a-f]{16}$")], ...], Field(strict=False, min_length=1)]
     reason: Annotated[str, Field(min_length=20)]
     expires: datetime.date
 
     def covers(self, finding: Finding) -> bool:
-        """Whether the waiver accepts a finding."""
+        """Whether the waiver accepts a finding: it names the rule and the object, which is as it was."""
+        return self.names(finding) and finding.digest in self.digests
+
+    def names(self, finding: Finding) -> bool:
+        """Whether the waiver names a finding's rule and object."""
         if self.rule != finding.rule:
             return False
         return finding.path.startswith(self.path[:-1]) if self.path.endswith("*") else finding.path == self.path
@@ -81,15 +88,14 @@ def _faults_of(waiver: Waiver, findings: Sequence[Finding], scanned: Sequence[st
     if waiver.expires < today:
         fix = "fix the finding, or review the reason and set a new date"
         yield ExpiredWaiver(path=what, given=str(waiver.expires), need=f"an expiry date of {today} or later", fix=fix)
-    if waiver.path.split("/")[0] in scanned and not any(waiver.covers(finding) for finding in findings):
+    if waiver.path.split("/")[0] in scanned and not any(waiver.names(finding) for finding in findings):
         yield UnusedWaiver(path=what, need="a matching finding", fix="remove the waiver")
 
 
 def _bad(file: Path, place: tuple[int | str, ...], given: str, need: str) -> BadWaivers:
     where = "".join(f"[{part}]" if isinstance(part, int) else f".{part}" for part in place).lstrip(".")
-    return BadWaivers(
-        path=f"{file}: {where}", given=given[:80], need=need, fix="rule, path, a reason of at least 20 characters, expires = YYYY-MM-DD"
-    )
+    fix = "rule, path, digests, a reason of at least 20 characters, expires = YYYY-MM-DD"
+    return BadWaivers(path=f"{file}: {where}", given=given[:80], need=need, fix=fix)
 
 
 def _twice(file: Path, waivers: Sequence[Waiver]) -> Iterator[WaiverTwice]:

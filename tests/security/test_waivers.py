@@ -13,11 +13,12 @@ from penstock.scripts.security.waivers import Waiver
 from penstock.sizing.errors import Faults, PenstockError
 
 TODAY = datetime.date(2026, 11, 21)
-FINDING = Finding(rule="CKV_AWS_144", path="checkpoints/aws_s3_bucket.output", says="replication")
+FINDING = Finding(rule="CKV_AWS_144", path="checkpoints/aws_s3_bucket.output", says="replication", digest="0123456789abcdef")
 WAIVER = """
 [[waiver]]
 rule = "CKV_AWS_144"
 path = "checkpoints/aws_s3_bucket.output"
+digests = ["0123456789abcdef"]
 reason = "One region is what this environment promises."
 expires = 2027-11-21
 """
@@ -38,6 +39,21 @@ def test_a_waiver_covers_its_rule_on_its_path_alone(tmp_path: Path) -> None:
     assert waiver.covers(FINDING)
     assert not waiver.covers(FINDING.model_copy(update={"rule": "CKV_AWS_145"}))
     assert not waiver.covers(FINDING.model_copy(update={"path": "checkpoints/aws_s3_bucket.output2"}))
+
+
+def test_a_waiver_covers_an_object_only_as_it_was(tmp_path: Path) -> None:
+    (waiver,) = waivers.read(_file(tmp_path, WAIVER))
+    changed = FINDING.model_copy(update={"digest": "fedcba9876543210"})
+    assert waiver.names(changed)
+    assert not waiver.covers(changed)
+    # It is not unused: the changed object is the finding.
+    assert waivers.faults([waiver], [changed], ["checkpoints"], TODAY) == []
+
+
+@pytest.mark.parametrize("digests", ["[]", '["0123456789abcdef", "short"]', '"0123456789abcdef"'])
+def test_a_waiver_without_digests_is_refused(tmp_path: Path, digests: str) -> None:
+    with pytest.raises(BadWaivers, match="digests"):
+        waivers.read(_file(tmp_path, WAIVER.replace('["0123456789abcdef"]', digests)))
 
 
 def test_a_star_matches_any_suffix(tmp_path: Path) -> None:
