@@ -58,6 +58,9 @@ def of_stack(stack: Stack) -> Iterator[Finding]:
     Args:
         stack: a synthesized stack.
     """
+    for name in stack.content().get("module", {}):
+        # The scan sees the resources that the stack itself has.
+        yield finding("PEN_STACK_1", f"{stack.name}/module.{name}")
     for provider, blocks in stack.content().get("provider", {}).items():
         for name in _keys(blocks):
             if _CREDENTIALS.match(name):

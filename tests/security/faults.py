@@ -141,6 +141,10 @@ def _credentials(content: Content) -> None:
     content["provider"]["aws"][0]["secret_key"] = "planted"
 
 
+def _module(content: Content) -> None:
+    content["module"] = {"planted": {"source": "./planted"}}
+
+
 def _kms(content: Content) -> None:
     _policy("aws_kms_key.key", _adding(Principal=EVERYBODY, Action="kms:*", Resource="*"))(content)
 
@@ -367,6 +371,7 @@ MORE = (
         ("PEN_POLICY_1",),
         _CONTROLLER,
     ),
+    Fault("stack-with-a-module", "registry", _module, ("PEN_STACK_1",), "module.planted", ("aws_kms_key.key",)),
     Fault("provider-with-credentials", "registry", _credentials, ("PEN_PROVIDER_1",), "provider.aws", ("aws_kms_key.key",)),
     Fault(
         "skip-in-a-description",

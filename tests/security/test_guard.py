@@ -5,9 +5,12 @@ The environment is synthesized once. All faults that the scanner must find are p
 
 from __future__ import annotations
 
+import dataclasses
+import datetime
 import shutil
 from collections.abc import Mapping
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -16,6 +19,7 @@ from penstock.infra.environment_file import load
 from penstock.scripts.errors import ProviderNotFound
 from penstock.scripts.provisioning.stacks import Stack
 from penstock.scripts.security import gate, offline_plan, parts, waivers
+from penstock.scripts.security.errors import ChangedSinceWaived
 from penstock.scripts.security.finding import Finding
 from penstock.scripts.security.kept_scans import KeptScans
 from penstock.scripts.security.references import References
@@ -100,6 +104,23 @@ def test_a_suppression_in_the_dockerfile_is_a_finding_with_its_line(found: Mappi
     line = DOCKERFILES["root-in-the-image"][0].splitlines().index("# checkov:skip=CKV_DOCKER_8:not now") + 1
     assert suppressed.says.endswith(f"line {line}: # checkov:skip=CKV_DOCKER_8:not now")
     assert "PEN_SKIP_1" not in {finding.rule for finding in found["root-without-a-word"]}
+
+
+def test_a_changed_object_is_not_covered_by_the_shipped_waiver(shipped: dict[str, Stack]) -> None:
+    def mount_all(manifest: Any) -> None:
+        manifest["spec"]["template"]["spec"]["volumes"].append({"name": "all", "hostPath": {"path": "/"}})
+
+    environment, references = load("production"), References(shipped.values())
+    change = Fault("changed", "observability-charts", mount_all, (), "", ("helm_release.fluent-bit",), ("DaemonSet",))
+    names = gate.names_of(environment, deployable_plans(environment))
+    part = parts.of_stack(dataclasses.replace(planted(change, shipped, references), name=change.stack), references, names)
+    findings = tuple(part.with_digest(one) for one in part.findings)
+    judged = gate.judge(gate.Examined(findings, (), 0, 0), {}, waivers.read(gate.WAIVERS), datetime.date(2026, 11, 25))
+    # All of its volumes: it is the object that has changed.
+    assert {(type(fault), fault.path) for fault in judged.faults} == {
+        (ChangedSinceWaived, "observability-charts/DaemonSet.logging.fluent-bit")
+    }
+    assert findings[0].digest in judged.faults[0].render()
 
 
 def test_penstocks_own_rules_find_in_the_shipped_stacks_only_what_is_waived(shipped: dict[str, Stack]) -> None:
