@@ -42,12 +42,14 @@ def _headline(decision: Decision) -> str:
 
 def _claims(decision: Decision, screen: Screen) -> list[str]:
     staged = any(claim.at_s is not None for claim in decision.node_claims)
-    same = Counter(_cells(claim, staged) for claim in decision.node_claims)
+    zoned = any(claim.zones is not None for claim in decision.node_claims)
+    same = Counter(_cells(claim, staged, zoned) for claim in decision.node_claims)
     columns = [
         Column("nodes", right=True),
         *([Column("at", right=True)] if staged else []),
         Column("node pool"),
         Column("pods", wraps=True),
+        *([Column("zones", wraps=True)] if zoned else []),
         Column("types", right=True),
         Column("launch", wraps=True),
         Column("cheapest"),
@@ -56,12 +58,13 @@ def _claims(decision: Decision, screen: Screen) -> list[str]:
     return table(columns, [(str(count), *cells) for cells, count in same.items()], screen)
 
 
-def _cells(claim: NodeClaim, staged: bool) -> tuple[str, ...]:
+def _cells(claim: NodeClaim, staged: bool, zoned: bool) -> tuple[str, ...]:
     launch = claim.launch
     sent = launch.error or f"{launch.capacity_type}, {_count(len(launch.instance_types), 'type')}"
     price = "-" if claim.cheapest_usd_per_h is None else f"{claim.cheapest_usd_per_h:.4f}"
     at = [f"{claim.at_s:g} s"] if staged else []
-    return (*at, claim.node_pool, _pods(claim.pods), str(len(claim.instance_types)), sent, claim.cheapest_type or "-", price)
+    zones = [", ".join(claim.zones) if claim.zones is not None else "any"] if zoned else []
+    return (*at, claim.node_pool, _pods(claim.pods), *zones, str(len(claim.instance_types)), sent, claim.cheapest_type or "-", price)
 
 
 def _existing(nodes: Mapping[str, Mapping[str, int]], screen: Screen) -> list[str]:

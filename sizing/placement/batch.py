@@ -6,16 +6,16 @@ from collections.abc import Sequence
 
 from penstock.sizing.catalog.allocatable import NodeSettings
 from penstock.sizing.catalog.catalog import Catalog
-from penstock.sizing.catalog.labels import CAPACITY_TYPE
+from penstock.sizing.catalog.labels import CAPACITY_TYPE, ZONE
 from penstock.sizing.placement.decision import NodeClaim
 from penstock.sizing.placement.errors import NoSpotPrice
+from penstock.sizing.placement.hosts import Claim
 from penstock.sizing.placement.launch import CLAIM_TYPES, cheapest, launch
 from penstock.sizing.placement.market import Market, market
 from penstock.sizing.placement.pods import Group, group
 from penstock.sizing.placement.pools import enough_values
 from penstock.sizing.placement.requirements import one_of, requirements
 from penstock.sizing.placement.scenario import Scenario
-from penstock.sizing.placement.scheduler import Claim
 from penstock.sizing.placement.taints import PREFER_NO_SCHEDULE
 
 # Zones of the region with a subnet of the NodeClass, unless the caller passes them.
@@ -46,7 +46,7 @@ def market_of(scenario: Scenario, catalog: Catalog, settings: NodeSettings, zone
 def groups_of(scenario: Scenario) -> list[Group]:
     """The pod groups of a scenario."""
     prefer = any(taint.effect == PREFER_NO_SCHEDULE for pool in scenario.node_pools for taint in pool.spec.template.spec.taints)
-    return [group(each.name, index, each.pod.spec, tolerate_prefer_no_schedule=prefer) for index, each in enumerate(scenario.pods)]
+    return [group(each.name, index, each.pod, tolerate_prefer_no_schedule=prefer) for index, each in enumerate(scenario.pods)]
 
 
 def keeps_min_values(claim: Claim, offered: Market) -> bool:
@@ -79,4 +79,12 @@ def node_claim(claim: Claim, offered: Market, at_s: float | None = None) -> Node
         cheapest_type=best[1] if best else None,
         cheapest_usd_per_h=best[0] if best else None,
         zone=best[2] if best else None,
+        zones=tuple(zone for zone in offered.zones if claim.requirements.get(ZONE).has(zone))
+        if ZONE in claim.requirements.by_label
+        else None,
     )
+
+
+def _zones(claim: Claim, offered: Market) -> tuple[str, ...] | None:
+    limited = claim.requirements.by_label.get(ZONE)
+    return None if limited is None else tuple(zone for zone in offered.zones if limited.has(zone))

@@ -21,6 +21,7 @@ class NodeClaim(BaseModel):
         cheapest_type: the cheapest type of the launch; None if nothing can be launched.
         cheapest_usd_per_h: its price for the launch's capacity type.
         zone: the zone with that price, the first of several.
+        zones: the zones that it is limited to, by its NodePool or its pods; None: any.
     """
 
     model_config = ConfigDict(frozen=True)
@@ -33,6 +34,7 @@ class NodeClaim(BaseModel):
     cheapest_type: str | None = None
     cheapest_usd_per_h: float | None = None
     zone: str | None = None
+    zones: tuple[str, ...] | None = None
 
 
 class Reason(BaseModel):
@@ -72,10 +74,10 @@ class Decision(BaseModel):
         """The decision as a JSON object.
 
         Args:
-            explain: whether to include the reasons.
+            explain: whether to include the reasons and the zones that each claim is limited to.
         """
         document: dict[str, Any] = {
-            "node_claims": [_claim_json(claim) for claim in self.node_claims],
+            "node_claims": [_claim_json(claim, explain) for claim in self.node_claims],
             "unschedulable": dict(sorted(self.unschedulable.items())),
         }
         if self.existing_nodes is not None:
@@ -85,13 +87,15 @@ class Decision(BaseModel):
         return document
 
 
-def _claim_json(claim: NodeClaim) -> dict[str, Any]:
+def _claim_json(claim: NodeClaim, explain: bool) -> dict[str, Any]:
     document: dict[str, Any] = {
         "node_pool": claim.node_pool,
         "pods": claim.pods,
         "instance_types": list(claim.instance_types),
         "launch": {**claim.launch.model_dump(), "instance_types": list(claim.launch.instance_types)},
     }
+    if explain and claim.zones is not None:
+        document["zones"] = list(claim.zones)
     if claim.at_s is not None:
         document["at_s"] = claim.at_s
     return document

@@ -117,6 +117,10 @@ class Market:
             self._allowing[label, values] = allowed_types
         return allowed_types
 
+    def label_sets(self, label: str) -> tuple[Allowed, ...]:
+        """The distinct sets of values that instance types have of a label; none for a label that types do not have."""
+        return tuple(self._types_by(label)) if label in _SAID else ()
+
     def values(self, types: int, label: str) -> set[str]:
         """The distinct values of a label among types."""
         distinct: set[str] = set()

@@ -12,16 +12,17 @@ from collections.abc import Iterator, Mapping, Sequence
 from penstock.sizing.catalog.labels import CAPACITY_TYPE, NODE_CLASS, NODE_POOL, TENANCY, WELL_KNOWN, ZONE
 from penstock.sizing.catalog.labels import labels as labels_of_type
 from penstock.sizing.placement.errors import UnknownName
+from penstock.sizing.placement.hosts import Node
 from penstock.sizing.placement.market import Market, capacity_of, held_by
 from penstock.sizing.placement.node_pool_manifests import NodePool
 from penstock.sizing.placement.pod_manifests import DaemonSet
-from penstock.sizing.placement.pods import Group, requests, required_terms, strict_requirements
+from penstock.sizing.placement.pods import Group, requests
 from penstock.sizing.placement.pools import READY_LABELS, tolerates_as_daemon
 from penstock.sizing.placement.quantities import NANO
 from penstock.sizing.placement.requirements import Requirements, one_of, requirements
 from penstock.sizing.placement.resources import NODES
 from penstock.sizing.placement.scenario import Scenario
-from penstock.sizing.placement.scheduler import Node
+from penstock.sizing.placement.wishes import required_terms, strict_requirements
 
 
 def existing_nodes(scenario: Scenario, market: Market, groups: Sequence[Group]) -> list[Node]:
@@ -91,7 +92,8 @@ def node_of(
 
 
 def occupy(node: Node, group: Group, count: int) -> None:
-    """Subtracts the requests of pods already on a node."""
+    """Adds pods that run on a node, and subtracts their requests."""
+    node.running[group.name] += count
     for resource, amount in group.requests.items():
         node.room[resource] = node.room.get(resource, 0) - amount * count
 

@@ -10,6 +10,7 @@ from pydantic_core import PydanticCustomError
 from penstock.sizing.placement.manifest import Labels, LiveMetadata, Manifest, Metadata, NamedMetadata
 from penstock.sizing.placement.resources import CPU, MEMORY, Amounts
 from penstock.sizing.placement.selection import ManifestToleration, NodeSelectorRequirement, check_values
+from penstock.sizing.placement.topology_manifests import PodAffinity, TopologySpreadConstraint
 
 
 class ContainerResources(Manifest):
@@ -55,6 +56,9 @@ class Container(Manifest):
     resize_policy: list[dict[str, Any]] | None = None
     termination_message_path: str | None = None
     termination_message_policy: str | None = None
+    stdin: bool | None = None
+    stdin_once: bool | None = None
+    tty: bool | None = None
 
 
 class NodeSelectorTerm(Manifest):
@@ -84,9 +88,11 @@ class NodeAffinity(Manifest):
 
 
 class Affinity(Manifest):
-    """Node affinity; pod affinity is not modelled."""
+    """Affinity to nodes and to other pods."""
 
     node_affinity: NodeAffinity | None = None
+    pod_affinity: PodAffinity | None = None
+    pod_anti_affinity: PodAffinity | None = None
 
 
 class Volume(Manifest):
@@ -123,6 +129,7 @@ class PodSpec(Manifest):
     node_selector: Labels = {}
     affinity: Affinity | None = None
     tolerations: tuple[ManifestToleration, ...] = Field(default=(), strict=False)
+    topology_spread_constraints: tuple[TopologySpreadConstraint, ...] = Field(default=(), strict=False)
     overhead: Amounts = {}
     resources: PodLevelResources = PodLevelResources()
     volumes: list[Volume] = []
@@ -141,6 +148,14 @@ class PodSpec(Manifest):
     enable_service_links: bool | None = None
     image_pull_secrets: list[dict[str, Any]] | None = None
     host_network: Literal[False] | None = None
+    host_users: bool | None = None
+    hostname: str | None = None
+    subdomain: str | None = None
+    set_hostname_as_fqdn: bool | None = Field(default=None, alias="setHostnameAsFQDN")
+    host_aliases: list[dict[str, Any]] | None = None
+    active_deadline_seconds: int | None = None
+    share_process_namespace: bool | None = None
+    readiness_gates: list[dict[str, Any]] | None = None
     host_pid: bool | None = Field(default=None, alias="hostPID")
     host_ipc: bool | None = Field(default=None, alias="hostIPC")
 
@@ -179,6 +194,14 @@ class DaemonPodSpec(PodSpec):
     containers: Annotated[tuple[DaemonContainer, ...], Field(min_length=1, strict=False)]
     init_containers: tuple[DaemonContainer, ...] = Field(default=(), strict=False)
     host_network: bool | None = None  # type: ignore[assignment]
+
+    @model_validator(mode="after")
+    def _on_every_node(self) -> DaemonPodSpec:
+        if self.affinity and (self.affinity.pod_affinity or self.affinity.pod_anti_affinity):
+            raise PydanticCustomError(
+                "not_modelled", "{need}", {"need": "no affinity between a DaemonSet's pods and others", "at": "affinity"}
+            )
+        return self
 
 
 class PodTemplate(Manifest):

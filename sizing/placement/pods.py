@@ -1,39 +1,18 @@
-"""The requirements of a group of pods, first with all preferences, then successively relaxed.
+"""Groups of pods: their requests, and what they ask of their nodes.
 
-Source: karpenter v1.14.1 (``pkg/controllers/provisioning/scheduling/preferences.go``, ``pkg/scheduling/requirements.go``) and
-Kubernetes' rule for the requests of a pod (``component-helpers/resource``).
+Source: Kubernetes' rule for the requests of a pod (``component-helpers/resource``), and karpenter v1.14.1 (``provisioner.go``: Validate).
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
 
 from penstock.sizing.catalog.labels import NODE_POOL, NORMALIZED, is_restricted
-from penstock.sizing.placement.go_sort import sort_slice
-from penstock.sizing.placement.pod_manifests import Container, NodeSelectorTerm, PodSpec, PreferredTerm
+from penstock.sizing.placement.pod_manifests import Container, Pod, PodSpec
 from penstock.sizing.placement.quantities import NANO
-from penstock.sizing.placement.requirements import Allowed, Requirements, one_of, requirements
-from penstock.sizing.placement.taints import TOLERATE_PREFER_NO_SCHEDULE, Toleration
-
-
-@dataclass(frozen=True, eq=False)
-class Wish:
-    """One relaxation step of a group's requirements.
-
-    Args:
-        requirements: requirements on the node's labels, including the preference with the highest weight.
-        tolerations: tolerated taints.
-        relaxed: the last relaxed preference; empty for the first step.
-        failed_claims: claims without room for it; claims only fill up, so they are not tried again.
-        failed_pools: NodePools that could not create a claim for it; limits only get tighter.
-    """
-
-    requirements: Requirements
-    tolerations: tuple[Toleration, ...]
-    relaxed: str = ""
-    failed_claims: set[int] = field(default_factory=set)
-    failed_pools: set[str] = field(default_factory=set)
+from penstock.sizing.placement.topology_rules import DEFAULT_NAMESPACE, Labelled, Rule
+from penstock.sizing.placement.wishes import Wish, relaxations, required_rules, required_terms
 
 
 @dataclass(frozen=True, eq=False)
@@ -45,6 +24,8 @@ class Group:
         index: index among the groups, which breaks ties as creation order does.
         requests: requests by resource, in billionths; each pod also counts as one of ``pods``.
         wishes: requirements of its pods, in the order in which Karpenter relaxes them.
+        pod: labels and namespace of its pods, by which topology rules select them.
+        repels: the required anti-affinity terms: they also hold for the pods that they select.
         ignored: why Karpenter ignores these pods; empty if it does not.
     """
 
@@ -52,20 +33,25 @@ class Group:
     index: int
     requests: Mapping[str, int]
     wishes: tuple[Wish, ...]
+    pod: Labelled
+    repels: tuple[Rule, ...] = ()
     ignored: str = ""
 
 
-def group(name: str, index: int, spec: PodSpec, *, tolerate_prefer_no_schedule: bool) -> Group:
+def group(name: str, index: int, pod: Pod, *, tolerate_prefer_no_schedule: bool) -> Group:
     """Creates a group from the spec of its pods.
 
     Args:
         name: name of the group.
         index: index among the groups.
-        spec: spec of one pod.
+        pod: one of the pods.
         tolerate_prefer_no_schedule: whether any NodePool has a PreferNoSchedule taint: only then Karpenter relaxes it as the last step.
     """
-    wishes = tuple(_relaxations(spec, tolerate_prefer_no_schedule))
-    return Group(name, index, {**requests(spec), "pods": NANO}, wishes, _ignored(spec))
+    spec = pod.spec
+    labelled = Labelled(tuple(pod.metadata.labels.items()), pod.metadata.namespace or DEFAULT_NAMESPACE)
+    wishes = tuple(relaxations(spec, labelled, tolerate_prefer_no_schedule=tolerate_prefer_no_schedule))
+    repels = required_rules("pod anti-affinity", spec, labelled)
+    return Group(name, index, {**requests(spec), "pods": NANO}, wishes, labelled, repels, _ignored(spec, wishes[0]))
 
 
 def requests(spec: PodSpec) -> dict[str, int]:
@@ -82,17 +68,6 @@ def requests(spec: PodSpec) -> dict[str, int]:
     total.update(spec.resources.requests)
     _add(total, spec.overhead)
     return total
-
-
-def required_terms(spec: PodSpec) -> tuple[NodeSelectorTerm, ...]:
-    """The terms of the required node affinity, one of which must hold."""
-    affinity = spec.affinity.node_affinity if spec.affinity else None
-    return affinity.required.node_selector_terms if affinity and affinity.required else ()
-
-
-def strict_requirements(spec: PodSpec, term: NodeSelectorTerm | None) -> Requirements:
-    """The node selector and one term of the required affinity."""
-    return requirements([*_selected(spec), *_expressed(term)])
 
 
 def _take(container: Container, total: dict[str, int], beside: dict[str, int], most: dict[str, int]) -> None:
@@ -113,54 +88,11 @@ def _add(total: dict[str, int], more: Mapping[str, int]) -> None:
         total[name] = total.get(name, 0) + amount
 
 
-def _relaxations(spec: PodSpec, tolerate_prefer_no_schedule: bool) -> Iterator[Wish]:
-    affinity = spec.affinity.node_affinity if spec.affinity else None
-    required: Sequence[NodeSelectorTerm | None] = required_terms(spec) or (None,)
-    preferred = _by_weight(affinity.preferred if affinity else ())
-    tolerations = tuple(toleration.toleration for toleration in spec.tolerations)
-    relaxed = ""
-    for term in required:
-        yield _wish(spec, term, preferred, tolerations, relaxed)
-        relaxed = "the first terms of the required node affinity"
-    while preferred:
-        preferred = preferred[1:]
-        yield _wish(spec, required[-1], preferred, tolerations, "preferred node affinity")
-    if tolerate_prefer_no_schedule and TOLERATE_PREFER_NO_SCHEDULE not in tolerations:
-        yield _wish(spec, required[-1], preferred, (*tolerations, TOLERATE_PREFER_NO_SCHEDULE), "PreferNoSchedule taints")
-
-
-def _wish(
-    spec: PodSpec,
-    term: NodeSelectorTerm | None,
-    preferred: Sequence[PreferredTerm],
-    tolerations: tuple[Toleration, ...],
-    relaxed: str,
-) -> Wish:
-    heaviest = _expressed(preferred[0].preference) if preferred else []
-    asked = requirements([*_selected(spec), *heaviest, *_expressed(term)])
-    return Wish(requirements=asked, tolerations=tolerations, relaxed=relaxed)
-
-
-def _by_weight(terms: Sequence[PreferredTerm]) -> list[PreferredTerm]:
-    heaviest_first = list(terms)
-    sort_slice([-term.weight for term in heaviest_first], heaviest_first)
-    return heaviest_first
-
-
-def _selected(spec: PodSpec) -> list[tuple[str, Allowed]]:
-    return [(label, one_of((value,))) for label, value in spec.node_selector.items()]
-
-
-def _expressed(term: NodeSelectorTerm | None) -> list[tuple[str, Allowed]]:
-    return [(expression.key, expression.allowed) for expression in term.match_expressions] if term else []
-
-
-def _ignored(spec: PodSpec) -> str:
+def _ignored(spec: PodSpec, first: Wish) -> str:
     """Why Karpenter ignores a pod before scheduling."""
     for label in _asked_labels(spec):
         if is_restricted(NORMALIZED.get(label, label)):
             return f"Karpenter ignores pods that select {label}: an unknown label in one of its reserved domains"
-    first = next(_relaxations(spec, False))
     pool = first.requirements.get(NODE_POOL)
     if not pool.complement and not pool.values:
         return f"it requires a node without {NODE_POOL}, which Karpenter never creates"

@@ -14,10 +14,11 @@ from penstock.sizing.catalog.labels import NODE_CLASS, NODE_POOL
 from penstock.sizing.placement.market import Market
 from penstock.sizing.placement.node_pool_manifests import NodePool
 from penstock.sizing.placement.pod_manifests import DaemonSet, PodSpec
-from penstock.sizing.placement.pods import requests, required_terms, strict_requirements
+from penstock.sizing.placement.pods import requests
 from penstock.sizing.placement.quantities import NANO
 from penstock.sizing.placement.requirements import Requirements, one_of, requirements
 from penstock.sizing.placement.taints import TOLERATE_PREFER_NO_SCHEDULE, Taint, not_tolerated
+from penstock.sizing.placement.wishes import required_terms, strict_requirements
 
 # Labels that every Karpenter node gets once it exists: a DaemonSet may select them.
 READY_LABELS = {"karpenter.sh/registered": "true", "karpenter.sh/initialized": "true"}

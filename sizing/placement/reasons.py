@@ -50,9 +50,28 @@ def _why(scheduler: Scheduler, market: Market, group: Group, pool: Pool) -> str:
     fitting = pool.fitting(market, types, group.requests)
     if not fitting:
         return f"a pod requests {amounts(group)}; {_largest(market, types, pool)}"
-    if not fitting & scheduler.within_limits(pool):
+    by_topology = _topology(scheduler, market, group, merged, fitting)
+    if by_topology is not None:
+        return by_topology
+    return _left(scheduler, market, pool, merged, fitting & scheduler.within_limits(pool))
+
+
+def _topology(scheduler: Scheduler, market: Market, group: Group, merged: Requirements, fitting: int) -> str | None:
+    """Which topology rule keeps the pods from a new node; None if none does."""
+    refusal = scheduler.topology.refusal(group, group.wishes[-1], merged)
+    narrowed = scheduler.topology.narrowed(group, group.wishes[-1], merged)
+    if refusal is not None or narrowed is None:
+        return refusal
+    if not fitting & market.compatible(narrowed):
+        return f"the topology rules of the pods choose {_shown(narrowed)}; no instance type that fits a pod is offered there"
+    return None
+
+
+def _left(scheduler: Scheduler, market: Market, pool: Pool, merged: Requirements, allowed: int) -> str:
+    """What keeps pods from a new node that would fit them."""
+    if not allowed:
         return f"its limits: {_limits(scheduler, pool)}, less than the smallest instance type that fits a pod"
-    if merged.has_min_values and not enough_values(market, fitting & scheduler.within_limits(pool), merged):
+    if merged.has_min_values and not enough_values(market, allowed, merged):
         return "fewer instance types fit a pod than minValues requires"
     return "no capacity was left for these pods"
 

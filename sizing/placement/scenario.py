@@ -15,7 +15,7 @@ from penstock.sizing.placement.node_pool_manifests import NodePool
 from penstock.sizing.placement.pod_manifests import DaemonSet, Pod
 from penstock.sizing.placement.selection import Requirement
 
-__all__ = ["Arrival", "DaemonSet", "ExistingNode", "NodePool", "PodGroup", "Requirement", "Scenario", "read"]
+__all__ = ["Arrival", "DaemonSet", "ExistingNode", "NodePool", "PodGroup", "Requirement", "Scenario", "findings", "read"]
 
 # More pods than Kubernetes supports in one cluster; anything larger is a typing error.
 MAX_PODS = 150_000
@@ -26,9 +26,8 @@ BATCH_MAX_S = 10.0
 BOOT_S = 45.0
 
 _NOT_MODELLED = {
-    "topologySpreadConstraints": "topology spread constraints",
-    "podAffinity": "pod affinity",
-    "podAntiAffinity": "pod anti-affinity",
+    "namespaceSelector": "namespaces selected by their labels: list them under namespaces",
+    "mismatchLabelKeys": "label keys of pod affinity: write them into the labelSelector",
     "persistentVolumeClaim": "volume claims, which can bind a pod to a zone",
     "ephemeral": "volume claims, which can bind a pod to a zone",
     "awsElasticBlockStore": "disks, which bind a pod to a zone",
@@ -37,7 +36,7 @@ _NOT_MODELLED = {
     "hostPort": "host ports",
     "hostIP": "host ports",
     "matchFields": "node fields, which Karpenter also rejects",
-    "matchLabelKeys": "topology spread constraints",
+    "matchLabelKeys": "label keys of pod affinity: write them into the labelSelector",
     "resourceClaims": "dynamic resource allocation",
     "claims": "dynamic resource allocation",
     "replicas": "static NodePools",
@@ -159,10 +158,21 @@ def read(document: object, path: str = "") -> Scenario:
     try:
         scenario = Scenario.model_validate(document)
     except ValidationError as invalid:
-        raise_all(_fault(detail, path) for detail in _first_hand(invalid.errors(include_url=False)))
+        raise_all(fault for _, fault in findings(invalid, path))
         raise
     raise_all(_name_faults(scenario, path))
     return scenario
+
+
+def findings(invalid: ValidationError, path: str = "") -> Iterator[tuple[tuple[str | int, ...], PenstockError]]:
+    """The errors of a part of a scenario, each with its location in that part.
+
+    Args:
+        invalid: raised by the part's model.
+        path: path of the part, for the errors.
+    """
+    for detail in _first_hand(invalid.errors(include_url=False)):
+        yield detail["loc"], _fault(detail, path)
 
 
 def locate(error: PenstockError, file: str) -> PenstockError:

@@ -1,6 +1,9 @@
 """Karpenter's scheduling of one batch of pods: onto existing nodes, then onto the claims of this batch, then onto a new claim.
 
 Source: karpenter v1.14.1 (``scheduler.go``, ``nodeclaim.go``, ``existingnode.go``, ``queue.go``).
+
+What a pod fails on is remembered where it can only get worse: claims and nodes fill up, limits get tighter. Topology rules are the
+exception: a domain that is full now may be open again after other pods, so only their failures on host names are remembered.
 """
 
 from __future__ import annotations
@@ -10,65 +13,18 @@ from collections.abc import Iterable, Mapping, Sequence
 from itertools import filterfalse
 
 from penstock.sizing.placement.go_sort import sort_slice
+from penstock.sizing.placement.hosts import Claim, Node
 from penstock.sizing.placement.market import Amounts, Market
-from penstock.sizing.placement.pods import Group, Wish
+from penstock.sizing.placement.pods import Group
 from penstock.sizing.placement.pools import Pool, enough_values
 from penstock.sizing.placement.requirements import Requirements
 from penstock.sizing.placement.resources import CPU, MEMORY, NODES
-from penstock.sizing.placement.taints import Taint, not_tolerated
+from penstock.sizing.placement.taints import not_tolerated
+from penstock.sizing.placement.topology import Topology
+from penstock.sizing.placement.wishes import Wish
 
-
-class Claim:
-    """A claim in progress: its pods and its remaining instance types.
-
-    Args:
-        number: counted from 0, in the order of creation.
-        pool: the NodePool.
-        requirements: combined requirements of its pods and the NodePool.
-        types: the instance types that fit.
-        totals: total requests of its pods, without DaemonSets.
-    """
-
-    def __init__(self, number: int, pool: Pool, requirements: Requirements, types: int, totals: Amounts) -> None:
-        self.number = number
-        self.pool = pool
-        self.requirements = requirements
-        self.types = types
-        self.totals = totals
-        self.pods: Counter[str] = Counter()
-
-
-class Node:
-    """An existing or launching node.
-
-    Args:
-        name: Karpenter tries nodes in the order of their names.
-        pool: name of its NodePool.
-        initialized: initialized nodes are tried first.
-        requirements: its labels.
-        taints: taints that pods must tolerate.
-        room: remaining amounts for pods, by resource in the scheduler's order.
-        capacity: capacity that counts against the NodePool's limits.
-    """
-
-    def __init__(
-        self,
-        name: str,
-        pool: str,
-        initialized: bool,
-        requirements: Requirements,
-        taints: Sequence[Taint],
-        room: Mapping[str, int],
-        capacity: Mapping[str, int],
-    ) -> None:
-        self.name = name
-        self.pool = pool
-        self.initialized = initialized
-        self.requirements = requirements
-        self.taints = tuple(taints)
-        self.room = dict(room)
-        self.capacity = capacity
-        self.pods: Counter[str] = Counter()
+# The requirements, instance types and total requests of a claim with one more pod.
+Added = tuple[Requirements, int, Amounts]
 
 
 class Scheduler:
@@ -87,6 +43,8 @@ class Scheduler:
         self.pools = tuple(pools)
         self._pools = [pool for pool in pools if pool.types]
         self._nodes = sorted(nodes, key=lambda node: (not node.initialized, node.name))
+        self.topology = Topology(market, pools, self._nodes, groups)
+        self._has_topology = not self.topology.is_empty
         self._resources = _resources(pools, groups)
         self._requests = {group.name: tuple(group.requests.get(name, 0) for name in self._resources) for group in groups}
         self._rooms = [[node.room.get(name, 0) for name in self._resources] for node in self._nodes]
@@ -117,6 +75,9 @@ class Scheduler:
             Number of unschedulable pods by group.
         """
         queue = deque(group for group in self._in_order() for _ in range(counts.get(group.name, 0)) if not group.ignored)
+        for group in self._groups:
+            if counts.get(group.name, 0) and not group.ignored:
+                self.topology.add(group)
         # Karpenter stops when a pod is dequeued again and the queue has not become shorter since it was requeued.
         put_back: deque[int] = deque([0] * len(queue))
         while queue and put_back[0] != len(queue):
@@ -138,6 +99,7 @@ class Scheduler:
         if self._failed_at.get(group.name) == self._changes:
             return False
         for wish in group.wishes:
+            self.topology.relaxed(wish)
             if self._onto_node(group, wish) or self._onto_claim(group, wish) or self._onto_new_claim(group, wish):
                 self._changes += 1
                 return True
@@ -153,15 +115,19 @@ class Scheduler:
             node, room = self._nodes[index], self._rooms[index]
             fits = min(room) >= 0 and all(request <= left for request, left in zip(requests, room, strict=True))
             if (
-                fits
-                and not_tolerated(node.taints, wish.tolerations) is None
-                and node.requirements.conflict(wish.requirements, undefined_well_known=False) is None
+                not fits
+                or not_tolerated(node.taints, wish.tolerations) is not None
+                or node.requirements.conflict(wish.requirements, undefined_well_known=False) is not None
             ):
+                failed.add(index)
+                continue
+            narrowed = self._on_domains(group, wish, node.requirements.plus(wish.requirements), node.name, undefined_well_known=False)
+            if narrowed is not None:
                 self._rooms[index] = [left - request for request, left in zip(requests, room, strict=True)]
-                self._narrow_node(index, node.requirements.plus(wish.requirements))
+                self._narrow_node(index, narrowed)
                 node.pods[group.name] += 1
+                self.topology.record(group, node.name, node.taints, narrowed)
                 return True
-            failed.add(index)
         return False
 
     def _narrow_node(self, index: int, requirements: Requirements) -> None:
@@ -178,9 +144,10 @@ class Scheduler:
         failed = wish.failed_claims
         for number in filterfalse(failed.__contains__, self._order):
             claim = self.claims[number]
-            added = self._added(claim.pool, claim.requirements, claim.types, claim.totals, group, wish)
+            added = self._added(claim, group, wish)
             if added is None:
-                failed.add(number)
+                if self._is_final(claim, group, wish):
+                    failed.add(number)
                 continue
             self._add(claim, group, *added)
             self._pod_counts[self._order.index(number)] += 1
@@ -192,13 +159,13 @@ class Scheduler:
         for pool in self._pools:
             if pool.name in wish.failed_pools:
                 continue
-            nothing = (0,) * len(self._resources)
-            added = self._added(pool, pool.requirements, self.within_limits(pool), nothing, group, wish)
-            if added is None:
-                wish.failed_pools.add(pool.name)
-                continue
             number = len(self.claims)
-            claim = Claim(number, pool, pool.requirements, pool.types, nothing)
+            claim = Claim(number, pool, pool.requirements, self.within_limits(pool), (0,) * len(self._resources))
+            added = self._added(claim, group, wish)
+            if added is None:
+                if self._is_final(claim, group, wish):
+                    wish.failed_pools.add(pool.name)
+                continue
             self._add(claim, group, *added)
             self.claims.append(claim)
             self._order.append(number)
@@ -208,20 +175,40 @@ class Scheduler:
             return True
         return False
 
-    def _added(
-        self, pool: Pool, requirements: Requirements, types: int, totals: Amounts, group: Group, wish: Wish
-    ) -> tuple[Requirements, int, Amounts] | None:
+    def _added(self, claim: Claim, group: Group, wish: Wish) -> Added | None:
         """The claim with one more pod, or None if the pod does not fit."""
-        if not types or not _tolerates(pool, wish) or requirements.conflict(wish.requirements) is not None:
+        merged = _merged(claim, wish)
+        narrowed = self._on_domains(group, wish, merged, claim.host) if merged is not None else None
+        return self._fitted(claim, group, narrowed) if narrowed is not None else None
+
+    def _is_final(self, claim: Claim, group: Group, wish: Wish) -> bool:
+        """Whether a pod that does not fit a claim will never fit it."""
+        if not self._has_topology or not self.topology.concerns(group, wish):
+            return True
+        if self.topology.is_full(group, wish, claim.host):
+            return True
+        merged = _merged(claim, wish)
+        return merged is None or self._fitted(claim, group, merged) is None
+
+    def _on_domains(
+        self, group: Group, wish: Wish, merged: Requirements, host: str, *, undefined_well_known: bool = True
+    ) -> Requirements | None:
+        """The requirements of a node with the domains that the topology rules choose; None if they cannot be met."""
+        if not self._has_topology or not self.topology.concerns(group, wish):
+            return merged
+        if not self.topology.on_host(group, wish, host):
             return None
-        merged = requirements.plus(wish.requirements)
-        if merged is not requirements:
-            types &= self._market.compatible(merged)
-        summed = tuple(map(int.__add__, totals, self._requests[group.name]))
-        types = self._fit(pool, types, summed)
-        if not types or (merged.has_min_values and not enough_values(self._market, types, merged)):
+        return self.topology.narrowed(group, wish, merged, undefined_well_known=undefined_well_known)
+
+    def _fitted(self, claim: Claim, group: Group, narrowed: Requirements) -> Added | None:
+        types = claim.types
+        if narrowed is not claim.requirements:
+            types &= self._market.compatible(narrowed)
+        summed = tuple(map(int.__add__, claim.totals, self._requests[group.name]))
+        types = self._fit(claim.pool, types, summed)
+        if not types or (narrowed.has_min_values and not enough_values(self._market, types, narrowed)):
             return None
-        return merged, types, summed
+        return narrowed, types, summed
 
     def _fit(self, pool: Pool, types: int, totals: Amounts) -> int:
         fitting_types = 0
@@ -242,6 +229,7 @@ class Scheduler:
                     wish.failed_claims.discard(claim.number)
         claim.requirements, claim.types, claim.totals = requirements, types, totals
         claim.pods[group.name] += 1
+        self.topology.record(group, claim.host, claim.pool.taints, requirements)
 
     def within_limits(self, pool: Pool) -> int:
         """The types of a pool within its remaining limits."""
@@ -265,6 +253,12 @@ class Scheduler:
         remaining = self.remaining.get(node.pool, {})
         for name in remaining:
             remaining[name] -= node.capacity.get(name, 0)
+
+
+def _merged(claim: Claim, wish: Wish) -> Requirements | None:
+    if not claim.types or not _tolerates(claim.pool, wish) or claim.requirements.conflict(wish.requirements) is not None:
+        return None
+    return claim.requirements.plus(wish.requirements)
 
 
 def _tolerates(pool: Pool, wish: Wish) -> bool:

@@ -27,13 +27,14 @@ from penstock.sizing.catalog.allocatable import NodeSettings
 from penstock.sizing.catalog.catalog import Catalog
 from penstock.sizing.placement.batch import groups_of, keeps_min_values, market_of, node_claim
 from penstock.sizing.placement.decision import Decision, NodeClaim, Reason
+from penstock.sizing.placement.hosts import Claim, Node
 from penstock.sizing.placement.market import Market
 from penstock.sizing.placement.nodes import existing_nodes, node_of, occupy
 from penstock.sizing.placement.pods import Group
 from penstock.sizing.placement.pools import pools
 from penstock.sizing.placement.reasons import reasons
 from penstock.sizing.placement.scenario import Scenario
-from penstock.sizing.placement.scheduler import Claim, Node, Scheduler
+from penstock.sizing.placement.scheduler import Scheduler
 
 # Source: karpenter v1.14.1 (pkg/controllers/provisioning/controller.go): a pending pod triggers provisioning again.
 RETRY_S = 10.0
@@ -192,4 +193,4 @@ def _as_seen(standing: Standing, now_s: float) -> Node:
     """A copy of the node for one scheduling run to modify."""
     node = standing.node
     ready = standing.ready_s <= now_s
-    return Node(node.name, node.pool, ready, node.requirements, node.taints, node.room, node.capacity)
+    return Node(node.name, node.pool, ready, node.requirements, node.taints, node.room, node.capacity, node.running)

@@ -138,11 +138,11 @@ def test_a_missing_file_and_a_folder_are_refused_together(tmp_path: Path) -> Non
 
 
 def test_what_is_not_modelled_ends_with_2_and_its_path(tmp_path: Path) -> None:
-    spread = pods("g", 1, topologySpreadConstraints=[{"maxSkew": 1}])
-    done = run(written(tmp_path, "spread.json", {"scenario": scenario([pool("p")], [spread])}), "-o", "json")
+    static = pods("g", 1, nodeName="node-1")
+    done = run(written(tmp_path, "static.json", {"scenario": scenario([pool("p")], [static])}), "-o", "json")
     assert done.returncode == 2
     errors = json.loads(done.stdout)["errors"]
-    assert [(error["code"], error["path"]) for error in errors] == [("SIZ-021", "scenario.pods[0].pod.spec.topologySpreadConstraints")]
+    assert [(error["code"], error["path"]) for error in errors] == [("SIZ-021", "scenario.pods[0].pod.spec.nodeName")]
 
 
 def test_the_faults_of_all_files_come_at_once(tmp_path: Path, small: str) -> None:

@@ -40,7 +40,7 @@ def test_a_scenario_is_read_with_or_without_its_key() -> None:
 
 @pytest.mark.parametrize(
     ("field", "value"),
-    [("topologySpreadConstraints", []), ("nodeName", "n"), ("runtimeClassName", "gvisor"), ("somethingNew", 1)],
+    [("nodeName", "n"), ("runtimeClassName", "gvisor"), ("somethingNew", 1)],
 )
 def test_a_field_of_a_pod_that_is_not_modelled_is_rejected_with_its_path(field: str, value: Any) -> None:
     result = fault(changed((*SPEC, field), value))
@@ -57,12 +57,6 @@ def test_a_value_of_a_pods_field_that_is_not_modelled_is_rejected_with_its_path(
 def test_a_volume_that_can_bind_a_pod_to_a_zone_is_rejected(kind: str) -> None:
     result = fault(changed((*SPEC, "volumes"), [{"name": "v", kind: {}}]))
     assert (type(result), result.path) == (NotModelled, f"pods[0].pod.spec.volumes[0].{kind}")
-
-
-@pytest.mark.parametrize("kind", ["podAffinity", "podAntiAffinity"])
-def test_affinity_to_pods_is_rejected(kind: str) -> None:
-    result = fault(changed((*SPEC, "affinity"), {kind: {}}))
-    assert (type(result), result.path) == (NotModelled, f"pods[0].pod.spec.affinity.{kind}")
 
 
 def test_a_port_of_the_host_is_rejected_and_one_of_the_container_is_not() -> None:

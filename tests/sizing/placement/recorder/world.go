@@ -568,6 +568,7 @@ func (w *World) existing(ctx context.Context, sc *Scenario, kube client.Client, 
 		if err := kube.Create(ctx, node); err != nil {
 			return err
 		}
+		var running []*corev1.Pod
 		for _, name := range lo.Keys(e.Pods) {
 			t, ok := templates[name]
 			if !ok {
@@ -586,11 +587,18 @@ func (w *World) existing(ctx context.Context, sc *Scenario, kube client.Client, 
 				if err := kube.Create(ctx, pod); err != nil {
 					return err
 				}
+				running = append(running, pod)
 			}
 		}
 		cluster.UpdateNodeClaim(claim)
 		if err := cluster.UpdateNode(ctx, node); err != nil {
 			return err
+		}
+		// Karpenter's cluster state learns of a running pod's anti-affinity here.
+		for _, pod := range running {
+			if err := cluster.UpdatePod(ctx, pod); err != nil {
+				return err
+			}
 		}
 	}
 	return nil
