@@ -150,8 +150,8 @@ def read(path: Path) -> Document:
     return parse_text(text_of(path), str(path))
 
 
-def parse_text(text: str, file: str) -> Document:
-    """Reads YAML from a text; `file` is its name in errors. Raises the errors of `read`."""
+def parse_text(text: str, file: str, *, max_nodes: int = MAX_NODES) -> Document:
+    """Reads YAML from a text; `file` is its name in errors. Raises the errors of `read`, beyond `max_nodes` instead of `MAX_NODES`."""
     try:
         _refuse_depth(text, file)
         root = yaml.compose(text, Loader=yaml.CSafeLoader)
@@ -167,7 +167,7 @@ def parse_text(text: str, file: str) -> Document:
         raise BrokenYaml(at=Place(file=file, line=1), need=f"YAML: {error}", fix="correct the document") from None
     if root is None:
         raise BrokenYaml(at=Place(file=file, line=1), given="an empty document", need="a mapping", fix="add content")
-    reader = _Reader(file)
+    reader = _Reader(file, max_nodes)
     data = reader.value(root, ())
     raise_all(reader.faults)
     return Document(file=file, text=text, data=data, places=reader.places)
@@ -228,8 +228,9 @@ def text_of(path: Path) -> str:
 class _Reader:
     """Converts YAML nodes to plain data and records the place of each."""
 
-    def __init__(self, file: str) -> None:
+    def __init__(self, file: str, max_nodes: int) -> None:
         self.file = file
+        self._max_nodes = max_nodes
         self.places: dict[Path_, Place] = {}
         self.faults: list[PenstockError] = []
         self._nodes = 0
@@ -246,8 +247,8 @@ class _Reader:
 
     def _count(self, node: yaml.Node, path: Path_) -> None:
         self._nodes += 1
-        if self._nodes > MAX_NODES or len(path) > MAX_DEPTH:
-            need = f"at most {MAX_NODES} values, nested at most {MAX_DEPTH} deep, with aliases expanded"
+        if self._nodes > self._max_nodes or len(path) > MAX_DEPTH:
+            need = f"at most {self._max_nodes} values, nested at most {MAX_DEPTH} deep, with aliases expanded"
             raise DocumentTooLarge(at=self._place(node), need=need, fix="remove aliases, or split the document")
 
     def _entries(self, node: yaml.MappingNode, path: Path_) -> Iterator[tuple[str, yaml.Node]]:

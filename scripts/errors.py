@@ -334,7 +334,7 @@ class SpecNotWritten(DocumentError):
 
 
 class UnreadableScenario(DocumentError):
-    """A scenario file does not exist, is not valid JSON, or does not contain an object."""
+    """A file for a placement does not exist, is not valid JSON, or contains neither a scenario nor Kubernetes objects."""
 
     code = "USE-010"
     title = "cannot read the scenario"

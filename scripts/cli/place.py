@@ -8,25 +8,25 @@ import os
 import sys
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any, NamedTuple, NoReturn
+from typing import Any, NamedTuple
 
 from penstock.scripts.cli.environment_argument import add_environment_option
 from penstock.scripts.cli.output import FORMATS, add_output_argument
-from penstock.scripts.errors import UnreadableScenario, WrongUsage
+from penstock.scripts.errors import WrongUsage
+from penstock.scripts.planning.kubernetes_object import KubernetesObject
+from penstock.scripts.planning.kubernetes_scenario import scenario_of
 from penstock.scripts.planning.planned_jobs import where
 from penstock.scripts.planning.price_files import catalog_file
+from penstock.scripts.planning.scenario_files import STDIN, name_of, read_file
 from penstock.scripts.render import place_table
 from penstock.scripts.render.screen import screen_of
 from penstock.sizing.catalog.allocatable import NodeSettings
 from penstock.sizing.catalog.catalog import Catalog, shipped
-from penstock.sizing.errors import PenstockError, Place, raise_all
+from penstock.sizing.errors import PenstockError, raise_all
 from penstock.sizing.placement.decision import Decision
 from penstock.sizing.placement.place import place
-from penstock.sizing.placement.scenario import Scenario, locate, read
+from penstock.sizing.placement.scenario import Scenario, locate
 from penstock.sizing.placement.staged import place_staged
-
-# A scenario with a hundred NodePools and groups takes about 200 kB.
-MAX_BYTES = 50_000_000
 
 
 class Nodes(NamedTuple):
@@ -65,11 +65,21 @@ def nodes_of(environment: str | None, catalog: Path | None = None) -> Nodes:
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """The arguments of the verb."""
     parser.add_argument(
-        "scenarios", nargs="+", type=Path, metavar="SCENARIO", help="JSON file with a scenario, optionally under the key `scenario`"
+        "scenarios",
+        nargs="+",
+        type=Path,
+        metavar="FILE",
+        help="YAML or JSON: a scenario, or Kubernetes objects (those of all files are placed together); - for the standard input",
     )
     add_environment_option(parser, None, more="supplies node settings, zones and prices", default_text="Karpenter's own")
     parser.add_argument(
         "--catalog", type=Path, metavar="FILE", help="snapshot written by `penstock catalog refresh`, for its types and spot prices"
+    )
+    parser.add_argument(
+        "--spot-ratio",
+        type=_ratio,
+        metavar="SHARE",
+        help="for Kubernetes objects: each spot price is this share of the on-demand price (default: the catalog's spot prices)",
     )
     add_output_argument(parser, FORMATS)
     parser.add_argument("--explain", action="store_true", help="include the reasons for unschedulable pods in JSON and YAML")
@@ -82,16 +92,15 @@ def run(arguments: argparse.Namespace) -> int:
         0, even with unschedulable pods.
 
     Raises:
-        PenstockError: USE-010, SIZ-020 to SIZ-025: all the faults of all the files at once.
+        PenstockError: USE-001, USE-010, SPEC-002, SPEC-003, SPEC-011, SIZ-020 to SIZ-025: all the faults of all the files at once.
     """
-    nodes = nodes_of(arguments.environment, arguments.catalog)
-    decisions = _decisions(arguments.scenarios, nodes)
+    decisions = _decisions(arguments.scenarios, nodes_of(arguments.environment, arguments.catalog), arguments.spot_ratio)
     if arguments.output == "table":
         screen = screen_of(sys.stdout, os.environ)
-        parts = [place_table.render(_title(path, scenario), decision, screen) for path, scenario, decision in decisions]
+        parts = [place_table.render(title, decision, screen) for title, decision in decisions]
         sys.stdout.write("\n".join(parts))
         return 0
-    documents = [decision.as_json(explain=arguments.explain) for _, _, decision in decisions]
+    documents = [decision.as_json(explain=arguments.explain) for _, decision in decisions]
     sys.stdout.write(_as_text(documents[0] if len(documents) == 1 else documents, arguments.output))
     return 0
 
@@ -102,78 +111,51 @@ def decide(scenario: Scenario, nodes: Nodes) -> Decision:
     return decision(scenario, nodes.catalog, nodes.settings, nodes.zones)
 
 
-def read_file(path: Path) -> Scenario:
-    """The scenario of a file.
-
-    Raises:
-        PenstockError: USE-010, SIZ-020 to SIZ-024, each with the file.
-    """
-    try:
-        return read(_json(path))
-    except PenstockError as error:
-        raise locate(error, str(path)) from None
-
-
-def _decisions(paths: Sequence[Path], nodes: Nodes) -> list[tuple[Path, Scenario, Decision]]:
-    decisions: list[tuple[Path, Scenario, Decision]] = []
+def _decisions(paths: Sequence[Path], nodes: Nodes, spot_ratio: float | None) -> list[tuple[str, Decision]]:
+    """The decisions with their titles: one for each scenario, and one for all Kubernetes objects together."""
+    decisions: list[tuple[str, Decision]] = []
     faults: list[PenstockError] = []
+    objects: list[KubernetesObject] = []
+    of_objects: list[Path] = []
     for path in paths:
         try:
-            scenario = read_file(path)
-            decisions.append((path, scenario, decide(scenario, nodes)))
+            content = read_file(path)
+            if isinstance(content, Scenario):
+                decisions.append((content.name or _stem(path), decide(content, nodes)))
+            else:
+                objects += content
+                of_objects.append(path)
         except PenstockError as error:
-            faults += locate(error, str(path)).errors
+            faults += locate(error, name_of(path)).errors
+    if of_objects and not faults:
+        decisions.append((_stem(of_objects[0]) if len(of_objects) == 1 else "manifests", _of_objects(objects, nodes, spot_ratio)))
+    elif spot_ratio is not None and not faults:
+        need = "--spot-ratio only with Kubernetes objects; a scenario has a spotRatio of its own"
+        raise WrongUsage(given=f"--spot-ratio {spot_ratio:g}", need=need, fix="set spotRatio in the scenario")
     raise_all(faults)
     return decisions
 
 
-def _json(path: Path) -> Any:
-    """A file as plain data.
+def _of_objects(objects: Sequence[KubernetesObject], nodes: Nodes, spot_ratio: float | None) -> Decision:
+    made = scenario_of(objects, nodes.settings, [instance.name for instance in nodes.catalog.types], spot_ratio)
+    for note in made.notes:
+        sys.stderr.write(f"{note}\n")
+    return decide(made.scenario, nodes._replace(settings=made.settings))
 
-    Raises:
-        UnreadableScenario: USE-010.
-    """
+
+def _stem(path: Path) -> str:
+    return "stdin" if path == STDIN else path.stem
+
+
+def _ratio(text: str) -> float:
+    """A spot price as a share of the on-demand price, as an argument."""
     try:
-        with path.open("rb") as file:
-            content = file.read(MAX_BYTES + 1)
-    except OSError as fault:
-        raise _unreadable(path, given=fault.strerror or str(fault), need="a readable JSON file") from None
-    except ValueError as fault:
-        raise _unreadable(path, given=str(fault), need="a file path") from None
-    if len(content) > MAX_BYTES:
-        raise _unreadable(path, given="a larger file", need=f"at most {MAX_BYTES // 1_000_000} MB")
-    try:
-        return json.loads(content.decode("utf-8-sig"), object_pairs_hook=_unique, parse_constant=_no_constant)
-    except json.JSONDecodeError as fault:
-        raise UnreadableScenario(
-            at=Place(file=str(path), line=fault.lineno, column=fault.colno), given=fault.msg, need="JSON", fix="correct the JSON"
-        ) from None
-    except UnicodeDecodeError:
-        raise _unreadable(path, given="bytes that are not valid UTF-8", need="UTF-8 encoded JSON") from None
-    except RecursionError:
-        raise _unreadable(path, given="excessive nesting", need="a scenario") from None
-    except ValueError as fault:
-        raise _unreadable(path, given=str(fault), need="JSON with unique keys, without NaN and Infinity") from None
-
-
-def _unreadable(path: Path, given: str, need: str) -> UnreadableScenario:
-    return UnreadableScenario(at=Place(file=str(path)), given=given, need=need, fix="see docs/placement.md")
-
-
-def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    mapping = dict(pairs)
-    if len(mapping) != len(pairs):
-        names = [name for name, _ in pairs]
-        raise ValueError(f"the key {next(name for name in names if names.count(name) > 1)!r} is duplicated in an object")
-    return mapping
-
-
-def _no_constant(text: str) -> NoReturn:
-    raise ValueError(text)
-
-
-def _title(path: Path, scenario: Scenario) -> str:
-    return scenario.name or path.stem
+        ratio = float(text)
+    except ValueError:
+        ratio = 0.0
+    if not 0 < ratio <= 10:
+        raise argparse.ArgumentTypeError(f"{text!r} is not a number above 0 and up to 10")
+    return ratio
 
 
 def _as_text(document: dict[str, Any] | list[dict[str, Any]], output: str) -> str:

@@ -7,19 +7,16 @@ scheduling.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
-from itertools import pairwise
 from pathlib import Path
 from typing import Any, NamedTuple
 
-import yaml
 from pydantic import TypeAdapter, ValidationError
 
-from penstock.jobs.document import Document, Path_, parse_text, text_of
-from penstock.jobs.errors import BrokenYaml
+from penstock.jobs.document import Document, Path_, text_of
 from penstock.scripts.linting.environment import where
 from penstock.scripts.linting.jobs import selected
+from penstock.scripts.planning.kubernetes_documents import documents, objects
 from penstock.sizing.catalog.labels import NORMALIZED, ZONE_ID
-from penstock.sizing.errors import Place
 from penstock.sizing.lint.manifests import ALIAS, HTTP_TOKENS, RENAMED
 from penstock.sizing.lint.subject import LintedBudget, LintedConf, LintedManifest, LintedPods, LintedPool, Role, Where
 from penstock.sizing.placement.node_pool_manifests import NodePool
@@ -84,8 +81,8 @@ def read_manifests(path: Path) -> Manifests:
         PenstockError: SPEC-001, SPEC-002, SPEC-003 or SPEC-011; several come as `Faults`.
     """
     manifests = Manifests()
-    for document in _documents(path):
-        for root in _objects(document):
+    for document in documents(text_of(path), str(path)):
+        for root in objects(document):
             for part in _object(_Object(document, root)):
                 manifests = manifests.plus(part)
     return manifests
@@ -311,38 +308,3 @@ def _validated(item: _Object, adapter: TypeAdapter[Any], path: Path_) -> tuple[A
 
 def _setting(value: object) -> str:
     return str(value).lower() if isinstance(value, bool) else str(value)
-
-
-def _objects(document: Document) -> Iterator[Path_]:
-    """The places of the objects of a document: it is one object, or a List."""
-    data = document.data
-    if isinstance(data, dict) and str(data.get("kind", "")).endswith("List") and isinstance(data.get("items"), list):
-        yield from (("items", index) for index, item in enumerate(data["items"]) if isinstance(item, dict))
-    elif isinstance(data, dict):
-        yield ()
-
-
-def _documents(path: Path) -> Iterator[Document]:
-    """The documents of a file, each with its line numbers in the file."""
-    text = text_of(path)
-    lines = text.splitlines(keepends=True)
-    for start, end in pairwise([*_starts(text, str(path)), len(lines)]):
-        own = "".join(lines[start:end])
-        if any(line.split("#")[0].strip(" \t\r\n-.") for line in lines[start:end]):
-            yield parse_text("\n" * start + own, str(path))
-
-
-def _starts(text: str, file: str) -> list[int]:
-    """The lines on which the documents of a text begin, counted from 0."""
-    try:
-        marks = [event.start_mark for event in yaml.parse(text, Loader=yaml.CSafeLoader) if isinstance(event, yaml.DocumentStartEvent)]
-    except yaml.MarkedYAMLError as error:
-        line = error.problem_mark.line + 1 if error.problem_mark else 1
-        need = f"YAML: {error.problem or error.context}"
-        fix = "correct this line or the one above it; render Helm templates first"
-        raise BrokenYaml(at=Place(file=file, line=line), need=need, fix=fix) from None
-    except yaml.YAMLError as error:
-        raise BrokenYaml(at=Place(file=file, line=1), need=f"YAML: {error}", fix="correct the document") from None
-    lines = [mark.line for mark in marks if mark is not None]
-    # Text before the first document is comments.
-    return [0, *lines[1:]] if lines else []

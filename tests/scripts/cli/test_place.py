@@ -13,7 +13,9 @@ from typing import Any
 import pytest
 
 from penstock.scripts.cli import place
+from penstock.scripts.planning.scenario_files import read_file
 from penstock.sizing.errors import PenstockError
+from penstock.sizing.placement.scenario import Scenario
 from tests.infra.environments import BARE
 from tests.scripts.cli.called import Called, penstock
 from tests.sizing.placement.test_decisions import claims, recorded
@@ -186,7 +188,7 @@ def test_the_verb_needs_nothing_heavy(small: str) -> None:
 def test_reading_a_file_gives_errors_with_its_name(tmp_path: Path) -> None:
     path = Path(written(tmp_path, "bad.json", "{}"))
     with pytest.raises(PenstockError) as caught:
-        place.read_file(path)
+        read_file(path)
     assert all(error.at is not None and error.at.file == str(path) for error in caught.value.errors)
 
 
@@ -200,4 +202,6 @@ def _parsed(*words: str) -> argparse.Namespace:
 def test_a_scenario_of_every_recorded_kind_is_read(tmp_path: Path) -> None:
     for case in recorded():
         document: dict[str, Any] = case["scenario"]
-        assert place.read_file(Path(written(tmp_path, "case.json", document))).name == document["name"]
+        scenario_of_file = read_file(Path(written(tmp_path, "case.json", document)))
+        assert isinstance(scenario_of_file, Scenario)
+        assert scenario_of_file.name == document["name"]
