@@ -121,8 +121,6 @@ def errors(done: Called) -> list[dict[str, Any]]:
 
 SOME: list[Any] = [None, [], {}, "", "x", -1, 0, 10**30, 1.5, float("nan"), True, [None], [{}], {"a": 1}, {"a": None}]
 JUNK = st.sampled_from(SOME)
-    [None, [], {}, "", "x", -1, 0, 10**30, 1.5, float("nan"), True, [None], [{}], {"a": 1}, {"a": None}]
-)
 NODE_CLASS = {"apiVersion": "karpenter.k8s.aws/v1", "kind": "EC2NodeClass", "metadata": {"name": "default"}, "spec": {}}
 VOLUMES = [{"deviceName": "/dev/xvda", "ebs": {"volumeSize": "20Gi"}}]
 CLASS_SPEC = {"amiSelectorTerms": [{"alias": "al2023@v1"}], "kubelet": {"maxPods": 9}, "blockDeviceMappings": VOLUMES}
