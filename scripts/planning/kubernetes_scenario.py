@@ -12,7 +12,7 @@ from penstock.scripts.planning.kubernetes_object import KubernetesObject
 from penstock.scripts.planning.kubernetes_pods import WORKLOADS, names_of, pods_of
 from penstock.scripts.planning.node_classes import settings_of, unknown_classes
 from penstock.sizing.catalog.allocatable import NodeSettings
-from penstock.sizing.catalog.labels import CAPACITY_TYPE, INSTANCE_TYPE, NODE_POOL, ZONE
+from penstock.sizing.catalog.labels import CAPACITY_TYPE, INSTANCE_TYPE, NODE_POOL, WELL_KNOWN, ZONE, is_restricted
 from penstock.sizing.errors import PenstockError, raise_all
 from penstock.sizing.placement.errors import BadScenario, NotModelled, UnknownName
 from penstock.sizing.placement.pod_manifests import DaemonSet
@@ -174,6 +174,7 @@ def _node(item: KubernetesObject, pods: dict[str, int], node_pools: Sequence[str
         "instanceType": labels[INSTANCE_TYPE],
         "zone": labels[ZONE],
         "capacityType": labels[CAPACITY_TYPE],
+        "labels": {label: value for label, value in labels.items() if label not in WELL_KNOWN and not is_restricted(label)},
         "pods": pods,
     }
     return item.model(ExistingNode, data, lambda location: ("metadata", "labels"))

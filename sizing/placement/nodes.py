@@ -38,7 +38,9 @@ def existing_nodes(scenario: Scenario, market: Market, groups: Sequence[Group]) 
             path = f"existingNodes[{index}].instanceType"
             raise UnknownName(path=path, given=node.instance_type, need="an instance type of the catalog", fix="check the name")
         pool = next(pool for pool in scenario.node_pools if pool.name == node.node_pool)
-        made = node_of(node.name, pool, scenario.daemon_sets, market, (node.instance_type, node.zone, node.capacity_type), initialized=True)
+        bought = (node.instance_type, node.zone, node.capacity_type)
+        labels = {**_only_values(pool), **node.labels}
+        made = node_of(node.name, pool, scenario.daemon_sets, market, bought, initialized=True, labels=labels)
         for name, count in node.pods.items():
             occupy(made, by_group[name], count)
         nodes.append(made)
@@ -54,6 +56,7 @@ def node_of(
     *,
     initialized: bool,
     narrowed: Requirements | None = None,
+    labels: Mapping[str, str] | None = None,
 ) -> Node:
     """A node of a NodePool.
 
@@ -65,10 +68,12 @@ def node_of(
         bought: instance type, zone and capacity type.
         initialized: whether it is ready.
         narrowed: requirements of its claim, which may have fixed the pool's own labels.
+        labels: further labels of the node.
     """
     instance_type, zone, capacity_type = bought
     index = market.index[instance_type]
-    labels = {
+    all_labels = {
+        **(labels or {}),
         **_own_labels(pool, narrowed),
         **{
             label: values[0]
@@ -82,7 +87,7 @@ def node_of(
         NODE_CLASS: pool.spec.template.spec.node_class_ref.name,
         **(READY_LABELS if initialized else {}),
     }
-    has = requirements((label, one_of((value,))) for label, value in labels.items())
+    has = requirements((label, one_of((value,))) for label, value in all_labels.items())
     taints = [taint.taint for taint in pool.spec.template.spec.taints]
     room = held_by(market, index)
     for wanted in _daemons(daemon_sets, taints_of=pool, has=has):
@@ -107,6 +112,12 @@ def _own_labels(pool: NodePool, narrowed: Requirements | None) -> Mapping[str, s
         if label not in WELL_KNOWN and label not in READY_LABELS and not values.complement and values.values
     }
     return {**free, **pool.spec.template.metadata.labels}
+
+
+def _only_values(pool: NodePool) -> dict[str, str]:
+    """The labels that a NodePool requires with one value: Karpenter puts them on each of its nodes."""
+    asked = pool.spec.template.spec.requirements
+    return {each.key: each.values[0] for each in asked if each.operator == "In" and len(each.values) == 1 and each.key not in WELL_KNOWN}
 
 
 def _daemons(daemon_sets: Sequence[DaemonSet], taints_of: NodePool, has: Requirements) -> Iterator[Mapping[str, int]]:

@@ -10,7 +10,7 @@ from pydantic_core import ErrorDetails, PydanticCustomError
 
 from penstock.sizing.errors import PenstockError, Place, raise_all
 from penstock.sizing.placement.errors import BadRequirement, BadResource, BadScenario, NotModelled, UnknownName
-from penstock.sizing.placement.manifest import Manifest, Name
+from penstock.sizing.placement.manifest import Labels, Manifest, Name
 from penstock.sizing.placement.node_pool_manifests import NodePool
 from penstock.sizing.placement.pod_manifests import DaemonSet, Pod
 from penstock.sizing.placement.selection import Requirement
@@ -73,6 +73,7 @@ class ExistingNode(Manifest):
         instance_type: its type.
         zone: availability zone.
         capacity_type: ``spot`` or ``on-demand``.
+        labels: labels of your own on it, besides those of its NodePool and its type.
         pods: pods on it, by group, without DaemonSets.
     """
 
@@ -81,6 +82,7 @@ class ExistingNode(Manifest):
     instance_type: str
     zone: str
     capacity_type: Literal["on-demand", "spot"]
+    labels: Labels = {}
     pods: dict[str, Annotated[int, Field(ge=0, le=MAX_PODS)]] = {}
 
 

@@ -201,6 +201,17 @@ def test_pods_that_run_count_in_their_zones_and_workloads_count_by_their_pods(tm
     assert [(claim["pods"], claim["zones"]) for claim in document["node_claims"]] == [({"web": 1}, ["us-east-1c"])]
 
 
+def test_a_node_has_its_own_labels(tmp_path: Path) -> None:
+    rule = DEPLOYMENT.replace("topology.kubernetes.io/zone", "example.com/rack")
+    slots = "      requirements:\n        - {key: example.com/rack, operator: In, values: [a, b]}"
+    pool = NODE_POOL.replace("      requirements:", slots)
+    objects = [yaml.safe_load(pool), yaml.safe_load(rule), live_node("n", "us-east-1a", **{"example.com/rack": "b"})]
+    pods = [live_pod("web-1", "n"), live_pod("web-2", phase="Pending", labels={"app": "web", "pod-template-hash": "6d4b"})]
+    pods[1]["spec"]["topologySpreadConstraints"] = objects[1]["spec"]["template"]["spec"]["topologySpreadConstraints"]
+    done = place(written(tmp_path, "cluster.yaml", listed(*objects, *pods)), "-o", "json")
+    assert (json.loads(done.stdout)["existing_nodes"], len(json.loads(done.stdout)["node_claims"])) == ({}, 1)
+
+
 def test_pods_of_daemon_sets_and_on_nodes_that_are_not_given_are_left_out(tmp_path: Path) -> None:
     agent = live_pod("agent-x", "n", ownerReferences=[{"kind": "DaemonSet", "name": "agent", "controller": True}])
     objects = [yaml.safe_load(NODE_POOL), agent, live_pod("web-1", "elsewhere"), live_pod("web-2", phase="Pending")]
