@@ -7,7 +7,7 @@ columns whose type is not known. What only shows in the records, or from brokers
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -18,6 +18,7 @@ from penstock.jobs.document import Path_
 from penstock.jobs.driver.bounded import BoundedRun
 from penstock.jobs.driver.context import PlanningContext
 from penstock.jobs.driver.planning import analyzed
+from penstock.jobs.driver.root_cause import OwnCode
 from penstock.jobs.driver.session import state_conf
 from penstock.jobs.errors import AppNotFound
 from penstock.jobs.sources.ends import InputEnds
@@ -58,8 +59,7 @@ def check(
         package_path: folders with the app's own Python packages.
 
     Returns:
-        The files that the result depends on: the spec, the app, the modules that it imports from its folders and its packages, schemas and
-        locks.
+        The files that the result depends on: the spec, the app, the modules that it imports from its folders, schemas and locks.
 
     Raises:
         PenstockError: SPEC-009, SPEC-010, SPEC-012, SPEC-030, SPEC-045, JOB-003, JOB-004, JOB-011, JOB-057, JOB-062, JOB-085, with the
@@ -77,7 +77,7 @@ def check(
     )
     own = _own_session(spec, session, folder)
     starts = _starts(spec)
-    with importing((*folders, *map(str, package_path))) as modules:
+    with importing(folders, [str(one) for one in package_path]) as modules:
         _ = analyzed(
             PlanningContext(
                 configuration=configuration,
@@ -100,28 +100,31 @@ def _locks(spec: SpecFile) -> list[str]:
 
 
 @contextmanager
-def importing(folders: Sequence[str]) -> Iterator[Callable[[], list[Path]]]:
+def importing(folders: Sequence[str], packages: Sequence[str] = ()) -> Iterator[Callable[[], list[Path]]]:
     """Context in which an app's modules are imported from its folders; afterwards the next app may have modules of the same names.
 
     Args:
         folders: that come first.
+        packages: folders of the app's packages, which come last, as in a local run.
 
     Yields:
-        What returns the files of the modules that have been imported from there.
+        What returns the files of the modules from the app's folders.
     """
     path, before = list(sys.path), set(sys.modules)
-    sys.path[:0] = folders
+    sys.path[:] = [*folders, *path, *packages]
 
-    def own() -> dict[str, Path]:
-        files = {name: Path(getattr(sys.modules[name], "__file__", None) or "") for name in set(sys.modules) - before}
-        inside = {name: file for name, file in files.items() if any(file.is_relative_to(folder) for folder in folders)}
-        return {name: file for name, file in inside.items() if name.partition(".")[0] != "penstock"}
+    own = OwnCode(tuple(map(Path, folders)))
+
+    def of_the_team(names: Iterable[str]) -> dict[str, Path]:
+        files = {name: getattr(sys.modules[name], "__file__", None) or "" for name in names}
+        return {name: Path(file) for name, file in files.items() if own.has(file)}
 
     try:
-        yield lambda: sorted(own().values())
+        yield lambda: sorted(of_the_team(list(sys.modules)).values())
     finally:
         sys.path[:] = path
-        for name in own():
+        # Not those of installed packages, also if they lie below: some can't be imported twice.
+        for name in of_the_team(set(sys.modules) - before):
             del sys.modules[name]
 
 

@@ -72,7 +72,9 @@ def check_all(asked: Sequence[Asked], steps: Steps) -> list[Checked]:
 
 def _read(asked: Asked) -> tuple[PenstockError, ...]:
     try:
-        targets(load(asked.spec), asked.app_path)
+        spec = load(asked.spec)
+        targets(spec, asked.app_path)
+        app_packages.checked(spec)
     except PenstockError as error:
         return error.errors
     return ()

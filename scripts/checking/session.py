@@ -4,14 +4,17 @@ from __future__ import annotations
 
 import logging
 import os
+import signal
 import sys
 import tempfile
+import threading
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from py4j.protocol import Py4JError
+from pyspark import SparkContext
 from pyspark.errors import PySparkException
 
 from penstock.infra.app_packages import jars_conf
@@ -31,7 +34,7 @@ _LOGGERS = ("DataFrameQueryContextLogger", "SQLQueryContextLogger")
 
 @contextmanager
 def analyzing(app_jars: Sequence[Path] = ()) -> Iterator[tuple[SparkSession, Path]]:
-    """Context with a session and a folder for the files that stand for buckets.
+    """Context with a session and a folder for the files that stand for buckets. Afterwards its JVM ends.
 
     Args:
         app_jars: of the apps.
@@ -60,10 +63,11 @@ def analyzing(app_jars: Sequence[Path] = ()) -> Iterator[tuple[SparkSession, Pat
         try:
             yield session, folder
         finally:
-            session.stop()
+            _end(session)
 
 
 def _started(conf: Mapping[str, str], log: Path) -> SparkSession:
+    interrupt = signal.getsignal(signal.SIGINT)
     try:
         with _output_to(log):
             return spark_session.build("check", "local[1]", conf)
@@ -71,6 +75,21 @@ def _started(conf: Mapping[str, str], log: Path) -> SparkSession:
         last = log.read_text(encoding="utf-8", errors="replace").strip().splitlines()[-1:]
         given, need = "; ".join([f"{type(error).__name__}: {first_line(error)}", *last]), "a Java that Spark supports, 17 or later"
         raise SparkNotStarted(path="java", given=given, need=need, fix="penstock doctor") from error
+    finally:
+        # PySpark's handler cancels the jobs of a session, which the verb outlives.
+        if threading.current_thread() is threading.main_thread():
+            signal.signal(signal.SIGINT, interrupt)
+
+
+def _end(session: SparkSession) -> None:
+    """Stops the session and its JVM, whose memory a local run needs; PySpark starts another one for the next session."""
+    gateway: Any = session.sparkContext._gateway
+    session.stop()
+    gateway.shutdown()
+    SparkContext._gateway = SparkContext._jvm = None
+    # PySpark's JVM ends when this pipe does.
+    gateway.proc.stdin.close()
+    gateway.proc.wait()
 
 
 @contextmanager

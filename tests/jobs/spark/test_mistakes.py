@@ -166,6 +166,15 @@ def written(folder: Path, mistake: Mistake) -> tuple[str, Path]:
 NONE = Mistake({}, None, "", "", "")
 
 
+def test_what_is_installed_below_a_folder_of_the_team_is_neither_forgotten_nor_counted(session: SparkSession, tmp_path: Path) -> None:
+    packages = tmp_path / "venv/site-packages"
+    packages.mkdir(parents=True)
+    (packages / "installed_below.py").write_text("from pyspark.sql import functions as F\n", encoding="utf-8")
+    name, spec = written(tmp_path, NONE._replace(lines={1: "from installed_below import F"}))
+    assert check(load(spec), [], session, tmp_path, [packages]) == (spec, tmp_path / f"{name}.py")
+    assert sys.modules.pop("installed_below").__file__ == str(packages / "installed_below.py")
+
+
 def test_an_app_without_a_mistake_passes_the_check_and_leaves_none_of_its_modules(session: SparkSession, tmp_path: Path) -> None:
     name, spec = written(tmp_path, NONE._replace(lines={1: "from {app}_pages import F"}, helper="from pyspark.sql import functions as F\n"))
     path = list(sys.path)
