@@ -9,7 +9,6 @@ import signal
 import sys
 import tempfile
 import textwrap
-import threading
 from collections import Counter
 from contextlib import ExitStack
 from pathlib import Path
@@ -22,19 +21,21 @@ from penstock.infra.environment_file import load as load_environment
 from penstock.jobs.errors import Contradiction, MissingField
 from penstock.jobs.spec import load
 from penstock.jobs.spec.requested_topics import asked_topics
-from penstock.jobs.stream.streams import Tag
 from penstock.jobs.targets import targets
 from penstock.scripts import layout
 from penstock.scripts.checking.checks import Asked
 from penstock.scripts.cli.check import add_no_check_argument, check_first
 from penstock.scripts.cli.environment_argument import add_environment_option
-from penstock.scripts.errors import StacksDiffer, WrongResult, WrongUsage
+from penstock.scripts.cli.port_argument import port
+from penstock.scripts.errors import StacksDiffer, WrongUsage
 from penstock.scripts.installation import app_packages
 from penstock.scripts.local import input as local_input
-from penstock.scripts.local import kafka_topics, verdict
+from penstock.scripts.local import kafka_topics
 from penstock.scripts.local import machine as local_machine
+from penstock.scripts.local.checking import check, wrong
 from penstock.scripts.local.environment import LocalEnvironment
 from penstock.scripts.local.job import Job
+from penstock.scripts.local.kept_up import stay, stay_after
 from penstock.scripts.local.run import LocalRun
 from penstock.scripts.local.servers.starting import LocalServers, without_server
 from penstock.scripts.local.spark_cluster import refuse_used_port
@@ -42,17 +43,14 @@ from penstock.scripts.local.verdict import Outcome, Verdict
 from penstock.scripts.planning.app_path import add_app_path_argument, folders_of_apps
 from penstock.scripts.progress import Steps
 from penstock.scripts.provisioning.terraform import Applied
-from penstock.scripts.render import plan_table
+from penstock.scripts.render import plan_table, runs_table
+from penstock.scripts.render.runs_table import CORRECT, NOT_COMPARED, WRONG, Counts, EndedRun
 from penstock.scripts.render.screen import screen_of
 from penstock.sizing.errors import PenstockError, raise_all
 from penstock.sizing.plan import plan
 from penstock.sizing.violation import raise_violations
 
-# How often the running components are checked.
-_LOOK_S = 1.0
 _WIDTH = 100
-# Side outputs whose reasons are shown.
-_SAID_WHY = (Tag.QUARANTINED, Tag.FAILED)
 # Spark names an executor's log stderr.
 _LOGS = ("*.log", "stderr")
 
@@ -77,10 +75,10 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help="apply every stack of the environment, not only the one that jobs need",
     )
     add_environment_option(parser, LOCAL_ENVIRONMENT)
-    parser.add_argument("--aws-port", type=_port, default=0, metavar="PORT", help="port of the emulated AWS (default: any free port)")
-    parser.add_argument("--kafka-port", type=_port, default=0, metavar="PORT", help="port of the Kafka broker (default: any free port)")
+    parser.add_argument("--aws-port", type=port, default=0, metavar="PORT", help="port of the emulated AWS (default: any free port)")
+    parser.add_argument("--kafka-port", type=port, default=0, metavar="PORT", help="port of the Kafka broker (default: any free port)")
     parser.add_argument(
-        "--master-port", type=_port, default=0, metavar="PORT", help="port of the Spark master, with --executors (default: any free port)"
+        "--master-port", type=port, default=0, metavar="PORT", help="port of the Spark master, with --executors (default: any free port)"
     )
 
 
@@ -213,13 +211,13 @@ def _run_all(jobs: list[Job], arguments: argparse.Namespace, environment: Enviro
     except PenstockError as error:
         if not arguments.keep:
             raise
-        return _stay_after(error, runs, local, steps)
+        return stay_after(error, runs, local, steps)
     with steps.at("apply", "applying the remaining resources with Terraform") as step:
         step.said = "\n".join(_applied(name, applied) for name, applied in local.applied().items())
     if arguments.all_stacks:
         _plan_again(local, steps)
     if arguments.keep:
-        _stay(runs, local, steps)
+        stay(runs, local, steps)
     return 0
 
 
@@ -258,24 +256,44 @@ def _applied(stack: str, applied: Applied) -> str:
 
 
 def _run_each(runs: list[LocalRun], local: LocalEnvironment, steps: Steps, keep: ExitStack | None) -> None:
-    """Runs the jobs one after another; the failure of one does not keep the others from running.
+    """Runs the jobs one after another; the failure of one does not keep the others from running. Several end with a table of all.
 
     Raises:
         PenstockError: the failures of all jobs, or that of what all of them need.
     """
     failed: list[PenstockError] = []
-    for one in runs:
-        try:
-            _run_one(one, steps, keep)
-        except PenstockError as error:
-            failed.extend(error.errors)
+    ended: list[EndedRun] = []
+    try:
+        for one in runs:
+            before = len(failed)
+            ended.append(_ended(one, steps, keep, failed))
             local.check()
-            if one is not runs[-1]:
-                steps.line("failed", f"{one.job.name}: {error.errors[0].code}; the errors follow after the other jobs")
+            if len(failed) > before and one is not runs[-1]:
+                steps.line("failed", f"{one.job.name}: {failed[before].code}; the errors follow after the other jobs")
+    finally:
+        if len(runs) > 1:
+            ended += [EndedRun(one.job.name, "not finished") for one in runs[len(ended) :]]
+            sys.stdout.write(runs_table.render(ended, screen_of(sys.stdout, os.environ)))
+            sys.stdout.flush()
     raise_all(failed)
 
 
-def _run_one(one: LocalRun, steps: Steps, keep: ExitStack | None) -> None:
+def _ended(one: LocalRun, steps: Steps, keep: ExitStack | None, failed: list[PenstockError]) -> EndedRun:
+    """Runs a job and checks it; its failures go to `failed`."""
+    name = one.job.name
+    try:
+        outcome, judged = _run_one(one, steps, keep)
+    except PenstockError as error:
+        failed.extend(error.errors)
+        return EndedRun(name, f"failed: {error.errors[0].code}, {error.errors[0].title}")
+    counts = Counts(outcome.rows_in, outcome.rows, outcome.quarantined, outcome.late)
+    if judged.differences:
+        failed.append(wrong(name, judged))
+        return EndedRun(name, WRONG, counts)
+    return EndedRun(name, CORRECT if judged.compared else NOT_COMPARED, counts)
+
+
+def _run_one(one: LocalRun, steps: Steps, keep: ExitStack | None) -> tuple[Outcome, Verdict]:
     """Runs a job until its input is processed, and checks it; its driver ends with that, or with `keep`."""
     steps.title(f"job {one.job.name}")
     for cut in one.machine.cuts:
@@ -287,7 +305,7 @@ def _run_one(one: LocalRun, steps: Steps, keep: ExitStack | None) -> None:
         if not one.bounded:
             _feed(one, steps)
         one.process(driver)
-        _check(one, steps)
+        return check(one, steps)
 
 
 def _feed(one: LocalRun, steps: Steps) -> None:
@@ -300,91 +318,6 @@ def _feed(one: LocalRun, steps: Steps) -> None:
     one.feed(records)
 
 
-def _check(one: LocalRun, steps: Steps) -> None:
-    """Reads the result back, compares it with the expectation and prints both.
-
-    Raises:
-        WrongResult: RUN-016.
-    """
-    with steps.at("check", "reading the results back and computing the expected results") as step:
-        expected = one.expectation()
-        outcome = one.outcome(expected)
-        judge = verdict.judge(outcome, expected) if expected else _balance(one, outcome)
-        step.said = "results read back"
-    _show(one, outcome, judge, steps)
-    if judge.differences:
-        raise WrongResult(
-            path=one.job.name, given="\n       ".join(judge.differences), need=judge.checked, fix="check the job, or its expectation"
-        )
-
-
-def _balance(one: LocalRun, outcome: Outcome) -> Verdict:
-    several = len(one.progress.readings) > 1
-    limit = one.job.spec.job.spec.quarantine
-    bad_share = verdict.BAD_SHARE if limit is None else limit.share
-    return verdict.balance(outcome, changes_row_counts=one.job.changes_row_counts, several_queries=several, bad_share=bad_share)
-
-
-def _show(one: LocalRun, outcome: Outcome, judged: Verdict, steps: Steps) -> None:
-    fed = ", ".join(f"{place} {records:,}" for place, records in one.given.items())
-    flush = sum(len(what.flush) for what in one.fed.values())
-    steps.line("in", f"{outcome.rows_in:,} records ({fed})" + (f"; {flush} flush events not counted" if flush else ""))
-    plural = "s" if outcome.files > 1 else ""
-    files = f" in {outcome.files} file{plural}, {outcome.bytes / 1024 / 1024:.1f} MiB" if outcome.files else ""
-    steps.line("out", f"{outcome.rows:,} rows{files}: {one.results.place()}")
-    for tag, count in {Tag.QUARANTINED: outcome.quarantined, Tag.LATE: outcome.late, **outcome.side_outputs}.items():
-        topic = one.results.side_output_topic(tag)
-        reasons = one.results.reasons(tag) if count and tag in _SAID_WHY else []
-        steps.line(tag, "\n".join([f"{count:,}" + (f" in topic {topic}" if topic else ", counted only"), *map(str, reasons)]))
-    if outcome.filtered or outcome.unmatched:
-        steps.line("not written", f"{outcome.filtered:,} filtered, {outcome.unmatched:,} unmatched so far")
-    rate = outcome.rows_in / max(0.001, one.processing_ms / 1000)
-    steps.line(
-        "throughput", f"{rate:,.0f} records/s over {one.micro_batches} micro-batches, {one.processing_ms / 1000:.1f} s of processing"
-    )
-    steps.line("verdict", str(judged))
-
-
-def _stay_after(error: PenstockError, runs: list[LocalRun], local: LocalEnvironment, steps: Steps) -> int:
-    """Shows a failure and keeps what is running until Ctrl-C, for people who want to see why.
-
-    Returns:
-        The exit code of the failure.
-    """
-    print(error.render(), file=sys.stderr, flush=True)
-    try:
-        _stay(runs, local, steps)
-    except KeyboardInterrupt:
-        return error.exit_code
-
-
-def _stay(runs: list[LocalRun], local: LocalEnvironment, steps: Steps) -> NoReturn:
-    """Prints how to inspect what is running, and waits for Ctrl-C while all of it runs."""
-    steps.title("still running; Ctrl-C stops it and tears everything down")
-    console = "org.apache.kafka.tools.consumer.ConsoleConsumer"
-    for one in runs:
-        steps.line(one.job.name, _to_look_at(one))
-    steps.line("bucket", f"curl '{local.aws.endpoint}/{local.environment.spec.buckets.output}?list-type=2'")
-    jars = f"'{Path(layout.kafka_classpath().split(os.pathsep)[0]).parent}/*'"
-    steps.line("topic", f"java -cp {jars} {console} --bootstrap-server {local.kafka.address} --from-beginning --topic NAME")
-    steps.line("stop", f"Ctrl-C, or kill {os.getpid()}")
-    watched = threading.Event()
-    while True:
-        watched.wait(_LOOK_S)
-        for one in runs:
-            one.check()
-
-
-def _to_look_at(one: LocalRun) -> str:
-    """Where a job's results are; of one that has not come so far, its log."""
-    topics = f"topics {', '.join(one.job.plan.kafka.topics)}"
-    log = f"log {one.folder / 'driver.log'}"
-    if not one.reading:
-        return f"{log}\n{topics}"
-    master = f"Spark master {one.cluster.url}, UI {one.cluster.ui}\n" if one.cluster else ""
-    return f"Spark UI {one.reading['ui']}\n{master}{log}\noutput {one.results.place()}\n{topics}"
-
-
 def _keep_logs(folder: Path, steps: Steps) -> None:
     """After a failure the logs are kept, in a folder of their own, and named; everything else is removed."""
     logs = [log for pattern in _LOGS for log in folder.rglob(pattern) if log.stat().st_size]
@@ -393,12 +326,6 @@ def _keep_logs(folder: Path, steps: Steps) -> None:
         for log in logs:
             shutil.copy(log, kept / "-".join(log.relative_to(folder).parts))
         steps.line("logs", str(kept))
-
-
-def _port(text: str) -> int:
-    if not text.isdigit() or int(text) > 65_535:
-        raise argparse.ArgumentTypeError(f"{text!r} is not a port: use a number from 0 to 65535; 0 selects a free port")
-    return int(text)
 
 
 def _executors(text: str) -> int:
