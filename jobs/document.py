@@ -40,6 +40,8 @@ Model = TypeVar("Model", bound=BaseModel)
 MAX_NODES = 20_000
 MAX_BYTES = 1_000_000
 MAX_DEPTH = 50
+# The tag of a plain ``<<`` as a key. Source: https://yaml.org/type/merge.html, for YAML 1.1.
+_MERGE = "tag:yaml.org,2002:merge"
 
 
 @dataclass(frozen=True)
@@ -259,6 +261,11 @@ class _Reader:
                 continue
             key = str(key_node.value)
             place = self._place(key_node)
+            if key_node.tag == _MERGE:
+                need = "fields written out: a merge (<<) is not part of YAML 1.2, and is not applied"
+                fix = "copy the fields that it would merge; an alias as a value (key: *name) is allowed"
+                self.faults.append(UnknownField(at=place, path=dotted((*path, key)), given="a YAML merge", need=need, fix=fix))
+                continue
             if key in seen:
                 first = f"{dotted((*path, key))} once; it is already defined on line {seen[key]}"
                 self.faults.append(DuplicateKey(at=place, path=dotted((*path, key)), need=first, fix="remove one of them"))

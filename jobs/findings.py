@@ -5,6 +5,7 @@ from __future__ import annotations
 import difflib
 import re
 from collections.abc import Iterator, Sequence
+from decimal import Decimal
 from itertools import zip_longest
 from types import UnionType
 from typing import Annotated, Any, NamedTuple, Union, get_args, get_origin
@@ -24,6 +25,9 @@ _TYPES = {
     "list_type": "a list",
     "tuple_type": "a list",
 }
+_NUMBERS = {"int_type", "int_from_float", "float_type"}
+# YAML 1.1 wants a point and a sign: 1.0e+18 is a number, 1e18 a string. Source: https://yaml.org/type/float.html
+_EXPONENT = r"[-+]?[0-9]+(\.[0-9]*)?[eE][-+]?(?P<exponent>[0-9]+)"
 _BOUNDS = {
     "greater_than": "greater than {gt}",
     "greater_than_equal": "at least {ge}",
@@ -59,6 +63,8 @@ def bad_value(details: Sequence[ErrorDetails], model: type[BaseModel]) -> Words:
         details: the findings at one place; several are the branches of a union.
         model: model of the whole document.
     """
+    if (exponent := _exponent(details)) is not None:
+        return exponent
     if len(details) > 1 and all(detail["type"] in _TYPES for detail in details):
         allowed = list(dict.fromkeys(_TYPES[detail["type"]] for detail in details))
         return Words(f"{', '.join(allowed[:-1])} or {allowed[-1]}" if len(allowed) > 1 else allowed[0], "see the JSON Schema")
@@ -123,6 +129,17 @@ def _choice(expected: str, given: object) -> Words:
     if len(values) == 1:
         return Words(need, f"use {need}")
     return Words(f"one of {need}", f'did you mean "{close}"?' if close else "use one of these")
+
+
+def _exponent(details: Sequence[ErrorDetails]) -> Words | None:
+    """Texts for a number such as 1e18, which YAML reads as text; None for any other value."""
+    kinds = [detail["type"] for detail in details if detail["type"] in _NUMBERS]
+    written = re.fullmatch(_EXPONENT, str(details[0].get("input")))
+    if not kinds or written is None:
+        return None
+    short = len(written["exponent"]) < 3
+    fix = f"write {Decimal(written[0]):f}" if short else "write all digits"
+    return Words(f"{_TYPES[kinds[0]]}; with an exponent like this it is text in YAML 1.1", fix)
 
 
 def _retyped(kind: str, given: object) -> str:

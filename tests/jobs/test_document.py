@@ -131,6 +131,27 @@ def test_an_alias_is_fine_where_it_saves_typing() -> None:
     assert parse_text("a: &x {b: 1}\nc: *x\n", "job.yaml").data == {"a": {"b": 1}, "c": {"b": 1}}
 
 
+def test_a_merge_is_named_as_what_it_is_with_its_line() -> None:
+    fault = only_fault("base: &base {name: a}\nwhole:\n  <<: *base\n")
+    assert (fault.code, fault.path, fault.given) == ("SPEC-004", "whole.<<", "a YAML merge")
+    assert fault.at is not None and fault.at.line == 3
+    assert "not part of YAML 1.2" in fault.need and "(key: *name)" in fault.fix
+
+
+def test_a_key_in_quotes_is_no_merge() -> None:
+    assert parse_text('{"<<": 1}', "job.yaml").data == {"<<": 1}
+
+
+@pytest.mark.parametrize(
+    ("value", "fix"),
+    [("1e18", "write 1000000000000000000"), ("2.5E3", "write 2500"), ("-1e-3", "write -0.001"), ("1e999999999999", "write all digits")],
+)
+def test_a_number_with_an_exponent_is_named_as_the_text_that_yaml_makes_of_it(value: str, fix: str) -> None:
+    fault = only_fault(f"{{name: a, outOfOrderness: {value}}}", Whole)
+    assert (fault.code, fault.fix) == ("SPEC-006", fix)
+    assert fault.need == "an integer; with an exponent like this it is text in YAML 1.1"
+
+
 def test_a_missing_file_is_reported_by_name(tmp_path: Path) -> None:
     with pytest.raises(PenstockError) as error:
         read(tmp_path / "none.yaml")
