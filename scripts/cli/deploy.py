@@ -12,9 +12,10 @@ from typing import Any
 
 from penstock.infra.deployable import deployable_plans
 from penstock.infra.plans import EnvironmentPlans
+from penstock.scripts.cli import offline_changes
 from penstock.scripts.cli.environment_argument import add_environment_argument, chosen, take_stacks
 from penstock.scripts.cli.output import add_output_argument, as_text
-from penstock.scripts.errors import WrongUsage
+from penstock.scripts.errors import CredentialsMissing, WrongUsage
 from penstock.scripts.planning.app_path import add_app_path_argument
 from penstock.scripts.progress import Steps
 from penstock.scripts.provisioning import changes_table, machine, state_bucket, workplace, zones
@@ -33,7 +34,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add_app_path_argument(parser)
     parser.add_argument("stacks", nargs="*", metavar="STACK", help="stacks to deploy, with their dependencies (default: all)")
     parser.add_argument("--yes", action="store_true", help="skip the confirmation prompt")
-    parser.add_argument("--plan-only", "--diff", action="store_true", help="show the plan and exit")
+    without = "without AWS credentials, as with --offline"
+    parser.add_argument("--plan-only", "--diff", action="store_true", help=f"show the plan and exit; {without}")
+    parser.add_argument("--offline", action="store_true", help="with --plan-only: plan against an empty account, without calling AWS")
     parser.add_argument(
         "--allow-loss",
         action="append",
@@ -61,11 +64,34 @@ def run(arguments: argparse.Namespace) -> int:
     planned = deployable_plans(environment)
     steps = Steps()
     aws = AwsAccess(environment)
-    introduce(environment, aws, steps)
+    if not _introduced(arguments, aws, steps):
+        return offline_changes.show(arguments, environment, planned, steps)
     state_bucket.check(aws)
     zones.check(aws)
     with workplace.held(workplace.folder_of(environment.name, arguments.out), "deploy") as folder:
         return _deploy(arguments, aws, planned, steps, folder)
+
+
+def _introduced(arguments: argparse.Namespace, aws: AwsAccess, steps: Steps) -> bool:
+    """Whether the deploy uses AWS: a plan does without if it is asked to, or if there are no credentials.
+
+    Raises:
+        WrongUsage: USE-001, ``--offline`` for more than a plan.
+        PenstockError: see `introduce`.
+    """
+    if arguments.offline:
+        if not arguments.plan_only or arguments.unlock:
+            raise WrongUsage(path="--offline", need="--plan-only, without --unlock", fix="penstock deploy ENV --plan-only --offline")
+        return False
+    try:
+        introduce(aws.environment, aws, steps)
+    except CredentialsMissing as error:
+        # Refused or expired ones are an error: who has credentials wants to see what differs from the account.
+        if not arguments.plan_only or arguments.unlock:
+            raise
+        steps.line("caller", f"no AWS credentials: {error.given}")
+        return False
+    return True
 
 
 def _deploy(arguments: argparse.Namespace, aws: AwsAccess, plans: EnvironmentPlans, steps: Steps, folder: Path) -> int:
@@ -107,6 +133,7 @@ def _again(arguments: argparse.Namespace) -> str:
     """The command line that continues a deploy; it plans, shows the plan and asks again."""
     environment = arguments.environment_argument or arguments.environment
     options = ["--out", str(arguments.out)] if arguments.out else []
+    options += [word for folder in arguments.app_path for word in ("--app-path", str(folder))]
     options += [word for address in arguments.allow_loss for word in ("--allow-loss", address)]
     return shlex.join(["penstock", "deploy", *([environment] if environment else []), *arguments.stacks, *options])
 
@@ -127,6 +154,7 @@ def _print_result(arguments: argparse.Namespace, deployment: Deployment, done: S
             "environment": deployment.aws.environment.name,
             "account": spec.account,
             "region": spec.region,
+            "against": "the state",
             "stacks": changes_table.document(deployment.planned),
             "applied": [_applied(stack) for stack in done if stack.applied is not None],
             "outputs": outputs_by_stack,

@@ -14,6 +14,8 @@ from penstock.scripts.provisioning.errors import StateLocked
 
 # Next to the states: Terraform's providers are kept here between deploys.
 DEFAULT_FOLDER = Path(".penstock/stacks")
+# Names another folder than the default: an emulated environment has one that ends with it, because its state does.
+FOLDER_VARIABLE = "PENSTOCK_STACKS_FOLDER"
 _LOCK = "in-use"
 
 
@@ -30,9 +32,9 @@ def folder_of(environment_name: str, named: Path | None) -> Path:
 
     Args:
         environment_name: name of the environment.
-        named: the user's choice; None: the default.
+        named: the user's choice; None: the default, below PENSTOCK_STACKS_FOLDER if that is set.
     """
-    return (named or DEFAULT_FOLDER / environment_name).absolute()
+    return (named or Path(os.environ.get(FOLDER_VARIABLE) or DEFAULT_FOLDER) / environment_name).absolute()
 
 
 @contextmanager

@@ -32,3 +32,11 @@ def test_a_second_command_on_this_machine_reports_which_process_holds_the_folder
 def test_the_folder_is_the_environments_own_unless_another_is_named(tmp_path: Path) -> None:
     assert workplace.folder_of("dev", None).parts[-3:] == (".penstock", "stacks", "dev")
     assert workplace.folder_of("dev", tmp_path) == tmp_path
+
+
+def test_a_variable_names_another_folder_for_all_environments_as_an_emulated_one_needs(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv(workplace.FOLDER_VARIABLE, str(tmp_path / "deploys"))
+    assert workplace.folder_of("dev", None) == tmp_path / "deploys" / "dev"
+    assert workplace.folder_of("dev", tmp_path) == tmp_path
