@@ -8,6 +8,8 @@ import sys
 from pathlib import Path
 
 from penstock.infra.deployable import deployable_plans
+from penstock.infra.environment import Environment
+from penstock.infra.plans import EnvironmentPlans
 from penstock.scripts.checking.checks import Asked
 from penstock.scripts.cli.check import add_no_check_argument, check_first
 from penstock.scripts.cli.environment_argument import add_environment_argument, chosen
@@ -15,9 +17,10 @@ from penstock.scripts.cli.output import add_output_argument, as_text
 from penstock.scripts.planning.app_path import add_app_path_argument
 from penstock.scripts.progress import Steps
 from penstock.scripts.provisioning.deployment import in_order
-from penstock.scripts.provisioning.stacks import synthesized
+from penstock.scripts.provisioning.stacks import Stack, synthesized
 from penstock.scripts.render.screen import screen_of
 from penstock.scripts.render.table import Column, table
+from penstock.scripts.security.keyed_stacks import stacks_with_keys
 from penstock.sizing.planned import SCHEMA_VERSION
 
 # cdktf's own.
@@ -30,6 +33,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add_app_path_argument(parser)
     add_no_check_argument(parser)
     parser.add_argument("--out", type=Path, default=DEFAULT_FOLDER, metavar="DIR", help=f"output folder (default: {DEFAULT_FOLDER})")
+    parser.add_argument(
+        "--offline", action="store_true", help="for plans against an empty account: without credentials, AWS and the environment's state"
+    )
     add_output_argument(parser)
 
 
@@ -49,7 +55,8 @@ def run(arguments: argparse.Namespace) -> int:
     if failed := check_first(asked, arguments.output, wanted=not arguments.no_check):
         return failed
     with Steps().at("synth", f"the stacks of {environment.name}") as step:
-        stacks = in_order(synthesized(environment, arguments.out, planned=planned))
+        make = stacks_with_keys if arguments.offline else _stacks
+        stacks = in_order(make(environment, planned, arguments.out))
         step.said = f"{len(stacks)} stacks in {arguments.out}"
     counts = [(stack, len(stack.resources())) for stack in stacks]
     if arguments.output == "table":
@@ -64,3 +71,7 @@ def run(arguments: argparse.Namespace) -> int:
     document = {"schemaVersion": SCHEMA_VERSION, "environment": environment.name, "stacks": listed}
     sys.stdout.write(as_text(document, arguments.output))
     return 0
+
+
+def _stacks(environment: Environment, planned: EnvironmentPlans, folder: Path) -> list[Stack]:
+    return synthesized(environment, folder, planned=planned)

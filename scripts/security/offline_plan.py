@@ -23,7 +23,7 @@ from penstock.scripts.provisioning.terraform import Progress, Terraform
 from penstock.scripts.security.references import References
 
 # Source: the AWS provider's documentation, "Provider configuration".
-_ASKS_NOBODY: dict[str, Any] = {
+ASKS_NOBODY: dict[str, Any] = {
     "skip_credentials_validation": True,
     "skip_requesting_account_id": True,
     "skip_region_validation": True,
@@ -87,7 +87,7 @@ def _with_one_provider(stacks: Sequence[Stack]) -> Iterator[list[Stack]]:
 
 def _write_root(stacks: Sequence[Stack], root: Path) -> None:
     content = stacks[0].content()
-    providers = [{**_without_account(provider), **_ASKS_NOBODY} for provider in content.get("provider", {}).get("aws", [])]
+    providers = [{**_without_account(provider), **ASKS_NOBODY} for provider in content.get("provider", {}).get("aws", [])]
     required = {"required_providers": content["terraform"].get("required_providers", {})}
     for stack in stacks:
         _write_module(stack, root / "stacks" / stack.name, required)

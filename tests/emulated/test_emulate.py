@@ -7,6 +7,8 @@ from pathlib import Path
 
 import pytest
 
+from penstock.scripts.provisioning.planned_changes import read
+from penstock.scripts.provisioning.terraform import Terraform
 from tests.emulated.clicks import until, wait_until_gone
 from tests.emulated.team import LIMIT_S, bare, desk, emulate, left
 from tests.scripts.cli.called import penstock
@@ -46,3 +48,14 @@ def test_a_deploy_without_credentials_is_still_refused_and_offline_is_for_plans(
     wrong = penstock("deploy", "team.yaml", "--offline", cwd=desk, environment=bare)
     assert (wrong.returncode, "error[USE-001]" in wrong.stderr) == (2, True)
     assert "penstock deploy ENV --plan-only --offline" in wrong.stderr
+
+
+@pytest.mark.timeout(LIMIT_S)
+def test_stacks_synthesized_offline_are_planned_by_terraform_itself_without_credentials(desk: Path, bare: dict[str, str]) -> None:
+    done = penstock("synth", "team.yaml", "--offline", "--out", "offline.out", cwd=desk, environment=bare)
+    assert done.returncode == 0, done.stderr
+    # As cdktf runs it, with nothing of Penstock's around it.
+    plan = Terraform(desk / "offline.out" / "stacks" / "checkpoints", environment=bare).plan_to(desk / "plan")
+    changes = read("checkpoints", plan)
+    assert {change.action for change in changes.changes} == {"create"}
+    assert "aws_s3_bucket.output" in {change.address for change in changes.changes}
