@@ -91,8 +91,9 @@ def test_what_the_environment_knows_too_stays_unset(tmp_path: Path) -> None:
 def test_without_memory_the_executors_get_what_the_load_needs(tmp_path: Path) -> None:
     planned = plan(targets_of(tmp_path, changed("executor: {slots: 4}", "executor: {slots: 4}\n  state: {backend: rocksdb}")))
     executor = planned.pods.executor
-    assert (executor.heap_mib, executor.overhead_mib) == (1024, 384 + 500)
-    assert planned.spark_conf["spark.executor.memoryOverhead"] == "884m"
+    # The JVM, RocksDB, and four workers with their daemon and batches: the app imports what the plan does not read.
+    assert (executor.heap_mib, executor.overhead_mib) == (1024, 384 + 500 + 554 + 46)
+    assert planned.spark_conf["spark.executor.memoryOverhead"] == "1484m"
     assert planned.feasible
 
 
@@ -101,7 +102,7 @@ def test_what_the_load_decides_is_read_as_what_is_given(tmp_path: Path) -> None:
     settings, _ = settings_of(result)
     ready = decided(result, settings)
     assert (ready.targets.parallelism.value, ready.targets.executor.heap_mib, ready.targets.memory_from_load) == (14, 1024, True)
-    assert ready.settings.executor.overhead_mib == 384 + 500
+    assert ready.settings.executor.overhead_mib == 384 + 500 + 554 + 46
     again = decided(ready.targets, ready.settings)
     assert (again.targets.parallelism, again.targets.executor) == (ready.targets.parallelism, ready.targets.executor)
     assert again.settings == ready.settings
