@@ -86,7 +86,7 @@ def _introduced(arguments: argparse.Namespace, aws: AwsAccess, steps: Steps) -> 
     try:
         introduce(aws.environment, aws, steps)
     except CredentialsMissing as error:
-        # Refused or expired ones are an error: who has credentials wants to see what differs from the account.
+        # Ones that AWS refuses are an error: who has credentials wants to see what differs from the account.
         if not arguments.plan_only or arguments.unlock:
             raise
         steps.line("caller", f"no AWS credentials: {error.given}")
