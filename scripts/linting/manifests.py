@@ -16,6 +16,7 @@ from penstock.jobs.document import Document, Path_, text_of
 from penstock.scripts.linting.environment import where
 from penstock.scripts.linting.jobs import selected
 from penstock.scripts.planning.kubernetes_documents import documents, objects
+from penstock.scripts.planning.kubernetes_object import Fields
 from penstock.sizing.catalog.labels import NORMALIZED, ZONE_ID
 from penstock.sizing.lint.manifests import ALIAS, HTTP_TOKENS, RENAMED
 from penstock.sizing.lint.subject import LintedBudget, LintedConf, LintedManifest, LintedPods, LintedPool, Role, Where
@@ -88,37 +89,16 @@ def read_manifests(path: Path) -> Manifests:
     return manifests
 
 
-class _Object:
+class _Object(Fields):
     """One Kubernetes object in a document."""
 
     def __init__(self, document: Document, root: Path_) -> None:
-        self.document = document
-        self.root = root
+        super().__init__(document, root)
         self.kind = self.text("kind")
         self.api_version = self.text("apiVersion")
         self.name = self.text("metadata", "name") or f"without a name in {document.file}"
         self.refused: dict[str, str] = {}
         self.places: dict[str, Where] = {}
-
-    def get(self, *path: str | int) -> Any:
-        """The value at a path; None if there is none."""
-        value = self.document.data
-        for key in (*self.root, *path):
-            try:
-                value = value[key]
-            except (KeyError, IndexError, TypeError):
-                return None
-        return value
-
-    def text(self, *path: str | int) -> str:
-        """A text at a path; empty if there is none."""
-        value = self.get(*path)
-        return value if isinstance(value, str) else ""
-
-    def mapping(self, *path: str | int) -> dict[str, Any]:
-        """A mapping at a path; empty if there is none."""
-        value = self.get(*path)
-        return value if isinstance(value, dict) else {}
 
     def texts(self, *path: str | int) -> dict[str, str]:
         """A mapping of texts, such as labels; other values are rejected."""

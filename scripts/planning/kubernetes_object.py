@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, NamedTuple, TypeVar
+from typing import Any, TypeVar
 
 from pydantic import BaseModel, ValidationError
 
@@ -14,41 +14,17 @@ from penstock.sizing.placement.scenario import findings
 Model = TypeVar("Model", bound=BaseModel)
 
 
-class KubernetesObject(NamedTuple):
-    """An object of a YAML file.
+class Fields:
+    """The fields of an object of a YAML file, which may have any content.
 
     Args:
         document: the document that it is in.
         root: its path in the document: it is the document, or an item of a List.
-        number: number of the document in its file, counted from 1.
     """
 
-    document: Document
-    root: Path_
-    number: int
-
-    @property
-    def kind(self) -> str:
-        """Its kind; empty if it has none."""
-        return self.text("kind")
-
-    @property
-    def name(self) -> str:
-        """Its name; empty if it has none."""
-        return self.text("metadata", "name")
-
-    @property
-    def namespace(self) -> str:
-        """Its namespace: ``default`` unless it names one."""
-        return self.text("metadata", "namespace") or "default"
-
-    @property
-    def controller(self) -> tuple[str, str]:
-        """Kind and name of the object that manages it; empty if none does."""
-        for owner in self.items("metadata", "ownerReferences"):
-            if isinstance(owner, dict) and owner.get("controller"):
-                return str(owner.get("kind", "")), str(owner.get("name", ""))
-        return "", ""
+    def __init__(self, document: Document, root: Path_) -> None:
+        self.document = document
+        self.root = root
 
     def get(self, *path: str | int) -> Any:
         """The value at a path; None if there is none."""
@@ -74,6 +50,43 @@ class KubernetesObject(NamedTuple):
         """A list at a path; empty if there is none."""
         value = self.get(*path)
         return value if isinstance(value, list) else []
+
+
+class KubernetesObject(Fields):
+    """An object of a YAML file.
+
+    Args:
+        document: the document that it is in.
+        root: its path in the document.
+        number: number of the document in its file, counted from 1.
+    """
+
+    def __init__(self, document: Document, root: Path_, number: int) -> None:
+        super().__init__(document, root)
+        self.number = number
+
+    @property
+    def kind(self) -> str:
+        """Its kind; empty if it has none."""
+        return self.text("kind")
+
+    @property
+    def name(self) -> str:
+        """Its name; empty if it has none."""
+        return self.text("metadata", "name")
+
+    @property
+    def namespace(self) -> str:
+        """Its namespace: ``default`` unless it names one."""
+        return self.text("metadata", "namespace") or "default"
+
+    @property
+    def controller(self) -> tuple[str, str]:
+        """Kind and name of the object that manages it; empty if none does."""
+        for owner in self.items("metadata", "ownerReferences"):
+            if isinstance(owner, dict) and owner.get("controller"):
+                return str(owner.get("kind", "")), str(owner.get("name", ""))
+        return "", ""
 
     def located(self, error: PenstockError, *path: str | int) -> PenstockError:
         """An error with the object, its document and the line of a field."""
