@@ -55,8 +55,7 @@ def run(arguments: argparse.Namespace) -> int:
         from penstock.scripts.cli import from_flink  # only here: a plan needs nothing of Flink
 
         return from_flink.run(arguments.from_flink, arguments.output, arguments.out)
-    # Several jobs share nodes, of which nothing is known without instance types.
-    location = where(arguments.environment, arguments.catalog, arguments.prices, partial=len(arguments.specs) == 1)
+    location = where(arguments.environment, arguments.catalog, arguments.prices, partial=True)
     jobs = [planned_job(spec, location, arguments.app_path) for spec in arguments.specs]
     _check_names(jobs)
     asked = [Asked(job.spec.path, tuple(folders_of_apps(arguments.app_path, location.environment))) for job in jobs if job.has_app]
@@ -100,27 +99,30 @@ def _several(jobs: Sequence[PlannedJob], location: Where, arguments: argparse.Na
         raise WrongUsage(
             given=f"the environment {location.environment.name}", need=need, fix="size them one by one, or use another environment"
         )
-    shared = plan_together({job.name: job.plan for job in jobs}, location.cluster)
+    # They share nodes, of which nothing is known without instance types.
+    shared = None if location.cluster.catalog.is_unknown else plan_together({job.name: job.plan for job in jobs}, location.cluster)
     if arguments.output == "table":
         _print_several(jobs, shared, explain=arguments.explain)
     else:
         plans = {job.name: _document(job.plan, explain=arguments.explain) for job in jobs}
-        together = shared.model_dump(mode="json", by_alias=True)
+        together = None if shared is None else shared.model_dump(mode="json", by_alias=True)
         sys.stdout.write(as_text({"schemaVersion": SCHEMA_VERSION, "jobs": plans, "together": together}, arguments.output))
-    return 0 if shared.feasible else Infeasible.exit_code
+    feasible = all(job.plan.feasible for job in jobs) if shared is None else shared.feasible
+    return 0 if feasible else Infeasible.exit_code
 
 
-def _print_several(jobs: Sequence[PlannedJob], shared: Together, *, explain: bool) -> None:
+def _print_several(jobs: Sequence[PlannedJob], shared: Together | None, *, explain: bool) -> None:
     screen = screen_of(sys.stdout, os.environ)
     for job in jobs:
         sys.stdout.write(plan_table.render(job.plan, job.name, screen) + "\n")
         if explain:
             sys.stdout.write(plan_table.render_explanations(job.plan, screen) + "\n")
-    sys.stdout.write(together_table.render(shared, [job.name for job in jobs], screen))
-    sys.stdout.write("\n" + node_picture.for_stream(shared.nodes, sys.stdout, os.environ))
+    if shared is not None:
+        sys.stdout.write(together_table.render(shared, [job.name for job in jobs], screen))
+        sys.stdout.write("\n" + node_picture.for_stream(shared.nodes, sys.stdout, os.environ))
     for job in jobs:
         _print_violations(job.plan.violations)
-    _print_violations(shared.violations)
+    _print_violations(() if shared is None else shared.violations)
 
 
 def _draw(plan: Plan) -> None:

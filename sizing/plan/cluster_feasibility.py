@@ -42,7 +42,7 @@ def cluster_violations(wanted: Wanted, nodes: NodesPlan, slots: Mapping[str, int
     Args:
         wanted: the pods and the cluster.
         nodes: the nodes that Karpenter creates for them.
-        slots: group of executors -> slots of one, for the nearest parallelism.
+        slots: group of executors -> slots of one, for the nearest parallelism; without those whose parallelism follows from a load.
 
     Returns:
         The group or an empty text, and SIZ-010 to SIZ-014 and SIZ-017: unschedulable pods first, by group.

@@ -52,7 +52,8 @@ def plan_in_cluster(targets: DecidedTargets, settings: SparkSettings, draft: Pla
     groups = pod_groups(draft.pods, draft.spark_conf, cluster)
     allocations = {EXECUTOR: allocation(settings)}
     nodes = plan_nodes(groups, cluster, allocations)
-    violations = cluster_violations(Wanted(groups, cluster, allocations), nodes, {EXECUTOR: draft.pods.executor.slots or 1})
+    slots = {} if targets.parallelism.source == "load" else {EXECUTOR: draft.pods.executor.slots or 1}
+    violations = cluster_violations(Wanted(groups, cluster, allocations), nodes, slots)
     kafka = [draft.kafka.load] if draft.kafka.load else []
     return ClusterPlan(
         nodes=nodes,

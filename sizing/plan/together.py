@@ -62,7 +62,8 @@ def plan_together(jobs: Mapping[str, Plan], cluster: Cluster) -> Together:
     groups = [group for name, plan in jobs.items() for group in pod_groups(plan.pods, plan.spark_conf, cluster, name)]
     allocations = {f"{name}/{EXECUTOR}": allocation_of(plan.spark_conf) for name, plan in jobs.items()}
     nodes = plan_nodes(groups, cluster, allocations)
-    slots = {f"{name}/{EXECUTOR}": plan.pods.executor.slots or 1 for name, plan in jobs.items()}
+    given = {name: plan for name, plan in jobs.items() if plan.parallelism.source != "load"}
+    slots = {f"{name}/{EXECUTOR}": plan.pods.executor.slots or 1 for name, plan in given.items()}
     faults: list[Violation] = [fault for _, fault in cluster_violations(Wanted(groups, cluster, allocations), nodes, slots)]
     partitions = sum(most_partitions(plan.kafka.topics for plan in jobs.values()).values())
     kafka, out_of_reach = _kafka([plan.kafka.load for plan in jobs.values() if plan.kafka.load], partitions, cluster)

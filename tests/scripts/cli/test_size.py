@@ -399,6 +399,17 @@ def test_a_region_without_instance_types_has_a_plan_without_nodes(tmp_path: Path
     assert f"penstock catalog refresh --region {region} --out catalog.{region}.json" in note
 
 
+def test_jobs_of_a_region_without_instance_types_are_planned_without_their_shared_nodes(tmp_path: Path) -> None:
+    text = (ROOT / "infra/environments/production.yaml").read_text(encoding="utf-8")
+    path = tmp_path / "elsewhere.yaml"
+    path.write_text(text.replace("us-east-1", "eu-west-1"), encoding="utf-8")
+    several = (SPEC, "jobs/specs/flights.yaml", "--environment", str(path))
+    document = as_json(*several)
+    assert (len(document["jobs"]), document["together"]) == (2, None)
+    shown = penstock("size", *several, cwd=ROOT)
+    assert (shown.returncode, shown.stdout.count("no instance types of eu-west-1")) == (0, 2)
+
+
 def test_what_needs_instance_types_stops_without_them(tmp_path: Path) -> None:
     text = (ROOT / "infra/environments/production.yaml").read_text(encoding="utf-8")
     path = tmp_path / "elsewhere.yaml"

@@ -55,6 +55,14 @@ def test_a_limit_names_the_most_parallelism_and_the_least_limit_that_are_feasibl
         assert not feasible(91, with_pool("executors", limits={**limits, **least, name: one_less}), slots=slots)
 
 
+def test_a_load_decides_the_parallelism_and_only_a_limit_is_proposed() -> None:
+    wanted = targets(slots=1, load=LOAD, source_topics={"a": None})
+    result = violation(wanted, with_pool("executors", limits={"cpu": "4"}), "SIZ-010")
+    assert "parallelism" not in result.fix
+    limit = proposed(result.fix, r"^limits of executors: cpu ([0-9]+)$")
+    assert plan(wanted, with_pool("executors", limits={"cpu": str(limit)})).feasible
+
+
 def test_where_not_even_one_executor_finds_a_node_only_a_limit_is_proposed() -> None:
     result = violation(targets(), with_pool("executors", limits={"cpu": "3"}), "SIZ-010")
     assert result.fix == "limits of executors: cpu 8"
