@@ -109,16 +109,27 @@ def _guarded(words: list[str]) -> int:
             print(error.render(), file=sys.stderr)
         return exit_code(error)
     except KeyboardInterrupt:
-        print("interrupted", file=sys.stderr)
-        return INTERRUPTED
+        return _interrupted()
     except SystemExit as end:
         # argparse exits this way for --help and --version.
         return end.code if isinstance(end.code, int) else 0
     except BrokenPipeError:
         raise
-    except Exception:
+    except Exception as error:
+        if _is_interrupt(error):
+            return _interrupted()
         traceback.print_exc()
         return OUR_FAULT
+
+
+def _interrupted() -> int:
+    print("interrupted", file=sys.stderr)
+    return INTERRUPTED
+
+
+def _is_interrupt(error: BaseException | None) -> bool:
+    """Whether an exception stands for Ctrl-C: pydantic turns what is raised while it serializes into an error of its own."""
+    return error is not None and (isinstance(error, KeyboardInterrupt) or _is_interrupt(error.__cause__))
 
 
 def _run(words: list[str]) -> int:

@@ -9,11 +9,13 @@ import signal
 import subprocess
 import sys
 from pathlib import Path
+from types import ModuleType
 from typing import Any
 
 import pytest
+from pydantic import BaseModel, field_serializer
 
-from penstock.scripts.cli.command import VERBS, exit_code, main
+from penstock.scripts.cli.command import VERBS, Verb, exit_code, main
 from penstock.scripts.cli.output import wants_json
 from penstock.sizing.errors import CheckFailed, DocumentError, Faults, Infeasible, PenstockError, RunFailed, ToolMissing
 
@@ -158,6 +160,23 @@ def test_an_interrupt_ends_quietly_with_its_own_code(tmp_path: Path) -> None:
         process.send_signal(signal.SIGINT)
         stdout, stderr = process.communicate(timeout=60)
     assert (process.returncode, stdout, stderr) == (130, "", "interrupted\n")
+
+
+def test_an_interrupt_while_a_document_is_written_is_one_too(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    """Pydantic raises another exception for what a serializer raises."""
+
+    class Slow(BaseModel):
+        seconds: int = 1
+
+        @field_serializer("seconds")
+        def _as_text(self, seconds: int) -> str:
+            raise KeyboardInterrupt
+
+    verb: Any = ModuleType("verb_that_is_interrupted")
+    verb.add_arguments, verb.run = lambda _: None, lambda _: Slow().model_dump()
+    monkeypatch.setitem(sys.modules, verb.__name__, verb)
+    monkeypatch.setitem(VERBS, "slow", Verb(verb.__name__, "write a document"))
+    assert (main(["slow"]), capsys.readouterr().err) == (130, "interrupted\n")
 
 
 def test_a_name_the_terminal_can_not_show_does_not_end_the_command() -> None:
