@@ -14,6 +14,7 @@ from penstock.infra.deployable import deployable_plans
 from penstock.infra.environment import Environment, State
 from penstock.infra.environment_file import ENVIRONMENT_VARIABLE
 from penstock.scripts.emulation.emulated_aws import EmulatedAws
+from penstock.scripts.local.existing_principals import create_principals
 from penstock.scripts.local.kafka_broker import KafkaBroker
 from penstock.scripts.progress import Steps
 from penstock.scripts.provisioning import state_bucket, workplace
@@ -95,6 +96,8 @@ class EmulatedEnvironment:
         environment = self.environment
         access = AwsAccess(environment, os.environ)
         state_bucket.bootstrap(access)
+        if environment.spec.eks is not None:
+            create_principals(access.client("iam"), environment.spec.eks.admins)
         with steps.at("synth", "synthesizing the stacks with cdktf") as step:
             stacks = synthesized(environment, self._folder / "stacks", planned=deployable_plans(environment))
             step.said = f"{len(stacks)} stacks"
