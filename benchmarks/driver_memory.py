@@ -7,6 +7,7 @@ heap: the JVM, and the Python process of the app. Linux only. `penstock.sizing.d
 from __future__ import annotations
 
 import argparse
+import importlib
 import os
 import tempfile
 import threading
@@ -29,7 +30,7 @@ def main() -> None:
     parser.add_argument("--queries", type=int, default=4)
     options = parser.parse_args()
     # The modules of a driver, which its Python process has loaded.
-    import penstock.jobs.driver.runtime  # noqa: F401
+    importlib.import_module("penstock.jobs.driver.runtime")
 
     os.environ["SPARK_LOCAL_HOSTNAME"] = "localhost"
     builder = SparkSession.builder.master("local[2]").config("spark.driver.memory", f"{_HEAP_MIB}m")
@@ -54,7 +55,8 @@ def main() -> None:
         print(f"a query: {(_live_bytes(session) - before) / options.queries / _MIB:.1f} MiB")
         for query in queries:
             query.stop()
-    pid = session.sparkContext._jvm.java.lang.ProcessHandle.current().pid()  # type: ignore[union-attr]
+    jvm: Any = session.sparkContext._jvm
+    pid = jvm.java.lang.ProcessHandle.current().pid()
     print(f"the JVM besides its heap: {_pss_mib(int(pid)) - _HEAP_MIB:.0f} MiB; the Python process: {_pss_mib(os.getpid()):.0f} MiB")
     session.stop()
 

@@ -30,7 +30,7 @@ from penstock.sizing.errors import PenstockError, raise_all
 # Only wheels: the image, for which the same lock is installed, has no compiler.
 _INSTALL = ("--require-hashes", "--no-deps", "--only-binary", ":all:")
 # The version of the set-up's own POMs.
-_COPY = "org.apache.maven.plugins:maven-dependency-plugin:3.8.1:copy-dependencies"
+COPY = "org.apache.maven.plugins:maven-dependency-plugin:3.8.1:copy-dependencies"
 # Of packages that every job has, those that others are known to bring too.
 _MODULES = ("penstock", "pyspark", "py4j", "pyarrow", "pandas", "numpy")
 _LIMIT_S = tool_environment.INSTALL_LIMIT_S
@@ -153,7 +153,7 @@ class AppJars(Entry):
     def _download(self, jars: Sequence[LockedJar], into: Path, log: Path, progress: Progress) -> None:
         pom = into.with_name(f"{into.name}.pom.xml")
         pom.write_text(_pom(jars), encoding="utf-8")
-        goal = (_COPY, f"-DoutputDirectory={into}", "-DexcludeTransitive=true")
+        goal = (COPY, f"-DoutputDirectory={into}", "-DexcludeTransitive=true")
         command = ["mvn", "-B", "-ntp", "-Dstyle.color=never", "-f", str(pom), *goal]
         ended = tool.run(command, environment=os.environ, log=log, cwd=into.parent, progress=progress)
         if ended.code != 0:

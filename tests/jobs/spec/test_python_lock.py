@@ -12,9 +12,10 @@ from penstock.sizing.errors import PenstockError
 from tests.app_locks import lock_of, spec, wheel
 
 ONE, TWO = f"sha256:{'1' * 64}", f"sha256:{'2' * 64}"
+INDEX = "https://packages.example/simple"
 LOCK = f"""\
 # by uv pip compile --generate-hashes
---index-url https://packages.example/simple
+--index-url {INDEX}
 geohash2==1.1 \\
     --hash={ONE} \\
     --hash={TWO}
@@ -42,7 +43,7 @@ def test_a_lock_is_read_with_its_names_versions_hashes_and_lines(tmp_path: Path)
         ("geohash2", "1.1", (ONE, TWO), 3),
         ("phone-numbers", "8.13.0", (TWO,), 7),
     ]
-    assert lock.indexes == (("--index-url", "https://packages.example/simple"),)
+    assert lock.indexes == (("--index-url", INDEX),)
 
 
 def test_what_an_installer_gets_is_read_as_the_same_lock_and_has_the_same_key(tmp_path: Path) -> None:

@@ -14,7 +14,7 @@ from rich.console import Console
 
 from penstock.infra.app_packages import AppPackages, app_packages
 from penstock.jobs.spec import load
-from penstock.scripts.installation.app_packages import InstalledPackages, checked, install
+from penstock.scripts.installation.app_packages import COPY, InstalledPackages, checked, install
 from penstock.scripts.installation.cache import Cache
 from penstock.scripts.progress import Steps
 from penstock.sizing.errors import PenstockError
@@ -97,8 +97,15 @@ def test_jars_that_penstock_and_spark_have_are_refused(tmp_path: Path) -> None:
 def offline(tmp_path: Path) -> Path:
     """A folder below which Maven has one repository, with the jars ``of-a-team`` and ``of-another-team``, and what it has downloaded."""
     known = Path.home() / ".m2/repository"
-    if not (known / "org/apache/maven/plugins/maven-dependency-plugin/3.8.1").is_dir():
-        pytest.skip("Maven's local repository lacks maven-dependency-plugin 3.8.1, which the set-up of Spark's jars downloads")
+    group, artifact, version, _ = COPY.split(":")
+    plugin = known.joinpath(*group.split("."), artifact, version)
+    if not plugin.is_dir():
+        # The set-up has downloaded it, unless it has found Spark's jars in the user's cache.
+        empty = "<groupId>a</groupId><artifactId>b</artifactId><version>1</version><packaging>pom</packaging>"
+        (tmp_path / "pom.xml").write_text(f"<project><modelVersion>4.0.0</modelVersion>{empty}</project>", encoding="utf-8")
+        subprocess.run(["mvn", "-B", "-q", "-f", str(tmp_path / "pom.xml"), COPY], check=True)
+    if not plugin.is_dir():
+        pytest.skip(f"Maven's local repository is not {known}")
     # What it installs goes beside the links.
     local, repository = tmp_path / "m2", tmp_path / "repository"
     (local / "org").mkdir(parents=True)
