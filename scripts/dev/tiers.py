@@ -28,6 +28,7 @@ TIERS = {
     "emulated": "the emulated AWS, the Kafka broker and Terraform",
     "localstack": "LocalStack in the place of AWS",
     "kube": "a Kubernetes API server",
+    "pods": "a Kubernetes cluster whose pods run",
     "chaos": "kills, and what takes long",
 }
 DEFAULT = ("fast", "spark", "emulated")

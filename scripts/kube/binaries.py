@@ -1,9 +1,9 @@
 """The programs of the Kubernetes tests, built from Go modules and kept in the user's cache folder.
 
-``modules/go.mod`` names the modules, ``modules/go.sum`` pins all of them by hash. Built programs are in
-``$XDG_CACHE_HOME/penstock/kube/<hash>/`` (``~/.cache`` by default), with the hash of both files, of Go's version and of the build flags:
-another version of any of these is built next to the old one. A program is moved there by an atomic rename, so that an interrupted build
-is simply run again; Go's build cache keeps what was compiled.
+``modules/go.mod`` names the modules, ``modules/go.sum`` pins all of them by hash; ``node_programs/`` is another such module, with sources.
+Built programs are in ``$XDG_CACHE_HOME/penstock/kube/<hash>/`` (``~/.cache`` by default), with the hash of these files, of Go's version and
+of the build flags: another version of any of these is built next to the old one. A program is moved there by an atomic rename, so that an
+interrupted build is simply run again; Go's build cache keeps what was compiled.
 """
 
 from __future__ import annotations
@@ -24,6 +24,8 @@ from penstock.scripts.kube.errors import BuildTooLong, CacheNotWritable, GoMissi
 from penstock.scripts.process.supervised import SupervisedProcess
 
 MODULE = Path(__file__).with_name("modules")
+# CoreDNS needs other versions of Kubernetes' libraries than Kubernetes itself.
+NODE_MODULE = Path(__file__).with_name("node_programs")
 # As in go.mod: the EKS version that environments name, and the version of Helm in its Terraform provider.
 KUBERNETES = "v1.35.4"
 HELM_VERSION = "v3.19.5"
@@ -64,17 +66,20 @@ class Program:
 
 
 _MAJOR, _MINOR, _ = KUBERNETES.lstrip("v").split(".")
+# Source: the Makefiles of Kubernetes and of Helm set these variables.
+_KUBERNETES_SAYS = {
+    "k8s.io/component-base/version.gitVersion": KUBERNETES,
+    "k8s.io/component-base/version.gitMajor": _MAJOR,
+    "k8s.io/component-base/version.gitMinor": _MINOR,
+}
+
+
+def _of_kubernetes(name: str) -> Program:
+    return Program(name, f"k8s.io/kubernetes/cmd/{name}", said=_KUBERNETES_SAYS)
+
+
 ETCD = Program("etcd", "go.etcd.io/etcd/server/v3")
-API_SERVER = Program(
-    "kube-apiserver",
-    "k8s.io/kubernetes/cmd/kube-apiserver",
-    # Source: the Makefiles of Kubernetes and of Helm set these variables.
-    said={
-        "k8s.io/component-base/version.gitVersion": KUBERNETES,
-        "k8s.io/component-base/version.gitMajor": _MAJOR,
-        "k8s.io/component-base/version.gitMinor": _MINOR,
-    },
-)
+API_SERVER = _of_kubernetes("kube-apiserver")
 HELM = Program(
     "helm",
     "helm.sh/helm/v3/cmd/helm",
@@ -89,6 +94,14 @@ HELM = Program(
 )
 # In build order: later programs reuse what earlier ones have compiled.
 PROGRAMS = (ETCD, API_SERVER, HELM)
+CONTROLLER_MANAGER = _of_kubernetes("kube-controller-manager")
+SCHEDULER = _of_kubernetes("kube-scheduler")
+KUBELET = _of_kubernetes("kubelet")
+KUBE_PROXY = _of_kubernetes("kube-proxy")
+COREDNS = Program("coredns", "penstock-nodes/coredns", NODE_MODULE)
+PAUSE = Program("pause", "penstock-nodes/pause", NODE_MODULE)
+# What a cluster with nodes has in addition.
+CLUSTER_PROGRAMS = (CONTROLLER_MANAGER, SCHEDULER, KUBELET, KUBE_PROXY, COREDNS, PAUSE)
 
 
 def cache_folder(environment: Mapping[str, str] = os.environ) -> Path:
@@ -102,7 +115,7 @@ def built(program: Program, progress: Progress = lambda _: None, *, limit_s: flo
     """Return the program's file, building it if necessary.
 
     Args:
-        program: one of `PROGRAMS`.
+        program: one of `PROGRAMS` or `CLUSTER_PROGRAMS`.
         progress: called with a line from time to time during a build.
         limit_s: build timeout in seconds, in addition to `FETCH_LIMIT_S` for the download of the modules.
 
@@ -149,7 +162,8 @@ class _Build:
         self._progress(f"{self._program.name}: built in {took_s:.0f} s, {size_mib:.0f} MiB, kept in {self.file.parent}")
 
     def _key(self) -> str:
-        pinned = [(self._module / name).read_bytes() for name in ("go.mod", "go.sum")]
+        sources = [self._module / "go.mod", self._module / "go.sum", *sorted(self._module.glob("*/*.go"))]
+        pinned = [file.read_bytes() for file in sources]
         said = "\0".join((self._version(), *self._flags(), *sorted(_SETTINGS.values())))
         return hashlib.sha256(b"\0".join([*pinned, said.encode()])).hexdigest()[:16]
 
@@ -224,7 +238,7 @@ def _go() -> str:
     path = shutil.which("go")
     if path is None:
         fix = "install Go (https://go.dev/doc/install), and check that `go version` works"
-        raise GoMissing(path="go", given="not in PATH", need="Go, which builds etcd, kube-apiserver and helm", fix=fix)
+        raise GoMissing(path="go", given="not in PATH", need="Go, which builds Kubernetes, etcd and helm", fix=fix)
     return path
 
 

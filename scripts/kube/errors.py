@@ -1,4 +1,4 @@
-"""Errors of the Kubernetes API server on this machine (KUBE-...)."""
+"""Errors of Kubernetes on this machine (KUBE-...)."""
 
 from __future__ import annotations
 
@@ -59,3 +59,59 @@ class ServerNotReady(RunFailed):
 
     code = "KUBE-011"
     title = "timed out waiting for the Kubernetes API server"
+
+
+class NodesUnsupported(ToolMissing):
+    """This machine cannot run pods: it is not Linux, the user is not root, or a program or a feature of the kernel is missing."""
+
+    code = "KUBE-020"
+    title = "this machine cannot run pods"
+
+
+class ClusterInUse(RunFailed):
+    """Another process of this machine runs a cluster with nodes; both would use the same addresses and cgroups."""
+
+    code = "KUBE-021"
+    title = "another cluster is running"
+
+
+class AddressesTaken(RunFailed):
+    """A route of this machine covers addresses of the cluster."""
+
+    code = "KUBE-022"
+    title = "the cluster's addresses are in use"
+
+
+class CgroupNotMade(RunFailed):
+    """A cgroup of a node could not be created, which the limits of its pods need."""
+
+    code = "KUBE-023"
+    title = "cannot create a cgroup"
+
+
+class NodeCommandFailed(RunFailed):
+    """A command that sets a node up failed: its network, its disk, or an image that it should have."""
+
+    code = "KUBE-024"
+    title = "cannot set up a node"
+
+
+class ComponentDied(RunFailed):
+    """A program of the cluster exited before it was stopped."""
+
+    code = "KUBE-025"
+    title = "a program of the cluster terminated unexpectedly"
+
+
+class NodeNotReady(RunFailed):
+    """A program of the cluster is running but does not become ready."""
+
+    code = "KUBE-026"
+    title = "timed out waiting for the cluster"
+
+
+class KubeconfigUnusable(ToolMissing):
+    """The cluster of a kubeconfig cannot be reached, or its user may not do what the tests need."""
+
+    code = "KUBE-027"
+    title = "cannot use the cluster of the kubeconfig"

@@ -88,7 +88,7 @@ class LocalDriver:
             given = f"code {self._supervised.returncode}; the end of {self.log}:\n{self._supervised.tail()}"
             raise DriverDied(path="driver", given=given, need="a driver that runs until it is stopped", fix="check its log") from None
         if event["event"] == "failed":
-            raise_all(_fault(error) for error in event["errors"])
+            raise_all(reported_error(error) for error in event["errors"])
         return event
 
     def kill(self) -> None:
@@ -105,8 +105,12 @@ class LocalDriver:
             self._queue.put(json.loads(line))
 
 
-def _fault(reported: Mapping[str, Any]) -> PenstockError:
-    """The error that the driver reported, reconstructed."""
+def reported_error(reported: Mapping[str, Any]) -> PenstockError:
+    """The error that a driver reported, reconstructed.
+
+    Args:
+        reported: one of the errors of its event ``failed``.
+    """
     known = {kind.code: kind for kind in vars(errors).values() if isinstance(kind, type) and hasattr(kind, "code")}
     at = Place(file=reported["file"], line=reported["line"], column=reported["column"]) if reported["file"] else None
     kind: type[PenstockError] = known.get(reported["code"], errors.QueryFailed)

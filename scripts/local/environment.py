@@ -40,14 +40,24 @@ class LocalEnvironment:
         aws_port: of the emulated AWS, 0 for a free one.
         kafka_port: of the broker, 0 for a free one.
         all_stacks: whether every stack of the environment is applied, rather than only the one that jobs need.
+        kafka_host: the IP address of this machine on which the broker listens.
     """
 
-    def __init__(self, environment: Environment, *, folder: Path, aws_port: int, kafka_port: int, all_stacks: bool = False) -> None:
+    def __init__(
+        self,
+        environment: Environment,
+        *,
+        folder: Path,
+        aws_port: int,
+        kafka_port: int,
+        all_stacks: bool = False,
+        kafka_host: str = "127.0.0.1",
+    ) -> None:
         self._asked = environment
         self._folder = folder
         self._aws_port = aws_port
         self._all_stacks = all_stacks
-        self.kafka = KafkaBroker(folder=folder / "kafka", log=folder / "kafka.log", port=kafka_port)
+        self.kafka = KafkaBroker(folder=folder / "kafka", log=folder / "kafka.log", port=kafka_port, host=kafka_host)
         self._held = ExitStack()
         self._servers: list[LocalServers] = []
         self._applying: Future[dict[str, Applied]] | None = None

@@ -32,8 +32,8 @@ _PROPERTIES = """\
 process.roles=broker,controller
 node.id=1
 controller.quorum.voters=1@127.0.0.1:{controller_port}
-listeners=PLAINTEXT://127.0.0.1:{port},CONTROLLER://127.0.0.1:{controller_port}
-advertised.listeners=PLAINTEXT://127.0.0.1:{port}
+listeners=PLAINTEXT://{host}:{port},CONTROLLER://127.0.0.1:{controller_port}
+advertised.listeners=PLAINTEXT://{host}:{port}
 controller.listener.names=CONTROLLER
 inter.broker.listener.name=PLAINTEXT
 listener.security.protocol.map=PLAINTEXT:PLAINTEXT,CONTROLLER:PLAINTEXT
@@ -60,15 +60,24 @@ class KafkaBroker:
     Args:
         folder: an empty or missing folder for its data and settings, removed at the end.
         log: the file for the broker's output.
-        port: a loopback port, or 0 for a free one.
+        port: its port, or 0 for a free one.
         port_option: the option that set the port, for the error message.
         start_limit_s: how long it may take to start.
+        host: an IP address of this machine, for clients that are not on its loopback interface.
     """
 
     def __init__(
-        self, *, folder: Path, log: Path, port: int = 0, port_option: str = "--kafka-port", start_limit_s: float = START_LIMIT_S
+        self,
+        *,
+        folder: Path,
+        log: Path,
+        port: int = 0,
+        port_option: str = "--kafka-port",
+        start_limit_s: float = START_LIMIT_S,
+        host: str = "127.0.0.1",
     ) -> None:
         self.log = log
+        self._host = host
         self._folder = folder
         self._asked_port = port
         self._port_option = port_option
@@ -84,8 +93,8 @@ class KafkaBroker:
 
     @property
     def address(self) -> str:
-        """``127.0.0.1:port``, for ``bootstrap.servers``."""
-        return f"127.0.0.1:{self._port}"
+        """``host:port``, for ``bootstrap.servers``."""
+        return f"{self._host}:{self._port}"
 
     @property
     def pid(self) -> int:
@@ -161,17 +170,18 @@ class KafkaBroker:
         listener = held.enter_context(socket.socket())
         listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         try:
-            listener.bind(("127.0.0.1", port))
+            listener.bind((self._host, port))
         except OSError as error:
             fix = f"stop the process listening on it, or choose another port with {self._port_option}; 0 selects a free one"
-            raise PortInUse(path=f"127.0.0.1:{port}", given=error.strerror or "", need="a free port for Kafka", fix=fix) from None
+            raise PortInUse(path=f"{self._host}:{port}", given=error.strerror or "", need="a free port for Kafka", fix=fix) from None
         return int(listener.getsockname()[1])
 
     def _settings(self, controller_port: int) -> Path:
         data = self._folder / "data"
         data.mkdir(parents=True, exist_ok=True)
         settings = self._folder / "server.properties"
-        settings.write_text(_PROPERTIES.format(port=self._port, controller_port=controller_port, data=data.resolve()), encoding="utf-8")
+        text = _PROPERTIES.format(host=self._host, port=self._port, controller_port=controller_port, data=data.resolve())
+        settings.write_text(text, encoding="utf-8")
         return settings
 
     def _format(self, settings: Path) -> None:

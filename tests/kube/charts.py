@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import re
 import subprocess
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -55,8 +55,14 @@ class Release:
         return file
 
 
-def releases(stacks: Iterable[Stack]) -> list[Release]:
-    """The releases of local charts, in the order of the stacks; those of charts from a repository are left out."""
+def releases(stacks: Iterable[Stack], outputs: Mapping[str, str] | None = None) -> list[Release]:
+    """The releases of local charts, in the order of the stacks; those of charts from a repository are left out.
+
+    Args:
+        stacks: what cdktf synthesized.
+        outputs: end of the name of another stack's output -> its value, before the stand-ins.
+    """
+    values = {**(outputs or {}), **_STAND_INS}
     result = (
         (stack, release)
         for stack in stacks
@@ -64,19 +70,18 @@ def releases(stacks: Iterable[Stack]) -> list[Release]:
         if address.startswith("helm_release.") and release["chart"].startswith("./")
     )
     return [
-        Release(release["name"], release["namespace"], stack.folder / release["chart"], as_terraform_puts_it(release["values"][0]))
+        Release(release["name"], release["namespace"], stack.folder / release["chart"], as_terraform_puts_it(release["values"][0], values))
         for stack, release in result
     ]
 
 
-def as_terraform_puts_it(text: str) -> str:
+def as_terraform_puts_it(text: str, outputs: Mapping[str, str] = _STAND_INS) -> str:
     """A text of cdk.tf.json as Terraform hands it on: expressions are filled in, what only looks like one is text again."""
-    return _EXPRESSION.sub(_stand_in, text).replace("$${", "${").replace("%%{", "%{")
 
+    def value(expression: re.Match[str]) -> str:
+        return next(value for end, value in outputs.items() if expression.group(1).endswith(end))
 
-def _stand_in(expression: re.Match[str]) -> str:
-    output = expression.group(1)
-    return next(value for end, value in _STAND_INS.items() if output.endswith(end))
+    return _EXPRESSION.sub(value, text).replace("$${", "${").replace("%%{", "%{")
 
 
 def templated(helm: Path, release: Release, folder: Path) -> list[dict[str, Any]]:

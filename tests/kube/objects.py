@@ -61,6 +61,10 @@ class Objects:
         """Does what a controller would: says the state of an object. Raises as `apply`."""
         return self._call("PATCH", f"{self.path(manifest)}/status", body={"status": status}, content_type="application/merge-patch+json")
 
+    def replace(self, path: str, body: Mapping[str, Any]) -> Object:
+        """Replaces what is at a path, as a scale. Raises as `apply`."""
+        return self._call("PUT", path, body=body)
+
     def delete(self, manifest: Mapping[str, Any], *, grace_s: int = 0) -> None:
         """Deletes an object. Raises as `apply`."""
         self._call("DELETE", self.path(manifest), [("gracePeriodSeconds", str(grace_s))])

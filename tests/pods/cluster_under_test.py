@@ -1,0 +1,102 @@
+"""The cluster that the tests of the tier run on: their own, or one that a kubeconfig names."""
+
+from __future__ import annotations
+
+import os
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+from kubernetes import config
+from kubernetes.client import ApiClient, AuthorizationV1Api, CoreV1Api
+from kubernetes.client.exceptions import ApiException
+from urllib3.exceptions import HTTPError
+
+from penstock.scripts.kube.cluster.node import Node
+from penstock.scripts.kube.cluster.pod_cluster import PodCluster
+from penstock.scripts.kube.errors import KubeconfigUnusable
+from tests.kube.objects import Objects
+
+# A cluster of the user's, and the address of this machine for its pods.
+KUBECONFIG, HOST = "KUBECONFIG", "PENSTOCK_PODS_HOST"
+# The jobs' image, and an archive of it for the tests' own cluster, which pulls nothing.
+IMAGE, ARCHIVE = "PENSTOCK_PODS_IMAGE", "PENSTOCK_PODS_IMAGE_ARCHIVE"
+# What the tests do in namespaces that they create: verb, group, resource.
+_NEEDED = (
+    ("create", "", "namespaces"),
+    ("delete", "", "namespaces"),
+    ("create", "", "pods"),
+    ("create", "apps", "statefulsets"),
+    ("create", "rbac.authorization.k8s.io", "roles"),
+    ("create", "networking.k8s.io", "networkpolicies"),
+)
+
+
+@dataclass(frozen=True)
+class ClusterUnderTest:
+    """A cluster whose pods run.
+
+    Args:
+        kubeconfig: of a user who may create namespaces and everything in them.
+        host: the address at which its pods reach this machine.
+        objects: its objects.
+        core: its API of pods and nodes.
+        own: the tests' own cluster, whose nodes can be lost; None: the user's.
+    """
+
+    kubeconfig: Path
+    host: str
+    objects: Objects
+    core: CoreV1Api
+    own: PodCluster | None = None
+
+    @property
+    def nodes(self) -> list[Node]:
+        """The nodes of the tests' own cluster; a test that needs them is skipped on another."""
+        if self.own is None:
+            pytest.skip("it takes nodes away, which is not done to a cluster of the user's")
+        return self.own.nodes
+
+    def node_of(self, namespace: str, pod: str) -> Node:
+        """The node that a pod runs on."""
+        name = self.core.read_namespaced_pod(pod, namespace).spec.node_name
+        return next(node for node in self.nodes if node.name == name)
+
+
+def of_own(cluster: PodCluster, client: ApiClient) -> ClusterUnderTest:
+    """The tests' own cluster."""
+    return ClusterUnderTest(cluster.kubeconfig, cluster.host_address, Objects(client), CoreV1Api(client), cluster)
+
+
+def of_kubeconfig(file: Path) -> ClusterUnderTest:
+    """The cluster of a kubeconfig.
+
+    Raises:
+        KubeconfigUnusable: KUBE-027.
+    """
+    host = os.environ.get(HOST, "")
+    if not host:
+        fix = f"set {HOST}; with kind it is the gateway of its Docker network"
+        raise KubeconfigUnusable(path=HOST, given="not set", need="the address at which pods reach this machine", fix=fix)
+    try:
+        client = config.new_client_from_config(config_file=str(file))
+        _refuse_missing_rights(file, client)
+    except (OSError, config.ConfigException, ApiException, HTTPError) as error:
+        given = f"{type(error).__name__}: {str(error).splitlines()[0]}"
+        raise KubeconfigUnusable(
+            path=str(file), given=given, need="a cluster that answers", fix="check it with kubectl get nodes"
+        ) from None
+    return ClusterUnderTest(file, host, Objects(client), CoreV1Api(client))
+
+
+def _refuse_missing_rights(file: Path, client: ApiClient) -> None:
+    reviews = AuthorizationV1Api(client)
+    missing = []
+    for verb, group, resource in _NEEDED:
+        attributes = {"verb": verb, "group": group, "resource": resource}
+        review = reviews.create_self_subject_access_review({"spec": {"resourceAttributes": attributes}})
+        if not review.status.allowed:
+            missing.append(f"{verb} {resource}")
+    if missing:
+        need, fix = "a user who may create namespaces and everything in them", "use a kubeconfig of an administrator of the cluster"
+        raise KubeconfigUnusable(path=str(file), given=f"not allowed: {', '.join(missing)}", need=need, fix=fix)

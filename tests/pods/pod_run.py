@@ -1,0 +1,111 @@
+"""A run of a job in pods: what `penstock up` does with a driver on this machine, with one in a cluster."""
+
+from __future__ import annotations
+
+from contextlib import ExitStack
+from dataclasses import dataclass
+from pathlib import Path
+from types import TracebackType
+from typing import Any, Self
+
+from penstock.scripts.local.run import LocalRun
+from tests.kube.charts import Release
+from tests.pods import team_job
+from tests.pods.cluster_under_test import ClusterUnderTest
+from tests.pods.pod_driver import PodDriver
+
+# From the release to a driver that reads: two JVMs start on two cores that are busy with them.
+START_LIMIT_S = 600
+
+
+@dataclass(frozen=True)
+class ReleasedJob:
+    """A job's release in the cluster, removed at the end.
+
+    Args:
+        name: of the job.
+        release: as the charts have it.
+        cluster: where it runs.
+        helm: the helm command.
+        folder: for the release's values.
+    """
+
+    name: str
+    release: Release
+    cluster: ClusterUnderTest
+    helm: Path
+    folder: Path
+
+    @property
+    def namespace(self) -> str:
+        """The job's namespace."""
+        return self.release.name
+
+    @property
+    def driver(self) -> str:
+        """Name of the driver's pod."""
+        return f"{self.name}-driver-0"
+
+    def install(self) -> None:
+        """Releases the job."""
+        team_job.installed(self.helm, self.release, self.cluster.kubeconfig, self.folder)
+
+    def uninstall(self) -> None:
+        """Removes the job and waits until its namespace is gone."""
+        team_job.uninstalled(self.helm, self.release, self.cluster.kubeconfig)
+        namespace = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": self.namespace}}
+        self.cluster.objects.wait_for(namespace, "", lambda all_: self.namespace not in {one["metadata"]["name"] for one in all_}, 300)
+
+    def pods(self, role: str) -> list[Any]:
+        """The pods of a role, ``driver`` or ``executor``."""
+        pods: list[Any] = self.cluster.core.list_namespaced_pod(self.namespace, label_selector=f"spark-role={role}").items
+        return pods
+
+    def scale(self, replicas: int) -> None:
+        """Sets the number of drivers, 0 or 1."""
+        path = f"/apis/apps/v1/namespaces/{self.namespace}/statefulsets/{self.name}-driver/scale"
+        body = {"apiVersion": "autoscaling/v1", "kind": "Scale", "spec": {"replicas": replicas}}
+        body["metadata"] = {"name": f"{self.name}-driver", "namespace": self.namespace}
+        self.cluster.objects.replace(path, body)
+
+    def wait_until_gone(self, role: str, limit_s: int = 300) -> None:
+        """Waits until no pod of a role is there."""
+        pod = {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "any", "namespace": self.namespace}}
+        self.cluster.objects.wait_for(pod, f"spark-role={role}", lambda pods: not pods, limit_s)
+
+    def __enter__(self) -> Self:
+        self.install()
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+        self.uninstall()
+
+
+@dataclass
+class PodRun(LocalRun):
+    """A run whose driver is a pod."""
+
+    released: ReleasedJob | None = None
+
+    def _driver(self) -> Any:
+        assert self.released is not None
+        return _Released(self.released)
+
+
+class _Released:
+    """The driver while its job is released."""
+
+    def __init__(self, job: ReleasedJob) -> None:
+        self._held = ExitStack()
+        self._job = job
+
+    def __enter__(self) -> PodDriver:
+        self._held.enter_context(self._job)
+        try:
+            return self._held.enter_context(PodDriver(self._job.cluster.core, self._job.namespace, None))
+        except BaseException:
+            self._held.close()
+            raise
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+        self._held.close()

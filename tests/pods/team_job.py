@@ -1,0 +1,134 @@
+"""A shipped job, scaled to the machine of the tests, in an environment of theirs: planned, synthesized and released as a deploy does."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from penstock.infra.environment_file import load
+from penstock.scripts import layout
+from penstock.scripts.provisioning.stacks import synthesized
+from tests.kube.charts import Release, ran, releases
+
+# With the buckets that `penstock up` has.
+CHECKPOINTS, OUTPUT = "penstock-local-checkpoints", "penstock-local-output"
+_SPECS = layout.ROOT / "jobs" / "specs"
+# The driver and two executors share two cores with everything else.
+SMALL = {"parallelism": 4, "executor": {"slots": 2, "cores": "250m", "memory": "2g"}, "driver": {"cores": "250m", "memory": "2g"}}
+
+
+def small_spec(name: str, folder: Path, **changes: Any) -> Path:
+    """A shipped spec with small pods.
+
+    Args:
+        name: of its file, without the ending.
+        folder: where it is written.
+        changes: further fields of the spec.
+    """
+    document = yaml.safe_load((_SPECS / f"{name}.yaml").read_text("utf-8"))
+    document["spec"] |= {**SMALL, **changes}
+    for source in document["spec"]["sources"].values():
+        source["kafka"].pop("partitions", None)
+    folder.mkdir(parents=True, exist_ok=True)
+    file = folder / f"{name}.yaml"
+    file.write_text(yaml.safe_dump(document, sort_keys=False), encoding="utf-8")
+    return file
+
+
+@dataclass(frozen=True)
+class Surroundings:
+    """What the pods talk to on this machine.
+
+    Args:
+        aws: URL of the emulated AWS.
+        variables: of the environment, for its clients.
+        brokers: ``host:port``.
+        image: name and tag of the jobs' image.
+    """
+
+    aws: str
+    variables: Mapping[str, str]
+    brokers: str
+    image: str
+
+
+def release(spec: Path, around: Surroundings, folder: Path, connections: Mapping[str, str] | None = None) -> Release:
+    """The job's release as the stack of the jobs' charts has it.
+
+    EKS's Pod Identity adds variables to the pods that it gives credentials to; here they get those of the emulated AWS.
+
+    Args:
+        spec: its spec.
+        around: what it talks to.
+        folder: for the environment and its stacks.
+        connections: name -> URL.
+    """
+    folder.mkdir(parents=True, exist_ok=True)
+    file = folder / "environment.yaml"
+    file.write_text(yaml.safe_dump(_environment(spec, around, connections or {}), sort_keys=False), encoding="utf-8")
+    stacks = synthesized(load(str(file)), folder / "stacks", only=("jobs-charts",), base=os.environ)
+    outputs = {"checkpointsbucket": CHECKPOINTS, "outputbucket": OUTPUT, "repository_url": around.image.rpartition(":")[0]}
+    # Beside it is that of the stack on which this one depends, whose objects only Karpenter acts on.
+    own = next(one for one in releases(stacks, outputs) if one.name.startswith("job-"))
+    return with_variables(own, around.variables)
+
+
+def with_variables(own: Release, variables: Mapping[str, str]) -> Release:
+    """The release with variables for all containers of the job, those of the executors' template included."""
+    manifests = own.manifests
+    asked = [{"name": name, "value": value} for name, value in variables.items()]
+    for manifest in manifests:
+        if manifest["kind"] in ("StatefulSet", "Job"):
+            manifest["spec"]["template"]["spec"]["containers"][0]["env"] += asked
+        elif manifest["kind"] == "ConfigMap":
+            template = json.loads(manifest["data"]["executor.yaml"])
+            template["spec"]["containers"][0]["env"] = asked
+            manifest["data"]["executor.yaml"] = json.dumps(template)
+    return replace(own, values=json.dumps({"manifests": manifests}))
+
+
+def installed(helm: Path, own: Release, kubeconfig: Path, folder: Path) -> None:
+    """Releases it, or its next version."""
+    options = ("--namespace", own.namespace, "--values", own.values_file(folder), "--kubeconfig", kubeconfig)
+    ran(helm, "upgrade", "--install", own.name, own.chart, *options)
+
+
+def uninstalled(helm: Path, own: Release, kubeconfig: Path) -> None:
+    """Removes it."""
+    ran(helm, "uninstall", own.name, "--namespace", own.namespace, "--kubeconfig", kubeconfig, "--wait")
+
+
+def _environment(spec: Path, around: Surroundings, connections: Mapping[str, str]) -> dict[str, Any]:
+    repository, _, tag = around.image.rpartition(":")
+    assert repository
+    requirements = {"karpenter.sh/capacity-type": "on-demand", "karpenter.k8s.aws/instance-category": "m"}
+    pool = {
+        "name": "all",
+        "requirements": [{"key": key, "operator": "In", "values": [value]} for key, value in requirements.items()],
+        "disruption": {"budgets": [{"nodes": "1", "reasons": ["Empty"]}, {"nodes": "0", "reasons": ["Underutilized", "Drifted"]}]},
+        "expireAfter": "Never",
+    }
+    return {
+        "apiVersion": "penstock/v1",
+        "kind": "Environment",
+        "metadata": {"name": "pods"},
+        "spec": {
+            "account": "000000000000",
+            "region": "us-east-1",
+            "protect": False,
+            "buckets": {"checkpoints": CHECKPOINTS, "output": OUTPUT},
+            "network": {"zones": ["us-east-1a", "us-east-1b"], "natGateways": 1},
+            "eks": {"version": "1.35", "admins": ["arn:aws:iam::000000000000:role/admin"]},
+            "nodes": {"pools": [pool]},
+            "kafka": {"kind": "external", "bootstrapServers": around.brokers, "security": "plaintext"},
+            "registry": {"imageTag": tag},
+            "connections": {name: {"kind": "http", "url": url, "plaintext": True} for name, url in connections.items()},
+            "jobs": [str(spec)],
+        },
+    }
