@@ -26,9 +26,11 @@ _ORIGINS: dict[str, Path_] = {
     "executor.cpu_millicores": ("executor", "cores"),
     "executor.memory_mib": ("executor", "memory"),
     "executor.heap_mib": ("executor", "heap"),
+    "executor.storage_mib": ("executor", "ephemeralStorage"),
     "driver.cpu_millicores": ("driver", "cores"),
     "driver.memory_mib": ("driver", "memory"),
     "driver.heap_mib": ("driver", "heap"),
+    "driver.storage_mib": ("driver", "ephemeralStorage"),
 }
 
 
@@ -170,13 +172,20 @@ def _unknown_operators(spec: JobSpec) -> Operators:
 
 def _executor(spec: JobSpec) -> ExecutorTarget:
     executor = spec.executor
-    return ExecutorTarget(slots=executor.slots, cpu_millicores=executor.cores, memory_mib=executor.memory, heap_mib=executor.heap)
+    return ExecutorTarget(
+        slots=executor.slots,
+        cpu_millicores=executor.cores,
+        memory_mib=executor.memory,
+        heap_mib=executor.heap,
+        storage_mib=executor.ephemeral_storage,
+    )
 
 
 def _driver(spec: JobSpec) -> DriverTarget:
     # The default of cores is not a request of the user: a setting of sparkConf may override it.
     cores = spec.driver.cores if "cores" in spec.driver.model_fields_set else None
-    return DriverTarget(cpu_millicores=cores, memory_mib=spec.driver.memory, heap_mib=spec.driver.heap)
+    driver = spec.driver
+    return DriverTarget(cpu_millicores=cores, memory_mib=driver.memory, heap_mib=driver.heap, storage_mib=driver.ephemeral_storage)
 
 
 def _setting(value: str | int | float | bool) -> str:

@@ -262,6 +262,13 @@ class NothingToLaunch(Infeasible):
     title = "no instance type to launch"
 
 
+class StorageFitsNoNode(Infeasible):
+    """A pod needs more ephemeral storage than the root volume of a node has for pods."""
+
+    code = "SIZ-018"
+    title = "ephemeral storage does not fit the nodes' root volume"
+
+
 Restored = TypeVar("Restored", bound=PenstockError)
 
 

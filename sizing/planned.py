@@ -13,6 +13,7 @@ from pydantic.alias_generators import to_camel
 
 from penstock.sizing.cost.billed import Bill
 from penstock.sizing.driver import DriverNeeds
+from penstock.sizing.ephemeral_storage import StorageNeeds
 from penstock.sizing.executors import Stage
 from penstock.sizing.explained import Explanation
 from penstock.sizing.load.capability import Capability
@@ -70,6 +71,8 @@ class PlannedPod(_Planned):
         request_cpu_millicores: CPU request of one pod.
         limit_cpu_millicores: CPU limit of one pod; None: no limit.
         slots: concurrent tasks of one pod; None: it runs no tasks.
+        request_ephemeral_storage_mib: ephemeral storage that one pod requests.
+        limit_ephemeral_storage_mib: its limit; None: no limit.
     """
 
     count: int
@@ -81,6 +84,8 @@ class PlannedPod(_Planned):
     request_cpu_millicores: int
     limit_cpu_millicores: int | None
     slots: int | None
+    request_ephemeral_storage_mib: int = 0
+    limit_ephemeral_storage_mib: int | None = None
 
 
 class Pods(_Planned):
@@ -186,6 +191,8 @@ class Plan(_Planned):
         per_slot: resources of one task slot.
         executor_overhead: what the overhead of an executor has to hold.
         driver_needs: what the driver's memory has to hold.
+        executor_storage: what an executor's ephemeral storage has to hold.
+        driver_storage: what the driver's ephemeral storage has to hold.
         stages: stages of one Spark micro-batch.
         tasks_at_a_time: maximum number of concurrent tasks.
         spark_conf: all settings that Spark is started with, including the user's.
@@ -209,6 +216,8 @@ class Plan(_Planned):
     per_slot: PerSlot
     executor_overhead: ExecutorOverhead
     driver_needs: DriverNeeds
+    executor_storage: StorageNeeds
+    driver_storage: StorageNeeds
     stages: tuple[Stage, ...]
     tasks_at_a_time: int
     spark_conf: dict[str, str]

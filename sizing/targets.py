@@ -86,12 +86,14 @@ class ExecutorTarget(_Target):
         cpu_millicores: CPU request of the pod; None: from sparkConf, otherwise one core per slot.
         memory_mib: memory of the pod, overhead included.
         heap_mib: ``spark.executor.memory``; the pod then has the size that Spark computes.
+        storage_mib: ephemeral storage of the pod, request and limit; None: as the plan computes it.
     """
 
     slots: Annotated[int, Field(ge=1)] | None = None
     cpu_millicores: Annotated[int, Field(ge=1)] | None = None
     memory_mib: Annotated[int, Field(ge=1)] | None = None
     heap_mib: Annotated[int, Field(ge=1)] | None = None
+    storage_mib: Annotated[int, Field(ge=1)] | None = None
 
     @model_validator(mode="after")
     def _one_memory(self) -> Self:
@@ -106,11 +108,15 @@ class ExecutorTarget(_Target):
 
 
 class DriverTarget(_Target):
-    """The driver, with at most one of memory and heap; None: from sparkConf, otherwise the defaults of `penstock.sizing.spark_pods`."""
+    """The driver, with at most one of memory and heap; None: from sparkConf, otherwise the defaults of `penstock.sizing.spark_pods`.
+
+    Its `storage_mib` is as that of an executor.
+    """
 
     cpu_millicores: Annotated[int, Field(ge=1)] | None = None
     memory_mib: Annotated[int, Field(ge=1)] | None = None
     heap_mib: Annotated[int, Field(ge=1)] | None = None
+    storage_mib: Annotated[int, Field(ge=1)] | None = None
 
     @model_validator(mode="after")
     def _one_memory(self) -> Self:

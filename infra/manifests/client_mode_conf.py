@@ -9,6 +9,7 @@ from collections.abc import Mapping
 
 from penstock.infra.manifests.deployed_job import BLOCK_MANAGER_PORT, DRIVER_PORT, UI_PORT, DeployedJob
 from penstock.infra.manifests.pod_security import LOCAL_DIRS, TEMPORARY
+from penstock.infra.manifests.pod_volumes import scratch_conf
 
 MASTER = "k8s://https://kubernetes.default.svc"
 # Mount path of the job's ConfigMap in the driver's pod.
@@ -91,6 +92,7 @@ def _storage(job: DeployedJob) -> dict[str, str]:
         "spark.hadoop.fs.s3a.endpoint.region": job.region,
         "spark.executorEnv.AWS_REGION": job.region,
         "spark.executorEnv.AWS_DEFAULT_REGION": job.region,
+        **scratch_conf(job, "executor"),
     }
 
 

@@ -8,8 +8,9 @@ from typing import Any
 from penstock.infra.manifests.client_mode_conf import CONFIGURATION_FOLDER
 from penstock.infra.manifests.config_map import RUNTIME, fingerprint, outside_values
 from penstock.infra.manifests.deployed_job import UI_PORT, DeployedJob
-from penstock.infra.manifests.pod import placed
-from penstock.infra.manifests.pod_security import LOCAL_DIRS, TEMPORARY, WORK, container_security_context, pod_security_context, writable
+from penstock.infra.manifests.pod import placed, storage_resources
+from penstock.infra.manifests.pod_security import TEMPORARY, container_security_context, pod_security_context
+from penstock.infra.manifests.pod_volumes import pod_volumes
 from penstock.infra.manifests.service import PORTS
 from penstock.jobs.configuration.runtime import POD_NAME_VARIABLE, POD_UID_VARIABLE, READY_FILE_VARIABLE
 from penstock.sizing.planned import PlannedPod
@@ -34,7 +35,7 @@ def driver_pod(job: DeployedJob, restart_policy: str) -> dict[str, Any]:
         job: the job.
         restart_policy: ``Always`` in a StatefulSet, ``Never`` in a Job.
     """
-    volumes, mounts = writable({"tmp": TEMPORARY, "work": WORK, "spark-local-dir-1": LOCAL_DIRS})
+    volumes, mounts = pod_volumes(job, "driver", scratch=True)
     configuration, mount = configuration_volume(job)
     spec: dict[str, Any] = {
         "serviceAccountName": job.service_account("driver"),
@@ -58,12 +59,12 @@ def stop_s(job: DeployedJob) -> int:
 
 
 def resources(pod: PlannedPod) -> dict[str, dict[str, str]]:
-    """Requests and limits of a planned pod: memory is both, CPU has a limit only if the plan has one."""
-    memory = f"{pod.memory_mib}Mi"
-    limits = {"memory": memory}
+    """Requests and limits of a planned pod: memory is both, CPU and ephemeral storage have a limit only if the plan has one."""
+    memory, storage = f"{pod.memory_mib}Mi", storage_resources(pod)
+    limits = {"memory": memory, **storage["limits"]}
     if pod.limit_cpu_millicores is not None:
         limits["cpu"] = f"{pod.limit_cpu_millicores}m"
-    return {"requests": {"cpu": f"{pod.request_cpu_millicores}m", "memory": memory}, "limits": limits}
+    return {"requests": {"cpu": f"{pod.request_cpu_millicores}m", "memory": memory, **storage["requests"]}, "limits": limits}
 
 
 def driver_annotations(job: DeployedJob) -> dict[str, str]:

@@ -1,4 +1,4 @@
-"""The template of executor pods: what Spark has no settings for. Spark fills in sizes, image and names."""
+"""The template of executor pods: what Spark has no settings for. Spark fills in memory, CPU, image and names."""
 
 from __future__ import annotations
 
@@ -6,14 +6,20 @@ from typing import Any
 
 from penstock.infra.manifests.client_mode_conf import EXECUTOR_CONTAINER
 from penstock.infra.manifests.deployed_job import DeployedJob
-from penstock.infra.manifests.pod import placed
-from penstock.infra.manifests.pod_security import TEMPORARY, WORK, container_security_context, pod_security_context, writable
+from penstock.infra.manifests.pod import placed, storage_resources
+from penstock.infra.manifests.pod_security import container_security_context, pod_security_context
+from penstock.infra.manifests.pod_volumes import pod_volumes
 
 
 def executor_pod_template(job: DeployedJob) -> dict[str, Any]:
     """The template, a Pod. Spark adds its scratch folder, a separate volume, at spark.local.dir."""
-    volumes, mounts = writable({"tmp": TEMPORARY, "work": WORK})
-    container = {"name": EXECUTOR_CONTAINER, "securityContext": container_security_context(), "volumeMounts": mounts}
+    volumes, mounts = pod_volumes(job, "executor", scratch=False)
+    container = {
+        "name": EXECUTOR_CONTAINER,
+        "resources": storage_resources(job.plan.pods.executor),
+        "securityContext": container_security_context(),
+        "volumeMounts": mounts,
+    }
     pod: dict[str, Any] = {
         "automountServiceAccountToken": False,
         "enableServiceLinks": False,

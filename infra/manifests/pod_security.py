@@ -35,16 +35,3 @@ def container_security_context() -> dict[str, Any]:
         "capabilities": {"drop": ["ALL"]},
         "seccompProfile": {"type": "RuntimeDefault"},
     }
-
-
-def writable(folders: dict[str, str]) -> tuple[list[dict[str, Any]], list[dict[str, Any]]]:
-    """Volumes that live as long as their pod, and their mounts in a container.
-
-    Args:
-        folders: name of the volume -> path.
-
-    Returns:
-        The volumes and the mounts.
-    """
-    volumes: list[dict[str, Any]] = [{"name": name, "emptyDir": {}} for name in folders]
-    return volumes, [{"name": name, "mountPath": path} for name, path in folders.items()]

@@ -16,10 +16,12 @@ def resource_quota(job: DeployedJob) -> dict[str, Any]:
     driver, executor = job.plan.pods.driver, job.plan.pods.executor
     executors = EXECUTORS_AT_A_RESTART * executor.count
     memory = f"{driver.memory_mib + executors * executor.memory_mib}Mi"
+    storage_mib = driver.request_ephemeral_storage_mib + executors * executor.request_ephemeral_storage_mib
     hard = {
         "requests.cpu": f"{driver.request_cpu_millicores + executors * executor.request_cpu_millicores}m",
         "requests.memory": memory,
         "limits.memory": memory,
+        "requests.ephemeral-storage": f"{storage_mib}Mi",
         "pods": str(1 + executors),
         "services": "1",
         "services.loadbalancers": "0",

@@ -17,8 +17,9 @@ from penstock.infra.manifests.deployed_job import DeployedJob
 from penstock.infra.manifests.driver_pod import configuration_volume, driver_annotations, driver_environment, stop_s
 from penstock.infra.manifests.executor_pod_template import executor_pod_template
 from penstock.infra.manifests.job import foundation
-from penstock.infra.manifests.pod import placed
-from penstock.infra.manifests.pod_security import TEMPORARY, WORK, container_security_context, pod_security_context, writable
+from penstock.infra.manifests.pod import placed, storage_resources
+from penstock.infra.manifests.pod_security import container_security_context, pod_security_context
+from penstock.infra.manifests.pod_volumes import pod_volumes, scratch_conf
 from penstock.infra.manifests.rbac import role, role_binding
 
 API_VERSION = "spark.apache.org/v1"
@@ -64,7 +65,7 @@ def _conf(job: DeployedJob) -> dict[str, str]:
     """All Spark settings; the operator does not read a file of the driver's."""
     planned = {key: value for key, value in job.plan.spark_conf.items() if key != "spark.submit.deployMode"}
     account = {"spark.kubernetes.authenticate.driver.serviceAccountName": job.service_account("driver")}
-    return {**DEFAULTS, **planned, **deployment_conf(job), **account}
+    return {**DEFAULTS, **planned, **deployment_conf(job), **scratch_conf(job, "driver"), **account}
 
 
 def _config_map(job: DeployedJob) -> dict[str, Any]:
@@ -75,10 +76,11 @@ def _config_map(job: DeployedJob) -> dict[str, Any]:
 
 
 def _driver_template(job: DeployedJob) -> dict[str, Any]:
-    volumes, mounts = writable({"tmp": TEMPORARY, "work": WORK})
+    volumes, mounts = pod_volumes(job, "driver", scratch=False)
     volume, mount = configuration_volume(job)
     container = {
         "name": _DRIVER_CONTAINER,
+        "resources": storage_resources(job.plan.pods.driver),
         "env": driver_environment(job),
         "securityContext": container_security_context(),
         "volumeMounts": [*mounts, mount],

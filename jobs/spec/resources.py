@@ -8,6 +8,8 @@ from pydantic import Field, model_validator
 
 from penstock.jobs.spec.part import DurationMs, MemoryMib, Millicores, Part, exactly_one
 
+# /tmp, the working directory and the logs of a container take more than 1 GiB, before Spark writes anything.
+EphemeralStorageMib = Annotated[MemoryMib, Field(ge=2048)]
 # Beside the spec or below its folder.
 PROFILE_PATTERN = r"^[A-Za-z0-9._-]+(/[A-Za-z0-9._-]+)*\.(json|yaml|yml)$"
 
@@ -20,12 +22,14 @@ class Executor(Part):
         cores: CPU request of the pod in millicores; by default one core per slot.
         memory: memory of the pod in MiB, overhead included, like Flink's process size; with a load both this and `heap` are optional.
         heap: ``spark.executor.memory`` in MiB as an alternative; Spark then determines the memory of the pod.
+        ephemeral_storage: request and limit of the pod in MiB; by default what the plan computes.
     """
 
     slots: Annotated[int, Field(ge=1, le=1024)] | None = None
     cores: Millicores | None = None
     memory: MemoryMib | None = None
     heap: MemoryMib | None = None
+    ephemeral_storage: EphemeralStorageMib | None = None
 
     @model_validator(mode="after")
     def _one_memory(self) -> Self:
@@ -36,11 +40,12 @@ class Executor(Part):
 
 
 class Driver(Part):
-    """Resources of the driver: CPU request in millicores, and memory (of the pod) or heap in MiB."""
+    """Resources of the driver: CPU request in millicores, memory (of the pod) or heap in MiB, and ephemeral storage in MiB."""
 
     cores: Millicores = 1000
     memory: MemoryMib | None = None
     heap: MemoryMib | None = None
+    ephemeral_storage: EphemeralStorageMib | None = None
 
     @model_validator(mode="after")
     def _one_memory(self) -> Self:

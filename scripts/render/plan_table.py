@@ -64,6 +64,7 @@ def _facts(plan: Plan) -> Iterator[tuple[str, Sequence[str]]]:
     if plan.read_limit is not None:
         yield "reads", [f"at most {plan.read_limit.records:,} records a micro-batch, by {_LIMITED_BY[plan.read_limit.binding]}"]
     yield "state", [_state(plan)]
+    yield "disk", [_disk(plan)]
     if plan.nodes is not None:
         yield "nodes", node_lines(plan.nodes)
     if plan.spot is not None:
@@ -107,6 +108,15 @@ def _state(plan: Plan) -> str:
         return f"none; {requests}"
     size = "" if state.state_bytes is None else f" with {memory_text(-(-state.state_bytes // 1024**2))}"
     return f"{_count(state.stores, 'store')} in {state.backend}{size}; {requests}"
+
+
+def _disk(plan: Plan) -> str:
+    """Ephemeral storage of the pods; what is assumed has no limit."""
+    driver, executor, needs = plan.pods.driver, plan.pods.executor, plan.executor_storage
+    sizes = f"{memory_text(driver.request_ephemeral_storage_mib)} for the driver, {memory_text(executor.request_ephemeral_storage_mib)}"
+    what = "" if executor.limit_ephemeral_storage_mib is not None else ", assumed and not limited"
+    state = f", {memory_text(needs.state_mib)} of it for state" if needs.state_mib else ""
+    return f"{sizes} for each executor{state}{what}"
 
 
 def _spot(spot: SpotPlan) -> Iterator[str]:

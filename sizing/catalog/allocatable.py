@@ -95,12 +95,26 @@ def allocatable(instance: InstanceType, settings: NodeSettings) -> Allocatable:
         cpu_millicores=instance.vcpu * 1000 - cpu_reserved_millicores(instance.vcpu),
         memory_mib=capacity_mib - kube_reserved_mib - EVICTION_MIB,
         pods=pods,
-        ephemeral_storage_mib=storage_mib - _STORAGE_RESERVED_MIB - math.ceil(storage_mib / 100 * 10),
+        ephemeral_storage_mib=allocatable_storage_mib(settings.root_volume_gib),
         capacity_cpu_millicores=instance.vcpu * 1000,
         capacity_mib=capacity_mib,
         capacity_ephemeral_storage_mib=storage_mib,
         kube_reserved_mib=kube_reserved_mib,
     )
+
+
+def allocatable_storage_mib(root_volume_gib: int) -> int:
+    """The ephemeral storage that a root volume of this size leaves for pods; below 0 for a very small one."""
+    storage_mib = root_volume_gib * 1024
+    return storage_mib - _STORAGE_RESERVED_MIB - math.ceil(storage_mib / 100 * 10)
+
+
+def root_volume_gib(storage_mib: int) -> int:
+    """The size of the smallest root volume with this much ephemeral storage for pods."""
+    gib = max(1, (storage_mib + _STORAGE_RESERVED_MIB) * 10 // (9 * 1024))
+    while allocatable_storage_mib(gib) < storage_mib:
+        gib += 1
+    return gib
 
 
 def estimated_capacity_mib(instance: InstanceType, settings: NodeSettings) -> int:

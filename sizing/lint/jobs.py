@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from penstock.sizing.lint.finding import Severity
 from penstock.sizing.lint.rule import Fault, rule
 from penstock.sizing.lint.subject import LintedJob, LintedSource, Subject, Where
-from penstock.sizing.plan.notes import driver_text, overhead_text
+from penstock.sizing.plan.notes import driver_text, overhead_text, storage_text
 from penstock.sizing.state.memory import state_memory
 
 SHUFFLE_PARTITIONS = "spark.sql.shuffle.partitions"
@@ -183,6 +183,24 @@ def small_overhead(subject: Subject) -> Iterator[Fault]:
         if parts.python_workers and has_mib < parts.needed_mib:
             where = job.place("executor.memory", "executor.heap", "executor")
             yield Fault(where, f"{has_mib:,} MiB", f"{parts.needed_mib:,} MiB: {overhead_text(parts)}")
+
+
+@rule(
+    "LINT-064",
+    "warning",
+    "ephemeral storage too small",
+    why="the kubelet evicts a pod whose state, shuffle files and logs exceed its limit: its tasks and its state start again elsewhere",
+    fix="remove ephemeralStorage: the plan computes it; or more of it",
+)
+def small_storage(subject: Subject) -> Iterator[Fault]:
+    """Source: Kubernetes, "Local ephemeral storage": a pod's emptyDir volumes and logs count."""
+    for job in subject.jobs:
+        plan, pods = job.plan, job.plan.pods
+        for kind, pod, needs in (("driver", pods.driver, plan.driver_storage), ("executor", pods.executor, plan.executor_storage)):
+            if pod.request_ephemeral_storage_mib < needs.needed_mib:
+                where = job.place(f"{kind}.ephemeralStorage", kind)
+                given = f"{pod.request_ephemeral_storage_mib:,} MiB for the {kind}"
+                yield Fault(where, given, f"{needs.needed_mib:,} MiB: {storage_text(needs)}")
 
 
 def _sources(subject: Subject) -> Iterator[tuple[LintedJob, LintedSource]]:

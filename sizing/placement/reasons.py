@@ -11,7 +11,7 @@ from penstock.sizing.placement.pods import Group
 from penstock.sizing.placement.pools import Pool, enough_values
 from penstock.sizing.placement.quantities import NANO
 from penstock.sizing.placement.requirements import Requirements
-from penstock.sizing.placement.resources import CPU, MEMORY
+from penstock.sizing.placement.resources import CPU, EPHEMERAL_STORAGE, MEMORY
 from penstock.sizing.placement.scheduler import Scheduler
 from penstock.sizing.placement.taints import not_tolerated
 
@@ -86,9 +86,13 @@ def _without_spot_prices(market: Market, asked: Requirements) -> str | None:
 def amounts(group: Group) -> str:
     """The requests of one pod of a group, as text."""
     rest = {name: amount for name, amount in group.requests.items() if name not in (CPU, MEMORY, "pods") and amount}
-    others = [f"{amount / NANO:g} {name}" for name, amount in rest.items()]
+    others = [_amount(amount, name) for name, amount in rest.items()]
     cpu, memory = group.requests.get(CPU, 0), group.requests.get(MEMORY, 0)
     return ", ".join([f"{cpu / NANO:g} CPU", f"{memory / NANO / _MIB:,.0f} MiB", *others])
+
+
+def _amount(amount: int, name: str) -> str:
+    return f"{amount / NANO / _MIB:,.0f} MiB of {name}" if name == EPHEMERAL_STORAGE else f"{amount / NANO:g} {name}"
 
 
 def _largest(market: Market, types: int, pool: Pool) -> str:
@@ -103,7 +107,7 @@ def _limits(scheduler: Scheduler, pool: Pool) -> str:
     parts = []
     for name, limit in pool.limits.items():
         left = scheduler.remaining[pool.name][name]
-        in_gib = name in (MEMORY, "ephemeral-storage")
+        in_gib = name in (MEMORY, EPHEMERAL_STORAGE)
         shown = [f"{amount / NANO / (_MIB * 1024):g} GiB" if in_gib else f"{amount / NANO:g}" for amount in (left, limit)]
         parts.append(f"{shown[0]} of {shown[1]} {name} is left")
     return "; ".join(parts)

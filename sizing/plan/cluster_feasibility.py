@@ -5,8 +5,17 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 
+from penstock.sizing.catalog.allocatable import allocatable_storage_mib, root_volume_gib
 from penstock.sizing.cluster import Cluster
-from penstock.sizing.errors import DriverOnSpot, NoPoolTakesPod, NothingToLaunch, PodFitsNoNode, PoolLimitBinds, QuotaBinds
+from penstock.sizing.errors import (
+    DriverOnSpot,
+    NoPoolTakesPod,
+    NothingToLaunch,
+    PodFitsNoNode,
+    PoolLimitBinds,
+    QuotaBinds,
+    StorageFitsNoNode,
+)
 from penstock.sizing.load.load_plan import LoadKafka
 from penstock.sizing.placement.quantities import NANO
 from penstock.sizing.placement.resources import MEMORY
@@ -18,13 +27,16 @@ from penstock.sizing.plan.nearest_fit import (
     Wanted,
     largest_cpu_millicores,
     largest_memory_mib,
+    largest_storage_mib,
     limits_that_suffice,
     most_pods,
     one_fits,
     sized,
     smallest_type,
+    with_root_volume,
+    with_storage,
 )
-from penstock.sizing.plan.nodes import requested
+from penstock.sizing.plan.nodes import requested, requested_storage_mib
 from penstock.sizing.planned_nodes import NodeGroup, NodesPlan
 from penstock.sizing.units import cpu_text, memory_text
 from penstock.sizing.violation import Violation, violated
@@ -32,6 +44,8 @@ from penstock.sizing.violation import Violation, violated
 # Source: EC2 service quotas L-1216C47A and L-34B43A08: "standard" instances are A, C, D, H, I, M, R, T and Z. The other families with these
 # initials (DL, HPC, Inf, Mac, Trn) have separate quotas.
 STANDARD_CATEGORIES = frozenset({"a", "c", "d", "h", "i", "im", "is", "m", "r", "t", "z"})
+# Source: Amazon EBS User Guide, "General Purpose SSD volumes"; as `penstock.infra.parts.nodes` allows.
+LARGEST_VOLUME_GIB = 16 * 1024
 # A tiny pod with the same selectors and tolerations distinguishes "no pool accepts it" from "it is too large".
 _TINY = (1, 1)
 
@@ -45,7 +59,7 @@ def cluster_violations(wanted: Wanted, nodes: NodesPlan, slots: Mapping[str, int
         slots: group of executors -> slots of one, for the nearest parallelism; without those whose parallelism follows from a load.
 
     Returns:
-        The group or an empty text, and SIZ-010 to SIZ-014 and SIZ-017: unschedulable pods first, by group.
+        The group or an empty text, and SIZ-010 to SIZ-014, SIZ-017 and SIZ-018: unschedulable pods first, by group.
     """
     missing = Counter(nodes.one_batch.unschedulable) | Counter(nodes.staged.unschedulable)
     not_launched = dict(_not_launched(nodes.one_batch.groups))
@@ -74,9 +88,13 @@ def _unplaced(group: PodGroup, missing: int, wanted: Wanted, nodes: NodesPlan, s
     free = wanted.without_limits().cluster
     if one_fits(group, free):
         return _limited(group, missing, wanted, slots)
-    if not one_fits(sized(group, *_TINY), free):
+    without = with_storage(group, 0)
+    if one_fits(without, free):
+        return _too_much_storage(group, wanted)
+    if not one_fits(sized(without, *_TINY), free):
         return _no_pool(group, nodes, wanted.cluster)
-    return _too_large(group, wanted)
+    # Where its storage does not fit either, that is for the plan of a smaller pod.
+    return _too_large(group if one_fits(sized(group, *_TINY), free) else without, wanted)
 
 
 def _limited(group: PodGroup, missing: int, wanted: Wanted, slots: Mapping[str, int]) -> Violation:
@@ -118,6 +136,21 @@ def _too_large(group: PodGroup, wanted: Wanted) -> Violation:
         return violated(PodFitsNoNode, path=group.name, given=given, need=need, fix=f'cores <= "{most_cpu}m"{allow}')
     need = "a smaller pod: reducing only memory or only CPU is not enough"
     return violated(PodFitsNoNode, path=group.name, given=given, need=need, fix=f"reduce both{allow}")
+
+
+def _too_much_storage(group: PodGroup, wanted: Wanted) -> Violation:
+    storage_mib, own_gib = requested_storage_mib(group), wanted.cluster.node_settings.root_volume_gib
+    most_mib = largest_storage_mib(wanted, group)
+    # DaemonSets may request some of it too.
+    needed_gib = root_volume_gib(storage_mib + allocatable_storage_mib(own_gib) - most_mib)
+    fixes = []
+    if needed_gib <= LARGEST_VOLUME_GIB and one_fits(group, with_root_volume(wanted.without_limits().cluster, needed_gib)):
+        fixes.append(f'rootVolume: "{needed_gib}Gi" or more for the nodes')
+    if group.name.split("/")[-1] != DRIVER:
+        fixes.append("more executors")
+    need = f"at most {most_mib:,} MiB per pod on a root volume of {own_gib:,} GiB, after what the kubelet and DaemonSets reserve"
+    given = f"{storage_mib:,} MiB of ephemeral storage per pod"
+    return violated(StorageFitsNoNode, path=group.name, given=given, need=need, fix=", or ".join(fixes) or "less state")
 
 
 def _drivers_on_spot(nodes: NodesPlan) -> Iterator[tuple[str, Violation]]:

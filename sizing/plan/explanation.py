@@ -10,6 +10,7 @@ from penstock.sizing.plan.job_load import JobLoad
 from penstock.sizing.plan.needs_explanation import explain_needs
 from penstock.sizing.plan.node_explanation import explain_nodes
 from penstock.sizing.plan.read_limit import RECORD_BYTES, RECORDS_PER_SLOT_PER_S
+from penstock.sizing.plan.storage_explanation import explain_storage
 from penstock.sizing.planned import Plan, PlannedPod
 from penstock.sizing.spark_pods import has_own_overhead, planned_factor, spark_factor
 from penstock.sizing.spark_settings import PodSettings, SparkSettings
@@ -40,6 +41,7 @@ def _explained(targets: Targets, settings: SparkSettings, draft: Plan) -> Iterat
         *_pod("executor", targets.executor, settings.executor, settings, draft.pods.executor),
         *_slots(settings, draft),
         *explain_needs(targets, draft),
+        *explain_storage(targets, draft),
         *_stages(settings, draft),
         *_topics(targets, draft),
         *_checkpoint(targets, draft),

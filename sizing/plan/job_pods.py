@@ -10,6 +10,7 @@ from pydantic import ValidationError
 from penstock.sizing.cluster import Cluster, PodPlace
 from penstock.sizing.errors import BadSparkSetting
 from penstock.sizing.placement.pod_manifests import PodSpec
+from penstock.sizing.placement.resources import EPHEMERAL_STORAGE
 from penstock.sizing.placement.scenario import PodGroup
 from penstock.sizing.planned import PlannedPod, Pods
 from penstock.sizing.targets import Targets
@@ -82,6 +83,8 @@ def _group(name: str, pod: PlannedPod, place: PodPlace, selector: dict[str, str]
         "requests": {"cpu": f"{pod.request_cpu_millicores}m", "memory": f"{pod.memory_mib}Mi"},
         "limits": {"memory": f"{pod.memory_mib}Mi"},
     }
+    if pod.request_ephemeral_storage_mib:
+        resources["requests"][EPHEMERAL_STORAGE] = f"{pod.request_ephemeral_storage_mib}Mi"
     spec: dict[str, Any] = {"containers": [{"name": "spark", "resources": resources}]}
     if selector:
         spec["nodeSelector"] = selector

@@ -17,9 +17,9 @@ from penstock.sizing.placement.node_pool_manifests import NodePool
 from penstock.sizing.placement.place import place
 from penstock.sizing.placement.pools import pools
 from penstock.sizing.placement.quantities import NANO
-from penstock.sizing.placement.resources import CPU, MEMORY, NODES
+from penstock.sizing.placement.resources import CPU, EPHEMERAL_STORAGE, MEMORY, NODES
 from penstock.sizing.placement.scenario import PodGroup
-from penstock.sizing.plan.nodes import Allocations, arrivals, decisions, left_out, requested, scenario_of
+from penstock.sizing.plan.nodes import Allocations, arrivals, decisions, left_out, requested, requested_storage_mib, scenario_of
 from penstock.sizing.spark_pods import MIN_HEAP_MIB
 from penstock.sizing.units import MIB
 
@@ -72,12 +72,21 @@ def one_fits(group: PodGroup, cluster: Cluster) -> bool:
     return not place(scenario_of([one], cluster), cluster.catalog, cluster.node_settings, cluster.zones).unschedulable
 
 
-def sized(group: PodGroup, cpu_millicores: int, memory_mib: int) -> PodGroup:
-    """The group with pods of another size."""
+def sized(group: PodGroup, cpu_millicores: int, memory_mib: int, storage_mib: int | None = None) -> PodGroup:
+    """The group with pods of another size; without a value their ephemeral storage is unchanged."""
     data = group.model_dump(by_alias=True, exclude_unset=True)
     amounts = {"cpu": f"{cpu_millicores}m", "memory": f"{memory_mib}Mi"}
-    data["pod"]["spec"]["containers"][0]["resources"] = {"requests": amounts, "limits": {"memory": amounts["memory"]}}
+    limits = {"memory": amounts["memory"]}
+    storage_mib = requested_storage_mib(group) if storage_mib is None else storage_mib
+    if storage_mib:
+        amounts[EPHEMERAL_STORAGE] = f"{storage_mib}Mi"
+    data["pod"]["spec"]["containers"][0]["resources"] = {"requests": amounts, "limits": limits}
     return PodGroup.model_validate(data)
+
+
+def with_storage(group: PodGroup, storage_mib: int) -> PodGroup:
+    """The group with pods of the same size that request another amount of ephemeral storage; 0: none."""
+    return sized(group, *requested(group), storage_mib)
 
 
 def most_pods(wanted: Wanted, group: PodGroup, placed: int) -> int:
@@ -107,6 +116,17 @@ def largest_cpu_millicores(wanted: Wanted, group: PodGroup) -> int:
     """The maximum CPU with which all pods of a group can be scheduled, with their memory unchanged; 0: none."""
     cpu, mib = requested(group)
     return _largest(wanted, cpu, lambda less: sized(group, less, mib))
+
+
+def largest_storage_mib(wanted: Wanted, group: PodGroup) -> int:
+    """The maximum ephemeral storage that one pod of a group can request, with its CPU and memory unchanged."""
+    free = wanted.without_limits().cluster
+    return _most(requested_storage_mib(group), lambda less: one_fits(with_storage(group, less), free))
+
+
+def with_root_volume(cluster: Cluster, gib: int) -> Cluster:
+    """The cluster with a root volume of another size."""
+    return cluster.model_copy(update={"node_settings": cluster.node_settings.model_copy(update={"root_volume_gib": gib})})
 
 
 def smallest_type(wanted: Wanted, group: PodGroup) -> InstanceType | None:

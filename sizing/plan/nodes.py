@@ -13,7 +13,7 @@ from penstock.sizing.placement.decision import Decision, NodeClaim
 from penstock.sizing.placement.place import place
 from penstock.sizing.placement.pools import pools
 from penstock.sizing.placement.quantities import NANO
-from penstock.sizing.placement.resources import CPU, MEMORY
+from penstock.sizing.placement.resources import CPU, EPHEMERAL_STORAGE, MEMORY
 from penstock.sizing.placement.scenario import BATCH_IDLE_S, Arrival, PodGroup, Scenario
 from penstock.sizing.placement.staged import place_staged
 from penstock.sizing.plan.job_pods import DRIVER
@@ -117,6 +117,11 @@ def requested(group: PodGroup) -> tuple[int, int]:
     """The requests of one pod of a job: millicores and MiB."""
     requests = group.pod.spec.containers[0].resources.requests
     return requests[CPU] * 1000 // NANO, requests[MEMORY] // NANO // MIB
+
+
+def requested_storage_mib(group: PodGroup) -> int:
+    """The ephemeral storage that one pod of a job requests, in MiB."""
+    return group.pod.spec.containers[0].resources.requests.get(EPHEMERAL_STORAGE, 0) // NANO // MIB
 
 
 def _arrival(at_s: float, group: str, count: int) -> Arrival:

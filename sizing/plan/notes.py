@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from penstock.sizing.driver import DriverNeeds
+from penstock.sizing.ephemeral_storage import StorageNeeds
 from penstock.sizing.overhead import ExecutorOverhead
 from penstock.sizing.planned import Plan
 from penstock.sizing.spark_pods import SAFE_HEAP_MIB
@@ -24,6 +25,7 @@ def plan_notes(targets: Targets, settings: SparkSettings, draft: Plan) -> tuple[
         *_python_memory(settings, draft),
         *_small_overhead(draft),
         *_small_driver(draft),
+        *_small_storage(draft),
         *_small_heap(draft),
     )
 
@@ -102,6 +104,21 @@ def _small_driver(draft: Plan) -> Iterator[str]:
     heap_mib, needs = draft.pods.driver.heap_mib, draft.driver_needs
     if heap_mib < needs.heap_mib:
         yield (f"the driver's heap of {heap_mib:,} MiB is less than the {needs.heap_mib:,} MiB that it may need for {driver_text(needs)}")
+
+
+def storage_text(needs: StorageNeeds) -> str:
+    """What a pod's ephemeral storage has to hold: ``762 for state, 1,221 for shuffles, 1,124 for files and logs``."""
+    files_mib = needs.uploads_mib + needs.files_mib + needs.logs_mib
+    parts = {"state": needs.state_mib, "shuffles": needs.shuffle_mib, "spilled rows": needs.spill_mib, "files and logs": files_mib}
+    return ", ".join(f"{mib:,} for {what}" for what, mib in parts.items() if mib)
+
+
+def _small_storage(draft: Plan) -> Iterator[str]:
+    pods = draft.pods
+    for kind, pod, needs in (("executor", pods.executor, draft.executor_storage), ("driver", pods.driver, draft.driver_storage)):
+        if pod.request_ephemeral_storage_mib < needs.needed_mib:
+            given = f"the {kind}'s ephemeral storage of {pod.request_ephemeral_storage_mib:,} MiB"
+            yield f"{given} is less than the {needs.needed_mib:,} MiB that it may need: {storage_text(needs)}"
 
 
 def _small_heap(draft: Plan) -> Iterator[str]:

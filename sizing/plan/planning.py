@@ -16,6 +16,7 @@ from penstock.sizing.plan.job_load import JobLoad, load_of
 from penstock.sizing.plan.job_pods import selector_faults
 from penstock.sizing.plan.job_state import planned_state
 from penstock.sizing.plan.needed_overhead import needed_overhead
+from penstock.sizing.plan.needed_storage import needed_storage, with_storage
 from penstock.sizing.plan.notes import plan_notes
 from penstock.sizing.plan.read_limit import read_limit
 from penstock.sizing.plan.settings import settings_of
@@ -37,7 +38,7 @@ def plan(targets: Targets, cluster: Cluster | None = None) -> Plan:
 
     Returns:
         The plan. If a target is infeasible, the plan is not `feasible`: it shows what Spark and Karpenter would create, with the binding
-        constraints among its `violations`: SIZ-004 and SIZ-005 for memory, SIZ-010 to SIZ-017 for nodes and partitions, SIZ-040 to
+        constraints among its `violations`: SIZ-004 and SIZ-005 for memory, SIZ-010 to SIZ-018 for nodes and partitions, SIZ-040 to
         SIZ-048 for a load.
 
     Raises:
@@ -169,7 +170,9 @@ def _assemble(
     executor, parallelism = pods.executor, targets.parallelism.value
     slots = executor.slots or 1
     read = load.plan.topic_partitions if load else _read_partitions(targets)
-    shuffle = settings.shuffle_partitions or parallelism
+    state = planned_state(targets, settings.shuffle_partitions or parallelism, load.plan if load else None)
+    limit = read_limit(targets, executor, load.throughput if load else None)
+    storage = needed_storage(targets, executor, state, limit)
     return Plan(
         parallelism=PlannedParallelism(value=parallelism, source=targets.parallelism.source),
         totals=Totals(
@@ -179,16 +182,18 @@ def _assemble(
             executor_cpu_millicores=executor.count * executor.request_cpu_millicores,
             subtasks=subtasks(targets.operators.count, parallelism),
         ),
-        pods=pods,
+        pods=with_storage(pods, targets, storage),
         per_slot=PerSlot(memory_mib=executor.memory_mib // slots, cpu_millicores=executor.request_cpu_millicores // slots),
         executor_overhead=needed_overhead(targets, executor, load.plan if load else None),
         driver_needs=needs,
+        executor_storage=storage.executor,
+        driver_storage=storage.driver,
         stages=planned_stages,
         tasks_at_a_time=tasks_at_a_time(executor.count * slots, planned_stages),
         spark_conf=conf,
         kafka=KafkaPlan(topics={**read, **targets.sink_topics}, load=load.plan.kafka if load else None),
-        state=planned_state(targets, shuffle, load.plan if load else None),
+        state=state,
         throughput=load.throughput if load else None,
-        read_limit=read_limit(targets, executor, load.throughput if load else None),
+        read_limit=limit,
         feasible=True,
     )

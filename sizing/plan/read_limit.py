@@ -43,6 +43,16 @@ def read_limit(targets: Targets, executor: PlannedPod, throughput: ThroughputPla
     return ReadLimit(records=by_time, binding="time") if by_time <= by_memory else ReadLimit(records=by_memory, binding="memory")
 
 
+def assumed_records(targets: Targets, executor: PlannedPod) -> int:
+    """The records of a micro-batch that the plan does not limit: of a bounded run, or with limits of the sources' own.
+
+    Args:
+        targets: of the job.
+        executor: its planned executors.
+    """
+    return min(_by_time(executor, targets.trigger_s or LEAST_INTERVAL_S), _by_memory(executor, targets.queries))
+
+
 def _is_by_load(load: Load, trigger_s: float) -> bool:
     """Whether a micro-batch for the load can end within the trigger: the load's limit is for those."""
     return trigger_s > load.batch_overhead_s

@@ -154,6 +154,7 @@ def test_an_executors_requests_and_limits_are_the_plans_to_the_mib_and_the_milli
         resources = spark_container(pod)["resources"]
         assert mib(resources["requests"]["memory"]) == mib(resources["limits"]["memory"]) == planned.memory_mib
         assert cpu_millicores(resources["requests"]["cpu"]) == planned.request_cpu_millicores
+        assert mib(resources["requests"]["ephemeral-storage"]) == planned.request_ephemeral_storage_mib
         limit = resources["limits"].get("cpu")
         assert (cpu_millicores(limit) if limit else None) == planned.limit_cpu_millicores
 
@@ -217,6 +218,8 @@ def test_the_quota_counts_what_the_plan_says(run: Run) -> None:
     memory_mib = plan.pods.driver.memory_mib + plan.totals.executor_memory_mib
     assert run.used["pods"] == str(plan.totals.pods)
     assert mib(run.used["requests.memory"]) == mib(run.used["limits.memory"]) == memory_mib
+    storage_mib = plan.pods.driver.request_ephemeral_storage_mib + plan.totals.executors * plan.pods.executor.request_ephemeral_storage_mib
+    assert mib(run.used["requests.ephemeral-storage"]) == storage_mib
     assert cpu_millicores(run.used["requests.cpu"]) == plan.pods.driver.request_cpu_millicores + plan.totals.executor_cpu_millicores
 
 

@@ -74,6 +74,32 @@ class SparkPods:
         # DriverCommandFeatureStep writes the second one for a Python app.
         return requests, limits, {"spark.kubernetes.memoryOverheadFactor": factor, "spark.kubernetes.resource.type": "python"}
 
+    def from_template(self, values: dict[str, str], storage: str) -> tuple[Any, dict[str, tuple[str, str | None]]]:
+        """An executor of a template with ephemeral storage: its resources, and its emptyDir volumes with paths and limits."""
+        conf = self.conf(values)
+        pods, none = self._spark.deploy.k8s, self._none
+        profiles = _object(self._spark.resource, "ResourceProfile")
+        profiles.clearDefaultProfile()
+        secret_file = _object(self._spark.internal.config, "package").AUTH_SECRET_FILE()
+        security = self._spark.SecurityManager(conf, none, secret_file)
+        executor_conf = _object(pods, "KubernetesConf").createExecutorConf(conf, "1", "app", none, 0)
+        quantity = self._gateway.jvm.io.fabric8.kubernetes.api.model.Quantity(storage)
+        empty = _object(pods, "SparkPod").initialPod()
+        builder = self._gateway.jvm.io.fabric8.kubernetes.api.model.ContainerBuilder(empty.container()).withNewResources()
+        container = builder.addToRequests("ephemeral-storage", quantity).addToLimits("ephemeral-storage", quantity).endResources().build()
+        pod = pods.SparkPod(empty.pod(), container)
+        for step in (
+            pods.features.BasicExecutorFeatureStep(executor_conf, security, profiles.getOrCreateDefaultProfile(conf)),
+            pods.features.MountVolumesFeatureStep(executor_conf),
+            pods.features.LocalDirsFeatureStep(executor_conf, "/default"),
+        ):
+            pod = step.configurePod(pod)
+        paths = {mount.getName(): mount.getMountPath() for mount in pod.container().getVolumeMounts()}
+        own = [volume for volume in pod.pod().getSpec().getVolumes() if volume.getEmptyDir() is not None]
+        volumes = {volume.getName(): volume.getEmptyDir().getSizeLimit() for volume in own}
+        limits = {name: (paths[name], None if limit is None else str(limit)) for name, limit in volumes.items()}
+        return pod.container().getResources(), limits
+
     def _resources(self, step: Any) -> tuple[Resources, Resources]:
         pod = step.configurePod(_object(self._spark.deploy.k8s, "SparkPod").initialPod())
         resources = pod.container().getResources()
@@ -170,3 +196,14 @@ def test_spark_reads_a_memory_string_as_the_reader_does(spark: SparkPods, text: 
 def test_spark_refuses_a_limit_below_the_request(spark: SparkPods) -> None:
     with pytest.raises(Exception, match="less than or equal to cpu limit"):
         spark.executor({"spark.executor.cores": "4", "spark.kubernetes.executor.limit.cores": "2"})
+
+
+def test_spark_keeps_the_ephemeral_storage_of_a_template_and_limits_the_local_directory_as_it_is_told(spark: SparkPods) -> None:
+    at = "spark.kubernetes.executor.volumes.emptyDir.spark-local-dir-1"
+    told = {f"{at}.mount.path": "/var/data/spark", f"{at}.options.sizeLimit": "700Mi", "spark.local.dir": "/var/data/spark"}
+    resources, volumes = spark.from_template({"spark.executor.memory": "1g", **told}, "2Gi")
+    assert str(resources.getRequests().get("ephemeral-storage")) == str(resources.getLimits().get("ephemeral-storage")) == "2Gi"
+    assert str(resources.getRequests().get("memory")) == "1408Mi"
+    assert volumes == {"spark-local-dir-1": ("/var/data/spark", "700Mi")}
+    _, unlimited = spark.from_template({"spark.executor.memory": "1g", "spark.local.dir": "/var/data/spark"}, "2Gi")
+    assert unlimited == {"spark-local-dir-1": ("/var/data/spark", None)}

@@ -71,7 +71,7 @@ def _resources(plan: Plan) -> str:
 
 def _pod_table(plan: Plan) -> tuple[list[Column], list[list[str]]]:
     pods = (("driver", plan.pods.driver), ("executor", plan.pods.executor))
-    names = ["count", "memory", "heap", "overhead", "off-heap", "Python", "cpu request", "cpu limit", "slots"]
+    names = ["count", "memory", "heap", "overhead", "off-heap", "Python", "disk", "cpu request", "cpu limit", "slots"]
     shown = [name for name in names if name not in ("off-heap", "Python") or any(_pod_cells(pod)[name] != "0 MiB" for _, pod in pods)]
     columns = [Column("pod"), *(Column(name, numeric=True) for name in shown)]
     return columns, [[kind, *(_pod_cells(pod)[name] for name in shown)] for kind, pod in pods]
@@ -85,6 +85,7 @@ def _pod_cells(pod: PlannedPod) -> dict[str, str]:
         "overhead": memory_text(pod.overhead_mib),
         "off-heap": memory_text(pod.off_heap_mib),
         "Python": memory_text(pod.pyspark_mib),
+        "disk": memory_text(pod.request_ephemeral_storage_mib),
         "cpu request": cpu_text(pod.request_cpu_millicores),
         "cpu limit": "none" if pod.limit_cpu_millicores is None else cpu_text(pod.limit_cpu_millicores),
         "slots": f"{pod.slots:,}" if pod.slots else "-",

@@ -98,15 +98,16 @@ def test_driver_and_executors_ask_for_no_right_on_their_node(job: DeployedJob) -
 def test_the_drivers_pod_requests_what_was_planned_to_the_mib(job: DeployedJob) -> None:
     planned = job.plan.pods.driver
     resources = container(job)["resources"]
-    assert resources["requests"] == {"cpu": f"{planned.request_cpu_millicores}m", "memory": f"{planned.memory_mib}Mi"}
-    assert resources["limits"] == {"memory": f"{planned.memory_mib}Mi"}
+    both = {"memory": f"{planned.memory_mib}Mi", "ephemeral-storage": f"{planned.request_ephemeral_storage_mib}Mi"}
+    assert resources["requests"] == {"cpu": f"{planned.request_cpu_millicores}m", **both}
+    assert resources["limits"] == both
 
 
 def test_a_planned_cpu_limit_is_the_drivers() -> None:
     job = deployed()
     pods = job.plan.pods.model_copy(update={"driver": job.plan.pods.driver.model_copy(update={"limit_cpu_millicores": 3000})})
     limited = deployed(plan=job.plan.model_copy(update={"pods": pods}))
-    assert container(limited)["resources"]["limits"] == {"memory": "2048Mi", "cpu": "3000m"}
+    assert container(limited)["resources"]["limits"] == {"memory": "2048Mi", "cpu": "3000m", "ephemeral-storage": "1636Mi"}
 
 
 def test_a_streaming_job_is_a_stateful_set_of_one_and_a_bounded_one_a_job() -> None:
@@ -232,6 +233,65 @@ def test_spark_keeps_its_scratch_files_where_a_volume_is() -> None:
     mounts = {mount["mountPath"] for mount in container(deployed())["volumeMounts"]}
     assert client_mode_conf(deployed())["spark.local.dir"] == LOCAL_DIRS
     assert LOCAL_DIRS in mounts
+
+
+def size_limits(spec: dict[str, Any]) -> dict[str, str | None]:
+    return {volume["name"]: volume["emptyDir"].get("sizeLimit") for volume in spec["volumes"] if "emptyDir" in volume}
+
+
+def test_the_volumes_of_a_driver_and_its_logs_add_up_to_its_limit() -> None:
+    job = deployed()
+    limits = size_limits(driver_template(job)["spec"])
+    assert limits == {"tmp": "512Mi", "work": "512Mi", "spark-local-dir-1": "512Mi"}
+    assert job.plan.pods.driver.limit_ephemeral_storage_mib == 3 * 512 + job.plan.driver_storage.logs_mib
+
+
+SCRATCH = "spark.kubernetes.executor.volumes.emptyDir.spark-local-dir-1"
+
+
+def test_an_executor_whose_state_is_not_known_requests_storage_and_may_use_more() -> None:
+    job = deployed()
+    (executor,) = executor_pod_template(job)["spec"]["containers"]
+    requested = job.plan.pods.executor.request_ephemeral_storage_mib
+    assert executor["resources"] == {"requests": {"ephemeral-storage": f"{requested}Mi"}, "limits": {}}
+    assert size_limits(executor_pod_template(job)["spec"]) == {"tmp": None, "work": "512Mi"}
+    assert not [key for key in client_mode_conf(job) if key.startswith(SCRATCH)]
+
+
+def with_storage(mib: int, conf: dict[str, str] | None = None) -> DeployedJob:
+    plan = deployed().plan
+    executor = plan.pods.executor.model_copy(update={"request_ephemeral_storage_mib": mib, "limit_ephemeral_storage_mib": mib})
+    pods = plan.pods.model_copy(update={"executor": executor})
+    return deployed(plan=plan.model_copy(update={"pods": pods, "spark_conf": {**plan.spark_conf, **(conf or {})}}))
+
+
+def test_a_limit_of_an_executor_is_that_of_its_container_and_the_rest_that_of_its_local_directory() -> None:
+    job = with_storage(10_240)
+    (executor,) = executor_pod_template(job)["spec"]["containers"]
+    assert executor["resources"]["limits"] == executor["resources"]["requests"] == {"ephemeral-storage": "10240Mi"}
+    assert size_limits(executor_pod_template(job)["spec"]) == {"tmp": "512Mi", "work": "512Mi"}
+    conf = client_mode_conf(job)
+    assert conf[f"{SCRATCH}.mount.path"] == LOCAL_DIRS
+    assert conf[f"{SCRATCH}.options.sizeLimit"] == f"{10_240 - 2 * 512 - job.plan.executor_storage.logs_mib}Mi"
+
+
+@pytest.mark.parametrize(
+    "conf",
+    [
+        {"spark.kubernetes.executor.volumes.hostPath.spark-local-dir-1.options.path": "/mnt/nvme"},
+        {"spark.kubernetes.executor.volumes.emptyDir.spark-local-dir-1.options.medium": "Memory"},
+        {"spark.kubernetes.local.dirs.tmpfs": "true"},
+    ],
+)
+def test_a_local_directory_that_the_spec_places_is_left_to_it(conf: dict[str, str]) -> None:
+    assert not [key for key in client_mode_conf(with_storage(10_240, conf)) if key.startswith(SCRATCH) and key not in conf]
+
+
+def test_the_quota_has_the_ephemeral_storage_of_the_driver_and_of_twice_the_executors() -> None:
+    job = with_storage(10_240)
+    (quota,) = of_kind(job_manifests(job), "ResourceQuota")
+    storage_mib = job.plan.pods.driver.request_ephemeral_storage_mib + 2 * job.plan.pods.executor.count * 10_240
+    assert quota["spec"]["hard"]["requests.ephemeral-storage"] == f"{storage_mib}Mi"
 
 
 def test_a_driver_may_ask_of_kubernetes_for_pods_and_nothing_else() -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import uuid
 from collections.abc import Iterator
 from contextlib import contextmanager
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -17,6 +18,7 @@ from penstock.jobs.stream.leaving import current_watermark
 from penstock.jobs.stream.selections import routed
 from penstock.jobs.stream.task_context import set_watermark
 from penstock.scripts.local.recorded_run import _batches
+from tests.jobs.spark.executors.held import until
 from tests.jobs.spark.running import CHECKPOINTS, Surroundings, TestedJob
 
 PACKAGE = "org.apache.spark.sql.execution.streaming.runtime"
@@ -86,6 +88,26 @@ def test_the_observed_metrics_are_those_of_the_micro_batch_before_it_is_committe
     assert seen[0]["unknown"] == {}
     assert seen[0]["classes"] == [f"{PACKAGE}.{name}" for name in ("MicroBatchExecution", "WatermarkTracker", "IncrementalExecution")]
     assert {number: time_ms for number, (time_ms, _) in _logged(job).items()} == {one["batch"]: one["time_ms"] for one in seen}
+
+
+def test_the_shuffle_files_of_a_micro_batch_are_deleted_when_it_ends(surroundings: Surroundings, monkeypatch: pytest.MonkeyPatch) -> None:
+    scratch = Path(str(surroundings.session.sparkContext.getConf().get("spark.local.dir")))
+    written: set[Path] = set()
+    record = MicroBatches._record
+
+    def looking(batches: MicroBatches, number: int, *counts: Any) -> None:
+        written.update(scratch.rglob("shuffle_*.data"))
+        record(batches, number, *counts)
+
+    monkeypatch.setattr(MicroBatches, "_record", looking)
+    job = surroundings.job("tests.jobs.spark.apps.left_pairs", sources={"a": 1, "b": 1})
+    with job.running() as running:
+        job.feed("b", _event("b", "12:30:00"))
+        job.feed("a", _event("a", "12:30:00"))
+        running.until_read({"a": [1], "b": [1]})
+        assert written, "the join shuffles"
+    # Spark deletes them in the background.
+    until(lambda: not any(path.exists() for path in written), "the shuffle files are deleted")
 
 
 def test_an_empty_micro_batch_reads_and_counts_nothing(surroundings: Surroundings, monkeypatch: pytest.MonkeyPatch) -> None:

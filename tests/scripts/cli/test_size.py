@@ -96,6 +96,8 @@ def test_the_table_for_people() -> None:
         "  topics    events-a 10 partitions, events-b 10 partitions, user-credit-errors 1 partition,\n"
         "            user-credit-late 1 partition, user-credit-alerts 1 partition\n"
         "  state     10 stores in rocksdb; 224,640 PUT requests a day for the checkpoint\n"
+        "  disk      1,636 MiB for the driver, 5,664 MiB for each executor, 2,098 MiB of it for state,\n"
+        "            assumed and not limited\n"
     )
 
 

@@ -87,6 +87,16 @@ def test_an_overhead_without_room_for_python_workers_is_found() -> None:
     assert of("LINT-059", job(source(), memory_mib=8192)) == []
 
 
+def test_an_ephemeral_storage_smaller_than_the_state_and_the_shuffles_is_found() -> None:
+    linted = job(source())
+    pods, needs = linted.plan.pods, linted.plan.executor_storage
+    small = pods.executor.model_copy(update={"request_ephemeral_storage_mib": 2048})
+    plan = linted.plan.model_copy(update={"pods": pods.model_copy(update={"executor": small})})
+    (finding,) = found("LINT-064", subject(jobs=(linted.model_copy(update={"plan": plan}),)))
+    assert (finding.given, finding.need.partition(":")[0]) == ("2,048 MiB for the executor", f"{needs.needed_mib:,} MiB")
+    assert of("LINT-064", linted) == []
+
+
 def test_state_stores_that_may_outgrow_the_overhead_are_found() -> None:
     bounded = "spark.sql.streaming.stateStore.rocksdb.boundedMemoryUsage"
     many = {SHUFFLE: "200", bounded: "false"}

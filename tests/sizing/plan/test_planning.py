@@ -281,7 +281,8 @@ def _numbers(value: Any, path: str) -> list[tuple[str, int | float]]:
 def test_the_json_has_the_fields_that_readers_were_promised() -> None:
     document = plan(targets()).model_dump(mode="json", by_alias=True)
     assert set(document) == {
-        "schemaVersion", "parallelism", "totals", "pods", "perSlot", "executorOverhead", "driverNeeds", "stages", "tasksAtATime",
+        "schemaVersion", "parallelism", "totals", "pods", "perSlot", "executorOverhead", "driverNeeds",
+        "executorStorage", "driverStorage", "stages", "tasksAtATime",
         "sparkConf", "kafka", "nodes", "cost",
         "state", "throughput", "readLimit", "spot", "feasible", "violations", "notes", "explain",
     }  # fmt: skip
