@@ -96,7 +96,7 @@ class Written(BaseModel):
     state_bytes: int | None
     stores: int
     batch_bytes: int
-    changed_bytes: int
+    changed_bytes: int | None
     shuffles: int
     known: bool
 
@@ -119,8 +119,8 @@ def executor_storage(written: Written, executors: int, *, local_dirs_elsewhere: 
     spill_mib = _mib(written.batch_bytes, left)
     if local_dirs_elsewhere:
         state_mib = shuffle_mib = spill_mib = 0
-    known = local_dirs_elsewhere or (written.known and written.state_bytes is not None)
-    return _sum(state_mib, shuffle_mib, spill_mib, _mib(written.changed_bytes, left), known=known)
+    known = written.changed_bytes is not None and (local_dirs_elsewhere or (written.known and written.state_bytes is not None))
+    return _sum(state_mib, shuffle_mib, spill_mib, _mib(written.changed_bytes or 0, left), known=known)
 
 
 def driver_storage() -> StorageNeeds:

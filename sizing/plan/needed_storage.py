@@ -74,8 +74,10 @@ def _state_bytes(state: StatePlan) -> int | None:
     return state.state_bytes or None
 
 
-def _changed_bytes(load: Load | None, state: StatePlan, records: int) -> int:
-    """What a micro-batch uploads: its changes, or a snapshot of a state on the heap."""
-    if load is None:
+def _changed_bytes(load: Load | None, state: StatePlan, records: int) -> int | None:
+    """What a micro-batch uploads: its changes, or a snapshot of a state on the heap; None if the state's size is not known."""
+    if not state.stores:
         return 0
+    if load is None or not load.state_bytes:
+        return None
     return load.state_bytes if state.backend == "memory" else min(load.state_keys, records) * load.bytes_per_key

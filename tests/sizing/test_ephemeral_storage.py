@@ -61,6 +61,7 @@ def test_what_is_not_known_is_assumed_and_says_so() -> None:
     unknown = executor_storage(written(state_bytes=None), 4)
     assert (unknown.state_mib, unknown.known) == (2048 + 20, False)
     assert executor_storage(written(known=False), 4).known is False
+    assert executor_storage(written(state_bytes=0, changed_bytes=None), 4).known is False
 
 
 def test_a_local_directory_elsewhere_takes_nothing_of_the_root_volume() -> None:
@@ -140,9 +141,10 @@ def test_a_job_without_state_is_limited_without_a_load() -> None:
     assert made.pods.executor.limit_ephemeral_storage_mib == needs.needed_mib
 
 
-def test_state_on_the_heap_takes_no_disk() -> None:
-    _, needs = needs_of(source_topics={"a": 91}, stateful_operators=("join",), state_backend="memory")
-    assert (needs.known, needs.state_mib) == (True, 0)
+@pytest.mark.parametrize("conf", [{}, {"spark.kubernetes.local.dirs.tmpfs": "true"}])
+def test_state_on_the_heap_takes_no_disk_but_uploads_of_unknown_size(conf: dict[str, str]) -> None:
+    _, needs = needs_of(source_topics={"a": 91}, stateful_operators=("join",), state_backend="memory", spark_conf=conf)
+    assert (needs.known, needs.state_mib, needs.uploads_mib) == (False, 0, 0)
 
 
 def test_the_spec_decides_and_a_smaller_size_than_needed_has_a_note() -> None:
