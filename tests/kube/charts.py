@@ -62,7 +62,8 @@ def releases(stacks: Iterable[Stack], outputs: Mapping[str, str] | None = None) 
         stacks: what cdktf synthesized.
         outputs: end of the name of another stack's output -> its value, before the stand-ins.
     """
-    values = {**(outputs or {}), **_STAND_INS}
+    given = outputs or {}
+    values = {**given, **{end: value for end, value in _STAND_INS.items() if end not in given}}
     result = (
         (stack, release)
         for stack in stacks
