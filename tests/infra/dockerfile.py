@@ -1,4 +1,4 @@
-"""A Dockerfile parsed into its instructions, because it cannot be built without Docker."""
+"""A Dockerfile parsed into its instructions, because building it takes minutes and a tool of its own."""
 
 from __future__ import annotations
 

@@ -103,7 +103,8 @@ def test_nothing_is_installed_but_what_a_lock_names(built: dict[str | None, Stag
     assert not [
         text for text in runs if re.search(r"\b(apt|apt-get|apk|curl|wget|pip3? install|npm)\b", text.replace("uv pip install", ""))
     ]
-    install, apps = [text for text in built["python"].of("RUN") if "uv pip install" in text]
+    install, apps, own = [text for text in built["python"].of("RUN") if "uv pip install" in text]
+    assert "--no-index --no-deps" in own and own.endswith("/build/penstock_kit-*.whl")
     for flag in ("--require-hashes", "--no-deps", "--only-binary :all:"):
         assert flag in install and flag in apps
     assert "-r /build/image.lock" in install and 'requirements.lock"' in apps
@@ -201,6 +202,17 @@ def test_the_manifests_and_the_image_mean_the_same_paths(image: Stage) -> None:
     assert any(text.endswith("infra/image/run.py /opt/penstock/") for text in image.of("COPY"))
     (health,) = image.of("HEALTHCHECK")
     assert json.loads(health[health.index("[") :]) == ["test", "-e", READY_FILE]
+
+
+def test_a_new_version_of_penstock_changes_none_of_the_large_layers(built: dict[str | None, Stage], image: Stage) -> None:
+    """A layer is built again when one above it changes."""
+    wheel = "dist/penstock_kit-*.whl /build/"
+    texts = [instruction.text for instruction in built["python"].instructions]
+    assert texts[texts.index(wheel) + 1 :] == [text for text in built["python"].of("RUN") if "/opt/penstock/lib" in text]
+    copied = image.of("COPY")
+    lib = copied.index("--from=python /opt/penstock/lib/ /opt/penstock/lib/")
+    assert max(index for index, text in enumerate(copied) if "/opt/venv/" in text or "/build/spark/" in text) < lib
+    assert "/opt/penstock/lib" in environment(image)["PYTHONPATH"].split(":")
 
 
 def test_sparks_entry_point_stays_for_the_executors(image: Stage) -> None:

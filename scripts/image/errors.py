@@ -1,0 +1,33 @@
+"""Errors of the build of the jobs' image (IMG-...)."""
+
+from __future__ import annotations
+
+from penstock.sizing.errors import RunFailed, ToolMissing
+
+
+class BuildToolMissing(ToolMissing):
+    """buildah, or unshare of util-linux, is not installed on this machine."""
+
+    code = "IMG-001"
+    title = "buildah not found"
+
+
+class BuildNotPermitted(ToolMissing):
+    """buildah with chroot isolation, and debootstrap, need root."""
+
+    code = "IMG-002"
+    title = "building images needs root"
+
+
+class BasesNotAssembled(ToolMissing):
+    """A package or tool that the assembled base images consist of is missing on this machine, or has another version."""
+
+    code = "IMG-003"
+    title = "cannot assemble the base images"
+
+
+class ImageNotBuilt(RunFailed):
+    """A tool of the image's build has failed; its full log is kept."""
+
+    code = "IMG-010"
+    title = "the image does not build"
