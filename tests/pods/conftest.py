@@ -11,6 +11,7 @@ import pytest
 from kubernetes import config
 
 from penstock.infra.environment_file import load
+from penstock.scripts.image.build import built_archive
 from penstock.scripts.kube.cluster.pod_cluster import PodCluster
 from penstock.scripts.local.environment import LocalEnvironment
 from penstock.sizing.errors import ToolMissing
@@ -53,13 +54,19 @@ def cluster(tmp_path_factory: pytest.TempPathFactory, tell: Callable[[str], None
 @pytest.fixture(scope="session")
 def image(cluster: ClusterUnderTest, tell: Callable[[str], None]) -> str:
     """The jobs' image, which every node has or can pull."""
-    name = os.environ.get(cluster_under_test.IMAGE)
-    if not name:
-        pytest.skip(f"{cluster_under_test.IMAGE} does not name the jobs' image")
-    archive = os.environ.get(cluster_under_test.ARCHIVE)
-    if archive and cluster.own is not None:
-        tell(f"cluster: importing {name} into the nodes")
-        cluster.own.import_image(Path(archive))
+    name, archive = (os.environ.get(variable) for variable in (cluster_under_test.IMAGE, cluster_under_test.ARCHIVE))
+    if cluster.own is None:
+        if not name:
+            pytest.skip(f"{cluster_under_test.IMAGE} does not name an image that the cluster can pull")
+        return name
+    if not (name and archive):
+        try:
+            built = built_archive(lambda said: tell(f"image: {said}"))
+        except ToolMissing as error:
+            pytest.skip(error.render())
+        name, archive = built.image, str(built.path)
+    tell(f"cluster: importing {name} into the nodes")
+    cluster.own.import_image(Path(archive))
     return name
 
 

@@ -198,7 +198,16 @@ def test_pytest_gets_what_stands_after_the_dashes(tree: Tree) -> None:
 def test_the_tiers_are_listed_without_running(tree: Tree) -> None:
     code, said = tree.run("--list")
     assert code == 0
-    assert [line.split()[0] for line in said.splitlines()] == ["fast", "spark", "executors", "emulated", "localstack", "kube", "pods", "chaos"]
+    assert [line.split()[0] for line in said.splitlines()] == [
+        "fast",
+        "spark",
+        "executors",
+        "emulated",
+        "localstack",
+        "kube",
+        "pods",
+        "chaos",
+    ]
     assert [line.split()[0] for line in said.splitlines() if "by default" in line] == ["fast", "spark", "emulated"]
 
 
