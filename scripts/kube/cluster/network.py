@@ -49,6 +49,20 @@ def refuse_taken_addresses() -> None:
             raise AddressesTaken(path=f"route {route['dst']} via {route.get('dev', '')}", given=str(block), need=need, fix=fix)
 
 
+def remove_host_link() -> None:
+    """Remove the link of an ended cluster, with its routes: the kernel does that by itself, but only some time after the last process.
+
+    Raises:
+        NodeCommandFailed: KUBE-024.
+    """
+    try:
+        _ip("link", "delete", HOST_LINK)
+    except NodeCommandFailed:
+        # The kernel may have been faster; a link that is still there is an error.
+        if HOST_LINK in {link["ifname"] for link in json.loads(_ip("-json", "link", "show"))}:
+            raise
+
+
 def connect_host(control_plane: Namespaces) -> None:
     """Create the bridge, and link this machine to it.
 

@@ -157,6 +157,7 @@ class PodCluster:
     def _remove_leftovers(self) -> None:
         """End and remove what an earlier cluster has left that could not do it itself."""
         self._cgroups.remove()
+        network.remove_host_link()
         if self._record.exists():
             left = json.loads(self._record.read_text("utf-8") or "{}").get("folder")
             if left:
@@ -165,6 +166,7 @@ class PodCluster:
 
     def _remove(self) -> None:
         self._cgroups.remove()
+        network.remove_host_link()
         if self._logs is not None:
             for log in (*self._folder.glob("*.log"), *self._folder.glob("*/*.log")):
                 shutil.copyfile(log, self._logs / f"{log.parent.name}-{log.name}")
