@@ -57,6 +57,11 @@ class ClusterUnderTest:
             pytest.skip("it takes nodes away, which is not done to a cluster of the user's")
         return self.own.nodes
 
+    def tree(self, node: Node) -> Path:
+        """The cgroups of a node's pods, in the hierarchy of memory."""
+        assert self.own is not None
+        return self.own.cgroups.memory(node.name)
+
     def node_of(self, namespace: str, pod: str) -> Node:
         """The node that a pod runs on."""
         name = self.core.read_namespaced_pod(pod, namespace).spec.node_name

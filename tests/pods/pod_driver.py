@@ -27,14 +27,14 @@ class PodDriver:
         core: the cluster's API.
         namespace: of the job.
         pod: name of the driver's pod; None: the one pod of the driver's Job.
-        failures: whether an event of a failure is one like any other, for a driver that shall fail.
+        bounded: whether the driver ends by itself; the end of another is its pod's, which is followed by a new one.
     """
 
-    def __init__(self, core: CoreV1Api, namespace: str, pod: str | None, *, failures: bool = False) -> None:
+    def __init__(self, core: CoreV1Api, namespace: str, pod: str | None, *, bounded: bool = False) -> None:
         self._core = core
         self._namespace = namespace
         self._pod = pod
-        self._failures = failures
+        self._bounded = bounded
         self._queue: queue.Queue[dict[str, Any]] = queue.Queue()
         self._ended = threading.Event()
         self._read: dict[str, int] = {}
@@ -58,7 +58,9 @@ class PodDriver:
             event = self._queue.get(timeout=timeout_s)
         except queue.Empty:
             return None
-        if event["event"] == "failed" and not self._failures:
+        if event["event"] == "stopped" and not self._bounded:
+            return None
+        if event["event"] == "failed":
             raise_all(reported_error(error) for error in event["errors"])
         return event
 

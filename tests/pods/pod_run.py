@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping
 from contextlib import ExitStack
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
@@ -83,9 +84,22 @@ class ReleasedJob:
 
 @dataclass
 class PodRun(LocalRun):
-    """A run whose driver is a pod."""
+    """A run whose driver is a pod.
+
+    Args:
+        released: the job's release.
+        faults: number of committed micro-batches -> what is done to the job then, and only once.
+    """
 
     released: ReleasedJob | None = None
+    faults: dict[int, Callable[[ReleasedJob], None]] = field(default_factory=dict)
+
+    def _show(self, batch: Mapping[str, Any], committed: Mapping[str, Any], ends: Mapping[str, Mapping[str, int]]) -> None:
+        super()._show(batch, committed, ends)
+        if fault := self.faults.pop(self.micro_batches, None):
+            assert self.released is not None
+            self.steps.line("fault", fault.__name__.replace("_", " "))
+            fault(self.released)
 
     def _driver(self) -> Any:
         assert self.released is not None

@@ -2,71 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from contextlib import ExitStack, contextmanager
 from pathlib import Path
-from typing import Any
 
-import pytest
-
-from penstock.jobs.spec import load
-from penstock.jobs.spec.requested_topics import asked_topics
-from penstock.jobs.targets import targets
-from penstock.scripts.local import input as local_input
-from penstock.scripts.local import kafka_topics
 from penstock.scripts.local.environment import LocalEnvironment
-from penstock.scripts.local.job import Job
-from penstock.scripts.local.machine import LocalMachine
-from penstock.scripts.local.servers.starting import LocalServers
-from penstock.scripts.local.verdict import judge
-from penstock.scripts.progress import Steps
-from penstock.sizing.plan import plan
-from tests.pods import team_job
 from tests.pods.cluster_under_test import ClusterUnderTest
-from tests.pods.forwarding import Forwarding
-from tests.pods.pod_run import PodRun, ReleasedJob
+from tests.pods.job_run import run_of, run_to_the_end
 from tests.pods.team_job import Surroundings, small_spec
 
 
-@contextmanager
-def run_of(
-    spec: Path, cluster: ClusterUnderTest, local: LocalEnvironment, around: Surroundings, helm: Path, folder: Path
-) -> Iterator[PodRun]:
-    """A run of a job, with its topics and the servers of its connections."""
-    file = load(spec)
-    planned = plan(targets(file, []))
-    folders = (spec.parent,)
-    job = Job(file, planned, folders, local_input.generators(file, folders), local_input.expectation(file, folders))
-    settings = {name: asked.config for name, asked in asked_topics([file]).items()}
-    kafka_topics.create(local.kafka.address, planned.kafka.topics, settings)
-    with ExitStack() as held:
-        servers = held.enter_context(LocalServers(file, folders, folder / "servers"))
-        urls = {name: held.enter_context(Forwarding(cluster.host, servers[name].port)).url for name in file.job.spec.local.connections}
-        release = team_job.release(spec, around, folder / "release", urls)
-        (folder / "values").mkdir()
-        released = ReleasedJob(job.name, release, cluster, helm, folder / "values")
-        machine = LocalMachine("the cluster", {}, ())
-        yield PodRun(job, local, machine, folder / "run", Steps(), connections=servers.urls, released=released)
-
-
-def run_to_the_end(run: PodRun) -> Any:
-    """Runs a job until its input is processed, stops it as a node that is drained does, and judges what it has written."""
-    assert run.released is not None
-    with run.driver() as driver:
-        run.feed(run.records())
-        run.process(driver)
-        run.released.scale(0)
-        run.released.wait_until_gone("driver")
-        expected = run.expectation()
-        assert expected is not None
-        return judge(run.outcome(expected), expected)
-
-
-@pytest.mark.parametrize("name", ["user_credit", "flights"])
-def test_every_row_of_a_shipped_job_comes_out_right(
-    name: str, cluster: ClusterUnderTest, local: LocalEnvironment, around: Surroundings, helm: Path, tmp_path: Path
+def test_every_row_of_the_worked_example_comes_out_right(
+    cluster: ClusterUnderTest, local: LocalEnvironment, around: Surroundings, helm: Path, tmp_path: Path
 ) -> None:
-    spec = small_spec(name, tmp_path)
+    spec = small_spec("user_credit", tmp_path)
     with run_of(spec, cluster, local, around, helm, tmp_path) as run:
         verdict = run_to_the_end(run)
     assert verdict.compared
