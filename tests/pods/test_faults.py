@@ -8,7 +8,7 @@ from pathlib import Path
 
 from penstock.scripts.local.environment import LocalEnvironment
 from tests.pods.cluster_under_test import ClusterUnderTest
-from tests.pods.job_run import run_of, run_to_the_end
+from tests.pods.job_run import Faults, run_of, run_to_the_end
 from tests.pods.pod_run import ReleasedJob
 from tests.pods.team_job import Surroundings, small_spec
 
@@ -38,7 +38,7 @@ def test_no_row_is_lost_or_doubled_through_lost_pods(
 ) -> None:
     assert cluster.nodes
     spec = small_spec("flights", tmp_path)
-    faults = {1: an_executor_is_deleted, 2: the_driver_is_deleted, 4: the_driver_is_killed_in_its_container}
+    faults: Faults = {1: an_executor_is_deleted, 2: the_driver_is_deleted, 4: the_driver_is_killed_in_its_container}
     with run_of(spec, cluster, local, around, helm, tmp_path) as run:
         verdict = run_to_the_end(run, faults)
     assert verdict.compared
