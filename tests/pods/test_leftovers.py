@@ -45,11 +45,15 @@ def leftovers(folder: Path) -> list[str]:
     return found + ([str(folder)] if folder.exists() else [])
 
 
-def test_a_cluster_that_is_stopped_leaves_nothing(tmp_path: Path) -> None:
+@pytest.mark.parametrize("disk_mib", [None, 1024], ids=["the machine's disk", "a disk of its own"])
+def test_a_cluster_that_is_stopped_leaves_nothing(tmp_path: Path, disk_mib: int | None) -> None:
     folder = tmp_path / "cluster"
-    with PodCluster(folder=folder, labels=({},)):
+    with PodCluster(folder=folder, labels=({},), disk_mib=disk_mib) as cluster:
         assert leftovers(folder)
+        size_mib = int(cluster.nodes[0].namespaces.run("stat", "--file-system", "--format=%b", "/var/lib/kubelet")) * 4096 / 2**20
+        assert (size_mib < 1024) == (disk_mib is not None)
     assert leftovers(folder) == []
+    assert not any(str(folder) in image.read_text() for image in Path("/sys/block").glob("loop*/loop/backing_file"))
     assert not any(Path("/sys/fs/cgroup").glob("**/penstock-nodes"))
 
 

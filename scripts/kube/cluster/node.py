@@ -14,8 +14,8 @@ from penstock.scripts.kube.cluster import network, requirements, sandbox_image
 from penstock.scripts.kube.cluster.cgroups import Cgroups
 from penstock.scripts.kube.cluster.control_plane import CLUSTER_DOMAIN, ControlPlane
 from penstock.scripts.kube.cluster.namespaces import POLL_S, Namespaces
-from penstock.scripts.kube.errors import ComponentDied, NodeCommandFailed, NodeNotReady
-from penstock.scripts.process.supervised import SupervisedProcess
+from penstock.scripts.kube.cluster.programs import Programs
+from penstock.scripts.kube.errors import NodeCommandFailed, NodeNotReady
 
 # Measured on 2 cores: containerd answers after some 0.3 s. A minute allows for a busy machine.
 START_LIMIT_S = 60
@@ -49,7 +49,7 @@ conf_dir = "{configuration}"
 
 @dataclass
 class Node:
-    """A node of the cluster; its data is in memory of this machine's disk unless it has a disk of its own.
+    """A node of the cluster.
 
     Args:
         number: from 1; its name is ``node-<number>``.
@@ -66,12 +66,12 @@ class Node:
     folder: Path
     labels: Mapping[str, str] = field(default_factory=dict)
     disk_mib: int | None = None
-    programs: dict[str, SupervisedProcess] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
-        data = "data" if self.disk_mib is None else _DISK
-        mounts = [(f"{data}/{source}", target) for source, target in _MOUNTS] if self.disk_mib is None else []
+        # A disk of its own is mounted later, and they are on it.
+        mounts = [(f"data/{source}", target) for source, target in _MOUNTS] if self.disk_mib is None else []
         self.namespaces = Namespaces(self.name, folder=self.folder, cgroups=self.cgroups, empty=("/run",), mounts=mounts)
+        self._programs = Programs(self.namespaces, self.folder)
 
     @property
     def name(self) -> str:
@@ -98,14 +98,12 @@ class Node:
         self._start_containerd()
         pause = sandbox_image.write_archive(binaries.built(binaries.PAUSE), self.folder / "pause.tar")
         self.import_image(pause)
-        self.start_kubelet()
+        self._start_kubelet()
         self._start_proxy()
 
     def stop(self) -> None:
         """End all of its processes, containers among them; a second call does nothing."""
-        for program in self.programs.values():
-            program.stop()
-        self.namespaces.stop()
+        self._programs.stop()
 
     def check(self) -> None:
         """Raise if one of its programs has exited by itself.
@@ -113,10 +111,7 @@ class Node:
         Raises:
             ComponentDied: KUBE-025.
         """
-        for name, program in self.programs.items():
-            if not program.alive():
-                given = f"exited with code {program.returncode}; the end of its log, {program.log}:\n{program.tail()}"
-                raise ComponentDied(path=f"{self.name}: {name}", given=given, need="a program that runs", fix="check the log, and retry")
+        self._programs.check()
 
     def import_image(self, archive: Path) -> None:
         """Give the node an image, so that it need not be pulled.
@@ -132,26 +127,6 @@ class Node:
     def ctr(self, *arguments: str, limit_s: float = START_LIMIT_S) -> str:
         """Run containerd's command line on the containers and images of Kubernetes. Raises as `import_image`."""
         return self.namespaces.run("ctr", "--namespace=k8s.io", *arguments, limit_s=limit_s)
-
-    def start_kubelet(self) -> None:
-        """Start the kubelet; that of a node which was lost takes over the containers that still run."""
-        user = f"system:node:{self.name}"
-        kubeconfig = self.control_plane.api.write_kubeconfig(self.folder / "kubelet.kubeconfig", user, ["system:nodes"])
-        configuration = self.folder / "kubelet.json"
-        configuration.write_text(json.dumps(self._kubelet(), indent=2), encoding="utf-8")
-        labels = ",".join(f"{key}={value}" for key, value in self.labels.items())
-        self._run(
-            binaries.built(binaries.KUBELET),
-            f"--config={configuration}",
-            f"--kubeconfig={kubeconfig}",
-            f"--hostname-override={self.name}",
-            f"--node-ip={self.address}",
-            *([f"--node-labels={labels}"] if labels else []),
-        )
-
-    def stop_kubelet(self) -> None:
-        """Stop the kubelet, as of a node that the API has lost: its containers go on."""
-        self.programs.pop("kubelet").stop()
 
     def disconnect(self) -> None:
         """Unplug the node: nothing reaches it or is reached by it any more."""
@@ -182,12 +157,12 @@ class Node:
             socket=_SOCKET, sandbox=sandbox_image.IMAGE, plugins=requirements.cni_folder(), configuration=cni.absolute()
         )
         configuration.write_text(text, encoding="utf-8")
-        self._run(Path("containerd"), "--config", str(configuration))
+        self._programs.start(Path("containerd"), "--config", str(configuration))
         until_s = time.monotonic() + START_LIMIT_S
         while not self._answers():
             self.check()
             if time.monotonic() > until_s:
-                given = self.programs["containerd"].tail()
+                given = self._programs.tail("containerd")
                 need = f"an answer of containerd within {START_LIMIT_S} s"
                 raise NodeNotReady(path=self.name, given=given, need=need, fix=f"check the logs in {self.folder}, and retry")
             time.sleep(POLL_S)
@@ -199,6 +174,21 @@ class Node:
         except NodeCommandFailed:
             return False
         return True
+
+    def _start_kubelet(self) -> None:
+        user = f"system:node:{self.name}"
+        kubeconfig = self.control_plane.api.write_kubeconfig(self.folder / "kubelet.kubeconfig", user, ["system:nodes"])
+        configuration = self.folder / "kubelet.json"
+        configuration.write_text(json.dumps(self._kubelet(), indent=2), encoding="utf-8")
+        labels = ",".join(f"{key}={value}" for key, value in self.labels.items())
+        self._programs.start(
+            binaries.built(binaries.KUBELET),
+            f"--config={configuration}",
+            f"--kubeconfig={kubeconfig}",
+            f"--hostname-override={self.name}",
+            f"--node-ip={self.address}",
+            *([f"--node-labels={labels}"] if labels else []),
+        )
 
     def _start_proxy(self) -> None:
         kubeconfig = self.control_plane.api.write_kubeconfig(self.folder / "kube-proxy.kubeconfig", "system:kube-proxy", [])
@@ -215,7 +205,7 @@ class Node:
         }
         file = self.folder / "kube-proxy.json"
         file.write_text(json.dumps(configuration, indent=2), encoding="utf-8")
-        self._run(binaries.built(binaries.KUBE_PROXY), f"--config={file}")
+        self._programs.start(binaries.built(binaries.KUBE_PROXY), f"--config={file}")
 
     def _kubelet(self) -> dict[str, Any]:
         """The kubelet's configuration. Source: Kubernetes' reference, "Kubelet Configuration (v1beta1)"."""
@@ -241,6 +231,3 @@ class Node:
             "resolvConf": "/dev/null",
             "rotateCertificates": False,
         }
-
-    def _run(self, program: Path, *flags: str) -> None:
-        self.programs[program.name] = self.namespaces.process(self.folder / f"{program.name}.log", program, *flags)
