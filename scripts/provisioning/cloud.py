@@ -1,4 +1,4 @@
-"""Prerequisites of a deploy on AWS: credentials, state bucket, zones, quotas, a reachable API server."""
+"""Prerequisites of a deploy on AWS: credentials, state bucket, zones, quotas, a reachable API server; and the pods of what is deployed."""
 
 from __future__ import annotations
 
@@ -7,9 +7,9 @@ from collections.abc import Callable
 from botocore.exceptions import ClientError
 
 from penstock.infra.plans import plans
-from penstock.scripts.provisioning import state_bucket, zones
-from penstock.scripts.provisioning.api_server import cluster_address, reach
-from penstock.scripts.provisioning.aws_access import AwsAccess, code_of, translated
+from penstock.scripts.provisioning import account_checks, state_bucket, zones
+from penstock.scripts.provisioning.api_server import ClusterAddress, cluster_address, reach
+from penstock.scripts.provisioning.aws_access import AwsAccess, Caller, code_of, translated
 from penstock.scripts.provisioning.finding import OK, Finding, missing
 from penstock.sizing.errors import PenstockError
 
@@ -24,24 +24,34 @@ def look(aws: AwsAccess) -> list[Finding]:
         aws: AWS of the environment.
     """
     first = [_checked("jobs' plans", "must be feasible to be deployed", lambda: _jobs(aws))]
-    caller = _checked("credentials", "of the environment's account", lambda: aws.check_account().arn)
-    if caller.state != OK:
-        return [*first, caller]
+    callers: list[Caller] = []
+
+    def account() -> str:
+        callers.append(aws.check_account())
+        return callers[0].arn
+
+    credentials = _checked("credentials", "of the environment's account", account)
+    if not callers:
+        return [*first, credentials]
     rest = (
         ("state bucket", "holds Terraform's state", lambda: _state(aws)),
         ("zones", "of the network", lambda: ", ".join(zones.check(aws)) or "the environment has no network"),
-        ("API server", "charts are applied through it", lambda: _api_server(aws)),
     )
-    return [*first, caller, *(_checked(name, purpose, ask) for name, purpose, ask in rest), *_quotas(aws)]
+    checked = [_checked(name, purpose, ask) for name, purpose, ask in rest]
+    return [*first, credentials, *checked, *account_checks.look(aws, callers[0]), *_quotas(aws), *_cluster_findings(aws)]
 
 
 def _checked(name: str, purpose: str, ask: Callable[[], str]) -> Finding:
     try:
         return Finding(name, OK, ask(), purpose)
     except PenstockError as error:
-        first = error.errors[0]
-        said = f"{first.code}: {first.title}" + (f": {first.given}" if first.given else "")
-        return missing(name, said=said, purpose=purpose, fix=" ".join(first.fix.split()), needed=True)
+        return _failed(name, purpose, error)
+
+
+def _failed(name: str, purpose: str, error: PenstockError) -> Finding:
+    first = error.errors[0]
+    said = f"{first.code}: {first.title}" + (f": {first.given}" if first.given else "")
+    return missing(name, said=said, purpose=purpose, fix=" ".join(first.fix.split()), needed=True)
 
 
 def _jobs(aws: AwsAccess) -> str:
@@ -54,23 +64,51 @@ def _state(aws: AwsAccess) -> str:
     return state.bucket if state else "in files on this machine"
 
 
-def _api_server(aws: AwsAccess) -> str:
+def _cluster_findings(aws: AwsAccess) -> list[Finding]:
+    """The API server and, where it is reached, the pods of the jobs."""
+    address: list[ClusterAddress] = []
+
+    def reached() -> str:
+        said, found = _api_server(aws)
+        address.extend([found] if found else [])
+        return said
+
+    server = _checked("API server", "charts are applied through it", reached)
+    if server.state != OK or not address:
+        return [server]
+    return [server, *_jobs_pods(aws, address[0])]
+
+
+def _jobs_pods(aws: AwsAccess, address: ClusterAddress) -> list[Finding]:
+    # The client of Kubernetes takes long to import, and only this needs it.
+    from penstock.scripts.provisioning import job_pods
+    from penstock.scripts.provisioning.kubernetes_access import connected, eks_token
+
+    try:
+        with connected(address, lambda: eks_token(aws, address.name)) as api:
+            return job_pods.look(api, plans(aws.environment).jobs)
+    except PenstockError as error:
+        return [_failed("pods of the jobs", "their drivers and executors run", error)]
+
+
+def _api_server(aws: AwsAccess) -> tuple[str, ClusterAddress | None]:
+    """What is said of it, and its address if it is reached."""
     spec = aws.environment.spec
     if spec.eks is None or spec.endpoints is not None:
-        return "the environment has no cluster" if spec.eks is None else "an emulated cluster has none"
+        return "the environment has no cluster" if spec.eks is None else "an emulated cluster has none", None
     with translated(f"EKS in {spec.region}"):
         try:
             cluster = aws.client("eks").describe_cluster(name=aws.environment.prefix)["cluster"]
         except ClientError as error:
             if code_of(error) == "ResourceNotFoundException":
-                return "the cluster does not exist yet"
+                return "the cluster does not exist yet", None
             raise
     authority = cluster.get("certificateAuthority", {}).get("data")
     address = cluster_address({"cluster_name": cluster["name"], "cluster_endpoint": cluster.get("endpoint"), "cluster_ca": authority})
     if address is None:
-        return f"the cluster is {cluster.get('status', 'not ready')}"
+        return f"the cluster is {cluster.get('status', 'not ready')}", None
     reach(address, aws.environment)
-    return f"{address.endpoint} is reached"
+    return f"{address.endpoint} is reached", address
 
 
 def _quotas(aws: AwsAccess) -> list[Finding]:

@@ -11,8 +11,9 @@ from penstock.infra.environment import Environment
 from penstock.infra.environment_file import load
 from penstock.scripts.cli import doctor
 from penstock.scripts.emulation.emulated_aws import EmulatedAws
-from penstock.scripts.provisioning import state_bucket
-from penstock.scripts.provisioning.aws_access import AwsAccess
+from penstock.scripts.provisioning import account_checks, state_bucket
+from penstock.scripts.provisioning.account_checks import SPOT_ROLE
+from penstock.scripts.provisioning.aws_access import AwsAccess, Caller
 from tests.emulated.small_stacks import environment
 
 
@@ -53,3 +54,77 @@ def test_without_an_answer_of_aws_nothing_else_is_asked(tmp_path: Path, capsys: 
     assert code == 4
     assert result["credentials"]["said"].startswith("RUN-021")
     assert "zones" not in result
+
+
+def _account(aws: EmulatedAws, name: str, **spec: Any) -> Environment:
+    own = _zoned(environment(aws, name), "us-east-1a", "us-east-1b")
+    data = own.model_dump(by_alias=True, exclude_none=True)
+    for part, fields in spec.items():
+        data["spec"][part] |= fields
+    return Environment.model_validate(data)
+
+
+def test_administrators_that_do_not_exist_are_named(aws: EmulatedAws, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    account = load("local").spec.account
+    there, absent = (f"arn:aws:iam::{account}:role/{name}" for name in ("teams/doctor-admin", "doctor-nobody"))
+    own = _account(aws, "docadmin", eks={"admins": [there, absent]})
+    AwsAccess(own).client("iam").create_role(RoleName="doctor-admin", Path="/teams/", AssumeRolePolicyDocument="{}")
+    code, result = _run(tmp_path, own, capsys)
+    assert code == 4
+    assert (result["administrators"]["state"], result["administrators"]["said"]) == ("missing", f"{absent} does not exist")
+    _, result = _run(tmp_path, _account(aws, "docadmin", eks={"admins": [there]}), capsys)
+    assert (result["administrators"]["state"], result["administrators"]["said"]) == ("ok", "doctor-admin")
+
+
+def test_the_role_of_spot_is_created_once_an_account(aws: EmulatedAws, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    create, existing = (_account(aws, "docspot", nodes={"spotServiceRole": asked}) for asked in ("create", "existing"))
+    iam = AwsAccess(create).client("iam")
+    _, result = _run(tmp_path, existing, capsys)
+    assert (result["Spot's role"]["state"], result["Spot's role"]["fix"]) == ("missing", "set spec.nodes.spotServiceRole: create")
+    # Not by create_service_linked_role, whose roles the emulated AWS gives other names than AWS.
+    iam.create_role(RoleName=SPOT_ROLE, Path="/aws-service-role/spot.amazonaws.com/", AssumeRolePolicyDocument="{}")
+    try:
+        assert _run(tmp_path, existing, capsys)[1]["Spot's role"]["state"] == "ok"
+        _, result = _run(tmp_path, create, capsys)
+        assert (result["Spot's role"]["state"], result["Spot's role"]["fix"]) == ("missing", "set spec.nodes.spotServiceRole: existing")
+        iam.tag_role(RoleName=SPOT_ROLE, Tags=[{"Key": "penstock:environment", "Value": "docspot"}])
+        assert _run(tmp_path, create, capsys)[1]["Spot's role"]["state"] == "ok"
+    finally:
+        iam.delete_role(RoleName=SPOT_ROLE)
+
+
+def test_an_existing_vpc_is_held_against_the_environment(aws: EmulatedAws, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    ec2 = AwsAccess(environment(aws, "docvpc")).client("ec2")
+    vpc = ec2.create_vpc(CidrBlock="10.9.0.0/16")["Vpc"]["VpcId"]
+    zones = ("us-east-1a", "us-east-1b")
+    subnets = [
+        ec2.create_subnet(VpcId=vpc, CidrBlock=f"10.9.{n}.0/24", AvailabilityZone=zone)["Subnet"]["SubnetId"]
+        for n, zone in enumerate(zones)
+    ]
+
+    def result(**changes: Any) -> tuple[str, str]:
+        existing = {"vpcId": vpc, "cidr": "10.9.0.0/16", "privateSubnetIds": subnets, **changes}
+        own = _zoned(environment(aws, "docvpc"), *zones).model_dump(by_alias=True, exclude_none=True)
+        own["spec"]["network"] = {"zones": list(zones), "natGateways": 1, "existing": existing}
+        _, findings = _run(tmp_path, Environment.model_validate(own), capsys)
+        return findings["existing VPC"]["state"], findings["existing VPC"]["said"]
+
+    assert result() == ("ok", vpc)
+    assert result(vpcId="vpc-0123456789abcdef0") == ("missing", "vpc-0123456789abcdef0 does not exist in us-east-1")
+    assert result(cidr="10.8.0.0/16") == ("missing", f"{vpc} has the addresses 10.9.0.0/16, not 10.8.0.0/16")
+    state, said = result(privateSubnetIds=[subnets[1], "subnet-0123456789abcdef0"])
+    assert (state, said) == ("missing", f"{subnets[1]} is in us-east-1b, not in us-east-1a; subnet-0123456789abcdef0 does not exist")
+
+
+@pytest.mark.parametrize(
+    ("caller", "admin", "is_it"),
+    [
+        ("arn:aws:sts::111122223333:assumed-role/ops/me", "arn:aws:iam::111122223333:role/teams/ops", True),
+        ("arn:aws:sts::111122223333:assumed-role/ops/me", "arn:aws:iam::444455556666:role/ops", False),
+        ("arn:aws:sts::111122223333:assumed-role/ops/me", "arn:aws:iam::111122223333:user/ops", False),
+        ("arn:aws:iam::111122223333:user/me", "arn:aws:iam::111122223333:user/me", True),
+        ("arn:aws:iam::111122223333:user/me", "arn:aws:iam::111122223333:role/me", False),
+    ],
+)
+def test_a_session_of_a_role_is_the_role(caller: str, admin: str, is_it: bool) -> None:
+    assert account_checks.is_principal(Caller("111122223333", caller), admin) == is_it

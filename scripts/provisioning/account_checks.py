@@ -1,0 +1,157 @@
+"""What an account must have before the first deploy, or AWS refuses it halfway: administrators, Spot's role, an existing VPC."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from functools import partial
+from typing import Any
+
+from botocore.exceptions import ClientError
+
+from penstock.infra.parts.network import ExistingNetwork
+from penstock.scripts.provisioning.aws_access import AwsAccess, Caller, code_of, translated
+from penstock.scripts.provisioning.finding import OK, Finding, missing
+from penstock.scripts.provisioning.import_blocks import TAG
+from penstock.sizing.errors import PenstockError
+
+# Source: Amazon EC2 User Guide, "Service-linked role for Spot Instance requests".
+SPOT_ROLE = "AWSServiceRoleForEC2Spot"
+_ABSENT = {"NoSuchEntity", "InvalidVpcID.NotFound", "InvalidSubnetID.NotFound"}
+
+
+def look(aws: AwsAccess, caller: Caller) -> list[Finding]:
+    """Check what the environment takes for granted in its account; read-only.
+
+    Args:
+        aws: AWS of the environment.
+        caller: the identity that deploys.
+    """
+    found = (_administrators(aws, caller), _spot_role(aws), _existing_network(aws))
+    return [finding for finding in found if finding is not None]
+
+
+def _administrators(aws: AwsAccess, caller: Caller) -> Finding | None:
+    eks = aws.environment.spec.eks
+    if eks is None or not eks.admins:
+        return None
+    purpose = "spec.eks.admins; EKS refuses one that does not exist, and nobody else may apply charts"
+
+    def faults() -> Iterator[tuple[str, str]]:
+        own = [arn for arn in eks.admins if arn.split(":")[4] == aws.environment.spec.account]
+        for arn in own:
+            if not _exists(partial(_principal, aws, arn)):
+                yield f"{arn} does not exist", "create it, or correct spec.eks.admins"
+        if aws.environment.spec.endpoints is None and not any(is_principal(caller, arn) for arn in eks.admins):
+            yield f"the caller, {caller.arn}, is none of them", "add the caller's role to spec.eks.admins, or deploy as one of them"
+
+    return _found("administrators", purpose, faults, ", ".join(arn.rpartition("/")[2] for arn in eks.admins))
+
+
+def _spot_role(aws: AwsAccess) -> Finding | None:
+    nodes = aws.environment.spec.nodes
+    if nodes is None:
+        return None
+    purpose = "with it EC2 launches spot instances; an account has at most one"
+
+    def faults() -> Iterator[tuple[str, str]]:
+        role = _role(aws, SPOT_ROLE)
+        owner = {tag["Key"]: tag["Value"] for tag in role.get("Tags", [])}.get(TAG) if role else None
+        if role and nodes.spot_service_role == "create" and owner != aws.environment.name:
+            by = f", created by environment {owner}" if owner else ""
+            yield f"{SPOT_ROLE} exists already{by}", "set spec.nodes.spotServiceRole: existing"
+        if not role and nodes.spot_service_role == "existing":
+            yield f"{SPOT_ROLE} does not exist", "set spec.nodes.spotServiceRole: create"
+
+    return _found("Spot's role", purpose, faults, f"spotServiceRole: {nodes.spot_service_role}")
+
+
+def _existing_network(aws: AwsAccess) -> Finding | None:
+    network = aws.environment.spec.network
+    if network is None or network.existing is None:
+        return None
+    existing, zones = network.existing, network.zones
+
+    def faults() -> Iterator[tuple[str, str]]:
+        ec2 = aws.client("ec2")
+        vpc = _answer(lambda: ec2.describe_vpcs(VpcIds=[existing.vpc_id])["Vpcs"])
+        if not vpc:
+            yield (
+                f"{existing.vpc_id} does not exist in {aws.environment.spec.region}",
+                "correct spec.network.existing.vpcId, or spec.region",
+            )
+            return
+        ranges = [one["CidrBlock"] for one in vpc[0].get("CidrBlockAssociationSet", [])] or [vpc[0]["CidrBlock"]]
+        if existing.cidr not in ranges:
+            yield f"{existing.vpc_id} has the addresses {', '.join(ranges)}, not {existing.cidr}", "correct spec.network.existing.cidr"
+        yield from _subnet_faults(ec2, existing, zones)
+
+    return _found("existing VPC", "spec.network.existing; Karpenter launches nodes in its private subnets", faults, existing.vpc_id)
+
+
+def _subnet_faults(ec2: Any, existing: ExistingNetwork, zones: list[str]) -> Iterator[tuple[str, str]]:
+    for name, ids in (("privateSubnetIds", existing.private_subnet_ids), ("publicSubnetIds", existing.public_subnet_ids)):
+        fix = f"correct spec.network.existing.{name}: one per zone, in the order of spec.network.zones"
+        for subnet_id, zone in zip(ids, zones, strict=False):
+            subnets = _answer(partial(_subnets, ec2, subnet_id))
+            if not subnets:
+                yield f"{subnet_id} does not exist", fix
+            elif subnets[0]["VpcId"] != existing.vpc_id:
+                yield f"{subnet_id} is in {subnets[0]['VpcId']}", fix
+            elif subnets[0]["AvailabilityZone"] != zone:
+                yield f"{subnet_id} is in {subnets[0]['AvailabilityZone']}, not in {zone}", fix
+
+
+def _subnets(ec2: Any, subnet_id: str) -> Any:
+    return ec2.describe_subnets(SubnetIds=[subnet_id])["Subnets"]
+
+
+def _found(name: str, purpose: str, faults: Callable[[], Iterator[tuple[str, str]]], said: str) -> Finding:
+    """The finding of all faults together; where AWS refuses to tell, nothing is known."""
+    try:
+        with translated(name):
+            listed = list(faults())
+    except PenstockError as error:
+        return missing(
+            name, said=f"not checked: {error.code}: {error.given}", purpose=purpose, fix=" ".join(error.fix.split()), needed=False
+        )
+    if not listed:
+        return Finding(name, OK, said, purpose)
+    fixes = dict.fromkeys(fix for _, fix in listed)
+    return missing(name, said="; ".join(fault for fault, _ in listed), purpose=purpose, fix="; ".join(fixes), needed=True)
+
+
+def _principal(aws: AwsAccess, arn: str) -> Any:
+    kind, name = _kind_and_name(arn)
+    iam = aws.client("iam")
+    return iam.get_user(UserName=name)["User"] if kind == "user" else iam.get_role(RoleName=name)["Role"]
+
+
+def _role(aws: AwsAccess, name: str) -> dict[str, Any] | None:
+    role: dict[str, Any] | None = _answer(lambda: aws.client("iam").get_role(RoleName=name)["Role"])
+    return role
+
+
+def _exists(ask: Callable[[], Any]) -> bool:
+    return _answer(ask) is not None
+
+
+def _answer(ask: Callable[[], Any]) -> Any:
+    """An answer of AWS; None if there is no such thing."""
+    try:
+        return ask()
+    except ClientError as error:
+        if code_of(error) in _ABSENT:
+            return None
+        raise
+
+
+def is_principal(caller: Caller, arn: str) -> bool:
+    """Whether a caller is a principal; a role's session is its role, whose path the session's ARN leaves out."""
+    if ":assumed-role/" not in caller.arn:
+        return caller.arn == arn
+    return ("role", caller.arn.split("/")[1]) == _kind_and_name(arn) and caller.account == arn.split(":")[4]
+
+
+def _kind_and_name(arn: str) -> tuple[str, str]:
+    resource = arn.split(":", 5)[5]
+    return resource.partition("/")[0], resource.rpartition("/")[2]

@@ -1,0 +1,126 @@
+"""What keeps the pods of deployed jobs from running: the cluster's reasons, beside what the plan asks for."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from kubernetes import client
+
+from penstock.infra.plans import JobPlan
+from penstock.scripts.provisioning.draining import OF_PENSTOCK
+from penstock.scripts.provisioning.finding import OK, Finding, missing
+from penstock.scripts.provisioning.kubernetes_access import REQUEST_LIMIT_S, asked
+from penstock.scripts.render.node_shares import counted
+from penstock.sizing.planned import Plan
+
+_PURPOSE = "its driver and its executors run"
+_JOB, _ROLE = "penstock.dev/job", "spark-role"
+# Source: the kubelet's pkg/kubelet/images/types.go; all are about the image of a container that waits.
+_IMAGE_REASONS = {"ErrImagePull", "ErrImageNeverPull", "ImageInspectError", "ImagePullBackOff", "InvalidImageName", "RegistryUnavailable"}
+
+
+def look(api: client.ApiClient, jobs: Sequence[JobPlan]) -> list[Finding]:
+    """Check the pods of each job.
+
+    Args:
+        api: client of the cluster's API.
+        jobs: of the environment, with their plans.
+
+    Raises:
+        KubernetesRefused: DEP-010.
+        ApiServerNotReached: DEP-007.
+    """
+    with asked("the pods of the jobs"):
+        pods = client.CoreV1Api(api).list_pod_for_all_namespaces(label_selector=OF_PENSTOCK, _request_timeout=REQUEST_LIMIT_S).items
+    return [of_job(job.name, job.plan, [pod for pod in pods if pod.metadata.labels.get(_JOB) == job.name]) for job in jobs]
+
+
+def of_job(name: str, plan: Plan, pods: Sequence[Any]) -> Finding:
+    """Check the pods of one job. The first reason that keeps one from running is reported.
+
+    Args:
+        name: of the job.
+        plan: of the job.
+        pods: its pods, as the API has them.
+    """
+    # A completed pod blocks nothing, and a bounded run keeps it for its log.
+    own = [pod for pod in pods if pod.metadata.labels.get(_ROLE) and pod.status.phase != "Succeeded"]
+    title = f"job {name}"
+    if not own:
+        return Finding(title, OK, "no pods: not deployed, stopped, or completed", _PURPOSE)
+    for reason in (_image, _no_node, _failed):
+        if found := reason(own, plan):
+            said, fix = found
+            return missing(title, said=said, purpose=_PURPOSE, fix=fix, needed=True)
+    return Finding(title, OK, _running(own), _PURPOSE)
+
+
+def _image(pods: Sequence[Any], plan: Plan) -> tuple[str, str] | None:
+    for pod in pods:
+        for container in pod.status.container_statuses or []:
+            waiting = container.state.waiting
+            if waiting and waiting.reason in _IMAGE_REASONS:
+                said = f"{pod.metadata.name}: {waiting.reason}: {waiting.message or container.image}"
+                return said, "push this tag to the registry, or deploy with registry.imageTag set to one that is there"
+    return None
+
+
+def _no_node(pods: Sequence[Any], plan: Plan) -> tuple[str, str] | None:
+    waiting = [(pod, said) for pod in pods if (said := _unschedulable(pod))]
+    if not waiting:
+        return None
+    role = waiting[0][0].metadata.labels[_ROLE]
+    of_role = [said for pod, said in waiting if pod.metadata.labels[_ROLE] == role]
+    planned = plan.pods.driver if role == "driver" else plan.pods.executor
+    asks = f"{planned.request_cpu_millicores}m CPU, {planned.memory_mib:,} MiB memory"
+    if planned.request_ephemeral_storage_mib:
+        asks += f", {planned.request_ephemeral_storage_mib:,} MiB ephemeral storage"
+    by_plan = f"by the plan each requests {asks}{_types(role, plan)}"
+    return (
+        f"{len(of_role)} of {counted(planned.count, role)} without a node: {of_role[0]}; {by_plan}",
+        "check the limits and events of the NodePool (kubectl describe nodepool), the quotas, and penstock place",
+    )
+
+
+def _unschedulable(pod: Any) -> str:
+    """Why the scheduler finds no node; empty if it has found one."""
+    conditions = pod.status.conditions or []
+    return next((one.message or one.reason or "" for one in conditions if one.type == "PodScheduled" and one.status == "False"), "")
+
+
+def _types(role: str, plan: Plan) -> str:
+    """The nodes on which the plan has the pods."""
+    groups = plan.nodes.one_batch.groups if plan.nodes else ()
+    found = {f"{group.example.instance_type} of pool {group.node_pool}" for group in groups if group.example and _has(group.pods, role)}
+    return f", which fits {', '.join(sorted(found))}" if found else ""
+
+
+def _has(pods: Sequence[Any], role: str) -> bool:
+    return any(pod.group.rpartition("/")[2] == role for pod in pods)
+
+
+def _failed(pods: Sequence[Any], plan: Plan) -> tuple[str, str] | None:
+    for pod in pods:
+        for container in pod.status.container_statuses or []:
+            if not container.ready and (last := container.state.terminated or container.last_state.terminated):
+                said = f"{pod.metadata.name}: restarted {counted(container.restart_count, 'time')}, last ended with {_end(last)}"
+                logs = f"kubectl logs --previous --namespace {pod.metadata.namespace} {pod.metadata.name}"
+                return said, f"check its log with {logs}"
+    return None
+
+
+def _end(terminated: Any) -> str:
+    said = " ".join((terminated.message or "").split())
+    return f"{terminated.reason}, exit code {terminated.exit_code}" + (f": {said}" if said else "")
+
+
+def _running(pods: Sequence[Any]) -> str:
+    executors = sum(pod.metadata.labels[_ROLE] == "executor" for pod in pods)
+    restarts = sum(container.restart_count for pod in pods for container in pod.status.container_statuses or [])
+    ready = all(container.ready for pod in pods for container in pod.status.container_statuses or [])
+    return (
+        f"the driver and {counted(executors, 'executor')}"
+        + ("" if ready else ", starting")
+        + (f", {restarts} restarts" if restarts else "")
+    )
