@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import os
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -9,6 +10,9 @@ from pathlib import Path
 
 from penstock.jobs.configuration.runtime import POD_NAME_VARIABLE, POD_UID_VARIABLE, READY_FILE_VARIABLE
 from penstock.jobs.storage.lease_holder import LeaseHolder
+
+# Source: Kubernetes' documentation, "Accessing the Kubernetes API from a Pod".
+SERVICE_ACCOUNT = Path("/var/run/secrets/kubernetes.io/serviceaccount")
 
 
 def pod_conf() -> dict[str, str]:
@@ -22,7 +26,17 @@ def pod_conf() -> dict[str, str]:
 
 def this_driver() -> LeaseHolder:
     """This process as the holder of a lease."""
-    return LeaseHolder.this_process(os.environ.get(POD_NAME_VARIABLE) or None, os.environ.get(POD_UID_VARIABLE) or None)
+    name, uid = (os.environ.get(variable) or None for variable in (POD_NAME_VARIABLE, POD_UID_VARIABLE))
+    return LeaseHolder.this_process(name, uid, _namespace() if name else None)
+
+
+def _namespace() -> str | None:
+    """The pod's namespace with a checksum of its cluster's CA, as ``flights@1c0f...``: a job may have pods of the same name elsewhere."""
+    try:
+        name, authority = (SERVICE_ACCOUNT / "namespace").read_text("ascii"), (SERVICE_ACCOUNT / "ca.crt").read_bytes()
+    except OSError:
+        return None
+    return f"{name.strip()}@{hashlib.sha256(authority).hexdigest()[:16]}"
 
 
 @contextmanager

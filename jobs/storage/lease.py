@@ -2,7 +2,7 @@
 
 It is the object ``penstock/lease.json`` in the checkpoint. A driver creates it, or replaces a free one, with a token greater by one; it
 then renews it every third of its duration, and frees it when it stops. Another driver may take it over if it is free, if its holder is
-provably dead, or if it has not been renewed for its duration.
+provably dead or a pod that Kubernetes has removed, or if it has not been renewed for its duration.
 
 It is not what protects the checkpoint: a driver that was frozen does not know that its lease has expired. The token does, which the
 checkpoint's records carry, together with writes that S3 decides (see `penstock.jobs.storage.conditional`).
@@ -203,6 +203,7 @@ class LeaseFile:
         return (
             record.state is LeaseState.RELEASED
             or record.holder.seen_dead_by(self._holder)
+            or record.holder.removed_for(self._holder)
             or stored.age_s >= record.duration_s + _PRECISION_S
         )
 

@@ -24,6 +24,7 @@ class LeaseHolder(BaseModel):
         boot_id: of the running kernel; differs between machines and between their starts.
         pod: name of its pod; None outside of Kubernetes.
         pod_uid: uid of its pod, which no other pod ever has.
+        namespace: its pod's, with a checksum of the cluster's CA: the names of its pods are unique at any time.
     """
 
     model_config = ConfigDict(frozen=True, alias_generator=to_camel, validate_by_name=True)
@@ -35,14 +36,16 @@ class LeaseHolder(BaseModel):
     boot_id: str | None = None
     pod: str | None = None
     pod_uid: str | None = None
+    namespace: str | None = None
 
     @classmethod
-    def this_process(cls, pod: str | None = None, pod_uid: str | None = None) -> Self:
+    def this_process(cls, pod: str | None = None, pod_uid: str | None = None, namespace: str | None = None) -> Self:
         """The calling process.
 
         Args:
             pod: name of its pod.
             pod_uid: uid of its pod.
+            namespace: see the class.
         """
         return cls(
             host=socket.gethostname(),
@@ -52,6 +55,7 @@ class LeaseHolder(BaseModel):
             boot_id=_boot_id(),
             pod=pod,
             pod_uid=pod_uid,
+            namespace=namespace,
         )
 
     def seen_dead_by(self, here: LeaseHolder) -> bool:
@@ -64,6 +68,19 @@ class LeaseHolder(BaseModel):
             return not self._runs()
         # Another container of the same pod: Kubernetes starts it after the previous one has ended.
         return self.pod_uid is not None and self.pod_uid == here.pod_uid
+
+    def removed_for(self, here: LeaseHolder) -> bool:
+        """Whether this one's pod was removed from the API, for another has its name.
+
+        It has ended, or it is on a node that nobody hears of any more: deleted with the node or by force, it runs on without the right to
+        ask for executors, and renews its lease. It can't write to the checkpoint once another driver has a greater token.
+
+        Args:
+            here: the process that looks, which is the calling one.
+        """
+        if self.pod is None or self.namespace is None or self.pod_uid == here.pod_uid:
+            return False
+        return (self.pod, self.namespace) == (here.pod, here.namespace)
 
     def _runs(self) -> bool:
         started = _started(self.pid)

@@ -5,6 +5,7 @@ from pathlib import Path
 import pytest
 
 from penstock.jobs.configuration.runtime import POD_NAME_VARIABLE, POD_UID_VARIABLE, READY_FILE_VARIABLE
+from penstock.jobs.driver import pod
 from penstock.jobs.driver.pod import forget_ready, pod_conf, reported_ready, this_driver
 
 
@@ -28,6 +29,21 @@ def test_a_driver_in_a_pod_holds_its_lease_as_that_pod(monkeypatch: pytest.Monke
         monkeypatch.setenv(variable, "")
     assert (this_driver().pod, this_driver().pod_uid) == (None, None)
     assert str(this_driver()).startswith("process ")
+
+
+def test_a_pod_knows_the_namespace_in_which_its_name_is_unique(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(pod, "SERVICE_ACCOUNT", tmp_path)
+    monkeypatch.setenv(POD_NAME_VARIABLE, "user-credit-driver-0")
+    assert this_driver().namespace is None
+    (tmp_path / "namespace").write_text("job-user-credit")
+    seen = []
+    for authority in ("one cluster", "another"):
+        (tmp_path / "ca.crt").write_text(authority)
+        seen.append(this_driver().namespace or "")
+    assert [one.partition("@")[0] for one in seen] == ["job-user-credit"] * 2
+    assert seen[0] != seen[1]
+    monkeypatch.delenv(POD_NAME_VARIABLE)
+    assert this_driver().namespace is None
 
 
 def test_outside_of_a_pod_nothing_is_reported(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -190,6 +190,17 @@ def test_a_container_that_is_started_again_in_its_pod_takes_over_at_once(take: T
     assert take(FAR.model_copy(update={"started": 2, "pid_namespace": "pid:[2]"})).token == 8
 
 
+def test_the_pod_that_follows_one_that_was_removed_takes_over_although_that_still_renews(take: Take, s3: S3Client, checkpoint: str) -> None:
+    removed = FAR.model_copy(update={"namespace": "job@ca"})
+    follows = removed.model_copy(update={"pod_uid": "uid-2", "boot_id": "a third"})
+    for elsewhere in ({"namespace": "job@another-ca"}, {"namespace": None}, {"pod": "other-driver-0"}):
+        assert not removed.removed_for(follows.model_copy(update=elsewhere))
+    assert not FAR.removed_for(FAR.model_copy(update={"pod_uid": "uid-2"}))
+    assert not removed.removed_for(removed)
+    _leave(s3, checkpoint, removed)
+    assert take(follows).token == 8
+
+
 def test_it_is_renewed_by_time_with_one_request_each(take: Take, content: Callable[[], LeaseRecord], faulty: FaultyS3) -> None:
     lease = take(duration_s=SHORT_S)
     faulty.requests.clear()
