@@ -392,6 +392,13 @@ class StateNotRepeatable(RunFailed):
     title = "state on the heap requires deterministic rows"
 
 
+class NoProgress(RunFailed):
+    """A query showed no progress for `progressTimeout`: a task, an outside call or a source hangs. The job resumes from its checkpoint."""
+
+    code = "JOB-090"
+    title = "micro-batch hangs"
+
+
 class LockUnread(DocumentError):
     """The lock of an app's packages does not exist, is not UTF-8 text, or locks nothing."""
 

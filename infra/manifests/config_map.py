@@ -40,6 +40,7 @@ def runtime_configuration(job: DeployedJob) -> RuntimeConfiguration:
         checkpoint=job.checkpoint,
         output_bucket=job.output_bucket,
         connections=dict(job.connections),
+        progress_timeout_s=job.progress_timeout_s,
         secrets=dict(job.secrets),
         max_offsets_per_trigger=job.plan.max_offsets_per_trigger,
         spark_conf=client_mode_conf(job),

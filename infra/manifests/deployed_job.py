@@ -8,6 +8,7 @@ from typing import Literal
 
 from penstock.infra.app_packages import AppPackages
 from penstock.infra.parts.nodes import PodPlace
+from penstock.sizing.load.progress_timeout import DEFAULT_S
 from penstock.sizing.planned import Plan
 
 Component = Literal["driver", "executor"]
@@ -40,6 +41,7 @@ class DeployedJob:
         output_bucket: for its file sinks.
         region: AWS region of all of these.
         trigger_s: interval between micro-batches; None: a bounded run, which ends when it has read all available input.
+        progress_timeout_s: see `penstock.jobs.configuration.runtime.RuntimeConfiguration`.
         driver: placement of the driver's pod.
         executor: placement of the executors' pods.
         role_arn: the IAM role of its pods; None: they have none.
@@ -61,6 +63,7 @@ class DeployedJob:
     output_bucket: str
     region: str
     trigger_s: float | None
+    progress_timeout_s: float = DEFAULT_S
     driver: PodPlace = field(default_factory=PodPlace)
     executor: PodPlace = field(default_factory=PodPlace)
     role_arn: str | None = None

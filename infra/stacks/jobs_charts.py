@@ -23,6 +23,7 @@ from penstock.infra.manifests.spark_application import operated_manifests
 from penstock.infra.parts.nodes import PodPlaces
 from penstock.infra.plans import EnvironmentPlans, JobPlan
 from penstock.infra.stacks.jobs import BROKER_PORTS
+from penstock.jobs.configuration.progress_timeout import progress_timeout_s
 from penstock.jobs.document import dotted, text_of
 from penstock.jobs.spec.app_module import sql_beside
 from penstock.jobs.spec.avro_schemas import avro_schemas
@@ -164,6 +165,7 @@ def _deployed(
         output_bucket=checkpoints.output_bucket,
         region=environment.spec.region,
         trigger_s=None if job.spec.job.spec.trigger == "availableNow" else job.spec.job.spec.trigger / 1000,
+        progress_timeout_s=progress_timeout_s(job.spec.job.spec, job.plan),
         driver=places.driver,
         executor=places.executor,
         role_arn=role_arn,

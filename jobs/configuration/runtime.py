@@ -9,6 +9,7 @@ from pydantic import BaseModel, ConfigDict, Field, model_validator
 from pydantic.alias_generators import to_camel
 
 from penstock.jobs.configuration.kafka_access import KafkaAccess, Security
+from penstock.sizing.load.progress_timeout import DEFAULT_S
 
 # What a pod passes to its driver beside the file, because it is unknown before there is a pod: its own name and uid, and the file that the
 # driver keeps while its query reads.
@@ -36,6 +37,7 @@ class RuntimeConfiguration(BaseModel):
         report_open_windows: whether events say how many windows are open, for a run that ends when the clock has closed them.
         lease_s: seconds without a renewal after which another driver may take over the checkpoint, 3 or more; see
             `penstock.jobs.storage.lease`.
+        progress_timeout_s: seconds without progress after which a query hangs and the driver ends; see `penstock.jobs.driver.watch`.
         secrets: name -> ARN of the secret in AWS Secrets Manager with the credentials of that connection.
         max_offsets_per_trigger: how many records a micro-batch reads at most, of all topics together, where a source sets no limit; None:
             no limit.
@@ -58,6 +60,7 @@ class RuntimeConfiguration(BaseModel):
     close_when_idle: bool = False
     report_open_windows: bool = False
     lease_s: float = Field(default=30, ge=3)
+    progress_timeout_s: float = Field(default=DEFAULT_S, gt=0)
     secrets: dict[str, str] = Field(default_factory=dict)
     max_offsets_per_trigger: int | None = Field(default=None, ge=1)
     spark_conf: dict[str, str] = Field(default_factory=dict)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
 from pyspark.sql import SparkSession
@@ -12,6 +12,7 @@ from penstock.jobs.configuration.runtime import RuntimeConfiguration
 from penstock.jobs.driver.bounded import BoundedRun
 from penstock.jobs.driver.lag import Gauges
 from penstock.jobs.driver.micro_batch import Emit
+from penstock.jobs.errors import NoProgress
 from penstock.jobs.spec import SpecFile
 from penstock.jobs.storage.checkpoint import Checkpoint
 from penstock.jobs.storage.lease import Lease
@@ -48,8 +49,10 @@ class DriverContext(PlanningContext):
         lease: of the checkpoint.
         emit: reports an event.
         gauges: the job's metrics.
+        hung: called with the error of a query that hangs, by a thread that does not wait for it.
     """
 
     lease: Lease
     emit: Emit
     gauges: Gauges
+    hung: Callable[[NoProgress], None]

@@ -15,6 +15,7 @@ from pyspark.sql import functions as F
 from penstock.jobs.blocks.calls import journal
 from penstock.jobs.blocks.keyed.deduplicate import dropped
 from penstock.jobs.driver.gauges import measured, of_query
+from penstock.jobs.driver.pulse import Pulse
 from penstock.jobs.driver.shares import Share
 from penstock.jobs.sinks.sink import FOREVER_MS, Batch, BatchSink
 from penstock.jobs.sources.records import TOLERATED
@@ -105,6 +106,7 @@ class MicroBatches:
         counting: of all queries of the session.
         failure: the exception of the last call.
         stopping: once set, no further micro-batch begins.
+        pulse: signs of life of the query.
         measured: name of a gauge -> value after the last micro-batch.
         rows_read: micro-batch -> records that it read, until its commit is reported.
     """
@@ -128,6 +130,7 @@ class MicroBatches:
     counting: Counting = field(default_factory=Counting)
     failure: Exception | None = field(default=None)
     stopping: threading.Event = field(default_factory=threading.Event)
+    pulse: Pulse = field(default_factory=Pulse)
     measured: Mapping[str, int] = field(default_factory=dict)
     rows_read: dict[int, int] = field(default_factory=dict)
     _lost: set[str] = field(default_factory=set)
@@ -136,7 +139,7 @@ class MicroBatches:
     def __call__(self, batch: DataFrame, number: int) -> None:
         """Runs one micro-batch. Its exception is kept in `failure`, because Spark passes on only the text."""
         try:
-            with self._between:
+            with self.pulse.in_micro_batch(), self._between:
                 self._run(batch, number)
         except Exception as error:
             self.failure = of_a_task(error) or error

@@ -78,12 +78,14 @@ class ProgressListener(LightListener):
         """Nothing to report: `reading` already has been. Spark calls this before the query begins."""
         if event.name == self._query:
             self._run = str(event.runId)
+            self._batches.pulse.beat()
 
     def onQueryProgress(self, event: QueryProgressEvent) -> None:
         """A micro-batch is committed."""
         progress = event.progress
         if str(progress.runId) != self._run:
             return
+        self._batches.pulse.beat()
         rows = [source.numInputRows for source in progress.sources if not source.description.startswith(heartbeat.DESCRIPTION)]
         ends = _merged((source.endOffset for source in progress.sources), self._until)
         detail = {
@@ -111,6 +113,7 @@ class ProgressListener(LightListener):
             self._idle()
 
     def _idle(self) -> None:
+        self._batches.pulse.beat()
         behind = self._job_lag.idle(self._query)
         self._batches.idle(FOREVER_MS if self._close_when_idle else time.time_ns() // 1_000_000)
         self._emit("idle", {"lagRecords": behind})

@@ -17,6 +17,8 @@ from penstock.jobs.driver.planning import QueryPlan
 from penstock.jobs.driver.pod import reported_ready
 from penstock.jobs.driver.progress import Commit
 from penstock.jobs.driver.query import Query
+from penstock.jobs.driver.sight import Sights
+from penstock.jobs.driver.watch import Watch
 from penstock.jobs.kafka.offset_commits import JointCommits, OffsetCommits
 from penstock.jobs.stream import leaving
 
@@ -70,14 +72,20 @@ class Queries:
             # The start offsets are decided; reported before the queries start, so that this comes before any other event of theirs.
             for query in self._queries:
                 query.announce(self._names)
-            try:
-                for query in self._queries:
-                    query.start()
-                with reported_ready():
-                    self._wait()
-            finally:
-                self._end()
+            with self._watch():
+                try:
+                    for query in self._queries:
+                        query.start()
+                    with reported_ready():
+                        self._wait()
+                finally:
+                    # Still watched: after the failure of a query, one that hangs would never end.
+                    self._end()
             return self._result()
+
+    def _watch(self) -> Watch:
+        context = self._context
+        return Watch(self._queries, Sights(context.session), context.configuration.progress_timeout_s, self._stop, context.hung)
 
     def _wait(self) -> None:
         """Returns when all have terminated, or the rest is to end."""

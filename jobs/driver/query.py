@@ -19,6 +19,7 @@ from penstock.jobs.driver.lag import JobLag
 from penstock.jobs.driver.micro_batch import Finished, MicroBatches, PartitionsGrew, Stopping
 from penstock.jobs.driver.planning import QueryPlan
 from penstock.jobs.driver.progress import Commit, ProgressListener
+from penstock.jobs.driver.pulse import Pulse
 from penstock.jobs.driver.unsupported import unsupported
 from penstock.jobs.sinks.sink import FOREVER_MS
 from penstock.jobs.stream.analyzed_plan import has_windows_only
@@ -86,6 +87,27 @@ class Query:
     def stopped(self) -> bool:
         """Whether the query was stopped, and has not terminated by itself."""
         return self._stopped or self._query is None
+
+    @property
+    def path(self) -> str:
+        """What errors call the query."""
+        app = self._context.spec.job.spec.app
+        return f"{app}, query {self._plan.name}" if self._plan.share.query else app
+
+    @property
+    def pulse(self) -> Pulse:
+        """The query's signs of life."""
+        return self._plan.batches.pulse
+
+    @property
+    def batch(self) -> int:
+        """Number of the micro-batch that runs, or comes next."""
+        return self._plan.batches.last.batch + 1
+
+    @property
+    def running(self) -> StreamingQuery | None:
+        """Spark's query; None before it is started and once it has terminated."""
+        return None if self.over else self._query
 
     @contextlib.contextmanager
     def reporting(self) -> Iterator[None]:
@@ -211,15 +233,10 @@ class Query:
             # The last record's micro-batch is not committed yet.
             raise AnotherWriter(committed=max(0, batches.last.batch - self._first - 1)) from error
         raise_if_lost(batches.lease)
-        fault = as_fault(failure, self._path, own_code(self._context.spec, self._context.configuration.app_path))
+        fault = as_fault(failure, self.path, own_code(self._context.spec, self._context.configuration.app_path))
         if is_given_up(failure) or is_given_up(error):
             raise GivenUp(batches.last.batch, fault, self._plan.name) from error
         raise fault from error
-
-    @property
-    def _path(self) -> str:
-        app = self._context.spec.job.spec.app
-        return f"{app}, query {self._plan.name}" if self._plan.share.query else app
 
 
 def stop_between_micro_batches(query: StreamingQuery, batches: MicroBatches) -> None:

@@ -10,6 +10,7 @@ micro-batch. With ``reportOpenWindows``, and if time closes all groups of the qu
 these groups are open. ``finished`` is sent once a bounded run has ended and everything is closed, with the totals of its checkpoint;
 without it, ``stopped`` is a stop, after which the job can go on. Events of a job with several queries have ``query``, the name of the one
 that they are about. Spark's log goes to standard error. Exit code 0 after both, 5 after a failure.
+A query that hangs is a failure too: JOB-090 (`penstock.jobs.driver.watch`).
 """
 
 from __future__ import annotations
@@ -20,8 +21,7 @@ import json
 import signal
 import sys
 import threading
-import traceback
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from functools import cached_property
 from pathlib import Path
 from typing import TextIO
@@ -36,13 +36,14 @@ from penstock.jobs.driver import session as spark_session
 from penstock.jobs.driver.another_writer import AnotherWriter, Encounters
 from penstock.jobs.driver.bounded import BoundedRun
 from penstock.jobs.driver.context import DriverContext
+from penstock.jobs.driver.ending import Ending
 from penstock.jobs.driver.given_up import GivenUp, Repetitions
 from penstock.jobs.driver.lag import Gauges
 from penstock.jobs.driver.micro_batch import Emit
 from penstock.jobs.driver.planning import QueryPlan, planned
 from penstock.jobs.driver.pod import forget_ready, pod_conf, this_driver
 from penstock.jobs.driver.queries import Queries
-from penstock.jobs.errors import QueryFailed, SocketHasNoPast
+from penstock.jobs.errors import NoProgress, SocketHasNoPast
 from penstock.jobs.kafka.brokers import Brokers
 from penstock.jobs.kafka.offset_commits import OffsetCommits
 from penstock.jobs.sources.opening import Offsets
@@ -51,8 +52,6 @@ from penstock.jobs.spec import connection_addresses as connections
 from penstock.jobs.spec.stage_settings import stages_conf
 from penstock.jobs.storage.checkpoint import Checkpoint
 from penstock.jobs.storage.lease import Lease, LeaseFile
-from penstock.jobs.stream.task_errors import first_line
-from penstock.sizing.errors import PenstockError
 
 
 def main(arguments: list[str]) -> int:
@@ -69,20 +68,12 @@ def main(arguments: list[str]) -> int:
 
 
 def _run(configuration: Path, stop: threading.Event, emit: Emit) -> int:
+    ending = Ending(emit)
     try:
-        Driver(RuntimeConfiguration.read(configuration), stop, emit).run()
-    except PenstockError as error:
-        # The log has the full traceback; the event has the message for users.
-        traceback.print_exc()
-        emit("failed", {"errors": [fault.as_json() for fault in error.errors]})
-        return error.exit_code
+        Driver(RuntimeConfiguration.read(configuration), stop, emit, ending.abort).run()
     except Exception as error:
-        traceback.print_exc()
-        fault = QueryFailed(path="driver", given=f"{type(error).__name__}: {first_line(error)}", fix="check the driver's log")
-        emit("failed", {"errors": [fault.as_json()]})
-        return fault.exit_code
-    emit("stopped", {})
-    return 0
+        return ending.failed(error)
+    return ending.stopped()
 
 
 class EventWriter:
@@ -110,12 +101,14 @@ class Driver:
         configuration: what the driver was started with.
         stop: set from outside to stop the job.
         emit: reports an event.
+        hung: called with the error of a query that hangs, by a thread that does not wait for it.
     """
 
-    def __init__(self, configuration: RuntimeConfiguration, stop: threading.Event, emit: Emit) -> None:
+    def __init__(self, configuration: RuntimeConfiguration, stop: threading.Event, emit: Emit, hung: Callable[[NoProgress], None]) -> None:
         self._configuration = configuration
         self._stop = stop
         self._emit = emit
+        self._hung = hung
         self._spec: SpecFile = load(Path(configuration.spec))
         self._checkpoint = Checkpoint(configuration.checkpoint)
         # Set when a query has ended, or the queries are to end.
@@ -127,6 +120,7 @@ class Driver:
 
         Raises:
             PenstockError: JOB-001 to JOB-009, JOB-020 to JOB-023, JOB-050 to JOB-063, JOB-070, JOB-080 to JOB-085.
+                A query that hangs ends the driver by `hung`.
         """
         forget_ready()
         app.importable((*self._configuration.app_path, *self._configuration.package_path))
@@ -161,6 +155,7 @@ class Driver:
             connections=self._connections,
             emit=self._emit,
             gauges=Gauges(session),
+            hung=self._hung,
             bounded=self._bounded,
         )
         # Besides their own termination, two things end queries: a stop request and a lost lease. A thread waits for each; none is polled.
@@ -208,7 +203,9 @@ class Driver:
     def _session(self) -> SparkSession:
         job = self._spec.job
         given = {**spark_session.state_conf(job.spec.state), **stages_conf(job.spec.stages), **self._configuration.spark_conf}
-        conf = {**given, **spark_session.counting_conf(open_windows=self._configuration.report_open_windows), **pod_conf()}
+        # The log of an executor, and in local mode the driver's, then has the stacks of the Python functions that have not ended by then.
+        stacks = {"spark.python.worker.tracebackDumpIntervalSeconds": str(max(1, int(self._configuration.progress_timeout_s / 2)))}
+        conf = {**stacks, **given, **spark_session.counting_conf(open_windows=self._configuration.report_open_windows), **pod_conf()}
         session = spark_session.build(job.metadata.name, self._configuration.master, conf, self._configuration.package_path)
         session.sparkContext.setLogLevel("WARN")
         return session

@@ -40,6 +40,7 @@ MAX_SLOTS = 1024
 _INCREMENTAL = ("execution.checkpointing.incremental", "state.backend.incremental")
 _BACKEND = ("state.backend.type", "state.backend")
 _INTERVAL = "execution.checkpointing.interval"
+_TIMEOUT = "execution.checkpointing.timeout"
 _SLOTS = "taskmanager.numberOfTaskSlots"
 _OVERRIDES = "pipeline.jobvertex-parallelism-overrides"
 # Flink's names of its state backends, and older ones; a class is identified by the end of its name.
@@ -121,6 +122,7 @@ class _Maker:
         task_pod = pods.task_manager(slots)
         job_pod = pods.job_manager()
         interval_ms = self._interval_ms()
+        timeout = self._timeout(min(interval_ms or DEFAULT_TRIGGER_MS, DEFAULT_TRIGGER_MS))
         backend, state = self._state()
         most = self._max_parallelism(parallelism)
         self._doc.raise_faults()
@@ -143,10 +145,12 @@ class _Maker:
             checkpoint_interval_ms=interval_ms,
             max_parallelism=most,
         )
-        return _Made(self._document(flink, task_pod, job_pod, state), flink, tuple(self._doc.notes), self._doc.origins())
+        return _Made(
+            self._document(flink, task_pod, job_pod, {**timeout, "state": state}), flink, tuple(self._doc.notes), self._doc.origins()
+        )
 
     def _document(
-        self, flink: FlinkJob, task_pod: FlinkPod[TaskManagerMemory], job_pod: FlinkPod[JobManagerMemory], state: dict[str, Any]
+        self, flink: FlinkJob, task_pod: FlinkPod[TaskManagerMemory], job_pod: FlinkPod[JobManagerMemory], rest: dict[str, Any]
     ) -> dict[str, Any]:
         # A record passes through Flink at once, whatever the interval; Spark reads it in the next micro-batch: the trigger is its latency.
         interval_ms = flink.checkpoint_interval_ms
@@ -158,7 +162,7 @@ class _Maker:
             "executor": {"slots": flink.slots, "cores": cores_text(task_pod.cpu_millicores), "memory": task_pod.memory_text},
             "driver": {"cores": cores_text(job_pod.cpu_millicores), "memory": job_pod.memory_text},
             **trigger,
-            "state": state,
+            **rest,
         }
         return {"apiVersion": "penstock/v1", "kind": "StreamingJob", "metadata": {"name": flink.name}, "spec": spec}
 
@@ -233,6 +237,16 @@ class _Maker:
             "trigger", (), f"{_INTERVAL} is not set, so the trigger is Penstock's default of 10s; the job's code may set an interval"
         )
         return None
+
+    def _timeout(self, trigger_ms: int) -> dict[str, str]:
+        """The limit of a micro-batch, which commits a checkpoint; one below the trigger is raised to it."""
+        path = self._doc.places.get(_TIMEOUT)
+        if path is None:
+            return {}
+        asked_ms = self._doc.read(_TIMEOUT, duration_ms, 0)
+        words = "Flink fails a checkpoint after it; a job here restarts if it shows no progress for as long"
+        self._doc.note("progressTimeout", path, words if asked_ms >= trigger_ms else f"{words}; at least the trigger")
+        return {"progressTimeout": duration_text(max(asked_ms, trigger_ms))}
 
     def _state(self) -> tuple[Any, dict[str, Any]]:
         key = next((key for key in _BACKEND if key in self._doc.places), None)

@@ -28,6 +28,7 @@ READ_KEYS = {
     "state.backend.incremental",
     "execution.checkpointing.incremental",
     "execution.checkpointing.interval",
+    "execution.checkpointing.timeout",
 }
 
 _POD_TEMPLATE = (

@@ -39,6 +39,7 @@ def contradictions(document: Document, job: StreamingJob) -> list[PenstockError]
         *_deletes_without_a_key(document, job),
         *_bounded_runs_of_nothing(document, job),
         *_bounded_without_an_end(document, job),
+        *_timeout_below_the_trigger(document, job),
         *_clocks_that_never_run(document, job),
         *_connections_that_disagree(document, job),
         *_local_connections_of_nobody(document, job),
@@ -264,6 +265,15 @@ def _bounded_runs_of_nothing(document: Document, job: StreamingJob) -> list[Pens
         for name, source in job.spec.kafka_sources.items()
         if source.starting_offsets.endswith("latest")
     ]
+
+
+def _timeout_below_the_trigger(document: Document, job: StreamingJob) -> list[PenstockError]:
+    """A micro-batch may take as long as its trigger; Flink's checkpoints, too, may take as long as their interval."""
+    asked, trigger = job.spec.progress_timeout, job.spec.trigger
+    if asked is None or trigger == "availableNow" or asked >= trigger:
+        return []
+    fault = Contradiction(need=f"at least the trigger, {trigger / 1000:g} s", fix="raise it, or remove it for the default")
+    return [document.locate(fault, ("spec", "progressTimeout"))]
 
 
 def _bounded_without_an_end(document: Document, job: StreamingJob) -> list[PenstockError]:

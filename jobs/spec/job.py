@@ -7,7 +7,7 @@ from typing import Annotated, ClassVar, Literal
 from pydantic import BeforeValidator, ConfigDict, Field, WithJsonSchema
 
 from penstock.jobs.spec.kinds import OneKind
-from penstock.jobs.spec.part import Name, Part, Topic
+from penstock.jobs.spec.part import DurationMs, Name, Part, Topic
 from penstock.jobs.spec.resources import Driver, Executor, Load, State
 from penstock.jobs.spec.sinks import COLUMN_PATTERN, FileSink, KafkaSink, Sink, ToFiles, ToKafka
 from penstock.jobs.spec.sources import FilesSource, FromFiles, FromKafka, KafkaSource, Source, Table
@@ -177,6 +177,8 @@ class JobSpec(Part):
     Args:
         bounded: with ``trigger: availableNow``: the available data is all there is. Once it is read, windows, joins and timers close, and
             the checkpoint is finished.
+        progress_timeout: time without progress after which a query hangs and the driver restarts, in ms; None: ten minutes, or longer for
+            a long trigger or large state.
         when_idle: behavior of the watermark while all inputs are idle: ``stand``, or advance with the ``clock``, so that windows close.
         connections: name -> kind of the connections that the app reads from ``job.connections``, in addition to those of sources, tables
             and sinks.
@@ -195,6 +197,7 @@ class JobSpec(Part):
     executor: Executor
     driver: Driver = Driver()
     trigger: Trigger = 10_000
+    progress_timeout: DurationMs | None = None
     bounded: bool = False
     when_idle: Literal["stand", "clock"] = "stand"
     sources: dict[Name, Source] = Field(default_factory=dict)

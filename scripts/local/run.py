@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from penstock.infra.app_packages import jars_conf
+from penstock.jobs.configuration.progress_timeout import progress_timeout_s
 from penstock.jobs.configuration.runtime import RuntimeConfiguration
 from penstock.jobs.driver.root_cause import OwnCode, of_exception
 from penstock.jobs.local.recording import Expectation, Record, Recorded
@@ -302,6 +303,7 @@ class LocalRun:
             close_when_idle=True,
             # No record of the input closes the last windows, but the clock.
             report_open_windows=self.job.spec.job.spec.follows_clock,
+            progress_timeout_s=progress_timeout_s(self.job.spec.job.spec, self.job.plan),
             max_offsets_per_trigger=self.job.plan.max_offsets_per_trigger,
             spark_conf=self.job.plan.spark_conf | self._local_conf() | self._cluster_conf() | self.machine.spark_conf,
         )

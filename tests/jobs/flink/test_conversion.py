@@ -230,6 +230,7 @@ def test_the_autoscalers_overrides_come_before_the_jobs_parallelism() -> None:
         ("flinkVersion: v1_20", "flinkVersion: '1.20'", "SPEC-006", 5),
         ('Slots: "4"', 'Slots: "4"\n    taskmanager: {numberOfTaskSlots: 5}', "SPEC-008", 8),
         ('Slots: "4"', 'Slots: "4"\n    execution.checkpointing.interval: soon', "SIZ-055", 8),
+        ('Slots: "4"', 'Slots: "4"\n    execution.checkpointing.timeout: never', "SIZ-055", 8),
         ('Slots: "4"', 'Slots: "4"\n    pipeline.max-parallelism: 4', "SPEC-008", 8),
         ("  flinkVersion: v1_20\n", "", "SPEC-005", 4),
     ],
@@ -260,6 +261,13 @@ def test_a_checkpoint_interval_is_no_latency_unless_it_is_shorter(interval: str,
     assert spec_of(made)["trigger"] == trigger
     (said,) = (note.text for note in made.notes if "checkpoint interval is" in note.text)
     assert "in Spark the trigger is the latency as well" in said
+
+
+@pytest.mark.parametrize(("timeout", "limit"), [("20 min", "20m"), ("5s", "10s")])
+def test_the_timeout_of_checkpoints_limits_a_micro_batch_and_is_at_least_the_trigger(timeout: str, limit: str) -> None:
+    given = f'  flinkConfiguration:\n    execution.checkpointing.timeout: "{timeout}"\n'
+    assert spec_of(converted(PLAIN.replace("  flinkConfiguration:\n", given)))["progressTimeout"] == limit
+    assert "progressTimeout" not in spec_of(converted(PLAIN))
 
 
 @pytest.mark.parametrize(

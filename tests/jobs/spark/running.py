@@ -17,6 +17,7 @@ from pyspark.sql import SparkSession
 
 from penstock.jobs.configuration.runtime import RuntimeConfiguration
 from penstock.jobs.driver.runtime import Driver
+from penstock.jobs.errors import NoProgress
 from penstock.jobs.local.recording import Record
 from penstock.scripts.local import kafka_topics, recorded_run
 
@@ -84,6 +85,7 @@ class TestedJob:
     lease_s: float = 30.0
     max_offsets_per_trigger: int | None = None
     report_open_windows: bool = False
+    progress_timeout_s: float = 600.0
     # Called when the driver emits an event, in the driver's thread.
     on: Mapping[str, Callable[[], object]] = field(default_factory=dict)
 
@@ -107,9 +109,10 @@ class TestedJob:
             lease_s=self.lease_s,
             max_offsets_per_trigger=self.max_offsets_per_trigger,
             report_open_windows=self.report_open_windows,
+            progress_timeout_s=self.progress_timeout_s,
         )
         running = Running(self)
-        driver = Driver(configuration, running.stop, running.hear)
+        driver = Driver(configuration, running.stop, running.hear, running.hung.put)
         thread = threading.Thread(target=running.run, args=(driver,))
         thread.start()
         try:
@@ -155,6 +158,8 @@ class Running:
     committed: list[dict[str, Any]] = field(default_factory=list)
     waited: Mapping[str, Any] | None = None
     heard: list[str] = field(default_factory=list)
+    # What the watch has found; here it ends nothing.
+    hung: queue.Queue[NoProgress] = field(default_factory=queue.Queue)
     _events: queue.Queue[tuple[str, Mapping[str, Any]]] = field(default_factory=queue.Queue)
 
     def run(self, driver: Driver) -> None:

@@ -99,6 +99,7 @@ def test_a_wrong_memory_is_an_error_with_its_line(tmp_path: Path, bad: str) -> N
         ("topic: clicks-errors", "topic: clicks", ("SPEC-008", 10, "spec.sources.a.kafka.topic")),
         ("outOfOrderness: 10s", "outOfOrderness: 10", ("SPEC-007", 11, "spec.sources.a.time.outOfOrderness")),
         ("parallelism: 7", "parallelism: 7\n  bounded: true", ("SPEC-008", 7, "spec.bounded")),
+        ("parallelism: 7", "parallelism: 7\n  progressTimeout: 9s", ("SPEC-008", 7, "spec.progressTimeout")),
         ("parallelism: 7", 'parallelism: 7\n  bounded: "true"', ("SPEC-006", 7, "spec.bounded")),
         ("penstock/v1", "penstock/v2", ("SPEC-006", 1, "apiVersion")),
         ("memoryOverhead: 4g", "memoryOverhead: [4g]", ("SPEC-006", 16, "spec.sparkConf.spark.executor.memoryOverhead")),

@@ -1,0 +1,79 @@
+"""How the process of a driver ends: one last event, and an exit code."""
+
+from __future__ import annotations
+
+import os
+import sys
+import threading
+import traceback
+from collections.abc import Mapping
+from contextlib import suppress
+from typing import Any
+
+from pyspark import SparkContext
+
+from penstock.jobs.driver.micro_batch import Emit
+from penstock.jobs.driver.watch import within
+from penstock.jobs.errors import NoProgress, QueryFailed
+from penstock.jobs.stream.task_errors import first_line
+from penstock.sizing.errors import PenstockError
+
+# Spark's stop cancels its tasks and deletes the executors' pods, in seconds. One that hangs as its query does is not waited for.
+_STOP_S = 20.0
+
+
+class Ending:
+    """The end of a driver's process: whoever calls first decides the last event and the exit code.
+
+    Args:
+        emit: reports an event.
+    """
+
+    def __init__(self, emit: Emit) -> None:
+        self._emit = emit
+        self._first = threading.Lock()
+
+    def stopped(self) -> int:
+        """After a stop, or the end of a bounded run. Returns the exit code."""
+        self._last("stopped", {})
+        return 0
+
+    def failed(self, error: Exception) -> int:
+        """After a failure, with its traceback in the log. Returns the exit code."""
+        traceback.print_exception(error)
+        if not isinstance(error, PenstockError):
+            error = QueryFailed(path="driver", given=f"{type(error).__name__}: {first_line(error)}", fix="check the driver's log")
+        self._last("failed", _described(error))
+        return error.exit_code
+
+    def abort(self, fault: NoProgress) -> None:
+        """Ends the process while its query hangs, whatever its other threads and the JVM wait for. Does not return."""
+        try:
+            print(fault.render(), file=sys.stderr, flush=True)
+            self._last("failed", _described(fault))
+            context: Any = SparkContext._active_spark_context
+            if context is not None:
+                within(_STOP_S, context.stop)
+                _kill_jvm(context)
+        finally:
+            sys.stdout.flush()
+            sys.stderr.flush()
+            os._exit(fault.exit_code)
+
+    def _last(self, event: str, detail: Mapping[str, object]) -> None:
+        if not self._first.acquire(blocking=False):
+            # An abort has begun, and ends this thread with the process.
+            threading.Event().wait()
+        self._emit(event, detail)
+
+
+def _described(error: PenstockError) -> dict[str, object]:
+    return {"errors": [fault.as_json() for fault in error.errors]}
+
+
+def _kill_jvm(context: Any) -> None:
+    """Kills the JVM that this process has started; with spark-submit in cluster mode it is the parent, and ends with its program."""
+    process = getattr(context._gateway, "proc", None)
+    if process is not None:
+        with suppress(ProcessLookupError):
+            process.kill()
