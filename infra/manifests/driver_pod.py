@@ -12,13 +12,20 @@ from penstock.infra.manifests.pod import placed, storage_resources
 from penstock.infra.manifests.pod_security import TEMPORARY, container_security_context, pod_security_context
 from penstock.infra.manifests.pod_volumes import pod_volumes
 from penstock.infra.manifests.service import PORTS
-from penstock.jobs.configuration.runtime import POD_NAME_VARIABLE, POD_UID_VARIABLE, READY_FILE_VARIABLE
+from penstock.jobs.configuration.runtime import (
+    POD_NAME_VARIABLE,
+    POD_UID_VARIABLE,
+    READY_FILE_VARIABLE,
+    TERMINATION_FILE_VARIABLE,
+)
 from penstock.sizing.planned import PlannedPod
 
 CONTAINER = "driver"
 PYTHON = "/opt/venv/bin/python"
 # The runtime creates this file when its query reads, and deletes it when the query ends.
 READY_FILE = f"{TEMPORARY}/reading"
+# Source: Kubernetes, the default of terminationMessagePath. kubelet mounts the file over the read-only root file system.
+TERMINATION_FILE = "/dev/termination-log"
 # In addition to two triggers: the current micro-batch is completed, and stopping Spark takes seconds.
 STOP_S = 120
 # A bounded run has no trigger from which the length of its micro-batches could be derived.
@@ -86,6 +93,9 @@ def _container(job: DeployedJob, mounts: list[dict[str, Any]]) -> dict[str, Any]
         "resources": resources(job.plan.pods.driver),
         "securityContext": container_security_context(),
         "volumeMounts": mounts,
+        "terminationMessagePath": TERMINATION_FILE,
+        # A container that is killed, as for its memory, leaves no message: then the end of its log is it.
+        "terminationMessagePolicy": "FallbackToLogsOnError",
         **_probes(job),
     }
 
@@ -97,6 +107,7 @@ def driver_environment(job: DeployedJob) -> list[dict[str, Any]]:
         "AWS_DEFAULT_REGION": job.region,
         "HOME": TEMPORARY,
         READY_FILE_VARIABLE: READY_FILE,
+        TERMINATION_FILE_VARIABLE: TERMINATION_FILE,
     }
     return [{"name": name, "value": value} for name, value in values.items()]
 

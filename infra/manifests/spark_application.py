@@ -14,7 +14,7 @@ from typing import Any
 from penstock.infra.manifests.client_mode_conf import CONFIGURATION_FOLDER, DEFAULTS, deployment_conf
 from penstock.infra.manifests.config_map import RUNTIME, SPEC, config_map, runtime_configuration
 from penstock.infra.manifests.deployed_job import DeployedJob
-from penstock.infra.manifests.driver_pod import configuration_volume, driver_annotations, driver_environment, stop_s
+from penstock.infra.manifests.driver_pod import TERMINATION_FILE, configuration_volume, driver_annotations, driver_environment, stop_s
 from penstock.infra.manifests.executor_pod_template import executor_pod_template
 from penstock.infra.manifests.job import foundation
 from penstock.infra.manifests.pod import placed, storage_resources
@@ -84,6 +84,8 @@ def _driver_template(job: DeployedJob) -> dict[str, Any]:
         "env": driver_environment(job),
         "securityContext": container_security_context(),
         "volumeMounts": [*mounts, mount],
+        "terminationMessagePath": TERMINATION_FILE,
+        "terminationMessagePolicy": "FallbackToLogsOnError",
     }
     spec = {
         "securityContext": pod_security_context(),

@@ -11,11 +11,14 @@ from pydantic.alias_generators import to_camel
 from penstock.jobs.configuration.kafka_access import KafkaAccess, Security
 from penstock.sizing.load.progress_timeout import DEFAULT_S
 
-# What a pod passes to its driver beside the file, because it is unknown before there is a pod: its own name and uid, and the file that the
-# driver keeps while its query reads.
+# What a pod passes to its driver beside the file, because it is unknown before there is a pod: its own name and uid, the file that the
+# driver keeps while its query reads, and the one in which kubelet finds why its container has ended.
 POD_NAME_VARIABLE = "PENSTOCK_POD_NAME"
 POD_UID_VARIABLE = "PENSTOCK_POD_UID"
 READY_FILE_VARIABLE = "PENSTOCK_READY_FILE"
+TERMINATION_FILE_VARIABLE = "PENSTOCK_TERMINATION_FILE"
+# Label of all objects of a job in a cluster, with its name; Spark gives it to the executors' pods.
+JOB_LABEL = "penstock.dev/job"
 
 
 class RuntimeConfiguration(BaseModel):

@@ -1,4 +1,4 @@
-"""How the process of a driver ends: one last event, and an exit code."""
+"""How the process of a driver ends: one last event, the termination message of its container, and an exit code."""
 
 from __future__ import annotations
 
@@ -13,6 +13,7 @@ from typing import Any
 from pyspark import SparkContext
 
 from penstock.jobs.driver.micro_batch import Emit
+from penstock.jobs.driver.pod import leave_message
 from penstock.jobs.driver.watch import within
 from penstock.jobs.errors import NoProgress, QueryFailed
 from penstock.jobs.stream.task_errors import first_line
@@ -44,6 +45,7 @@ class Ending:
         if not isinstance(error, PenstockError):
             error = QueryFailed(path="driver", given=f"{type(error).__name__}: {first_line(error)}", fix="check the driver's log")
         self._last("failed", _described(error))
+        leave_message(error)
         return error.exit_code
 
     def abort(self, fault: NoProgress) -> None:
@@ -51,6 +53,7 @@ class Ending:
         try:
             print(fault.render(), file=sys.stderr, flush=True)
             self._last("failed", _described(fault))
+            leave_message(fault)
             context: Any = SparkContext._active_spark_context
             if context is not None:
                 within(_STOP_S, context.stop)

@@ -16,7 +16,13 @@ from penstock.infra.manifests.executor_pod_template import executor_pod_template
 from penstock.infra.manifests.job import job_manifests
 from penstock.infra.manifests.pod_security import LOCAL_DIRS, TEMPORARY
 from penstock.infra.parts.nodes import PodPlace
-from penstock.jobs.configuration.runtime import POD_NAME_VARIABLE, POD_UID_VARIABLE, READY_FILE_VARIABLE, RuntimeConfiguration
+from penstock.jobs.configuration.runtime import (
+    POD_NAME_VARIABLE,
+    POD_UID_VARIABLE,
+    READY_FILE_VARIABLE,
+    TERMINATION_FILE_VARIABLE,
+    RuntimeConfiguration,
+)
 from penstock.jobs.spec import load
 from tests.infra.manifests.jobs_in_cluster import deployed, hold, of_kind
 
@@ -191,6 +197,12 @@ def test_a_release_is_done_when_the_query_reads() -> None:
     assert only["readinessProbe"]["exec"]["command"] == ["test", "-e", READY_FILE]
     for probe in ("startupProbe", "livenessProbe"):
         assert only[probe]["httpGet"]["port"] == 4040
+
+
+def test_the_driver_leaves_its_last_failure_where_kubelet_reads_it() -> None:
+    only = container(deployed())
+    assert {"name": TERMINATION_FILE_VARIABLE, "value": only["terminationMessagePath"]} in only["env"]
+    assert only["terminationMessagePolicy"] == "FallbackToLogsOnError"
 
 
 def test_the_driver_reads_back_what_is_written_for_it(tmp_path: Any) -> None:

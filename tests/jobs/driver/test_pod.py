@@ -4,9 +4,11 @@ from pathlib import Path
 
 import pytest
 
-from penstock.jobs.configuration.runtime import POD_NAME_VARIABLE, POD_UID_VARIABLE, READY_FILE_VARIABLE
+from penstock.jobs.configuration.runtime import POD_NAME_VARIABLE, POD_UID_VARIABLE, READY_FILE_VARIABLE, TERMINATION_FILE_VARIABLE
 from penstock.jobs.driver import pod
-from penstock.jobs.driver.pod import forget_ready, pod_conf, reported_ready, this_driver
+from penstock.jobs.driver.ending import Ending
+from penstock.jobs.driver.pod import forget_ready, pod_conf, reported_ready, termination_message, this_driver
+from penstock.jobs.errors import NoProgress, QueryFailed
 
 
 @pytest.fixture
@@ -72,3 +74,31 @@ def test_what_a_killed_driver_has_left_is_deleted(ready: Path) -> None:
     forget_ready()
     assert not ready.exists()
     forget_ready()
+
+
+def test_the_last_failure_is_the_message_of_the_container(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    file = tmp_path / "termination-log"
+    monkeypatch.setenv(TERMINATION_FILE_VARIABLE, str(file))
+    fault = NoProgress(path="app", given="micro-batch 7", need="a task that ends", fix="see the stacks")
+    code = Ending(lambda event, detail: None).failed(fault)
+    # Outside of a pod there is no such file, and none is made.
+    assert not file.exists()
+    file.touch()
+    assert (Ending(lambda event, detail: None).failed(fault), code) == (5, 5)
+    lines = ["error[JOB-090]: micro-batch hangs", "  at   app = micro-batch 7", "  need a task that ends", "  fix  see the stacks"]
+    assert file.read_text("utf-8").splitlines() == lines
+
+
+def test_a_message_that_kubelet_would_cut_ends_between_two_characters() -> None:
+    for padding in range(4):
+        message = termination_message(QueryFailed(path="x" * padding, given="\u20ac" * 4000))
+        assert 4090 <= len(message) <= 4096
+        assert message.decode().endswith("\u20ac\n...")
+
+
+def test_a_driver_that_can_not_leave_a_message_ends_all_the_same(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv(TERMINATION_FILE_VARIABLE, str(tmp_path))
+    assert Ending(lambda event, detail: None).failed(QueryFailed(path="app")) == 5
+    assert "WARN no termination message" in capsys.readouterr().err
