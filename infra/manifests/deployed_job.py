@@ -8,6 +8,7 @@ from typing import Literal
 
 from penstock.infra.app_packages import AppPackages
 from penstock.infra.parts.nodes import PodPlace
+from penstock.jobs.configuration.runtime import JOB_LABEL
 from penstock.sizing.load.progress_timeout import DEFAULT_S
 from penstock.sizing.planned import Plan
 
@@ -19,7 +20,6 @@ DRIVER_PORT = 7078
 BLOCK_MANAGER_PORT = 7079
 UI_PORT = 4040
 
-JOB_LABEL = "penstock.dev/job"
 COMPONENT_LABEL = "app.kubernetes.io/component"
 # Where Prometheus and Fluent Bit run.
 OBSERVABILITY_NAMESPACE = "observability"

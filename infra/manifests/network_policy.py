@@ -11,12 +11,12 @@ from typing import Any
 from penstock.infra.manifests.deployed_job import (
     BLOCK_MANAGER_PORT,
     DRIVER_PORT,
-    JOB_LABEL,
     OBSERVABILITY_NAMESPACE,
     UI_PORT,
     Component,
     DeployedJob,
 )
+from penstock.jobs.configuration.runtime import JOB_LABEL
 
 _HTTPS = 443
 _DNS = 53

@@ -40,6 +40,7 @@ from penstock.jobs.driver.ending import Ending
 from penstock.jobs.driver.given_up import GivenUp, Repetitions
 from penstock.jobs.driver.lag import Gauges
 from penstock.jobs.driver.micro_batch import Emit
+from penstock.jobs.driver.old_executors import delete_old_executors
 from penstock.jobs.driver.planning import QueryPlan, planned
 from penstock.jobs.driver.pod import forget_ready, pod_conf, this_driver
 from penstock.jobs.driver.queries import Queries
@@ -131,6 +132,7 @@ class Driver:
                 return
             # The brokers first: unreachable brokers are reported before Spark's start has cost ten seconds.
             self._offsets(begun=self._by_group and self._begun)
+            delete_old_executors(self._spec.job.metadata.name)
             session = self._session()
             try:
                 self._run_in(session, lease)
