@@ -14,8 +14,7 @@ from penstock.sizing.executors import Stage
 from penstock.sizing.spark_settings import RETAINED_STAGES, SparkSettings
 from penstock.sizing.units import MIB
 
-# What stays on the heap after a collection: of a session, and of each query with its progress. Beside the heap, a driver takes 500 MiB: the
-# JVM 400, the Python process of the app 100. The default pod leaves 585.
+# What stays on the heap after a collection: of a session, and of each query with its progress.
 SESSION_MIB = 100
 QUERY_MIB = 40
 # Of a task that Spark's status store remembers, and of one of a stage that runs.

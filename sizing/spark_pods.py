@@ -27,6 +27,9 @@ PYTHON_OVERHEAD_FACTOR = 0.4
 # Ours: a driver that plans batches and holds no data; also the pod of the first seed job.
 DEFAULT_DRIVER_POD_MIB = 2048
 DEFAULT_DRIVER_CPU_MILLICORES = 1000
+# Besides its heap: the JVM 480 MiB, the Python process of the app 170, with the files that they map. With 585 the kernel killed a driver
+# whose heap was full. Source: benchmarks.pod_memory on 2026-11-25, Spark 4.3.0; docs/sizing.md has the table.
+DRIVER_OVERHEAD_MIB = 768
 
 
 class PodMemory(BaseModel):
@@ -111,8 +114,10 @@ def planned_executor(settings: SparkSettings, heap_mib: int) -> PodMemory:
 
 
 def planned_driver(settings: SparkSettings, heap_mib: int) -> PodMemory:
-    """As `planned_executor`, for the driver."""
+    """As `planned_executor`, for the driver; a heap that is not a small one has `DRIVER_OVERHEAD_MIB` beside it."""
     overhead_mib = _overhead_mib(settings.driver, planned_factor(settings.driver, settings), heap_mib)
+    if heap_mib > SAFE_HEAP_MIB and not has_own_overhead(settings.driver, settings):
+        overhead_mib = max(overhead_mib, DRIVER_OVERHEAD_MIB)
     return PodMemory(heap_mib=heap_mib, overhead_mib=overhead_mib)
 
 

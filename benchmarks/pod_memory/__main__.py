@@ -8,6 +8,7 @@ full load, with the state filled, and by default with heaps whose pages are all 
 from __future__ import annotations
 
 import argparse
+import signal
 import sys
 import tempfile
 from pathlib import Path
@@ -32,6 +33,8 @@ def main() -> int:
     parser.add_argument("--heap-as-used", action="store_true", help="leave it to the JVMs which pages of their heaps they touch")
     parser.add_argument("--out", type=Path, default=RESULTS, help="the file with the results; those of other jobs in it are kept")
     arguments = parser.parse_args()
+    # As Ctrl-C: what was started is ended, and the control groups are removed.
+    signal.signal(signal.SIGTERM, signal.default_int_handler)
     steps = Steps()
     try:
         for name in arguments.job:

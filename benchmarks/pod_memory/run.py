@@ -137,7 +137,7 @@ def measure(bench: Bench, name: str, seconds: float, steps: Steps, *, share: flo
         full_heap: whether the JVMs touch all pages of their heaps at the start, as they may in the course of days.
 
     Raises:
-        PenstockError: the driver has failed.
+        RuntimeError: the driver has failed.
         TimeoutError: the state was not filled in time.
     """
     job = JOBS[name]
@@ -145,7 +145,7 @@ def measure(bench: Bench, name: str, seconds: float, steps: Steps, *, share: flo
     place = bench.place("penstock", job.workload, f"memory-{name}", filled.records, filled.topics)
     planned = _plan(place, job)
     with steps.at("run", name) as step, _running(place, planned, full_heap=full_heap) as (running, watched, port):
-        _wait_until_full(running, job.after_records)
+        _wait_until_full(running, watched, job.after_records)
         before, batches, started = running.records, len(running.micro_batches), time.monotonic()
         _watch(running, watched, port, seconds)
         took = time.monotonic() - started
@@ -287,11 +287,11 @@ def _configuration(place: Place, planned: Plan, master: str, conf: Mapping[str, 
     )
 
 
-def _wait_until_full(running: RunningDriver, records: int) -> None:
+def _wait_until_full(running: RunningDriver, watched: list[_Watched], records: int) -> None:
     """Until the state is filled, at least until the second micro-batch has ended."""
     until_s = time.monotonic() + _FULL_WITHIN_S
     while running.records < records or len(running.micro_batches) < 2:
-        _check(running)
+        _check(running, watched)
         if time.monotonic() > until_s:
             raise TimeoutError(f"{running.records:,} of {records:,} records were read within {_FULL_WITHIN_S:.0f} s")
         time.sleep(_EVERY_S)
@@ -301,7 +301,7 @@ def _watch(running: RunningDriver, watched: list[_Watched], port: int, seconds: 
     """Samples until the time is over, or the topics are read to their end, after which there is no load."""
     until_s, sample = time.monotonic() + seconds, 0
     while time.monotonic() < until_s and not running.idle.is_set():
-        _check(running)
+        _check(running, watched)
         begun = time.monotonic()
         for one in watched:
             one.used.append(one.group.usage())
@@ -324,14 +324,19 @@ def _rocksdb_mib(port: int) -> float:
 
     Source: Spark 4.3.0, MetricsReporter: states-usedBytes of each query.
     """
-    with urllib.request.urlopen(f"http://127.0.0.1:{port}/metrics/prometheus", timeout=10) as answer:
-        lines = answer.read().decode().splitlines()
+    try:
+        with urllib.request.urlopen(f"http://127.0.0.1:{port}/metrics/prometheus", timeout=10) as answer:
+            lines = answer.read().decode().splitlines()
+    except OSError:
+        # The driver's end is noticed elsewhere.
+        return 0.0
     return sum(float(line.split()[-1]) for line in lines if _USED in line.split("{")[0]) / (1024 * 1024)
 
 
-def _check(running: RunningDriver) -> None:
+def _check(running: RunningDriver, watched: list[_Watched]) -> None:
     if running.failure is not None:
-        raise running.failure
+        killed = ", ".join(f"{one.group.kills()} processes of {one.name}" for one in watched if one.group.kills())
+        raise RuntimeError(f"the driver has failed; killed for its limit: {killed or 'nothing'}") from running.failure
 
 
 def _files(path: Path) -> list[Path]:

@@ -128,7 +128,10 @@ def _state(load: Load, draft: LoadPlan) -> Iterator[Explanation]:
     yield _of("state.stateBytes", state.state_bytes, "keys * bytes of a key", keys=load.state_keys, bytesPerKey=load.bytes_per_key)
     rule = "two versions of the state / executors, with the memory backend"
     yield _of("state.executorHeapMib", state.executor_heap_mib, rule, executors=draft.executors)
-    rule = "136 MiB per store of an executor, at most 500 MiB unless RocksDB's memory is unbounded"
+    rule = (
+        "an executor's share of the state, and for each of its stores what 20 micro-batches change, at most 128 MiB; at most 500 MiB "
+        "together; 136 MiB per store if RocksDB's memory is unbounded"
+    )
     yield _of("state.executorNativeMib", state.executor_native_mib, rule, stores=state.stores, executors=draft.executors)
 
 

@@ -12,7 +12,7 @@ from penstock.sizing.plan.node_explanation import explain_nodes
 from penstock.sizing.plan.read_limit import RECORD_BYTES, RECORDS_PER_SLOT_PER_S
 from penstock.sizing.plan.storage_explanation import explain_storage
 from penstock.sizing.planned import Plan, PlannedPod
-from penstock.sizing.spark_pods import has_own_overhead, planned_factor, spark_factor
+from penstock.sizing.spark_pods import DRIVER_OVERHEAD_MIB, SAFE_HEAP_MIB, has_own_overhead, planned_factor, spark_factor
 from penstock.sizing.spark_settings import PodSettings, SparkSettings
 from penstock.sizing.targets import DriverTarget, ExecutorTarget, Targets
 
@@ -113,6 +113,8 @@ def _overhead(
     rule = "max(int(factor * heap), minimum overhead)"
     if heap_given or has_own_overhead(own, settings):
         return _of(f"{at}.overheadMib", pod.overhead_mib, rule, **inputs)
+    if kind == "driver" and pod.heap_mib > SAFE_HEAP_MIB:
+        inputs["leastMib"] = max(own.min_overhead_mib, DRIVER_OVERHEAD_MIB)
     if kind == "executor" and settings.pyspark_mib and settings.deploy_mode == "client":
         inputs["pysparkMemoryMib"] = settings.pyspark_mib
         rule = "max(int(factor * heap), minimum overhead, Python's memory)"

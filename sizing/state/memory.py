@@ -19,10 +19,15 @@ MEMORY_FRACTION = 0.6
 STORAGE_FRACTION = 0.5
 # Source: Spark 4.1.1, spark.sql.streaming.maxBatchesToRetainInMemory: two versions of each store's map; a changed row exists twice.
 VERSIONS_IN_MEMORY = 2
-# Source: Spark 4.1.1, spark.sql.streaming.stateStore.rocksdb.maxMemoryUsageMB, with boundedMemoryUsage: a soft limit per executor.
+# Source: Spark 4.1.1, spark.sql.streaming.stateStore.rocksdb.maxMemoryUsageMB, with boundedMemoryUsage: one block cache per executor that
+# all of its stores share, and that their write buffers are charged to.
 ROCKSDB_BOUNDED_MIB = 500
-# Source: Spark 4.1.1, RocksDBConf: blockCacheSizeMB 8; RocksDB's defaults of 2 write buffers of 64 MB.
-ROCKSDB_INSTANCE_MIB = 8 + 2 * 64
+# Source: RocksDB's defaults: 2 write buffers of 64 MB.
+WRITE_BUFFERS_MIB = 2 * 64
+# Source: Spark 4.1.1, RocksDBConf: blockCacheSizeMB 8, of each store without boundedMemoryUsage.
+ROCKSDB_INSTANCE_MIB = 8 + WRITE_BUFFERS_MIB
+# Source: Spark 4.1.1, minDeltasForSnapshot: a snapshot flushes the write buffers after so many micro-batches. Twice: what is being flushed.
+BATCHES_IN_WRITE_BUFFERS = 2 * 10
 # Ours: above this share of the heap outside of Spark's memory, garbage collection is too frequent, and RocksDB is chosen.
 MEMORY_BACKEND_SHARE = 0.5
 
@@ -86,7 +91,9 @@ def heap_for_state_mib(state_heap_mib: int) -> int:
     return heap_mib
 
 
-def state_memory(backend: Backend, state_bytes: int, stores: int, executors: int, *, bounded: bool = True) -> StateMemory:
+def state_memory(
+    backend: Backend, state_bytes: int, stores: int, executors: int, *, changed_bytes: int | None = None, bounded: bool = True
+) -> StateMemory:
     """Computes the memory of the state on one executor.
 
     Args:
@@ -94,6 +101,7 @@ def state_memory(backend: Backend, state_bytes: int, stores: int, executors: int
         state_bytes: state of the whole query, one version.
         stores: state stores of the whole query.
         executors: executors that share them.
+        changed_bytes: state of the whole query that a micro-batch changes at most; None: not known.
         bounded: whether RocksDB's memory is bounded (``spark.sql.streaming.stateStore.rocksdb.boundedMemoryUsage``), as in
             Penstock's sessions.
     """
@@ -105,8 +113,16 @@ def state_memory(backend: Backend, state_bytes: int, stores: int, executors: int
         return StateMemory(stores=own_stores, state_bytes=own_bytes, heap_mib=heap_mib, native_mib=0)
     native_mib = own_stores * ROCKSDB_INSTANCE_MIB
     if bounded:
-        native_mib = min(native_mib, ROCKSDB_BOUNDED_MIB)
+        cached_mib = -(-own_bytes // MIB)
+        native_mib = min(own_stores * _write_buffers_mib(changed_bytes, stores) + cached_mib, ROCKSDB_BOUNDED_MIB)
     return StateMemory(stores=own_stores, state_bytes=own_bytes, heap_mib=0, native_mib=native_mib)
+
+
+def _write_buffers_mib(changed_bytes: int | None, stores: int) -> int:
+    """Of one store."""
+    if changed_bytes is None:
+        return WRITE_BUFFERS_MIB
+    return min(WRITE_BUFFERS_MIB, max(1, -(-changed_bytes * BATCHES_IN_WRITE_BUFFERS // (stores * MIB))))
 
 
 def chosen_backend(state_bytes: int, executors: int, heap_mib: int) -> Backend:

@@ -41,7 +41,7 @@ def test_a_driver_of_a_given_size_that_is_too_small_is_noted_and_stays_as_it_is(
     assert made.spark_conf[KEPT] == "1000"
     (note,) = (note for note in made.notes if "driver's heap" in note)
     assert note == (
-        f"the driver's heap of 1,463 MiB is less than the {made.driver_needs.heap_mib:,} MiB that it may need for 26,588 tasks of a "
+        f"the driver's heap of 1,280 MiB is less than the {made.driver_needs.heap_mib:,} MiB that it may need for 26,588 tasks of a "
         "micro-batch and 13,294,000 of earlier ones that Spark's status store keeps"
     )
     # As the note says: that heap, and the note is gone.

@@ -157,7 +157,9 @@ def test_the_spec_decides_and_a_smaller_size_than_needed_has_a_note() -> None:
 
 
 def test_state_that_no_root_volume_of_the_environment_holds_is_refused_with_the_volume_that_does() -> None:
-    result = violation(targets(1, 4, load=HUGE, source_topics={"a": None}, stateful_operators=("other",)), with_root_volume(50), "SIZ-018")
+    # With memory for RocksDB's cache of 500 MiB.
+    large = targets(1, 4, load=HUGE, source_topics={"a": None}, stateful_operators=("other",), executor={"memory_mib": 4096})
+    result = violation(large, with_root_volume(50), "SIZ-018")
     assert result.given == f"{huge().executor_storage.needed_mib:,} MiB of ephemeral storage per pod"
     assert result.need.startswith("at most 45,056 MiB per pod on a root volume of 50 GiB")
     proposed = int(result.fix.split('"')[1].removesuffix("Gi"))

@@ -98,6 +98,18 @@ def test_a_pod_leaves_room_beside_the_largest_heap(pod_mib: int, heap_mib: int, 
     assert (pod.heap_mib, pod.overhead_mib) == (heap_mib, overhead_mib)
 
 
+@pytest.mark.parametrize(
+    ("pod_mib", "heap_mib", "overhead_mib"), [(4096, 2926, 1170), (2048, 1280, 768), (1276, 508, 768), (1024, 507, 517), (834, 450, 384)]
+)
+def test_a_driver_has_room_for_its_jvm_and_its_python_process(pod_mib: int, heap_mib: int, overhead_mib: int) -> None:
+    pod = fit_driver(SparkSettings(), pod_mib)
+    assert (pod.heap_mib, pod.overhead_mib) == (heap_mib, overhead_mib)
+
+
+def test_an_overhead_of_the_users_is_the_drivers() -> None:
+    assert fit_driver(settings_of({"spark.driver.memoryOverhead": "512m"}), 2048).overhead_mib == 512
+
+
 def test_the_python_workers_have_room_in_either_mode() -> None:
     python = {"spark.executor.pyspark.memory": "8g"}
     client = fit_executor(settings_of(python), 16384)

@@ -85,7 +85,7 @@ def test_the_table_for_people() -> None:
         "user-credit: 2 executors x 5 slots run 10 tasks at a time\n"
         "\n"
         "  pod       count  memory        heap   overhead      cpu  slots\n"
-        "  driver        1   2 GiB   1,463 MiB    585 MiB  2 cores      -\n"
+        "  driver        1   2 GiB   1,280 MiB    768 MiB  2 cores      -\n"
         "  executor      2  16 GiB  11,703 MiB  4,681 MiB  4 cores      5\n"
         "\n"
         "  in total  2 executors, 3 pods with the driver; 32 GiB and 8 cores for the executors\n"

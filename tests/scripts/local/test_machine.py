@@ -72,17 +72,26 @@ def test_executors_that_fit_are_not_cut() -> None:
 
 def test_executors_share_slots_and_memory_and_every_cut_is_said() -> None:
     planned = _plan(15, 5, 16 * 1024)
-    machine = cut_to_executors(planned, 2, cores=2, memory_mib=24 * 1024)
+    machine = cut_to_executors(planned, 2, cores=2, memory_mib=21 * 1024)
     assert machine.size is not None
-    assert (machine.size.slots, machine.size.heap_mib) == (2, 1365)
-    assert machine.size.overhead_mib == planned.pods.executor.overhead_mib * 1365 // planned.pods.executor.heap_mib
-    assert machine.spark_conf["spark.driver.memory"] == "1365m"
+    assert (machine.size.slots, machine.size.heap_mib) == (2, 1194)
+    assert machine.size.overhead_mib == 512
+    assert machine.spark_conf["spark.driver.memory"] == "1194m"
     assert machine.cuts == (
         "3 executors to 2, as requested",
         "5 slots per executor to 2: in total 4 on the 2 cores of this machine",
-        f"{planned.pods.executor.heap_mib:,} MiB of heap per executor to 1,365 MiB and {planned.pods.driver.heap_mib:,} MiB of heap for the"
-        " driver to 1,365 MiB: in total 4,095 MiB of this machine's 24,576 MiB",
+        f"{planned.pods.executor.heap_mib:,} MiB of heap per executor to 1,194 MiB and {planned.pods.driver.heap_mib:,} MiB of heap for the"
+        " driver to 1,194 MiB: in total 3,582 MiB of this machine's 21,504 MiB",
     )
+
+
+def test_an_executors_overhead_is_scaled_down_with_its_heap() -> None:
+    planned = _plan(15, 5, 16 * 1024)
+    machine = cut_to_executors(planned, 2, cores=2, memory_mib=24 * 1024)
+    assert machine.size is not None
+    assert machine.size.heap_mib == 1365
+    assert machine.size.overhead_mib == planned.pods.executor.overhead_mib * 1365 // planned.pods.executor.heap_mib
+    assert machine.cuts[-1].startswith("11,703 MiB of heap per executor to 1,365 MiB: in total "), "the driver's heap is as planned"
 
 
 def test_each_executor_has_a_slot_and_the_heap_that_a_run_takes() -> None:

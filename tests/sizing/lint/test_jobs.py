@@ -76,7 +76,7 @@ def test_a_plan_that_is_not_feasible_is_found_with_its_code() -> None:
 def test_a_driver_that_is_too_small_for_its_tasks_is_found() -> None:
     large: dict[str, Any] = {"parallelism": 10_000, "slots": 10, "driver_mib": 2048}
     (given,) = of("LINT-058", job(source(10_000), spark_conf={"spark.ui.retainedStages": "1000"}, **large))
-    assert given == "a heap of 1,463 MiB"
+    assert given == "a heap of 1,280 MiB"
     assert of("LINT-058", job(source(10_000), **large)) == [], "it remembers fewer stages"
     assert of("LINT-058", job(source())) == []
 

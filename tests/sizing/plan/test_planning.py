@@ -72,8 +72,8 @@ def test_the_plan_writes_every_setting_that_makes_a_pod() -> None:
     conf = plan(targets(driver=DriverTarget(cpu_millicores=1500, memory_mib=2048), spark_conf={"spark.ui.port": "4050"})).spark_conf
     assert conf == {
         "spark.driver.cores": "2",
-        "spark.driver.memory": "1463m",
-        "spark.driver.memoryOverhead": "585m",
+        "spark.driver.memory": "1280m",
+        "spark.driver.memoryOverhead": "768m",
         "spark.dynamicAllocation.enabled": "false",
         "spark.executor.cores": "5",
         "spark.executor.instances": "2",
@@ -176,7 +176,7 @@ def test_a_setting_that_contradicts_a_field_is_an_error_with_its_line(key: str, 
         ("spark.kubernetes.executor.request.cores", "4000m"),
         ("spark.executor.instances", "2"),
         ("spark.dynamicAllocation.enabled", "false"),
-        ("spark.driver.memory", "1463m"),
+        ("spark.driver.memory", "1280m"),
     ],
 )
 def test_a_setting_that_says_the_same_as_a_field_is_fine(key: str, value: str) -> None:

@@ -13,7 +13,7 @@ from penstock.sizing.state.stores import Backend, OperatorKind, join_format, sta
 from tests.sizing.load_cases import case
 
 USD_PER_1000_PUTS = 0.005
-GIB = 1024**3
+MIB, GIB = 1024**2, 1024**3
 
 
 def test_unified_memory_is_that_of_the_known_answer() -> None:
@@ -76,7 +76,18 @@ def test_rocksdb_takes_native_memory_a_store_or_once_an_executor_where_it_is_bou
     unbounded = state_memory("rocksdb", 10 * GIB, 14, 4, bounded=False)
     assert (unbounded.stores, unbounded.native_mib, unbounded.heap_mib) == (4, 4 * 136, 0)
     assert state_memory("rocksdb", 10 * GIB, 14, 4).native_mib == 500
-    assert state_memory("rocksdb", 10 * GIB, 3, 4).native_mib == 136
+
+
+def test_the_stores_of_an_executor_share_a_cache_of_500_mib_however_few_they_are() -> None:
+    assert state_memory("rocksdb", 10 * GIB, 3, 4).native_mib == 500
+    assert state_memory("rocksdb", 400 * MIB, 3, 4).native_mib == 128 + 100
+
+
+def test_write_buffers_hold_what_the_micro_batches_since_the_last_snapshot_changed() -> None:
+    # Two stores of an executor, each with 3 MiB of each of 20 micro-batches.
+    assert state_memory("rocksdb", 400 * MIB, 4, 2, changed_bytes=12 * MIB).native_mib == 2 * 60 + 200
+    assert state_memory("rocksdb", 400 * MIB, 4, 2, changed_bytes=400 * MIB).native_mib == 2 * 128 + 200
+    assert state_memory("rocksdb", 4 * MIB, 4, 2, changed_bytes=0).native_mib == 2 * 1 + 2
 
 
 def test_the_memory_backend_takes_two_versions_of_the_heap() -> None:
