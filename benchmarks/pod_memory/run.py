@@ -147,7 +147,7 @@ def measure(bench: Bench, name: str, seconds: float, steps: Steps, *, share: flo
     with steps.at("run", name) as step, _running(place, planned, full_heap=full_heap) as (running, watched, port):
         _wait_until_full(running, watched, job.after_records)
         before, batches, started = running.records, len(running.micro_batches), time.monotonic()
-        _watch(running, watched, port, seconds)
+        _watch(running, watched, port if planned.state.backend == "rocksdb" else None, seconds)
         took = time.monotonic() - started
         run = MeasuredRun(
             job=name,
@@ -297,7 +297,7 @@ def _wait_until_full(running: RunningDriver, watched: list[_Watched], records: i
         time.sleep(_EVERY_S)
 
 
-def _watch(running: RunningDriver, watched: list[_Watched], port: int, seconds: float) -> None:
+def _watch(running: RunningDriver, watched: list[_Watched], port: int | None, seconds: float) -> None:
     """Samples until the time is over, or the topics are read to their end, after which there is no load."""
     until_s, sample = time.monotonic() + seconds, 0
     while time.monotonic() < until_s and not running.idle.is_set():
@@ -312,8 +312,9 @@ def _watch(running: RunningDriver, watched: list[_Watched], port: int, seconds: 
         time.sleep(max(0.0, _EVERY_S - (time.monotonic() - begun)))
 
 
-def _take_parts(watched: list[_Watched], port: int) -> None:
-    rocksdb_mib = _rocksdb_mib(port) / EXECUTORS
+def _take_parts(watched: list[_Watched], port: int | None) -> None:
+    # The other backend reports its state on the heap.
+    rocksdb_mib = 0 if port is None else _rocksdb_mib(port) / EXECUTORS
     for one in watched:
         if now := parts(one.group.processes(), 0 if one.name == _DRIVER else rocksdb_mib):
             one.parts.append(now)
