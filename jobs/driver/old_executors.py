@@ -12,16 +12,17 @@ import sys
 from pathlib import Path
 
 from penstock.jobs.configuration.runtime import JOB_LABEL, POD_NAME_VARIABLE
+from penstock.jobs.driver.pod import SERVICE_ACCOUNT
 
 # Source: Kubernetes, "Accessing the Kubernetes API from a Pod"; the name does not depend on service links.
 API = "https://kubernetes.default.svc"
-ACCOUNT = Path("/var/run/secrets/kubernetes.io/serviceaccount")
+
 # Source: Spark 4.3.0, SPARK_ROLE_LABEL and SPARK_POD_EXECUTOR_ROLE of deploy/k8s/Constants.scala.
 _ROLE = "spark-role=executor"
 _TIMEOUT_S = 10.0
 
 
-def delete_old_executors(job: str, *, api: str = API, account: Path = ACCOUNT) -> None:
+def delete_old_executors(job: str, *, api: str = API, account: Path = SERVICE_ACCOUNT) -> None:
     """Deletes the executors' pods of a job, if this driver runs in a pod. To be called before Spark starts its own.
 
     A failure is a warning: what old executors still do does not count, since the checkpoint's token has changed.
