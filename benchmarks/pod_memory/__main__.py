@@ -14,7 +14,7 @@ import tempfile
 from pathlib import Path
 
 from benchmarks.pod_memory.measured_jobs import JOBS
-from benchmarks.pod_memory.report import PodMemory, joined, table
+from benchmarks.pod_memory.report import PodMemory, joined, summary, table
 from benchmarks.pod_memory.run import MeasuredRun, measure
 from benchmarks.streaming.results import machine
 from benchmarks.streaming.rounds import Bench
@@ -32,7 +32,11 @@ def main() -> int:
     parser.add_argument("--share", type=float, default=1.0, help="of the records of the topics (default: 1)")
     parser.add_argument("--heap-as-used", action="store_true", help="leave it to the JVMs which pages of their heaps they touch")
     parser.add_argument("--out", type=Path, default=RESULTS, help="the file with the results; those of other jobs in it are kept")
+    parser.add_argument("--tables", action="store_true", help="only print the tables of the file")
     arguments = parser.parse_args()
+    if arguments.tables:
+        print(summary(PodMemory.model_validate_json(arguments.out.read_bytes())))
+        return 0
     # As Ctrl-C: what was started is ended, and the control groups are removed.
     signal.signal(signal.SIGTERM, signal.default_int_handler)
     steps = Steps()

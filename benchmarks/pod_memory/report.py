@@ -11,6 +11,14 @@ from benchmarks.pod_memory.run import MeasuredRun, Pod
 from benchmarks.streaming.results import Machine
 
 _DRIVER = "driver"
+_KINDS = (
+    ("state_mib", "stateMib"),
+    ("shuffle_mib", "shuffleMib"),
+    ("spill_mib", "spillMib"),
+    ("uploads_mib", "uploadsMib"),
+    ("files_mib", "filesMib"),
+    ("logs_mib", "logsMib"),
+)
 _JVM, _REST = "JVM with its buffers", "besides the heap"
 
 
@@ -89,15 +97,50 @@ def _memory(run: MeasuredRun, pod: Pod) -> Iterator[str]:
 
 def _disk(run: MeasuredRun, pod: Pod) -> Iterator[str]:
     planned = run.plan["driverStorage" if pod.name == _DRIVER else "executorStorage"]
-    for field, key in (
-        ("state_mib", "stateMib"),
-        ("shuffle_mib", "shuffleMib"),
-        ("spill_mib", "spillMib"),
-        ("uploads_mib", "uploadsMib"),
-        ("files_mib", "filesMib"),
-        ("logs_mib", "logsMib"),
-    ):
+    for field, key in _KINDS:
         yield _row(pod, f"disk: {field.removesuffix('_mib')}", getattr(pod.disk, field), planned[key])
+
+
+def summary(measured: PodMemory) -> str:
+    """The tables of docs/sizing.md: memory, its parts, and disk, each with what is measured and, after a stroke, planned."""
+    pods = [(run, pod) for run in measured.runs for pod in _one_of_a_kind(run)]
+    memory = ["| job | pod | planned | RSS, median | RSS, highest | working set, median | working set, highest | difference | killed |"]
+    memory += ["|---|---|---|---|---|---|---|---|---|", *(_summed(run, pod) for run, pod in pods)]
+    parts = ["| job | pod | JVM with its buffers | RocksDB | Python | besides the heap |", "|---|---|---|---|---|---|"]
+    parts += [_by_part(run, pod) for run, pod in pods]
+    disk = ["| job | pod | state | shuffles | spills | uploads | files | logs |", "|---|---|---|---|---|---|---|---|"]
+    disk += [_by_kind(run, pod) for run, pod in pods]
+    return "\n".join((*memory, "", *parts, "", *disk))
+
+
+def _one_of_a_kind(run: MeasuredRun) -> Iterator[Pod]:
+    """The driver, and the executor that took more."""
+    yield next(pod for pod in run.pods if pod.name == _DRIVER)
+    yield max((pod for pod in run.pods if pod.name != _DRIVER), key=lambda pod: pod.working_set_mib)
+
+
+def _kind(pod: Pod) -> str:
+    return _DRIVER if pod.name == _DRIVER else "executor"
+
+
+def _summed(run: MeasuredRun, pod: Pod) -> str:
+    planned = planned_parts(run, pod)
+    total = planned["heap"] + planned[_REST]
+    sizes = (total, pod.median_rss_mib, pod.rss_mib, pod.median_working_set_mib, pod.working_set_mib)
+    numbers = " | ".join(f"{size:,.0f}" for size in sizes)
+    return f"| {run.job} | {_kind(pod)} | {numbers} | {difference(pod.working_set_mib, total)} | {pod.kills} |"
+
+
+def _by_part(run: MeasuredRun, pod: Pod) -> str:
+    planned, parts = planned_parts(run, pod), measured_parts(pod)
+    cells = (f"{parts[name]:,.0f}" + (f" / {planned[name]:,.0f}" if name in planned else "") for name in (_JVM, "RocksDB", "Python", _REST))
+    return f"| {run.job} | {_kind(pod)} | {' | '.join(cells)} |"
+
+
+def _by_kind(run: MeasuredRun, pod: Pod) -> str:
+    planned = run.plan["driverStorage" if pod.name == _DRIVER else "executorStorage"]
+    cells = (f"{getattr(pod.disk, field):,.0f} / {planned[key]:,}" for field, key in _KINDS)
+    return f"| {run.job} | {_kind(pod)} | {' | '.join(cells)} |"
 
 
 def _row(pod: Pod, part: str, measured: float, planned: float) -> str:

@@ -9,14 +9,11 @@ from penstock.sizing.lint.rule import Fault, rule
 from penstock.sizing.lint.subject import LintedJob, LintedSource, Subject, Where
 from penstock.sizing.plan.notes import driver_text, overhead_text, storage_text
 from penstock.sizing.state.memory import state_memory
-from penstock.sizing.units import MIB
 
 SHUFFLE_PARTITIONS = "spark.sql.shuffle.partitions"
 BOUNDED_ROCKSDB = "spark.sql.streaming.stateStore.rocksdb.boundedMemoryUsage"
 # More partitions per slot than this only add state stores: each writes its own files in every batch.
 PARTITIONS_A_SLOT = 4
-# Of a store whose state's size is not known, in RocksDB's block cache. Source: Spark 4.1.1, RocksDBConf's blockCacheSizeMB.
-_CACHED_BYTES = 8 * MIB
 # Also detected by the plan: no NodePool accepts a pod, driver on spot, partitions below parallelism, idle executors.
 _RULES_OF_THEIR_OWN = {"SIZ-013", "SIZ-014", "SIZ-015", "SIZ-016"}
 
@@ -143,8 +140,7 @@ def unbounded_rocksdb(subject: Subject) -> Iterator[Fault]:
         if job.state_backend != "rocksdb" or not job.stateful_operators:
             continue
         shuffle = int(job.plan.spark_conf.get(SHUFFLE_PARTITIONS, "200"))
-        stores = shuffle * job.stateful_operators
-        needed = state_memory("rocksdb", stores * _CACHED_BYTES, stores, job.plan.totals.executors, bounded=bounded)
+        needed = state_memory("rocksdb", 1, shuffle * job.stateful_operators, job.plan.totals.executors, bounded=bounded)
         overhead_mib = job.plan.pods.executor.overhead_mib
         if needed.native_mib > overhead_mib:
             given = f"{needed.stores} stores per executor may use {needed.native_mib:,} MiB; the overhead is {overhead_mib:,} MiB"

@@ -46,7 +46,7 @@ def plan_load(load: Load, job: JobShape | None = None) -> LoadPlan:
     limit = None if job.trigger_s is None else max_offsets(load, capacity, job.trigger_s)
     batch_bytes = _batch_bytes(load, job, limit, executors)
     shuffle = job.shuffle_partitions or parallelism
-    state, memory = _state(load, job, batch_bytes, shuffle, executors, limit)
+    state, memory = _state(load, job, batch_bytes, shuffle, executors)
     drained = capacity if limit is None or job.trigger_s is None else min(capacity, limit / job.trigger_s)
     draft = LoadPlan(
         peak_events_per_s=load.peak_events_per_s,
@@ -98,15 +98,11 @@ def _batch_bytes(load: Load, job: JobShape, limit: int | None, executors: int) -
     return math.ceil(job.queries * events * load.event_bytes / executors)
 
 
-def _state(
-    load: Load, job: JobShape, batch_bytes: int, shuffle: int, executors: int, limit: int | None
-) -> tuple[LoadState, ExecutorMemory]:
+def _state(load: Load, job: JobShape, batch_bytes: int, shuffle: int, executors: int) -> tuple[LoadState, ExecutorMemory]:
     heap_mib = job.heap_mib if job.heap_mib is not None else heap_for_rows_mib(batch_bytes)
     backend = job.backend or _backend(load, job, executors, heap_mib)
     stores = state_stores(shuffle, stores_per_partition(load.operators, join_format(backend)))
-    # A bounded run may change any of it in a micro-batch.
-    changed = None if limit is None else min(load.state_keys, limit) * load.bytes_per_key
-    taken = state_memory(backend, load.state_bytes, stores, executors, changed_bytes=changed, bounded=job.rocksdb_bounded)
+    taken = state_memory(backend, load.state_bytes, stores, executors, bounded=job.rocksdb_bounded)
     state = LoadState(
         backend=backend,
         chosen=job.backend is None,

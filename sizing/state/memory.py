@@ -26,8 +26,6 @@ ROCKSDB_BOUNDED_MIB = 500
 WRITE_BUFFERS_MIB = 2 * 64
 # Source: Spark 4.1.1, RocksDBConf: blockCacheSizeMB 8, of each store without boundedMemoryUsage.
 ROCKSDB_INSTANCE_MIB = 8 + WRITE_BUFFERS_MIB
-# Source: Spark 4.1.1, minDeltasForSnapshot: a snapshot flushes the write buffers after so many micro-batches. Twice: what is being flushed.
-BATCHES_IN_WRITE_BUFFERS = 2 * 10
 # Ours: above this share of the heap outside of Spark's memory, garbage collection is too frequent, and RocksDB is chosen.
 MEMORY_BACKEND_SHARE = 0.5
 
@@ -91,9 +89,7 @@ def heap_for_state_mib(state_heap_mib: int) -> int:
     return heap_mib
 
 
-def state_memory(
-    backend: Backend, state_bytes: int, stores: int, executors: int, *, changed_bytes: int | None = None, bounded: bool = True
-) -> StateMemory:
+def state_memory(backend: Backend, state_bytes: int, stores: int, executors: int, *, bounded: bool = True) -> StateMemory:
     """Computes the memory of the state on one executor.
 
     Args:
@@ -101,7 +97,6 @@ def state_memory(
         state_bytes: state of the whole query, one version.
         stores: state stores of the whole query.
         executors: executors that share them.
-        changed_bytes: state of the whole query that a micro-batch changes at most; None: not known.
         bounded: whether RocksDB's memory is bounded (``spark.sql.streaming.stateStore.rocksdb.boundedMemoryUsage``), as in
             Penstock's sessions.
     """
@@ -113,16 +108,9 @@ def state_memory(
         return StateMemory(stores=own_stores, state_bytes=own_bytes, heap_mib=heap_mib, native_mib=0)
     native_mib = own_stores * ROCKSDB_INSTANCE_MIB
     if bounded:
-        cached_mib = -(-own_bytes // MIB)
-        native_mib = min(own_stores * _write_buffers_mib(changed_bytes, stores) + cached_mib, ROCKSDB_BOUNDED_MIB)
+        # The shared cache holds blocks of the whole state, however few the stores are.
+        native_mib = min(max(native_mib, own_stores * WRITE_BUFFERS_MIB + -(-own_bytes // MIB)), ROCKSDB_BOUNDED_MIB)
     return StateMemory(stores=own_stores, state_bytes=own_bytes, heap_mib=0, native_mib=native_mib)
-
-
-def _write_buffers_mib(changed_bytes: int | None, stores: int) -> int:
-    """Of one store."""
-    if changed_bytes is None:
-        return WRITE_BUFFERS_MIB
-    return min(WRITE_BUFFERS_MIB, max(1, -(-changed_bytes * BATCHES_IN_WRITE_BUFFERS // (stores * MIB))))
 
 
 def chosen_backend(state_bytes: int, executors: int, heap_mib: int) -> Backend:

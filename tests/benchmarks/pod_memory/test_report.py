@@ -6,7 +6,7 @@ import pytest
 
 from benchmarks.pod_memory.disk import DiskUse
 from benchmarks.pod_memory.parts import Parts
-from benchmarks.pod_memory.report import PodMemory, difference, joined, measured_parts, planned_parts, table
+from benchmarks.pod_memory.report import PodMemory, difference, joined, measured_parts, planned_parts, summary, table
 from benchmarks.pod_memory.run import MeasuredRun, Pod
 from benchmarks.streaming.results import Machine
 
@@ -57,3 +57,13 @@ def test_a_job_that_is_measured_again_replaces_its_earlier_run() -> None:
     before = PodMemory(machine=MACHINE, runs=[_run("a"), _run("a", full_heap=False), _run("b")])
     after = joined(before, PodMemory(machine=MACHINE, runs=[_run("a", records=200)]))
     assert [(run.job, run.full_heap, run.records) for run in after.runs] == [("a", False, 100), ("b", True, 100), ("a", True, 200)]
+
+
+def test_the_tables_of_the_documents_have_the_driver_and_the_larger_executor() -> None:
+    larger = _pod("worker-2").model_copy(update={"working_set_mib": 1900.0})
+    run = _run("a").model_copy(update={"pods": [_pod("driver"), _pod("worker-1"), larger]})
+    lines = summary(PodMemory(machine=MACHINE, runs=[run])).splitlines()
+    assert "| a | driver | 2,048 | 1,600 | 1,700 | 1,650 | 1,800 | -12% | 0 |" in lines
+    assert "| a | executor | 1,938 | 1,600 | 1,700 | 1,650 | 1,900 | -2% | 0 |" in lines
+    assert "| a | executor | 380 / 390 | 160 / 272 | 200 / 252 | 740 / 914 |" in lines
+    assert "| a | executor | 9 / 40 | 0 / 24 | 0 / 24 | 0 / 10 | 0 / 1,024 | 0 / 100 |" in lines

@@ -81,13 +81,7 @@ def test_rocksdb_takes_native_memory_a_store_or_once_an_executor_where_it_is_bou
 def test_the_stores_of_an_executor_share_a_cache_of_500_mib_however_few_they_are() -> None:
     assert state_memory("rocksdb", 10 * GIB, 3, 4).native_mib == 500
     assert state_memory("rocksdb", 400 * MIB, 3, 4).native_mib == 128 + 100
-
-
-def test_write_buffers_hold_what_the_micro_batches_since_the_last_snapshot_changed() -> None:
-    # Two stores of an executor, each with 3 MiB of each of 20 micro-batches.
-    assert state_memory("rocksdb", 400 * MIB, 4, 2, changed_bytes=12 * MIB).native_mib == 2 * 60 + 200
-    assert state_memory("rocksdb", 400 * MIB, 4, 2, changed_bytes=400 * MIB).native_mib == 2 * 128 + 200
-    assert state_memory("rocksdb", 4 * MIB, 4, 2, changed_bytes=0).native_mib == 2 * 1 + 2
+    assert state_memory("rocksdb", 4 * MIB, 3, 4).native_mib == 136
 
 
 def test_the_memory_backend_takes_two_versions_of_the_heap() -> None:
