@@ -17,7 +17,8 @@ BLOCKS: Mapping[str, tuple[PythonUse, ...]] = {
     "pattern": ("keyed",),
     "regular_join": ("keyed",),
     "temporal_join": ("keyed",),
-    "broadcast_join": ("keyed",),
+    # Measured: four workers for two slots, of two daemons; Spark starts one for each environment of its workers, and theirs differ.
+    "broadcast_join": ("keyed", "arrow"),
     "window_join": ("udf",),
     "co_group": ("udf",),
     "count_window": ("keyed",),
