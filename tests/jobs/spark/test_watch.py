@@ -46,32 +46,33 @@ def test_tasks_that_take_longer_than_half_the_limit_are_not_taken_for_hung_ones(
 
 @pytest.mark.parametrize("trigger", ["1ms", "1h"])
 def test_an_idle_query_is_not_taken_for_a_hung_one(surroundings: Surroundings, trigger: str) -> None:
-    job = _job(surroundings, 1.0, "a", trigger=trigger)
-    job.feed("a", _row("0"))
+    job = _job(surroundings, 2.0, "a", trigger=trigger)
     with job.running() as running:
-        running.wait("committed")
         # Only the clock can show that nothing happens.
-        assert not running.stop.wait(3.0)
+        assert not running.stop.wait(5.0)
     assert running.hung.empty()
 
 
 def test_a_query_that_hangs_beside_one_that_runs_is_found_and_named(surroundings: Surroundings, tmp_path: Path) -> None:
-    job = _job(surroundings, 6.0, "a", "b")
+    job = _job(surroundings, 12.0, "a", "b")
     job.feed("a", _row("0"))
-    job.feed("b", _row(tmp_path / "let"))
+    job.feed("b", _row("0"))
     with job.running() as running:
+        # Python's workers have started by then.
+        running.until_read({"a": [1], "b": [1]})
+        job.feed("b", _row(tmp_path / "let"))
         fault = running.hung.get(timeout=_FOUND_WITHIN_S)
         (tmp_path / "let").touch()
-        running.until_read({"a": [1], "b": [1]})
+        running.until_read({"b": [2]})
     assert running.hung.empty()
     assert fault.path == f"{HELD}, query {job.name}.other"
-    assert fault.given.startswith("micro-batch 0, without progress since ")
+    assert fault.given.startswith("micro-batch 1, without progress since ")
     assert "1 of 1 tasks running, 0 ended, 0 failed, on executor driver" in fault.given
     assert len(job.rows()) == 1
 
 
 def test_a_hung_micro_batch_ends_the_process_with_its_code_and_the_stack_of_the_function(surroundings: Surroundings) -> None:
-    job = _job(surroundings, 4.0, "a")
+    job = _job(surroundings, 10.0, "a")
     job.feed("a", _row("/never"))
     driver = _started(job)
     try:
@@ -112,6 +113,8 @@ def _started(job: TestedJob) -> subprocess.Popen[str]:
             "spark.driver.extraJavaOptions": f"{fast_start()} -Djava.io.tmpdir={folder}",
             "spark.local.dir": str(folder),
             "spark.ui.enabled": "false",
+            # Without it after half of the limit, which is short here: Python's worker takes as long to start.
+            "spark.python.worker.tracebackDumpIntervalSeconds": "1",
         },
     )
     file = folder / "runtime.json"
