@@ -84,6 +84,7 @@ def _each_once(paths: list[str]) -> list[str]:
 
 
 BucketName = Annotated[str, AfterValidator(_bucket)]
+ImageTag = Annotated[str, Field(pattern=IMAGE_TAG_PATTERN)]
 
 
 class Metadata(Part):
@@ -130,10 +131,12 @@ class Registry(Part):
     Args:
         keep_images: number of the newest images to keep.
         image_tag: of the image that the jobs run; PENSTOCK_IMAGE_TAG overrides it, for a pipeline that has just built one.
+        image_tags: job -> tag, for jobs that are released apart from the others.
     """
 
     keep_images: Annotated[int, Field(ge=1, le=1000)] = 30
-    image_tag: Annotated[str, Field(pattern=IMAGE_TAG_PATTERN)] = "0.1.0"
+    image_tag: ImageTag = "0.1.0"
+    image_tags: dict[Name, ImageTag] = {}
 
 
 class EnvironmentSpec(Part):

@@ -166,6 +166,13 @@ class SettingOfDeployment(DocumentError):
     title = "Spark setting managed by the deployment"
 
 
+class ImageTagOfUnknownJob(DocumentError):
+    """The environment, or PENSTOCK_IMAGE_TAG, has an image tag for a job that the environment does not name."""
+
+    code = "INF-053"
+    title = "image tag of an unknown job"
+
+
 class UnevenDomain(DocumentError):
     """An OpenSearch domain in two zones needs the same number of nodes in both."""
 

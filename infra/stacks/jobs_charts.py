@@ -13,7 +13,7 @@ from penstock.infra.constructs.charts_stack import RELEASES_NAMESPACE, ChartsSta
 from penstock.infra.constructs.local_chart import DEFAULT_TIMEOUT_S, LocalChart
 from penstock.infra.environment import Environment
 from penstock.infra.errors import SettingOfDeployment
-from penstock.infra.image_tag import image_tag
+from penstock.infra.image_tag import image_tags
 from penstock.infra.job_connections import connections_of, ports, refuse_unknown_connections, secrets, urls
 from penstock.infra.manifests.client_mode_conf import deployment_conf, owned_conf
 from penstock.infra.manifests.deployed_job import DeployedJob
@@ -88,7 +88,7 @@ class JobsChartsStack(ChartsStack):
         jobs: their roles.
 
     Raises:
-        PenstockError: INF-050, INF-052, INF-070 and INF-071; several are raised as `Faults`.
+        PenstockError: INF-050, INF-052, INF-053, INF-070 and INF-071; several are raised as `Faults`.
     """
 
     def __init__(
@@ -106,8 +106,12 @@ class JobsChartsStack(ChartsStack):
         spec = environment.spec
         assert spec.eks is not None and spec.nodes is not None
         refuse_unknown_connections(plans.jobs, environment)
-        image = f"{registry.repository_url}:{image_tag(environment)}"
-        deployed = [_deployed(job, environment, spec.nodes.pods, image, checkpoints, kafka, jobs.role_arns[job.name]) for job in plans.jobs]
+        tags = image_tags(environment, [job.name for job in plans.jobs])
+        images = {job: f"{registry.repository_url}:{tag}" for job, tag in tags.items()}
+        deployed = [
+            _deployed(job, environment, spec.nodes.pods, images[job.name], checkpoints, kafka, jobs.role_arns[job.name])
+            for job in plans.jobs
+        ]
         owned, manifests = (deployment_conf, operated_manifests) if spec.eks.spark_operator else (owned_conf, job_manifests)
         raise_all(fault for plan, job in zip(plans.jobs, deployed, strict=True) for fault in setting_faults(plan, owned(job)))
         for job in deployed:

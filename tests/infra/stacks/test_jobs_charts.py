@@ -170,6 +170,19 @@ def test_a_pipelines_image_is_the_one_that_runs(tmp_path: Path, monkeypatch: pyt
         assert only["image"] == "registry.example/penstock-production/jobs:1.4.2"
 
 
+def test_a_job_with_a_tag_of_its_own_is_released_without_the_others(stack: Content, tmp_path: Path) -> None:
+    changed = synthesized(tmp_path, read(tmp_path, lambda spec: spec.update(registry={"imageTags": {"flights": "1.4.2"}})))
+    before, after = stack["resource"]["helm_release"], changed["resource"]["helm_release"]
+    assert after["job-user-credit"] == before["job-user-credit"]
+    # Of the job itself, the image of its driver and of its executors changes, and nothing else.
+    same = json.dumps(manifests(changed, "flights")).replace("/jobs:1.4.2", "/jobs:0.1.0")
+    assert json.loads(same) == manifests(stack, "flights")
+    different = [new for old, new in zip(manifests(stack, "flights"), manifests(changed, "flights"), strict=True) if old != new]
+    assert [one["kind"] for one in different] == ["ConfigMap", "StatefulSet"]
+    (driver,) = of_kind(different, "StatefulSet")
+    assert driver["spec"]["template"]["spec"]["containers"][0]["image"] == "registry.example/penstock-production/jobs:1.4.2"
+
+
 def test_two_synths_are_the_same_to_the_byte(stack: Content, tmp_path: Path) -> None:
     again = synthesized(tmp_path, load("production"))
     assert again["resource"]["helm_release"] == stack["resource"]["helm_release"]
