@@ -59,6 +59,7 @@ VERBS = {
     "schema": Verb("penstock.scripts.cli.schema", "print the JSON Schema of the job spec, or its URL, for editors"),
     "report": Verb("penstock.scripts.cli.report", "write a plan as a single HTML page: nodes, cost, throughput, recovery"),
     "packages": Verb("penstock.scripts.cli.packages", "check the locks of apps' own packages, and prepare them for the image"),
+    "image": Verb("penstock.scripts.cli.image", "build the jobs' image with a team's apps and their packages"),
     "scan": Verb("penstock.scripts.cli.scan", "check an environment's resources against security rules, offline", "scan"),
     "doctor": Verb("penstock.scripts.cli.doctor", "report missing prerequisites on this machine and on AWS", "deploy"),
     "bootstrap": Verb("penstock.scripts.cli.bootstrap", "create the S3 bucket for an environment's Terraform state", "deploy"),

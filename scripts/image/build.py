@@ -1,15 +1,20 @@
-"""The image of the jobs on assembled bases, as a file: for tests on a real Kubernetes where no image registry is reached."""
+"""The image of the jobs: with a team's apps, or alone on assembled bases, as a file for tests on a real Kubernetes."""
 
 from __future__ import annotations
 
 import os
 import re
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from penstock.infra.app_packages import AppPackages
 from penstock.scripts.image import bases, context
+from penstock.scripts.image.apps import gather
 from penstock.scripts.image.builder import Build, Builder
 from penstock.scripts.image.workspace import Progress, Workspace, workspace
+from penstock.scripts.installation import image_packages
+from penstock.scripts.progress import Steps
 
 
 @dataclass(frozen=True)
@@ -23,6 +28,27 @@ class Archive:
 
     path: Path
     image: str
+
+
+@dataclass(frozen=True)
+class Request:
+    """An image of the jobs with a team's apps.
+
+    Args:
+        image: name and tag.
+        apps: folders and wheels.
+        packages: of the apps.
+        assembled: whether the bases are assembled from packages instead of pulled.
+        file: where it is written as an archive; None: nowhere.
+        push: whether it is pushed to the registry of its name.
+    """
+
+    image: str
+    apps: Sequence[Path]
+    packages: Sequence[AppPackages] = ()
+    assembled: bool = False
+    file: Path | None = None
+    push: bool = False
 
 
 def built_archive(progress: Progress = lambda said: None, *, image: str | None = None) -> Archive:
@@ -62,13 +88,46 @@ def base_names() -> dict[str, str]:
     }
 
 
-def _build(builder: Builder, image: str) -> None:
+def build_with_apps(request: Request, progress: Progress = lambda said: None) -> int:
+    """Builds the image of the jobs with a team's apps, and pushes it or writes it to a file if that is asked for.
+
+    Args:
+        request: what is built.
+        progress: called with the current activity.
+
+    Returns:
+        The size of its layers in bytes, uncompressed.
+
+    Raises:
+        PenstockError: IMG-001 to IMG-010, TOOL-014 to TOOL-016, TOOL-041.
+    """
+    with workspace(progress) as work:
+        folder = work.temporary / "team"
+        modules = " ".join(gather(request.apps, folder / "apps"))
+        context.settle(folder)
+        builder = Builder(work)
+        kit = f"localhost/penstock-kit:{context.checksum(context.kit_inputs(), str(request.assembled))}"
+        _build(builder, kit, assembled=request.assembled, packages=request.packages)
+        file = Path(__file__).with_name("apps.Dockerfile")
+        arguments = {"JOBS_IMAGE": kit, "MODULES": modules}
+        inputs = context.checksum(folder, file, builder.inputs_of(kit) or "", modules)
+        builder.build(Build("apps", request.image, file, folder, inputs, arguments))
+        if request.file is not None:
+            builder.save(request.image, request.file.absolute())
+        if request.push:
+            builder.push(request.image)
+        return builder.size_bytes(request.image)
+
+
+def _build(builder: Builder, image: str, *, assembled: bool = True, packages: Sequence[AppPackages] = ()) -> None:
     # Debian's Python: the one that uv downloads comes from neither of the package indexes.
-    arguments = {"PYTHON": "system", **bases.assemble(builder, base_names())}
+    arguments = {"PYTHON": "system", **bases.assemble(builder, base_names())} if assembled else {}
     folder = builder.work.temporary / "kit"
     context.fill(folder, context.penstock_wheel(builder.work))
+    if packages:
+        image_packages.write(packages, folder / "dist/packages", Steps())
     context.settle(folder)
-    made = [builder.inputs_of(f"{bases.PREFIX}/{name}") or "" for name in base_names().values()]
+    made = [builder.inputs_of(f"{bases.PREFIX}/{name}") or "" for name in base_names().values()] if assembled else []
     inputs = context.checksum(folder, *arguments.values(), *made)
     builder.build(Build("kit", image, folder / context.DOCKERFILE, folder, inputs, arguments, _settings(builder.work)))
 

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import json
 import os
 import shutil
 import subprocess
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
 from penstock.scripts.image.errors import BuildNotPermitted, BuildToolMissing
 from penstock.scripts.image.workspace import Workspace
@@ -100,6 +102,23 @@ class Builder:
             partial.replace(file)
         finally:
             partial.unlink(missing_ok=True)
+
+    def push(self, image: str) -> None:
+        """Pushes an image to the registry of its name, with the login of `buildah login` or `docker login`.
+
+        Raises:
+            ImageNotBuilt: IMG-010.
+        """
+        self.work.progress(f"pushing {image}")
+        self.work.run("push", self._command("push", "--quiet", image, f"docker://{image}"))
+
+    def size_bytes(self, image: str) -> int:
+        """The size of an image's layers, uncompressed."""
+        found: list[dict[str, Any]] = json.loads(self._ask("images", "--json", image).stdout)
+        # buildah's own text, in decimal units.
+        number, unit = str(found[0]["size"]).split()
+        scale = {"B": 1, "KB": 1e3, "MB": 1e6, "GB": 1e9}
+        return round(float(number) * scale[unit.upper()])
 
     def _ask(self, *words: str) -> subprocess.CompletedProcess[str]:
         environment = {**os.environ, "TMPDIR": str(self.work.temporary)}

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from penstock.sizing.errors import RunFailed, ToolMissing
+from penstock.sizing.errors import DocumentError, RunFailed, ToolMissing
 
 
 class BuildToolMissing(ToolMissing):
@@ -31,3 +31,24 @@ class ImageNotBuilt(RunFailed):
 
     code = "IMG-010"
     title = "the image does not build"
+
+
+class NotAnApp(DocumentError):
+    """A folder without a Python module, package or SQL file, or a file that is no wheel for every platform."""
+
+    code = "IMG-004"
+    title = "no app for the image"
+
+
+class AppsOverlap(DocumentError):
+    """Two apps have a module, package or SQL file of the same name, or one has Penstock's: the image has one folder for all of them."""
+
+    code = "IMG-005"
+    title = "apps with the same name"
+
+
+class BadImageName(DocumentError):
+    """Neither a registry nor a container runtime accepts the name and tag."""
+
+    code = "IMG-006"
+    title = "invalid image name"

@@ -1,0 +1,51 @@
+"""``penstock image build``: the jobs' image with a team's apps and their packages."""
+
+from __future__ import annotations
+
+import argparse
+from pathlib import Path
+
+from penstock.infra.environment_file import load as load_environment
+from penstock.jobs.spec import load
+from penstock.scripts.cli.environment_argument import add_environment_option
+from penstock.scripts.errors import WrongUsage
+from penstock.scripts.image import image_name
+from penstock.scripts.image.build import Request, build_with_apps
+from penstock.scripts.installation.app_packages import checked
+from penstock.scripts.progress import Steps
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """The arguments of the verb."""
+    parser.add_argument("action", choices=["build"], help="what is done")
+    add_environment_option(parser, None, more="its jobs' packages, and its appPath without --app", default_text="none")
+    add = parser.add_argument
+    add("--app", action="append", type=Path, default=[], metavar="PATH", help="folder of modules, packages and SQL, or wheel; repeatable")
+    add("--tag", required=True, metavar="NAME:TAG", help="name and tag of the image")
+    add("--file", type=Path, metavar="FILE", help="write the image to an archive, which docker load takes")
+    add("--push", action="store_true", help="push the image to the registry of its name")
+    add("--assembled-bases", action="store_true", help="assemble the base images from packages where no image registry is reached")
+
+
+def run(arguments: argparse.Namespace) -> int:
+    """Builds the image.
+
+    Returns:
+        0; mistakes are raised.
+
+    Raises:
+        PenstockError: IMG-001 to IMG-010, and whatever is wrong with the environment, a spec or a lock.
+    """
+    image = image_name.checked(arguments.tag)
+    spec = load_environment(arguments.environment).spec if arguments.environment else None
+    apps = arguments.app or (list(map(Path, spec.app_path)) if spec else [])
+    if not apps:
+        raise WrongUsage(given="no app", need="--app, or --environment ENV with an appPath", fix="--app FOLDER")
+    packages = [checked(load(Path(job))) for job in spec.jobs] if spec else []
+    request = Request(image, apps, packages, arguments.assembled_bases, arguments.file, arguments.push)
+    with Steps().at("image", "building it with buildah") as step:
+        size_bytes = build_with_apps(request, lambda said: step.watch(said))
+        step.said = "built"
+    print(f"{image}: {size_bytes / 1e6:.0f} MB")
+    print(f"deploy with PENSTOCK_IMAGE_TAG={image.rpartition(':')[2]}, or registry.imageTag of the environment")
+    return 0
