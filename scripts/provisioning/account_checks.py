@@ -1,22 +1,32 @@
-"""What an account must have before the first deploy, or AWS refuses it halfway: administrators, Spot's role, an existing VPC."""
+"""What an account must have before the first deploy, or AWS refuses it halfway: administrators, Spot's role, an existing VPC, the image."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from functools import partial
+from pathlib import Path
 from typing import Any
 
 from botocore.exceptions import ClientError
 
+from penstock.infra.image_tag import image_tags
 from penstock.infra.parts.network import ExistingNetwork
+from penstock.jobs.spec import load
 from penstock.scripts.provisioning.aws_access import AwsAccess, Caller, code_of, translated
 from penstock.scripts.provisioning.finding import OK, Finding, missing
 from penstock.scripts.provisioning.import_blocks import TAG
+from penstock.scripts.render.node_shares import counted
 from penstock.sizing.errors import PenstockError
 
 # Source: Amazon EC2 User Guide, "Service-linked role for Spot Instance requests".
 SPOT_ROLE = "AWSServiceRoleForEC2Spot"
-_ABSENT = {"NoSuchEntity", "InvalidVpcID.NotFound", "InvalidSubnetID.NotFound"}
+_ABSENT = {
+    "NoSuchEntity",
+    "InvalidVpcID.NotFound",
+    "InvalidSubnetID.NotFound",
+    "ImageNotFoundException",
+    "RepositoryNotFoundException",
+}
 
 
 def look(aws: AwsAccess, caller: Caller) -> list[Finding]:
@@ -26,7 +36,7 @@ def look(aws: AwsAccess, caller: Caller) -> list[Finding]:
         aws: AWS of the environment.
         caller: the identity that deploys.
     """
-    found = (_administrators(aws, caller), _spot_role(aws), _existing_network(aws))
+    found = (_administrators(aws, caller), _spot_role(aws), _existing_network(aws), _images(aws))
     return [finding for finding in found if finding is not None]
 
 
@@ -86,6 +96,25 @@ def _existing_network(aws: AwsAccess) -> Finding | None:
         yield from _subnet_faults(ec2, existing, zones)
 
     return _found("existing VPC", "spec.network.existing; Karpenter launches nodes in its private subnets", faults, existing.vpc_id)
+
+
+def _images(aws: AwsAccess) -> Finding | None:
+    spec = aws.environment.spec
+    if spec.eks is None or not spec.jobs:
+        return None
+    repository = f"{aws.environment.prefix}/jobs"
+
+    def faults() -> Iterator[tuple[str, str]]:
+        ecr = aws.client("ecr")
+        jobs_of: dict[str, list[str]] = {}
+        for job, tag in image_tags(aws.environment, [load(Path(job)).job.metadata.name for job in spec.jobs]).items():
+            jobs_of.setdefault(tag, []).append(job)
+        for tag, jobs in jobs_of.items():
+            if not _answer(partial(ecr.describe_images, repositoryName=repository, imageIds=[{"imageTag": tag}])):
+                fix = f"push {repository}:{tag} before the stack jobs-charts is deployed: penstock image build --push, or the pipeline"
+                yield f"{repository} has no tag {tag}, which {counted(len(jobs), 'job')} would run: {', '.join(jobs)}", fix
+
+    return _found("image", "of the jobs; without it no driver starts, and its release is rolled back", faults, repository)
 
 
 def _subnet_faults(ec2: Any, existing: ExistingNetwork, zones: list[str]) -> Iterator[tuple[str, str]]:

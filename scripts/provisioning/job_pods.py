@@ -62,7 +62,10 @@ def _image(pods: Sequence[Any], plan: Plan) -> tuple[str, str] | None:
             waiting = container.state.waiting
             if waiting and waiting.reason in _IMAGE_REASONS:
                 said = f"{pod.metadata.name}: {waiting.reason}: {waiting.message or container.image}"
-                return said, "push this tag to the registry, or deploy with registry.imageTag set to one that is there"
+                return (
+                    said,
+                    "push this tag to the registry, or deploy with one that is there: registry.imageTag, or registry.imageTags for one job",
+                )
     return None
 
 

@@ -35,6 +35,16 @@ def _zoned(asked: Environment, *zones: str) -> Environment:
     return Environment.model_validate(data)
 
 
+def _push(own: Environment, tag: str) -> None:
+    ecr = AwsAccess(own).client("ecr")
+    name = f"{own.prefix}/jobs"
+    if not any(one["repositoryName"] == name for one in ecr.describe_repositories()["repositories"]):
+        ecr.create_repository(repositoryName=name)
+    kind = "application/vnd.oci.image.manifest.v1+json"
+    manifest = json.dumps({"schemaVersion": 2, "mediaType": kind, "tag": tag, "layers": [], "config": {"size": 1}})
+    ecr.put_image(repositoryName=name, imageManifest=manifest, imageManifestMediaType=kind, imageTag=tag)
+
+
 def test_missing_prerequisites_on_aws_are_reported_with_their_fixes(
     aws: EmulatedAws, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -45,6 +55,7 @@ def test_missing_prerequisites_on_aws_are_reported_with_their_fixes(
     assert result["state bucket"]["fix"] == "penstock bootstrap doc"
     assert "us-east-1z" in result["zones"]["said"]
     state_bucket.bootstrap(AwsAccess(own))
+    _push(own, own.spec.registry.image_tag)
     _, result = _run(tmp_path, _zoned(own, "us-east-1a", "us-east-1b"), capsys)
     assert {one["state"] for one in result.values()} == {"ok"}
 
@@ -114,6 +125,25 @@ def test_an_existing_vpc_is_held_against_the_environment(aws: EmulatedAws, tmp_p
     assert result(cidr="10.8.0.0/16") == ("missing", f"{vpc} has the addresses 10.9.0.0/16, not 10.8.0.0/16")
     state, said = result(privateSubnetIds=[subnets[1], "subnet-0123456789abcdef0"])
     assert (state, said) == ("missing", f"{subnets[1]} is in us-east-1b, not in us-east-1a; subnet-0123456789abcdef0 does not exist")
+
+
+def test_a_tag_that_is_not_in_the_repository_is_named_with_the_jobs_that_would_run_it(
+    aws: EmulatedAws, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    spec = Path(load("production").spec.jobs[0])
+    data = _account(aws, "docimage").model_dump(by_alias=True, exclude_none=True)
+    data["spec"] |= {"jobs": [str(spec)], "registry": {"imageTag": "1.4.2"}}
+    own = Environment.model_validate(data)
+    repository = f"{own.prefix}/jobs"
+    _, result = _run(tmp_path, own, capsys)
+    assert result["image"]["state"] == "missing"
+    assert result["image"]["said"].startswith(f"{repository} has no tag 1.4.2, which 1 job would run: ")
+    _push(own, "1.4.1")
+    _, result = _run(tmp_path, own, capsys)
+    assert result["image"]["state"] == "missing"
+    _push(own, "1.4.2")
+    _, result = _run(tmp_path, own, capsys)
+    assert (result["image"]["state"], result["image"]["said"]) == ("ok", repository)
 
 
 @pytest.mark.parametrize(

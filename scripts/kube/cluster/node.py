@@ -98,7 +98,7 @@ class Node:
         self._start_containerd()
         pause = sandbox_image.write_archive(binaries.built(binaries.PAUSE), self.folder / "pause.tar")
         self.import_image(pause)
-        self._start_kubelet()
+        self.start_kubelet()
         self._start_proxy()
 
     def stop(self) -> None:
@@ -135,6 +135,26 @@ class Node:
     def connect(self) -> None:
         """Plug it in again."""
         self.control_plane.namespaces.run("ip", "link", "set", self.name, "up")
+
+    def start_kubelet(self) -> None:
+        """Start the kubelet, which registers the node."""
+        user = f"system:node:{self.name}"
+        kubeconfig = self.control_plane.api.write_kubeconfig(self.folder / "kubelet.kubeconfig", user, ["system:nodes"])
+        configuration = self.folder / "kubelet.json"
+        configuration.write_text(json.dumps(self._kubelet(), indent=2), encoding="utf-8")
+        labels = ",".join(f"{key}={value}" for key, value in self.labels.items())
+        self._programs.start(
+            binaries.built(binaries.KUBELET),
+            f"--config={configuration}",
+            f"--kubeconfig={kubeconfig}",
+            f"--hostname-override={self.name}",
+            f"--node-ip={self.address}",
+            *([f"--node-labels={labels}"] if labels else []),
+        )
+
+    def stop_kubelet(self) -> None:
+        """Stop the kubelet: the node's containers run on, and nobody reports or ends them."""
+        self._programs.stop_one("kubelet")
 
     def _mount_disk(self, size_mib: int) -> None:
         """A file as a disk. The kernel frees its loop device with the last mount of it."""
@@ -174,21 +194,6 @@ class Node:
         except NodeCommandFailed:
             return False
         return True
-
-    def _start_kubelet(self) -> None:
-        user = f"system:node:{self.name}"
-        kubeconfig = self.control_plane.api.write_kubeconfig(self.folder / "kubelet.kubeconfig", user, ["system:nodes"])
-        configuration = self.folder / "kubelet.json"
-        configuration.write_text(json.dumps(self._kubelet(), indent=2), encoding="utf-8")
-        labels = ",".join(f"{key}={value}" for key, value in self.labels.items())
-        self._programs.start(
-            binaries.built(binaries.KUBELET),
-            f"--config={configuration}",
-            f"--kubeconfig={kubeconfig}",
-            f"--hostname-override={self.name}",
-            f"--node-ip={self.address}",
-            *([f"--node-labels={labels}"] if labels else []),
-        )
 
     def _start_proxy(self) -> None:
         kubeconfig = self.control_plane.api.write_kubeconfig(self.folder / "kube-proxy.kubeconfig", "system:kube-proxy", [])

@@ -39,6 +39,10 @@ class Programs:
                 where = f"{self.namespaces.name}: {name}"
                 raise ComponentDied(path=where, given=given, need="a program that runs", fix="check the log, and retry")
 
+    def stop_one(self, name: str) -> None:
+        """Stop one of them, which is not missed any more."""
+        self._running.pop(name).stop()
+
     def stop(self) -> None:
         """Stop all of them, and their namespaces; a second call does nothing."""
         for program in self._running.values():
