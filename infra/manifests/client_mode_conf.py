@@ -23,6 +23,9 @@ DEFAULTS = {
     # An executor whose node is about to be removed finishes its tasks and migrates its blocks instead of just stopping.
     "spark.decommission.enabled": "true",
     "spark.storage.decommission.enabled": "true",
+    # Spark ends the driver after twice as many failed executors as the job has, at least three. Without an interval it counts for as long
+    # as the driver runs, so that a job on spot nodes would be ended by its losses of months. Source: spark.executor.maxNumFailures.
+    "spark.executor.failuresValidityInterval": "1h",
     # A JVM out of memory is restarted rather than left in an unknown state.
     "spark.driver.extraJavaOptions": "-XX:+ExitOnOutOfMemoryError",
     "spark.executor.extraJavaOptions": "-XX:+ExitOnOutOfMemoryError",

@@ -21,6 +21,8 @@ from penstock.sizing.errors import PenstockError
 
 # Spark's stop cancels its tasks and deletes the executors' pods, in seconds. One that hangs as its query does is not waited for.
 _STOP_S = 20.0
+# Source: Spark 4.3.0, SparkContext.assertNotStopped.
+_STOPPED = "Cannot call methods on a stopped SparkContext"
 
 
 class Ending:
@@ -43,7 +45,7 @@ class Ending:
         """After a failure, with its traceback in the log. Returns the exit code."""
         traceback.print_exception(error)
         if not isinstance(error, PenstockError):
-            error = QueryFailed(path="driver", given=f"{type(error).__name__}: {first_line(error)}", fix="check the driver's log")
+            error = _unexpected(error)
         self._last("failed", _described(error))
         leave_message(error)
         return error.exit_code
@@ -68,6 +70,13 @@ class Ending:
             # An abort has begun, and ends this thread with the process.
             threading.Event().wait()
         self._emit(event, detail)
+
+
+def _unexpected(error: Exception) -> QueryFailed:
+    if _STOPPED in str(error):
+        fix = "check the driver's log for Spark's last errors: executors that could not be created, or too many that failed within an hour"
+        return QueryFailed(path="driver", given="Spark has stopped by itself", fix=fix)
+    return QueryFailed(path="driver", given=f"{type(error).__name__}: {first_line(error)}", fix="check the driver's log")
 
 
 def _described(error: PenstockError) -> dict[str, object]:

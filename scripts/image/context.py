@@ -10,6 +10,7 @@ from collections.abc import Iterator
 from importlib.resources import files
 from pathlib import Path
 
+from penstock.scripts.image.errors import ImageNotBuilt
 from penstock.scripts.image.workspace import Workspace
 from penstock.scripts.layout import ROOT
 
@@ -60,6 +61,9 @@ def penstock_wheel(work: Workspace) -> Path:
     Raises:
         ImageNotBuilt: IMG-010, also for an installed Penstock, which has no sources.
     """
+    if not (ROOT / "pyproject.toml").is_file():
+        need = "a checkout of Penstock, from which its wheel is built"
+        raise ImageNotBuilt(path=str(ROOT), given="an installed package", need=need, fix="run it in a checkout of the same version")
     work.progress("building Penstock's wheel")
     source, out = work.temporary / "source", work.temporary / "wheel"
     copy_sources(source)

@@ -57,6 +57,13 @@ class ClusterUnderTest:
             pytest.skip("it takes nodes away, which is not done to a cluster of the user's")
         return self.own.nodes
 
+    @property
+    def api_server(self) -> int:
+        """Process id of the API server of the tests' own cluster; a test that needs it is skipped on another."""
+        if self.own is None:
+            pytest.skip("it stops the API server, which is not done to a cluster of the user's")
+        return self.own.control_plane.api.pids[1]
+
     def tree(self, node: Node) -> Path:
         """The cgroups of a node's pods, in the hierarchy of memory."""
         assert self.own is not None

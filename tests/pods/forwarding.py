@@ -54,7 +54,8 @@ class Forwarding:
         await asyncio.gather(*serving, return_exceptions=True)
 
     async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        with contextlib.suppress(OSError):
+        # In Python 3.11 the stream's own callback fails on a task that ends cancelled.
+        with contextlib.suppress(OSError, asyncio.CancelledError):
             theirs, ours = await asyncio.open_connection("127.0.0.1", self._target)
             await asyncio.gather(_pass_on(reader, ours), _pass_on(theirs, writer))
 

@@ -5,6 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
+from typing import Any
+
+from confluent_kafka.admin import AdminClient
 
 from penstock.jobs.spec import load
 from penstock.jobs.spec.requested_topics import asked_topics
@@ -24,6 +27,7 @@ from tests.pods.forwarding import Forwarding
 from tests.pods.pod_run import PodRun, ReleasedJob
 from tests.pods.team_job import Surroundings
 
+_ANSWER_S = 30.0
 # Number of committed micro-batches -> what is done to the job then.
 Faults = dict[int, Callable[[ReleasedJob], None]]
 
@@ -32,7 +36,7 @@ Faults = dict[int, Callable[[ReleasedJob], None]]
 def run_of(
     spec: Path, cluster: ClusterUnderTest, local: LocalEnvironment, around: Surroundings, helm: Path, folder: Path
 ) -> Iterator[PodRun]:
-    """A run of a job, with its topics and the servers of its connections."""
+    """A run of a job, with its topics and the servers of its connections; what it has left is deleted for the next run."""
     file = load(spec)
     planned = plan(targets(file, []))
     folders = (spec.parent,)
@@ -40,6 +44,7 @@ def run_of(
     settings = {name: asked.config for name, asked in asked_topics([file]).items()}
     kafka_topics.create(local.kafka.address, planned.kafka.topics, settings)
     with ExitStack() as held:
+        held.callback(_delete_all, local)
         servers = held.enter_context(LocalServers(file, folders, folder / "servers"))
         urls = {name: held.enter_context(Forwarding(cluster.host, servers[name].port)).url for name in file.job.spec.local.connections}
         release = team_job.release(spec, around, folder / "release", urls)
@@ -49,15 +54,17 @@ def run_of(
         yield PodRun(job, local, machine, folder / "run", Steps(), connections=servers.urls, released=released)
 
 
-def run_to_the_end(run: PodRun, faults: Faults | None = None) -> Verdict:
+def run_to_the_end(run: PodRun, faults: Faults | None = None, *, failures_allowed: int = 0) -> Verdict:
     """Runs a job until its input is processed, stops it as a node that is drained does, and judges what it has written.
 
     Args:
         run: the job's run.
         faults: what happens to it meanwhile; each must have happened.
+        failures_allowed: how many failures of the driver are left to its pod, which starts it again.
     """
     assert run.released is not None
     run.faults = dict(faults or {})
+    run.failures_allowed = failures_allowed
     with run.driver() as driver:
         run.feed(run.records())
         run.process(driver)
@@ -67,3 +74,18 @@ def run_to_the_end(run: PodRun, faults: Faults | None = None) -> Verdict:
         expected = run.expectation()
         assert expected is not None
         return judge(run.outcome(expected), expected)
+
+
+def _delete_all(local: LocalEnvironment) -> None:
+    """Deletes all topics, checkpoints and output."""
+    admin = AdminClient({"bootstrap.servers": local.kafka.address})
+    topics = [name for name in admin.list_topics(timeout=_ANSWER_S).topics if not name.startswith("__")]
+    for deleted in admin.delete_topics(topics).values() if topics else ():
+        deleted.result(_ANSWER_S)
+    for bucket in (team_job.CHECKPOINTS, team_job.OUTPUT):
+        # All are listed before the first is deleted: a page begins where the one before it ended.
+        pages = list(local.s3.get_paginator("list_objects_v2").paginate(Bucket=bucket))
+        for page in pages:
+            keys: list[Any] = [{"Key": one["Key"]} for one in page.get("Contents", [])]
+            if keys:
+                local.s3.delete_objects(Bucket=bucket, Delete={"Objects": keys})

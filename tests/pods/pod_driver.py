@@ -15,7 +15,7 @@ from urllib3.exceptions import HTTPError
 
 from penstock.infra.manifests.driver_pod import CONTAINER
 from penstock.scripts.local.driver import reported_error
-from penstock.sizing.errors import raise_all
+from penstock.sizing.errors import PenstockError, raise_all
 
 _LOOK_S = 0.5
 
@@ -28,16 +28,19 @@ class PodDriver:
         namespace: of the job.
         pod: name of the driver's pod; None: the one pod of the driver's Job.
         bounded: whether the driver ends by itself; the end of another is its pod's, which is followed by a new one.
+        failures_allowed: how many failures of the driver are left to its pod, which starts it again.
     """
 
-    def __init__(self, core: CoreV1Api, namespace: str, pod: str | None, *, bounded: bool = False) -> None:
+    def __init__(self, core: CoreV1Api, namespace: str, pod: str | None, *, bounded: bool = False, failures_allowed: int = 0) -> None:
         self._core = core
         self._namespace = namespace
         self._pod = pod
         self._bounded = bounded
+        self._failures_allowed = failures_allowed
         self._queue: queue.Queue[dict[str, Any]] = queue.Queue()
         self._ended = threading.Event()
         self._read: dict[str, int] = {}
+        self.failures: list[PenstockError] = []
         self.lines: list[str] = []
 
     def __enter__(self) -> Self:
@@ -61,7 +64,10 @@ class PodDriver:
         if event["event"] == "stopped" and not self._bounded:
             return None
         if event["event"] == "failed":
-            raise_all(reported_error(error) for error in event["errors"])
+            self.failures += [reported_error(error) for error in event["errors"]]
+            if len(self.failures) > self._failures_allowed:
+                raise_all(self.failures)
+            return None
         return event
 
     def kill(self) -> None:

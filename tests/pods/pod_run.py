@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Mapping
 from contextlib import ExitStack
 from dataclasses import dataclass, field
@@ -51,6 +52,10 @@ class ReleasedJob:
         """Releases the job."""
         team_job.installed(self.helm, self.release, self.cluster.kubeconfig, self.folder)
 
+    def upgrade(self, release: Release) -> None:
+        """Releases another version of the job."""
+        team_job.installed(self.helm, release, self.cluster.kubeconfig, self.folder)
+
     def uninstall(self) -> None:
         """Removes the job and waits until its namespace is gone."""
         team_job.uninstalled(self.helm, self.release, self.cluster.kubeconfig)
@@ -89,34 +94,43 @@ class PodRun(LocalRun):
     Args:
         released: the job's release.
         faults: number of committed micro-batches -> what is done to the job then, and only once.
+        failures_allowed: how many failures of the driver are left to its pod, which starts it again.
     """
 
     released: ReleasedJob | None = None
     faults: dict[int, Callable[[ReleasedJob], None]] = field(default_factory=dict)
+    failures_allowed: int = 0
+    _since: float | None = None
 
     def _show(self, batch: Mapping[str, Any], committed: Mapping[str, Any], ends: Mapping[str, Mapping[str, int]]) -> None:
         super()._show(batch, committed, ends)
+        if self._since is not None:
+            self.steps.line("fault", f"the next micro-batch was committed {time.monotonic() - self._since:.0f} s after it")
+            self._since = None
         if fault := self.faults.pop(self.micro_batches, None):
             assert self.released is not None
             self.steps.line("fault", fault.__name__.replace("_", " "))
+            self._since = time.monotonic()
             fault(self.released)
 
     def _driver(self) -> Any:
         assert self.released is not None
-        return _Released(self.released)
+        return _Released(self.released, self.failures_allowed)
 
 
 class _Released:
     """The driver while its job is released."""
 
-    def __init__(self, job: ReleasedJob) -> None:
+    def __init__(self, job: ReleasedJob, failures_allowed: int) -> None:
         self._held = ExitStack()
         self._job = job
+        self._failures_allowed = failures_allowed
 
     def __enter__(self) -> PodDriver:
         self._held.enter_context(self._job)
         try:
-            return self._held.enter_context(PodDriver(self._job.cluster.core, self._job.namespace, None))
+            driver = PodDriver(self._job.cluster.core, self._job.namespace, None, failures_allowed=self._failures_allowed)
+            return self._held.enter_context(driver)
         except BaseException:
             self._held.close()
             raise

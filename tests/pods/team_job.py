@@ -23,18 +23,21 @@ _SPECS = layout.ROOT / "jobs" / "specs"
 SMALL = {"parallelism": 4, "executor": {"slots": 2, "cores": "250m", "memory": "2g"}, "driver": {"cores": "250m", "memory": "2g"}}
 
 
-def small_spec(name: str, folder: Path, **changes: Any) -> Path:
+def small_spec(name: str, folder: Path, *, batches: int = 1, **changes: Any) -> Path:
     """A shipped spec with small pods.
 
     Args:
         name: of its file, without the ending.
         folder: where it is written.
+        batches: how many times as many micro-batches read the input.
         changes: further fields of the spec.
     """
     document = yaml.safe_load((_SPECS / f"{name}.yaml").read_text("utf-8"))
     document["spec"] |= {**SMALL, **changes}
     for source in document["spec"]["sources"].values():
         source["kafka"].pop("partitions", None)
+        if "maxOffsetsPerTrigger" in source["kafka"]:
+            source["kafka"]["maxOffsetsPerTrigger"] //= batches
     folder.mkdir(parents=True, exist_ok=True)
     file = folder / f"{name}.yaml"
     file.write_text(yaml.safe_dump(document, sort_keys=False), encoding="utf-8")

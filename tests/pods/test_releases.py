@@ -21,7 +21,7 @@ from tests.pods.team_job import Surroundings, small_spec
 
 LIMIT_S = 300
 # More than a node of the tests has.
-TOO_LARGE = {"executor": {**team_job.SMALL["executor"], "memory": "60g"}}  # type: ignore[dict-item]
+TOO_LARGE = {"slots": 2, "cores": "250m", "memory": "60g"}
 
 
 def said_by_doctor(cluster: ClusterUnderTest, spec: Path) -> Callable[[], str]:
@@ -42,7 +42,7 @@ def test_no_row_is_lost_or_doubled_through_releases(
 ) -> None:
     good = small_spec("flights", tmp_path)
     changed = small_spec("flights", tmp_path / "changed", trigger="3s")
-    large = small_spec("flights", tmp_path / "large", **TOO_LARGE)
+    large = small_spec("flights", tmp_path / "large", executor=TOO_LARGE)
     missing = replace(around, image=f"{around.image.rpartition(':')[0]}:not-there")
     releases = {
         "changed": team_job.release(changed, around, tmp_path / "release-changed"),

@@ -233,6 +233,13 @@ def test_what_the_deployment_gives_no_plan_takes_away() -> None:
     assert owned_conf(job).items() <= client_mode_conf(job).items()
 
 
+def test_only_the_executors_lost_within_an_hour_end_a_driver_unless_a_spec_says_otherwise() -> None:
+    key, plan = "spark.executor.failuresValidityInterval", deployed().plan
+    assert client_mode_conf(deployed())[key] == "1h"
+    own = plan.model_copy(update={"spark_conf": {**plan.spark_conf, key: "10m"}})
+    assert client_mode_conf(deployed(plan=own))[key] == "10m"
+
+
 def test_executors_are_decommissioned_unless_a_spec_says_otherwise() -> None:
     plan = deployed().plan
     kept = {key: value for key, value in plan.spark_conf.items() if "decommission" not in key}

@@ -1,6 +1,8 @@
 from __future__ import annotations
 
+from collections.abc import Mapping
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -102,3 +104,14 @@ def test_a_driver_that_can_not_leave_a_message_ends_all_the_same(
     monkeypatch.setenv(TERMINATION_FILE_VARIABLE, str(tmp_path))
     assert Ending(lambda event, detail: None).failed(QueryFailed(path="app")) == 5
     assert "WARN no termination message" in capsys.readouterr().err
+
+
+def test_spark_that_has_stopped_by_itself_is_told_as_that() -> None:
+    told: list[Mapping[str, Any]] = []
+    error = RuntimeError(
+        "An error occurred while calling o4550.stop.\n: IllegalStateException: Cannot call methods on a stopped SparkContext."
+    )
+    assert Ending(lambda event, detail: told.append(detail)).failed(error) == 5
+    (fault,) = told[0]["errors"]
+    assert (fault["code"], fault["given"]) == ("JOB-005", "Spark has stopped by itself")
+    assert "executors that could not be created" in fault["fix"]

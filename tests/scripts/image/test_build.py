@@ -35,6 +35,12 @@ def test_all_that_the_dockerfile_copies_is_in_the_context(tmp_path: Path) -> Non
             assert all(list(folder.glob(source.rstrip("/"))) for source in sources if source != "dist/packages*"), text
 
 
+def test_an_installed_package_has_no_wheel_to_build_and_says_so(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(context, "ROOT", tmp_path)
+    with workspace(cache=Cache(tmp_path / "cache")) as work, pytest.raises(ImageNotBuilt, match="a checkout of Penstock"):
+        context.penstock_wheel(work)
+
+
 def test_the_same_files_give_the_same_layers_wherever_and_whenever_they_were_written(tmp_path: Path) -> None:
     for name, mode, time_s in (("one", 0o600, 1), ("other", 0o664, 2)):
         file = tmp_path / name / "app" / "job.py"
