@@ -2,15 +2,24 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import signal
+import time
 from pathlib import Path
 
+from penstock.scripts.kube.cluster.cgroups import Cgroups
 from penstock.scripts.local.environment import LocalEnvironment
+from tests.kube.evidence import wait_for
 from tests.pods.cluster_under_test import ClusterUnderTest
 from tests.pods.job_run import Faults, run_of, run_to_the_end
 from tests.pods.pod_run import ReleasedJob
 from tests.pods.team_job import Surroundings, small_spec
+
+MIB = 2**20
+LIMIT_S = 60
+# The timeout, and what a busy machine needs to end and start the container.
+HUNG_LIMIT_S = 300
 
 
 def an_executor_is_deleted(job: ReleasedJob) -> None:
@@ -24,22 +33,83 @@ def the_driver_is_deleted(job: ReleasedJob) -> None:
 
 def the_driver_is_killed_in_its_container(job: ReleasedJob) -> None:
     """As the kernel does where memory runs out: the container starts again in the same pod, with the same uid."""
-    pod = job.cluster.core.read_namespaced_pod(job.driver, job.namespace)
-    (container,) = pod.status.container_statuses
-    node = job.cluster.node_of(job.namespace, job.driver)
-    for folder in job.cluster.tree(node).rglob(container.container_id.rpartition("/")[2]):
-        for pid in map(int, (folder / "cgroup.procs").read_text("ascii").split()):
-            if b"penstock.jobs.driver.runtime" in Path(f"/proc/{pid}/cmdline").read_bytes():
-                os.kill(pid, signal.SIGKILL)
+    for pid in processes(control_group(job, job.driver), b"penstock.jobs.driver.runtime"):
+        os.kill(pid, signal.SIGKILL)
+
+
+def a_python_worker_runs_out_of_memory(job: ReleasedJob) -> None:
+    """The kernel has the container's memory at its limit, and kills the worker, which is made the first that it chooses."""
+    pod = next(pod for pod in job.pods("executor") if pod.status.phase == "Running")
+    group = control_group(job, pod.metadata.name)
+    unified = Cgroups().unified
+    limit = group / ("memory.max" if unified else "memory.limit_in_bytes")
+    usage = group / ("memory.current" if unified else "memory.usage_in_bytes")
+    before_bytes, killed = limit.read_text(), oom_kills(group)
+    workers = processes(group, b"penstock.jobs.python_daemon")
+    assert workers, "a worker stays for the next micro-batch"
+    for pid in workers:
+        Path(f"/proc/{pid}/oom_score_adj").write_text("1000")
+    try:
+        until_s = time.monotonic() + LIMIT_S
+        while oom_kills(group) == killed:
+            assert time.monotonic() < until_s, "the kernel has killed nothing"
+            # Refused while nothing can be reclaimed, which is when the next allocation meets the limit.
+            with contextlib.suppress(OSError):
+                limit.write_text(str(int(usage.read_text()) - MIB))
+    finally:
+        limit.write_text(before_bytes)
+    assert not all(Path(f"/proc/{pid}").exists() for pid in workers)
+
+
+def a_micro_batch_hangs(job: ReleasedJob) -> None:
+    """Its Python workers are frozen, as a call that is never answered does: the driver ends itself, and its container says why."""
+    executors = [pod.metadata.name for pod in job.pods("executor") if pod.status.phase == "Running"]
+    frozen = [pid for pod in executors for pid in processes(control_group(job, pod), b"penstock.jobs.python_daemon")]
+    assert frozen
+    for pid in frozen:
+        os.kill(pid, signal.SIGSTOP)
+    wait_for(lambda: "JOB-090" in last_message(job), HUNG_LIMIT_S)
+
+
+def last_message(job: ReleasedJob) -> str:
+    """The termination message that the last container of the driver's pod has left."""
+    (container,) = job.cluster.core.read_namespaced_pod(job.driver, job.namespace).status.container_statuses
+    last = container.last_state.terminated
+    return (last.message or "") if last else ""
+
+
+def control_group(job: ReleasedJob, pod: str) -> Path:
+    """The memory's control group of a pod's container."""
+    (container,) = job.cluster.core.read_namespaced_pod(pod, job.namespace).status.container_statuses
+    name = container.container_id.rpartition("/")[2]
+    return next(job.cluster.tree(job.cluster.node_of(job.namespace, pod)).rglob(name))
+
+
+def processes(group: Path, program: bytes) -> list[int]:
+    """The processes of a control group whose command line names a program."""
+    pids = map(int, (group / "cgroup.procs").read_text("ascii").split())
+    return [pid for pid in pids if program in Path(f"/proc/{pid}/cmdline").read_bytes()]
+
+
+def oom_kills(group: Path) -> int:
+    """How many processes the kernel has killed there for their memory."""
+    file = next(file for name in ("memory.events", "memory.oom_control") if (file := group / name).exists())
+    return int(dict(line.split() for line in file.read_text().splitlines())["oom_kill"])
 
 
 def test_no_row_is_lost_or_doubled_through_lost_pods(
     cluster: ClusterUnderTest, local: LocalEnvironment, around: Surroundings, helm: Path, tmp_path: Path
 ) -> None:
     assert cluster.nodes
-    spec = small_spec("flights", tmp_path)
-    faults: Faults = {1: an_executor_is_deleted, 2: the_driver_is_deleted, 4: the_driver_is_killed_in_its_container}
+    spec = small_spec("flights", tmp_path, batches=3, progressTimeout="60s")
+    faults: Faults = {
+        1: an_executor_is_deleted,
+        2: the_driver_is_deleted,
+        4: the_driver_is_killed_in_its_container,
+        6: a_python_worker_runs_out_of_memory,
+        8: a_micro_batch_hangs,
+    }
     with run_of(spec, cluster, local, around, helm, tmp_path) as run:
-        verdict = run_to_the_end(run, faults)
+        verdict = run_to_the_end(run, faults, failures_allowed=1)
     assert verdict.compared
     assert not verdict.differences
