@@ -55,7 +55,8 @@ def run_of(
 
 
 def run_to_the_end(run: PodRun, faults: Faults | None = None, *, failures_allowed: int = 0) -> Verdict:
-    """Runs a job until its input is processed, stops it as a node that is drained does, and judges what it has written.
+    """Runs a job until its input is processed, stops it as a node that is drained does, and judges what it has written. A bounded run
+    ends by itself.
 
     Args:
         run: the job's run.
@@ -65,12 +66,19 @@ def run_to_the_end(run: PodRun, faults: Faults | None = None, *, failures_allowe
     assert run.released is not None
     run.faults = dict(faults or {})
     run.failures_allowed = failures_allowed
-    with run.driver() as driver:
+    if run.bounded:
+        # It reads what is there when it starts.
         run.feed(run.records())
+    with run.driver() as driver:
+        if not run.bounded:
+            run.feed(run.records())
         run.process(driver)
         assert not run.faults
-        run.released.scale(0)
-        run.released.wait_until_gone("driver")
+        if run.bounded:
+            run.released.wait_until_complete()
+        else:
+            run.released.scale(0)
+            run.released.wait_until_gone("driver")
         expected = run.expectation()
         assert expected is not None
         return judge(run.outcome(expected), expected)

@@ -79,6 +79,11 @@ class ReleasedJob:
         pod = {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "any", "namespace": self.namespace}}
         self.cluster.objects.wait_for(pod, f"spark-role={role}", lambda pods: not pods, limit_s)
 
+    def wait_until_complete(self, limit_s: int = 300) -> None:
+        """Waits until the Job of a bounded run has completed."""
+        job = {"apiVersion": "batch/v1", "kind": "Job", "metadata": {"name": "any", "namespace": self.namespace}}
+        self.cluster.objects.wait_for(job, "", lambda jobs: [one["status"].get("succeeded") for one in jobs] == [1], limit_s)
+
     def __enter__(self) -> Self:
         self.install()
         return self
@@ -115,21 +120,23 @@ class PodRun(LocalRun):
 
     def _driver(self) -> Any:
         assert self.released is not None
-        return _Released(self.released, self.failures_allowed)
+        return _Released(self.released, self.failures_allowed, bounded=self.bounded)
 
 
 class _Released:
     """The driver while its job is released."""
 
-    def __init__(self, job: ReleasedJob, failures_allowed: int) -> None:
+    def __init__(self, job: ReleasedJob, failures_allowed: int, *, bounded: bool) -> None:
         self._held = ExitStack()
         self._job = job
         self._failures_allowed = failures_allowed
+        self._bounded = bounded
 
     def __enter__(self) -> PodDriver:
         self._held.enter_context(self._job)
         try:
-            driver = PodDriver(self._job.cluster.core, self._job.namespace, None, failures_allowed=self._failures_allowed)
+            core, namespace = self._job.cluster.core, self._job.namespace
+            driver = PodDriver(core, namespace, None, bounded=self._bounded, failures_allowed=self._failures_allowed)
             return self._held.enter_context(driver)
         except BaseException:
             self._held.close()

@@ -18,3 +18,12 @@ def test_every_row_of_the_worked_example_comes_out_right(
         verdict = run_to_the_end(run)
     assert verdict.compared
     assert not verdict.differences
+
+
+def test_a_bounded_run_completes_with_every_row(
+    cluster: ClusterUnderTest, local: LocalEnvironment, around: Surroundings, helm: Path, tmp_path: Path
+) -> None:
+    with run_of(small_spec("backfill", tmp_path), cluster, local, around, helm, tmp_path) as run:
+        verdict = run_to_the_end(run)
+    assert verdict.compared
+    assert not verdict.differences
