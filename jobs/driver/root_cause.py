@@ -1,7 +1,7 @@
 """What an app's own code has done wrong: what the exception says, and the file and line of the team's code that it came through.
 
 Spark reports an exception of a Python worker as text: the worker's traceback stands in a message of Java's, which often stands in another
-one of Python's.
+one of Python's. Of an exception with a cause, the text has the cause's traceback first.
 """
 
 from __future__ import annotations
@@ -18,6 +18,11 @@ from penstock.sizing.errors import Place
 _TRACEBACK = "Traceback (most recent call last):"
 # Source: Python's traceback module, which formats each frame so.
 _FRAME = re.compile(r'^\s*File "(?P<file>[^"]+)", line (?P<line>\d+)')
+# Source: as above, between the traceback of a cause and that of the exception that was raised for it.
+_RAISED_FOR_IT = (
+    "The above exception was the direct cause of the following exception:",
+    "During handling of the above exception, another exception occurred:",
+)
 _CAUSED_BY = "Caused by: "
 # Of a Java exception's text, where its stack begins.
 _JAVA_STACK = re.compile(r"^\s+(at |\.\.\. \d+ more)")
@@ -83,13 +88,28 @@ def of_exception(error: BaseException, own: OwnCode) -> RootCause:
 def of_message(message: str, own: OwnCode) -> RootCause | None:
     """The cause in Spark's message of a failure; None if the message names none beyond its first line."""
     lines = message.splitlines()
-    tracebacks = [_of_worker(lines[number + 1 :], own) for number, line in enumerate(lines) if line.strip().endswith(_TRACEBACK)]
+    chains = [[_of_worker(lines[number + 1 :], own) for number in chain] for chain in _chains(lines)]
     # The others are of Spark's own code, on the way to the one that asks.
-    with_place = [cause for cause in tracebacks if cause.at is not None]
-    if with_place or tracebacks:
-        return (with_place or tracebacks)[0]
+    with_place = [found for chain in chains if (found := [cause for cause in chain if cause.at is not None])]
+    if with_place or chains:
+        # What the code has raised last, having seen its causes.
+        return (with_place or chains)[0][-1]
     causes = [line.partition(_CAUSED_BY)[2] for line in lines if _CAUSED_BY in line]
     return RootCause(causes[-1]) if causes else None
+
+
+def _chains(lines: Sequence[str]) -> list[list[int]]:
+    """The lines with which tracebacks begin, those of an exception and of its causes together, the causes first."""
+    chains: list[list[int]] = []
+    last = ""
+    for number, line in enumerate(lines):
+        if line.strip().endswith(_TRACEBACK):
+            if last in _RAISED_FOR_IT and chains:
+                chains[-1].append(number)
+            else:
+                chains.append([number])
+        last = line.strip() or last
+    return chains
 
 
 def _of_worker(lines: Sequence[str], own: OwnCode) -> RootCause:

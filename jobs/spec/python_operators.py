@@ -17,8 +17,7 @@ BLOCKS: Mapping[str, tuple[PythonUse, ...]] = {
     "pattern": ("keyed",),
     "regular_join": ("keyed",),
     "temporal_join": ("keyed",),
-    # Measured: four workers for two slots, of two daemons; Spark starts one for each environment of its workers, and theirs differ.
-    "broadcast_join": ("keyed", "arrow"),
+    "broadcast_join": ("keyed",),
     "window_join": ("udf",),
     "co_group": ("udf",),
     "count_window": ("keyed",),

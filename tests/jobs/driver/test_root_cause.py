@@ -42,6 +42,28 @@ py4j.protocol.Py4JJavaError: """
     assert of_message(driver + MESSAGE, OWN) == of_message(MESSAGE, OWN)
 
 
+CAUSE = """Traceback (most recent call last):
+  File "/team/jobs/limits.py", line 7, in limit
+    return limits[user]
+           ~~~~~~^^^^^^
+KeyError: 'ann'
+
+"""
+DIRECT = "The above exception was the direct cause of the following exception:\n\n"
+HANDLING = "During handling of the above exception, another exception occurred:\n\n"
+
+
+@pytest.mark.parametrize("between", [DIRECT, HANDLING])
+def test_of_an_exception_and_its_cause_the_exception_is_named(between: str) -> None:
+    assert of_message(MESSAGE.replace("Traceback", CAUSE + between + "Traceback", 1), OWN) == of_message(MESSAGE, OWN)
+
+
+def test_of_an_exception_that_others_raised_for_one_of_the_teams_the_teams_is_named() -> None:
+    others = MESSAGE.replace("/team/jobs/", "/others/")
+    expected = RootCause("KeyError: 'ann'", Place(file="/team/jobs/limits.py", line=7))
+    assert of_message(others.replace("Traceback", CAUSE + DIRECT + "Traceback", 1), OWN) == expected
+
+
 def test_an_exception_that_no_code_of_the_teams_has_seen_has_no_place() -> None:
     elsewhere = OwnCode((Path("/other"),))
     assert of_message(MESSAGE, elsewhere) == RootCause("ZeroDivisionError: division by zero")

@@ -30,7 +30,7 @@ def uses(folder: Path, text: str) -> list[str]:
         ("from pyspark.sql.functions import pandas_udf\n@pandas_udf('int')\ndef f(x): ...\n", ["pandas"]),
         ("def build(job):\n    job.source('a').df.mapInArrow(f, 'x int').groupBy('x').transformWithState(g)\n", ["arrow", "keyed"]),
         ("import json, decimal\nimport pyarrow as pa\nx = json.dumps(1)\n", []),
-        ("from penstock import broadcast_join\nbroadcast_join(1, 2)\n", ["arrow", "keyed"]),
+        ("from penstock import broadcast_join\nbroadcast_join(1, 2)\n", ["keyed"]),
         ("import httpx\nfrom penstock import call\ncall(1, httpx)\n", ["client"]),
         # What is imported from elsewhere is not read.
         ("from my_team.functions import scored\nscored(1)\n", ["keyed"]),
