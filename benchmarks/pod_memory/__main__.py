@@ -28,7 +28,7 @@ def main() -> int:
     """Measures the jobs that are asked for and writes their results."""
     parser = argparse.ArgumentParser(prog="python -m benchmarks.pod_memory", description=__doc__)
     parser.add_argument("--job", nargs="+", choices=tuple(JOBS), default=list(JOBS))
-    parser.add_argument("--seconds", type=float, default=90, help="of full load (default: %(default)s)")
+    parser.add_argument("--seconds", type=float, default=120, help="of full load (default: %(default)s)")
     parser.add_argument("--share", type=float, default=1.0, help="of the records of the topics (default: 1)")
     parser.add_argument("--heap-as-used", action="store_true", help="leave it to the JVMs which pages of their heaps they touch")
     parser.add_argument("--out", type=Path, default=RESULTS, help="the file with the results; those of other jobs in it are kept")

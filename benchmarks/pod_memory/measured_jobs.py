@@ -7,6 +7,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
+from benchmarks.pod_memory import profiles
 from benchmarks.streaming.workload import BEGIN_MS, Input, Workload, closed, iso
 from benchmarks.streaming.workloads import WORKLOADS
 
@@ -15,6 +16,7 @@ SLOTS_OF_AN_EXECUTOR, EXECUTORS = 2, 2
 # For a parallelism of 4: 4 slots process 2.5 times what one does with Flink's utilisation and catch-up (see `target_rate`).
 _SLOTS_OF_LOAD = 2.4
 _SESSIONS = 1_000_000
+_CUSTOMERS = 100_000
 # Of event time, for all records: less than the sessions' gap of 30 minutes, so that none ends.
 _SESSIONS_MS = 20 * 60_000
 
@@ -59,9 +61,9 @@ def _touched_sessions(records: int) -> Iterator[bytes]:
 
 
 def _customers(records: int) -> Iterator[bytes]:
-    """A million orders of each hundred thousand customers: records of the benchmark's keyed function, with more keys."""
+    """Orders of a hundred thousand customers: records of the benchmark's keyed function, with more keys."""
     made = (
-        f'{{"customer":"customer-{number * 7_919 % 100_000:06d}","at":{BEGIN_MS + number * 3_600_000 // records}}}'.encode()
+        f'{{"customer":"customer-{number * 7_919 % _CUSTOMERS:06d}","at":{BEGIN_MS + number * 3_600_000 // records}}}'.encode()
         for number in range(records)
     )
     return closed(made, f'{{"customer":"flush","at":{BEGIN_MS + 3_600_000}}}'.encode())
@@ -82,7 +84,14 @@ JOBS = {
     "sessions": MeasuredJob(
         _with(WORKLOADS["sessions"], "impressions", _touched_sessions), 4_000_000, 3_000, 130, _SESSIONS, 200, after_records=_SESSIONS
     ),
+    # Its state fills RocksDB's write buffers.
     "keyed_function": MeasuredJob(
-        _with(WORKLOADS["keyed_function"], "orders", _customers), 2_000_000, 2_500, 60, 100_000, 100, after_records=100_000
+        replace(_with(WORKLOADS["keyed_function"], "orders", _customers), app=profiles.__name__),
+        2_000_000,
+        2_500,
+        60,
+        _CUSTOMERS,
+        profiles.PROFILE_BYTES + 100,
+        after_records=_CUSTOMERS,
     ),
 }

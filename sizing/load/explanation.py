@@ -129,8 +129,8 @@ def _state(load: Load, draft: LoadPlan) -> Iterator[Explanation]:
     rule = "two versions of the state / executors, with the memory backend"
     yield _of("state.executorHeapMib", state.executor_heap_mib, rule, executors=draft.executors)
     rule = (
-        "136 MiB per store of an executor, or 128 MiB per store and its share of the state if that is more; at most 500 MiB together "
-        "unless RocksDB's memory is unbounded"
+        "write buffers of 128 MiB per store of an executor, at most 250 MiB together, and its share of the state, at least 8 MiB per "
+        "store; at most 500 MiB together; 136 MiB per store if RocksDB's memory is unbounded"
     )
     yield _of("state.executorNativeMib", state.executor_native_mib, rule, stores=state.stores, executors=draft.executors)
 

@@ -11,13 +11,13 @@ from penstock.sizing.load.capability import Running, capability
 from penstock.sizing.load.feasibility import load_violations
 from penstock.sizing.load.job_shape import JobShape, KafkaChoice
 from penstock.sizing.load.load import Load
-from penstock.sizing.load.load_plan import LoadPlan
+from penstock.sizing.load.load_plan import LoadPlan, LoadState
 from penstock.sizing.load.parallelism import reading_tasks
 from penstock.sizing.load.planning import plan_load
 from penstock.sizing.plan.job_shape import shape_of
 from penstock.sizing.planned import PlannedPod, ThroughputPlan
 from penstock.sizing.spark_settings import SparkSettings
-from penstock.sizing.state.backend_conf import backend_conf
+from penstock.sizing.state.backend_conf import backend_conf, memory_conf
 from penstock.sizing.targets import DecidedTargets, Targets
 from penstock.sizing.violation import Violation
 
@@ -56,7 +56,7 @@ class JobLoad(NamedTuple):
         plan: the resources that carry it.
         throughput: its part of the job's plan.
         violations: requirements that the plan does not meet.
-        state_conf: Spark settings of a state backend that the plan chose.
+        state_conf: Spark settings of a state backend that the plan chose, and of its memory.
         decides_memory: whether the load determines the executor's memory because the spec sets none.
     """
 
@@ -109,9 +109,14 @@ def load_of(targets: DecidedTargets, settings: SparkSettings, executor: PlannedP
         plan=planned,
         throughput=_throughput(load, shape, planned),
         violations=located_violations(targets.model_copy(update={"load": load}), shape, planned),
-        state_conf=backend_conf(planned.state.backend, incremental=targets.state_incremental) if planned.state.chosen else {},
+        state_conf=_state_conf(targets, planned.state, bounded=settings.rocksdb_bounded),
         decides_memory=targets.memory_from_load,
     )
+
+
+def _state_conf(targets: DecidedTargets, state: LoadState, *, bounded: bool) -> dict[str, str]:
+    chosen = backend_conf(state.backend, incremental=targets.state_incremental) if state.chosen else {}
+    return {**chosen, **memory_conf(state.backend, state.executor_native_mib, bounded=bounded)}
 
 
 def located_violations(targets: Targets, shape: JobShape, planned: LoadPlan) -> list[Violation]:

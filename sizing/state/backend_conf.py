@@ -14,6 +14,9 @@ _ROCKSDB = {
     "spark.sql.streaming.stateStore.rocksdb.trackTotalNumberOfRows": "false",
 }
 
+# In MiB; half of it for write buffers. Source: Spark 4.3.0, RocksDBConf and RocksDBMemoryManager.
+_LIMIT = "spark.sql.streaming.stateStore.rocksdb.maxMemoryUsageMB"
+
 
 def backend_conf(backend: Backend, *, incremental: bool = True) -> dict[str, str]:
     """Setting -> value for the planned backend.
@@ -30,3 +33,16 @@ def backend_conf(backend: Backend, *, incremental: bool = True) -> dict[str, str
         "spark.sql.streaming.join.stateFormatVersion": str(join_format(backend)),
     }
     return conf | (_ROCKSDB if backend == "rocksdb" else {})
+
+
+def memory_conf(backend: Backend, native_mib: int, *, bounded: bool) -> dict[str, str]:
+    """Setting -> value that bounds RocksDB's memory on an executor to what is planned for it.
+
+    In the course of days the block cache of all stores fills to its limit, also with blocks of files that were compacted since.
+
+    Args:
+        backend: where the state is kept.
+        native_mib: RocksDB's memory on an executor.
+        bounded: whether RocksDB's memory is bounded.
+    """
+    return {_LIMIT: str(native_mib)} if backend == "rocksdb" and bounded and native_mib else {}

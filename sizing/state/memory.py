@@ -24,8 +24,12 @@ VERSIONS_IN_MEMORY = 2
 ROCKSDB_BOUNDED_MIB = 500
 # Source: RocksDB's defaults: 2 write buffers of 64 MB.
 WRITE_BUFFERS_MIB = 2 * 64
+# Source: Spark 4.3.0, RocksDBMemoryManager: with boundedMemoryUsage a WriteBufferManager of writeBufferCacheRatio, 0.5, of that memory has
+# RocksDB flush write buffers before those of all stores of an executor exceed it.
+BOUNDED_WRITE_BUFFERS_MIB = ROCKSDB_BOUNDED_MIB // 2
 # Source: Spark 4.1.1, RocksDBConf: blockCacheSizeMB 8, of each store without boundedMemoryUsage.
-ROCKSDB_INSTANCE_MIB = 8 + WRITE_BUFFERS_MIB
+BLOCK_CACHE_MIB = 8
+ROCKSDB_INSTANCE_MIB = BLOCK_CACHE_MIB + WRITE_BUFFERS_MIB
 # Ours: above this share of the heap outside of Spark's memory, garbage collection is too frequent, and RocksDB is chosen.
 MEMORY_BACKEND_SHARE = 0.5
 
@@ -109,7 +113,8 @@ def state_memory(backend: Backend, state_bytes: int, stores: int, executors: int
     native_mib = own_stores * ROCKSDB_INSTANCE_MIB
     if bounded:
         # The shared cache holds blocks of the whole state, however few the stores are.
-        native_mib = min(max(native_mib, own_stores * WRITE_BUFFERS_MIB + -(-own_bytes // MIB)), ROCKSDB_BOUNDED_MIB)
+        cached_mib = max(own_stores * BLOCK_CACHE_MIB, -(-own_bytes // MIB))
+        native_mib = min(min(own_stores * WRITE_BUFFERS_MIB, BOUNDED_WRITE_BUFFERS_MIB) + cached_mib, ROCKSDB_BOUNDED_MIB)
     return StateMemory(stores=own_stores, state_bytes=own_bytes, heap_mib=0, native_mib=native_mib)
 
 

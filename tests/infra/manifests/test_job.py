@@ -240,6 +240,13 @@ def test_only_the_executors_lost_within_an_hour_end_a_driver_unless_a_spec_says_
     assert client_mode_conf(deployed(plan=own))[key] == "10m"
 
 
+def test_executors_have_two_heaps_of_glibc_unless_a_spec_says_otherwise() -> None:
+    key, plan = "spark.executorEnv.MALLOC_ARENA_MAX", deployed().plan
+    assert client_mode_conf(deployed())[key] == "2"
+    own = plan.model_copy(update={"spark_conf": {**plan.spark_conf, key: "8"}})
+    assert client_mode_conf(deployed(plan=own))[key] == "8"
+
+
 def test_executors_are_decommissioned_unless_a_spec_says_otherwise() -> None:
     plan = deployed().plan
     kept = {key: value for key, value in plan.spark_conf.items() if "decommission" not in key}

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 
 from penstock.sizing.kafka.errors import UnknownBrokerType
@@ -80,6 +82,26 @@ def test_a_quota_of_brokers_never_makes_a_traceback() -> None:
 
 
 STATEFUL = LOAD.model_copy(update={"stateful_operators": ("other",)})
+ROCKSDB_LIMIT = "spark.sql.streaming.stateStore.rocksdb.maxMemoryUsageMB"
+
+
+def test_rocksdb_may_take_what_the_executors_overhead_has_for_it() -> None:
+    planned = plan(targets(load=STATEFUL))
+    assert planned.spark_conf[ROCKSDB_LIMIT] == str(planned.executor_overhead.rocksdb_mib)
+    assert planned.executor_overhead.rocksdb_mib > 0
+
+
+@pytest.mark.parametrize(
+    ("update", "limit"),
+    [
+        ({"spark_conf": {ROCKSDB_LIMIT: "300"}}, "300"),
+        ({"spark_conf": {"spark.sql.streaming.stateStore.rocksdb.boundedMemoryUsage": "false"}}, None),
+        ({"state_backend": "memory"}, None),
+        ({"load": LOAD}, None),
+    ],
+)
+def test_a_spec_a_backend_or_a_job_without_state_may_leave_rocksdb_another_limit(update: dict[str, Any], limit: str | None) -> None:
+    assert plan(targets(**{"load": STATEFUL, **update})).spark_conf.get(ROCKSDB_LIMIT) == limit
 
 
 def _on_shuffles(wanted: Targets) -> list[str]:

@@ -84,6 +84,12 @@ def test_the_stores_of_an_executor_share_a_cache_of_500_mib_however_few_they_are
     assert state_memory("rocksdb", 4 * MIB, 3, 4).native_mib == 136
 
 
+def test_the_stores_of_an_executor_share_250_mib_of_write_buffers() -> None:
+    assert state_memory("rocksdb", 4 * MIB, 8, 4).native_mib == 250 + 2 * 8
+    assert state_memory("rocksdb", 400 * MIB, 16, 4).native_mib == 250 + 100
+    assert state_memory("rocksdb", 4 * MIB, 160, 4).native_mib == 500
+
+
 def test_the_memory_backend_takes_two_versions_of_the_heap() -> None:
     result = state_memory("memory", 4 * GIB, 16, 4)
     assert (result.heap_mib, result.native_mib) == (2048, 0)
