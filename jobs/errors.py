@@ -399,6 +399,13 @@ class NoProgress(RunFailed):
     title = "micro-batch hangs"
 
 
+class DiskFull(RunFailed):
+    """A disk that the job writes to is full: of a pod's volume, or of its node. Nothing is lost: the job resumes from its checkpoint."""
+
+    code = "JOB-091"
+    title = "no space left on a disk"
+
+
 class LockUnread(DocumentError):
     """The lock of an app's packages does not exist, is not UTF-8 text, or locks nothing."""
 

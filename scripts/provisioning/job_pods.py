@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from kubernetes import client
 
+from penstock.infra.manifests.deployed_job import namespace
 from penstock.infra.plans import JobPlan
 from penstock.scripts.provisioning.draining import OF_PENSTOCK
 from penstock.scripts.provisioning.finding import OK, Finding, missing
@@ -18,6 +19,11 @@ _PURPOSE = "its driver and its executors run"
 _JOB, _ROLE = "penstock.dev/job", "spark-role"
 # Source: the kubelet's pkg/kubelet/images/types.go; all are about the image of a container that waits.
 _IMAGE_REASONS = {"ErrImagePull", "ErrImageNeverPull", "ImageInspectError", "ImagePullBackOff", "InvalidImageName", "RegistryUnavailable"}
+
+# Source: the kubelet's pkg/kubelet/eviction; a pod's status and the event have it. The API server keeps events for an hour.
+_EVICTED = "Evicted"
+# What it says of a disk: of a pod's volume, of a pod, and of the node, as in "The node was low on resource: ephemeral-storage".
+_OF_A_DISK = ("emptydir", "ephemeral", "inodes")
 
 
 def look(api: client.ApiClient, jobs: Sequence[JobPlan]) -> list[Finding]:
@@ -32,31 +38,45 @@ def look(api: client.ApiClient, jobs: Sequence[JobPlan]) -> list[Finding]:
         ApiServerNotReached: DEP-007.
     """
     with asked("the pods of the jobs"):
-        pods = client.CoreV1Api(api).list_pod_for_all_namespaces(label_selector=OF_PENSTOCK, _request_timeout=REQUEST_LIMIT_S).items
-    return [of_job(job.name, job.plan, [pod for pod in pods if pod.metadata.labels.get(_JOB) == job.name]) for job in jobs]
+        core = client.CoreV1Api(api)
+        pods = core.list_pod_for_all_namespaces(label_selector=OF_PENSTOCK, _request_timeout=REQUEST_LIMIT_S).items
+        # Spark deletes evicted executors at once, and the StatefulSet's controller an evicted driver: their events stay.
+        events = core.list_event_for_all_namespaces(field_selector=f"reason={_EVICTED}", _request_timeout=REQUEST_LIMIT_S).items
+    return [
+        of_job(job.name, job.plan, [pod for pod in pods if pod.metadata.labels.get(_JOB) == job.name], _evictions(job.name, events))
+        for job in jobs
+    ]
 
 
-def of_job(name: str, plan: Plan, pods: Sequence[Any]) -> Finding:
+def _evictions(job: str, events: Sequence[Any]) -> dict[str, str]:
+    """The evicted pods of a job, the last one first, and why."""
+    own = [event for event in events if event.involved_object.namespace == namespace(job)]
+    own.sort(key=lambda event: event.last_timestamp or event.metadata.creation_timestamp, reverse=True)
+    return {event.involved_object.name: event.message or "" for event in own}
+
+
+def of_job(name: str, plan: Plan, pods: Sequence[Any], evictions: Mapping[str, str]) -> Finding:
     """Check the pods of one job. The first reason that keeps one from running is reported.
 
     Args:
         name: of the job.
         plan: of the job.
         pods: its pods, as the API has them.
+        evictions: its pods that kubelets have evicted within an hour, the last one first, and why.
     """
     # A completed pod blocks nothing, and a bounded run keeps it for its log.
     own = [pod for pod in pods if pod.metadata.labels.get(_ROLE) and pod.status.phase != "Succeeded"]
     title = f"job {name}"
     if not own:
         return Finding(title, OK, "no pods: not deployed, stopped, or completed", _PURPOSE)
-    for reason in (_image, _no_node, _failed):
-        if found := reason(own, plan):
-            said, fix = found
-            return missing(title, said=said, purpose=_PURPOSE, fix=fix, needed=True)
+    found = _image(own) or _no_node(own, plan) or _evicted(name, evictions, plan) or _failed(own)
+    if found:
+        said, fix = found
+        return missing(title, said=said, purpose=_PURPOSE, fix=fix, needed=True)
     return Finding(title, OK, _running(own), _PURPOSE)
 
 
-def _image(pods: Sequence[Any], plan: Plan) -> tuple[str, str] | None:
+def _image(pods: Sequence[Any]) -> tuple[str, str] | None:
     for pod in pods:
         for container in pod.status.container_statuses or []:
             waiting = container.state.waiting
@@ -103,7 +123,26 @@ def _has(pods: Sequence[Any], role: str) -> bool:
     return any(pod.group.rpartition("/")[2] == role for pod in pods)
 
 
-def _failed(pods: Sequence[Any], plan: Plan) -> tuple[str, str] | None:
+def _evicted(job: str, evictions: Mapping[str, str], plan: Plan) -> tuple[str, str] | None:
+    """The last eviction: an executor that is evicted for what it writes will be evicted again, although another runs now."""
+    if not evictions:
+        return None
+    pod, message = next(iter(evictions.items()))
+    role = "driver" if pod.startswith(f"{job}-driver") else "executor"
+    planned = plan.pods.driver if role == "driver" else plan.pods.executor
+    said = f"{counted(len(evictions), 'pod')} evicted within an hour, the last one {pod}: {' '.join(message.split())}"
+    if not any(word in message.lower() for word in _OF_A_DISK):
+        return said, "check the node's conditions (kubectl describe node) and what else runs there"
+    said += f"; by the plan each {role} requests {planned.request_ephemeral_storage_mib:,} MiB ephemeral storage"
+    if "exceeds" in message:
+        return said, f"raise {role}.ephemeralStorage in the spec; penstock size --explain has the plan's parts"
+    return said, (
+        f"raise the environment's rootVolume, or find what else writes to the node's disk; a pod that uses more than it requests is "
+        f"evicted first: {role}.ephemeralStorage"
+    )
+
+
+def _failed(pods: Sequence[Any]) -> tuple[str, str] | None:
     for pod in pods:
         for container in pod.status.container_statuses or []:
             if not container.ready and (last := container.state.terminated or container.last_state.terminated):

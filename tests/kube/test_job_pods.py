@@ -113,3 +113,66 @@ def test_pods_of_other_jobs_are_not_counted(kube: ApiServer, said: Callable[...,
         (finding,) = job_pods.look(api, [other])
     assert pods
     assert finding.state == OK
+
+
+OF_A_NODE = (
+    "The node was low on resource: ephemeral-storage. Threshold quantity: 1Gi, available: 64Mi. Container driver was using 24Ki, "
+    "request is 1Gi, has larger consumption of ephemeral-storage. "
+)
+
+
+@pytest.mark.parametrize(
+    ("role", "message", "fix"),
+    [
+        ("executor", 'Usage of EmptyDir volume "spark-local-dir-1" exceeds the limit "2Gi". ', "raise executor.ephemeralStorage in the"),
+        ("driver", "Pod ephemeral local storage usage exceeds the total limit of containers 1Gi. ", "raise driver.ephemeralStorage in the"),
+        ("executor", OF_A_NODE, "raise the environment's rootVolume, or find"),
+    ],
+)
+def test_a_pod_that_was_evicted_for_its_disk_is_told_with_the_plans_figure(
+    said: Callable[..., Finding], evicted: Callable[[str, str], None], job: JobPlan, role: str, message: str, fix: str
+) -> None:
+    pod = f"{job.name}-driver-0" if role == "driver" else f"{job.name}-0-exec-1"
+    planned = job.plan.pods.driver if role == "driver" else job.plan.pods.executor
+    evicted(pod, message)
+    finding = said(("driver", READY), ("executor", READY))
+    assert finding.state == MISSING
+    assert finding.said == (
+        f"1 pod evicted within an hour, the last one {pod}: {message.strip()}; by the plan each {role} requests "
+        f"{planned.request_ephemeral_storage_mib:,} MiB ephemeral storage"
+    )
+    assert finding.fix.startswith(fix)
+    assert f"{role}.ephemeralStorage" in finding.fix
+
+
+def test_an_eviction_for_another_reason_names_no_disk(
+    said: Callable[..., Finding], evicted: Callable[[str, str], None], job: JobPlan
+) -> None:
+    evicted(f"{job.name}-0-exec-1", "The node was low on resource: memory. Threshold quantity: 100Mi, available: 80Mi. ")
+    finding = said(("driver", READY))
+    assert "low on resource: memory" in finding.said
+    assert "Storage" not in finding.said + finding.fix
+
+
+@pytest.fixture
+def evicted(objects: Objects, job: JobPlan) -> Iterator[Callable[[str, str], None]]:
+    """Has a pod of the job evicted, as the event of a kubelet says it: pod and message."""
+    namespace = f"job-{job.name}"
+    objects.apply({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": namespace}})
+    made: list[Object] = []
+
+    def evict(pod: str, message: str) -> None:
+        event: Object = {
+            "apiVersion": "v1",
+            "kind": "Event",
+            "metadata": {"name": f"{pod}.evicted", "namespace": namespace},
+            "involvedObject": {"apiVersion": "v1", "kind": "Pod", "name": pod, "namespace": namespace},
+            "reason": "Evicted",
+            "message": message,
+            "type": "Warning",
+        }
+        made.append(objects.create(event))
+
+    yield evict
+    for event in made:
+        objects.delete({"apiVersion": "v1", "kind": "Event", "metadata": event["metadata"]})
