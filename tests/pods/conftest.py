@@ -26,6 +26,8 @@ __all__ = ["helm", "tell"]
 # The longest test takes some minutes; the first run builds the programs and the image before it.
 LIMIT_S = 3600
 LABELS = ({"penstock.dev/zone": "a"}, {"penstock.dev/zone": "b"})
+# Of each node: a sparse file, of which a test fills what it likes.
+DISK_MIB = 32 * 1024
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
@@ -46,7 +48,7 @@ def cluster(tmp_path_factory: pytest.TempPathFactory, tell: Callable[[str], None
             return
         folder = tmp_path_factory.mktemp("cluster")
         with ExitStack() as held:
-            own = held.enter_context(PodCluster(folder=folder / "data", logs=folder, labels=LABELS, progress=tell))
+            own = held.enter_context(PodCluster(folder=folder / "data", logs=folder, labels=LABELS, disk_mib=DISK_MIB, progress=tell))
             client = held.enter_context(config.new_client_from_config(config_file=str(own.kubeconfig)))
             yield cluster_under_test.of_own(own, client)
     except ToolMissing as error:

@@ -55,6 +55,11 @@ class Namespaces:
         return self._pid
 
     @property
+    def root(self) -> Path:
+        """Their root folder, as this machine sees it."""
+        return Path(f"/proc/{self._pid}/root")
+
+    @property
     def within(self) -> tuple[str, ...]:
         """The command that runs another one in these namespaces."""
         return ("nsenter", f"--target={self._pid}", "--net", "--mount", "--pid", "--uts", "--")

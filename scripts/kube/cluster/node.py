@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import errno
 import json
+import os
 import time
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -21,10 +24,13 @@ from penstock.scripts.kube.errors import NodeCommandFailed, NodeNotReady
 START_LIMIT_S = 60
 # An image of a gigabyte is unpacked in some 15 s.
 IMPORT_LIMIT_S = 600
-# Folder of the node's data -> where its programs look for it.
-_MOUNTS = (("containerd", "/var/lib/containerd"), ("kubelet", "/var/lib/kubelet"), ("logs", "/var/log"))
-# Its disk, if it has one of its own, is mounted here.
-_DISK = "disk"
+# Folder of the node's data -> where its programs look for it. A disk of its own holds what pods write, and not the images: the kubelet
+# would remove those to make room, and nothing here pulls them again. Source: Kubernetes, "Node-pressure Eviction", nodefs and imagefs.
+_OF_PODS = (("kubelet", "/var/lib/kubelet"), ("logs", "/var/log"))
+_OF_CONTAINERD = (("containerd", "/var/lib/containerd"),)
+# Its disk, if it has one of its own, is mounted here; and what fills it.
+_DISK, _FILLING = "disk", "filling"
+_BLOCK_BYTES = 4096
 _SOCKET = "/run/containerd/containerd.sock"
 # Source: containerd's documentation of its CRI plugin, "CRI Plugin Config Guide". A process without CAP_SYS_RESOURCE can't lower the score
 # by which the kernel chooses what to kill, so a container's is not lower than containerd's.
@@ -57,7 +63,7 @@ class Node:
         cgroups: the cluster's.
         folder: existing folder for its data and logs.
         labels: of the node.
-        disk_mib: size of a disk of its own, for containers, volumes and logs; None: this machine's.
+        disk_mib: size of a disk of its own, for its pods' volumes and logs; None: this machine's.
     """
 
     number: int
@@ -68,8 +74,8 @@ class Node:
     disk_mib: int | None = None
 
     def __post_init__(self) -> None:
-        # A disk of its own is mounted later, and they are on it.
-        mounts = [(f"data/{source}", target) for source, target in _MOUNTS] if self.disk_mib is None else []
+        # A disk of its own is mounted later.
+        mounts = [(f"data/{source}", target) for source, target in (*_OF_CONTAINERD, *(_OF_PODS if self.disk_mib is None else ()))]
         self.namespaces = Namespaces(self.name, folder=self.folder, cgroups=self.cgroups, empty=("/run",), mounts=mounts)
         self._programs = Programs(self.namespaces, self.folder)
 
@@ -136,12 +142,51 @@ class Node:
         """Plug it in again."""
         self.control_plane.namespaces.run("ip", "link", "set", self.name, "up")
 
-    def start_kubelet(self) -> None:
-        """Start the kubelet, which registers the node."""
+    def fill_disk(self, left_mib: int = 0) -> None:
+        """Fill its own disk from elsewhere than a pod; a second call fills it further.
+
+        Args:
+            left_mib: space that is left.
+
+        Raises:
+            OSError: it can't be filled.
+        """
+        disk = self._disk
+        piece = 2**30
+        with (disk / _FILLING).open("ab") as file:
+            while (free := _free_bytes(disk) - left_mib * 2**20) >= _BLOCK_BYTES and piece >= _BLOCK_BYTES:
+                piece = min(piece, free // _BLOCK_BYTES * _BLOCK_BYTES)
+                try:
+                    os.posix_fallocate(file.fileno(), os.fstat(file.fileno()).st_size, piece)
+                except OSError as error:
+                    if error.errno != errno.ENOSPC:
+                        raise
+                    # The file system needs blocks for its own records.
+                    piece //= 2
+
+    def free_disk(self) -> None:
+        """Remove what fills its disk; without it nothing is done."""
+        (self._disk / _FILLING).unlink(missing_ok=True)
+
+    def volume(self, uid: str, name: str) -> Path:
+        """A pod's emptyDir volume, as this machine sees it.
+
+        Args:
+            uid: of the pod.
+            name: of the volume.
+        """
+        return self.namespaces.root / f"var/lib/kubelet/pods/{uid}/volumes/kubernetes.io~empty-dir/{name}"
+
+    def start_kubelet(self, *, evicts: bool = True) -> None:
+        """Start the kubelet, which registers the node.
+
+        Args:
+            evicts: whether it evicts pods when the node's own disk is full; otherwise writing fails.
+        """
         user = f"system:node:{self.name}"
         kubeconfig = self.control_plane.api.write_kubeconfig(self.folder / "kubelet.kubeconfig", user, ["system:nodes"])
         configuration = self.folder / "kubelet.json"
-        configuration.write_text(json.dumps(self._kubelet(), indent=2), encoding="utf-8")
+        configuration.write_text(json.dumps(self._kubelet(evicts=evicts), indent=2), encoding="utf-8")
         labels = ",".join(f"{key}={value}" for key, value in self.labels.items())
         self._programs.start(
             binaries.built(binaries.KUBELET),
@@ -152,9 +197,24 @@ class Node:
             *([f"--node-labels={labels}"] if labels else []),
         )
 
+    @contextmanager
+    def without_evictions(self) -> Iterator[None]:
+        """The node with a kubelet that evicts no pods for its own disk; its containers run on."""
+        self.stop_kubelet()
+        self.start_kubelet(evicts=False)
+        try:
+            yield
+        finally:
+            self.stop_kubelet()
+            self.start_kubelet()
+
     def stop_kubelet(self) -> None:
         """Stop the kubelet: the node's containers run on, and nobody reports or ends them."""
         self._programs.stop_one("kubelet")
+
+    @property
+    def _disk(self) -> Path:
+        return self.namespaces.root / str((self.folder / _DISK).absolute()).lstrip("/")
 
     def _mount_disk(self, size_mib: int) -> None:
         """A file as a disk. The kernel frees its loop device with the last mount of it."""
@@ -164,7 +224,7 @@ class Node:
             file.truncate(size_mib * 2**20)
         self.namespaces.run("mkfs.ext4", "-q", "-m", "0", str(image))
         self.namespaces.run("mount", "-o", "loop", str(image), str(disk))
-        for source, target in _MOUNTS:
+        for source, target in _OF_PODS:
             self.namespaces.run("mkdir", "-p", str(disk / source), target)
             self.namespaces.run("mount", "--bind", str(disk / source), target)
 
@@ -212,8 +272,10 @@ class Node:
         file.write_text(json.dumps(configuration, indent=2), encoding="utf-8")
         self._programs.start(binaries.built(binaries.KUBE_PROXY), f"--config={file}")
 
-    def _kubelet(self) -> dict[str, Any]:
+    def _kubelet(self, *, evicts: bool) -> dict[str, Any]:
         """The kubelet's configuration. Source: Kubernetes' reference, "Kubelet Configuration (v1beta1)"."""
+        # Otherwise the disk's and the memory's state of the whole machine would evict pods.
+        nodefs = "0%" if not evicts else "5%" if self.disk_mib else "1%"
         return {
             "apiVersion": "kubelet.config.k8s.io/v1beta1",
             "kind": "KubeletConfiguration",
@@ -229,10 +291,19 @@ class Node:
             "clusterDNS": [network.CONTROL_PLANE],
             "clusterDomain": CLUSTER_DOMAIN,
             "containerRuntimeEndpoint": f"unix://{_SOCKET}",
-            # Otherwise the disk's and the memory's state of the whole machine would evict pods.
-            "evictionHard": {"memory.available": "100Mi", "nodefs.available": "5%" if self.disk_mib else "1%"},
+            "evictionHard": {"memory.available": "100Mi", "nodefs.available": nodefs},
+            # Not five minutes, so that a node whose disk has room again takes pods; and volumes are measured more often than once a minute.
+            "evictionPressureTransitionPeriod": "10s",
+            "volumeStatsAggPeriod": "10s",
+            # 100 removes no images.
+            "imageGCHighThresholdPercent": 100,
             "failCgroupV1": False,
             "failSwapOn": False,
             "resolvConf": "/dev/null",
             "rotateCertificates": False,
         }
+
+
+def _free_bytes(folder: Path) -> int:
+    status = os.statvfs(folder)
+    return status.f_bavail * status.f_frsize

@@ -38,7 +38,7 @@ class PodCluster:
         folder: empty or missing folder for its data and logs, removed at the end.
         logs: existing folder to which the logs are copied at the end; None: they are removed with the rest.
         labels: labels of each node; its length is the number of nodes.
-        disk_mib: size of a disk of its own for each node; None: they use this machine's.
+        disk_mib: size of a disk of its own for the pods of each node; None: they use this machine's.
         progress: called with a line from time to time.
     """
 
