@@ -18,7 +18,7 @@ from penstock.scripts.layout import ROOT
 TIME_S = 1_767_225_600
 DOCKERFILE = "infra/image/Dockerfile"
 # Of the folder infra/image; the lock's and the Dockerfile's changes are changes of the image too.
-_IMAGE = ("Dockerfile", "image.lock", "log4j2.properties", "run.py")
+_IMAGE = ("Dockerfile", "image.lock", "log4j2.properties", "run.py", "slim_spark.py")
 _INSTALLATION = ("spark-jars.pom.xml", "jars.sha256")
 # What setuptools reads; the folders behind the links of penstock/ come with them.
 _SOURCES = ("penstock", "sizing", "jobs", "infra", "scripts", "pyproject.toml", "README.md", "LICENSE")

@@ -58,16 +58,22 @@ def environment(stage: Stage) -> dict[str, str]:
 
 
 def test_every_base_has_a_version_and_may_be_given_by_digest(built: dict[str | None, Stage]) -> None:
-    for stage in built.values():
-        assert re.fullmatch(r"[a-z0-9/.-]+:[0-9][A-Za-z0-9._-]+", stage.base), stage.base
+    pulled = [stage.base for stage in built.values() if stage.base not in {*built, "scratch"}]
+    assert all(re.fullmatch(r"[a-z0-9/.-]+:[0-9][A-Za-z0-9._-]+", base) for base in pulled), pulled
     froms = re.findall(r"^FROM (\S+)", DOCKERFILE.read_text("utf-8"), re.MULTILINE)
-    assert all(re.fullmatch(r"\$\{([A-Z]+)_IMAGE\}:\$\{\1_TAG\}", base) for base in froms)
+    assert all(re.fullmatch(r"\$\{([A-Z]+)_IMAGE\}:\$\{\1_TAG\}", base) for base in froms if base not in {*built, "scratch"})
 
 
 def test_the_image_is_made_from_sparks_own_of_the_version_that_the_tests_run(built: dict[str | None, Stage], image: Stage) -> None:
-    assert image.base == built["python"].base
-    assert re.fullmatch(r"apache/spark:([0-9.]+)-scala2\.13-java17-ubuntu", image.base)
-    version = image.base.split(":")[1].split("-")[0]
+    # A copy of its files, because a layer cannot make the one below it smaller.
+    assert image.base == "scratch"
+    assert image.of("COPY")[0] == "--from=system / /"
+    assert "--from=spark /opt/spark/ /opt/spark/" in image.of("COPY")
+    assert built["spark"].base == built["python"].base == "interpreter"
+    base = built["system"].base
+    assert base == built["interpreter"].base
+    assert re.fullmatch(r"apache/spark:([0-9.]+)-scala2\.13-java17-ubuntu", base)
+    version = base.split(":")[1].split("-")[0]
     assert version == SPARK_VERSION == distribution("pyspark").version
 
 
@@ -186,8 +192,9 @@ def test_the_images_packages_are_those_of_the_jobs_as_the_tests_run_them() -> No
 
 
 def test_py4j_is_the_one_that_spark_brings(image: Stage) -> None:
-    (version,) = re.findall(r"py4j-([0-9.]+)-src\.zip", environment(image)["PYTHONPATH"])
-    assert version == distribution("py4j").version
+    """`slim_spark.py` unpacks it beside PySpark."""
+    assert environment(image)["PYTHONPATH"].split(":")[-1] == f"{environment(image)['SPARK_HOME']}/python"
+    version = distribution("py4j").version
     assert list(Path(str(distribution("pyspark").locate_file("pyspark/python/lib"))).glob(f"py4j-{version}-src.zip"))
 
 
@@ -215,8 +222,19 @@ def test_a_new_version_of_penstock_changes_none_of_the_large_layers(built: dict[
     assert "/opt/penstock/lib" in environment(image)["PYTHONPATH"].split(":")
 
 
-def test_sparks_entry_point_stays_for_the_executors(image: Stage) -> None:
-    assert not image.of("ENTRYPOINT")
+def test_sparks_entry_point_is_the_images_because_it_starts_the_executors(image: Stage) -> None:
+    assert image.of("ENTRYPOINT") == ['["/opt/entrypoint.sh"]']
+
+
+def test_the_image_has_the_settings_of_the_base_that_a_copy_of_its_files_lacks(image: Stage) -> None:
+    """Source: apache/spark-docker's Dockerfiles of Spark 4 and those of Eclipse Temurin 17."""
+    variables = environment(image)
+    assert (variables["JAVA_HOME"], variables["SPARK_HOME"]) == ("/opt/java/openjdk", "/opt/spark")
+    folders = variables["PATH"].split(":")
+    assert folders[0] == PYTHON.removesuffix("/python")
+    assert {"/opt/java/openjdk/bin", "/usr/bin", "/bin"} <= set(folders)
+    # Otherwise Java 17 reads and writes files as ASCII.
+    assert variables["LANG"].endswith("UTF-8")
 
 
 def test_what_is_in_the_image_starts_the_driver(image: Stage, tmp_path: Path) -> None:

@@ -1,4 +1,6 @@
-"""``python -m penstock.scripts.image``: builds the image of the jobs on assembled bases, and prints its file and its name."""
+"""``python -m penstock.scripts.dev.jobs_image``: builds the image of the jobs on assembled bases, which the tests in pods would build, and
+prints the variables that give it to them.
+"""
 
 from __future__ import annotations
 
@@ -24,7 +26,7 @@ def main() -> int:
         return error.exit_code
     except KeyboardInterrupt:
         return 130
-    print(f"{archive.path}\n{archive.image}")
+    print(f"export PENSTOCK_PODS_IMAGE={archive.image}\nexport PENSTOCK_PODS_IMAGE_ARCHIVE={archive.path}")
     return 0
 
 
