@@ -44,8 +44,10 @@ def run(arguments: argparse.Namespace) -> int:
     packages = [checked(load(Path(job))) for job in spec.jobs] if spec else []
     request = Request(image, apps, packages, arguments.assembled_bases, arguments.file, arguments.push)
     with Steps().at("image", "building it with buildah") as step:
-        size_bytes = build_with_apps(request, lambda said: step.watch(said))
-        step.said = "built"
-    print(f"{image}: {size_bytes / 1e6:.0f} MB")
+        built = build_with_apps(request, lambda said: step.watch(said))
+        step.said = "built and pushed" if built.digest else "built"
+    print(f"{image}: {built.size_bytes / 1e6:.0f} MB")
+    if built.digest:
+        print(f"pushed as {image.rpartition(':')[0]}@{built.digest}")
     print(f"deploy with PENSTOCK_IMAGE_TAG={image.rpartition(':')[2]}, or registry.imageTag of the environment")
     return 0

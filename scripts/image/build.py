@@ -51,6 +51,19 @@ class Request:
     push: bool = False
 
 
+@dataclass(frozen=True)
+class BuiltImage:
+    """An image that was built.
+
+    Args:
+        size_bytes: of its layers, uncompressed.
+        digest: of its manifest in the registry; None: it was not pushed.
+    """
+
+    size_bytes: int
+    digest: str | None = None
+
+
 def built_archive(progress: Progress = lambda said: None, *, image: str | None = None) -> Archive:
     """The image of this checkout on assembled bases, as a file in the user's cache; built unless it has been.
 
@@ -88,7 +101,7 @@ def base_names() -> dict[str, str]:
     }
 
 
-def build_with_apps(request: Request, progress: Progress = lambda said: None) -> int:
+def build_with_apps(request: Request, progress: Progress = lambda said: None) -> BuiltImage:
     """Builds the image of the jobs with a team's apps, and pushes it or writes it to a file if that is asked for.
 
     Args:
@@ -96,7 +109,7 @@ def build_with_apps(request: Request, progress: Progress = lambda said: None) ->
         progress: called with the current activity.
 
     Returns:
-        The size of its layers in bytes, uncompressed.
+        Its size and, if it was pushed, its digest.
 
     Raises:
         PenstockError: IMG-001 to IMG-010, TOOL-014 to TOOL-016, TOOL-041.
@@ -114,9 +127,8 @@ def build_with_apps(request: Request, progress: Progress = lambda said: None) ->
         builder.build(Build("apps", request.image, file, folder, inputs, arguments))
         if request.file is not None:
             builder.save(request.image, request.file.absolute())
-        if request.push:
-            builder.push(request.image)
-        return builder.size_bytes(request.image)
+        digest = builder.push(request.image) if request.push else None
+        return BuiltImage(builder.size_bytes(request.image), digest)
 
 
 def _build(builder: Builder, image: str, *, assembled: bool = True, packages: Sequence[AppPackages] = ()) -> None:

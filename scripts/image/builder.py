@@ -103,14 +103,19 @@ class Builder:
         finally:
             partial.unlink(missing_ok=True)
 
-    def push(self, image: str) -> None:
+    def push(self, image: str) -> str:
         """Pushes an image to the registry of its name, with the login of `buildah login` or `docker login`.
+
+        Returns:
+            The digest of its manifest, by which the registry has it.
 
         Raises:
             ImageNotBuilt: IMG-010.
         """
         self.work.progress(f"pushing {image}")
-        self.work.run("push", self._command("push", "--quiet", image, f"docker://{image}"))
+        digest = self.work.temporary / "digest"
+        self.work.run("push", self._command("push", "--quiet", f"--digestfile={digest}", image, f"docker://{image}"))
+        return digest.read_text(encoding="ascii").strip()
 
     def size_bytes(self, image: str) -> int:
         """The size of an image's layers, uncompressed."""

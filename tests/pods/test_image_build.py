@@ -2,19 +2,24 @@
 
 from __future__ import annotations
 
+import hashlib
+import json
 import tarfile
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
 
-from penstock.scripts.image.build import Request, build_with_apps
+from penstock.scripts.image.build import BuiltImage, Request, build_with_apps
 from penstock.scripts.image.errors import ImageNotBuilt
 from penstock.sizing.errors import ToolMissing
+from tests.pods import registry
+from tests.pods.registry import Registry
 
 NAME = "localhost/penstock-tests/team:1"
 
 
-def built(request: Request) -> int:
+def built(request: Request) -> BuiltImage:
     try:
         return build_with_apps(request)
     except ToolMissing as error:
@@ -32,7 +37,7 @@ def package(folder: Path, first_line: str) -> Path:
 def test_an_app_of_several_files_is_in_the_image(tmp_path: Path) -> None:
     file = tmp_path / "image.tar"
     apps = (package(tmp_path, "from my_team.rules import LIMIT"),)
-    assert built(Request(NAME, apps, assembled=True, file=file)) > 10**9
+    assert built(Request(NAME, apps, assembled=True, file=file)).size_bytes > 10**9
     with tarfile.open(file) as archive:
         layers = [name for name in archive.getnames() if name.endswith(".tar")]
         names: set[str] = set()
@@ -51,3 +56,39 @@ def test_an_app_that_cannot_be_imported_is_reported_with_its_line(tmp_path: Path
     with pytest.raises(ImageNotBuilt) as raised:
         built(Request(NAME, apps, assembled=True))
     assert 'File "/opt/penstock/app/my_team/__init__.py", line 1' in str(raised.value.given)
+
+
+@pytest.fixture
+def images(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, tell: Callable[[str], None]) -> Iterator[Registry]:
+    """A registry on the loopback, which buildah is told not to expect TLS of."""
+    with registry.serving(tmp_path / "registry", "127.0.0.1", tell) as served:
+        settings = tmp_path / "registries.conf"
+        settings.write_text(f'[[registry]]\nlocation = "{served.address}"\ninsecure = true\n')
+        monkeypatch.setenv("CONTAINERS_REGISTRIES_CONF", str(settings))
+        yield served
+
+
+def test_an_image_that_is_pushed_is_in_the_registry_as_it_was_built(tmp_path: Path, images: Registry) -> None:
+    file = tmp_path / "image.tar"
+    apps = (package(tmp_path, "from my_team.rules import LIMIT"),)
+    pushed = built(Request(f"{images.address}/team/jobs:1.4.2", apps, assembled=True, file=file, push=True))
+    manifest, digest = images.manifest("team/jobs", "1.4.2")
+    assert pushed.digest == digest
+    configuration = json.loads(images.blob("team/jobs", manifest["config"]["digest"]))
+    assert configuration["config"]["User"] == "185"
+    assert len(manifest["layers"]) == len(configuration["rootfs"]["diff_ids"])
+    with tarfile.open(file) as archive:
+        written = json.load(archive.extractfile("manifest.json") or pytest.fail("no manifest"))
+        layers = [archive.extractfile(layer) or pytest.fail(layer) for layer in written[0]["Layers"]]
+        assert configuration["rootfs"]["diff_ids"] == [f"sha256:{hashlib.sha256(layer.read()).hexdigest()}" for layer in layers]
+    # The last layer with files is the apps', small enough to be read back whole.
+    smallest = min(manifest["layers"], key=lambda layer: int(layer["size"]))
+    assert len(images.blob("team/jobs", smallest["digest"])) == smallest["size"]
+
+
+def test_a_registry_that_does_not_answer_is_reported_with_what_it_said(tmp_path: Path) -> None:
+    apps = (package(tmp_path, "from my_team.rules import LIMIT"),)
+    with pytest.raises(ImageNotBuilt) as raised:
+        built(Request("127.0.0.1:1/team/jobs:1.4.2", apps, assembled=True, push=True))
+    assert raised.value.path == "push"
+    assert "127.0.0.1:1" in str(raised.value.given)

@@ -1,0 +1,77 @@
+"""A registry of images on this machine, with the images in a folder: that of go-containerregistry's `crane`, which Go builds."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import urllib.request
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from penstock.scripts.kube import binaries
+from penstock.scripts.kube.binaries import Program
+from penstock.scripts.local.servers.local_server import free_port
+from penstock.scripts.process.supervised import SupervisedProcess
+from tests.kube.evidence import wait_for
+
+CRANE = Program("crane", "github.com/google/go-containerregistry/cmd/crane", module=binaries.MODULE.with_name("registry"))
+_MANIFESTS = "application/vnd.oci.image.manifest.v1+json, application/vnd.docker.distribution.manifest.v2+json"
+_LIMIT_S = 60
+
+
+@dataclass(frozen=True)
+class Registry:
+    """A running registry, without TLS and without a login.
+
+    Args:
+        address: host and port.
+    """
+
+    address: str
+
+    def manifest(self, name: str, tag: str) -> tuple[dict[str, Any], str]:
+        """An image's manifest, and the digest that the registry gives it, which is that of its text."""
+        request = urllib.request.Request(f"http://{self.address}/v2/{name}/manifests/{tag}", headers={"Accept": _MANIFESTS})
+        with urllib.request.urlopen(request, timeout=_LIMIT_S) as answer:
+            text, digest = answer.read(), answer.headers["Docker-Content-Digest"]
+        assert digest == f"sha256:{hashlib.sha256(text).hexdigest()}"
+        found: dict[str, Any] = json.loads(text)
+        return found, digest
+
+    def blob(self, name: str, digest: str) -> bytes:
+        """The content with a digest."""
+        with urllib.request.urlopen(f"http://{self.address}/v2/{name}/blobs/{digest}", timeout=_LIMIT_S) as answer:
+            content: bytes = answer.read()
+        assert digest == f"sha256:{hashlib.sha256(content).hexdigest()}"
+        return content
+
+
+@contextmanager
+def serving(folder: Path, host: str, tell: Callable[[str], None]) -> Iterator[Registry]:
+    """A registry on a free port of an address of this machine.
+
+    Args:
+        folder: missing folder for its images, which is removed at the end.
+        host: the address.
+        tell: called with a line from time to time while `crane` is built.
+    """
+    crane = binaries.built(CRANE, tell)
+    folder.mkdir()
+    address = f"{host}:{free_port()}"
+    command = [str(crane), "registry", "serve", f"--address={address}", f"--disk={folder}"]
+    with SupervisedProcess(command, env=dict(os.environ), log=folder.with_suffix(".log"), remove=folder) as process:
+
+        def answers() -> bool:
+            assert process.alive(), process.tail()
+            try:
+                with urllib.request.urlopen(f"http://{address}/v2/", timeout=_LIMIT_S):
+                    return True
+            except OSError:
+                return False
+
+        wait_for(answers)
+        yield Registry(address)
