@@ -11,6 +11,7 @@ import argparse
 import json
 import os
 import shutil
+import signal
 import statistics
 import subprocess
 import tarfile
@@ -166,6 +167,8 @@ def main() -> None:
     parser.add_argument("--rounds", type=int, default=5)
     parser.add_argument("--java", action="append", default=[], metavar="NAME=OPTIONS", help="options of an image's JVMs")
     arguments = parser.parse_args()
+    # As Ctrl-C: the containers end.
+    signal.signal(signal.SIGTERM, signal.default_int_handler)
     java = dict(one.split("=", 1) for one in arguments.java)
     with tempfile.TemporaryDirectory(prefix="penstock-benchmark-") as folder:
         containers = {}
