@@ -97,8 +97,8 @@ def _is_native(path: str, machine: str) -> bool:
 
 
 def _unpack_python(folder: Path) -> None:
-    """Py4J becomes a folder, whose bytecode can be kept. The archive of PySpark goes: it comes before the folder on the path of the
-    executors' workers, and they would compile it each time.
+    """Py4J becomes a folder, whose bytecode can be kept. The archive of PySpark goes: Spark puts it before the folder on Python's path, and
+    no bytecode is kept of an archive.
     """
     for archive in (folder / "lib").glob("py4j-*-src.zip"):
         with zipfile.ZipFile(archive) as py4j:

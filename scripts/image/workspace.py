@@ -26,7 +26,7 @@ from penstock.scripts.installation import tool
 from penstock.scripts.installation.cache import Cache
 
 Progress = Callable[[str], None]
-# Of the checksummed archives, of 0.8 GB each.
+# Of the checksummed archives, of 1 GB each.
 _KEPT = 2
 
 
