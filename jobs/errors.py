@@ -406,6 +406,13 @@ class DiskFull(RunFailed):
     title = "no space left on a disk"
 
 
+class CheckpointMissing(RunFailed):
+    """The job has run, and its checkpoint is gone. An empty one in its place would lose the state and begin anew without saying so."""
+
+    code = "JOB-086"
+    title = "the job's checkpoint is gone"
+
+
 class LockUnread(DocumentError):
     """The lock of an app's packages does not exist, is not UTF-8 text, or locks nothing."""
 

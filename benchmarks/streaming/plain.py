@@ -125,7 +125,7 @@ class Plain:
         return frame.writeStream.format("kafka").option("kafka.bootstrap.servers", self.configuration.brokers).option("topic", topic)
 
     def _start(self, name: str, writer: Any, mode: str) -> None:
-        place = f"{self.configuration.checkpoint}/{name}"
+        place = f"{self.configuration.job_folder}/{name}"
         query = writer.queryName(name).outputMode(mode).option("checkpointLocation", place)
         trigger = _TRIGGERS[self.spec["spec"]["trigger"]] if name == "out" else "0 seconds"
         self.queries.append(query.trigger(processingTime=trigger).start())

@@ -9,6 +9,7 @@ from typing import Any
 from penstock.infra.manifests.client_mode_conf import CONFIGURATION_FOLDER, EXECUTOR_TEMPLATE, MASTER, client_mode_conf
 from penstock.infra.manifests.deployed_job import DeployedJob
 from penstock.infra.manifests.executor_pod_template import executor_pod_template
+from penstock.jobs.configuration.plan_hash import plan_hash
 from penstock.jobs.configuration.runtime import RuntimeConfiguration
 
 SPEC = "job.yaml"
@@ -37,7 +38,8 @@ def runtime_configuration(job: DeployedJob) -> RuntimeConfiguration:
         brokers=job.brokers,
         kafka_security=job.kafka_security,
         region=job.region,
-        checkpoint=job.checkpoint,
+        job_folder=job.job_folder,
+        plan=plan_hash(job.plan),
         output_bucket=job.output_bucket,
         connections=dict(job.connections),
         progress_timeout_s=job.progress_timeout_s,
@@ -61,7 +63,7 @@ def fingerprint(job: DeployedJob) -> str:
 
 def outside_values(job: DeployedJob) -> dict[str, str]:
     """Name -> value of the configuration that comes from other stacks."""
-    return {"brokers": job.brokers, "checkpoint": job.checkpoint, "output-bucket": job.output_bucket}
+    return {"brokers": job.brokers, "job-folder": job.job_folder, "output-bucket": job.output_bucket}
 
 
 def _files(job: DeployedJob) -> dict[str, str]:

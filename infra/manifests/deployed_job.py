@@ -37,7 +37,7 @@ class DeployedJob:
         brokers: ``host:port``, comma-separated.
         kafka_security: protocol of the Kafka clients.
         broker_ports: all ports of the brokers, sorted.
-        checkpoint: ``s3a://bucket/folder`` of this generation of the job.
+        job_folder: ``s3a://bucket/folder`` with the checkpoints of the job and the records of its generations.
         output_bucket: for its file sinks.
         region: AWS region of all of these.
         trigger_s: interval between micro-batches; None: a bounded run, which ends when it has read all available input.
@@ -59,7 +59,7 @@ class DeployedJob:
     brokers: str
     kafka_security: Literal["iam", "tls", "plaintext"]
     broker_ports: tuple[int, ...]
-    checkpoint: str
+    job_folder: str
     output_bucket: str
     region: str
     trigger_s: float | None

@@ -21,7 +21,7 @@ def driver_job(job: DeployedJob) -> dict[str, Any]:
             "completions": 1,
             "parallelism": 1,
             "backoffLimit": RETRIES,
-            # The next pod waits until the previous one has ended. Another Job's driver may still run: the checkpoint's lease decides.
+            # The next pod waits until the previous one has ended. Another Job's driver may still run: the job's lease decides.
             "podReplacementPolicy": "Failed",
             "template": driver_pod(job, "Never"),
         },

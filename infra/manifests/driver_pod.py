@@ -13,6 +13,7 @@ from penstock.infra.manifests.pod_security import TEMPORARY, container_security_
 from penstock.infra.manifests.pod_volumes import pod_volumes
 from penstock.infra.manifests.service import PORTS
 from penstock.jobs.configuration.runtime import (
+    IMAGE_VARIABLE,
     POD_NAME_VARIABLE,
     POD_UID_VARIABLE,
     READY_FILE_VARIABLE,
@@ -108,6 +109,7 @@ def driver_environment(job: DeployedJob) -> list[dict[str, Any]]:
         "HOME": TEMPORARY,
         READY_FILE_VARIABLE: READY_FILE,
         TERMINATION_FILE_VARIABLE: TERMINATION_FILE,
+        IMAGE_VARIABLE: job.image,
     }
     return [{"name": name, "value": value} for name, value in values.items()]
 
@@ -125,7 +127,7 @@ def _pod() -> list[dict[str, Any]]:
 
 
 def _probes(job: DeployedJob) -> dict[str, Any]:
-    # A driver waits for the checkpoint's lease before it starts Spark, as long as the one before it takes to stop.
+    # A driver waits for the job's lease before it starts Spark, as long as the one before it takes to stop.
     startup_s = STARTUP_S + stop_s(job)
     answers = {"httpGet": {"path": "/api/v1/version", "port": UI_PORT}, "timeoutSeconds": 5}
     return {

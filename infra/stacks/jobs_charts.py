@@ -30,8 +30,6 @@ from penstock.jobs.spec.avro_schemas import avro_schemas
 from penstock.sizing.errors import PenstockError, raise_all
 
 STACK = "jobs-charts"
-# Of the job's state. A job that restarts without state begins a new one.
-FIRST_GENERATION = 1
 
 
 class Checkpoints(Protocol):
@@ -165,7 +163,7 @@ def _deployed(
         brokers=kafka.bootstrap_brokers,
         kafka_security=kafka.security,
         broker_ports=broker_ports(environment, kafka.security),
-        checkpoint=f"s3a://{checkpoints.checkpoints_bucket}/{job.name}/checkpoints/{FIRST_GENERATION}",
+        job_folder=f"s3a://{checkpoints.checkpoints_bucket}/{job.name}",
         output_bucket=checkpoints.output_bucket,
         region=environment.spec.region,
         trigger_s=None if job.spec.job.spec.trigger == "availableNow" else job.spec.job.spec.trigger / 1000,

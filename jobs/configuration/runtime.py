@@ -17,6 +17,8 @@ POD_NAME_VARIABLE = "PENSTOCK_POD_NAME"
 POD_UID_VARIABLE = "PENSTOCK_POD_UID"
 READY_FILE_VARIABLE = "PENSTOCK_READY_FILE"
 TERMINATION_FILE_VARIABLE = "PENSTOCK_TERMINATION_FILE"
+# The image of its container, which is part of what a generation of the job is.
+IMAGE_VARIABLE = "PENSTOCK_IMAGE"
 # Label of all objects of a job in a cluster, with its name; Spark gives it to the executors' pods.
 JOB_LABEL = "penstock.dev/job"
 
@@ -33,7 +35,8 @@ class RuntimeConfiguration(BaseModel):
         kafka_security: of their listener.
         region: AWS region of the brokers, required for IAM authentication.
         kafka_ca_file: CA certificates in PEM for the brokers' certificates; None: those that the system trusts.
-        checkpoint: ``s3a://bucket/folder`` of this generation of the job.
+        job_folder: ``s3a://bucket/folder`` with the checkpoints of the job and the records of its generations.
+        plan: hash of the job's plan; another one begins another generation.
         output_bucket: where the spec's file sinks write.
         connections: name -> URL of databases and endpoints; with credentials only on a developer's machine.
         close_when_idle: whether sinks close what they hold open as soon as all input is read, for a run whose result is checked then.
@@ -57,7 +60,8 @@ class RuntimeConfiguration(BaseModel):
     kafka_security: Security = "plaintext"
     region: str | None = None
     kafka_ca_file: str | None = None
-    checkpoint: str
+    job_folder: str
+    plan: str = ""
     output_bucket: str
     connections: dict[str, str] = Field(default_factory=dict, repr=False)
     close_when_idle: bool = False

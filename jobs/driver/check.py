@@ -72,7 +72,7 @@ def check(
         app_path=folders,
         master="local[1]",
         brokers=_BROKERS,
-        checkpoint=f"s3a://{_BUCKET}/{spec.job.metadata.name}",
+        job_folder=f"s3a://{_BUCKET}/{spec.job.metadata.name}",
         output_bucket=_BUCKET,
     )
     own = _own_session(spec, session, folder)
@@ -83,7 +83,7 @@ def check(
                 configuration=configuration,
                 spec=spec,
                 session=own,
-                checkpoint=NoCheckpoint(configuration.checkpoint),
+                checkpoint=NoCheckpoint(configuration.job_folder),
                 connections={one.name: _URLS[one.kind] for one in named_connections(spec.job.spec)},
                 bounded=_bounded(spec, starts) if spec.job.spec.bounded else None,
                 open_table=untyped_table,

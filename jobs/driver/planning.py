@@ -54,6 +54,7 @@ class QueryPlan:
         emit: reports an event of the query.
         bounded: the query in a bounded run; None: it has no end.
         fixed: a parallelism that its checkpoint can't have; None: it has the spec's.
+        operators: names of its stateful operators, in the order of Spark's ids.
     """
 
     name: str
@@ -64,6 +65,7 @@ class QueryPlan:
     emit: Emit
     bounded: BoundedQuery | None = None
     fixed: FixedParallelism | None = None
+    operators: tuple[str, ...] = ()
 
     @property
     def topics(self) -> frozenset[str]:
@@ -186,7 +188,7 @@ def _refuse_another_order(checkpoint: Checkpoint, further: Sequence[str], output
             path=f'job.write(..., "{first}")',
             given="the first job.write",
             need=f"the order of the checkpoint, in which {first} was not the first: {checkpoint.uri}/queries/{first}",
-            fix="restore the order of the job.write calls, or give the job a new metadata.name to start with an empty checkpoint",
+            fix="restore the order of the job.write calls, or set upgradeMode: stateless to start with an empty checkpoint",
         )
 
 
@@ -243,7 +245,8 @@ class AnalyzedQuery:
 
         batches = self._batches(context.lease, emit, counting)
         stream = self._with_a_heartbeat(self._computed)
-        return QueryPlan(self._name, self.job, self.share, stream, batches, emit, self._bounded, self._fixed)
+        operators = tuple(operator.name for operator in self.structure.operators)
+        return QueryPlan(self._name, self.job, self.share, stream, batches, emit, self._bounded, self._fixed, operators)
 
     @cached_property
     def _computed(self) -> Stream:

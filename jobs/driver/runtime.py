@@ -1,16 +1,17 @@
 """The driver program: ``python -m penstock.jobs.driver.runtime CONFIGURATION.json [--events FILE]``.
 
 Runs one job until it is stopped (SIGTERM or SIGINT, at a micro-batch boundary) or fails. Events go to standard output, or to a file or
-pipe, one JSON object per line with an ``event``: ``starting``, ``waiting``, ``reading``, ``batch``, ``committed``, ``idle``, ``finished``,
-``stopped``, ``failed``. ``waiting`` is sent if another driver holds the checkpoint's lease, with its ``holder``, ``since`` when and
-``until`` when. ``reading`` has ``parallelism`` if the state in the query's checkpoint has another one than the spec: ``asked`` and
-``checkpoint``, the shuffle partitions of both; the job runs on with those of the checkpoint.
+pipe, one JSON object per line with an ``event``: ``starting``, ``waiting``, ``generation``, ``reading``, ``batch``, ``committed``,
+``idle``, ``finished``, ``stopped``, ``failed``. ``waiting`` is sent if another driver holds the job's lease, with its ``holder``, ``since``
+when and ``until`` when. ``generation`` has the ``number`` of the job's generation and its ``checkpoint``; one that begins has ``after``,
+the number of the generation before, and what is ``changed``. ``reading`` has ``parallelism`` if the state in the query's checkpoint has
+another one than the spec: ``asked`` and ``checkpoint``, the shuffle partitions of both; the job runs on with those of the checkpoint.
 ``committed`` and ``idle`` have ``lagRecords``, how far the job is behind, for alarms; ``committed`` has ``phasesMs``, Spark's phases of the
 micro-batch. With ``reportOpenWindows``, and if time closes all groups of the query's aggregations, it has ``openWindows``, how many of
 these groups are open. ``finished`` is sent once a bounded run has ended and everything is closed, with the totals of its checkpoint;
 without it, ``stopped`` is a stop, after which the job can go on. Events of a job with several queries have ``query``, the name of the one
-that they are about. Spark's log goes to standard error. Exit code 0 after both, 5 after a failure.
-A query that hangs is a failure too: JOB-090 (`penstock.jobs.driver.watch`).
+that they are about. Spark's log goes to standard error. Exit code 0 after both, 5 after a failure. A query that hangs is a failure too:
+JOB-090 (`penstock.jobs.driver.watch`).
 """
 
 from __future__ import annotations
@@ -37,6 +38,7 @@ from penstock.jobs.driver.another_writer import AnotherWriter, Encounters
 from penstock.jobs.driver.bounded import BoundedRun
 from penstock.jobs.driver.context import DriverContext
 from penstock.jobs.driver.ending import Ending
+from penstock.jobs.driver.generations import Generations
 from penstock.jobs.driver.given_up import GivenUp, Repetitions
 from penstock.jobs.driver.lag import Gauges
 from penstock.jobs.driver.micro_batch import Emit
@@ -51,8 +53,7 @@ from penstock.jobs.sources.opening import Offsets
 from penstock.jobs.spec import FromSocket, SpecFile, load
 from penstock.jobs.spec import connection_addresses as connections
 from penstock.jobs.spec.stage_settings import stages_conf
-from penstock.jobs.storage.checkpoint import Checkpoint
-from penstock.jobs.storage.lease import Lease, LeaseFile
+from penstock.jobs.storage.lease import Lease
 
 
 def main(arguments: list[str]) -> int:
@@ -111,7 +112,8 @@ class Driver:
         self._emit = emit
         self._hung = hung
         self._spec: SpecFile = load(Path(configuration.spec))
-        self._checkpoint = Checkpoint(configuration.checkpoint)
+        self._generations = Generations(configuration, self._spec, emit)
+        self._checkpoint = self._generations.newest
         # Set when a query has ended, or the queries are to end.
         self._ended = threading.Event()
         self._bounded: BoundedRun | None = None
@@ -174,21 +176,16 @@ class Driver:
 
     @contextlib.contextmanager
     def _leased(self) -> Iterator[Lease | None]:
-        """Holds the checkpoint's lease; None if the job is stopped while it waits for it.
+        """Holds the job's lease; None if the job is stopped while it waits for it.
 
         The lease is released after a failure too: the query has ended by then, and the next driver need not wait.
         """
-        file = LeaseFile(self._checkpoint.uri, this_driver(), self._configuration.lease_s)
-
-        def waiting(lease: Mapping[str, object]) -> None:
-            self._emit("waiting", lease)
-
-        lease = file.take(lambda: self._checkpoint.greatest_token() + 1, self._stop, waiting)
+        lease = self._generations.lease(this_driver(), self._stop)
         if lease is None:
             yield None
             return
-        self._checkpoint = Checkpoint(self._configuration.checkpoint, lease.token)
         try:
+            self._checkpoint = self._generations.decide(lease)
             if self._spec.job.spec.bounded:
                 self._bounded = BoundedRun(self._spec.job.spec, self._checkpoint, self._configuration.output_bucket)
             yield lease
@@ -250,7 +247,8 @@ class Driver:
     def _refuse_a_socket_that_goes_on(self) -> None:
         sockets = [name for name, source in self._spec.job.spec.sources.items() if isinstance(source, FromSocket)]
         if sockets and self._begun:
-            fix = "give the job a new metadata.name to start with an empty checkpoint; to resume without data loss, read from Kafka"
+            anew = "set upgradeMode: stateless and another restartNonce to start with an empty checkpoint"
+            fix = f"{anew}; to resume without data loss, read from Kafka"
             raise SocketHasNoPast(path=f"spec.sources.{sockets[0]}.socket", given=self._checkpoint.uri, need="no checkpoint", fix=fix)
 
     def _planned_and_run(self, context: DriverContext) -> bool:
@@ -260,6 +258,7 @@ class Driver:
             Whether they must be planned and started again, see `Queries.run`.
         """
         plans = self._planned(context)
+        self._generations.begin(plans, context.session.version)
         ended = self._ended = threading.Event()
         if self._stop.is_set() or context.lease.over.is_set():
             ended.set()

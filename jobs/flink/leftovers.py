@@ -48,7 +48,7 @@ _FIELDS: dict[Path_, str] = {
     (*SPEC, "jobManager", "podTemplate"): _POD_TEMPLATE,
     (*SPEC, "taskManager", "podTemplate"): _POD_TEMPLATE,
     (*SPEC, "logConfiguration"): "log4j2.properties is part of the image",
-    (*SPEC, "restartNonce"): "a restart is a deployment of the same spec",
+    (*SPEC, "restartNonce"): "counts restarts of the past; another restartNonce in the spec restarts the job",
     (*SPEC, "job", "savepointTriggerNonce"): "savepoints are not supported yet; every micro-batch commits a checkpoint",
     (*SPEC, "job", "checkpointTriggerNonce"): "every micro-batch commits a checkpoint",
     (*SPEC, "job", "savepointRedeployNonce"): _SAVEPOINT,

@@ -31,5 +31,5 @@ def read(checkpoint: Checkpoint, name: str, kind: type[Written]) -> Written | No
             path=f"{checkpoint.uri}/penstock/{name}",
             given=error.errors()[0]["msg"] if isinstance(error, ValidationError) else str(error),
             need="the object as the job wrote it",
-            fix="restore an earlier object version or a copy; or give the job a new metadata.name to start with an empty checkpoint",
+            fix="restore an earlier object version or a copy; or start with an empty one: upgradeMode: stateless and another restartNonce",
         ) from None

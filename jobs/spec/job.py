@@ -42,6 +42,7 @@ Function = Annotated[str, Field(pattern=FUNCTION_PATTERN)]
 
 # Kind of a connection. ``http`` is any endpoint, ``socket`` a TCP server that sends lines of text.
 ConnectionKind = Literal["postgres", "redis", "http", "socket"]
+UpgradeMode = Literal["last-state", "savepoint", "stateless"]
 
 
 class LocalPostgres(Part):
@@ -175,6 +176,8 @@ class JobSpec(Part):
     """The fields of ``spec``; exactly one of parallelism and load.
 
     Args:
+        upgrade_mode: what a changed job goes on with: the newest checkpoint, or an empty one for ``stateless``.
+        restart_nonce: any other number than before makes a change of the spec that changes nothing else.
         bounded: with ``trigger: availableNow``: the available data is all there is. Once it is read, windows, joins and timers close, and
             the checkpoint is finished.
         progress_timeout: time without progress after which a query hangs and the driver restarts, in ms; None: ten minutes, or longer for
@@ -193,7 +196,8 @@ class JobSpec(Part):
     parallelism: Annotated[int, Field(ge=1, le=32_768)] | None = None
     stages: Stages = Stages()
     load: Load | None = None
-    upgrade_mode: Literal["last-state", "savepoint", "stateless"] = "last-state"
+    upgrade_mode: UpgradeMode = "last-state"
+    restart_nonce: Annotated[int, Field(ge=0)] | None = None
     executor: Executor
     driver: Driver = Driver()
     trigger: Trigger = 10_000

@@ -8,32 +8,22 @@ from __future__ import annotations
 import contextlib
 import re
 import uuid
-from collections.abc import Callable, Sequence
-from functools import cached_property
-from typing import TYPE_CHECKING
-from urllib.parse import urlsplit
 
-from botocore.exceptions import BotoCoreError, ClientError
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 from pydantic.alias_generators import to_camel
 
-from penstock.jobs.errors import BucketUnreachable, CheckpointDamaged, LeaseLost
-from penstock.jobs.storage.conditional import ConditionalWriter
+from penstock.jobs.errors import CheckpointDamaged, LeaseLost
+from penstock.jobs.storage.objects import Objects
 from penstock.jobs.storage.offset_log import shuffle_partitions
-from penstock.jobs.storage.s3 import client, missing
 from penstock.jobs.watermark import END_MS, Watermarks
-
-if TYPE_CHECKING:
-    from mypy_boto3_s3 import S3Client
-    from mypy_boto3_s3.type_defs import ObjectIdentifierTypeDef
 
 # Spark keeps the logs of its last 100 micro-batches (spark.sql.streaming.minBatchesToRetain); ours outlive them.
 RETAINED_BATCHES = 200
-_DELETES_AT_A_TIME = 1_000
 # Folder of the checkpoints of a job's further queries.
 _QUERIES = "queries/"
 WHOLE = (
-    "restore it all, penstock/ included, from a copy or object versions; or start with an empty one by giving the job a new metadata.name"
+    "restore it all, penstock/ included, from a copy or object versions; "
+    "or start with an empty one: upgradeMode: stateless and another restartNonce"
 )
 
 
@@ -80,7 +70,7 @@ class BatchRecord(BaseModel):
 BEFORE_THE_FIRST = BatchRecord(batch=-1)
 
 
-class Checkpoint:
+class Checkpoint(Objects):
     """A checkpoint directory on S3.
 
     Args:
@@ -89,12 +79,7 @@ class Checkpoint:
     """
 
     def __init__(self, uri: str, token: int = 0) -> None:
-        parts = urlsplit(uri)
-        if parts.scheme not in ("s3", "s3a") or not parts.netloc or not parts.path.strip("/"):
-            raise BucketUnreachable(path="checkpoint", given=uri, need="s3a://bucket/folder", fix="specify a folder in a bucket")
-        self.uri = f"s3a://{parts.netloc}/{parts.path.strip('/')}"
-        self._bucket = parts.netloc
-        self._folder = parts.path.strip("/")
+        super().__init__(uri)
         self.token = token
 
     def of_query(self, name: str) -> Checkpoint:
@@ -107,13 +92,7 @@ class Checkpoint:
 
     def queries(self) -> list[str]:
         """Names of the further queries that have a checkpoint, sorted."""
-        prefix = f"{self._folder}/{_QUERIES}"
-        try:
-            pages = self._s3.get_paginator("list_objects_v2").paginate(Bucket=self._bucket, Prefix=prefix, Delimiter="/")
-            folders = [folder["Prefix"] for page in pages for folder in page.get("CommonPrefixes", [])]
-        except (ClientError, BotoCoreError) as error:
-            raise self._unreachable(error) from error
-        return sorted(folder.removeprefix(prefix).rstrip("/") for folder in folders)
+        return self._folders(_QUERIES)
 
     def identity(self) -> str:
         """The id of this checkpoint, 8 hexadecimal digits; created on first use.
@@ -204,6 +183,19 @@ class Checkpoint:
         # Of a driver that was frozen, too: none that came after it needs a record that is so much older.
         self.delete_expired(_record_name, record.batch - RETAINED_BATCHES)
 
+    def fence(self) -> None:
+        """Leaves records with this driver's token where the next micro-batches' of all queries would be: a driver with a smaller one
+        that still runs on this checkpoint commits nothing more. A driver that goes on with it later replaces them.
+
+        Raises:
+            LeaseLost: JOB-081, a driver with a greater token has been here.
+            PenstockError: JOB-008, JOB-009, JOB-082.
+        """
+        for name in ["", *self.queries()]:
+            query = self.of_query(name)
+            last = query.last_record()
+            query.record(last.model_copy(update={"batch": last.batch + 1, "token": self.token}))
+
     def _replaced(self, name: str, text: str, token: int) -> bool:
         """Replaces a record; False if it has changed or is gone by now."""
         stored = self._with_etag(self._key(name))
@@ -221,101 +213,6 @@ class Checkpoint:
 
     def _recorded(self) -> list[int]:
         return [int(match[1]) for name in self.names("batches/") if (match := re.fullmatch(r"([0-9]+)\.json", name))]
-
-    def get(self, name: str) -> str | None:
-        """An object's text; None if it does not exist."""
-        stored = self._with_etag(self._key(name))
-        return stored[0] if stored else None
-
-    def _with_etag(self, key: str) -> tuple[str, str] | None:
-        """An object's text and ETag; None if it does not exist."""
-        try:
-            answer = self._s3.get_object(Bucket=self._bucket, Key=key)
-            return answer["Body"].read().decode(), answer["ETag"]
-        except (ClientError, BotoCoreError) as error:
-            if isinstance(error, ClientError) and self._missing(key, error):
-                return None
-            raise self._unreachable(error) from error
-
-    def _missing(self, key: str, error: ClientError) -> bool:
-        try:
-            return missing(self._s3, self._bucket, key, error)
-        except (ClientError, BotoCoreError):
-            return False
-
-    def put_once(self, name: str, text: str) -> bool:
-        """Writes an object unless it exists, atomically.
-
-        Returns:
-            Whether this call wrote it.
-
-        Raises:
-            ConditionalWriteFailed: JOB-082.
-        """
-        return self._conditionally(lambda writer: writer.create(self._key(name), text.encode())) is not None
-
-    def names(self, folder: str) -> list[str]:
-        """Names of the objects in a directory, without its prefix, sorted.
-
-        Args:
-            folder: with a trailing slash.
-        """
-        return self._names(f"penstock/{folder}")
-
-    def delete(self, name: str) -> None:
-        """Deletes an object; it need not exist."""
-        try:
-            self._s3.delete_object(Bucket=self._bucket, Key=self._key(name))
-        except (ClientError, BotoCoreError) as error:
-            raise self._unreachable(error) from error
-
-    def delete_expired(self, named: Callable[[int], str], number: int) -> None:
-        """Deletes the object with a number, of those that are numbered from 0: nothing, as long as none has expired.
-
-        Args:
-            named: number -> name of an object.
-            number: of the object that has expired.
-        """
-        if number >= 0:
-            self.delete(named(number))
-
-    def delete_all(self, names: Sequence[str]) -> None:
-        """Deletes objects, up to a thousand per request; they need not exist."""
-        for start in range(0, len(names), _DELETES_AT_A_TIME):
-            some: list[ObjectIdentifierTypeDef] = [{"Key": self._key(name)} for name in names[start : start + _DELETES_AT_A_TIME]]
-            try:
-                answer = self._s3.delete_objects(Bucket=self._bucket, Delete={"Objects": some, "Quiet": True})
-            except (ClientError, BotoCoreError) as error:
-                raise self._unreachable(error) from error
-            # S3 reports the objects that it did not delete in a successful response.
-            for error_of_one in answer.get("Errors", []):
-                raise self._unreachable(OSError(f"{error_of_one.get('Key')}: {error_of_one.get('Message')}"))
-
-    @cached_property
-    def _s3(self) -> S3Client:
-        return client()
-
-    def _conditionally(self, write: Callable[[ConditionalWriter], str | None]) -> str | None:
-        try:
-            return write(ConditionalWriter(self._s3, self._bucket))
-        except (ClientError, BotoCoreError) as error:
-            raise self._unreachable(error) from error
-
-    def _names(self, folder: str) -> list[str]:
-        prefix = f"{self._folder}/{folder}"
-        try:
-            pages = self._s3.get_paginator("list_objects_v2").paginate(Bucket=self._bucket, Prefix=prefix)
-            return [item["Key"].removeprefix(prefix) for page in pages for item in page.get("Contents", [])]
-        except (ClientError, BotoCoreError) as error:
-            raise self._unreachable(error) from error
-
-    def _key(self, name: str) -> str:
-        return f"{self._folder}/penstock/{name}"
-
-    def _unreachable(self, error: Exception) -> BucketUnreachable:
-        return BucketUnreachable(
-            path=self.uri, given=str(error), need="a bucket with read and write access", fix="check its name and the job's permissions"
-        )
 
 
 def _record_name(batch: int) -> str:

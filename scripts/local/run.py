@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from penstock.infra.app_packages import jars_conf
+from penstock.jobs.configuration.plan_hash import plan_hash
 from penstock.jobs.configuration.progress_timeout import progress_timeout_s
 from penstock.jobs.configuration.runtime import RuntimeConfiguration
 from penstock.jobs.driver.root_cause import OwnCode, of_exception
@@ -296,7 +297,8 @@ class LocalRun:
             package_path=tuple(str(folder) for folder in self.job.packages.path),
             master=self.cluster.url if self.cluster else self.machine.master,
             brokers=self.local.kafka.address,
-            checkpoint=f"s3a://{buckets.checkpoints}/{self.checkpoint_folder}",
+            job_folder=f"s3a://{buckets.checkpoints}/{self.job.name}",
+            plan=plan_hash(self.job.plan),
             output_bucket=buckets.output,
             connections=dict(self.connections),
             # The result is checked while the driver runs.

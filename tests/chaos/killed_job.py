@@ -144,7 +144,7 @@ class Job:
             spec=str(self.folder / "job.yaml"),
             master=self.master,
             brokers=self.kafka.address,
-            checkpoint=f"s3a://{CHECKPOINTS}/{self.name}/1",
+            job_folder=f"s3a://{CHECKPOINTS}/{self.name}",
             output_bucket=OUTPUT,
             connections=self.connections,
             lease_s=self.lease_s,

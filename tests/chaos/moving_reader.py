@@ -26,5 +26,6 @@ class MovingReader(BucketReader):
 
     def _marked(self) -> int:
         """The last decision whose files are known to be published."""
-        marks = self._s3.list_objects_v2(Bucket=CHECKPOINTS, Prefix=f"{self._path}/1/penstock/sinks/out/published/").get("Contents", [])
+        folder = f"{self._path}/checkpoints/1/penstock/sinks/out/published/"
+        marks = self._s3.list_objects_v2(Bucket=CHECKPOINTS, Prefix=folder).get("Contents", [])
         return max((int(item["Key"].rpartition("/")[2]) for item in marks), default=-1)

@@ -108,7 +108,7 @@ def _configuration(place: Place, planned: dict[str, str]) -> RuntimeConfiguratio
         app_path=(str(layout.ROOT),),
         master=f"local[{SLOTS}]",
         brokers=place.brokers,
-        checkpoint=f"s3a://{CHECKPOINTS}/{place.out}",
+        job_folder=f"s3a://{CHECKPOINTS}/{place.out}",
         output_bucket=OUTPUT,
         connections={REDIS: place.redis, **({} if place.workload.service is None else {place.workload.service: place.service})},
         close_when_idle=True,

@@ -58,7 +58,7 @@ def _recording(job: TestedJob, running: Running, counts: dict[str, list[int]]) -
     fed = {job.topics[source]: Fed(len(ends), sum(ends), dict(enumerate(ends)), frozenset()) for source, ends in counts.items()}
     read = running.reading["offsets"].values()
     starts = {topic: {int(n): first for n, first in ends.items()} for topics in read for topic, ends in topics.items()}
-    return recorded_run.recording(job.around.s3, job.around.brokers, (CHECKPOINTS, f"{job.name}/1"), fed, starts)
+    return recorded_run.recording(job.around.s3, job.around.brokers, (CHECKPOINTS, f"{job.name}/checkpoints/1"), fed, starts)
 
 
 def _plain_left_join(job: TestedJob, recording: Recording) -> tuple[Counter[Pair], int]:

@@ -34,7 +34,7 @@ def _shipped(name: str) -> DeployedJob:
         brokers="b-1.example:9098,b-2.example:9098",
         kafka_security="iam",
         broker_ports=(9098,),
-        checkpoint=f"s3a://the-checkpoints/{name}/checkpoints/1",
+        job_folder=f"s3a://the-checkpoints/{name}",
         output_bucket="the-output",
         region="us-east-1",
         trigger_s=trigger_ms / 1000,

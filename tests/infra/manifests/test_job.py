@@ -386,7 +386,7 @@ def test_a_driver_restarts_when_its_files_change() -> None:
         pod_annotations: dict[str, str] = driver_template(deployed(**changes))["metadata"]["annotations"]
         return pod_annotations
 
-    for changes in ({"spec_text": "changed"}, {"checkpoint": "s3a://c/user-credit/2"}, {"region": "eu-west-1"}):
+    for changes in ({"spec_text": "changed"}, {"job_folder": "s3a://c/user-credit-2"}, {"region": "eu-west-1"}):
         assert annotations(**changes) != annotations()
     # MSK returns three of its brokers, not always the same ones.
     assert annotations(brokers="b-3:9098") == annotations()
@@ -397,8 +397,6 @@ def test_the_fingerprint_does_not_hang_on_values_that_only_terraform_knows() -> 
 
     def with_tokens(number: int) -> DeployedJob:
         token = f"${{TfToken[TOKEN.{number}]}}"
-        return deployed(
-            brokers=token, image=f"{token}9:1.0.0", checkpoint=f"s3a://{token}8/user-credit/checkpoints/1", output_bucket=f"{token}7"
-        )
+        return deployed(brokers=token, image=f"{token}9:1.0.0", job_folder=f"s3a://{token}8/user-credit", output_bucket=f"{token}7")
 
     assert fingerprint(with_tokens(1)) == fingerprint(with_tokens(25))

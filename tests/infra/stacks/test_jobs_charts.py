@@ -106,7 +106,7 @@ def test_a_job_gets_the_outputs_of_the_other_stacks(stack: Content) -> None:
     configuration = runtime(objects)
     assert configuration["brokers"] == KAFKA.bootstrap_brokers
     assert configuration["kafkaSecurity"] == "iam"
-    assert configuration["checkpoint"] == "s3a://the-checkpoints/user-credit/checkpoints/1"
+    assert configuration["jobFolder"] == "s3a://the-checkpoints/user-credit"
     assert configuration["outputBucket"] == "the-output"
     assert configuration["sparkConf"]["spark.kubernetes.container.image"] == "registry.example/penstock-production/jobs:0.1.0"
     accounts = of_kind(objects, "ServiceAccount")

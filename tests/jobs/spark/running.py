@@ -38,9 +38,11 @@ class Surroundings:
     s3: S3Client
     folder: Path
 
-    def job(self, app: str, *, sources: Mapping[str, int], time: Mapping[str, Any] | None = None, **spec: Any) -> TestedJob:
+    def job(
+        self, app: str, *, sources: Mapping[str, int], time: Mapping[str, Any] | None = None, name: str | None = None, **spec: Any
+    ) -> TestedJob:
         """A job with separate topics and paths: sources are name -> partitions, sinks are `out`, `errors` and `late`."""
-        name = f"t{uuid.uuid4().hex[:8]}"
+        name = name or f"t{uuid.uuid4().hex[:8]}"
         topics = {source: f"{name}-{source}" for source in sources}
         asked = {topics[source]: count for source, count in sources.items()}
         kafka_topics.create(self.brokers, asked | {f"{name}-errors": 1, f"{name}-late": 1})
@@ -103,7 +105,7 @@ class TestedJob:
             spec=str(self.spec),
             master="local[2]",
             brokers=self.around.brokers,
-            checkpoint=f"s3a://{self.checkpoints}/{self.name}/1",
+            job_folder=f"s3a://{self.checkpoints}/{self.name}",
             output_bucket=self.output,
             connections=self.connections,
             lease_s=self.lease_s,

@@ -313,7 +313,7 @@ def _driver(job: TestedJob) -> tuple[int, list[dict[str, Any]], str]:
         spec=str(job.spec),
         master="local[1]",
         brokers=job.around.brokers,
-        checkpoint=f"s3a://{CHECKPOINTS}/{job.name}/1",
+        job_folder=f"s3a://{CHECKPOINTS}/{job.name}",
         output_bucket=OUTPUT,
     )
     file = job.around.folder / "runtime.json"

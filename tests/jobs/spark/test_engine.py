@@ -58,7 +58,8 @@ def _seen_inside(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[dict[str, Any
 
 def _logged(job: TestedJob) -> dict[int, tuple[int, int]]:
     """Micro-batch -> its time and its watermark, from Spark's offset log."""
-    return {batch.number: (batch.time_ms, batch.watermark_ms) for batch in _batches(job.around.s3, CHECKPOINTS, f"{job.name}/1")}
+    batches = _batches(job.around.s3, CHECKPOINTS, f"{job.name}/checkpoints/1")
+    return {batch.number: (batch.time_ms, batch.watermark_ms) for batch in batches}
 
 
 def test_the_classes_and_methods_are_where_they_are_looked_for(surroundings: Surroundings) -> None:

@@ -64,7 +64,7 @@ def test_another_parallelism_than_the_checkpoints_is_said_and_the_state_stays(
     assert "shuffle partitions" not in capsys.readouterr().err
 
     assert [(row["n"], row["names"]) for row in job.rows()] == [(3, "one three two")]
-    assert _state_partitions(surroundings, f"{job.name}/1") == {"0", "1"}
+    assert _state_partitions(surroundings, f"{job.name}/checkpoints/1") == {"0", "1"}
 
 
 def test_a_query_without_state_says_nothing_and_of_several_the_one_with_it_does(

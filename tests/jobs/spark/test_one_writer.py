@@ -31,13 +31,17 @@ def _job(surroundings: Surroundings) -> TestedJob:
     return replace(surroundings.job("tests.jobs.spark.apps.copy_rows", sources={"a": 1}), lease_s=3.0)
 
 
+def _folder(job: TestedJob) -> str:
+    return f"s3a://{CHECKPOINTS}/{job.name}"
+
+
 def _uri(job: TestedJob) -> str:
-    return f"s3a://{CHECKPOINTS}/{job.name}/1"
+    return f"{_folder(job)}/checkpoints/1"
 
 
 def _take_over(job: TestedJob) -> int:
     """Another driver takes the lease, as one does after this driver was frozen for long; returns its token."""
-    file = LeaseFile(_uri(job), OTHER)
+    file = LeaseFile(_folder(job), OTHER)
     while True:
         found = file.read()
         assert found is not None
@@ -48,7 +52,7 @@ def _take_over(job: TestedJob) -> int:
 
 def _let_go(job: TestedJob) -> None:
     """The other driver stops."""
-    file = LeaseFile(_uri(job), OTHER)
+    file = LeaseFile(_folder(job), OTHER)
     found = file.read()
     assert found is not None
     assert file.replace(found.record.model_copy(update={"state": LeaseState.RELEASED}), found.etag)
@@ -113,6 +117,18 @@ def test_a_driver_that_waits_says_for_whom(surroundings: Surroundings) -> None:
     assert running.waited["holder"] == "pod job-driver-0" and running.waited["until"] > running.waited["since"]
 
 
+def test_a_driver_of_a_release_without_generations_is_waited_for(surroundings: Surroundings) -> None:
+    job = _job(surroundings)
+    earlier = LeaseFile(_uri(job), OTHER)
+    held = earlier.take(lambda: 7, threading.Event(), lambda _: None)
+    assert held is not None
+    # It lets go while this one waits.
+    with replace(job, on={"waiting": held.release}).running() as running:
+        pass
+    assert running.waited is not None and running.waited["holder"] == "pod job-driver-0"
+    assert earlier.read() is not None
+
+
 def test_a_stopped_driver_leaves_the_checkpoint_to_the_next_with_a_greater_token(surroundings: Surroundings) -> None:
     job = _job(surroundings)
     for number in (1, 2):
@@ -164,7 +180,7 @@ def test_a_log_entry_of_another_driver_is_taken_up(surroundings: Surroundings) -
     job.feed("a", _row("one"))
 
     def commit(checkpoint: Checkpoint, record: BatchRecord) -> None:
-        surroundings.s3.put_object(Bucket=CHECKPOINTS, Key=f"{job.name}/1/commits/{record.batch}", Body=_COMMIT)
+        surroundings.s3.put_object(Bucket=CHECKPOINTS, Key=f"{job.name}/checkpoints/1/commits/{record.batch}", Body=_COMMIT)
 
     with _once(Checkpoint, "record", commit, after=True), job.running() as running:
         running.wait("batch")
@@ -187,7 +203,7 @@ def test_micro_batches_that_another_driver_commits_meanwhile_are_not_counted_twi
         running.until_read({"a": [2]})
         last = running.batches[-1]
     keys = [
-        f"{job.name}/1/{name}"
+        f"{job.name}/checkpoints/1/{name}"
         for n in range(before + 1, last["batch"] + 1)
         for name in (f"offsets/{n}", f"commits/{n}", f"penstock/batches/{n}.json")
     ]
@@ -216,7 +232,7 @@ def test_a_writer_that_takes_no_lease_and_does_not_stop_is_an_error(surroundings
     def commit(checkpoint: Checkpoint, record: BatchRecord) -> None:
         """Of every micro-batch the other one is the first to commit, and there is always a next one."""
         original(checkpoint, record)
-        surroundings.s3.put_object(Bucket=CHECKPOINTS, Key=f"{job.name}/1/commits/{record.batch}", Body=_COMMIT)
+        surroundings.s3.put_object(Bucket=CHECKPOINTS, Key=f"{job.name}/checkpoints/1/commits/{record.batch}", Body=_COMMIT)
         job.feed("a", _row(f"after {record.batch}"))
 
     with pytest.MonkeyPatch.context() as patch:

@@ -111,7 +111,7 @@ def test_a_committed_micro_batch_without_its_record_is_a_damaged_checkpoint(surr
     job.feed("a", _row("one"))
     with job.running() as running:
         running.until_read({"a": [1]})
-    contents = surroundings.s3.list_objects_v2(Bucket=CHECKPOINTS, Prefix=f"{job.name}/1/penstock/batches/")["Contents"]
+    contents = surroundings.s3.list_objects_v2(Bucket=CHECKPOINTS, Prefix=f"{job.name}/checkpoints/1/penstock/batches/")["Contents"]
     for item in contents:
         surroundings.s3.delete_object(Bucket=CHECKPOINTS, Key=item["Key"])
     with pytest.raises(CheckpointDamaged), job.running():
@@ -223,6 +223,6 @@ def test_partitions_added_while_the_job_runs_are_read_and_hold_the_watermark(sur
 
 
 def _tamper(surroundings: Surroundings, job: TestedJob, **changes: object) -> None:
-    (item,) = surroundings.s3.list_objects_v2(Bucket=CHECKPOINTS, Prefix=f"{job.name}/1/penstock/sinks/out/log/")["Contents"]
+    (item,) = surroundings.s3.list_objects_v2(Bucket=CHECKPOINTS, Prefix=f"{job.name}/checkpoints/1/penstock/sinks/out/log/")["Contents"]
     manifest = json.loads(surroundings.s3.get_object(Bucket=CHECKPOINTS, Key=item["Key"])["Body"].read())
     surroundings.s3.put_object(Bucket=CHECKPOINTS, Key=item["Key"], Body=json.dumps(manifest | changes).encode())

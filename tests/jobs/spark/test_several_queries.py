@@ -67,7 +67,7 @@ def _totals(running: Running) -> tuple[Counter[str], Counter[str]]:
 
 
 def _uri(job: TestedJob, query: str = "") -> str:
-    return f"s3a://{CHECKPOINTS}/{job.name}/1" + (f"/queries/{query}" if query else "")
+    return f"s3a://{CHECKPOINTS}/{job.name}/checkpoints/1" + (f"/queries/{query}" if query else "")
 
 
 def test_what_two_queries_read_of_one_source_is_counted_and_written_aside_by_the_first(surroundings: Surroundings) -> None:

@@ -99,7 +99,7 @@ def _started(job: TestedJob) -> subprocess.Popen[str]:
         spec=str(job.spec),
         master="local[1]",
         brokers=job.around.brokers,
-        checkpoint=f"s3a://{CHECKPOINTS}/{job.name}/1",
+        job_folder=f"s3a://{CHECKPOINTS}/{job.name}",
         output_bucket=OUTPUT,
         progress_timeout_s=job.progress_timeout_s,
         spark_conf={

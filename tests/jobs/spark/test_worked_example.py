@@ -135,4 +135,4 @@ def _recording(job: TestedJob) -> Recording:
     count = len(LATE_ARRIVALS) + 1
     fed = {topic: Fed(1, count, {0: count}, frozenset()) for topic in job.topics.values()}
     starts = {topic: {0: 0} for topic in fed}
-    return recorded_run.recording(job.around.s3, job.around.brokers, (CHECKPOINTS, f"{job.name}/1"), fed, starts)
+    return recorded_run.recording(job.around.s3, job.around.brokers, (CHECKPOINTS, f"{job.name}/checkpoints/1"), fed, starts)

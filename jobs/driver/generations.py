@@ -1,0 +1,152 @@
+"""The generation that a driver runs: decided once it holds the job's lease, and recorded before its queries start."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Mapping, Sequence
+from datetime import UTC, datetime
+from functools import cached_property
+from importlib.metadata import PackageNotFoundError, version
+
+from penstock.jobs.configuration.runtime import RuntimeConfiguration
+from penstock.jobs.driver.fingerprint import fingerprint
+from penstock.jobs.driver.micro_batch import Emit
+from penstock.jobs.driver.planning import QueryPlan
+from penstock.jobs.spec import SpecFile
+from penstock.jobs.storage.checkpoint import Checkpoint
+from penstock.jobs.storage.generation import Continuation, Fingerprint, Generation, JobFolder, Parent, QueryRecord, Versions
+from penstock.jobs.storage.lease import Lease, LeaseFile
+from penstock.jobs.storage.lease_holder import LeaseHolder
+
+_DISTRIBUTION = "penstock-kit"
+
+
+class Generations:
+    """The generations of a job, for its driver.
+
+    Args:
+        configuration: what the driver was started with.
+        spec: the job's.
+        emit: reports an event.
+
+    Raises:
+        BucketUnreachable: JOB-009, the job's folder is none.
+    """
+
+    def __init__(self, configuration: RuntimeConfiguration, spec: SpecFile, emit: Emit) -> None:
+        self._configuration = configuration
+        self._spec = spec
+        self._emit = emit
+        self._folder = JobFolder(configuration.job_folder)
+        self._decided: Continuation | None = None
+        # Query -> its last committed micro-batch when this generation was decided.
+        self._before: dict[str, int] = {}
+
+    @property
+    def newest(self) -> Checkpoint:
+        """The checkpoint of a job that has not begun."""
+        return self._folder.checkpoint(1)
+
+    def lease(self, holder: LeaseHolder, stop: threading.Event) -> Lease | None:
+        """Takes the job's lease, which all of its generations have in common; None if the job is stopped while it waits for it.
+
+        Raises:
+            PenstockError: JOB-008, JOB-009, JOB-080, JOB-082.
+        """
+        duration_s = self._configuration.lease_s
+        lease = LeaseFile(self._folder.uri, holder, duration_s).take(self._first_token, stop, self._waiting)
+        if lease is None or self._folder.generations():
+            return lease
+        # A driver of a release without generations holds the lease of its checkpoint; it may finish a micro-batch.
+        earlier = LeaseFile(self.newest.uri, holder, duration_s)
+        try:
+            if earlier.read() is not None:
+                before = earlier.take(lambda: lease.token, stop, self._waiting)
+                if before is not None:
+                    before.release()
+        except BaseException:
+            lease.release()
+            raise
+        return lease
+
+    def decide(self, lease: Lease) -> Checkpoint:
+        """Decides which checkpoint the driver goes on with.
+
+        Args:
+            lease: that it holds.
+
+        Raises:
+            PenstockError: JOB-008, JOB-009, JOB-081, JOB-082, JOB-086, and those of an app that is not found.
+        """
+        decided = self._decided = self._folder.continuation(self._fingerprint, self._spec.job.spec.upgrade_mode)
+        checkpoint = self._folder.checkpoint(decided.checkpoint, lease.token)
+        before = self._folder.checkpoint(decided.before.checkpoint, lease.token) if decided.before else checkpoint
+        if decided.begins:
+            self._before = _last_batches(before)
+        if decided.anew:
+            before.fence()
+        self._emit("generation", {"number": decided.number, "checkpoint": checkpoint.uri, **self._described(decided)})
+        return checkpoint
+
+    def begin(self, plans: Sequence[QueryPlan], spark: str) -> None:
+        """Records the generation, unless it has begun already.
+
+        Args:
+            plans: of its queries.
+            spark: Spark's version.
+
+        Raises:
+            PenstockError: JOB-009, JOB-082, JOB-083.
+        """
+        decided = self._decided
+        assert decided is not None, "decide() comes first"
+        if not decided.begins:
+            return
+        self._folder.begin(
+            Generation(
+                number=decided.number,
+                checkpoint=decided.checkpoint,
+                parent=Parent(generation=decided.before.number, batches=self._before) if decided.before else None,
+                mode=self._spec.job.spec.upgrade_mode,
+                began=datetime.now(UTC),
+                fingerprint=self._fingerprint,
+                versions=Versions(penstock=_penstock(), spark=spark),
+                starts=_starts(plans),
+                queries={plan.share.query: QueryRecord.of(plan.share.sources, plan.operators) for plan in plans},
+            )
+        )
+        self._decided = Continuation(decided.number, decided.checkpoint, decided.before, begins=False)
+
+    @cached_property
+    def _fingerprint(self) -> Fingerprint:
+        return fingerprint(self._spec, self._configuration)
+
+    def _first_token(self) -> int:
+        """Of a lease that does not exist: greater than all that the job's drivers have had."""
+        return max([0, *(self._folder.checkpoint(number).greatest_token() for number in self._folder.checkpoints())]) + 1
+
+    def _waiting(self, lease: Mapping[str, object]) -> None:
+        self._emit("waiting", lease)
+
+    def _described(self, decided: Continuation) -> dict[str, object]:
+        if not decided.begins or decided.before is None:
+            return {}
+        return {"after": decided.before.number, "changed": self._fingerprint.differences(decided.before.fingerprint)}
+
+
+def _last_batches(checkpoint: Checkpoint) -> dict[str, int]:
+    return {name: checkpoint.of_query(name).last_record().batch for name in ["", *checkpoint.queries()]}
+
+
+def _penstock() -> str | None:
+    try:
+        return version(_DISTRIBUTION)
+    except PackageNotFoundError:
+        return None
+
+
+def _starts(plans: Sequence[QueryPlan]) -> dict[str, dict[str, dict[int, int]]]:
+    """Where the queries start that have no micro-batch yet."""
+    new = {source for plan in plans if plan.batches.last.batch < 0 for source in plan.share.sources}
+    offsets = plans[0].job.offsets
+    return {source: {topic: dict(parts) for topic, parts in offsets[source].items()} for source in sorted(new & offsets.keys())}

@@ -1,0 +1,263 @@
+"""The generations of a job: what it has run as, one after another, and which checkpoint each of them goes on with.
+
+A generation begins when a driver starts with another app, spec, plan or image than the one before it. Its record,
+``penstock/generations/<number>.json`` in the job's folder on S3, is created once and never replaced; the greatest number is the generation
+that runs. The records are small and stay: they are the job's history. A driver without a new generation finds out here which checkpoint
+it continues, so nobody who deploys a job has to know.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime
+
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from pydantic.alias_generators import to_camel
+
+from penstock.jobs.errors import CheckpointDamaged, CheckpointMissing, ConcurrentWriter
+from penstock.jobs.spec.job import UpgradeMode
+from penstock.jobs.storage.checkpoint import Checkpoint
+from penstock.jobs.storage.objects import Objects
+
+_FOLDER, _CHECKPOINTS = "generations/", "checkpoints/"
+
+
+class _Record(BaseModel):
+    model_config = ConfigDict(frozen=True, alias_generator=to_camel, validate_by_name=True)
+
+
+class Fingerprint(_Record):
+    """What a generation runs; two are the same generation if these are equal.
+
+    Args:
+        app: hash of the source of the app and of the modules that it imports from its folders.
+        spec: hash of the spec without ``upgradeMode`` and ``local``.
+        plan: hash of the plan, by whatever deployed the job.
+        image: of the driver's container; None outside of one.
+    """
+
+    app: str
+    spec: str
+    plan: str
+    image: str | None = None
+
+    def differences(self, other: Fingerprint) -> list[str]:
+        """The fields that differ, for people."""
+        return [name for name in type(self).model_fields if getattr(self, name) != getattr(other, name)]
+
+
+class Versions(_Record):
+    """Of what runs the generation.
+
+    Args:
+        penstock: of this package; None where it is not installed, but run from a checkout.
+        spark: of Spark.
+    """
+
+    penstock: str | None
+    spark: str
+
+
+class Parent(_Record):
+    """The generation before this one.
+
+    Args:
+        generation: its number.
+        batches: query -> its last committed micro-batch when this generation began, -1 for none; the first query's name is empty.
+    """
+
+    generation: int = Field(ge=1)
+    batches: dict[str, int] = Field(default_factory=dict)
+
+
+class Operator(_Record):
+    """A stateful operator of a query.
+
+    Args:
+        id: Spark's, by which the checkpoint's ``state/`` has its state.
+        name: of its class in Spark, such as ``Aggregate``.
+    """
+
+    id: int = Field(ge=0)
+    name: str
+
+
+class QueryRecord(_Record):
+    """A query of a generation.
+
+    Args:
+        sources: names of the sources that it reads, in the spec's order.
+        operators: those that keep state, in the order of their ids.
+    """
+
+    sources: tuple[str, ...]
+    operators: tuple[Operator, ...]
+
+    @classmethod
+    def of(cls, sources: Sequence[str], operators: Sequence[str]) -> QueryRecord:
+        """Of names: of the sources, and of the operators in the order of Spark's ids, which it gives from 0."""
+        return cls(sources=tuple(sources), operators=tuple(Operator(id=number, name=name) for number, name in enumerate(operators)))
+
+
+class Generation(_Record):
+    """A generation's record.
+
+    Args:
+        number: from 1.
+        checkpoint: number of its checkpoint, the folder ``checkpoints/<number>`` of the job.
+        parent: the generation before it; None for the first.
+        mode: how it continues its parent's: with the state, or without.
+        began: when it began, by the driver's clock; for people only.
+        fingerprint: what it runs.
+        versions: of what runs it.
+        starts: source -> topic -> partition -> start offset, where the checkpoint is new; empty where it goes on.
+        queries: name -> query; the first one's name is empty.
+    """
+
+    number: int = Field(ge=1)
+    checkpoint: int = Field(ge=1)
+    parent: Parent | None
+    mode: UpgradeMode
+    began: datetime
+    fingerprint: Fingerprint
+    versions: Versions
+    starts: dict[str, dict[str, dict[int, int]]] = Field(default_factory=dict)
+    queries: dict[str, QueryRecord] = Field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class Continuation:
+    """What a driver goes on with.
+
+    Args:
+        number: of the generation.
+        checkpoint: number of its checkpoint.
+        before: the newest generation that has begun; None if none has.
+        begins: whether the generation is to be recorded before its queries start.
+    """
+
+    number: int
+    checkpoint: int
+    before: Generation | None
+    begins: bool
+
+    @property
+    def anew(self) -> bool:
+        """Whether the checkpoint is another one than that of the generation before."""
+        return self.before is not None and self.before.checkpoint != self.checkpoint
+
+
+class JobFolder(Objects):
+    """The folder of a job in the bucket of the checkpoints.
+
+    Args:
+        uri: ``s3a://bucket/folder``.
+    """
+
+    def checkpoint(self, number: int, token: int = 0) -> Checkpoint:
+        """A checkpoint of the job.
+
+        Args:
+            number: from 1.
+            token: fencing token of the driver.
+        """
+        return Checkpoint(f"{self.uri}/{_CHECKPOINTS}{number}", token)
+
+    def checkpoints(self) -> list[int]:
+        """Numbers of the checkpoints that exist, ascending.
+
+        Raises:
+            BucketUnreachable: JOB-009.
+        """
+        return sorted(int(name) for name in self._folders(_CHECKPOINTS) if re.fullmatch(r"[0-9]+", name))
+
+    def generations(self) -> list[int]:
+        """Numbers of the generations that have begun, ascending.
+
+        Raises:
+            BucketUnreachable: JOB-009.
+        """
+        return sorted(int(match[1]) for name in self.names(_FOLDER) if (match := re.fullmatch(r"([0-9]+)\.json", name)))
+
+    def generation(self, number: int) -> Generation:
+        """A generation that has begun.
+
+        Raises:
+            CheckpointDamaged: JOB-008, its record can't be read.
+            BucketUnreachable: JOB-009.
+        """
+        try:
+            return Generation.model_validate_json(self.get(_name(number)) or "")
+        except (ValidationError, UnicodeDecodeError) as error:
+            raise CheckpointDamaged(
+                path=f"{self.uri}/penstock/{_name(number)}",
+                given=error.errors()[0]["msg"] if isinstance(error, ValidationError) else str(error),
+                need=f"the record of generation {number}, as a driver of this or an earlier release wrote it",
+                fix="restore the object from its versions; a newer release of Penstock may have written it: then deploy that one",
+            ) from error
+
+    def current(self) -> Generation | None:
+        """The newest generation; None if none has begun.
+
+        Raises:
+            CheckpointDamaged: JOB-008.
+            BucketUnreachable: JOB-009.
+        """
+        numbers = self.generations()
+        return self.generation(numbers[-1]) if numbers else None
+
+    def continuation(self, fingerprint: Fingerprint, mode: UpgradeMode) -> Continuation:
+        """Decides what a driver goes on with. Nothing is written.
+
+        Args:
+            fingerprint: what the driver runs.
+            mode: the spec's ``upgradeMode``.
+
+        Raises:
+            CheckpointMissing: JOB-086, the checkpoint to go on with is gone.
+            CheckpointDamaged: JOB-008.
+            BucketUnreachable: JOB-009.
+        """
+        current = self.current()
+        if current is None:
+            # Also of a job that an earlier release has run: its checkpoint is continued.
+            return Continuation(1, 1, None, begins=True)
+        if current.fingerprint != fingerprint and mode == "stateless":
+            return Continuation(current.number + 1, current.number + 1, current, begins=True)
+        self._refuse_missing(current)
+        if current.fingerprint == fingerprint:
+            return Continuation(current.number, current.checkpoint, current, begins=False)
+        return Continuation(current.number + 1, current.checkpoint, current, begins=True)
+
+    def begin(self, generation: Generation) -> None:
+        """Records a generation, before its queries start.
+
+        Raises:
+            ConcurrentWriter: JOB-083, another driver has begun one with this number.
+            ConditionalWriteFailed: JOB-082.
+            BucketUnreachable: JOB-009.
+        """
+        if not self.put_once(_name(generation.number), generation.model_dump_json(by_alias=True, indent=1)):
+            raise ConcurrentWriter(
+                path=f"{self.uri}/penstock/{_name(generation.number)}",
+                given="written by another driver",
+                need="no other driver: this one holds the job's lease",
+                fix="stop the other driver, which does not take the lease",
+            )
+
+    def _refuse_missing(self, current: Generation) -> None:
+        checkpoint = self.checkpoint(current.checkpoint)
+        # A driver creates it before it records the generation, and nothing deletes it.
+        if checkpoint.get("identity") is None:
+            raise CheckpointMissing(
+                path=checkpoint.uri,
+                given="no penstock/identity",
+                need=f"the checkpoint of generation {current.number}, which has begun",
+                fix="restore the folder from object versions; to start without it, set upgradeMode: stateless and another restartNonce",
+            )
+
+
+def _name(number: int) -> str:
+    return f"{_FOLDER}{number}.json"

@@ -1,0 +1,151 @@
+"""Generations of a job: what a changed job goes on with, and what its driver records of it."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from penstock.jobs.errors import AppFailed, CheckpointMissing, LeaseLost
+from penstock.jobs.storage.checkpoint import BatchRecord, Checkpoint
+from penstock.jobs.storage.generation import Generation, JobFolder
+from tests.jobs.spark.running import CHECKPOINTS, Running, Surroundings, TestedJob
+
+COUNTS = "tests.jobs.spark.apps.counts"
+_COPY = """
+def build(job):
+    job.write(job.source("a", "key STRING NOT NULL, at STRING, name STRING").select(name="name"), "out")
+    job.side_output("errors")
+    job.side_output("late", "late")
+"""
+
+
+def _row(clock: str, name: str = "x") -> dict[str, object]:
+    return {"key": "k", "at": f"2025-04-05T12:{clock}Z", "name": name}
+
+
+def _folder(job: TestedJob) -> JobFolder:
+    return JobFolder(f"s3a://{CHECKPOINTS}/{job.name}")
+
+
+def _current(job: TestedJob) -> Generation:
+    current = _folder(job).current()
+    assert current is not None
+    return current
+
+
+def _set(**fields: Any) -> Callable[[dict[str, Any]], object]:
+    return lambda spec: spec.update(fields)
+
+
+def _run(job: TestedJob, read: int | None = None) -> Running:
+    """Runs the job until it has committed as many records, or until its queries are about to start, and stops it."""
+    with job.running() as running:
+        if read is not None:
+            running.until_read({"a": [read]})
+    return running
+
+
+def test_a_changed_job_goes_on_with_its_state_or_begins_without_as_its_upgrade_mode_says(surroundings: Surroundings) -> None:
+    job = surroundings.job(COUNTS, sources={"a": 1})
+    job.feed("a", _row("30:01"))
+    _run(job, 1)
+    first = _current(job)
+    assert (first.number, first.checkpoint, first.parent, first.mode) == (1, 1, None, "last-state")
+    assert first.starts == {"a": {job.topics["a"]: {0: 0}}}
+    assert first.queries[""].sources == ("a",)
+    state = surroundings.session.read.format("state-metadata").load(_folder(job).checkpoint(1).uri).collect()
+    assert [(operator.id, operator.name) for operator in first.queries[""].operators] == [(0, "Aggregate")]
+    assert [(row.operatorId, row.operatorName) for row in state] == [(0, "stateStoreSave")]
+    # A restart is no other generation.
+    _run(job)
+    assert _folder(job).generations() == [1]
+
+    job.edit(_set(trigger="2ms"))
+    job.feed("a", _row("30:02"), _row("31:00"))
+    _run(job, 3)
+    second = _current(job)
+    assert (second.number, second.checkpoint, second.mode, second.starts) == (2, 1, "last-state", {})
+    assert second.parent is not None and second.parent.generation == 1 and second.parent.batches[""] >= 0
+    assert second.fingerprint.differences(first.fingerprint) == ["spec"]
+    assert [row["n"] for row in job.rows()] == [2]
+
+    # The mode alone changes nothing; the next change begins anew, and the job reads its topic again.
+    job.edit(_set(upgradeMode="stateless"))
+    _run(job)
+    assert _folder(job).generations() == [1, 2]
+    job.edit(_set(restartNonce=1))
+    job.feed("a", _row("32:00"))
+    _run(job, 4)
+    third = _current(job)
+    assert (third.number, third.checkpoint, third.mode) == (3, 3, "stateless")
+    assert third.starts == {"a": {job.topics["a"]: {0: 0}}}
+    assert sorted(row["n"] for row in job.rows()) == [1, 2, 2]
+    # What was there stays.
+    assert _folder(job).checkpoints() == [1, 3]
+    assert _folder(job).checkpoint(1).last_record().total_rows_in == {"a": 3}
+
+    job.edit(_set(upgradeMode="last-state", trigger="1ms"))
+    _run(job)
+    assert (_current(job).number, _current(job).checkpoint) == (4, 3)
+
+
+def test_a_driver_that_does_not_start_its_queries_leaves_no_generation(surroundings: Surroundings) -> None:
+    job = surroundings.job(COUNTS, sources={"a": 1})
+    _run(job)
+    job.edit(_set(upgradeMode="stateless", app="tests.jobs.spark.apps.does_not_exist"))
+    with pytest.raises(AppFailed), job.running():
+        pass
+    assert _folder(job).generations() == [1]
+    job.edit(_set(app=COUNTS))
+    running = _run(job)
+    assert "generation" in running.heard and _folder(job).generations() == [1]
+
+
+def test_the_app_is_part_of_what_a_generation_is(surroundings: Surroundings) -> None:
+    name = f"app_{surroundings.folder.name.replace('-', '_')}"
+    app = Path(surroundings.folder) / f"{name}.py"
+    app.write_text(_COPY, encoding="utf-8")
+    job = surroundings.job(name, sources={"a": 1})
+    with pytest.MonkeyPatch.context() as patch:
+        patch.syspath_prepend(str(surroundings.folder))
+        _run(job)
+        app.write_text(f"{_COPY}# another\n", encoding="utf-8")
+        _run(job)
+    assert _folder(job).generations() == [1, 2]
+
+
+def test_a_checkpoint_that_was_deleted_is_said_before_spark_starts_anew(surroundings: Surroundings) -> None:
+    job = surroundings.job(COUNTS, sources={"a": 1})
+    job.feed("a", _row("30:01"))
+    _run(job, 1)
+    prefix = f"{job.name}/checkpoints/"
+    for item in surroundings.s3.list_objects_v2(Bucket=CHECKPOINTS, Prefix=prefix)["Contents"]:
+        surroundings.s3.delete_object(Bucket=CHECKPOINTS, Key=item["Key"])
+    with pytest.raises(CheckpointMissing), job.running():
+        pass
+    assert "Contents" not in surroundings.s3.list_objects_v2(Bucket=CHECKPOINTS, Prefix=prefix)
+
+
+def test_a_driver_of_the_generation_before_commits_nothing_more(surroundings: Surroundings) -> None:
+    """It was frozen in a micro-batch, and a stateless upgrade has begun meanwhile."""
+    job = replace(surroundings.job("tests.jobs.spark.apps.copy_rows", sources={"a": 1}), lease_s=3.0)
+    job.feed("a", _row("30:01", "one"))
+    original, done = Checkpoint.record, threading.Event()
+
+    def upgrade(checkpoint: Checkpoint, record: BatchRecord) -> None:
+        if not done.is_set():
+            done.set()
+            _folder(job).checkpoint(1, token=record.token + 1).fence()
+        original(checkpoint, record)
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(Checkpoint, "record", upgrade)
+        with job.running() as running:
+            running.wait("failed")
+    assert isinstance(running.failure, LeaseLost)
+    assert _folder(job).checkpoint(1).last_record().batch == -1

@@ -1,0 +1,125 @@
+"""Generations of a job on an emulated S3: which checkpoint a driver goes on with, and what it records."""
+
+from __future__ import annotations
+
+import uuid
+from datetime import UTC, datetime
+
+import pytest
+
+from penstock.jobs.errors import CheckpointDamaged, CheckpointMissing, ConcurrentWriter, LeaseLost
+from penstock.jobs.spec.job import UpgradeMode
+from penstock.jobs.storage.checkpoint import BatchRecord, Checkpoint
+from penstock.jobs.storage.generation import Continuation, Fingerprint, Generation, JobFolder, Parent, QueryRecord, Versions
+from tests.jobs.storage.conftest import BUCKET
+from tests.jobs.storage.faulty_s3 import FaultyS3
+
+pytestmark = pytest.mark.emulated
+
+ONE, OTHER = Fingerprint(app="a1", spec="s1", plan="p1", image="i:1"), Fingerprint(app="a1", spec="s2", plan="p1", image="i:2")
+
+
+@pytest.fixture
+def folder(faulty: FaultyS3) -> JobFolder:
+    return JobFolder(f"s3a://{BUCKET}/{uuid.uuid4().hex[:8]}")
+
+
+def _begin(folder: JobFolder, fingerprint: Fingerprint, mode: UpgradeMode) -> Continuation:
+    """What a driver does with a fingerprint, up to the start of its queries."""
+    decided = folder.continuation(fingerprint, mode)
+    # Of the sinks that are opened.
+    folder.checkpoint(decided.checkpoint).identity()
+    if decided.begins:
+        folder.begin(_generation(decided, fingerprint, mode))
+    return decided
+
+
+def _generation(decided: Continuation, fingerprint: Fingerprint, mode: UpgradeMode = "last-state") -> Generation:
+    return Generation(
+        number=decided.number,
+        checkpoint=decided.checkpoint,
+        parent=Parent(generation=decided.before.number, batches={"": 7}) if decided.before else None,
+        mode=mode,
+        began=datetime(2026, 11, 25, tzinfo=UTC),
+        fingerprint=fingerprint,
+        versions=Versions(penstock="0.1.0", spark="4.3.0"),
+        starts={"a": {"events": {0: 5}}},
+        queries={"": QueryRecord.of(["a"], ["Aggregate", "Join"])},
+    )
+
+
+def _numbers(decided: Continuation) -> tuple[int, int, bool]:
+    return decided.number, decided.checkpoint, decided.begins
+
+
+@pytest.mark.parametrize("mode", ["last-state", "savepoint", "stateless"])
+def test_the_first_generation_has_the_first_checkpoint_and_a_restart_goes_on(folder: JobFolder, mode: UpgradeMode) -> None:
+    assert _numbers(_begin(folder, ONE, mode)) == (1, 1, True)
+    assert _numbers(_begin(folder, ONE, mode)) == (1, 1, False)
+
+
+def test_a_changed_job_goes_on_with_the_checkpoint_or_begins_an_empty_one(folder: JobFolder) -> None:
+    _begin(folder, ONE, "last-state")
+    assert _numbers(_begin(folder, OTHER, "last-state")) == (2, 1, True)
+    anew = _begin(folder, ONE, "stateless")
+    assert (_numbers(anew), anew.anew) == ((3, 3, True), True)
+    # The mode says what a change does; a restart of the same goes on.
+    again = _begin(folder, ONE, "stateless")
+    assert (_numbers(again), again.anew) == ((3, 3, False), False)
+    back = _begin(folder, OTHER, "last-state")
+    assert (_numbers(back), back.anew) == ((4, 3, True), False)
+    assert folder.generations() == [1, 2, 3, 4]
+    assert folder.checkpoints() == [1, 3]
+
+
+def test_a_record_is_read_as_it_was_written_and_says_what_came_before(folder: JobFolder) -> None:
+    _begin(folder, ONE, "last-state")
+    decided = _begin(folder, OTHER, "stateless")
+    record = folder.current()
+    assert record == _generation(decided, OTHER, "stateless")
+    assert record is not None
+    assert record.parent == Parent(generation=1, batches={"": 7})
+    assert [(operator.id, operator.name) for operator in record.queries[""].operators] == [(0, "Aggregate"), (1, "Join")]
+    assert ONE.differences(OTHER) == ["spec", "image"]
+
+
+@pytest.mark.parametrize(("fingerprint", "mode"), [(ONE, "last-state"), (OTHER, "last-state"), (ONE, "stateless")])
+def test_a_checkpoint_that_is_gone_is_not_replaced_by_an_empty_one(folder: JobFolder, fingerprint: Fingerprint, mode: UpgradeMode) -> None:
+    _begin(folder, ONE, "last-state")
+    folder.checkpoint(1).delete("identity")
+    with pytest.raises(CheckpointMissing) as raised:
+        folder.continuation(fingerprint, mode)
+    assert (raised.value.code, raised.value.path) == ("JOB-086", f"{folder.uri}/checkpoints/1")
+    assert _numbers(_begin(folder, OTHER, "stateless")) == (2, 2, True)
+
+
+def test_a_record_that_cannot_be_read_is_damage_and_none_is_replaced(folder: JobFolder) -> None:
+    decided = _begin(folder, ONE, "last-state")
+    with pytest.raises(ConcurrentWriter) as other:
+        folder.begin(_generation(decided, OTHER))
+    assert other.value.code == "JOB-083"
+    assert folder.current() == _generation(decided, ONE)
+    folder.put_once("generations/2.json", '{"number": 2}')
+    with pytest.raises(CheckpointDamaged) as raised:
+        folder.current()
+    assert (raised.value.code, raised.value.path) == ("JOB-008", f"{folder.uri}/penstock/generations/2.json")
+
+
+def test_fields_of_a_later_release_do_not_matter(folder: JobFolder) -> None:
+    decided = Continuation(1, 1, None, begins=True)
+    text = _generation(decided, ONE).model_dump_json(by_alias=True)
+    folder.put_once("generations/1.json", '{"savepoint": "x", ' + text[1:])
+    assert folder.current() == _generation(decided, ONE)
+
+
+def test_a_fence_stops_a_driver_of_an_earlier_generation_and_not_a_later_one(folder: JobFolder) -> None:
+    Checkpoint(f"{folder.uri}/checkpoints/1/queries/other", 4).record(BatchRecord(batch=0, token=4))
+    folder.checkpoint(1, token=5).fence()
+    for query in ("", "other"):
+        old = folder.checkpoint(1, token=4).of_query(query)
+        with pytest.raises(LeaseLost):
+            old.record(BatchRecord(batch=0, token=4))
+        # Nothing is committed: the next driver on this checkpoint begins at the same micro-batch.
+        later = folder.checkpoint(1, token=6).of_query(query)
+        assert later.last_record().batch == -1
+        later.record(BatchRecord(batch=0, token=6))
