@@ -13,10 +13,17 @@ from penstock.sizing.load.load import MOST_SLOTS, Load
 from penstock.sizing.load.load_plan import LoadPlan
 from penstock.sizing.load.parallelism import needed_slots
 from penstock.sizing.load.planning import kafka_demand
-from penstock.sizing.load.proposals import KAFKA_ELSEWHERE, kafka_proposals, most_sustained, rate_text, shortest_trigger_s
+from penstock.sizing.load.proposals import (
+    KAFKA_ELSEWHERE,
+    kafka_proposals,
+    most_sustained,
+    rate_text,
+    shortest_trigger_s,
+    written_trigger_s,
+)
 from penstock.sizing.load.target_rate import drain_rate, needed_rate
 from penstock.sizing.overhead import jvm_overhead_mib
-from penstock.sizing.state.checkpoint import checkpoint_violations
+from penstock.sizing.state.checkpoint import checkpoint_violations, least_whole_trigger_s
 from penstock.sizing.state.errors import StateDoesNotFit
 from penstock.sizing.state.memory import free_heap_mib, heap_for_state_mib
 from penstock.sizing.violation import Violation, violated, violation_of
@@ -29,7 +36,7 @@ def load_violations(load: Load, job: JobShape, planned: LoadPlan) -> list[Violat
         *_partitions(load, planned),
         *_trigger(load, job, planned),
         *_state(job, planned),
-        *(checkpoint_violations(planned.checkpoint, job.trigger_s) if job.trigger_s else []),
+        *_checkpoint(load, job, planned),
         *_kafka(load, job, planned),
     ]
 
@@ -90,6 +97,13 @@ def _state(job: JobShape, planned: LoadPlan) -> Iterator[Violation]:
         fix = f'more memory, for an overhead of "{needed_mib}m"'
         fix += ", or more executors" if job.rocksdb_bounded else ", more executors, or RocksDB with bounded memory"
         yield violated(StateDoesNotFit, path="executor.memory", given=f"{job.overhead_mib}m of overhead", need=need, fix=fix)
+
+
+def _checkpoint(load: Load, job: JobShape, planned: LoadPlan) -> Iterator[Violation]:
+    for violation in checkpoint_violations(planned.checkpoint, job.trigger_s) if job.trigger_s else []:
+        trigger = written_trigger_s(load, job, least_whole_trigger_s(planned.checkpoint))
+        longer = f"trigger: {trigger}s or longer, or " if trigger is not None else ""
+        yield violation.model_copy(update={"fix": f"{longer}fewer shuffle partitions"})
 
 
 def _kafka(load: Load, job: JobShape, planned: LoadPlan) -> Iterator[Violation]:

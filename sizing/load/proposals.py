@@ -15,6 +15,7 @@ from penstock.sizing.load.micro_batch import least_trigger_s, max_offsets
 from penstock.sizing.load.parallelism import needed_partitions, needed_slots
 from penstock.sizing.load.planning import kafka_demand, plan_load
 from penstock.sizing.load.target_rate import drain_rate, needed_rate
+from penstock.sizing.state.checkpoint import checkpoint_violations
 
 # Kind of the environment's Kafka -> what else carries a load that it does not.
 KAFKA_ELSEWHERE = {
@@ -53,6 +54,18 @@ def shortest_trigger_s(load: Load, job: JobShape, capacity_events_per_s: float) 
     return next((trigger for trigger in steps if trigger <= _LONGEST_TRIGGER_S and _drains(load, job, trigger)), None)
 
 
+def written_trigger_s(load: Load, job: JobShape, least_s: int) -> int | None:
+    """A trigger, in whole seconds, in which the objects of a micro-batch can be written; None: none of those that were tried.
+
+    Args:
+        load: the load.
+        job: the job; where its parallelism follows from the load, another trigger takes other slots, and writes other objects.
+        least_s: that of the planned objects.
+    """
+    steps = [least_s, *(least_s + 2**power for power in range(5))]
+    return next((trigger for trigger in steps if _written(load, job, trigger)), None)
+
+
 def kafka_proposals(load: Load, job: JobShape) -> Iterator[str]:
     """A lower rate, and a shorter retention, with which the environment's kind of Kafka carries the load, where there are any."""
     rate = _most(math.ceil(load.events_per_s), lambda rate: _carried(_at(load, rate), job))
@@ -62,6 +75,11 @@ def kafka_proposals(load: Load, job: JobShape) -> Iterator[str]:
     kept = _most(minutes, lambda minute: _carried(load.model_copy(update={"retention_h": minute / _MINUTES}), job))
     if kept:
         yield f"retention: {kept}m or shorter"
+
+
+def _written(load: Load, job: JobShape, trigger_s: int) -> bool:
+    longer = job.model_copy(update={"trigger_s": float(trigger_s)})
+    return not checkpoint_violations(plan_load(load, longer).checkpoint, float(trigger_s))
 
 
 def _at(load: Load, events_per_s: float) -> Load:

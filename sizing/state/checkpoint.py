@@ -120,6 +120,11 @@ def checkpoint_traffic(
     )
 
 
+def least_whole_trigger_s(traffic: CheckpointTraffic, puts_per_s: float = S3_PUTS_PER_S) -> int:
+    """The shortest trigger, in whole seconds, in which the objects of a micro-batch are written; arguments as `checkpoint_violations`."""
+    return int(traffic.requests_per_batch / puts_per_s) + 1
+
+
 def checkpoint_violations(traffic: CheckpointTraffic, trigger_s: float, puts_per_s: float = S3_PUTS_PER_S) -> list[Violation]:
     """Returns SIZ-044 if the objects of a batch cannot be written before the next batch starts.
 
@@ -132,7 +137,7 @@ def checkpoint_violations(traffic: CheckpointTraffic, trigger_s: float, puts_per
     if least_s <= trigger_s:
         return []
     need = f"{traffic.requests_per_batch:,} requests per micro-batch at {puts_per_s:,.0f} per second take {least_s:.1f} s"
-    fix = f"trigger: {int(least_s) + 1}s or longer, or fewer shuffle partitions"
+    fix = f"trigger: {least_whole_trigger_s(traffic, puts_per_s)}s or longer, or fewer shuffle partitions"
     return [violated(CheckpointTooBusy, path="trigger", given=f"{trigger_s:g} s", need=need, fix=fix)]
 
 

@@ -16,6 +16,7 @@ from penstock.sizing.load.feasibility import load_violations
 from penstock.sizing.load.job_shape import JobShape, KafkaChoice
 from penstock.sizing.load.load import Load
 from penstock.sizing.load.planning import plan_load
+from penstock.sizing.load.profile import Profile, ProfilePoint
 from tests.sizing.load.loads import LOADS
 
 HEAVY = Load(events_per_s=30_000_000.0, event_bytes=240, events_per_slot_per_s=12_000.0, fan_out=2.0)
@@ -79,6 +80,28 @@ def test_a_retention_that_is_enough_is_proposed_beside_a_rate() -> None:
     fix = fixes(long, JOB)["SIZ-040"]
     assert re.match(r"at most [0-9,]+ events/s, or retention: [0-9]+m or shorter, or several clusters", fix)
     assert failing(long, JOB) == []
+
+
+def test_a_trigger_that_another_parallelism_makes_too_short_is_not_proposed() -> None:
+    """A trigger of one second, all of it the cost of a micro-batch, can't be planned for; one of two takes more slots, and more objects."""
+    profile = Profile(date="", source="", points=(ProfilePoint(slots=1, events_per_second=1.0),))
+    load = Load(
+        events_per_s=1.0,
+        event_bytes=1,
+        profile=profile,
+        peak_factor=10.0,
+        utilisation=1.0,
+        restart_s=21.0,
+        catch_up_s=1.0,
+        retention_h=1.0,
+        fan_out=1.0,
+        replication=1,
+        stateful_operators=("join", "join"),
+        batch_overhead_s=1.0,
+    )
+    job = JobShape(slots_per_executor=1, topics={"clicks": None}, trigger_s=1.0, kafka=KafkaChoice(kind="standard", broker_quota=3))
+    assert "SIZ-044" in fixes(load, job)
+    assert failing(load, job) == []
 
 
 SHAPES = st.builds(
