@@ -9,6 +9,7 @@ import pytest
 
 from penstock.scripts.cli.command import main
 from penstock.scripts.installation.cache import VARIABLE, Cache
+from penstock.scripts.installation.tool_environment import ToolEnvironment
 
 pytestmark = [pytest.mark.emulated, pytest.mark.timeout(1200)]
 
@@ -16,7 +17,8 @@ pytestmark = [pytest.mark.emulated, pytest.mark.timeout(1200)]
 def test_a_shipped_environment_passes_the_gate_and_is_not_scanned_again(
     capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
-    # A cache without scans; the scanner itself is the user's.
+    # A cache without scans; the scanner itself is the user's, installed where it will be used: its programs have the path in them.
+    ToolEnvironment("checkov").ensure(lambda said: None)
     (tmp_path / "checkov").symlink_to(Cache.of_user().folder / "checkov")
     monkeypatch.setenv(VARIABLE, str(tmp_path))
     document = _scanned(capsys)
