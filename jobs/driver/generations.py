@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 import threading
 from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
@@ -12,10 +13,11 @@ from penstock.jobs.configuration.runtime import RuntimeConfiguration
 from penstock.jobs.driver.fingerprint import fingerprint
 from penstock.jobs.driver.micro_batch import Emit
 from penstock.jobs.driver.planning import QueryPlan
+from penstock.jobs.errors import CheckpointDamaged
 from penstock.jobs.spec import SpecFile
 from penstock.jobs.storage.checkpoint import Checkpoint
 from penstock.jobs.storage.generation import Continuation, Fingerprint, Generation, JobFolder, Parent, QueryRecord, Versions
-from penstock.jobs.storage.lease import Lease, LeaseFile
+from penstock.jobs.storage.lease import Lease, LeaseFile, StoredLease
 from penstock.jobs.storage.lease_holder import LeaseHolder
 
 _DISTRIBUTION = "penstock-kit"
@@ -43,8 +45,8 @@ class Generations:
         self._before: dict[str, int] = {}
 
     @property
-    def newest(self) -> Checkpoint:
-        """The checkpoint of a job that has not begun."""
+    def first(self) -> Checkpoint:
+        """The job's first checkpoint."""
         return self._folder.checkpoint(1)
 
     def lease(self, holder: LeaseHolder, stop: threading.Event) -> Lease | None:
@@ -53,21 +55,23 @@ class Generations:
         Raises:
             PenstockError: JOB-008, JOB-009, JOB-080, JOB-082.
         """
-        duration_s = self._configuration.lease_s
-        lease = LeaseFile(self._folder.uri, holder, duration_s).take(self._first_token, stop, self._waiting)
-        if lease is None or self._folder.generations():
-            return lease
-        # A driver of a release without generations holds the lease of its checkpoint; it may finish a micro-batch.
-        earlier = LeaseFile(self.newest.uri, holder, duration_s)
+        earlier = LeaseFile(self.first.uri, holder, self._configuration.lease_s)
+        file = LeaseFile(self._folder.uri, holder, self._configuration.lease_s)
+        lease = file.take(lambda: self._first_token(earlier.read()), stop, self._waiting)
+        if lease is not None and not self._folder.generations():
+            self._wait_for(earlier, lease, stop)
+        return lease
+
+    def _wait_for(self, earlier: LeaseFile, lease: Lease, stop: threading.Event) -> None:
+        """Waits for a driver of a release without generations, which holds the lease of its checkpoint: it may finish a micro-batch."""
         try:
             if earlier.read() is not None:
-                before = earlier.take(lambda: lease.token, stop, self._waiting)
-                if before is not None:
-                    before.release()
+                taken = earlier.take(lambda: lease.token, stop, self._waiting)
+                if taken is not None:
+                    taken.release()
         except BaseException:
             lease.release()
             raise
-        return lease
 
     def decide(self, lease: Lease) -> Checkpoint:
         """Decides which checkpoint the driver goes on with.
@@ -81,10 +85,10 @@ class Generations:
         decided = self._decided = self._folder.continuation(self._fingerprint, self._spec.job.spec.upgrade_mode)
         checkpoint = self._folder.checkpoint(decided.checkpoint, lease.token)
         before = self._folder.checkpoint(decided.before.checkpoint, lease.token) if decided.before else checkpoint
-        if decided.begins:
-            self._before = _last_batches(before)
         if decided.anew:
-            before.fence()
+            self._before = _left(before)
+        elif decided.begins:
+            self._before = _last_batches(before)
         self._emit("generation", {"number": decided.number, "checkpoint": checkpoint.uri, **self._described(decided)})
         return checkpoint
 
@@ -121,9 +125,10 @@ class Generations:
     def _fingerprint(self) -> Fingerprint:
         return fingerprint(self._spec, self._configuration)
 
-    def _first_token(self) -> int:
-        """Of a lease that does not exist: greater than all that the job's drivers have had."""
-        return max([0, *(self._folder.checkpoint(number).greatest_token() for number in self._folder.checkpoints())]) + 1
+    def _first_token(self, earlier: StoredLease | None) -> int:
+        """Of a lease that does not exist: greater than all that the job's drivers have had, also those that have written no record."""
+        recorded = [self._folder.checkpoint(number).greatest_token() for number in self._folder.checkpoints()]
+        return max([0, *recorded, earlier.record.token if earlier else 0]) + 1
 
     def _waiting(self, lease: Mapping[str, object]) -> None:
         self._emit("waiting", lease)
@@ -132,6 +137,17 @@ class Generations:
         if not decided.begins or decided.before is None:
             return {}
         return {"after": decided.before.number, "changed": self._fingerprint.differences(decided.before.fingerprint)}
+
+
+def _left(checkpoint: Checkpoint) -> dict[str, int]:
+    """The last micro-batches of a checkpoint that the job leaves; empty for a damaged one, from which this is the way out."""
+    try:
+        batches = _last_batches(checkpoint)
+        checkpoint.fence()
+    except CheckpointDamaged as error:
+        print(f"WARN the checkpoint that the job leaves is damaged: {error}", file=sys.stderr)
+        return {}
+    return batches
 
 
 def _last_batches(checkpoint: Checkpoint) -> dict[str, int]:

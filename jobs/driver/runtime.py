@@ -113,7 +113,7 @@ class Driver:
         self._hung = hung
         self._spec: SpecFile = load(Path(configuration.spec))
         self._generations = Generations(configuration, self._spec, emit)
-        self._checkpoint = self._generations.newest
+        self._checkpoint = self._generations.first
         # Set when a query has ended, or the queries are to end.
         self._ended = threading.Event()
         self._bounded: BoundedRun | None = None

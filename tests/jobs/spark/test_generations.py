@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from penstock.jobs.errors import AppFailed, CheckpointMissing, LeaseLost
+from penstock.jobs.errors import AppFailed, CheckpointDamaged, CheckpointMissing, LeaseLost
 from penstock.jobs.storage.checkpoint import BatchRecord, Checkpoint
 from penstock.jobs.storage.generation import Generation, JobFolder
 from tests.jobs.spark.running import CHECKPOINTS, Running, Surroundings, TestedJob
@@ -129,6 +129,22 @@ def test_a_checkpoint_that_was_deleted_is_said_before_spark_starts_anew(surround
     with pytest.raises(CheckpointMissing), job.running():
         pass
     assert "Contents" not in surroundings.s3.list_objects_v2(Bucket=CHECKPOINTS, Prefix=prefix)
+
+
+def test_a_stateless_upgrade_is_the_way_out_of_a_damaged_checkpoint(surroundings: Surroundings) -> None:
+    job = surroundings.job("tests.jobs.spark.apps.copy_rows", sources={"a": 1})
+    job.feed("a", _row("30:01", "one"))
+    _run(job, 1)
+    last = _folder(job).checkpoint(1).last_record().batch
+    _folder(job).checkpoint(1).delete(f"batches/{last}.json")
+    with pytest.raises(CheckpointDamaged), job.running():
+        pass
+    job.edit(_set(upgradeMode="stateless", restartNonce=1))
+    _run(job, 1)
+    assert [row["name"] for row in job.rows()] == ["one", "one"]
+    current = _current(job)
+    assert current.parent is not None
+    assert (current.checkpoint, current.parent.batches) == (2, {})
 
 
 def test_a_driver_of_the_generation_before_commits_nothing_more(surroundings: Surroundings) -> None:

@@ -123,8 +123,11 @@ def test_a_driver_of_a_release_without_generations_is_waited_for(surroundings: S
     held = earlier.take(lambda: 7, threading.Event(), lambda _: None)
     assert held is not None
     # It lets go while this one waits.
+    job.feed("a", _row("one"))
     with replace(job, on={"waiting": held.release}).running() as running:
-        pass
+        running.until_read({"a": [1]})
+    # Greater than its token, with which it may not have written a record yet.
+    assert {batch["token"] for batch in running.batches} == {8}
     assert running.waited is not None and running.waited["holder"] == "pod job-driver-0"
     assert earlier.read() is not None
 
