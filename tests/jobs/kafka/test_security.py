@@ -19,7 +19,7 @@ from tests.jobs.presigned import signature
 
 REGION = "eu-central-1"
 KEY, SECRET, SESSION = "AKIAEXAMPLE", "the secret", "the session"
-CONFIGURATION = {"spec": "job.yaml", "master": "local[2]", "checkpoint": "s3a://a/b", "outputBucket": "c", "sparkConf": {}}
+CONFIGURATION = {"spec": "job.yaml", "master": "local[2]", "jobFolder": "s3a://a/b", "outputBucket": "c", "sparkConf": {}}
 CREDENTIALS = ("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY", "AWS_SESSION_TOKEN", "AWS_PROFILE", "AWS_DEFAULT_PROFILE")
 
 
