@@ -91,9 +91,7 @@ def _delete_all(local: LocalEnvironment) -> None:
     for deleted in admin.delete_topics(topics).values() if topics else ():
         deleted.result(_ANSWER_S)
     for bucket in (team_job.CHECKPOINTS, team_job.OUTPUT):
-        # All are listed before the first is deleted: a page begins where the one before it ended.
-        pages = list(local.s3.get_paginator("list_objects_v2").paginate(Bucket=bucket))
-        for page in pages:
-            keys: list[Any] = [{"Key": one["Key"]} for one in page.get("Contents", [])]
-            if keys:
-                local.s3.delete_objects(Bucket=bucket, Delete={"Objects": keys})
+        # Listed anew each time: a page begins where the one before it ended, which is deleted by then.
+        while found := local.s3.list_objects_v2(Bucket=bucket).get("Contents"):
+            keys: list[Any] = [{"Key": one["Key"]} for one in found]
+            assert not local.s3.delete_objects(Bucket=bucket, Delete={"Objects": keys}).get("Errors")

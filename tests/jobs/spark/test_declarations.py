@@ -292,7 +292,7 @@ def test_the_drivers_process_reports_its_error_as_json_and_ends_with_its_exit_co
     code, events, log = _driver(job)
     assert code == 5
     # Before Spark is started: a response that never arrives must not cost ten more seconds.
-    assert [event["event"] for event in events] == ["starting", "failed"]
+    assert [event["event"] for event in events] == ["starting", "generation", "failed"]
     ((fault,),) = [event["errors"] for event in events if "errors" in event]
     assert (fault["code"], fault["path"]) == ("JOB-002", "topic no-such-topic")
     assert "TopicNotFound" in log, "the log keeps the whole story"

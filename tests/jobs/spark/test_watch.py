@@ -79,7 +79,7 @@ def test_a_hung_micro_batch_ends_the_process_with_its_code_and_the_stack_of_the_
         out, log = driver.communicate(timeout=120)
         events = [json.loads(line) for line in out.splitlines()]
         assert driver.returncode == 5
-        assert [event["event"] for event in events] == ["starting", "reading", "failed"]
+        assert [event["event"] for event in events] == ["starting", "generation", "reading", "failed"]
         ((fault,),) = [event["errors"] for event in events if "errors" in event]
         assert (fault["code"], fault["path"]) == ("JOB-090", HELD)
         assert "error[JOB-090]: micro-batch hangs" in log
