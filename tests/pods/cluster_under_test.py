@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -15,6 +16,7 @@ from urllib3.exceptions import HTTPError
 from penstock.scripts.kube.cluster.node import Node
 from penstock.scripts.kube.cluster.pod_cluster import PodCluster
 from penstock.scripts.kube.errors import KubeconfigUnusable
+from tests.kube.evidence import wait_for
 from tests.kube.objects import Objects
 
 # A cluster of the user's, and the address of this machine for its pods.
@@ -73,6 +75,20 @@ class ClusterUnderTest:
         """The node that a pod runs on."""
         name = self.core.read_namespaced_pod(pod, namespace).spec.node_name
         return next(node for node in self.nodes if node.name == name)
+
+    def wait_until_nothing_runs(self, namespace: str) -> None:
+        """Waits until no container of a namespace runs on the own nodes.
+
+        A namespace that is gone from the API may have some: those of a node that was lost end when it is back.
+        """
+        for node in self.own.nodes if self.own else ():
+            wait_for(partial(_nothing_runs, node, namespace), 120)
+
+
+def _nothing_runs(node: Node, namespace: str) -> bool:
+    own = node.ctr("containers", "list", "--quiet", f'labels."io.kubernetes.pod.namespace"=={namespace}').split()
+    running = {line.split()[0] for line in node.ctr("tasks", "list").splitlines() if line.endswith("RUNNING")}
+    return not running & set(own)
 
 
 def of_own(cluster: PodCluster, client: ApiClient) -> ClusterUnderTest:

@@ -9,6 +9,7 @@ from typing import Any
 
 from confluent_kafka.admin import AdminClient
 
+from penstock.infra.manifests.deployed_job import namespace
 from penstock.jobs.spec import load
 from penstock.jobs.spec.requested_topics import asked_topics
 from penstock.jobs.targets import targets
@@ -42,6 +43,9 @@ def run_of(
     folders = (spec.parent,)
     job = Job(file, planned, folders, local_input.generators(file, folders), local_input.expectation(file, folders))
     settings = {name: asked.config for name, asked in asked_topics([file]).items()}
+    # What ran before under the job's name may have written since its run has ended: Spark refuses a new checkpoint in which state is.
+    cluster.wait_until_nothing_runs(namespace(job.name))
+    _delete_all(local)
     kafka_topics.create(local.kafka.address, planned.kafka.topics, settings)
     with ExitStack() as held:
         held.callback(_delete_all, local)

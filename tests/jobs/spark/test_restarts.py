@@ -226,3 +226,16 @@ def _tamper(surroundings: Surroundings, job: TestedJob, **changes: object) -> No
     (item,) = surroundings.s3.list_objects_v2(Bucket=CHECKPOINTS, Prefix=f"{job.name}/checkpoints/1/penstock/sinks/out/log/")["Contents"]
     manifest = json.loads(surroundings.s3.get_object(Bucket=CHECKPOINTS, Key=item["Key"])["Body"].read())
     surroundings.s3.put_object(Bucket=CHECKPOINTS, Key=item["Key"], Body=json.dumps(manifest | changes).encode())
+
+
+def test_a_first_micro_batch_that_fails_after_its_state_is_written_runs_again(surroundings: Surroundings) -> None:
+    """Spark refuses a first micro-batch that finds state, as that of another query; its own of an earlier attempt is none."""
+    job = surroundings.job("tests.jobs.spark.apps.counts", sources={"a": 1})
+    job.feed("a", _row("one"), _row("two"), _row("far ahead", "12:50:00"))
+    with killed_at(POINTS["after the record, before Spark's commit"], _manifest), job.running() as running:
+        running.wait("failed")
+    with job.running() as running:
+        running.until_read({"a": [3]})
+        job.feed("a", _row("last", "12:51:00"))
+        running.until_read({"a": [4]})
+    assert sorted(row["n"] for row in job.rows()) == [1, 2]
