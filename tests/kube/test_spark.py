@@ -224,7 +224,7 @@ def test_the_quota_counts_what_the_plan_says(run: Run) -> None:
 
 
 def test_a_driver_reads_and_deletes_its_executors_when_it_stops(run: Run) -> None:
-    assert run.told == ["starting", "reading"]
+    assert run.told == ["starting", "generation", "reading"]
     assert not run.left
 
 
