@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING
 
 from confluent_kafka.admin import AdminClient
 
@@ -28,6 +28,10 @@ from tests.pods.forwarding import Forwarding
 from tests.pods.pod_run import PodRun, ReleasedJob
 from tests.pods.team_job import Surroundings
 
+if TYPE_CHECKING:
+    from mypy_boto3_s3 import S3Client
+    from mypy_boto3_s3.type_defs import ObjectIdentifierTypeDef
+
 _ANSWER_S = 30.0
 # Number of committed micro-batches -> what is done to the job then.
 Faults = dict[int, Callable[[ReleasedJob], None]]
@@ -43,7 +47,7 @@ def run_of(
     folders = (spec.parent,)
     job = Job(file, planned, folders, local_input.generators(file, folders), local_input.expectation(file, folders))
     settings = {name: asked.config for name, asked in asked_topics([file]).items()}
-    # What ran before under the job's name may have written since its run has ended: Spark refuses a new checkpoint in which state is.
+    # What ran before under the job's name, as on a lost node, may have written since its run has ended.
     cluster.wait_until_nothing_runs(namespace(job.name))
     _delete_all(local)
     kafka_topics.create(local.kafka.address, planned.kafka.topics, settings)
@@ -95,7 +99,14 @@ def _delete_all(local: LocalEnvironment) -> None:
     for deleted in admin.delete_topics(topics).values() if topics else ():
         deleted.result(_ANSWER_S)
     for bucket in (team_job.CHECKPOINTS, team_job.OUTPUT):
-        # Listed anew each time: a page begins where the one before it ended, which is deleted by then.
-        while found := local.s3.list_objects_v2(Bucket=bucket).get("Contents"):
-            keys: list[Any] = [{"Key": one["Key"]} for one in found]
-            assert not local.s3.delete_objects(Bucket=bucket, Delete={"Objects": keys}).get("Errors")
+        # With their versions: moto lists folders in which all is marked as deleted, as S3 does not, and Spark refuses those for a new
+        # checkpoint. Listed anew each time: a page begins where the one before it ended, which is deleted by then.
+        while found := _versions(local.s3, bucket):
+            assert not local.s3.delete_objects(Bucket=bucket, Delete={"Objects": found}).get("Errors")
+
+
+def _versions(s3: S3Client, bucket: str) -> list[ObjectIdentifierTypeDef]:
+    """Some versions and delete markers of a bucket; none if it has none."""
+    page = s3.list_object_versions(Bucket=bucket)
+    versions = [*page.get("Versions", []), *page.get("DeleteMarkers", [])]
+    return [{"Key": one["Key"], "VersionId": one["VersionId"]} for one in versions]
