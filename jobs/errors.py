@@ -349,7 +349,7 @@ class TableFileUnread(RunFailed):
 
 
 class CheckpointHeld(RunFailed):
-    """Another driver holds the checkpoint's lease and renews it, so this one does not start."""
+    """Another driver holds the job's lease and renews it, so this one does not start."""
 
     code = "JOB-080"
     title = "another driver runs on this checkpoint"

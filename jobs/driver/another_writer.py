@@ -86,6 +86,6 @@ class Encounters:
             raise ConcurrentWriter(
                 path=self._checkpoint,
                 given=f"{self._tries} concurrent updates in a row",
-                need="no other writer: this driver holds the checkpoint's lease",
+                need="no other writer: this driver holds the job's lease",
                 fix="stop the other driver, which does not take the lease: another version of Penstock, or a query without it",
             ) from met
